@@ -148,7 +148,7 @@ void inherited_shed(void)
 	(void)!chdir("/");
 	if (kept.len > 2)
 		cc_log(CC_LOG_NOTICE,
-			"this agent keeps what the trainer that started it has: %s; "
-			"pccl-agent.service has none of this",
+			"this agent inherits from the trainer that started it: %s; "
+			"pccl-agent.service inherits none of this",
 			kept.text + 2);
 }

@@ -112,7 +112,7 @@ static int open_socket(const char *path, int type, unsigned mode)
 		cc_log(CC_LOG_ERR, "cannot make the socket %s: %s%s", path,
 			cc_limit_text(errno, limit, sizeof limit),
 			errno == ENOENT || errno == EACCES
-				? "; name another place with --socket, or make the folder (root "
+				? "; name another path with --socket, or make the folder (root "
 				  "makes that of the system with systemd-tmpfiles --create)"
 				: "");
 	return fd;
@@ -250,7 +250,7 @@ static void tell_starter(struct program *p, char code)
 	if (p->ready_fd < 0)
 		return;
 	if (write(p->ready_fd, &code, 1) < 0)
-		cc_log(CC_LOG_WARNING, "who started this agent is gone");
+		cc_log(CC_LOG_WARNING, "the program that started this agent has ended");
 	close(p->ready_fd);
 	p->ready_fd = -1;
 }
@@ -300,7 +300,8 @@ static void on_hangup(void *arg, int signo)
 		return;
 	}
 	if (agentd_options_read_masters(p->opt.config_file, &m) < 0) {
-		cc_log(CC_LOG_ERR, "the masters stay as they were, and the next start would fail");
+		cc_log(CC_LOG_ERR,
+			"the masters stay unchanged: correct the file, or the next start fails");
 		return;
 	}
 	agentd_set_masters(p->agent, &m);

@@ -288,7 +288,7 @@ static void handle_set_master(struct fill *f, const struct wa_request *q, struct
 	if (uid != 0 && uid != geteuid()) {
 		reply->denied = true;
 		snprintf(reply->error, sizeof reply->error,
-			"only root and the agent's own user may say where masters are");
+			"only root and the agent's own user may set the address of a master");
 		return;
 	}
 	snprintf(reply->error, sizeof reply->error, "%s", set_master(f->a, q, &ev));
@@ -298,8 +298,8 @@ static void handle_set_master(struct fill *f, const struct wa_request *q, struct
 		snprintf(which, sizeof which, "of run %" PRIu32, q->run);
 	else
 		snprintf(which, sizeof which, "%s", q->from);
-	cc_log(CC_LOG_NOTICE, "uid %" PRIu32 ": the master %s is to be found %s%s", uid, which,
-		q->to[0] ? "at " : "where it was", q->to);
+	cc_log(CC_LOG_NOTICE, "uid %" PRIu32 ": the master %s is now sought %s%s", uid, which,
+		q->to[0] ? "at " : "at its own address", q->to);
 	f->told = true;
 	fill_runs(f, reply);
 }

@@ -19,8 +19,8 @@ void agentd_config_limits(struct agentd_config *c)
 		half = cgroup / 2;
 		c->mem_of_cgroup = true;
 		cc_log(CC_LOG_NOTICE,
-			"%s is %" PRIu64 " MiB: half of it is what may be shared, where mem_total "
-			"or mem_per_user does not say otherwise",
+			"%s is %" PRIu64 " MiB: half of it is the limit of shared memory, unless "
+					 "mem_total and mem_per_user are set",
 			where, cgroup >> 20);
 	}
 	if (c->mem_own == 0)

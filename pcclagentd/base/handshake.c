@@ -103,7 +103,7 @@ enum hs_answer hs_take_answer(const uint8_t buf[WLK_ACK_SIZE], const struct cc_k
 	right = answer_proof(key, proof, buf);
 	if (is(&right, buf + WLK_ACK_PROOF))
 		return HS_WELCOME;
-	snprintf(text, size, "what answers there is not the agent that was meant");
+	snprintf(text, size, "the agent that answers there is not the one that was meant");
 	return HS_REFUSED;
 }
 

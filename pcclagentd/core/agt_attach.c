@@ -166,7 +166,7 @@ void agt_attach_tick(struct agt *a)
 		agt_verdict_set(&v,
 			c->joined ? WIRE_RANK_CONNECTION_LOST : WIRE_MASTER_CONNECTION_FAILED,
 			"%s at %s within %.1f s: call pcclConnect again",
-			c->joined ? "not taken back into the run of the master"
+			c->joined ? "this peer was not taken back into the run of the master"
 				  : "cannot reach the master",
 			cc_addr_str(&c->run->dialled, addr), (double)a->cfg.master_grace_ms / 1e3);
 		agt_run_lose(a, c, AGT_EXIT_DIED, &v);

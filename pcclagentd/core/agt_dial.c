@@ -267,7 +267,8 @@ static void check_sought(struct agt *a, struct agt_run *r)
 		return;
 	(void)snprintf(why, sizeof why,
 		"%s within the %u ms of connect_timeout_ms, an option of pcclagentd",
-		r->taken ? "the connection was taken, but no answer came" : "no connection", limit);
+		r->taken ? "the connection was accepted, but no answer came" : "no connection",
+		limit);
 	set_unreached(r, why, &v);
 	connects_fail(a, r, &v, (uint64_t)limit * AGT_NS_PER_MS);
 }
@@ -296,9 +297,8 @@ void agt_dial_tick(struct agt *a, struct agt_run *r)
 		agt_dial_next(a, r);
 	} else if (a->now - r->dial_ns >= (uint64_t)limit * AGT_NS_PER_MS) {
 		(void)snprintf(why, sizeof why,
-			"no answer within %u ms, though the connection was taken: what listens "
-			"there may be a master of PCCL 1.0, or no master at all, but it is no "
-			"ccoip-masterd that works",
+			"no answer within %u ms, though the connection was accepted: a master of "
+			"PCCL 1.0, another program or a stopped ccoip-masterd may listen there",
 			limit);
 		agt_dial_failed(a, r, why, true);
 	}
@@ -329,7 +329,8 @@ static void moved_set(struct agt *a, const struct agt_event *ev)
 		else
 			*m = a->masters[--a->n_masters];
 	} else if (ev->to.family && a->n_masters == AGT_MASTERS_MAX) {
-		agt_log(a, AGT_LOG_ERR, "not kept for later where the master %s is: %u are known",
+		agt_log(a, AGT_LOG_ERR,
+			"the new address of the master %s is not stored: %u are stored, the limit",
 			cc_addr_str(&ev->from, addr), AGT_MASTERS_MAX);
 	} else if (ev->to.family) {
 		*m = (struct agt_moved){.from = ev->from, .to = ev->to};
@@ -346,7 +347,7 @@ static void moved_set(struct agt *a, const struct agt_event *ev)
 static void send_there(struct agt *a, struct agt_run *r, const struct agt_event *ev)
 {
 	if (r->state == AGT_RUN_UP && ev->now && ev->to.family)
-		agt_orphan(a, r, "it is said to be elsewhere", true);
+		agt_orphan(a, r, "another address was set for it", true);
 	if (r->state == AGT_RUN_UP || !ev->to.family)
 		return;
 	if (r->state == AGT_RUN_RESUMING)

@@ -279,7 +279,8 @@ static void got_kick(struct agt *a, struct agt_run *r, const struct wm_kick *m)
 		v.code = c->state == AGT_COMM_ACCEPTED || c->attach ? WIRE_RANK_CONNECTION_LOST
 								    : WIRE_RANK_CONNECTION_FAILED;
 	agt_copy_text(v.text, sizeof v.text,
-		m->text[0] ? m->text : "the master put this peer out of the run without a reason");
+		m->text[0] ? m->text
+			   : "the master removed this peer from the run and gave no reason");
 	agt_run_lose(a, c, AGT_EXIT_KICKED, &v);
 }
 

@@ -286,7 +286,7 @@ static void leave_orphan(struct agt *a, struct agt_op *o, struct agt_op_member *
 		return;
 	}
 	agt_verdict_set(&o->verdict, WIRE_RANK_CONNECTION_LOST,
-		"a local peer has left while the master was away");
+		"a local peer has left while the master was disconnected");
 	agt_op_cancel(a, o);
 }
 
@@ -514,7 +514,7 @@ static void op_start(struct agt *a, struct agt_op *o)
 	const char *why = agt_op_cannot_start(o, g, &suspect);
 
 	if (o->seq == o->retracted)
-		why = "its transfer had begun, and was given up";
+		why = "its transfer had started and was aborted";
 	if (why) {
 		xfer_skip(a, o->run, o->seq);
 		agt_op_failed(a, o, suspect, WIRE_RANK_CONNECTION_LOST, why);
@@ -572,7 +572,7 @@ void agt_op_abort(struct agt *a, struct agt_run *r, const struct wm_op_abort *m)
 					(!m->is_sync && o->losses != m->losses))))
 		return;
 	agt_verdict_set(&o->verdict, m->code ? m->code : WIRE_INTERNAL_ERROR, "%s",
-		m->text[0] ? m->text : "the master aborted the operation without a reason");
+		m->text[0] ? m->text : "the master aborted the operation and gave no reason");
 	agt_log(a, AGT_LOG_INFO, "run %u, %s, seq %" PRIu64 ": %s", r->id,
 		agt_op_name(o, name, sizeof name), o->seq, o->verdict.text);
 	if (o->seq)

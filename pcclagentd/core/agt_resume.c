@@ -277,13 +277,13 @@ static void refused(struct agt *a, struct agt_run *r, bool same)
 	(void)cc_addr_str(&r->dialled, addr);
 	if (same)
 		agt_verdict_set(&v, WIRE_RANK_CONNECTION_LOST,
-			"lost the master (%.100s); the run has gone on with the one at %s, without "
-			"the peers of this host: call pcclConnect again",
+			"lost the master (%.100s); the run has gone on under the master at %s, "
+			"without the peers of this host: call pcclConnect again",
 			r->why, addr);
 	else
 		agt_verdict_set(&v, WIRE_MASTER_CONNECTION_FAILED,
-			"lost the master (%.100s); the one at %s does not know its run: call "
-			"pcclConnect to join that one's",
+			"lost the master (%.100s); the master at %s does not know its run: call "
+			"pcclConnect to join the run of that master",
 			r->why, addr);
 	agt_log(a, AGT_LOG_WARNING, "%s", v.text);
 	agt_run_over(a, r, &v);

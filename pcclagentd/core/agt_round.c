@@ -440,7 +440,7 @@ void agt_round_begin(struct agt *a, struct agt_run *r, const struct wm_round *m)
 		if (g->hosts == 1)
 			continue;
 		if (!g->prev_renews && agt_link_from_lost(r, &g->prev))
-			tell_lost(a, r, &g->prev, true, "it has not been opened anew");
+			tell_lost(a, r, &g->prev, true, "it was not reopened");
 		link_want(a, r, &g->next, round_streams(rd, &g->next.agent), g->renew);
 	}
 	round_report(a, r);
@@ -680,10 +680,11 @@ void agt_links_tell(struct agt *a, struct agt_run *r)
 		if (!g->has_ring || g->ring.hosts == 1)
 			continue;
 		if (agt_link_from_lost(r, &g->ring.prev))
-			tell_lost(a, r, &g->ring.prev, true, "it broke while no master was there");
+			tell_lost(a, r, &g->ring.prev, true,
+				"it broke while the master was disconnected");
 		if (!agt_link_is_up(r, &g->ring.next.agent))
 			tell_lost(a, r, &g->ring.next.agent, false,
-				"it broke while no master was there");
+				"it broke while the master was disconnected");
 	}
 }
 

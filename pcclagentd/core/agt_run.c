@@ -295,7 +295,8 @@ void agt_run_lose(struct agt *a, struct agt_comm *c, enum agt_exit how, const st
 
 	if (was_accepted) {
 		c->lost = *v;
-		agt_log(a, AGT_LOG_NOTICE, "pid %u (%s) lost its place in group %u of run %u: %s",
+		agt_log(a, AGT_LOG_NOTICE,
+			"pid %u (%s) lost its membership in group %u of run %u: %s",
 			c->session->pid, c->session->name, c->group, c->run->id, v->text);
 	}
 	agt_comm_set_state(a, c, was_accepted ? AGT_COMM_LOST : AGT_COMM_NEW);
@@ -358,7 +359,7 @@ void agt_run_short(struct agt *a, struct agt_run *r, const struct agt_verdict *v
 		return;
 	}
 	if (first)
-		agt_log(a, AGT_LOG_WARNING, "%s: tried again for %.1f s", v->text,
+		agt_log(a, AGT_LOG_WARNING, "%s: the agent tries again for %.1f s", v->text,
 			(double)AGT_SHORT_MS / 1e3);
 	if (r->state == AGT_RUN_UP) {
 		agt_orphan(a, r, v->text, open);

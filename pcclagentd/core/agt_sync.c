@@ -291,7 +291,7 @@ static void doubt(struct agt *a, struct agt_op *o, const char *text)
 	if (!o->doubt_ns)
 		o->doubt_ns = a->now;
 	agt_verdict_set(&o->verdict, WIRE_RANK_CONNECTION_LOST, "%s",
-		text ? text : "nobody is left who has the shared state that was elected");
+		text ? text : "no remaining peer has the elected shared state");
 	if (!anyone_receives(o)) {
 		done(a, o);
 		return;

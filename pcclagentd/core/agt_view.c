@@ -86,7 +86,7 @@ static const char *awaited_by(const struct agt_comm *c)
 	if (c->run && agt_run_orphaned(c->run))
 		return "a master to take the run over";
 	if (c->attach && c->state == AGT_COMM_REGISTERED)
-		return "its place in the ring";
+		return "its position in the ring";
 	if (c->attach && c->state == AGT_COMM_ACCEPTED)
 		return "the master to say how its last operations ended";
 	switch (c->state) {
@@ -258,7 +258,7 @@ static void op_awaits(
 		what = "waiting for the master to start it";
 		break;
 	case AGT_OP_RUNNING:
-		what = o->doubt_ns ? "waiting to hear whether those who have the state are lost"
+		what = o->doubt_ns ? "waiting to hear if the peers with the state are lost"
 				   : "data";
 		break;
 	case AGT_OP_REPORTED:
@@ -266,7 +266,7 @@ static void op_awaits(
 			     : "waiting for the master to abort it";
 		break;
 	default:
-		what = "waiting for the data threads to let go of it";
+		what = "waiting for the data threads to release it";
 		break;
 	}
 	if (g && g->stopped[0] && (o->state == AGT_OP_VOTING || o->state == AGT_OP_RUNNING))

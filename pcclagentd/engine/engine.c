@@ -85,7 +85,7 @@ void eng_give_up_link(struct eng_thread *t, uint32_t link, uint32_t silent_ms)
 {
 	char why[64];
 
-	snprintf(why, sizeof why, "nothing was heard of the other host for %.1f s",
+	snprintf(why, sizeof why, "nothing was received from the other host for %.1f s",
 		(double)silent_ms / 1000);
 	break_link(t, (struct eng_broken){.link = link, .silent = true}, why);
 }

@@ -254,7 +254,7 @@ static const char *check_segment(
 	uint32_t chunk;
 
 	if (!cc_id_eq(&s->from, &x->spec.prev))
-		return "segment of a group in whose ring its sender is not the one before";
+		return "segment of a group in whose ring its sender is not the previous host";
 	if (d->tag != x->spec.tag || d->group != x->spec.group || d->epoch != x->spec.epoch)
 		return "segment of another operation under this sequence number";
 	if (d->seg >= p->n_segs)
@@ -299,7 +299,7 @@ static const char *begin_segment(struct eng_thread *t, struct eng_stream *s)
 	if (wlk_data_get(s->hdr, &d, &why) < 0)
 		return why;
 	if (d.phase == WLK_SMALL)
-		return "operand of a small operation among segments";
+		return "operand of an eager operation among segments";
 	x = find(t->e, d.seq);
 	if (!x && d.seq > t->e->last_seq) {
 		set_parked(t, s, true);

@@ -110,14 +110,14 @@ uint32_t loc_account_book(struct loc *loc, struct account *a, uint64_t more, cha
 	if (more > loc->base->cfg.mem_per_user || a->bytes > loc->base->cfg.mem_per_user - more)
 		snprintf(text, WL_TEXT_MAX,
 			"the agent's shared memory limit per user (mem_per_user%s) is %s and %s "
-			"are "
-			"in use by this user: %s more are not possible",
+			"are in use by this user: %s more do not fit; free some, or raise the "
+			"limit",
 			whose, mib(loc->base->cfg.mem_per_user, limit), mib(a->bytes, used),
 			mib(more, asked));
 	else
 		snprintf(text, WL_TEXT_MAX,
 			"the agent's shared memory limit (mem_total%s) is %s and %s are in use by "
-			"all users: %s more are not possible",
+			"all users: %s more do not fit; free some, or raise the limit",
 			whose, mib(loc->base->cfg.mem_total, limit), mib(loc->mem_used, used),
 			mib(more, asked));
 	return WIRE_OUT_OF_MEMORY;

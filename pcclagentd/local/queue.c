@@ -338,8 +338,7 @@ static void refuse_comm(struct loc *loc, uint32_t session, uint32_t id, uint32_t
 		.code = cc_limit_is(errno) ? WIRE_OUT_OF_MEMORY : WIRE_INTERNAL_ERROR};
 	char limit[CC_LIMIT_TEXT];
 
-	snprintf(r.text, sizeof r.text,
-		"the agent could not get what another communicator takes: %s",
+	snprintf(r.text, sizeof r.text, "the agent has no resources for another communicator: %s",
 		cc_limit_call_text(call, errno, 0, limit, sizeof limit));
 	if (attrs->state == SHM_COMM_CONNECTED) {
 		loc_session_drop(loc, session, r.code, "%s", r.text);

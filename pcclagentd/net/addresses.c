@@ -153,9 +153,9 @@ static void log_addresses(const struct found *f)
 			say(&f->a.addrs[i], addr));
 	if (f->a.n_addrs == 0)
 		cc_log(f->a.advertised ? CC_LOG_WARNING : CC_LOG_INFO,
-			"this host has no address that others could be told");
+			"this host has no address that it can advertise");
 	else
-		cc_log(CC_LOG_INFO, "addresses told to others: %s%s", text,
+		cc_log(CC_LOG_INFO, "advertised addresses: %s%s", text,
 			len >= sizeof text - CC_ADDR_STR_SIZE ? ", ..." : "");
 	if (f->missing[0])
 		cc_log(CC_LOG_WARNING,
@@ -164,8 +164,8 @@ static void log_addresses(const struct found *f)
 			f->missing);
 	if (f->left_out > 0)
 		cc_log(CC_LOG_WARNING,
-			"%u more addresses of this host are told nobody, as the limit is %u: name "
-			"those that count with interfaces or advertise",
+			"%u more addresses of this host are not advertised because the limit is "
+			"%u: choose addresses with interfaces or advertise",
 			f->left_out, WM_ADDRS_MAX);
 }
 
@@ -205,7 +205,7 @@ bool net_address_is_lost(struct net_lost_address *last, const struct cc_addr *ad
 	last->gone = cc_addr_has_left(&a);
 	if (last->gone)
 		(void)snprintf(last->text, sizeof last->text,
-			"this host has its address %s no longer, and begins anew with another one",
+			"this host has lost its address %s and connects again with another one",
 			say(&a, text));
 	return last->gone;
 }

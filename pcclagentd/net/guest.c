@@ -118,7 +118,8 @@ static void judge(struct net_guest *g)
 		answer_probe(g);
 	else if (!g->run)
 		net_guest_refuse(g, WLK_REFUSED_RUN,
-			"this agent takes part in no such run, or its master has not sent you");
+			"this agent is not in that run, or its master has not announced the agent "
+			"that connects");
 	else if (g->port->service != g->hello.service)
 		net_guest_refuse(g, WLK_REFUSED_SERVICE, "this port offers another service");
 	else
@@ -163,7 +164,7 @@ static bool looks_right(struct net_guest *g)
 	if (le16(g->buf + 4) <= WLK_VERSION_MAX && le16(g->buf + 6) >= WLK_VERSION_MIN)
 		return true;
 	snprintf(text, sizeof text,
-		"you speak versions %u to %u of the link protocol, this agent %u to %u",
+		"the other agent speaks versions %u to %u of the link protocol, this one %u to %u",
 		le16(g->buf + 4), le16(g->buf + 6), WLK_VERSION_MIN, WLK_VERSION_MAX);
 	net_guest_refuse(g, WLK_REFUSED_VERSION, text);
 	return false;
@@ -295,7 +296,7 @@ void net_guests_tick(struct net *n, uint64_t now)
 			continue;
 		if (!g->lingering && !g->bulk)
 			rep_complain(&n->base->report, CC_LOG_WARNING,
-				"%s said no hello on port %u within 5 s",
+				"%s sent no hello to port %u within 5 s",
 				cc_addr_str(&g->from, from), g->port->number);
 		guest_free(g, false);
 	}

@@ -205,11 +205,12 @@ static struct net_in_link *begin_link(struct net_guest *g)
 	struct net_in_link *l = net_in_link_of(r, &h->from);
 
 	if (h->number < r->committed || is_echo(r, h)) {
-		net_guest_refuse(g, WLK_REFUSED_RUN, "this hello is old: others have followed it");
+		net_guest_refuse(
+			g, WLK_REFUSED_RUN, "this hello is outdated: newer ones have followed it");
 		return NULL;
 	}
 	if (l)
-		net_in_link_down(l, true, "the other agent opened the link anew");
+		net_in_link_down(l, true, "the other agent reopened the link");
 	/* What that set off may have ended the run. */
 	if (!is_there(n, r)) {
 		net_guest_refuse(g, WLK_REFUSED_RUN, "the run has ended here");
@@ -233,7 +234,7 @@ static struct net_in_link *join_link(struct net_guest *g)
 		return l;
 	/* Or the agent that opened the link has dropped it since, and its stream 0 told first. */
 	net_guest_refuse(
-		g, WLK_REFUSED_RUN, "the link of this stream is not there, or not any more");
+		g, WLK_REFUSED_RUN, "the link of this stream does not exist here, or has ended");
 	return NULL;
 }
 

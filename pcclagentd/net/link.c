@@ -76,7 +76,7 @@ static bool was_stuck(const struct out_link *l)
 		rep_out_of_memory("links");
 	if (next < CC_TCP_SIZES)
 		cc_log(CC_LOG_WARNING,
-			"the link to host %s delivers nothing: %s The next one has segments of %u "
+			"the link to host %s delivers nothing: %s; the next one has segments of %u "
 			"bytes at most",
 			l->to.name, FLOW_STUCK_TEXT, cc_tcp_sizes[next]);
 	else

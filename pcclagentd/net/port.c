@@ -92,8 +92,8 @@ static int listen_from(const struct net *n, enum wlk_service service, struct cc_
 	fd = cc_listen_tcp(addr, AGENTD_PORT_BUMP - 1);
 	if (fd >= 0)
 		cc_log(n->base->cfg.gives_ports ? CC_LOG_INFO : CC_LOG_WARNING,
-			"port %u is taken: %s has port %u, which firewalls must let through",
-			wanted, services[service], addr->port);
+			"port %u is in use: %s has port %u; open that port in firewalls", wanted,
+			services[service], addr->port);
 	return fd;
 }
 

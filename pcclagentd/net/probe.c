@@ -115,11 +115,11 @@ static void tell(const struct probe *p, uint32_t known)
 {
 	if (p->size > known)
 		cc_log(CC_LOG_WARNING,
-			"on the way to host %s %s The next link has segments of %u bytes at most",
+			"on the path to host %s %s; the next link has segments of %u bytes at most",
 			p->to.name, FLOW_STUCK_TEXT, cc_tcp_sizes[p->size]);
 	else if (p->size < known)
 		cc_log(CC_LOG_NOTICE,
-			"on the way to host %s larger packets pass again: the next link has them",
+			"on the path to host %s larger packets pass again: the next link uses them",
 			p->to.name);
 }
 
@@ -195,9 +195,9 @@ static void on_bulk(void *arg)
 	if (n < 0)
 		breaks(p, strerror(errno));
 	else if (p->got == 0)
-		breaks(p, "it ended before anything had passed");
+		breaks(p, "it ended before any data passed");
 	else if (n > 0)
-		probe_end(p, "what it sent was not what a probe gets");
+		probe_end(p, "its answer was not that of a probe");
 	else
 		passed(p);
 }

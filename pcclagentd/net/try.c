@@ -294,7 +294,7 @@ const char *net_try_lacks(const struct connect_try *t)
 	int n = 0;
 
 	if (t->state != TRY_HELLO && t->stream != 0)
-		return "packets get lost: others connected, this one did not in time";
+		return "packets get lost: other streams connected, this one did not in time";
 	if (t->state != TRY_HELLO)
 		return "no connection in time";
 	if (ioctl(t->fd, SIOCOUTQ, &n) == 0 && n > 0)

@@ -146,7 +146,7 @@ static const char *origin_objection(const struct cc_id *prev, const struct cc_id
 {
 	return cc_id_eq(prev, from)
 		       ? NULL
-		       : "an operand of a group in whose ring it is not the one before";
+		       : "an operand of a group in whose ring it is not the previous host";
 }
 
 const char *op_small_early_objection(
@@ -443,7 +443,7 @@ const char *op_small_objection(
 	if (what)
 		return what;
 	if (!s)
-		return "an operand of an operation that is not small";
+		return "an operand of an operation that is not eager";
 	if (d->tag != s->spec.tag || d->group != s->spec.group || d->epoch != s->spec.epoch)
 		return "an operand of another operation under this sequence number";
 	if (!s->parts || d->seg >= s->spec.plan.hosts || d->len != s->bytes)

@@ -104,7 +104,7 @@ static enum step take_header(struct small_in *in, const char **why)
 		return STEP_END;
 	}
 	if (in->d.phase != WLK_SMALL || !shm_is_small(in->d.len, 2) || in->d.offset != 0) {
-		refuse(in, "a segment of a large operation as a small one", why);
+		refuse(in, "a segment that is not of the eager path", why);
 		return STEP_END;
 	}
 	in->begin = WLK_DATA_SIZE;

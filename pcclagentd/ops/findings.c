@@ -287,7 +287,7 @@ static void tell(const struct sync *x, const struct findings *f, const struct fo
 		snprintf(text, sizeof text, "outdated by revision %" PRIu64, m->offered);
 	else
 		snprintf(text, sizeof text, "%s",
-			m->cause == FOUND_TORN ? "left with a mixture" : "a newcomer");
+			m->cause == FOUND_TORN ? "left with torn state" : "a newcomer");
 	rep_complain(report, CC_LOG_INFO,
 		"%s, %s, has got revision %" PRIu64 " from %s: %" PRIu32 " tensors, %" PRIu64
 		" bytes",

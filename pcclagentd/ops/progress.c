@@ -101,7 +101,7 @@ static void append_neighbour(const struct xfer *x, uint64_t now, char *text, siz
 		return;
 	append(text, size,
 		silent > SILENT_NS ? "; %s has been silent for %.1f s"
-				   : "; %s was heard of %.1f s ago",
+				   : "; %s was last heard %.1f s ago",
 		n->host, seconds(silent));
 }
 

@@ -91,7 +91,7 @@ static void tell_unsent(struct run *r, int err)
 	if (err == CC_ERR_NOMEM)
 		tell_no_connection(r, cc_limit_text(ENOMEM, limit, sizeof limit));
 	else
-		tell_down(r, err == CC_ERR_LIMIT ? "the master does not read what it is sent"
+		tell_down(r, err == CC_ERR_LIMIT ? "the master does not read its messages"
 						 : "sending to the master failed");
 }
 
@@ -233,7 +233,8 @@ static int take_knock_ack(struct run *r, const struct wm_knock_ack *m)
 	if (err == 0)
 		tell_up(r);
 	else
-		snprintf(r->why, sizeof r->why, "what answers there makes no seal");
+		snprintf(r->why, sizeof r->why,
+			"what answers there did not complete the key exchange");
 	return err;
 }
 
@@ -570,7 +571,7 @@ void op_halt(struct ops *o)
 		if (op_xfers_halt(r))
 			continue;
 		/* Its threads still work on that memory: it must stay. The process ends anyway. */
-		cc_log(CC_LOG_ERR, "an engine does not let go of its transfers");
+		cc_log(CC_LOG_ERR, "an engine does not release its transfers: the agent ends");
 		_exit(EX_SOFTWARE);
 	}
 }

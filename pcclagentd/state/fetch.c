@@ -494,7 +494,7 @@ static void leave_lost_addresses(struct ste_job *j)
 		next = s->next;
 		if (s->state != STE_UP || !cc_addr_has_left(&s->here))
 			continue;
-		ste_stream_lost(s, STE_FAULT_LOST, "this host has the stream's address no longer");
+		ste_stream_lost(s, STE_FAULT_LOST, "this host has lost the stream's address");
 		next = j->streams;
 	}
 }
@@ -563,7 +563,7 @@ static const struct ste_src *find_exhausted(const struct ste_job *j)
 static void nobody_left(struct ste_job *j)
 {
 	const struct ste_src *short_of = find_exhausted(j);
-	struct reasons r = {.text = "nobody is left who has the elected state"};
+	struct reasons r = {.text = "no remaining peer has the elected state"};
 	const struct cc_id *suspect = NULL;
 
 	if (short_of) {

@@ -384,7 +384,7 @@ void ste_job_begin(struct ste_job *j)
 	}
 	set_phase(j, STE_COMPARES);
 	if (!ste_set_is_empty(&j->receivers) && j->n_tensors == 0)
-		ste_job_fail(j, NULL, "what was elected is not the content of no tensors");
+		ste_job_fail(j, NULL, "the elected digest is not that of an empty shared state");
 	check_done(j);
 }
 

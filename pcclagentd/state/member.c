@@ -40,7 +40,7 @@ void ste_peer_drop(struct ste_job *j, struct ste_peer *p)
 	if (p->dropped)
 		return;
 	ste_crew_settle(j->e);
-	ste_peer_fail(j, p, "it was taken out");
+	ste_peer_fail(j, p, "it was removed from the synchronization");
 	ste_block_evict(j, p);
 	atomic_store_explicit(&p->dropped, true, memory_order_release);
 	for (uint32_t i = 0; j->table == p && i < j->n_peers; i++)
@@ -171,7 +171,7 @@ void ste_peer_check(struct ste_job *j, struct ste_peer *p)
 			ste_set_add(&j->holders, p->index);
 		ste_peer_set_complete(j, p);
 	} else if (p->m.holder) {
-		ste_peer_fail(j, p, "its tensors' hashes are not those that it offered");
+		ste_peer_fail(j, p, "its tensors' hashes are not those that it announced");
 	} else {
 		ste_set_add(&j->receivers, p->index);
 	}

@@ -93,7 +93,7 @@ void ste_narrow_shrink(struct ste_stream *s)
 	n->times = s->narrow + 1;
 	n->since_ns = s->j->e->now_ns;
 	cc_log(CC_LOG_WARNING,
-		"no shared state comes from host %s: %s The next streams have segments of %u bytes "
-		"at most",
+		"no shared state comes from host %s: %s; the next streams have segments of %u "
+		"bytes at most",
 		s->src->s.name, FLOW_STUCK_TEXT, cc_tcp_sizes[n->times]);
 }

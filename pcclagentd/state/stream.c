@@ -265,7 +265,7 @@ static void not_had(struct ste_stream *s, uint8_t status)
 		return;
 	}
 	if (r->kind != WST_BLOCK && position(r) > 0) {
-		lose(s, STE_FAULT_SHORT, "it has hashes only in part");
+		lose(s, STE_FAULT_SHORT, "it has only some of the hashes");
 		return;
 	}
 	if (r->kind != WST_BLOCK && r->n < count_hashes(s->j, r))
@@ -290,7 +290,7 @@ static void begin_answer(struct ste_stream *s)
 	ask = s->asks[s->ask_head % STE_ASKS];
 	if (s->n_asks == 0 || !same_request(&a.req, &ask.req) ||
 		(a.status == WST_OK && a.len != ask.len)) {
-		lose(s, STE_FAULT_WRONG, "it answered something that it was not asked");
+		lose(s, STE_FAULT_WRONG, "it answered a request that was not made");
 		return;
 	}
 	s->cur = ask;
@@ -402,7 +402,7 @@ static bool check_leaves(struct ste_stream *s)
 
 			ste_job_name(s->j, b->tensor, name, sizeof name);
 			lose(s, STE_FAULT_WRONG,
-				"what it sent of tensor \"%s\" does not fit its hash", name);
+				"its data of tensor \"%s\" does not match the hash", name);
 			return false;
 		}
 		s->checked++;

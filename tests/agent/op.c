@@ -477,7 +477,7 @@ START_TEST(abort_without_code_is_not_success)
 	fx_group(f, 1, 2, comms);
 	fx_submit(f, comms[0], 0, 5, 8);
 	fx_from_master(f, 1, &m);
-	fx_expect_done(f, 0, comms[0], WIRE_INTERNAL_ERROR, "without a reason");
+	fx_expect_done(f, 0, comms[0], WIRE_INTERNAL_ERROR, "gave no reason");
 }
 END_TEST
 

@@ -63,7 +63,7 @@ static void pass(uint64_t ms)
 START_TEST(who_fails_is_reported_and_waits_for_a_kick)
 {
 	run_three();
-	sy_failed(f, 5, comms[1], "its tensors' hashes are not those that it offered", 0);
+	sy_failed(f, 5, comms[1], "its tensors' hashes are not those that it announced", 0);
 	ck_assert(report()->ok);
 	expect_failed(2, WIRE_INVALID_USAGE, "hashes");
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
@@ -481,7 +481,7 @@ START_TEST(it_is_seen_as_what_it_is)
 	sy_failed(f, 5, comms[1], "it lies", WIRE_RANK_CONNECTION_LOST);
 	o = look();
 	ck_assert_uint_eq(o.failed, 1);
-	ck_assert_str_eq(o.awaited, "waiting to hear whether those who have the state are lost");
+	ck_assert_str_eq(o.awaited, "waiting to hear if the peers with the state are lost");
 	ck_assert_str_eq(o.state, "running");
 	sy_done(f, 5);
 	ck_assert_str_eq(look().awaited, "waiting for the other hosts to report");

@@ -175,7 +175,7 @@ def test_masters_are_read_again(folder):
         a.await_line("read again")
         write("[masters]\n127.0.0.1:1 = nonsense\n")
         a.process.send_signal(signal.SIGHUP)
-        a.await_line("stay as they were")
+        a.await_line("stay unchanged")
         assert a.end() == 0
     assert run(Agent.program, "--config", path).returncode == 78
     with Agent(folder) as a:
@@ -201,7 +201,7 @@ def test_a_file_with_a_typing_error_is_not_read_again(folder):
                 write(f"{text}[masters]\n127.0.0.1:1 = 127.0.0.1:2\n")
                 a.process.send_signal(signal.SIGHUP)
                 a.await_line(f"{path}, line {line}: .*{key}")
-                a.await_line("stay as they were")
+                a.await_line("stay unchanged")
                 r = run(Agent.program, "--config", path)
                 assert r.returncode == 78 and key in r.stderr, r
             with Trainer(a, "127.0.0.1:1"):

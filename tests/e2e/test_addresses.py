@@ -87,7 +87,7 @@ def later_and_chosen(hosts):
         lab.start(agent_options=["--interfaces", "eth1"])
         first = lab.start_peer(0, 0)
         lib.form_run([first])
-        lab.agents[0].await_log("no address that others could be told")
+        lab.agents[0].await_log("no address that it can advertise")
         second_network(hosts)
         second = lab.start_peer(1, 1)
         lab.agents[0].await_log("10.85.0.1")
@@ -174,7 +174,7 @@ def among_many(hosts):
         reduces("the eighteenth address", lab.start_peers([0, 1]))
         for k in range(60):
             netns.ip("-n", hosts.name(0), "addr", "add", f"10.150.{k}.1/32", "dev", "many")
-        lab.agents[0].await_log("more addresses of this host are told nobody")
+        lab.agents[0].await_log("more addresses of this host are not advertised")
         lib.until(lambda: lib.ask("--agent", lab.agents[0], "status")[0]["addresses_left_out"] == 14,
                   "pcclctl does not say how many")
         check(lib.ask("--agent", lab.agents[0], "status")[0]["addresses"] == 64,

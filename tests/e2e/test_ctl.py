@@ -182,8 +182,8 @@ def standstill(lab, peers):
             (culprit, f"data; {culprit}")),
             f"so does {daemon.name}", rows)
     near = neighbour(lab)
-    rows = until_ops("--agent", near, named("host-1 was heard of"))
-    check(named("waits for data from host-1 for ")(rows) and named("host-1 was heard of")(rows)
+    rows = until_ops("--agent", near, named("host-1 was last heard"))
+    check(named("waits for data from host-1 for ")(rows) and named("host-1 was last heard")(rows)
           and rows[0]["stalled"] > 0, "the neighbour names the host, which is there", rows)
     logged = [f"tag 78 of group 0 of master .* {text}"
               for text in (f"stands still.*{who}", "stands still.*data from host-1")]

@@ -214,7 +214,7 @@ def told(hosts):
         for peer in peers:
             peer.read()
         said = [float(s) for daemon in lab.agents.values() for s in
-                re.findall(r"nothing was heard of the other host for ([0-9.]+) s",
+                re.findall(r"nothing was received from the other host for ([0-9.]+) s",
                            "\n".join(daemon.log_lines()))]
         check(said and min(said) >= TOLD,
               f"a silent link is given up after the {TOLD} s of the master's file", said)

@@ -224,7 +224,7 @@ def too_narrow(hosts):
                                  lambda x: len(x.failures()) >= ATTEMPTS)
     check(rounds == 0, f"a way that no packet of some size passes: {ATTEMPTS} attempts: members went "
           "through no round", rounds)
-    check(all(a["code"] == RANK_CONNECTION_FAILED and "MTU?" in a["text"] for a in answers),
+    check(all(a["code"] == RANK_CONNECTION_FAILED and "check the MTU" in a["text"] for a in answers),
           "a way that no packet of some size passes: the newcomer is told why", answers)
 
 

@@ -473,11 +473,11 @@ def source_changes(lab):
         overwrite(m.peers[0])
         left, gone = m.answers()
         good(without_tx([left]), "the only source changes its tensor: it is told nothing", 5)
-        check(kicked(gone, "nobody is left who has the elected state", "does not fit its hash",
+        check(kicked(gone, "no remaining peer has the elected state", "does not match the hash",
                      "written in part"),
               "what cannot be verified is no loss: whoever lacks it is put out", gone)
         again = m.peers[1].call("sync")
-        check(kicked(again, "does not fit its hash"), "and told again", again)
+        check(kicked(again, "does not match the hash"), "and told again", again)
         m.peers[1].send("connect")
         together(m.peers[:1], "until world=2")
         m.peers[1].read()

@@ -265,7 +265,7 @@ def test():
             check(len({(p.agent, p.service) for p in places}) == len(places) == 4,
                   "an agent tells anybody which of its ports are for links and shared state", places)
             answers = work.during("hellos of links", open_links, places, ack)
-            check(all(a and a[0] == UNKNOWN and "its master has not sent you" in a[1] for a in answers),
+            check(all(a and a[0] == UNKNOWN and "its master has not announced" in a[1] for a in answers),
                   "no link that the master has not ordered: nothing but the proof is amiss", answers)
             none_is_cut(lab, links)
             kinds = work.during("a newcomer that nobody votes for", join_and_wait, lab.master)

@@ -300,7 +300,7 @@ START_TEST(streams_speak_for_each_other)
 	watch(&w, 11000, 1);
 	watch(&w, passed_ms(&w) + 1000, 2);
 	ck_assert_uint_ge(w.broken_ms[1], 2800);
-	ck_assert_ptr_nonnull(strstr(w.text[1], "nothing was heard of the other host for "));
+	ck_assert_ptr_nonnull(strstr(w.text[1], "nothing was received from the other host for "));
 	ck_assert_uint_eq(w.broken_ms[2], 0);
 	for (uint32_t i = 0; i < 2; i++)
 		cancel(&n.h[0], &sent[i]);

@@ -80,7 +80,7 @@ START_TEST(last_source_dies)
 	until_under_way(&n, 1);
 	kill_host(&n, 1);
 	atomic_store(&n.h[0].m[0].deaf, false);
-	expect_failure(&n, 1, "nobody is left who has the elected state; host1: 127.0.0.1:");
+	expect_failure(&n, 1, "no remaining peer has the elected state; host1: 127.0.0.1:");
 	ck_assert(host_source(&n.h[0], 0).lost);
 	net_down(&n);
 	shape_free(&s);
@@ -181,7 +181,7 @@ START_TEST(no_sources)
 	host_start(&n.h[0], SEQ, &s, NULL, 0);
 	ck_assert(net_event(&n, 0, &ev, WAIT_MS));
 	ck_assert_int_eq(ev.type, STE_FAILED);
-	ck_assert_str_eq(ev.text, "nobody is left who has the elected state");
+	ck_assert_str_eq(ev.text, "no remaining peer has the elected state");
 	ck_assert_uint_eq(touched(&n.h[0].m[0]), 0);
 	net_down(&n);
 	shape_free(&s);
@@ -206,7 +206,8 @@ START_TEST(no_tensors)
 	ck_assert(net_event(&n, 0, &ev, WAIT_MS));
 	if (_i) {
 		ck_assert_int_eq(ev.type, STE_FAILED);
-		ck_assert_str_eq(ev.text, "what was elected is not the content of no tensors");
+		ck_assert_str_eq(
+			ev.text, "the elected digest is not that of an empty shared state");
 	} else {
 		ck_assert_int_eq(ev.type, STE_DONE);
 		member_check(&n.h[0].m[0]);
@@ -256,7 +257,7 @@ START_TEST(only_wrong_data)
 	net_newcomer(&n, &s, 1, _i & 1 ? OWN : REGISTERED, REGISTERED, src);
 	spoil(&n, 1, _i & 1);
 	net_start(&n, &s, src, 1);
-	expect_failure(&n, 1, "does not fit its hash");
+	expect_failure(&n, 1, "does not match the hash");
 	net_down(&n);
 	shape_free(&s);
 }
@@ -324,7 +325,7 @@ START_TEST(all_lie)
 		lie(&n.h[1].m[i], _i);
 	src[0] = source_of(&n, 1, true);
 	net_start(&n, &s, src, 1);
-	expect_failure(&n, 1, _i ? "its hashes are not" : "does not fit its hash");
+	expect_failure(&n, 1, _i ? "its hashes are not" : "does not match the hash");
 	ck_assert_uint_le(n.h[1].n_welcomed / STE_STREAMS, MEMBERS_MAX + 1);
 	net_down(&n);
 	shape_free(&s);

@@ -24,9 +24,9 @@ pcclResult_t pccl_lib_check(void)
 	case READY:
 		return pcclSuccess;
 	case FORKED:
-		return pccl_fail(
-			pcclInvalidUsage, "this process was made by fork() and may not use its "
-					  "parent's objects: call pcclInit and create its own");
+		return pccl_fail(pcclInvalidUsage,
+			"this process was made by fork() and may not use its "
+			"parent's objects: call pcclInit and create its own");
 	default:
 		return pccl_fail(pcclNotInitialized, "call pcclInit first");
 	}

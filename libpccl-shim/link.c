@@ -12,8 +12,7 @@
 /* Most sentences say it themselves. */
 static const char *advice(const char *text)
 {
-	static const char *const given[] = {
-		"pcclConnect", "connect again", "pcclctl reset"};
+	static const char *const given[] = {"pcclConnect", "connect again", "pcclctl reset"};
 
 	for (size_t i = 0; i < sizeof given / sizeof *given; i++)
 		if (strstr(text, given[i]))

@@ -20,7 +20,7 @@ void agentd_config_limits(struct agentd_config *c)
 		c->mem_of_cgroup = true;
 		cc_log(CC_LOG_NOTICE,
 			"%s is %" PRIu64 " MiB: half of it is the limit of shared memory, unless "
-					 "mem_total and mem_per_user are set",
+			"mem_total and mem_per_user are set",
 			where, cgroup >> 20);
 	}
 	if (c->mem_own == 0)

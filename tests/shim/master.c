@@ -99,7 +99,7 @@ START_TEST(from_creation_to_the_end)
 	fx_assert_succeeds(pcclMasterAwaitTermination(m));
 	ck_assert(!can_connect(a));
 	ck_assert_int_eq(pcclInterruptMaster(m), pcclInvalidArgument);
-	fx_assert_fails(pcclRunMaster(m), pcclInvalidArgument, "has been");
+	fx_assert_fails(pcclRunMaster(m), pcclInvalidArgument, "already ended");
 	fx_assert_succeeds(pcclDestroyMaster(m));
 	f = fopen(note, "r");
 	ck_assert_ptr_nonnull(f);

@@ -7,12 +7,6 @@
 
 /* ---- host memory */
 
-static bool own_all(const void *at)
-{
-	(void)at;
-	return true;
-}
-
 static uint64_t hash_leaf(hsh_leaf_fn *leaf, const void *at, size_t n, uint64_t index)
 {
 	return leaf(at, n, index);
@@ -20,7 +14,6 @@ static uint64_t hash_leaf(hsh_leaf_fn *leaf, const void *at, size_t n, uint64_t 
 
 const struct pccl_buf_kind pccl_buf_host = {
 	.device = pcclDeviceCpu,
-	.owns = own_all,
 	.copy_in = memcpy,
 	.copy_out = pccl_copy_out,
 	.swap = pccl_copy_swap,
@@ -33,15 +26,6 @@ const struct pccl_buf_kind pccl_buf_host = {
 #define POINTER(name) &pccl_buf_##name,
 
 static const struct pccl_buf_kind *const kinds[] = {PCCL_BUF_KINDS(POINTER) & pccl_buf_host};
-
-struct pccl_buf pccl_buf_of(const void *at)
-{
-	const struct pccl_buf_kind *const *kind = kinds;
-
-	while (!(*kind)->owns(at)) /* the last one does */
-		kind++;
-	return (struct pccl_buf){.kind = *kind, .at = (uint8_t *)(uintptr_t)at};
-}
 
 const struct pccl_buf_kind *pccl_buf_of_device(pcclDeviceType_t device)
 {

@@ -21,7 +21,8 @@
 /* A kind of memory. Constant. */
 struct pccl_buf_kind {
 	pcclDeviceType_t device; /* of tensors that lie in it */
-	/* Is this address in memory of this kind? Asked once for each buffer of each operation. */
+	/* Is this address in memory of this kind? Asked once for each buffer of each operation. Not
+	 * of host memory, which is all that no other kind owns. */
 	bool (*owns)(const void *at);
 	/* n bytes from this kind of memory to host memory. Returns `to`, as memcpy does. */
 	void *(*copy_in)(void *to, const void *from, size_t n);
@@ -44,7 +45,6 @@ struct pccl_buf_kind {
 #endif
 #define PCCL_BUF_DECLARE(name) extern const struct pccl_buf_kind pccl_buf_##name;
 PCCL_BUF_KINDS(PCCL_BUF_DECLARE)
-/* Owns all that no other kind does. */
 PCCL_BUF_DECLARE(host)
 
 struct pccl_buf {
@@ -52,8 +52,20 @@ struct pccl_buf {
 	uint8_t *at;
 };
 
-/* The buffer at this address; NULL is one of no bytes. */
-struct pccl_buf pccl_buf_of(const void *at);
+#define PCCL_BUF_ASK(name)                                                                         \
+	if (b.kind == &pccl_buf_host && pccl_buf_##name.owns(at))                                  \
+		b.kind = &pccl_buf_##name;
+
+/* The buffer at this address; NULL is one of no bytes. Where host memory is the only kind, nobody
+ * is asked. */
+static inline struct pccl_buf pccl_buf_of(const void *at)
+{
+	struct pccl_buf b = {.kind = &pccl_buf_host, .at = (uint8_t *)(uintptr_t)at};
+
+	PCCL_BUF_KINDS(PCCL_BUF_ASK)
+	return b;
+}
+
 /* The kind of tensors on this device. NULL: there is none in this library. */
 const struct pccl_buf_kind *pccl_buf_of_device(pcclDeviceType_t device);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Addresses of the public interface as plain values.
+ * Addresses of the public interface as plain values. Any thread.
  */
 #ifndef PCCL_SHIM_ADDRESS_H
 #define PCCL_SHIM_ADDRESS_H

@@ -119,13 +119,17 @@ struct pccl_attrs {
 
 void pccl_attachment_attrs(const struct pccl_attachment *a, struct pccl_attrs *ret);
 
-/* A region of at least size bytes, from those kept or from the agent. Nothing is allocated when the
- * sizes have been seen before. (staging.c, as all below) */
+/* ---- staging regions and result regions, which the attachment keeps (staging.c); any thread */
+
+/* A region of at least size bytes, from those kept or from the agent; the caller's to use until
+ * pccl_staging_put. Nothing is allocated when the sizes have been seen before. Errors as with
+ * pccl_region_alloc; *ret is of no use then. */
 pcclResult_t pccl_staging_get(struct pccl_attachment *a, uint64_t size, struct pccl_staging **ret);
 void pccl_staging_put(struct pccl_attachment *a, struct pccl_staging *s); /* NULL is fine */
 /* Gives what is not in use back to the agent. */
 void pccl_staging_trim(struct pccl_attachment *a);
-/* The mapping of a result region, from those kept or from the agent. */
+/* The mapping of a result region, from those kept or from the agent; a use of it, until
+ * pccl_result_put. Errors as with pccl_region_named; *ret is NULL then. */
 pcclResult_t pccl_result_get(struct pccl_attachment *a, uint64_t region, struct pccl_result **ret);
 /* The same, but only from those kept or handed over: NULL if it is not mapped. */
 struct pccl_result *pccl_result_find(struct pccl_attachment *a, uint64_t region);

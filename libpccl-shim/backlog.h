@@ -15,6 +15,8 @@
  * slot at once.
  *
  * A thread that blocks here tells the agent, since the operations that it waits for may never end.
+ * The backlog owns its records and a reference to the attachment of each; the communicator's lock
+ * guards it.
  */
 #ifndef PCCL_SHIM_BACKLOG_H
 #define PCCL_SHIM_BACKLOG_H

@@ -7,7 +7,7 @@
 #define PCCL_SHIM_BEAT_H
 
 /* Takes the socket that came with the hello's answer. The thread ends when the agent closes it. If
- * no thread can be started the socket is closed, and the agent does without. */
+ * no thread can be started the socket is closed, and the agent does without. Any thread. */
 void pccl_beat_start(int fd);
 
 #endif

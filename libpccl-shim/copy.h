@@ -1,6 +1,9 @@
-/* SPDX-License-Identifier: MIT */
-#ifndef COPY_H
-#define COPY_H
+/* SPDX-License-Identifier: MIT
+ *
+ * Copies between host memory and shared memory. Both are the caller's. Any thread; nothing fails.
+ */
+#ifndef PCCL_SHIM_COPY_H
+#define PCCL_SHIM_COPY_H
 
 #include <stddef.h>
 #include <stdint.h>

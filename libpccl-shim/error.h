@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
  * The thread's last error. Inside the library every function that can fail for a reason that the
- * caller of the API should read returns pcclResult_t and has set the sentence.
+ * caller of the API should read returns pcclResult_t and has set the sentence of the calling
+ * thread. Unless its header says otherwise, it leaves outputs alone when it fails, and owns nothing
+ * then.
+ *
+ * Any thread. Nothing here fails or allocates.
  */
 #ifndef PCCL_SHIM_ERROR_H
 #define PCCL_SHIM_ERROR_H

@@ -11,6 +11,9 @@
  * that said that it wants no more to do with this process is not asked again.
  *
  * The thread has all signals blocked (pccl_thread_start), and does not exist in forked children.
+ *
+ * Any thread may call all of it, without a communicator's lock. The keeper owns a reference to the
+ * session, and one to each communicator while it works on it; the list holds none.
  */
 #ifndef PCCL_SHIM_KEEPER_H
 #define PCCL_SHIM_KEEPER_H
@@ -29,11 +32,14 @@ uint32_t pccl_keeper_grace_ms(void);
 /* The present session, or a new one: connects, starts an agent if need be, says hello. Waits for
  * the keeper while it is about to bring one back. Where there is nothing to keep, it waits itself
  * for an agent that has gone, as long as the keeper would; after that there was none, as at first.
- * stop: what ends such a wait, with pcclInterrupted, as does the thread's ender; NULL: nothing. */
+ * stop: what ends such a wait, with pcclInterrupted, as does the thread's ender; NULL: nothing.
+ * *ret is a reference. Errors as with pccl_session_open, and pcclAgentUnavailable after such a
+ * wait. */
 pcclResult_t pccl_keeper_session(const _Atomic bool *stop, struct pccl_session **ret);
 
 /* Puts a communicator under the keeper, as it becomes UP. *ret_late: its session has ended in the
- * meantime; nothing was done. */
+ * meantime; nothing was done. Fails where the thread cannot be started: pcclOutOfMemory or
+ * pcclInternalError. */
 pcclResult_t pccl_keeper_add(pcclComm_t *c, struct pccl_session *s, bool *ret_late);
 /* Takes it away, if it is there. */
 void pccl_keeper_remove(pcclComm_t *c);

@@ -2,7 +2,8 @@
  *
  * Contents that failed synchronizations of this process have left in its tensors. A mixture of two
  * states stays one, whatever revision a program offers it at, by whichever communicator and from
- * whichever memory: so its digest is what is kept. Any thread, and also after a fork.
+ * whichever memory: so its digest is what is kept. Any thread, and also after a fork. Nothing
+ * fails.
  */
 #ifndef PCCL_SHIM_MIXTURE_H
 #define PCCL_SHIM_MIXTURE_H

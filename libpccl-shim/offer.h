@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Result regions that the agent has handed over unasked and nobody has taken yet. The session's,
- * under its lock.
+ * which calls all of it with its lock held. Mappings are owned here until they are taken. No
+ * function sets a sentence that anybody reads: what fails is asked for again.
  */
 #ifndef PCCL_SHIM_OFFER_H
 #define PCCL_SHIM_OFFER_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Finding and starting the daemons as child processes.
+ * Finding and starting the daemons as child processes. What is read of the environment is read by
+ * threads of the application only (keeper.h). Sets no sentences: pccl-bench uses this, too.
  */
 #ifndef PCCL_SHIM_PROGRAM_H
 #define PCCL_SHIM_PROGRAM_H
@@ -30,7 +31,7 @@ const char *pccl_program_log_level(void);
  * business. Of the environment it has what any program of the user may need, and what is documented
  * for it; not what is meant for this process: preloaded libraries, the service manager's sockets
  * (NOTIFY_SOCKET, JOURNAL_STREAM, LISTEN_FDS) and the like. 0 and *ret_pid, or a negative enum
- * cc_err with errno.
+ * cc_err with errno. The process and all descriptors stay the caller's.
  */
 int pccl_program_start(const char *path, char *const argv[], int err_fd, const int *fds,
 	unsigned n_fds, pid_t *ret_pid);

@@ -2,6 +2,10 @@
  *
  * An all-reduce in two halves: submit.c submits it and copies the operand in, await.c waits for it,
  * copies the result out or takes everything back. reduce.c is what the application calls.
+ *
+ * The thread that launched an operation calls all of it, but for pccl_reduce_abandon, which is for
+ * the thread that destroys the communicator. Buffers are the application's until the operation is
+ * awaited or given up. Without the communicator's lock.
  */
 #ifndef PCCL_SHIM_REDUCE_H
 #define PCCL_SHIM_REDUCE_H

@@ -24,6 +24,8 @@ struct pccl_map;
  * Connects and says hello; the thread's ender ends that, too. before NULL: wherever an agent is
  * found, or started; otherwise where that session's was. grace_ms: how long the agent may leave a
  * request unanswered that needs nobody else; then it is taken to be stopped, and the session ends.
+ * *ret is a reference. Errors: those of spawn.h, pcclVersionMismatch, pcclInterrupted, and what the
+ * agent says.
  */
 pcclResult_t pccl_session_open(
 	const struct pccl_session *before, uint32_t grace_ms, struct pccl_session **ret);

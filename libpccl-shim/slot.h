@@ -2,6 +2,10 @@
  *
  * An operation's slot in the queue pair, whatever the operation: taking one, submitting, waiting
  * for the end, and what a failed completion says.
+ *
+ * From pccl_slot_take to pccl_slot_release the slot is the operation's, and its thread calls all of
+ * it; of a job (copier.h) the thread that carries it out calls pccl_slot_refuse, pccl_slot_push and
+ * pccl_slot_progress instead. Without the communicator's lock, unless it is said.
  */
 #ifndef PCCL_SHIM_SLOT_H
 #define PCCL_SHIM_SLOT_H

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Reaching an agent: where its socket is, and starting a private one when there is none.
+ * Reaching an agent: where its socket is, and starting a private one when there is none. Any
+ * thread; one at a time starts an agent, the others wait for it. A private agent is nobody's child
+ * to wait for: it ends by itself.
+ *
+ * Errors: pcclAgentUnavailable (there is none, or it cannot be started), pcclPermissionDenied (it
+ * is there and refuses this user), pcclInvalidUsage (the environment), pcclOutOfMemory.
  */
 #ifndef PCCL_SHIM_SPAWN_H
 #define PCCL_SHIM_SPAWN_H
@@ -17,8 +22,8 @@
  * Connects to, in this order and stopping at the first that exists: the socket that
  * PCCL_AGENT_SOCKET names (only that one, if set); the system's agent; the user's private agent,
  * started if need be. Blocks for a bounded time (starting takes up to 10 s). On success *ret_fd is
- * a blocking, close-on-exec socket, path (PCCL_SOCKET_PATH_MAX bytes) says where it leads, and
- * *ret_private whether to a private agent. Reads the environment.
+ * a blocking, close-on-exec socket, the caller's, path (PCCL_SOCKET_PATH_MAX bytes) says where it
+ * leads, and *ret_private whether to a private agent. Reads the environment.
  */
 pcclResult_t pccl_spawn_connect(int *ret_fd, char *path, bool *ret_private);
 

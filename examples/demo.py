@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Four trainers on two hosts train a network together; one of them is killed on the way, and later
-another one joins, which gets the model from the others.
+"""Four trainers on two hosts train a network together. One of them is killed during the training.
+Later another one joins, which gets the model from the others.
 
-The hosts are network namespaces joined by a bridge (as root), or two agents on loopback. Everything
-is started from a build folder and is gone in the end, however this program ends. Exit status 0: the
-test accuracy is reached, the weights of all who are there in the end are bit-identical, the
+The hosts are network namespaces joined by a bridge (as root), or two agents on loopback. All
+processes are started from a build folder and end with this program, however it ends. Exit status 0:
+the test accuracy is reached, the weights of all remaining trainers are bit-identical, the
 newcomer got the state of the run, and the loss of a trainer cost each survivor at most one
 repeated call.
 """

@@ -148,8 +148,7 @@ START_TEST(shown_memory_changes)
 	ck_assert_uint_gt(atomic_load(&stays->n_seen), 0);
 	ck_assert(host_view(&n.h[0], 0).failed);
 	member_check(stays);
-	net_down(&n);
-	shape_free(&s);
+	net_end(&n, &s);
 }
 END_TEST
 
@@ -211,8 +210,7 @@ START_TEST(server)
 	net_drop(&n, 1, 0);
 	member_poison(leaves, true);
 	atomic_store(&n.h[0].m[0].deaf, false);
-	net_expect(&n, 0, STE_DONE);
-	member_check(&n.h[0].m[0]);
+	net_expect_done(&n);
 	ck_assert_uint_gt(host_view(&n.h[1], 1).tx_bytes, 0);
 	end(&n, &s, leaves);
 }
@@ -249,8 +247,7 @@ START_TEST(manifest)
 	ck_assert_int_ge(len, 0);
 	ck_assert_int_lt(len, (ssize_t)sizeof answer - 128);
 	close(fds[0]);
-	net_down(&n);
-	shape_free(&s);
+	net_end(&n, &s);
 }
 END_TEST
 
@@ -289,8 +286,7 @@ START_TEST(all)
 	ste_cancel(n.h[0].e, SEQ);
 	ste_drop(n.h[0].e, SEQ, 0);
 	net_expect(&n, 0, STE_CANCELLED);
-	net_down(&n);
-	shape_free(&s);
+	net_end(&n, &s);
 }
 END_TEST
 
@@ -338,14 +334,12 @@ START_TEST(receive_only_is_no_source)
 	host_hash(&n.h[1]);
 	host_start(&n.h[1], SEQ, &s, NULL, 0);
 	host_start(&n.h[0], SEQ, &s, src, 1);
-	net_expect(&n, 0, STE_DONE);
-	member_check(&n.h[0].m[0]);
+	net_expect_done(&n);
 	member_check(&n.h[0].m[1]);
 	ck_assert_uint_eq(host_view(&n.h[0], 0).tx_bytes, 0);
 	ck_assert_uint_eq(host_view(&n.h[0], 0).rx_bytes, 0);
 	net_expect_sent(&n, 1, shape_bytes(&s));
-	net_down(&n);
-	shape_free(&s);
+	net_end(&n, &s);
 }
 END_TEST
 

@@ -27,8 +27,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-	net_down(&n);
-	shape_free(&s);
+	net_end(&n, &s);
 }
 
 static void until_commanded(void)

@@ -640,3 +640,15 @@ void net_newcomer(struct net *n, struct shape *s, uint32_t holders, enum kind fr
 	for (uint32_t i = 0; i <= holders; i++)
 		host_hash(&n->h[i]);
 }
+
+void net_expect_done(struct net *n)
+{
+	net_expect(n, 0, STE_DONE);
+	member_check(&n->h[0].m[0]);
+}
+
+void net_end(struct net *n, struct shape *s)
+{
+	net_down(n);
+	shape_free(s);
+}

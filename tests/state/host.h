@@ -128,6 +128,10 @@ void member_stop(struct member *m);
 /* Likewise, and whoever touches its memory dies; or not any more. */
 void member_poison(struct member *m, bool on);
 
+/* The first host is done, and its first member has what was elected. */
+void net_expect_done(struct net *n);
+/* net_down, and the shape is freed. */
+void net_end(struct net *n, struct shape *s);
 struct ste_member_view host_view(struct host *h, uint32_t member);
 /* So many bytes of the host's first member went to others, who may have them before it counts. */
 void net_expect_sent(struct net *n, uint32_t host, uint64_t bytes);

@@ -59,11 +59,9 @@ START_TEST(source_dies)
 	until_under_way(&n, 2);
 	kill_host(&n, 1);
 	atomic_store(&n.h[0].m[0].deaf, false);
-	net_expect(&n, 0, STE_DONE);
-	member_check(&n.h[0].m[0]);
+	net_expect_done(&n);
 	ck_assert_uint_eq(host_view(&n.h[0], 0).rx_bytes, shape_bytes(&s));
-	net_down(&n);
-	shape_free(&s);
+	net_end(&n, &s);
 }
 END_TEST
 
@@ -82,8 +80,7 @@ START_TEST(last_source_dies)
 	atomic_store(&n.h[0].m[0].deaf, false);
 	expect_failure(&n, 1, "no remaining peer has the elected state; host1: 127.0.0.1:");
 	ck_assert(host_source(&n.h[0], 0).lost);
-	net_down(&n);
-	shape_free(&s);
+	net_end(&n, &s);
 }
 END_TEST
 
@@ -120,8 +117,7 @@ START_TEST(who_is_written_to_without_commands_can_see_it)
 	member_check(to);
 	ck_assert_uint_eq(touched(from), 0);
 	ck_assert_uint_eq(touched(to), kind == REGISTERED);
-	net_down(&n);
-	shape_free(&s);
+	net_end(&n, &s);
 }
 END_TEST
 
@@ -144,8 +140,7 @@ START_TEST(nobody_there)
 		_i == 0   ? "Connection refused"
 		: _i == 1 ? "it has no address"
 			  : "host1: 127.0.0.1:");
-	net_down(&n);
-	shape_free(&s);
+	net_end(&n, &s);
 }
 END_TEST
 
@@ -163,10 +158,8 @@ START_TEST(second_try)
 	p.fd = n.h[1].listener;
 	ck_assert_int_eq(poll(&p, 1, WAIT_MS), 1);
 	close(accept(p.fd, NULL, NULL));
-	net_expect(&n, 0, STE_DONE);
-	member_check(&n.h[0].m[0]);
-	net_down(&n);
-	shape_free(&s);
+	net_expect_done(&n);
+	net_end(&n, &s);
 }
 END_TEST
 
@@ -183,8 +176,7 @@ START_TEST(no_sources)
 	ck_assert_int_eq(ev.type, STE_FAILED);
 	ck_assert_str_eq(ev.text, "no remaining peer has the elected state");
 	ck_assert_uint_eq(touched(&n.h[0].m[0]), 0);
-	net_down(&n);
-	shape_free(&s);
+	net_end(&n, &s);
 }
 END_TEST
 
@@ -212,8 +204,7 @@ START_TEST(no_tensors)
 		ck_assert_int_eq(ev.type, STE_DONE);
 		member_check(&n.h[0].m[0]);
 	}
-	net_down(&n);
-	shape_free(&s);
+	net_end(&n, &s);
 }
 END_TEST
 
@@ -239,11 +230,9 @@ START_TEST(wrong_data)
 	net_newcomer(&n, &s, 2, _i & 1 ? OWN : REGISTERED, _i & 2 ? OWN : REGISTERED, src);
 	spoil(&n, 1, _i & 1);
 	net_start(&n, &s, src, 2);
-	net_expect(&n, 0, STE_DONE);
-	member_check(&n.h[0].m[0]);
+	net_expect_done(&n);
 	ck_assert_uint_eq(host_view(&n.h[0], 0).rx_bytes, shape_bytes(&s));
-	net_down(&n);
-	shape_free(&s);
+	net_end(&n, &s);
 }
 END_TEST
 
@@ -258,8 +247,7 @@ START_TEST(only_wrong_data)
 	spoil(&n, 1, _i & 1);
 	net_start(&n, &s, src, 1);
 	expect_failure(&n, 1, "does not match the hash");
-	net_down(&n);
-	shape_free(&s);
+	net_end(&n, &s);
 }
 END_TEST
 
@@ -299,11 +287,9 @@ START_TEST(one_that_is_right_is_enough)
 	while (n.h[1].n_welcomed < STE_STREAMS + liars || member_commands(right) < STE_STREAMS)
 		ck_assert_msg(!net_event(&n, 0, &ev, 5), "%s", ev.text);
 	atomic_store(&right->deaf, false);
-	net_expect(&n, 0, STE_DONE);
-	member_check(&n.h[0].m[0]);
+	net_expect_done(&n);
 	ck_assert_uint_eq(host_view(&n.h[0], 0).rx_bytes, shape_bytes(&s));
-	net_down(&n);
-	shape_free(&s);
+	net_end(&n, &s);
 }
 END_TEST
 
@@ -327,8 +313,7 @@ START_TEST(all_lie)
 	net_start(&n, &s, src, 1);
 	expect_failure(&n, 1, _i ? "its hashes are not" : "does not match the hash");
 	ck_assert_uint_le(n.h[1].n_welcomed / STE_STREAMS, MEMBERS_MAX + 1);
-	net_down(&n);
-	shape_free(&s);
+	net_end(&n, &s);
 }
 END_TEST
 
@@ -360,8 +345,7 @@ START_TEST(many_that_are_no_use)
 	ck_assert_msg(found == 3, "%s", ev.text);
 	at = strstr(ev.text, "; and 1 more");
 	ck_assert_msg(at && at[12] == '\0', "%s", ev.text);
-	net_down(&n);
-	shape_free(&s);
+	net_end(&n, &s);
 }
 END_TEST
 
@@ -377,13 +361,11 @@ START_TEST(wrong_hashes)
 	n.h[1].m[0].map[n.h[1].m[0].state.leaves_off] ^= 1;
 	net_start(&n, &s, src, 1 + (uint32_t)_i);
 	if (_i) {
-		net_expect(&n, 0, STE_DONE);
-		member_check(&n.h[0].m[0]);
+		net_expect_done(&n);
 	} else {
 		expect_failure(&n, 1, "its hashes are not those that were elected");
 	}
-	net_down(&n);
-	shape_free(&s);
+	net_end(&n, &s);
 }
 END_TEST
 
@@ -412,8 +394,7 @@ START_TEST(other_contents)
 	}
 	host_start(&n.h[0], SEQ, &s, src, sources);
 	if (_i) {
-		net_expect(&n, 0, STE_DONE);
-		member_check(&n.h[0].m[0]);
+		net_expect_done(&n);
 	} else {
 		expect_failure(&n, 1, "its hashes are not those that were elected");
 		ck_assert_uint_eq(host_view(&n.h[0], 0).rx_bytes, 0);
@@ -438,10 +419,8 @@ START_TEST(holder_without_content)
 	net_expect(&n, 1, STE_DONE);
 	ck_assert(host_view(&n.h[1], 0).failed);
 	ck_assert(!host_view(&n.h[1], 0).complete);
-	net_expect(&n, 0, STE_DONE);
-	member_check(&n.h[0].m[0]);
-	net_down(&n);
-	shape_free(&s);
+	net_expect_done(&n);
+	net_end(&n, &s);
 }
 END_TEST
 
@@ -456,11 +435,9 @@ START_TEST(silent_source)
 	n.h[1].mute = _i == 0;
 	n.h[1].babbles = _i == 1;
 	net_start(&n, &s, src, 2);
-	net_expect(&n, 0, STE_DONE);
-	member_check(&n.h[0].m[0]);
+	net_expect_done(&n);
 	ck_assert_uint_eq(host_source(&n.h[0], 0).bytes, 0);
-	net_down(&n);
-	shape_free(&s);
+	net_end(&n, &s);
 }
 END_TEST
 
@@ -488,8 +465,7 @@ START_TEST(local_holder_fails)
 	else
 		atomic_store(&n.h[0].m[1].deaf, true);
 	net_start(&n, &s, src, 1);
-	net_expect(&n, 0, STE_DONE);
-	member_check(&n.h[0].m[0]);
+	net_expect_done(&n);
 	ck_assert(host_view(&n.h[0], 1).failed);
 	ck_assert_msg(
 		strstr(host_view(&n.h[0], 1).text, _i == 0   ? "changed during the call"
@@ -497,8 +473,7 @@ START_TEST(local_holder_fails)
 							     : "carried out no command") != NULL,
 		"%s", host_view(&n.h[0], 1).text);
 	ck_assert(!host_view(&n.h[0], 0).failed);
-	net_down(&n);
-	shape_free(&s);
+	net_end(&n, &s);
 }
 END_TEST
 
@@ -519,8 +494,7 @@ START_TEST(receiver_contradicts_itself)
 	net_start(&n, &s, src, 1);
 	net_expect(&n, 0, STE_DONE);
 	member_check(to);
-	net_down(&n);
-	shape_free(&s);
+	net_end(&n, &s);
 }
 END_TEST
 
@@ -550,8 +524,7 @@ START_TEST(receiver_misbehaves)
 	ck_assert(host_view(&n.h[0], 0).failed);
 	ck_assert(!host_view(&n.h[0], 1).failed);
 	member_check(&n.h[0].m[1]);
-	net_down(&n);
-	shape_free(&s);
+	net_end(&n, &s);
 }
 END_TEST
 
@@ -608,8 +581,7 @@ START_TEST(cancel_in_the_middle)
 	/* In any order. */
 	for (uint32_t i = 0; i < 3; i++)
 		cancel_and_free(&n, ((uint32_t)_i + i) % 3);
-	net_down(&n);
-	shape_free(&s);
+	net_end(&n, &s);
 }
 END_TEST
 

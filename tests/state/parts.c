@@ -213,8 +213,7 @@ START_TEST(hashes_are_asked_of_holders)
 		play(&n, 2, count);
 	}
 	net_cancel(&n, 0);
-	net_down(&n);
-	shape_free(&s);
+	net_end(&n, &s);
 }
 END_TEST
 

@@ -43,8 +43,7 @@ START_TEST(newcomer)
 	odd_shape(&s, (uint64_t)_i);
 	net_newcomer(&n, &s, 1, from, to, src);
 	start_all(&n, &s, src, 1);
-	net_expect(&n, 0, STE_DONE);
-	member_check(&n.h[0].m[0]);
+	net_expect_done(&n);
 	member_check(&n.h[1].m[0]);
 	p = host_progress(&n.h[0], SEQ);
 	ck_assert_uint_eq(p.phase, STE_SERVES);
@@ -61,8 +60,7 @@ START_TEST(newcomer)
 	ck_assert_uint_eq(host_source(&n.h[0], 0).bytes, shape_bytes(&s));
 	net_cancel(&n, 0);
 	net_cancel(&n, 1);
-	net_down(&n);
-	shape_free(&s);
+	net_end(&n, &s);
 }
 END_TEST
 
@@ -96,8 +94,7 @@ START_TEST(one_leaf_moves)
 	host_hash(&n.h[1]);
 	src[0] = source_of(&n, 1, true);
 	start_all(&n, &s, src, 1);
-	net_expect(&n, 0, STE_DONE);
-	member_check(&n.h[0].m[0]);
+	net_expect_done(&n);
 	ck_assert_uint_eq(host_view(&n.h[0], 0).rx_bytes, WIRE_LEAF);
 	net_expect_sent(&n, 1, WIRE_LEAF);
 	ck_assert_uint_lt(host_progress(&n.h[0], SEQ).net_rx_bytes, WIRE_LEAF + 4096);
@@ -112,8 +109,7 @@ START_TEST(one_leaf_moves)
 	ck_assert(!ste_next_diff(n.h[0].e, SEQ, 1, 0, &d));
 	net_cancel(&n, 1); /* a holder */
 	ck_assert(!ste_next_diff(n.h[1].e, SEQ, 0, 0, &d));
-	net_down(&n);
-	shape_free(&s);
+	net_end(&n, &s);
 }
 END_TEST
 
@@ -130,10 +126,8 @@ START_TEST(hashes_come_in_parts)
 	net_hashes = (uint32_t)_i;
 	net_newcomer(&n, &s, 1, OWN, OWN, src);
 	start_all(&n, &s, src, 1);
-	net_expect(&n, 0, STE_DONE);
-	member_check(&n.h[0].m[0]);
-	net_down(&n);
-	shape_free(&s);
+	net_expect_done(&n);
+	net_end(&n, &s);
 }
 END_TEST
 
@@ -149,10 +143,8 @@ START_TEST(equal_needs_nobody)
 	n.h[0].m[0].holder = false;
 	host_hash(&n.h[0]);
 	host_start(&n.h[0], SEQ, &s, NULL, 0);
-	net_expect(&n, 0, STE_DONE);
-	member_check(&n.h[0].m[0]);
-	net_down(&n);
-	shape_free(&s);
+	net_expect_done(&n);
+	net_end(&n, &s);
 }
 END_TEST
 
@@ -187,13 +179,11 @@ START_TEST(ten_thousand_tensors)
 	s.bytes[77] = 200000;
 	net_newcomer(&n, &s, 2, _i ? OWN : REGISTERED, _i ? OWN : REGISTERED, src);
 	start_all(&n, &s, src, 2);
-	net_expect(&n, 0, STE_DONE);
-	member_check(&n.h[0].m[0]);
+	net_expect_done(&n);
 	ck_assert_uint_eq(host_view(&n.h[0], 0).rx_bytes, shape_bytes(&s));
 	net_cancel(&n, 0);
 	expect_diffs(&n.h[0], &s);
-	net_down(&n);
-	shape_free(&s);
+	net_end(&n, &s);
 }
 END_TEST
 
@@ -209,10 +199,8 @@ START_TEST(many_tensor_hashes)
 	s.bytes[66000] = 65537;
 	net_newcomer(&n, &s, 1, REGISTERED, REGISTERED, src);
 	start_all(&n, &s, src, 1);
-	net_expect(&n, 0, STE_DONE);
-	member_check(&n.h[0].m[0]);
-	net_down(&n);
-	shape_free(&s);
+	net_expect_done(&n);
+	net_end(&n, &s);
 }
 END_TEST
 
@@ -226,8 +214,7 @@ START_TEST(sources_share)
 	shape_one(&s, 16 << 20);
 	net_newcomer(&n, &s, 3, REGISTERED, (enum kind)_i, src);
 	start_all(&n, &s, src, 3);
-	net_expect(&n, 0, STE_DONE);
-	member_check(&n.h[0].m[0]);
+	net_expect_done(&n);
 	for (uint32_t i = 0; i < 3; i++) {
 		uint64_t bytes = host_source(&n.h[0], i).bytes;
 
@@ -236,8 +223,7 @@ START_TEST(sources_share)
 		sum += bytes;
 	}
 	ck_assert_uint_eq(sum, 16 << 20);
-	net_down(&n);
-	shape_free(&s);
+	net_end(&n, &s);
 }
 END_TEST
 
@@ -263,8 +249,7 @@ START_TEST(rate_is_seen)
 		ck_assert(p.rate == STE_UNMEASURED || cc_now_ns() - began >= 500000000);
 	} while (p.rate == 0 || p.rate == STE_UNMEASURED);
 	ck_assert_uint_le(p.rate, 2 * p.done); /* it was measured for half a second, or longer */
-	net_down(&n);
-	shape_free(&s);
+	net_end(&n, &s);
 }
 END_TEST
 
@@ -289,10 +274,8 @@ START_TEST(other_addresses)
 	src[0].addrs[1].port = n.h[2].port;
 	host_start(&n.h[1], SEQ, &s, NULL, 0);
 	host_start(&n.h[0], SEQ, &s, src, 1);
-	net_expect(&n, 0, STE_DONE);
-	member_check(&n.h[0].m[0]);
-	net_down(&n);
-	shape_free(&s);
+	net_expect_done(&n);
+	net_end(&n, &s);
 }
 END_TEST
 
@@ -309,10 +292,8 @@ START_TEST(holder_starts_late)
 	host_start(&n.h[0], SEQ, &s, src, 1);
 	ck_assert(!net_event(&n, 0, &ev, 100));
 	host_start(&n.h[1], SEQ, &s, NULL, 0);
-	net_expect(&n, 0, STE_DONE);
-	member_check(&n.h[0].m[0]);
-	net_down(&n);
-	shape_free(&s);
+	net_expect_done(&n);
+	net_end(&n, &s);
 }
 END_TEST
 
@@ -334,8 +315,7 @@ START_TEST(attempt_is_over)
 	ck_assert_int_eq(ev.type, STE_FAILED);
 	ck_assert(cc_id_eq(&ev.suspect, &n.h[1].id));
 	ck_assert_ptr_nonnull(strstr(ev.text, "does not take part any more"));
-	net_down(&n);
-	shape_free(&s);
+	net_end(&n, &s);
 }
 END_TEST
 
@@ -365,8 +345,7 @@ START_TEST(same_host)
 	ck_assert_uint_eq(host_view(&n.h[0], 0).rx_bytes, shape_bytes(&s));
 	ck_assert_uint_eq(host_view(&n.h[0], 2).rx_bytes, shape_bytes(&s));
 	ck_assert_uint_eq(host_view(&n.h[0], 1).tx_bytes, 2 * shape_bytes(&s));
-	net_down(&n);
-	shape_free(&s);
+	net_end(&n, &s);
 }
 END_TEST
 
@@ -395,8 +374,7 @@ START_TEST(shown)
 		ck_assert_uint_eq(atomic_load(&own->n_seen), 0);
 	ck_assert_uint_eq(host_view(&n.h[0], 0).rx_bytes, shape_bytes(&s));
 	ck_assert_uint_eq(host_view(&n.h[0], 1).tx_bytes, shape_bytes(&s));
-	net_down(&n);
-	shape_free(&s);
+	net_end(&n, &s);
 }
 END_TEST
 
@@ -419,8 +397,7 @@ START_TEST(one_of_two_is_shown)
 	net_expect(&n, 0, STE_DONE);
 	member_check(own);
 	ck_assert_uint_gt(atomic_load(&own->n_seen), 0); /* how much is up to the scheduler */
-	net_down(&n);
-	shape_free(&s);
+	net_end(&n, &s);
 }
 END_TEST
 
@@ -437,12 +414,10 @@ START_TEST(receiver_has_it_all)
 	n.h[0].m[1].holder = false;
 	host_hash(&n.h[0]);
 	host_start(&n.h[0], SEQ, &s, NULL, 0);
-	net_expect(&n, 0, STE_DONE);
-	member_check(&n.h[0].m[0]);
+	net_expect_done(&n);
 	ck_assert_uint_eq(host_view(&n.h[0], 0).rx_bytes, shape_bytes(&s));
 	ck_assert_uint_eq(host_view(&n.h[0], 1).tx_bytes, shape_bytes(&s));
-	net_down(&n);
-	shape_free(&s);
+	net_end(&n, &s);
 }
 END_TEST
 
@@ -480,8 +455,7 @@ START_TEST(once_over_the_network)
 	ck_assert_uint_eq(host_view(&n.h[0], 2).rx_bytes, WIRE_LEAF);
 	ck_assert_uint_eq(host_view(&n.h[0], 2).bytes, WIRE_LEAF);
 	net_expect_sent(&n, 1, wanted);
-	net_down(&n);
-	shape_free(&s);
+	net_end(&n, &s);
 }
 END_TEST
 
@@ -510,8 +484,7 @@ START_TEST(receiver_serves_others)
 	member_check(&n.h[2].m[0]);
 	net_expect_sent(&n, 0, shape_bytes(&s));
 	net_expect_sent(&n, 1, shape_bytes(&s));
-	net_down(&n);
-	shape_free(&s);
+	net_end(&n, &s);
 }
 END_TEST
 
@@ -540,8 +513,7 @@ START_TEST(receive_only_serves_nobody)
 	member_check(&n.h[2].m[0]);
 	ck_assert_uint_eq(host_view(&n.h[1], 0).tx_bytes, 0);
 	net_expect_sent(&n, 0, 2 * shape_bytes(&s));
-	net_down(&n);
-	shape_free(&s);
+	net_end(&n, &s);
 }
 END_TEST
 
@@ -581,8 +553,7 @@ START_TEST(swarm)
 		for (uint32_t i = 0; i < 4; i++)
 			given += host_view(&n.h[i], 0).tx_bytes;
 	}
-	net_down(&n);
-	shape_free(&s);
+	net_end(&n, &s);
 }
 END_TEST
 
@@ -634,8 +605,7 @@ START_TEST(any_shape)
 			member_check(&n.h[i].m[k]);
 		}
 	}
-	net_down(&n);
-	shape_free(&s);
+	net_end(&n, &s);
 }
 END_TEST
 
@@ -651,8 +621,7 @@ START_TEST(refused_starts)
 	ck_assert_int_eq(host_try_start(&n.h[0], SEQ, &s, src, 1), CC_ERR_EXIST);
 	ck_assert_int_eq(
 		host_try_start(&n.h[0], SEQ + 1, &s, src, STE_SOURCES_MAX + 1), CC_ERR_LIMIT);
-	net_down(&n);
-	shape_free(&s);
+	net_end(&n, &s);
 }
 END_TEST
 

@@ -90,8 +90,7 @@ START_TEST(what_is_lacking_is_not_served)
 	lacks.first = 0;
 	ck_assert_int_eq(ask(&n, pair[0], lacks), WST_OK);
 	close(pair[0]);
-	net_down(&n);
-	shape_free(&s);
+	net_end(&n, &s);
 }
 END_TEST
 
@@ -133,8 +132,7 @@ START_TEST(answers_that_nobody_asked_for)
 	ck_assert_int_eq(ev.type, STE_FAILED);
 	ck_assert_msg(
 		strstr(ev.text, "it answered a request that was not made") != NULL, "%s", ev.text);
-	net_down(&n);
-	shape_free(&s);
+	net_end(&n, &s);
 }
 END_TEST
 
@@ -187,8 +185,7 @@ START_TEST(a_member_that_is_not_wanted)
 	ck_assert_int_eq(ev.type, STE_FAILED);
 	ck_assert_msg(strstr(ev.text, "does not match the hash") != NULL, "%s", ev.text);
 	ck_assert_uint_eq(blocks, 4); /* the first is not counted */
-	net_down(&n);
-	shape_free(&s);
+	net_end(&n, &s);
 }
 END_TEST
 
@@ -224,8 +221,7 @@ START_TEST(who_serves)
 		read_all(&n, pair[0], data, a.len);
 	}
 	close(pair[0]);
-	net_down(&n);
-	shape_free(&s);
+	net_end(&n, &s);
 }
 END_TEST
 
@@ -257,8 +253,7 @@ START_TEST(which_receiver_serves)
 		ck_assert_uint_eq(ask_who(&n, pair[0], r).member, 3 - r.without);
 	ck_assert_uint_eq(ask_who(&n, pair[0], r).status, WST_GONE);
 	close(pair[0]);
-	net_down(&n);
-	shape_free(&s);
+	net_end(&n, &s);
 }
 END_TEST
 
@@ -285,8 +280,7 @@ START_TEST(half_a_block_is_seen_by_whom_it_is_written_to)
 	ck_assert_uint_eq(atomic_load(&end->touched), 1);
 	ck_assert_uint_eq(host_view(&n.h[0], 0).rx_bytes, 0);
 	net_cancel(&n, 0);
-	net_down(&n);
-	shape_free(&s);
+	net_end(&n, &s);
 }
 END_TEST
 
@@ -357,10 +351,8 @@ START_TEST(any_request)
 	}
 	close(pair[0]);
 	host_start(&n.h[0], SEQ, &s, src, 1);
-	net_expect(&n, 0, STE_DONE);
-	member_check(&n.h[0].m[0]);
-	net_down(&n);
-	shape_free(&s);
+	net_expect_done(&n);
+	net_end(&n, &s);
 }
 END_TEST
 

@@ -62,8 +62,7 @@ START_TEST(crew)
 	ck_assert_uint_eq(crew_threads(), 0);
 	ck_assert(ste_is_running(n.h[0].e));
 	net_cancel(&n, 0);
-	net_down(&n);
-	shape_free(&s);
+	net_end(&n, &s);
 }
 END_TEST
 
@@ -89,8 +88,7 @@ START_TEST(crew_verifies)
 	ck_assert_str_eq(host_view(&n.h[0], 0).text,
 		"tensor \"tensor00000000\" changed during the call: it is not what its hashes say");
 	ck_assert(!host_view(&n.h[0], 1).complete);
-	net_down(&n);
-	shape_free(&s);
+	net_end(&n, &s);
 }
 END_TEST
 
@@ -120,8 +118,7 @@ START_TEST(thread_ends_when_idle)
 		}
 		ck_assert(!ste_is_running(n.h[0].e));
 	}
-	net_down(&n);
-	shape_free(&s);
+	net_end(&n, &s);
 }
 END_TEST
 

@@ -11,7 +11,7 @@
 
 static const char HELP[] =
 	"usage: fashion-mnist [OPTION]...\n"
-	"Trains a small network on Fashion-MNIST together with others of its kind.\n"
+	"Trains a small network on Fashion-MNIST together with other trainers.\n"
 	"\n"
 	"  -m, --master ADDR:PORT  the master of the run; [ADDR]:PORT for IPv6\n"
 	"                          (default $PCCL_MASTER, then 127.0.0.1:48148)\n"
@@ -29,7 +29,8 @@ static const char HELP[] =
 	"step,\n"
 	"                          step loss trainers MB/s retries; a line sync step sent "
 	"received\n"
-	"                          MB/s when state is moved; and one that begins with result\n"
+	"                          MB/s when state is transferred; and a line that begins with "
+	"result\n"
 	"  -h, --help              show this\n"
 	"Steps, batch, learning rate and --wait-for must be equal on all trainers.\n";
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The TCP ports that a run uses unless it is configured otherwise. One host needs the last three
- * reachable from the other hosts, however many peers run on it; the first one is needed where the
- * master runs. When a port is taken, an agent uses the next free one above it and tells the master.
+ * The default TCP ports of a run. Other hosts must reach the last three ports of each host,
+ * whatever the number of its peers. The host of the master needs the first one. If a port is in
+ * use, an agent takes the next free one above it and reports it to the master.
  */
 #ifndef CCOIP_H
 #define CCOIP_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Internet addresses as plain values, as they are handed to pccl.h.
+ * Internet addresses as plain values, for the functions of pccl.h.
  *
- * An address is filled in by hand; names are not looked up. 192.168.0.7, port 48148:
+ * The caller fills in the address; names are not looked up. 192.168.0.7, port 48148:
  *
  *	ccoip_socket_address_t a = {
  *		.inet = {.protocol = inetIPv4, .ipv4 = {{192, 168, 0, 7}}},

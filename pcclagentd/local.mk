@@ -51,6 +51,8 @@ pcclagentd_libpcclagentd_la_SOURCES = \
 	pcclagentd/admin/adm_internal.h \
 	pcclagentd/admin/admin.c \
 	pcclagentd/admin/state.c \
+	pcclagentd/engine/algo.c \
+	pcclagentd/engine/algo.h \
 	pcclagentd/engine/eng_internal.h \
 	pcclagentd/engine/engine.c \
 	pcclagentd/engine/engine.h \
@@ -93,6 +95,7 @@ pcclagentd_libpcclagentd_la_SOURCES = \
 	pcclagentd/net/probe.c \
 	pcclagentd/net/try.c \
 	pcclagentd/ops/benchmark.c \
+	pcclagentd/ops/algos.c \
 	pcclagentd/ops/eager.c \
 	pcclagentd/ops/eager_in.c \
 	pcclagentd/ops/findings.c \
@@ -100,6 +103,8 @@ pcclagentd_libpcclagentd_la_SOURCES = \
 	pcclagentd/ops/ops.c \
 	pcclagentd/ops/ops.h \
 	pcclagentd/ops/ops_internal.h \
+	pcclagentd/ops/output.c \
+	pcclagentd/ops/output.h \
 	pcclagentd/ops/progress.c \
 	pcclagentd/ops/run.c \
 	pcclagentd/ops/sync.c \

@@ -19,6 +19,7 @@
 #include "common/cc_plan.h"
 #include "kernels/krn.h"
 #include "pcclagentd/base/flow.h"
+#include "pcclagentd/engine/algo.h"
 #include "proto/shm_queue.h"
 
 struct eng;
@@ -94,6 +95,20 @@ struct eng_xfer_spec {
 	uint32_t n_members;     /* 1 .. ENG_MEMBERS_MAX, in rank order */
 	const struct eng_member *members;
 };
+
+static inline bool eng_has_windows(const struct eng_xfer_spec *spec)
+{
+	for (uint32_t i = 0; i < spec->n_members; i++)
+		if (spec->members[i].window > 0)
+			return true;
+	return false;
+}
+
+/* By the shim, too: such operands are never in windows. */
+static inline bool eng_is_small(const struct eng_xfer_spec *spec)
+{
+	return shm_is_small(spec->plan.count * spec->plan.esize, spec->plan.hosts);
+}
 
 /* Memory in the spec must stay mapped until ENG_XFER_DONE (ok) or ENG_XFER_CANCELLED has been
  * taken. The spec and its members are copied. 0 or CC_ERR_NOMEM/CC_ERR_EXIST. */

@@ -199,7 +199,22 @@ static bool take_early(struct run *r, struct small *s)
 	return any;
 }
 
-struct small *op_small_new(const struct xfer *x, const struct eng_xfer_spec *spec)
+static struct small *small_of(const struct xfer *x)
+{
+	return x->algo == &op_eager ? x->work.own : NULL;
+}
+
+static void small_free(struct small *s)
+{
+	if (!s)
+		return;
+	parts_unref(NULL, 0, s->parts);
+	free(s->srcs);
+	free(s->got);
+	free(s);
+}
+
+static struct small *small_new(const struct xfer *x, const struct eng_xfer_spec *spec)
 {
 	struct loc_region *own = x->n_members == 1 ? x->members[0].in : NULL;
 	uint64_t bytes = spec->plan.count * spec->plan.esize;
@@ -223,18 +238,8 @@ struct small *op_small_new(const struct xfer *x, const struct eng_xfer_spec *spe
 		s->got[spec->pos] = 0;
 		return s;
 	}
-	op_small_free(s);
+	small_free(s);
 	return NULL;
-}
-
-void op_small_free(struct small *s)
-{
-	if (!s)
-		return;
-	parts_unref(NULL, 0, s->parts);
-	free(s->srcs);
-	free(s->got);
-	free(s);
 }
 
 static uint8_t *part(const struct small *s, uint32_t pos)
@@ -268,7 +273,7 @@ static uint32_t copying(const struct small *s)
 /* Are all operands there? If not, the doorbell of whose is not will ring. */
 static bool all_there(const struct xfer *x)
 {
-	const struct small *s = x->small;
+	const struct small *s = small_of(x);
 
 	for (uint32_t i = 0; i < s->spec.n_members; i++) {
 		if (is_there(s, i))
@@ -311,28 +316,21 @@ static void reduce(struct small *s)
 
 static void finish(struct xfer *x)
 {
-	struct small *s = x->small;
-	struct agt_event ev = {.type = AGT_EV_XFER_DONE,
-		.run = x->run->id,
-		.seq = x->seq,
-		.tx_bytes = s->tx_bytes,
-		.rx_bytes = s->rx_bytes};
+	const struct small *s = small_of(x);
 
 	if (s->spec.op == KRN_AVG)
 		krn_divide(s->spec.dtype, s->spec.area, s->spec.plan.count, s->spec.world);
 	/* Nobody is woken for it: the end follows in a moment, and wakes all. */
 	for (uint32_t i = 0; i < s->spec.plan.n_segs; i++)
 		atomic_store_explicit(&s->spec.flags[i], 1, memory_order_release);
-	x->over = true;
-	op_progress_moved(x, cc_now_ns());
 	cc_loop_expect(x->run->o->base->loop);
-	ev_post(x->run->o->base, &ev);
+	op_xfer_done(x, s->tx_bytes, s->rx_bytes);
 }
 
 /* The operand of the host at this position goes on to our next one, unless it comes from there. */
 static void pass_on(struct xfer *x, uint32_t pos)
 {
-	struct small *s = x->small;
+	struct small *s = small_of(x);
 	struct wlk_data d = {.phase = WLK_SMALL,
 		.group = s->spec.group,
 		.epoch = s->spec.epoch,
@@ -354,7 +352,7 @@ static void pass_on(struct xfer *x, uint32_t pos)
 
 void op_small_got(const struct xfer *x, uint32_t pos, uint32_t bytes)
 {
-	struct small *s = x->small;
+	struct small *s = small_of(x);
 
 	if (bytes > s->got[pos])
 		s->got[pos] = bytes;
@@ -363,30 +361,16 @@ void op_small_got(const struct xfer *x, uint32_t pos, uint32_t bytes)
 
 static void have(struct xfer *x, uint32_t pos)
 {
-	struct small *s = x->small;
+	struct small *s = small_of(x);
 
 	s->n_have++;
 	pass_on(x, pos);
 	op_small_got(x, pos, (uint32_t)s->bytes);
 }
 
-void op_small_begin(struct xfer *x)
+static void go_on(struct xfer *x)
 {
-	struct small *s = x->small;
-
-	for (uint32_t i = 0; s->parts && i < s->spec.plan.hosts; i++) {
-		if (s->got[i] < s->bytes)
-			continue;
-		s->n_have++;
-		s->rx_bytes += WLK_DATA_SIZE + s->bytes;
-		pass_on(x, i);
-	}
-	op_small_go_on(x);
-}
-
-void op_small_go_on(struct xfer *x)
-{
-	struct small *s = x->small;
+	struct small *s = small_of(x);
 	uint32_t pos = s->spec.pos;
 
 	if (x->over || !all_there(x))
@@ -413,14 +397,48 @@ void op_small_fed(struct ops *o)
 
 	HASH_ITER (hh, o->runs, r, next_run) {
 		HASH_ITER (hh, r->xfers, x, tmp) {
-			if (x->small)
-				op_small_go_on(x);
+			if (small_of(x))
+				go_on(x);
 		}
 	}
 }
 
-void op_small_progress(const struct small *s, struct eng_progress *ret)
+/* ---- the algorithm ---- */
+
+static bool eager_can(const struct eng_xfer_spec *spec)
 {
+	return eng_is_small(spec) && !eng_has_windows(spec);
+}
+
+/* With what was there before it began. */
+static void begin(struct xfer *x)
+{
+	struct small *s = small_of(x);
+
+	for (uint32_t i = 0; s->parts && i < s->spec.plan.hosts; i++) {
+		if (s->got[i] < s->bytes)
+			continue;
+		s->n_have++;
+		s->rx_bytes += WLK_DATA_SIZE + s->bytes;
+		pass_on(x, i);
+	}
+	go_on(x);
+}
+
+static int eager_start(struct eng_work *w, const struct eng_xfer_spec *spec)
+{
+	struct xfer *x = w->owner;
+
+	w->own = small_new(x, spec);
+	if (!w->own)
+		return CC_ERR_NOMEM;
+	begin(x);
+	return 0;
+}
+
+static bool eager_progress(const struct eng_work *w, struct eng_progress *ret)
+{
+	const struct small *s = w->own;
 	uint32_t slow = copying(s);
 
 	*ret = (struct eng_progress){.segs_done = s->n_have,
@@ -429,14 +447,37 @@ void op_small_progress(const struct small *s, struct eng_progress *ret)
 		.rx_bytes = s->rx_bytes,
 		.moved = s->n_have,
 		.copying = slow < s->spec.n_members ? slow : ENG_NO_MEMBER};
+	return true;
 }
+
+/* No thread but the loop's works on it. */
+static bool eager_cancel(struct eng_work *w)
+{
+	(void)w;
+	return false;
+}
+
+static void eager_release(struct eng_work *w)
+{
+	small_free(w->own);
+}
+
+const struct eng_algo op_eager = {
+	.name = "eager",
+	.outputs = ENG_OUTPUT(SHM_RESULT_AREA),
+	.can = eager_can,
+	.start = eager_start,
+	.progress = eager_progress,
+	.cancel = eager_cancel,
+	.release = eager_release,
+};
 
 /* ---- what comes in ---- */
 
 const char *op_small_objection(
 	const struct xfer *x, const struct wlk_data *d, const struct cc_id *from, bool *ret_grave)
 {
-	const struct small *s = x->small;
+	const struct small *s = small_of(x);
 	const char *what = origin_objection(&x->prev, from);
 
 	*ret_grave = !x->ahead || what;
@@ -456,14 +497,14 @@ const char *op_small_objection(
 
 uint8_t *op_small_place(const struct xfer *x, uint32_t pos)
 {
-	return part(x->small, pos);
+	return part(small_of(x), pos);
 }
 
 void op_small_arrived(struct xfer *x, const struct wlk_data *d)
 {
-	x->small->rx_bytes += WLK_DATA_SIZE + d->len;
+	small_of(x)->rx_bytes += WLK_DATA_SIZE + d->len;
 	have(x, d->seg);
-	op_small_go_on(x);
+	go_on(x);
 }
 
 void op_small_started(struct run *r, uint64_t seq)

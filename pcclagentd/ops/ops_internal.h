@@ -4,8 +4,9 @@
  *
  *   ops.c       all of them, for the agent
  *   run.c       runs: masters' connections and the engine of each
- *   xfer.c      all-reduces under way in an engine, or eager.c: small ones, which need none;
- *               eager_in.c their operands from other hosts
+ *   xfer.c      all-reduces under way; output.c where their results go
+ *   algos.c     the table of algorithms; eager.c the one of small operations, which needs no
+ *               engine; eager_in.c their operands from other hosts
  *   sync.c      synchronizations; findings.c what came of them
  *   progress.c  whether they move, and who is at fault
  *   benchmark.c a service that refuses
@@ -21,12 +22,12 @@
 #include "common/cc_sys.h"
 #include "pcclagentd/base/base.h"
 #include "pcclagentd/ops/ops.h"
+#include "pcclagentd/ops/output.h"
 #include "proto/wire_codes.h"
 #include "proto/wire_link.h"
 #include "proto/wire_master.h"
 
 struct early;    /* eager.c */
-struct small;    /* eager.c */
 struct small_in; /* eager_in.c */
 
 struct ops {
@@ -75,17 +76,18 @@ struct xfer {
 	struct cc_id next, prev; /* agents, when hosts > 1 */
 	char prev_name[WM_NAME_MAX];
 	struct run *run;
-	bool started;             /* the engine knows it */
-	bool finished;            /* the engine has no thread on it any more */
-	bool over;                /* done or being cancelled: nothing is expected to move */
-	uint64_t moved, moved_ns; /* progress.c: as seen last, when it changed last */
-	uint64_t told_ns;         /* progress.c: when its standstill was logged; 0: it was not */
-	uint64_t said_ns;         /* progress.c: when the master was told of it last */
-	uint64_t bytes;           /* of the operand */
+	const struct eng_algo *algo; /* NULL: none can do it */
+	struct eng_work work;        /* the algorithm's */
+	bool started;                /* its algorithm knows it */
+	bool finished;               /* no thread is on it any more */
+	bool over;                   /* done or being cancelled: nothing is expected to move */
+	uint64_t moved, moved_ns;    /* progress.c: as seen last, when it changed last */
+	uint64_t told_ns;            /* progress.c: when its standstill was logged; 0: it was not */
+	uint64_t said_ns;            /* progress.c: when the master was told of it last */
+	uint64_t bytes;              /* of the operand */
 	uint32_t tx_link;
-	bool ahead;          /* it may be retracted, and others may mean another one */
-	struct small *small; /* NULL: it is the engine's */
-	struct loc_result *result;
+	bool ahead; /* it may be retracted, and others may mean another one */
+	struct op_output output;
 	UT_hash_handle hh;
 	uint32_t n_members;
 	struct loc_member members[]; /* as many as the core named */
@@ -136,6 +138,8 @@ void op_xfer_cancel(struct run *r, uint64_t seq);
 /* It was ahead: as if it had never been. */
 void op_xfer_retract(struct run *r, uint64_t seq);
 void op_xfer_free(struct run *r, uint64_t seq);
+/* Its algorithm has finished it. */
+void op_xfer_done(struct xfer *x, uint64_t tx_bytes, uint64_t rx_bytes);
 void op_xfer_event(struct run *r, const struct eng_event *ev);
 /* Does one use the outbound link with this number? */
 bool op_xfers_use_link(const struct run *r, uint32_t link);
@@ -143,18 +147,15 @@ bool op_xfers_use_link(const struct run *r, uint32_t link);
  * the engine still uses their memory. */
 bool op_xfers_halt(struct run *r);
 
+/* ---- algos.c ---- */
+
+extern const struct eng_algo *const op_algos[]; /* ends with NULL; the first that can is taken */
+
 /* ---- eager.c ---- */
 
-/* For x, whose members are there; copies the spec. NULL: no memory. */
-struct small *op_small_new(const struct xfer *x, const struct eng_xfer_spec *spec);
-void op_small_free(struct small *s); /* NULL is fine */
-/* With what was there before it began. */
-void op_small_begin(struct xfer *x);
-/* As far as it goes with the operands that are there. */
-void op_small_go_on(struct xfer *x);
+extern const struct eng_algo op_eager;
 /* All of them, with operands that were not there before. */
 void op_small_fed(struct ops *o);
-void op_small_progress(const struct small *s, struct eng_progress *ret);
 /* NULL, or why this cannot be meant for x. grave: nobody sends that who means another operation. */
 const char *op_small_objection(
 	const struct xfer *x, const struct wlk_data *d, const struct cc_id *from, bool *ret_grave);
@@ -168,7 +169,7 @@ void op_small_arrived(struct xfer *x, const struct wlk_data *d);
  * now, or not at all. */
 void op_small_started(struct run *r, uint64_t seq);
 /* An operation on so many hosts may begin elsewhere before it does here: what comes of it from the
- * agent before this one is kept, for small_new or until small_forget. */
+ * agent before this one is kept, for its start or until op_small_forget. */
 void op_small_expect(struct run *r, uint64_t seq, uint32_t hosts, const struct cc_id *prev);
 void op_small_forget(struct run *r, uint64_t seq);
 void op_small_forget_all(struct run *r);

@@ -20,7 +20,7 @@
 
 static bool has_begun(const struct xfer *x)
 {
-	return (x->started || x->small) && !x->finished && !x->over;
+	return x->started && !x->finished && !x->over;
 }
 
 /* An operation that began ahead may wait for peers that have not called yet. */
@@ -31,10 +31,7 @@ static bool is_moving(const struct xfer *x)
 
 static bool get_progress(const struct xfer *x, struct eng_progress *ret)
 {
-	if (!x->small)
-		return eng_get_progress(x->run->eng, x->seq, ret);
-	op_small_progress(x->small, ret);
-	return true;
+	return x->algo->progress(&x->work, ret);
 }
 
 static uint64_t stalled_ns(const struct xfer *x, uint64_t now)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 
 agentio_suites = \
+	tests/agentio/algo.c \
 	tests/agentio/attach.c \
 	tests/agentio/findings.c \
 	tests/agentio/hello.c \
@@ -23,7 +24,8 @@ TESTS += $(agentio_suites)
 THREADED_TESTS += $(agentio_suites)
 HOSTILE_TESTS += tests/agentio/hello.c
 $(agentio_suites:.c=.log): tests/agentio/agentio$(EXEEXT)
-# The fake engine comes before the library, so the real one is not taken out of it.
+# The fake engine, and the table of algorithms in algo.c, come before the library, so the real ones are
+# not taken out of it.
 tests_agentio_agentio_SOURCES = $(agentio_suites) \
 	tests/agentio/fake_engine.c tests/agentio/fake_engine.h \
 	tests/agentio/far.c tests/agentio/far.h \

@@ -5,6 +5,7 @@
 #include "tests/runner.h"
 
 #define SUITES(X)                                                                                  \
+	X(algo)                                                                                    \
 	X(attach)                                                                                  \
 	X(findings)                                                                                \
 	X(hello)                                                                                   \

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The modes are described in docs/data-path.md.
+ */
+#include "pcclagentd/ops/output.h"
+
+#include <string.h>
+
+#include "pcclagentd/ops/ops_internal.h"
+
+#define FLAGS_ALIGN 64u
+
+static bool all_disposable(const struct agt_xfer *t)
+{
+	for (uint32_t i = 0; i < t->n_members; i++)
+		if (!t->members[i].sub.out_disposable)
+			return false;
+	return true;
+}
+
+static bool is_possible(const struct xfer *x, const struct agt_xfer *t, enum shm_result_mode mode)
+{
+	switch (mode) {
+	case SHM_RESULT_DIRECT:
+		return all_disposable(t);
+	case SHM_RESULT_STAGED:
+		return x->n_members == 1 && !t->members[0].sub.in_registered;
+	case SHM_RESULT_UNDO:
+		return x->n_members == 1 && x->members[0].out;
+	default:
+		return mode == SHM_RESULT_AREA;
+	}
+}
+
+/* The one that moves the least memory. */
+static enum shm_result_mode choose_mode(
+	const struct xfer *x, const struct agt_xfer *t, uint32_t modes)
+{
+	static const enum shm_result_mode best[] = {
+		SHM_RESULT_DIRECT, SHM_RESULT_STAGED, SHM_RESULT_UNDO};
+
+	for (unsigned i = 0; i < sizeof best / sizeof best[0]; i++)
+		if ((modes & ENG_OUTPUT(best[i])) && is_possible(x, t, best[i]))
+			return best[i];
+	return SHM_RESULT_AREA;
+}
+
+static uint8_t *output_of(const struct xfer *x, const struct agt_xfer *t, uint32_t i)
+{
+	return loc_region_map(x->members[i].out) + t->members[i].sub.out_off;
+}
+
+/* Does the result region hold sums, results or undo copies before the flags? */
+static bool has_area(enum shm_result_mode mode)
+{
+	return mode == SHM_RESULT_AREA || mode == SHM_RESULT_UNDO;
+}
+
+uint32_t op_output_take(struct xfer *x, const struct agt_xfer *t, uint32_t modes,
+	struct eng_xfer_spec *spec, struct eng_member *members, char *text)
+{
+	struct loc_group group = {.run = x->run->id, .group = t->group};
+	struct op_output *out = &x->output;
+	uint32_t code;
+	uint8_t *map;
+
+	out->mode = choose_mode(x, t, modes);
+	out->flags_off =
+		has_area(out->mode) ? (x->bytes + FLAGS_ALIGN - 1) / FLAGS_ALIGN * FLAGS_ALIGN : 0;
+	code = loc_result_take(x->run->o->loc, &group, out->flags_off + spec->plan.n_segs,
+		x->members, x->n_members, &out->result, text);
+	if (code != WIRE_SUCCESS)
+		return code;
+	map = loc_result_map(out->result);
+	/* Whoever has to put old contents back when we die must have them mapped by now. */
+	if (out->mode == SHM_RESULT_UNDO &&
+		!loc_result_is_mapped(out->result, x->members[0].h.comm))
+		out->mode = SHM_RESULT_AREA;
+	spec->area = map;
+	if (out->mode == SHM_RESULT_UNDO)
+		spec->direct = output_of(x, t, 0);
+	if (out->mode == SHM_RESULT_STAGED)
+		spec->area = loc_region_map(x->members[0].in) + t->members[0].sub.in_off;
+	if (out->mode == SHM_RESULT_DIRECT)
+		spec->area = output_of(x, t, 0);
+	for (uint32_t i = 1; out->mode == SHM_RESULT_DIRECT && i < x->n_members; i++)
+		members[i].out = output_of(x, t, i);
+	spec->flags = (_Atomic uint8_t *)(void *)(map + out->flags_off);
+	memset(map + out->flags_off, 0, spec->plan.n_segs);
+	return WIRE_SUCCESS;
+}
+
+void op_output_announce(const struct xfer *x, const struct agt_xfer *t)
+{
+	const struct op_output *out = &x->output;
+
+	loc_result_offer(x->run->o->loc, out->result, x->members, x->n_members);
+	for (uint32_t i = 0; i < x->n_members; i++) {
+		struct shm_slot *s = loc_comm_slot(x->members[i].h.comm, x->members[i].h.slot);
+
+		s->seq = t->seq;
+		s->hosts = t->hosts;
+		s->segment_max = t->segment_max;
+		s->local_world = t->world;
+		loc_comm_put_world(s, &t->begin);
+		s->flags_off_lo = (uint32_t)out->flags_off;
+		s->flags_off_hi = (uint32_t)(out->flags_off >> 32);
+		s->result_region = loc_result_region(out->result);
+		s->result_off = 0;
+		atomic_store_explicit(&s->mode,
+			x->ahead ? (uint32_t)SHM_RESULT_AHEAD : (uint32_t)out->mode,
+			memory_order_release);
+	}
+}
+
+void op_output_withdraw(const struct xfer *x)
+{
+	for (uint32_t i = 0; i < x->n_members; i++)
+		atomic_store(&loc_comm_slot(x->members[i].h.comm, x->members[i].h.slot)->mode,
+			SHM_RESULT_NONE);
+}
+
+void op_output_give_back(struct op_output *out)
+{
+	if (out->result)
+		loc_result_give_back(out->result);
+	*out = (struct op_output){.mode = SHM_RESULT_NONE};
+}

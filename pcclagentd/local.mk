@@ -19,6 +19,7 @@ pcclagentd_libbase_la_SOURCES = \
 	pcclagentd/base/report.c \
 	pcclagentd/base/report.h \
 	pcclagentd/base/stats.h \
+	pcclagentd/base/watermark.h \
 	pcclagentd/base/worker.c \
 	pcclagentd/base/worker.h
 pcclagentd_libbase_la_LIBADD = proto/libwire.la common/libcommon.la

@@ -17,6 +17,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "pcclagentd/base/watermark.h"
 #include "pcclagentd/net/net_internal.h"
 
 #define STILL_NS BASE_MS(1000) /* and a few round trips without a byte: they get lost */
@@ -35,9 +36,10 @@ struct probe {
 	uint32_t size, end; /* of the segments being tried; the first that is not tried */
 	int fd;             /* of the exchange, or -1 */
 	struct cc_watch *watch;
-	uint32_t got;              /* bytes that have come */
-	struct counts begun, seen; /* at the begin, at the last look */
-	uint64_t moved_ns, looked_ns;
+	uint32_t got; /* bytes that have come */
+	struct counts begun;
+	struct watermark mark; /* of both counts */
+	uint64_t looked_ns;
 	struct probe *prev, *next;
 };
 
@@ -144,6 +146,11 @@ static struct counts count(int fd)
 	return (struct counts){info.tcpi_delivered, info.tcpi_data_segs_in};
 }
 
+static uint64_t moved(struct counts n)
+{
+	return (uint64_t)n.out << 32 | n.in;
+}
+
 /* Have segments of full size passed in the direction in which it is not over? */
 static bool some_have_passed(const struct probe *p)
 {
@@ -206,8 +213,9 @@ static void exchange(struct probe *p, int fd)
 {
 	p->fd = fd;
 	p->got = 0;
-	p->begun = p->seen = count(fd);
-	p->moved_ns = p->looked_ns = cc_now_ns();
+	p->begun = count(fd);
+	p->looked_ns = cc_now_ns();
+	p->mark = (struct watermark){.moved = moved(p->begun), .since_ns = p->looked_ns};
 	if (!net_probe_send_bulk(fd)) {
 		probe_end(p, strerror(errno));
 		return;
@@ -232,14 +240,12 @@ void net_probe_reached(struct probe *p, enum wlk_service service, int fd, bool b
 static void look(struct probe *p, uint64_t now)
 {
 	uint64_t patience = STILL_NS + (uint64_t)TRIPS * cc_tcp_round_trip_us(p->fd) * 1000;
-	bool late = now - p->looked_ns > LATE_NS;
-	struct counts n = count(p->fd);
 
+	if (now - p->looked_ns > LATE_NS)
+		watermark_touch(&p->mark, now);
 	p->looked_ns = now;
-	if (late || n.out != p->seen.out || n.in != p->seen.in)
-		p->moved_ns = now;
-	p->seen = n;
-	if (now - p->moved_ns >= patience)
+	watermark_update(&p->mark, moved(count(p->fd)), now);
+	if (watermark_still_ns(&p->mark, now) >= patience)
 		stands_still(p);
 }
 

@@ -21,6 +21,7 @@
 #include "common/cc_seal.h"
 #include "common/cc_sys.h"
 #include "pcclagentd/base/base.h"
+#include "pcclagentd/base/watermark.h"
 #include "pcclagentd/ops/ops.h"
 #include "pcclagentd/ops/output.h"
 #include "proto/wire_codes.h"
@@ -70,6 +71,12 @@ struct run {
 	UT_hash_handle hh;
 };
 
+/* progress.c: as seen last. */
+struct progress {
+	struct watermark mark;
+	uint64_t told_ns; /* when its standstill was logged; 0: it was not */
+};
+
 struct xfer {
 	uint64_t seq, tag;
 	uint32_t group, hosts;
@@ -81,10 +88,9 @@ struct xfer {
 	bool started;                /* its algorithm knows it */
 	bool finished;               /* no thread is on it any more */
 	bool over;                   /* done or being cancelled: nothing is expected to move */
-	uint64_t moved, moved_ns;    /* progress.c: as seen last, when it changed last */
-	uint64_t told_ns;            /* progress.c: when its standstill was logged; 0: it was not */
-	uint64_t said_ns;            /* progress.c: when the master was told of it last */
-	uint64_t bytes;              /* of the operand */
+	struct progress progress;
+	uint64_t said_ns; /* progress.c: when the master was told of it last */
+	uint64_t bytes;   /* of the operand */
 	uint32_t tx_link;
 	bool ahead; /* it may be retracted, and others may mean another one */
 	struct op_output output;
@@ -100,12 +106,12 @@ struct sync {
 	uint64_t revision;     /* elected */
 	struct wm_digest keys; /* elected */
 	struct run *run;
-	bool started;                      /* the engine for shared state knows it */
-	bool finished;                     /* and has forgotten it */
-	bool done;                         /* the core was told */
-	bool failed;                       /* that it did */
-	bool over;                         /* nothing is expected to move */
-	uint64_t moved, moved_ns, told_ns; /* progress.c, as in a transfer */
+	bool started;  /* the engine for shared state knows it */
+	bool finished; /* and has forgotten it */
+	bool done;     /* the core was told */
+	bool failed;   /* that it did */
+	bool over;     /* nothing is expected to move */
+	struct progress progress;
 	uint32_t n_members;
 	struct sync_member {
 		uint32_t id;                   /* of the communicator */

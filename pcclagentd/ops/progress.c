@@ -36,7 +36,23 @@ static bool get_progress(const struct xfer *x, struct eng_progress *ret)
 
 static uint64_t stalled_ns(const struct xfer *x, uint64_t now)
 {
-	return now > x->moved_ns ? now - x->moved_ns : 0;
+	return watermark_still_ns(&x->progress.mark, now);
+}
+
+/* Is its standstill worth a line in the log, which is taken for written? */
+static bool is_to_be_told(struct progress *p, uint64_t now)
+{
+	if (watermark_still_ns(&p->mark, now) < STALL_NS ||
+		(p->told_ns && now - p->told_ns < REPEAT_NS))
+		return false;
+	p->told_ns = now;
+	return true;
+}
+
+static void end_standstill(struct progress *p, uint64_t now)
+{
+	watermark_touch(&p->mark, now);
+	p->told_ns = 0;
 }
 
 static double seconds(uint64_t ns)
@@ -123,7 +139,7 @@ bool op_get_progress(const struct run *r, uint64_t seq, uint64_t now, struct op_
 	HASH_FIND(hh, r->xfers, &seq, sizeof seq, x);
 	if (!x || !is_moving(x) || !get_progress(x, &ret->eng))
 		return false;
-	ret->stalled_ns = ret->eng.moved == x->moved ? stalled_ns(x, now) : 0;
+	ret->stalled_ns = ret->eng.moved == x->progress.mark.moved ? stalled_ns(x, now) : 0;
 	ret->waits[0] = '\0';
 	if (ret->stalled_ns >= PROBE_NS)
 		describe(x, &ret->eng, now, ret->waits, sizeof ret->waits);
@@ -155,13 +171,12 @@ void op_progress_moved(struct xfer *x, uint64_t now)
 {
 	char master[CC_ADDR_STR_SIZE];
 
-	if (x->told_ns)
+	if (x->progress.told_ns)
 		rep_complain(&x->run->o->base->report, CC_LOG_NOTICE,
 			"tag %" PRIu64 " of group %" PRIu32 " of master %s goes on after %.1f s",
 			x->tag, x->group, cc_addr_str(&x->run->addr, master),
 			seconds(stalled_ns(x, now)));
-	x->moved_ns = now;
-	x->told_ns = 0;
+	end_standstill(&x->progress, now);
 }
 
 /* Nobody here is waited for: the neighbours may say more. */
@@ -189,8 +204,8 @@ static void look_at(struct xfer *x, uint64_t now)
 
 	if (!get_progress(x, &p))
 		return;
-	if (p.moved != x->moved) {
-		x->moved = p.moved;
+	if (p.moved != x->progress.mark.moved) {
+		x->progress.mark.moved = p.moved;
 		op_progress_moved(x, now);
 		return;
 	}
@@ -202,10 +217,8 @@ static void look_at(struct xfer *x, uint64_t now)
 		return;
 	if (stalled_ns(x, now) >= PROBE_NS)
 		probe_neighbours(x, now);
-	if (stalled_ns(x, now) < STALL_NS || (x->told_ns && now - x->told_ns < REPEAT_NS))
-		return;
-	tell(x, &p, now);
-	x->told_ns = now;
+	if (is_to_be_told(&x->progress, now))
+		tell(x, &p, now);
 }
 
 /* ---- shared state ---- */
@@ -217,7 +230,7 @@ static bool sync_is_moving(const struct sync *x)
 
 static uint64_t sync_stalled_ns(const struct sync *x, uint64_t now)
 {
-	return now > x->moved_ns ? now - x->moved_ns : 0;
+	return watermark_still_ns(&x->progress.mark, now);
 }
 
 /* Agents that have what was elected, or, when there are none, those that may have some of it; or
@@ -274,7 +287,7 @@ uint64_t op_progress_sync(
 	uint64_t stalled = sync_stalled_ns(x, now);
 
 	waits[0] = '\0';
-	if (!sync_is_moving(x) || p->moved != x->moved)
+	if (!sync_is_moving(x) || p->moved != x->progress.mark.moved)
 		return 0;
 	if (stalled >= PROBE_NS)
 		describe_sync(x, p, now, waits, WM_TEXT_MAX);
@@ -285,14 +298,13 @@ void op_progress_sync_moved(struct sync *x, uint64_t now)
 {
 	char master[CC_ADDR_STR_SIZE];
 
-	if (x->told_ns)
+	if (x->progress.told_ns)
 		rep_complain(&x->run->o->base->report, CC_LOG_NOTICE,
 			"the synchronization of group %" PRIu32
 			" of master %s goes on after %.1f s",
 			x->group, cc_addr_str(&x->run->addr, master),
 			seconds(sync_stalled_ns(x, now)));
-	x->moved_ns = now;
-	x->told_ns = 0;
+	end_standstill(&x->progress, now);
 }
 
 static void look_at_sync(struct sync *x, uint64_t now)
@@ -302,19 +314,18 @@ static void look_at_sync(struct sync *x, uint64_t now)
 
 	if (!ste_get_progress(x->run->ste, x->seq, &p))
 		return;
-	if (p.moved != x->moved) {
-		x->moved = p.moved;
+	if (p.moved != x->progress.mark.moved) {
+		x->progress.mark.moved = p.moved;
 		op_progress_sync_moved(x, now);
 		return;
 	}
-	if (sync_stalled_ns(x, now) < STALL_NS || (x->told_ns && now - x->told_ns < REPEAT_NS))
+	if (!is_to_be_told(&x->progress, now))
 		return;
 	describe_sync(x, &p, now, waits, sizeof waits);
 	rep_complain(&x->run->o->base->report, CC_LOG_WARNING,
 		"the synchronization of group %" PRIu32 " of master %s stands still, %" PRIu64
 		" of %" PRIu64 " bytes are there: %s",
 		x->group, cc_addr_str(&x->run->addr, master), p.done, p.bytes, waits);
-	x->told_ns = now;
 }
 
 static void look_at_syncs(struct run *r, bool stood_still, uint64_t now)
@@ -325,7 +336,7 @@ static void look_at_syncs(struct run *r, bool stood_still, uint64_t now)
 		if (!sync_is_moving(x))
 			continue;
 		if (stood_still)
-			x->moved_ns = now;
+			watermark_touch(&x->progress.mark, now);
 		look_at_sync(x, now);
 	}
 }
@@ -344,7 +355,7 @@ void op_progress_tick(struct ops *o, uint64_t now)
 			if (!has_begun(x))
 				continue;
 			if (stood_still) /* this agent: that is not the others' fault */
-				x->moved_ns = now;
+				watermark_touch(&x->progress.mark, now);
 			look_at(x, now);
 		}
 		look_at_syncs(r, stood_still, now);

@@ -337,7 +337,7 @@ void op_sync_start(struct run *r, const struct agt_sync *t)
 		.group = t->group,
 		.revision = t->revision,
 		.keys = t->keys,
-		.moved_ns = cc_now_ns(),
+		.progress.mark.since_ns = cc_now_ns(),
 		.run = r};
 	x->members = calloc(t->n_members, sizeof *x->members);
 	if (!x->members)

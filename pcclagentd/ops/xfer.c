@@ -178,7 +178,7 @@ void op_xfer_start(struct run *r, const struct agt_xfer *t)
 		.ahead = t->ahead,
 		.next = t->next,
 		.prev = t->prev,
-		.moved_ns = cc_now_ns(),
+		.progress.mark.since_ns = cc_now_ns(),
 		.work = {.eng = r->eng, .seq = t->seq, .owner = x},
 		.run = r};
 	rep_copy_text(x->prev_name, sizeof x->prev_name, t->prev_name);

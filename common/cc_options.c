@@ -130,7 +130,7 @@ static bool store_path(char **at, const char *value, struct cc_opt_refusal *ret)
 		return false;
 	copy = strdup(value);
 	if (!copy) {
-		ret->why = "there is no memory for it";
+		ret->why = "no memory for it";
 		return false;
 	}
 	free(*at);
@@ -346,7 +346,7 @@ static int refuse_word(const struct cc_options_run *r, int opt, const char *word
 	unsigned similar = 0;
 
 	if (opt == ':')
-		return say(r, CC_LOG_ERR, "%.64s wants a value", word);
+		return say(r, CC_LOG_ERR, "%.64s needs a value", word);
 	if (optopt >= VALUE_HELP)
 		return say(r, CC_LOG_ERR, "%.*s takes no value", (int)strcspn(word, "="), word);
 	if (optopt)
@@ -354,7 +354,7 @@ static int refuse_word(const struct cc_options_run *r, int opt, const char *word
 	for (unsigned i = 0; i < r->options->n; i++)
 		similar += strncmp(r->options->opt[i].name, word + 2, strcspn(word + 2, "=")) == 0;
 	if (similar)
-		return say(r, CC_LOG_ERR, "%.64s stands for several options", word);
+		return say(r, CC_LOG_ERR, "%.64s is short for several options", word);
 	return say(r, CC_LOG_ERR, "there is no option %.64s", word);
 }
 
@@ -402,7 +402,7 @@ int cc_options_command_line(struct cc_options_run *r, int argc, char **argv,
 		index = -1;
 	}
 	if (optind < argc && !o->words)
-		return say(r, CC_LOG_ERR, "\"%.64s\" is no option", argv[optind]);
+		return say(r, CC_LOG_ERR, "unexpected argument \"%.64s\"", argv[optind]);
 	*ret_todo = CC_OPTIONS_GO_ON;
 	*ret_first = optind;
 	return 0;

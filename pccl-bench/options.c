@@ -76,7 +76,7 @@ static const struct cc_opt opts[] = {
 	{"async", "K", "K operations in flight at once, of each size", CC_OPT_COUNT, AT(async),
 		{1, BCH_ASYNC_MAX}, .unset = true, .usual = "blocking calls"},
 	{"check", NULL, "verify every element of every result", CC_OPT_FLAG, AT(check)},
-	{"timeout", "SECONDS", "give up when nothing moves for so long", CC_OPT_COUNT,
+	{"timeout", "SECONDS", "give up when nothing moves for this long", CC_OPT_COUNT,
 		AT(timeout_s), {1, 86400, 120}},
 	{"master", "ADDR:PORT", "join the run of this master", CC_OPT_SET, AT(master),
 		.set = set_master,
@@ -147,7 +147,7 @@ static int check_all(struct parser *p)
 		return wrong(p, "--disposable: with --in-place the receive buffer is the operand, "
 				"and kept");
 	if (o->library && (o->registered || o->disposable))
-		return wrong(p, "--%s is not part of PCCL 1.0, so not to be had with --library",
+		return wrong(p, "--%s is not part of PCCL 1.0 and cannot be used with --library",
 			o->registered ? "memory registered" : "disposable");
 	return check_world(p);
 }

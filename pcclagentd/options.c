@@ -106,7 +106,7 @@ static const struct cc_opt opts[] = {
 		.wanted = "up to " TEXT_OF(
 			WM_ADDRS_MAX) " of an interface, a network as 10.2.0.0/16, or an address"},
 	{"advertise-port-p2p", "PORT",
-		"port for tensors that others are told, where a router forwards it", CC_OPT_PORT,
+		"port for tensors that others connect to, if a router forwards it", CC_OPT_PORT,
 		AT(cfg.advertise_port_p2p), {OTHER_PORT}, .unset = true, .key = true,
 		.usual = "p2p_port"},
 	{"advertise-port-shared-state", "PORT", "likewise for shared state", CC_OPT_PORT,
@@ -136,8 +136,8 @@ static const struct cc_opt opts[] = {
 		{ANY, 1024}, .key = true},
 	{"connect-timeout-ms", "MS", "how long to try to reach a master", CC_OPT_MS,
 		AT(cfg.connect_timeout_ms), {ANY, 10000}, .key = true},
-	{"place-timeout-ms", "MS", "how long to wait for one place where a master may be",
-		CC_OPT_MS, AT(cfg.place_timeout_ms), {ANY, 1000}, .key = true},
+	{"place-timeout-ms", "MS", "how long to wait for one address of a master", CC_OPT_MS,
+		AT(cfg.place_timeout_ms), {ANY, 1000}, .key = true},
 	{"master-grace-ms", "MS", "how long a run outlives its master", CC_OPT_MS,
 		AT(cfg.master_grace_ms), {ANY, 60000}, .key = true},
 	{"stopped-timeout-ms", "MS", "after this time a stopped process counts as lost", CC_OPT_MS,
@@ -149,7 +149,7 @@ static const struct cc_opt opts[] = {
 	{"hash-type", "TYPE", "how shared state is hashed: simple or crc32c; the same on all hosts",
 		CC_OPT_WORD, AT(cfg.hash_type), {WM_HASH_SIMPLE, WM_HASH_CRC32C, WM_HASH_SIMPLE},
 		.key = true, .words = hash_types},
-	{"idle-exit", "SECONDS", "end when nobody was connected for so long; 0: never",
+	{"idle-exit", "SECONDS", "end when no process was connected for this long; 0: never",
 		CC_OPT_SECONDS, AT(cfg.idle_exit_ms), {SECONDS_RANGE, 0}, .key = true,
 		.usual = "0, with --private " TEXT_OF(PRIVATE_IDLE_EXIT)},
 	{"log-level", "LEVEL",
@@ -192,7 +192,7 @@ static bool take_address(const char *text, size_t len, struct cc_addr *ret)
 static int complain_of_masters(const char *where)
 {
 	cc_log(CC_LOG_ERR,
-		"%s: in section [masters], ADDR:PORT = ADDR:PORT is wanted, with ports from 1 to "
+		"%s: in section [masters], ADDR:PORT = ADDR:PORT is needed, with ports from 1 to "
 		"65535, and double quotes around an address that has brackets",
 		where);
 	return CC_ERR_INVAL;
@@ -225,7 +225,7 @@ static int add_master(
 	for (uint32_t i = 0; i < m->n; i++) {
 		if (!cc_addr_eq(&m->v[i].from, &a.from))
 			continue;
-		cc_log(CC_LOG_ERR, "%s: in section [masters], a master is there twice", where);
+		cc_log(CC_LOG_ERR, "%s: in section [masters], a master appears twice", where);
 		return CC_ERR_INVAL;
 	}
 	if (m->n == AGENTD_MASTERS_MAX) {

@@ -104,7 +104,7 @@ static int take_address(char dst[WA_ADDR_MAX], const char *text)
 	struct cc_addr a;
 
 	if (strlen(text) >= WA_ADDR_MAX || cc_addr_parse(text, 0, &a) < 0 || a.port == 0)
-		return usage("no address with a port from 1 to 65535 (ADDR:PORT): ", text);
+		return usage("not an address with a port from 1 to 65535 (ADDR:PORT): ", text);
 	memcpy(dst, text, strlen(text) + 1);
 	return -1;
 }
@@ -115,7 +115,7 @@ static int parse_agent(struct ctl_options *c, char **words, int n)
 	int want = c->request.run ? 2 : 3, code = -1;
 
 	if (n == 0 || strcmp(words[0], "set-master") != 0)
-		return usage("of the agent there is one command: set-master", "");
+		return usage("agent has one command: set-master", "");
 	if (c->targeted && strcmp(c->target.what, "agent") != 0)
 		return usage("set-master is for an agent, not for a master", "");
 	if (n != want)

@@ -210,13 +210,13 @@ static const struct {
 	{"--host none", "--host is \"none\": that is no host\n"},
 	{"--host 1 --host 2 --host 3 --host 4 --host 5",
 		"--host is \"5\", it must be up to 4 hosts\n"},
-	{"--port", "--port wants a value\n"},
-	{"-s", "-s wants a value\n"},
+	{"--port", "--port needs a value\n"},
+	{"-s", "-s needs a value\n"},
 	{"--quiet=1", "--quiet takes no value\n"},
 	{"--nonsense", "there is no option --nonsense\n"},
 	{"-x", "there is no option -x\n"},
-	{"--co 1", "--co stands for several options\n"},
-	{"stray", "\"stray\" is no option\n"},
+	{"--co 1", "--co is short for several options\n"},
+	{"stray", "unexpected argument \"stray\"\n"},
 };
 
 START_TEST(refusals)

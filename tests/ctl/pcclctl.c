@@ -371,7 +371,7 @@ START_TEST(too_long_an_answer_is_said)
 {
 	serve(fill_too_much);
 	ck_assert_int_eq(ctl("peers"), EX_UNAVAILABLE);
-	ck_assert_ptr_nonnull(strstr(out, "longer than a message may be"));
+	ck_assert_ptr_nonnull(strstr(out, "exceeds the longest message"));
 }
 END_TEST
 
@@ -428,7 +428,7 @@ START_TEST(wrong_set_masters)
 	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
 		ck_assert_msg(ctl(wrong[i]) == EX_USAGE, "%s: %s", wrong[i], out);
 	ck_assert_int_eq(ctl("agent set-master 192.0.2.1:1 192.0.2.2:65536"), EX_USAGE);
-	ck_assert_ptr_nonnull(strstr(out, "no address with a port from 1 to 65535"));
+	ck_assert_ptr_nonnull(strstr(out, "not an address with a port from 1 to 65535"));
 	ck_assert_ptr_nonnull(strstr(out, "192.0.2.2:65536"));
 	asked = "master";
 	ck_assert_int_eq(ctl("agent set-master 192.0.2.1:1 192.0.2.2:2"), EX_USAGE);
@@ -574,7 +574,7 @@ START_TEST(other_servers_are_recognized)
 {
 	answer_with("220 mail.example ESMTP\r\n", 24);
 	ck_assert_int_eq(ctl("status"), EX_PROTOCOL);
-	ck_assert_ptr_nonnull(strstr(out, "no admin socket"));
+	ck_assert_ptr_nonnull(strstr(out, "not the admin socket"));
 	await_child();
 }
 END_TEST

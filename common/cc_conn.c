@@ -165,7 +165,7 @@ static void consume(struct cc_conn *c)
 		evbuffer_drain(in, (size_t)used);
 		if (used == 0) {
 			if (len >= c->max_in && !c->paused)
-				fail(c, CC_ERR_LIMIT, "too much unconsumed input");
+				fail(c, CC_ERR_LIMIT, "too much input that has not been read");
 			return;
 		}
 	}
@@ -291,7 +291,7 @@ static bool is_own_end(int fd)
 static void connected(struct cc_conn *c)
 {
 	if (is_own_end(bufferevent_getfd(c->bev))) {
-		fail(c, CC_ERR_IO, "nobody listens there: the connection led to itself");
+		fail(c, CC_ERR_IO, "no program listens there: the connection led to itself");
 		return;
 	}
 	/* Not before: how long connecting may take, the caller said. */

@@ -384,7 +384,7 @@ static const char *search(struct search *s, int error)
 		return "memory, net.ipv4.tcp_mem";
 	case ETOOMANYREFS:
 		if (rlimit_of(RLIMIT_NOFILE, &max))
-			take(s, "the limit of descriptors under way (RLIMIT_NOFILE)", max);
+			take(s, "the limit of descriptors in flight (RLIMIT_NOFILE)", max);
 		return "RLIMIT_NOFILE";
 	case ENOSPC:
 		if ((s->call ? is_call(s->call, "epoll_ctl") : s->asked == 0) &&
@@ -417,7 +417,7 @@ const char *cc_limit_text_below(
 	if (!looked_at)
 		snprintf(buf, size, "%s", strerror(error));
 	else if (s.room > 1)
-		snprintf(buf, size, "%s: %s (pid %d) on host %s sees no limit that is reached (%s)",
+		snprintf(buf, size, "%s: no limit of %s (pid %d) on host %s is reached (%s)",
 			strerror(error), program_invocation_short_name, (int)getpid(),
 			host_name(host), looked_at);
 	else
@@ -504,8 +504,8 @@ const char *cc_limit_call_text(const char *call, int error, uint64_t asked, char
 
 	if (cc_limit_is_refusal(error))
 		snprintf(buf, size,
-			"%s: %s: a seccomp filter or a kernel without it refuses it to %s (pid %d) "
-			"on host %s",
+			"%s: %s: a seccomp filter, or a kernel that lacks the call, refuses it to "
+			"%s (pid %d) on host %s",
 			call, strerror(error), program_invocation_short_name, (int)getpid(),
 			host_name(host));
 	else

@@ -163,8 +163,8 @@ static bool tell_dropped(void)
 	unsigned n = atomic_exchange_explicit(&dropped, 0, memory_order_relaxed);
 
 	if (n == 0 || (end_cut_line() && write_line(CC_LOG_WARNING,
-						 "%u %s dropped, as standard error was not read: "
-						 "read it, or lead it to a file",
+						 "%u %s dropped because standard error was not "
+						 "read: read it, or redirect it to a file",
 						 n, n == 1 ? "line was" : "lines were")))
 		return true;
 	atomic_fetch_add_explicit(&dropped, n, memory_order_relaxed);

@@ -175,7 +175,7 @@ static void log_patience(bool absent, const struct cc_addr *addr, uint32_t ms)
 	if (absent)
 		cc_log(CC_LOG_WARNING,
 			"cannot listen on %s yet: this host has no such address; trying again for "
-			"%u ms",
+			"up to %u ms",
 			text, ms);
 	else
 		cc_log(CC_LOG_WARNING,

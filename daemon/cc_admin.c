@@ -96,7 +96,7 @@ static int answer(struct client *c, const struct wa_request *q)
 	err = send_reply(c, &r);
 	wa_reply_clear(&r);
 	if (err == CC_ERR_LIMIT)
-		err = send_error(c, false, "the answer would be longer than a message may be");
+		err = send_error(c, false, "the answer exceeds the longest message");
 	return err;
 }
 
@@ -124,7 +124,7 @@ static long on_data(void *arg, const uint8_t *buf, size_t len)
 		if (payload == CC_ERR_AGAIN)
 			return (long)at;
 		if (payload == CC_ERR_VERSION)
-			return reject(c, "the framing's version is not spoken here");
+			return reject(c, "unknown version of the framing");
 		if (payload < 0 || payload > (int)MAX_REQUEST)
 			return reject(c, "malformed frame");
 		if (len - at < WIRE_FRAME_HDR + (size_t)payload)

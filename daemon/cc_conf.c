@@ -55,8 +55,8 @@ static const char *judge(struct conf *c, const char *text)
 		return NULL;
 	c->has_key = *text != '[';
 	if (*text == '[')
-		return strchr(text, ']') ? NULL : "\"]\" is missing behind the section's name";
-	return strpbrk(text, "=:") ? NULL : "it is neither [section] nor key = value";
+		return strchr(text, ']') ? NULL : "\"]\" is missing after the section's name";
+	return strpbrk(text, "=:") ? NULL : "expected [section] or key = value";
 }
 
 static void drop_rest(FILE *file)
@@ -129,7 +129,7 @@ int cc_conf_read(const char *path, cc_conf_setting_fn *fn, void *arg)
 	if (error || r < 0)
 		return fail(path, strerror(error ? error : ENOMEM));
 	if (r > 0 && !c.wrong) {
-		cc_log(CC_LOG_ERR, "%s, line %d: it is neither [section] nor key = value", path, r);
+		cc_log(CC_LOG_ERR, "%s, line %d: expected [section] or key = value", path, r);
 		return EX_CONFIG;
 	}
 	return c.wrong ? EX_CONFIG : EX_OK;

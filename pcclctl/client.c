@@ -144,8 +144,7 @@ static int bad_frame(const struct call *c, int err, const uint8_t *hdr)
 			"%s: the %s answers in framing version %d, this pcclctl " PACKAGE_VERSION
 			" speaks version %u: use the pcclctl of the daemon's version",
 			c->path, c->target->what, hdr[4] | hdr[5] << 8, WIRE_FRAME_VERSION);
-	return fail(
-		c, EX_PROTOCOL, "%s: what answers there is no admin socket of a daemon", c->path);
+	return fail(c, EX_PROTOCOL, "%s: this is not the admin socket of a daemon", c->path);
 }
 
 static int read_reply(struct call *c, struct wa_reply *ret)

@@ -163,7 +163,7 @@ static int check_shape(const struct reader *r, const struct shm_state_entry *e)
 			(unsigned)(e->flags & ~FLAGS));
 	if (e->count > WIRE_STATE_MAX || e->bytes != e->count * wire_dtype_size[e->dtype])
 		return refuse(r->why,
-			"tensor %" PRIu64 ": bytes: %" PRIu64 " are not those of %" PRIu64
+			"tensor %" PRIu64 ": bytes: %" PRIu64 " do not match %" PRIu64
 			" elements of %d",
 			i, e->bytes, e->count, wire_dtype_size[e->dtype]);
 	if (e->bytes > WIRE_STATE_MAX - r->bytes)
@@ -221,7 +221,7 @@ static int check_name(struct reader *r, const struct shm_state_entry *e)
 	if (order > 0 || (order == 0 && r->last_len >= len)) {
 		wire_text_clean(shown, (char *)name, len < sizeof shown ? len : sizeof shown - 1);
 		return refuse(r->why, "tensor %" PRIu64 ": name: \"%s\" %s", r->i, shown,
-			order == 0 && r->last_len == len ? "is there twice" : "is not in order");
+			order == 0 && r->last_len == len ? "appears twice" : "is not in order");
 	}
 	r->last_len = len;
 	return 0;

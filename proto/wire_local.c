@@ -467,7 +467,7 @@ static int get_reply(const Local__Reply *p, struct wl_reply *r, const char **why
 	if (p->size > WIRE_COUNT_MAX)
 		return wire_bad(why, "reply.size: must be at most 2^48");
 	if (p->req_id == 0 && p->region != 0 && (p->code != 0 || p->size == 0))
-		return wire_bad(why, "reply: a region that nobody asked for needs a size, no code");
+		return wire_bad(why, "reply: a region without a request needs a size and no code");
 	r->req_id = p->req_id;
 	r->code = p->code;
 	r->version_min = p->version_min;

@@ -100,7 +100,7 @@ static unsigned dropped(void)
 {
 	unsigned n = 0;
 
-	for (const char *p = text; (p = strstr(p, " dropped, as standard error was not read"));
+	for (const char *p = text; (p = strstr(p, " dropped because standard error was not read"));
 		p++) {
 		const char *note = p;
 

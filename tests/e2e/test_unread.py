@@ -69,7 +69,7 @@ def unread(lab, private):
         nonlocal text
         annoy(address)
         text += read_all(reader)
-        return re.search(r"masterd\[.*\b(\d+) lines were dropped, as standard error was not read", text)
+        return re.search(r"masterd\[.*\b(\d+) lines were dropped because standard error was not read", text)
 
     lib.until(told, "the log does not tell that lines were dropped")
     check(int(told()[1]) >= STRANGERS, "the log tells how many lines were dropped", text)

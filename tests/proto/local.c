@@ -311,9 +311,9 @@ START_TEST(reply_limits)
 		{{.size = ((uint64_t)1 << 48) + 1}, "reply.size: must be at most 2^48"},
 		{{.comm = 1, .region = 9, .size = 1}, NULL},
 		{{.comm = 1, .region = 9},
-			"reply: a region that nobody asked for needs a size, no code"},
+			"reply: a region without a request needs a size and no code"},
 		{{.comm = 1, .region = 9, .size = 1, .code = 8},
-			"reply: a region that nobody asked for needs a size, no code"},
+			"reply: a region without a request needs a size and no code"},
 	};
 	uint8_t buf[WL_PACKET_MAX];
 	struct wl_reply got;

@@ -247,7 +247,7 @@ START_TEST(names)
 		"bytes");
 	m.e[2].name_off = 2;
 	m.e[2].name_len = 1;
-	refused("tensor 2: name: \"b\" is there twice");
+	refused("tensor 2: name: \"b\" appears twice");
 	m.e[2].name_off = 0;
 	refused("tensor 2: name: \"a\" is not in order");
 	m.e[1].name_off = 2;
@@ -285,8 +285,8 @@ START_TEST(longest_names)
 	long_ones[1024] = 'n';
 	/* What is shown of it fits. */
 	refused("tensor 399: name: "
-		"\"nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn\" "
-		"is there twice");
+		"\"nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn\" appears "
+		"twice");
 }
 END_TEST
 
@@ -303,13 +303,13 @@ START_TEST(shapes)
 	refused("tensor 1: flags: unknown bits 0x2");
 	m.e[1] = good;
 	m.e[1].count++;
-	refused("tensor 1: bytes: 65537 are not those of 65538 elements of 1");
+	refused("tensor 1: bytes: 65537 do not match 65538 elements of 1");
 	m.e[1] = good;
 	m.e[1].dtype = 2;
-	refused("tensor 1: bytes: 65537 are not those of 65537 elements of 2");
+	refused("tensor 1: bytes: 65537 do not match 65537 elements of 2");
 	m.e[2].count = (uint64_t)1 << 61; /* times 8: 0 */
 	m.e[1] = good;
-	refused("tensor 2: bytes: 0 are not those of 2305843009213693952 elements of 8");
+	refused("tensor 2: bytes: 0 do not match 2305843009213693952 elements of 8");
 	m.e[2].count = 0;
 	m.e[1].first_leaf = 0;
 	refused("tensor 1: first_leaf: 0, the tensors before it have 1");
@@ -325,7 +325,7 @@ START_TEST(largest)
 {
 	m.e[0].dtype = 0;
 	m.e[0].count = m.e[0].bytes = WIRE_STATE_MAX + 1;
-	refused("tensor 0: bytes: 281474976710657 are not those of 281474976710657 elements of 1");
+	refused("tensor 0: bytes: 281474976710657 do not match 281474976710657 elements of 1");
 	m.e[0].count = m.e[0].bytes = WIRE_STATE_MAX - 65536;
 	m.e[1].first_leaf = WIRE_LEAVES_MAX - 1;
 	refused("tensor 1: bytes: more than 2^48 in all");

@@ -285,6 +285,16 @@ static void add_join(struct bytes *x)
 	add_msg(x, &msg);
 }
 
+/* With the first messages of a member in x, not sent yet. */
+static int knock_to_join(struct bytes *x)
+{
+	int fd = knock(x);
+
+	add_hello(x, WM_VERSION_MIN, WM_VERSION_MAX);
+	add_join(x);
+	return fd;
+}
+
 /* Of a peer that says that it has been accepted, and is not known. */
 static void add_unknown(struct bytes *x)
 {
@@ -376,10 +386,8 @@ START_TEST(frames_may_be_cut_anywhere)
 	close(first);
 	for (size_t at = 0; at <= probe.n; at++) {
 		struct bytes x = {.n = 0};
-		int fd = knock(&x);
+		int fd = knock_to_join(&x);
 
-		add_hello(&x, WM_VERSION_MIN, WM_VERSION_MAX);
-		add_join(&x);
 		ck_assert_uint_eq(x.n, probe.n);
 		put(fd, x.b, at);
 		check_alive(); /* the first part has been read on its own */
@@ -395,10 +403,8 @@ END_TEST
 START_TEST(frames_may_come_byte_by_byte)
 {
 	struct bytes x = {.n = 0};
-	int fd = knock(&x);
+	int fd = knock_to_join(&x);
 
-	add_hello(&x, WM_VERSION_MIN, WM_VERSION_MAX);
-	add_join(&x);
 	for (size_t i = 0; i < x.n; i++) {
 		put(fd, x.b + i, 1);
 		if (i % 16 == 0)
@@ -415,10 +421,8 @@ START_TEST(frames_may_be_glued)
 	struct wm_msg beat = {.type = WM_HEARTBEAT};
 	struct bytes x = {.n = 0};
 	struct wm_msg msg;
-	int fd = knock(&x);
+	int fd = knock_to_join(&x);
 
-	add_hello(&x, WM_VERSION_MIN, WM_VERSION_MAX);
-	add_join(&x);
 	for (unsigned i = 0; i < 20; i++)
 		add_msg(&x, &beat);
 	for (unsigned i = 0; i < 10; i++)
@@ -476,10 +480,8 @@ END_TEST
 START_TEST(malformed_message_of_a_known_agent)
 {
 	struct bytes x = {.n = 0};
-	int fd = knock(&x);
+	int fd = knock_to_join(&x);
 
-	add_hello(&x, WM_VERSION_MIN, WM_VERSION_MAX);
-	add_join(&x);
 	put(fd, x.b, x.n);
 	expect(fd, WM_ROUND, NULL);
 	x.n = 0;
@@ -654,10 +656,8 @@ END_TEST
 START_TEST(a_member_leaves_later)
 {
 	struct bytes x = {.n = 0};
-	int fd = knock(&x);
+	int fd = knock_to_join(&x);
 
-	add_hello(&x, WM_VERSION_MIN, WM_VERSION_MAX);
-	add_join(&x);
 	put(fd, x.b, x.n);
 	expect(fd, WM_ROUND, NULL);
 	for (int i = 0; i < 3; i++)
@@ -772,10 +772,8 @@ START_TEST(output_is_bounded)
 {
 	struct bytes x = {.n = 0};
 	struct wm_msg msg;
-	int fd = knock(&x);
+	int fd = knock_to_join(&x);
 
-	add_hello(&x, WM_VERSION_MIN, WM_VERSION_MAX);
-	add_join(&x);
 	put(fd, x.b, x.n);
 	while (read_msg(fd, &msg))
 		wire_master_clear(&msg);

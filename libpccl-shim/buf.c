@@ -29,7 +29,7 @@ static const struct pccl_buf_kind *const kinds[] = {PCCL_BUF_KINDS(POINTER) & pc
 
 const struct pccl_buf_kind *pccl_buf_of_device(pcclDeviceType_t device)
 {
-	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+	for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
 		if (kinds[i]->device == device)
 			return kinds[i];
 	return NULL;

@@ -10,6 +10,7 @@
 #include <sysexits.h>
 
 #include "common/cc_err.h"
+#include "common/cc_limit.h"
 #include "common/cc_log.h"
 
 /* Results of getopt_long for the row i of the table. */
@@ -122,17 +123,15 @@ static void store_number(const struct cc_opt *o, void *base, uint64_t v)
 	}
 }
 
-static bool store_path(char **at, const char *value, struct cc_opt_refusal *ret)
+static bool store_path(char **at, const char *value)
 {
 	char *copy;
 
 	if (!*value)
 		return false;
 	copy = strdup(value);
-	if (!copy) {
-		ret->why = "no memory for it";
-		return false;
-	}
+	if (!copy)
+		cc_limit_end("options");
 	free(*at);
 	*at = copy;
 	return true;
@@ -146,7 +145,7 @@ static bool store(const struct cc_opt *o, void *base, const char *value, struct 
 	if (o->kind == CC_OPT_SET)
 		return o->set(base, o, value, ret);
 	if (o->kind == CC_OPT_PATH)
-		return store_path((char **)(void *)at, value, ret);
+		return store_path((char **)(void *)at, value);
 	if (o->kind == CC_OPT_NAME) {
 		if (!*value || strlen(value) >= o->size)
 			return false;
@@ -346,7 +345,7 @@ static int refuse_word(const struct cc_options_run *r, int opt, const char *word
 	unsigned similar = 0;
 
 	if (opt == ':')
-		return say(r, CC_LOG_ERR, "%.64s needs a value", word);
+		return say(r, CC_LOG_ERR, "%.64s wants a value", word);
 	if (optopt >= VALUE_HELP)
 		return say(r, CC_LOG_ERR, "%.*s takes no value", (int)strcspn(word, "="), word);
 	if (optopt)
@@ -354,7 +353,7 @@ static int refuse_word(const struct cc_options_run *r, int opt, const char *word
 	for (unsigned i = 0; i < r->options->n; i++)
 		similar += strncmp(r->options->opt[i].name, word + 2, strcspn(word + 2, "=")) == 0;
 	if (similar)
-		return say(r, CC_LOG_ERR, "%.64s is short for several options", word);
+		return say(r, CC_LOG_ERR, "%.64s stands for several options", word);
 	return say(r, CC_LOG_ERR, "there is no option %.64s", word);
 }
 
@@ -402,7 +401,7 @@ int cc_options_command_line(struct cc_options_run *r, int argc, char **argv,
 		index = -1;
 	}
 	if (optind < argc && !o->words)
-		return say(r, CC_LOG_ERR, "unexpected argument \"%.64s\"", argv[optind]);
+		return say(r, CC_LOG_ERR, "\"%.64s\" is no option", argv[optind]);
 	*ret_todo = CC_OPTIONS_GO_ON;
 	*ret_first = optind;
 	return 0;

@@ -44,7 +44,7 @@ static const char *const memories[] = {"staged", "registered", NULL};
 
 static const struct cc_opt opts[] = {
 	{"begin", "SIZE", "smallest size in bytes, with K, M, G, T", CC_OPT_BYTES, AT(begin),
-		{SIZES}, .letter = 'b', .unset = true, .usual = "4; double: 8"},
+		{SIZES, 0}, .letter = 'b', .unset = true, .usual = "4; double: 8"},
 	{"end", "SIZE", "largest size", CC_OPT_BYTES, AT(end), {SIZES, 64 << 20}, .letter = 'e'},
 	{"factor", "N", "by which a size is multiplied for the next one", CC_OPT_COUNT, AT(factor),
 		{2, 1 << 20, 4}, .letter = 'f'},
@@ -74,7 +74,7 @@ static const struct cc_opt opts[] = {
 	{"streams", "S", "TCP streams per link", CC_OPT_COUNT, AT(streams),
 		{1, BCH_STREAMS_MAX, 1}},
 	{"async", "K", "K operations in flight at once, of each size", CC_OPT_COUNT, AT(async),
-		{1, BCH_ASYNC_MAX}, .unset = true, .usual = "blocking calls"},
+		{1, BCH_ASYNC_MAX, 0}, .unset = true, .usual = "blocking calls"},
 	{"check", NULL, "verify every element of every result", CC_OPT_FLAG, AT(check)},
 	{"timeout", "SECONDS", "give up when nothing moves for this long", CC_OPT_COUNT,
 		AT(timeout_s), {1, 86400, 120}},
@@ -83,7 +83,7 @@ static const struct cc_opt opts[] = {
 		.wanted = "ADDR:PORT; ADDR must be numeric, in brackets for IPv6, and PORT from 1 "
 			  "to 65535"},
 	{"world", "N", "peers of that run, those of other hosts included", CC_OPT_COUNT, AT(world),
-		{2, BCH_PEERS_MAX}, .unset = true, .usual = "those here"},
+		{2, BCH_PEERS_MAX, 0}, .unset = true, .usual = "those here"},
 	{"first-rank", "N", "number of the first peer here, for --check", CC_OPT_COUNT,
 		AT(first_rank), {0, BCH_PEERS_MAX - 1, 0}},
 	{"library", "PATH", "another library with the functions of PCCL 1.0; no agents then",

@@ -30,7 +30,7 @@ static bool set_target(
 static const struct cc_opt opts[] = {
 	{"now", NULL, "leave a master that answers, and go to NEW", CC_OPT_FLAG, AT(request.now)},
 	{"run", "N", "only of this run, by its number in the status", CC_OPT_COUNT, AT(request.run),
-		{1, UINT32_MAX}, .unset = true, .usual = ""},
+		{1, UINT32_MAX, 0}, .unset = true, .usual = ""},
 	{"yes", NULL, "reset, also while the run has peers", CC_OPT_FLAG, AT(request.force)},
 	{"agent", "PATH", "ask the agent whose admin socket this is", TARGET},
 	{"master", "PATH", "ask the master whose admin socket this is", TARGET},

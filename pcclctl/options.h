@@ -20,6 +20,6 @@ struct ctl_options {
 extern const struct cc_options ctl_options;
 
 /* -1: go on. Else what to end with, and all is said. */
-int ctl_options_parse(struct ctl_options *ret, int argc, char **argv);
+int ctl_options_parse(struct ctl_options *c, int argc, char **argv);
 
 #endif

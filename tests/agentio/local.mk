@@ -21,6 +21,7 @@ agentio_suites = \
 	tests/agentio/sync.c
 check_PROGRAMS += tests/agentio/agentio
 TESTS += $(agentio_suites)
+LONG_TESTS += tests/agentio/manifest.c
 THREADED_TESTS += $(agentio_suites)
 HOSTILE_TESTS += tests/agentio/hello.c
 $(agentio_suites:.c=.log): tests/agentio/agentio$(EXEEXT)

@@ -345,7 +345,7 @@ static int refuse_word(const struct cc_options_run *r, int opt, const char *word
 	unsigned similar = 0;
 
 	if (opt == ':')
-		return say(r, CC_LOG_ERR, "%.64s wants a value", word);
+		return say(r, CC_LOG_ERR, "%.64s needs a value", word);
 	if (optopt >= VALUE_HELP)
 		return say(r, CC_LOG_ERR, "%.*s takes no value", (int)strcspn(word, "="), word);
 	if (optopt)

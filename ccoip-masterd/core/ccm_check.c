@@ -70,7 +70,7 @@ static const char *check_peer(const struct ccm *m, const struct ccm_peer *p)
 	else if (m->round.active)
 		REQUIRE(!accepted || absent || m->rewire, "an accepted peer is not in the round");
 	if (absent)
-		REQUIRE(accepted && !takes_part(m, p), "an absent peer takes part");
+		REQUIRE(accepted && !takes_part(m, p), "a disconnected peer takes part");
 	return NULL;
 }
 
@@ -82,7 +82,7 @@ static const char *check_seat_peers(
 	const char *bad;
 
 	DL_FOREACH (s->peers, p) {
-		REQUIRE(p->seat == s, "a peer is on another seat");
+		REQUIRE(p->seat == s, "a peer is in another host membership");
 		REQUIRE(p->phase == CCM_PEER_REGISTERED || ret->accepted == ret->peers,
 			"a registered peer comes before an accepted one");
 		ret->peers++;
@@ -97,7 +97,7 @@ static const char *check_seat_peers(
 	}
 	if (m->round.active)
 		REQUIRE(candidates == 0 || candidates == s->n_candidates,
-			"a seat's count of candidates is wrong");
+			"a host membership's count of candidates is wrong");
 	return NULL;
 }
 
@@ -110,11 +110,11 @@ static bool may_be_outside(const struct ccm *m, const struct ccm_seat *s)
 static const char *check_seat_ring(const struct ccm *m, const struct ccm_seat *s)
 {
 	REQUIRE(!s->in_ring || (s->pos < s->group->n_ring && s->group->ring[s->pos] == s),
-		"a seat is not at its place in the ring");
+		"a host membership is not at its position in the ring");
 	REQUIRE(!s->in_ring || (s->n_accepted > 0 && !s->agent->absent),
-		"a seat is in the ring without present peers");
+		"a host membership is in the ring without present peers");
 	REQUIRE(s->in_ring || s->n_accepted == 0 || may_be_outside(m, s),
-		"a seat with accepted peers is not in the ring");
+		"a host membership with accepted peers is not in the ring");
 	return NULL;
 }
 
@@ -123,16 +123,18 @@ static const char *check_seat(const struct ccm *m, const struct ccm_seat *s, str
 	struct counts c = {0};
 	const char *bad;
 
-	REQUIRE(ccm_seat_find(m, s->agent->no, s->group->id) == s, "a seat is not found");
+	REQUIRE(ccm_seat_find(m, s->agent->no, s->group->id) == s,
+		"a host membership is not found");
 	bad = check_seat_peers(m, s, &c);
 	if (bad)
 		return bad;
-	REQUIRE(c.peers > 0, "a seat without peers");
-	REQUIRE(s->n_peers == c.peers, "a seat's count of peers is wrong");
-	REQUIRE(s->n_accepted == c.accepted, "a seat's count of accepted peers is wrong");
-	REQUIRE(s->n_asleep == c.asleep, "a seat's count of stopped newcomers is wrong");
+	REQUIRE(c.peers > 0, "a host membership without peers");
+	REQUIRE(s->n_peers == c.peers, "a host membership's count of peers is wrong");
+	REQUIRE(s->n_accepted == c.accepted,
+		"a host membership's count of accepted peers is wrong");
+	REQUIRE(s->n_asleep == c.asleep, "a host membership's count of stopped newcomers is wrong");
 	REQUIRE(s->agent->claimed || s->agent->absent,
-		"a seat of an agent that does not hold its id");
+		"a host membership of an agent that does not hold its id");
 	ret->peers += c.peers;
 	ret->accepted += c.accepted;
 	ret->asleep += c.asleep;
@@ -149,8 +151,8 @@ static const char *check_sync(const struct ccm_op *o)
 
 	REQUIRE(o->group->sync == o, "a group has two synchronizations");
 	REQUIRE(o->key.is_sync && o->key.tag == 0,
-		"a synchronization with the marks of another operation");
-	REQUIRE(y->n_offers >= o->n_words * 64, "a synchronization has no room for offers");
+		"a synchronization has the marks of another operation");
+	REQUIRE(y->n_offers >= o->n_words * 64, "a synchronization has no room for candidates");
 	if (o->seq == 0)
 		return NULL;
 	DL_FOREACH (o->group->ops, x)
@@ -158,8 +160,8 @@ static const char *check_sync(const struct ccm_op *o)
 	for (i = 0; i < o->n_parts; i++)
 		REQUIRE(!o->parts[i].seat || o->parts[i].told,
 			"an agent was not told that a synchronization has started");
-	REQUIRE(ccm_sync_is_held(o), "nobody has what was elected");
-	REQUIRE(y->revision < UINT64_MAX, "a revision that none can follow is elected");
+	REQUIRE(ccm_sync_is_held(o), "no peer has the elected contents");
+	REQUIRE(y->revision < UINT64_MAX, "a revision without a successor is elected");
 	REQUIRE(ccm_revision_of(o->group) == 0 || ccm_revision_of(o->group) == y->revision,
 		"a revision is elected that is not expected");
 	return NULL;
@@ -171,13 +173,14 @@ static const char *check_part(const struct ccm_op *o, uint32_t i, uint32_t *bloc
 	const struct ccm_peer *p;
 	uint32_t n = 0;
 
-	REQUIRE(part->seat->group == o->group, "an operation has a seat of another group");
-	REQUIRE(part->seat->slot == i, "an operation's seat is in a wrong place");
+	REQUIRE(part->seat->group == o->group,
+		"an operation has a host membership of another group");
+	REQUIRE(part->seat->slot == i, "a host membership is in a wrong part of an operation");
 	DL_FOREACH (part->seat->peers, p) {
 		n += ccm_op_voted(o, p);
 		*blocked += p->blocked == o;
 	}
-	REQUIRE(n == part->n_votes && n > 0, "a seat's count of votes is wrong");
+	REQUIRE(n == part->n_votes && n > 0, "a host membership's count of votes is wrong");
 	return NULL;
 }
 
@@ -209,7 +212,7 @@ static const char *check_op_counts(const struct ccm_op *o)
 	}
 	REQUIRE(votes == o->n_votes && bits_set(o->voted, o->n_words) == votes,
 		"an operation's count of votes is wrong");
-	REQUIRE(blocked == o->n_blocked, "an operation's count of those who wait for it is wrong");
+	REQUIRE(blocked == o->n_blocked, "an operation's count of peers that wait for it is wrong");
 	REQUIRE(voters == o->n_voters, "an operation's count of voters is wrong");
 	REQUIRE(reported == o->n_reported, "an operation's count of reports is wrong");
 	return NULL;
@@ -219,10 +222,10 @@ static const char *check_started(const struct ccm *m, const struct ccm_op *o)
 {
 	uint32_t away = ccm_sync_count_away(o);
 
-	REQUIRE(o->group->n_absent <= away, "an operation runs without absent peers");
-	REQUIRE(o->seq <= m->last_seq, "an operation from the future");
+	REQUIRE(o->group->n_absent <= away, "an operation runs without disconnected peers");
+	REQUIRE(o->seq <= m->last_seq, "an operation has a number that was not given out");
 	REQUIRE(o->n_votes + away == o->group->n_accepted && !o->doom,
-		"an operation runs without everybody's vote");
+		"an operation runs without all votes");
 	REQUIRE(o->n_reported < o->n_voters, "an operation that all reported is not done");
 	return NULL;
 }
@@ -266,11 +269,11 @@ static const char *check_group(const struct ccm *m, const struct ccm_group *g, s
 	uint32_t seats = 0, ring = 0, absent = 0, blocked = 0;
 	const char *bad;
 
-	REQUIRE(!g->lost && !g->failed && !g->halt, "a group's mark was left");
+	REQUIRE(!g->lost && !g->failed && !g->halt, "a group's mark was not cleared");
 	REQUIRE(g->last == ccm_revision_find(m, g->id), "a group has forgotten its revision");
-	REQUIRE(!g->sync || g->sync->sync, "a group's synchronization is none");
+	REQUIRE(!g->sync || g->sync->sync, "a group's synchronization is another operation");
 	DL_FOREACH2 (g->seats, s, next_g) {
-		REQUIRE(s->group == g, "a seat is in another group");
+		REQUIRE(s->group == g, "a host membership is in another group");
 		seats++;
 		ring += s->in_ring;
 		absent += s->agent->absent ? s->n_accepted : 0;
@@ -284,15 +287,17 @@ static const char *check_group(const struct ccm *m, const struct ccm_group *g, s
 		if (bad)
 			return bad;
 	}
-	REQUIRE(seats > 0 && seats == g->n_seats, "a group's count of seats is wrong");
-	REQUIRE(ring == g->n_ring, "a ring has a wrong number of seats");
-	REQUIRE(absent == g->n_absent, "a group's count of absent peers is wrong");
-	REQUIRE(blocked == g->n_blocked_ops, "a group's count of what is waited for is wrong");
+	REQUIRE(seats > 0 && seats == g->n_seats, "a group's count of host memberships is wrong");
+	REQUIRE(ring == g->n_ring, "a ring has a wrong number of host memberships");
+	REQUIRE(absent == g->n_absent, "a group's count of disconnected peers is wrong");
+	REQUIRE(blocked == g->n_blocked_ops,
+		"a group's count of operations that peers wait for is wrong");
 	REQUIRE(c.peers == g->n_peers, "a group's count of peers is wrong");
 	REQUIRE(c.accepted == g->n_accepted, "a group's count of accepted peers is wrong");
 	REQUIRE(c.topo == g->n_topo, "a group's count of topology votes is wrong");
 	REQUIRE(g->peer_slots.n - g->peer_slots.n_free == c.accepted, "peer slots were lost");
-	REQUIRE(g->seat_slots.n - g->seat_slots.n_free == seats, "seat slots were lost");
+	REQUIRE(g->seat_slots.n - g->seat_slots.n_free == seats,
+		"slots of host memberships were lost");
 	all->peers += c.peers;
 	all->asleep += c.asleep;
 	all->accepted += c.accepted;
@@ -314,8 +319,8 @@ static const char *check_agent(const struct ccm_agent *a)
 		accepted += s->n_accepted;
 	}
 	REQUIRE(!a->dead, "a dead agent is still listed");
-	REQUIRE(a->greeted || n == 0, "an agent has seats without a hello");
-	REQUIRE(n == a->n_seats, "an agent's count of seats is wrong");
+	REQUIRE(a->greeted || n == 0, "an agent has host memberships without a hello");
+	REQUIRE(n == a->n_seats, "an agent's count of host memberships is wrong");
 	REQUIRE(peers == a->n_peers, "an agent's count of peers is wrong");
 	REQUIRE(accepted == a->n_accepted, "an agent's count of accepted peers is wrong");
 	return NULL;
@@ -331,20 +336,20 @@ static const char *check_agents(const struct ccm *m)
 		bad = check_agent(a);
 		if (bad)
 			return bad;
-		REQUIRE(a->absent && !a->claimed, "an absent agent is not marked");
-		REQUIRE(a->n_accepted > 0, "an absent agent without peers");
+		REQUIRE(a->absent && !a->claimed, "a disconnected agent is not marked");
+		REQUIRE(a->n_accepted > 0, "a disconnected agent without peers");
 		REQUIRE(!a->next_ab || a->absent_ns <= a->next_ab->absent_ns,
-			"absent agents are out of order");
+			"disconnected agents are out of order");
 		seats += a->n_seats;
 		absent += a->n_accepted;
 	}
-	REQUIRE(absent == m->n_absent, "the count of absent peers is wrong");
+	REQUIRE(absent == m->n_absent, "the count of disconnected peers is wrong");
 	for (a = m->agents; a; a = a->hh.next) {
 		bad = check_agent(a);
 		if (bad)
 			return bad;
-		REQUIRE(!a->absent, "an absent agent is listed as present");
-		REQUIRE(m->recovering || !a->told, "something told was left");
+		REQUIRE(!a->absent, "a disconnected agent is listed as present");
+		REQUIRE(m->recovering || !a->told, "a snapshot was left");
 		REQUIRE(m->recovering || m->adopting || !a->held, "a hello was not answered");
 		resuming += a->resuming;
 		seats += a->n_seats;
@@ -352,14 +357,14 @@ static const char *check_agents(const struct ccm *m)
 		in_round += ccm_in_round(m, a->round);
 		reported += ccm_in_round(m, a->round) && a->reported;
 	}
-	REQUIRE(seats == HASH_COUNT(m->seats), "seats are not with their agents");
+	REQUIRE(seats == HASH_COUNT(m->seats), "host memberships are not with their agents");
 	REQUIRE(resuming == m->n_resuming, "the count of resuming agents is wrong");
 	REQUIRE(claimed == HASH_CNT(hh_id, m->by_id), "agents are not found by their ids");
 	if (m->round.active) {
 		REQUIRE(in_round == m->round.n_agents, "a round's count of agents is wrong");
 		REQUIRE(reported == m->round.n_reported, "a round's count of reports is wrong");
 		REQUIRE(in_round > 0 && (reported < in_round) == (m->round.failed_ns == 0),
-			"a round waits for nobody");
+			"a round waits for no agent");
 	}
 	return NULL;
 }
@@ -433,7 +438,7 @@ const char *ccm_check(const struct ccm *m)
 	REQUIRE(c.topo == m->n_topo, "the count of topology votes is wrong");
 	REQUIRE(c.pending == m->n_pending, "the count of pending votes is wrong");
 	REQUIRE(c.blocked_ops == m->n_blocked_ops && c.crossed == m->n_crossed,
-		"the count of what is waited for is wrong");
+		"the count of operations that peers wait for is wrong");
 	bad = check_agents(m);
 	return bad ? bad : check_run(m);
 }

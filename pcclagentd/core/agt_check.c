@@ -43,7 +43,7 @@ static const char *check_comm_attach(const struct agt_comm *c)
 	if (attaches && c->counted && c->attach->known)
 		return "an attach is due to be answered";
 	if (attaches && c->n_ops)
-		return "a communicator that nobody has yet has operations";
+		return "a communicator that attaches has operations";
 	return NULL;
 }
 
@@ -87,7 +87,7 @@ static const char *check_comm(const struct agt_comm *c)
 static const char *check_sync_member(const struct agt_op *o, const struct agt_op_member *m)
 {
 	if (!m->sub.is_sync || (m->comm && m->comm->n_ops != 1))
-		return "a synchronization and something else of one communicator";
+		return "a communicator has a synchronization and another operation";
 	if (m->failed && o->state <= AGT_OP_VOTING)
 		return "a member failed before the start";
 	if (m->fresh && !m->out && o->state == AGT_OP_REPORTED && o->ok)
@@ -112,14 +112,14 @@ static const char *check_sync(const struct agt_op *o)
 	if (o->won && o->state != AGT_OP_CANCELLING)
 		return "a synchronization goes on after its success";
 	if (o->doubt_ns && (o->state != AGT_OP_RUNNING || !o->run->doubt_ns))
-		return "a doubt that nobody resolves";
+		return "an operation is in doubt and its run is not";
 	for (i = 0; i < o->n; i++) {
 		wrong = check_sync_member(o, &o->members[i]);
 		if (wrong)
 			return wrong;
 		n += receives(&o->members[i]);
 	}
-	return o->doubt_ns && n == 0 ? "a doubt about nothing" : NULL;
+	return o->doubt_ns && n == 0 ? "an operation is in doubt without receivers" : NULL;
 }
 
 static const char *check_op_member(const struct agt_op *o, const struct agt_op_member *m)
@@ -147,7 +147,7 @@ static const char *check_op_members(const struct agt_op *o)
 	if (in != o->n && !o->xfer)
 		return "an operation without a transfer keeps members that are out";
 	if (in == 0 && o->state != AGT_OP_CANCELLING)
-		return "an operation goes on for nobody";
+		return "an operation goes on without members";
 	return NULL;
 }
 
@@ -163,7 +163,7 @@ static const char *check_op_state(const struct agt_op *o)
 	bool transfers = o->state == AGT_OP_RUNNING || o->state == AGT_OP_CANCELLING || o->ahead;
 
 	if (o->ahead && !may_be_ahead(o))
-		return "an operation is ahead of nothing";
+		return "an operation is speculative that may not be";
 	if (o->xfer != transfers && o->state != AGT_OP_REPORTED)
 		return "an operation's state and its transfer do not agree";
 	if (o->run->state == AGT_RUN_OVER && o->state != AGT_OP_CANCELLING)
@@ -238,7 +238,7 @@ static const char *check_history(const struct agt_run *r)
 	for (h = r->history; h; h = h->hh.next)
 		for (i = 0; i < h->n; i++)
 			if (h->v[i].seq > r->last_seq)
-				return "an outcome of what has not begun";
+				return "an outcome of an attempt that has not begun";
 	return NULL;
 }
 
@@ -250,7 +250,7 @@ static const char *check_leaves(const struct agt *a, const struct agt_run *r)
 	LL_FOREACH(r->ghosts, g)
 	{
 		if (!agt_run_lives(r))
-			return "leaves are kept that nobody is told of";
+			return "leaves are kept that no master is told";
 		if (r->state == AGT_RUN_UP && (!g->join.left || !(r->features & WM_LEAVES)))
 			return "a leave was not told, or is kept for a master without the feature "
 			       "leaves";
@@ -295,7 +295,7 @@ static const char *check_run_state(const struct agt_run *r)
 	if (r->state == AGT_RUN_UP && r->dialling)
 		return "the master of a run that is up is sought";
 	if ((r->state == AGT_RUN_GREETING || r->state == AGT_RUN_RESUMING) && !r->dialling)
-		return "a greeting that nobody answers for";
+		return "a run greets a master without a connection";
 	return NULL;
 }
 
@@ -342,7 +342,7 @@ static const char *check_counts(const struct agt *a)
 		attaching += c->attach != NULL;
 	return stopped == a->n_stopped && attaching == a->n_attaching
 		       ? NULL
-		       : "the counts of who is stopped or attaches are wrong";
+		       : "the counts of stopped and attaching communicators are wrong";
 }
 
 const char *agt_check(const struct agt *a)

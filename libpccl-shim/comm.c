@@ -48,7 +48,7 @@ pcclResult_t pccl_comm_begin_any(pcclComm_t *c, const char *function, pcclResult
 	pthread_mutex_unlock(&c->lock);
 	if (other)
 		return pccl_fail(pcclInvalidUsage,
-			"%s is under way in another thread: it must have returned before %s", other,
+			"%s is in progress in another thread: it must return before %s", other,
 			function);
 	if (n > 0)
 		return pccl_fail(

@@ -385,7 +385,7 @@ static void deliver(struct pccl_session *s, int err, const struct wl_reply *repl
 	if (!w || w->done) {
 		close_fds(fds, n_fds);
 		set_dead(s, pcclAgentUnavailable, false,
-			"the agent answered a request that nobody made");
+			"the agent answered a request that was not made");
 		return;
 	}
 	if (w == &s->probe) {

@@ -37,8 +37,8 @@ pcclResult_t pccl_slot_admits(
 	}
 	if (main_call)
 		return pccl_fail(pcclInvalidUsage,
-			"%s is under way in the main thread: no operation may be started before "
-			"it has returned",
+			"%s is in progress in the main thread: start no operation before it has "
+			"returned",
 			main_call);
 	if (others)
 		return pccl_fail(pcclInvalidUsage,

@@ -116,8 +116,8 @@ static int check_world(struct parser *p)
 	if (!o->world)
 		o->world = o->peers;
 	if (o->world < 2)
-		return wrong(p, "--peers: an all-reduce takes 2 at least; --world N tells how "
-				"many there are with those of other hosts");
+		return wrong(p, "--peers: an all-reduce needs at least 2; --world N counts the "
+				"peers of other hosts, too");
 	if (o->first_rank + o->peers > o->world)
 		return wrong(p,
 			"--world: %" PRIu32 " is less than the %" PRIu32 " peers that "
@@ -144,8 +144,8 @@ static int check_all(struct parser *p)
 		return wrong(p, "--begin: %" PRIu64 " bytes are less than the %zu of one %s",
 			o->begin, bch_type_size(o->kind.type), bch_type_names[o->kind.type]);
 	if (o->in_place && o->disposable)
-		return wrong(p, "--disposable: with --in-place the receive buffer is the operand, "
-				"and kept");
+		return wrong(p, "--disposable: with --in-place the receive buffer is the operand "
+				"and is kept");
 	if (o->library && (o->registered || o->disposable))
 		return wrong(p, "--%s is not part of PCCL 1.0 and cannot be used with --library",
 			o->registered ? "memory registered" : "disposable");

@@ -77,7 +77,7 @@ void ccm_vote_topology(struct ccm *m, struct ccm_agent *a, const struct wm_peer 
 		ccm_world_totals(m, &totals);
 		(void)ccm_commit_new(m, a, &totals);
 	} else if (v->turn > m->topo_turn && !may_raise(m, v->turn)) {
-		ccm_peer_violation(m, p, "it voted on the topology out of turn");
+		ccm_peer_violation(m, p, "it voted on the topology with a wrong ballot number");
 	} else if (p->topo_voted) {
 		ccm_peer_violation(m, p, "it voted on the topology twice");
 	} else if (p->n_ops > 0) {
@@ -131,7 +131,7 @@ void ccm_vote_pending(struct ccm *m, struct ccm_agent *a, const struct wm_peer *
 	} else if (v->turn < m->pending_turn) {
 		fill_answer(m, &ccm_send(m, a, WM_PENDING_ANSWER)->u.pending_answer);
 	} else if (v->turn > m->pending_turn && !may_raise(m, v->turn)) {
-		ccm_peer_violation(m, p, "it asked for pending peers out of turn");
+		ccm_peer_violation(m, p, "it asked for pending peers with a wrong ballot number");
 	} else if (p->pending_voted) {
 		ccm_peer_violation(m, p, "it asked for pending peers twice");
 	} else {

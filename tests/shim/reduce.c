@@ -514,11 +514,11 @@ static void *work(void *arg)
 	pthread_barrier_wait(&w->meet); /* awaited */
 	pthread_barrier_wait(&w->meet); /* the main thread votes */
 	fx_assert_fails(pcclAllReduceAsync(w->b.send, w->b.recv, &d, fx_comm, &extra),
-		pcclInvalidUsage, "pcclUpdateTopology is under way in the main thread");
+		pcclInvalidUsage, "pcclUpdateTopology is in progress in the main thread");
 	fx_assert_fails(pcclAllReduce(w->b.send, w->b.recv, &d, fx_comm, NULL), pcclInvalidUsage,
-		"pcclUpdateTopology is under way in the main thread");
+		"pcclUpdateTopology is in progress in the main thread");
 	fx_assert_fails(pcclAllReduceMultipleWithRetry(&several, 1, fx_comm, NULL, 1),
-		pcclInvalidUsage, "pcclUpdateTopology is under way in the main thread");
+		pcclInvalidUsage, "pcclUpdateTopology is in progress in the main thread");
 	return NULL;
 }
 

@@ -314,7 +314,7 @@ START_TEST(session_ends_while_waiting)
 	enum fake_action end = endings[_i];
 	const char *words = end == FAKE_GOODBYE    ? "shutting down"
 			    : end == FAKE_GARBAGE  ? "malformed"
-			    : end == FAKE_STRANGER ? "nobody made"
+			    : end == FAKE_STRANGER ? "was not made"
 						   : "closed";
 	const enum wl_type at_connect[] = {WL_HELLO, WL_COMM_CREATE, WL_COMM_CONNECT};
 	pcclComm_t *c = fx_new_comm();
@@ -569,7 +569,7 @@ START_TEST(nobody_destroys_it_during_a_call)
 	ck_assert_int_eq(pthread_create(&t, NULL, connect_here, c), 0);
 	fake_await_seen(fx_agent, WL_UPDATE_TOPOLOGY, 1);
 	fx_assert_fails(pcclDestroyCommunicator(c), pcclInvalidUsage, "another thread");
-	fx_assert_fails(pcclConnect(c), pcclInvalidUsage, "pcclUpdateTopology is under way");
+	fx_assert_fails(pcclConnect(c), pcclInvalidUsage, "pcclUpdateTopology is in progress");
 	fake_release(fx_agent);
 	pthread_join(t, NULL);
 	fx_assert_succeeds(pcclDestroyCommunicator(c));

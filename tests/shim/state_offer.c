@@ -171,7 +171,7 @@ static void reduce_meanwhile(struct fake_op *op, void *arg)
 	uint8_t buf[4] = {0};
 
 	fx_assert_fails(pcclAllReduceAsync(buf, buf, &d, fx_comm, &h), pcclInvalidUsage,
-		"pcclSynchronizeSharedState is under way");
+		"pcclSynchronizeSharedState is in progress");
 	st_equal(op, arg);
 }
 

@@ -353,7 +353,7 @@ static int refuse_word(const struct cc_options_run *r, int opt, const char *word
 	for (unsigned i = 0; i < r->options->n; i++)
 		similar += strncmp(r->options->opt[i].name, word + 2, strcspn(word + 2, "=")) == 0;
 	if (similar)
-		return say(r, CC_LOG_ERR, "%.64s stands for several options", word);
+		return say(r, CC_LOG_ERR, "%.64s is short for several options", word);
 	return say(r, CC_LOG_ERR, "there is no option %.64s", word);
 }
 
@@ -401,7 +401,7 @@ int cc_options_command_line(struct cc_options_run *r, int argc, char **argv,
 		index = -1;
 	}
 	if (optind < argc && !o->words)
-		return say(r, CC_LOG_ERR, "\"%.64s\" is no option", argv[optind]);
+		return say(r, CC_LOG_ERR, "unexpected argument \"%.64s\"", argv[optind]);
 	*ret_todo = CC_OPTIONS_GO_ON;
 	*ret_first = optind;
 	return 0;

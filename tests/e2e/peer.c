@@ -204,9 +204,11 @@ static void do_update(void)
 {
 	uint64_t begin = now();
 	pcclResult_t r = pcclUpdateTopology(peer.comm);
+	char text[512];
 
+	snprintf(text, sizeof text, "%s", pcclGetLastError()); /* before the next call */
 	printf("update world=%d", attribute(PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE));
-	say_outcome(r, begin, now());
+	say_result(r, text, begin, now());
 }
 
 static void do_optimize(void)

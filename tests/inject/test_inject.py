@@ -382,10 +382,11 @@ def vote(peer, entry):
 
 def enter(peer, world, entry):
     """Whether the peer has got into a run of so many."""
-    good = False
+    good = joined = False
     try:
         good = ask(peer, "create")["code"] == SUCCESS and ask(peer, "connect")["code"] == SUCCESS
         if good:
+            joined = True
             entry.has(peer)
             good = vote(peer, entry) and ask(peer, "attr")["global"] == world
     except Ended:
@@ -393,6 +394,8 @@ def enter(peer, world, entry):
     finally:
         if not good:
             entry.give_up()
+    if joined and not good:
+        ask(peer, "destroy")  # others may be in pcclConnect, which waits for its vote
     return good
 
 

@@ -275,11 +275,11 @@ class Demo:
             raise Failed("the training was over before the newcomer had come: more --steps")
 
     def train(self):
-        """Until all pipes are closed. The last trainer is stopped for a moment, so that the others
-        certainly are in the middle of an all-reduce with it, and then it is killed. When the others
-        have gone on, another one is started in its place."""
+        """Runs until all pipes are closed. The last trainer is stopped for a moment, so that the
+        others are certainly in the middle of an all-reduce with it. Then it is killed. When the
+        others have continued, another trainer is started instead of it."""
         victim, newcomer = self.trainers[-1], None
-        # just after the trainers have looked for newcomers (every 50 steps), not while they do
+        # just after the trainers have looked for newcomers (every 50 steps), not while they look
         kill_step = self.options.steps * 2 // 5 // 50 * 50 + 2
         kill_time = None
         self.display = Display(self.trainers, self.options.steps)

@@ -94,7 +94,7 @@ class Row:
                 code == lib.INVALID_USAGE and "no peer can be elected" in text)):
             return None
         # Who was told of the loss already hears why it is not in the run.
-        if code in (lib.INVALID_USAGE, lib.UPDATE_TOPOLOGY_FAILED) and LEFT[0] in text and (
+        if code in (lib.INVALID_USAGE, lib.UPDATE_TOPOLOGY_FAILED) and any(w in text for w in LEFT) and (
                 self.says_it(text) or self.error == "ECONNRESET"):
             return None
         return "this is not what happened"

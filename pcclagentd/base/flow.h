@@ -21,7 +21,7 @@
  * under way to it then.
  */
 #define FLOW_STUCK_TRIES 3u
-#define FLOW_STUCK_TEXT  "packets are lost, large ones or all: check the MTU"
+#define FLOW_STUCK_TEXT  "large packets are lost: check the MTU"
 struct flow {
 	uint32_t segs_in, delivered, repeated;
 	uint64_t looked_ns, heard_ns, since_ns;

@@ -255,7 +255,7 @@ static const struct {
 	{"allreduce -t real", "--type", "bfloat16"},
 	{"allreduce -o mean", "--op", "avg"},
 	{"allreduce --peers 127", "--peers", "1 to 126"},
-	{"allreduce --peers 1", "--peers", "2 at least"},
+	{"allreduce --peers 1", "--peers", "at least 2"},
 	{"allreduce --hosts 65", "--hosts", "1 to 64"},
 	{"allreduce --hosts 3", "--hosts", "2 peers"},
 	{"allreduce --memory shared", "--memory", "staged or registered"},

@@ -187,6 +187,7 @@ void cc_options_clear(const struct cc_options *o, void *base)
 static const char *number_text(const struct cc_opt *o, uint64_t v, char buf[CC_OPTIONS_VALUE])
 {
 	unsigned unit = 0;
+	char letter[2] = "";
 
 	if (o->kind == CC_OPT_SECONDS) {
 		snprintf(buf, CC_OPTIONS_VALUE, "%.10g", (double)v / 1000);
@@ -195,7 +196,9 @@ static const char *number_text(const struct cc_opt *o, uint64_t v, char buf[CC_O
 	if (o->kind == CC_OPT_BYTES)
 		for (; unit < sizeof units - 1 && v && v % 1024 == 0; unit++)
 			v /= 1024;
-	snprintf(buf, CC_OPTIONS_VALUE, "%" PRIu64 "%.1s", v, unit ? &units[unit - 1] : "");
+	if (unit > 0)
+		letter[0] = units[unit - 1];
+	snprintf(buf, CC_OPTIONS_VALUE, "%" PRIu64 "%s", v, letter);
 	return buf;
 }
 

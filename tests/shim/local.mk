@@ -73,7 +73,8 @@ tests_shim_libkinds_la_CPPFLAGS = $(libpccl_shim_libpccl_shim_la_CPPFLAGS) \
 tests_shim_libkinds_la_LIBADD = $(libpccl_shim_libpccl_shim_la_LIBADD)
 check_PROGRAMS += tests/shim/kinds
 TESTS += tests/shim/kinds
-THREADED_TESTS += tests/shim/kinds
+# Not one of THREADED_TESTS: library and agent have the flags of segments at two addresses, so
+# ThreadSanitizer does not see that a segment is exchanged only after it was copied in.
 tests_shim_kinds_SOURCES = tests/shim/kinds.c
 tests_shim_kinds_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS) '-DPCCL_BUF_KINDS(KIND)=KIND(dummy)'
 tests_shim_kinds_LDADD = tests/shim/libkinds.la tests/shim/libfake.la $(PROTOBUF_C_LIBS) \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Shared by the files of the engine: engine.c (loop side), engine_xfer.c (what both threads do with
- * a transfer), engine_life.c (with streams), engine_rx.c, engine_tx.c. Who may touch a field is
+ * Shared by the files of the engine: engine.c (loop side), xfer.c (what both threads do with
+ * a transfer), life.c (with streams), rx.c, tx.c. Who may touch a field is
  * said beside it: L loop, R RX thread, T TX thread; fields without a mark are constant once the
  * threads know the object.
  */
@@ -76,7 +76,7 @@ struct eng_stream {
 	uint32_t silent_ms;  /* time watched since there was a new one */
 	uint32_t way_ms;     /* added to the bounds of silence: see cc_tcp_way_ms */
 	bool quiet;          /* by FLOW_QUIET_MS, and the loop was told */
-	bool paced;          /* see engine_life.c */
+	bool paced;          /* see life.c */
 	bool writable;       /* TX */
 	uint32_t shift;      /* TX */
 	uint8_t *spill;      /* TX: rest of a segment whose transfer is gone; owned */
@@ -186,12 +186,12 @@ bool eng_run_commands(struct eng_thread *t);
 /* Closes the streams of a link that belong to this thread. */
 void eng_close_link(struct eng_thread *t, uint32_t link);
 
-/* engine_life.c */
+/* life.c */
 void eng_tune(int fd); /* loop thread: the options of a stream */
 /* Time limits of streams: see eng_look. */
 void eng_look_at_streams(struct eng_thread *t, bool starts);
 
-/* engine_xfer.c */
+/* xfer.c */
 struct eng_xfer *eng_xfer_new(void);
 int eng_xfer_setup(struct eng_xfer *x, const struct eng_xfer_spec *spec);
 void eng_xfer_free(struct eng_xfer *x);

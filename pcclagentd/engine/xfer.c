@@ -131,7 +131,7 @@ static bool covers(uint64_t from, uint64_t to, uint64_t done, struct cc_span spa
 }
 
 /* in_done comes from a process that may write anything there: a wrong value spoils nothing but that
- * process's own contribution, and holds up others for three seconds at most (engine_rx.c). */
+ * process's own contribution, and holds up others for three seconds at most (rx.c). */
 static bool has_input(const struct eng_xfer *x, const struct eng_member *m, struct cc_span span)
 {
 	uint64_t first = atomic_load(&m->slot->in_done[0]);

@@ -109,7 +109,7 @@ struct ste_member {
 
 struct ste_source {
 	struct cc_id agent;
-	struct cc_key key;       /* see way.h */
+	struct cc_key key;       /* see base/handshake.h */
 	char name[STE_NAME_MAX]; /* of its host */
 	bool holds;              /* it has holders; else receivers alone, which may have some */
 	uint32_t segments; /* at most as large as links there have: of cc_tcp_sizes, CC_TCP_SIZES:

@@ -3,15 +3,15 @@
  * Shared by the files of the shared-state engine:
  *
  *   state.c         the loop's side, and the thread's round
- *   state_job.c     what a job knows: hashes, leaves, and when it is over
- *   state_member.c  its members
- *   state_window.c  commands to processes
- *   state_copy.c    blocks on their way into tensors; copies from holders on this host
- *   state_crew.c    threads that copy
- *   state_fetch.c   sources: what is asked of whom, and who is given up
- *   state_pace.c    how much is asked for ahead
- *   state_stream.c  streams to sources: connecting, requests, answers
- *   state_serve.c   streams from other agents
+ *   job.c     what a job knows: hashes, leaves, and when it is over
+ *   member.c  its members
+ *   window.c  commands to processes
+ *   copy.c    blocks on their way into tensors; copies from holders on this host
+ *   crew.c    threads that copy
+ *   fetch.c   sources: what is asked of whom, and who is given up
+ *   pace.c    how much is asked for ahead
+ *   stream.c  streams to sources: connecting, requests, answers
+ *   serve.c   streams from other agents
  *
  * Everything belongs to the thread, but for what is marked L (loop) and for atomic counters, which
  * the loop reads.
@@ -318,7 +318,7 @@ struct ste_crew {
 
 /* ---- the engine ---- */
 
-/* See state_narrow.c. */
+/* See narrow.c. */
 #define STE_NARROW_MAX 64u
 struct ste_narrow {
 	struct cc_id agent;
@@ -361,7 +361,7 @@ static inline uint32_t ste_bound_ms(const struct ste *e, enum cc_bound b)
 	return atomic_load_explicit(&e->bounds_ms[b], memory_order_relaxed);
 }
 
-/* state_job.c */
+/* job.c */
 int ste_job_new(struct ste *e, const struct ste_spec *spec, struct ste_job **ret);
 void ste_job_free(struct ste_job *j);
 /* In the thread: members are checked, what can be compared is. */
@@ -396,7 +396,7 @@ const char *ste_job_name(const struct ste_job *j, uint32_t tensor, char *buf, si
 struct ste_peer *ste_job_holder(struct ste_job *j); /* in turn; NULL: none */
 void ste_job_moved(struct ste_job *j);
 
-/* state_member.c */
+/* member.c */
 /* What it offered; makes it a holder, a receiver, or neither. */
 void ste_peer_check(struct ste_job *j, struct ste_peer *p);
 /* Its memory is about to be written to, not by commands. */
@@ -412,7 +412,7 @@ void ste_peer_drop(struct ste_job *j, struct ste_peer *p);
 /* What the tensor lies in, or NULL. */
 const struct ste_region *ste_peer_region(const struct ste_peer *p, uint32_t tensor);
 
-/* state_window.c */
+/* window.c */
 /* A free slot, or -1. */
 int ste_window_take(struct ste_peer *p, enum ste_use use);
 uint8_t *ste_window_at(const struct ste_peer *p, int slot);
@@ -425,7 +425,7 @@ bool ste_window_acks(struct ste_job *j, struct ste_peer *p);
 bool ste_window_sleep(struct ste_peer *p);
 uint32_t ste_window_waiting(const struct ste_peer *p); /* commands not acknowledged */
 
-/* state_copy.c */
+/* copy.c */
 struct ste_block *ste_block_take(struct ste_job *j);
 /* Where a block from the network is to be put. False: no room now. mask: receivers that lack it */
 bool ste_block_land(struct ste_job *j, struct ste_block *b, const struct ste_set *mask);
@@ -444,7 +444,7 @@ void ste_block_copied(struct ste_job *j, struct ste_block *b, struct ste_peer *p
 /* Blocks that wait for slots; copies from holders. True: there is more to do at once. */
 bool ste_copy_step(struct ste_job *j);
 
-/* state_crew.c: by the thread, but for the first two */
+/* crew.c: by the thread, but for the first two */
 bool ste_crew_init(struct ste_crew *c, uint32_t wanted);
 void ste_crew_destroy(struct ste_crew *c);
 /* False: to be copied at once, by whoever asks. Else ste_block_copied follows. */
@@ -455,7 +455,7 @@ void ste_crew_settle(struct ste *e);  /* likewise, until nothing is under way */
 void ste_crew_tick(struct ste *e);    /* ends threads that are idle */
 void ste_crew_end(struct ste *e);
 
-/* state_fetch.c */
+/* fetch.c */
 void ste_fetch_begin(struct ste_job *j);
 /* Opens streams, asks, looks at the time. */
 void ste_fetch_step(struct ste_job *j);
@@ -477,7 +477,7 @@ void ste_stream_right(struct ste_stream *s, uint64_t bytes);
 /* An ask that was not fulfilled. */
 void ste_fetch_return(struct ste_job *j, const struct wst_request *r);
 
-/* state_pace.c: pure */
+/* pace.c: pure */
 struct ste_load {         /* of a source */
 	uint64_t bytes;   /* that came from it */
 	uint32_t streams; /* that bring something; 0: it does not count */
@@ -506,8 +506,8 @@ struct ste_rest {
 /* The leaves that a stream asks for next, so that all end together; 0: none now. */
 uint32_t ste_pace_leaves(const struct ste_rest *r);
 
-/* state_stream.c */
-/* state_narrow.c, before the stream is connected: segments as small as this source needs. */
+/* stream.c */
+/* narrow.c, before the stream is connected: segments as small as this source needs. */
 void ste_narrow_begin(struct ste_stream *s);
 /* Nothing has come for a while, although the other host is heard: large packets may get lost. */
 /* Has data come in on it since this was asked last, in whatever order? */
@@ -522,7 +522,7 @@ void ste_stream_ask(struct ste_stream *s, struct wst_request *r, uint64_t len);
 void ste_stream_flush(struct ste_stream *s);
 void ste_stream_resume(struct ste_stream *s); /* parked: is there room now? */
 
-/* state_serve.c */
+/* serve.c */
 struct ste_conn *ste_conn_new(const struct ste *e, int fd, uint64_t features, uint64_t seq);
 void ste_conn_add(struct ste *e, struct ste_conn *c);
 void ste_conn_ready(struct ste *e, struct ste_conn *c, uint32_t events);

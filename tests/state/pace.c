@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * How sources share the receiver's link, and that it stays busy: in virtual time, with links that
- * are queues. What is asked for is decided as state_fetch.c does.
+ * are queues. What is asked for is decided as state/fetch.c does.
  */
 #include <check.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the files of the master core offer each other. Nobody outside ccoip-masterd/core includes
+ * Functions that the files of the master core share. Nobody outside ccoip-masterd/core includes
  * this. The structures are in ccm_types.h and ccm_run.h.
  *
  *   ccm.c           construction, events in, what is settled at the end of each step

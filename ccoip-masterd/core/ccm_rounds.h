@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the files of the master core offer each other for connection rounds, newcomers, and the
+ * Functions that the files of the master core share, for connection rounds, newcomers, and the
  * order of rings. See ccm_internal.h, which includes this.
  */
 #ifndef CCM_ROUNDS_H
@@ -42,7 +42,7 @@ bool ccm_seat_ready(const struct ccm *m, const struct ccm_seat *s);
 uint32_t ccm_seat_newcomers(const struct ccm *m, const struct ccm_seat *s);
 uint32_t ccm_newcomers_ready(const struct ccm *m);
 void ccm_newcomers_settle(struct ccm *m);
-/* What is being found out of newcomers of whom none is ready. */
+/* Names the open probes of newcomers, of which none is ready. */
 void ccm_newcomers_name(const struct ccm *m, uint64_t now, char *text, size_t size);
 void ccm_newcomer_tick(struct ccm *m);
 void ccm_probed(struct ccm *m, const struct ccm_agent *a, const struct wm_probed *v);

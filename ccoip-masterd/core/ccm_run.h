@@ -102,7 +102,7 @@ struct ccm_lost_link {
 	struct ccm_lost_link *next;
 };
 
-/* What an agent has said to a recovering master. */
+/* The words of one agent to a recovering master. */
 struct ccm_told {
 	bool complete;                             /* RESUME has come: */
 	struct wm_resume r;                        /* owns its arrays */
@@ -115,7 +115,7 @@ struct ccm_told {
 	uint32_t n_ops, n_asks, n_links;
 };
 
-/* What all of them have said. */
+/* The sum of these words, of all agents. */
 struct ccm_tally {
 	uint64_t epoch, committed, wired; /* the highest that agents know */
 	uint64_t topo_turn, pending_turn; /* likewise, or their peers */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the files of the master core offer each other for agents that were away, a run that is taken
+ * Functions that the files of the master core share, for agents that were away, a run that is taken
  * over, and the journal. See ccm_internal.h, which includes this.
  */
 #ifndef CCM_TAKEOVER_H
@@ -108,8 +108,8 @@ void ccm_at_least(uint64_t *v, uint64_t to);
  * meanwhile. */
 void ccm_outcomes_take(struct ccm *m);
 void ccm_outcomes_keep(struct ccm *m, const struct ccm_agent *a);
-/* Who comes when it is over, and was told of a success that the others were told is none, goes: by
- * his agent, or by a new one. */
+/* Kicks a peer that comes when the recovery is over, by its own agent or by a new one, and was told
+ * of a success that the others know as a failure. */
 void ccm_outcomes_compare(struct ccm *m, struct ccm_agent *a, const struct wm_resume *r);
 bool ccm_query_contradicts(const struct ccm_peer *p, const struct wm_op_query *q);
 /* Kicks who has counted an attempt as failed that was done. */

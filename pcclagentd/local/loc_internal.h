@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the files of this folder share. Each object is written by one of them alone:
+ * Structures and functions that the files of this folder share. Each object is written by one of
+ * them alone:
  *
  *   session.c   processes' connections; packet.c their packets, outbox.c replies that wait,
  *               process.c whether a process is there, beat.c whether it runs

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the files of this folder share:
+ * Structures and functions that the files of this folder share:
  *
  *   net.c        the ports, services, and runs
  *   port.c       one port

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the files of this folder share. Each object is written by one of them alone:
+ * Structures and functions that the files of this folder share. Each object is written by one of
+ * them alone:
  *
  *   ops.c       all of them, for the agent
  *   run.c       runs: masters' connections and the engine of each

@@ -2,7 +2,7 @@
  *
  * Shared by the files of the shared-state engine:
  *
- *   state.c         the loop's side, and the thread's round
+ *   state.c   the loop's side, and the thread's round
  *   job.c     what a job knows: hashes, leaves, and when it is over
  *   member.c  its members
  *   window.c  commands to processes

@@ -31,9 +31,9 @@ static void all_reduce(float *buf, const struct order *o)
 }
 
 /* Whether a first sum, whose result is known, is right. */
-static int first_is_right(float *buf, const struct order *o, int rank, int world)
+static int first_is_right(float *buf, const struct order *o, int rank, int world_size)
 {
-	float wanted = (float)(world * (world + 1)) / 2;
+	float wanted = (float)(world_size * (world_size + 1)) / 2;
 	int right = 1;
 
 	for (size_t i = 0; i < o->count; i++)
@@ -57,7 +57,7 @@ static void measure(float *buf, double *times, const struct order *o)
 	}
 }
 
-static void carry_out(const struct order *o, int rank, int world)
+static void carry_out(const struct order *o, int rank, int world_size)
 {
 	float *buf = malloc(o->count * sizeof *buf);
 	double *times = malloc((size_t)o->n * sizeof *times);
@@ -66,7 +66,7 @@ static void carry_out(const struct order *o, int rank, int world)
 
 	if (!buf || !times || !longest)
 		die("no memory");
-	right = first_is_right(buf, o, rank, world);
+	right = first_is_right(buf, o, rank, world_size);
 	MPI_Allreduce(&right, &all_right, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
 	measure(buf, times, o);
 	MPI_Reduce(times, longest, o->n, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
@@ -89,12 +89,12 @@ int main(int argc, char **argv)
 {
 	char line[100], path[4096], *at;
 	struct order o;
-	int rank, world;
+	int rank, world_size;
 	FILE *f;
 
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-	MPI_Comm_size(MPI_COMM_WORLD, &world);
+	MPI_Comm_size(MPI_COMM_WORLD, &world_size);
 	snprintf(path, sizeof path, "%s/rank-%d", argc > 1 ? argv[1] : ".", rank);
 	f = fopen(path, "r");
 	if (!f)
@@ -108,7 +108,7 @@ int main(int argc, char **argv)
 		o.count = strtoul(line, &at, 10) / sizeof(float);
 		o.warm_ups = (int)strtol(at, &at, 10);
 		o.n = (int)strtol(at, NULL, 10);
-		carry_out(&o, rank, world);
+		carry_out(&o, rank, world_size);
 	}
 	fclose(f);
 	MPI_Finalize();

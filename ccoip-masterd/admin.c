@@ -17,7 +17,7 @@ static const struct wa_column status_cols[] = {
 	{"connections", WA_KIND_COUNT},
 	{"accepted", WA_KIND_COUNT},
 	{"registered", WA_KIND_COUNT},
-	{"absent", WA_KIND_COUNT},
+	{"disconnected", WA_KIND_COUNT},
 	{"groups", WA_KIND_COUNT},
 	{"round", WA_KIND_COUNT},
 	{"round_active", WA_KIND_BOOL},
@@ -29,7 +29,7 @@ static const struct wa_column status_cols[] = {
 	{"ops_aborted", WA_KIND_COUNT},
 	{"joins", WA_KIND_COUNT},
 	{"leaves", WA_KIND_COUNT},
-	{"losses", WA_KIND_COUNT},
+	{"lost_members", WA_KIND_COUNT},
 	{"kicks", WA_KIND_COUNT},
 	{"refused", WA_KIND_COUNT},
 	{"waiting", WA_KIND_TEXT},
@@ -52,7 +52,7 @@ static void fill_status(const struct masterd *m, uint64_t now, struct wa_reply *
 	wa_set_number(t, col++, io.conns);
 	wa_set_number(t, col++, s.accepted);
 	wa_set_number(t, col++, s.registered);
-	wa_set_number(t, col++, s.absent);
+	wa_set_number(t, col++, s.disconnected);
 	wa_set_number(t, col++, s.groups);
 	wa_set_number(t, col++, s.round);
 	wa_set_number(t, col++, s.round_active);
@@ -64,7 +64,7 @@ static void fill_status(const struct masterd *m, uint64_t now, struct wa_reply *
 	wa_set_number(t, col++, s.ops_aborted);
 	wa_set_number(t, col++, s.joins);
 	wa_set_number(t, col++, s.leaves);
-	wa_set_number(t, col++, s.losses);
+	wa_set_number(t, col++, s.lost_members);
 	wa_set_number(t, col++, s.kicks);
 	wa_set_number(t, col++, io.refused);
 	wa_set_text(t, col, "%s", s.waiting);
@@ -83,7 +83,7 @@ static const struct wa_column peer_cols[] = {
 	{"state", WA_KIND_TEXT},
 	{"since", WA_KIND_NS},
 	{"ops", WA_KIND_COUNT},
-	{"absent", WA_KIND_TEXT},
+	{"disconnected", WA_KIND_TEXT},
 };
 
 static void fill_peer(void *arg, const struct ccm_peer_info *p)
@@ -108,8 +108,8 @@ static void fill_peer(void *arg, const struct ccm_peer_info *p)
 	wa_set_text(t, col++, "%s", ccm_state_name(p->state));
 	wa_set_number(t, col++, p->state_ns);
 	wa_set_number(t, col++, p->ops);
-	if (p->absent)
-		wa_set_text(t, col, "%.1f s", (double)p->absent_ns / 1e9);
+	if (p->disconnected)
+		wa_set_text(t, col, "%.1f s", (double)p->disconnected_ns / 1e9);
 }
 
 static const struct wa_column op_cols[] = {
@@ -119,11 +119,11 @@ static const struct wa_column op_cols[] = {
 	{"sequence", WA_KIND_COUNT},
 	{"state", WA_KIND_TEXT},
 	{"age", WA_KIND_NS},
-	{"stalled", WA_KIND_NS},
+	{"standstill", WA_KIND_NS},
 	{"bytes", WA_KIND_BYTES},
 	{"elements", WA_KIND_COUNT},
 	{"votes", WA_KIND_COUNT},
-	{"world", WA_KIND_COUNT},
+	{"world_size", WA_KIND_COUNT},
 	{"awaited", WA_KIND_TEXT},
 };
 
@@ -139,11 +139,11 @@ static void fill_op(void *arg, const struct ccm_op_info *o)
 	wa_set_number(t, col++, o->seq);
 	wa_set_text(t, col++, "%s", ccm_collective_name(o->state));
 	wa_set_number(t, col++, o->age_ns);
-	wa_set_number(t, col++, o->stalled_ns);
+	wa_set_number(t, col++, o->standstill_ns);
 	wa_set_number(t, col++, o->bytes);
 	wa_set_number(t, col++, o->params.count);
 	wa_set_number(t, col++, o->votes);
-	wa_set_number(t, col++, o->world);
+	wa_set_number(t, col++, o->world_size);
 	wa_set_text(t, col, "%s", o->awaited);
 }
 
@@ -175,7 +175,7 @@ static const struct wa_column state_cols[] = {
 	{"last", WA_KIND_TEXT},
 	{"since", WA_KIND_NS},
 	{"sequence", WA_KIND_COUNT},
-	CC_ADMIN_OFFER,
+	CC_ADMIN_CANDIDATE,
 	{"holders", WA_KIND_COUNT},
 	{"receivers", WA_KIND_COUNT},
 	{"kicked", WA_KIND_COUNT},
@@ -197,8 +197,8 @@ static void fill_state(void *arg, const struct ccm_state_info *s)
 	wa_set_number(t, col++, s->end != CCM_SYNC_NONE ? s->age_ns : WA_UNKNOWN);
 	wa_set_number(t, col++, s->seq);
 	if (elected)
-		cc_admin_put_offer(t, col, &s->elected);
-	col += CC_ADMIN_OFFER_COLS;
+		cc_admin_put_candidate(t, col, &s->elected);
+	col += CC_ADMIN_CANDIDATE_COLS;
 	wa_set_number(t, col++, s->holders);
 	wa_set_number(t, col++, s->receivers);
 	wa_set_number(t, col++, s->out);
@@ -215,7 +215,7 @@ static const struct wa_column election_cols[] = {
 	{"role", WA_KIND_TEXT},
 	{"revision", WA_KIND_COUNT},
 	{"torn", WA_KIND_BOOL},
-	CC_ADMIN_OFFER,
+	CC_ADMIN_CANDIDATE,
 	{"deviation", WA_KIND_TEXT},
 };
 
@@ -231,11 +231,11 @@ static void fill_stand(void *arg, const struct ccm_stand_info *s)
 	wa_set_text(t, col++, "%s", s->name);
 	wa_set_number(t, col++, s->pid);
 	wa_set_text(t, col++, "%s", s->host);
-	wa_set_text(t, col++, "%s", wire_strategy_name(s->offer.strategy));
+	wa_set_text(t, col++, "%s", wire_strategy_name(s->candidate.strategy));
 	wa_set_text(t, col++, "%s", ccm_stand_name(s->stand));
-	wa_set_number(t, col++, s->offer.revision);
-	wa_set_number(t, col++, s->offer.torn);
-	col = cc_admin_put_offer(t, col, &s->offer);
+	wa_set_number(t, col++, s->candidate.revision);
+	wa_set_number(t, col++, s->candidate.torn);
+	col = cc_admin_put_candidate(t, col, &s->candidate);
 	wa_set_text(t, col, "%s", s->text);
 }
 

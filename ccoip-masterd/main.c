@@ -91,7 +91,7 @@ int main(int argc, char **argv)
 	cfg.parent_fd = o.parent_fd;
 	cfg.state_dir = o.state_dir;
 	cfg.host_timeout_ms = o.host_timeout_ms;
-	cfg.agent_grace_ms = o.agent_grace_ms;
+	cfg.agent_lease_ms = o.agent_lease_ms;
 	cfg.recovery_ms = o.recovery_ms;
 	cfg.bounds = o.bounds;
 	if (cfg.parent_fd >= 0)

@@ -27,18 +27,18 @@
 #include "proto/wire_frame.h"
 #include "proto/wire_link.h"
 
-#define TICK_MS    100u        /* at most */
-#define ADOPT_MS   600u        /* more than the longest pause between redials of an agent */
-#define VERDICT_MS 250         /* the end of a connection has been heard by then */
-#define END_NS     1000000000u /* for the last words to be read */
-#define AWAY_NS    2000000000u /* for agents that are away to come back and be told */
-#define MAX_FRAME  ((size_t)WIRE_FRAME_HDR + WIRE_FRAME_MAX)
-#define MAX_HELLO  ((size_t)16 << 10) /* the longest message of a stranger */
+#define TICK_MS        100u /* at most */
+#define ADOPT_MS       600u /* more than the longest pause between two connects of an agent */
+#define EVICT_DELAY_MS 250  /* the end of a connection has been heard by then */
+#define END_NS         1000000000u /* for the last words to be read */
+#define REDIRECT_NS    2000000000u /* for agents that are disconnected to come back and be told */
+#define MAX_FRAME      ((size_t)WIRE_FRAME_HDR + WIRE_FRAME_MAX)
+#define MAX_HELLO      ((size_t)16 << 10) /* the longest message of a stranger */
 /* Agents without members are anybody's: so many bytes are queued for one, so many are kept of all
  * of them, and so many connections from one address may have said no hello. */
-#define STRANGER_OUT   ((size_t)64 << 10)
-#define STRANGERS_HELD ((size_t)64 << 20)
-#define UNGREETED_MAX  256u
+#define STRANGER_OUT       ((size_t)64 << 10)
+#define STRANGERS_BUFFERED ((size_t)64 << 20)
+#define UNGREETED_MAX      256u
 
 /* One connection. The core hears of it with its first message: what is not an agent is none of its
  * business. */
@@ -97,7 +97,7 @@ void masterd_config_init(struct masterd_config *cfg)
 		.max_conns = 16384,
 		.hello_timeout_ms = 10000,
 		.max_out = (size_t)16 << 20,
-		.max_held = STRANGERS_HELD,
+		.max_buffered = STRANGERS_BUFFERED,
 		.log_level = CC_LOG_INFO,
 	};
 }
@@ -179,7 +179,7 @@ static void fill_key(struct masterd *m, const struct agent *a, struct wm_endpoin
 	if (!to || !to->seal)
 		return; /* it has gone meanwhile */
 	e->key_no = no;
-	cc_key_of_way(cc_seal_agent_key(to->seal), service, no, &a->agent, &e->agent, &e->key);
+	cc_link_key(cc_seal_agent_key(to->seal), service, no, &a->agent, &e->agent, &e->key);
 }
 
 static void fill_keys(struct masterd *m, const struct agent *a, struct wm_msg *msg)
@@ -212,7 +212,7 @@ static void send_frame(struct agent *a, int err, const uint8_t *frame, size_t le
 /* Whoever gets a round has been voted for; the others go to accepted peers. */
 static void note_member(struct agent *a, enum wm_type type)
 {
-	if (a->member || (type != WM_ROUND && type != WM_COMMIT && type != WM_WORLD &&
+	if (a->member || (type != WM_ROUND && type != WM_COMMIT && type != WM_VIEW &&
 				 type != WM_OP_START && type != WM_OP_DONE))
 		return;
 	a->member = true;
@@ -379,7 +379,7 @@ static void on_shortage(void *arg, int fd, int error, const char *limit)
 		close(fd);
 		return;
 	}
-	cc_turn_away(fd, frame, len);
+	cc_reject(fd, frame, len);
 	free(frame);
 }
 
@@ -428,7 +428,7 @@ static void greet_core(struct agent *a)
 			   .conn = a->id,
 			   .addr = a->addr,
 			   .local = is_local(a),
-			   .way_ms = cc_conn_way_ms(a->conn)});
+			   .path_ms = cc_conn_path_ms(a->conn)});
 }
 
 /* False: it is refused. */
@@ -557,7 +557,7 @@ static bool take_message(struct agent *a, const uint8_t *frame, size_t len)
 	step(m, &(struct ccm_event){.type = CCM_EV_MSG,
 			.conn = id,
 			.msg = &msg,
-			.way_ms = msg.type == WM_HEARTBEAT ? cc_conn_way_ms(a->conn) : 0});
+			.path_ms = msg.type == WM_HEARTBEAT ? cc_conn_path_ms(a->conn) : 0});
 	wire_master_clear(&msg);
 	return agent_find(m, id) != NULL;
 }
@@ -715,27 +715,27 @@ static void drop_silent(struct masterd *m, uint64_t now)
 /* Of those that have much, the ones that came first go, until there is half as much. */
 static void bound_strangers(struct masterd *m)
 {
-	size_t held = 0, fair = m->cfg.max_held / 2 / (m->n_strangers + 1);
+	size_t buffered = 0, fair = m->cfg.max_buffered / 2 / (m->n_strangers + 1);
 	struct agent *a;
 
 	for (a = m->agents; a; a = a->hh.next)
-		held += a->member ? 0 : cc_conn_held(a->conn);
-	if (held <= m->cfg.max_held)
+		buffered += a->member ? 0 : cc_conn_buffered(a->conn);
+	if (buffered <= m->cfg.max_buffered)
 		return;
-	for (a = m->agents; a && held > m->cfg.max_held / 2; a = a->hh.next) {
-		if (a->member || cc_conn_held(a->conn) <= fair)
+	for (a = m->agents; a && buffered > m->cfg.max_buffered / 2; a = a->hh.next) {
+		if (a->member || cc_conn_buffered(a->conn) <= fair)
 			continue;
-		held -= cc_conn_held(a->conn);
+		buffered -= cc_conn_buffered(a->conn);
 		lose(a, "data of agents without members uses too much memory");
 	}
 }
 
-static bool members_are_away(const struct masterd *m)
+static bool members_are_disconnected(const struct masterd *m)
 {
 	struct ccm_status s;
 
 	ccm_get_status(m->core, cc_now_ns(), &s);
-	return s.absent > 0;
+	return s.disconnected > 0;
 }
 
 static void on_tick(void *arg)
@@ -744,7 +744,8 @@ static void on_tick(void *arg)
 	uint64_t now = cc_now_ns();
 
 	if (m->end_by_ns) {
-		if ((cc_loop_is_flushed(m->loop) && !members_are_away(m)) || now >= m->end_by_ns)
+		if ((cc_loop_is_flushed(m->loop) && !members_are_disconnected(m)) ||
+			now >= m->end_by_ns)
 			cc_loop_stop(m->loop);
 		return;
 	}
@@ -812,10 +813,10 @@ static bool start_core(struct masterd *m)
 	struct ccm_config cfg = {
 		.segment_max = (uint32_t)CC_PLAN_SEGMENT_MAX,
 		.timeout_ms = m->cfg.host_timeout_ms,
-		.agent_grace_ms = m->cfg.agent_grace_ms,
+		.agent_lease_ms = m->cfg.agent_lease_ms,
 		.recovery_ms = m->cfg.recovery_ms,
 		.bounds = m->cfg.bounds,
-		.verdict_ms = VERDICT_MS,
+		.evict_delay_ms = EVICT_DELAY_MS,
 		/* Who started us needs no run that somebody else knows. */
 		.adopt_ms = m->cfg.parent_fd < 0 ? ADOPT_MS : 0,
 		.first_number = first_number(),
@@ -916,8 +917,8 @@ void masterd_end(struct masterd *m, const char *why)
 	cc_log(CC_LOG_NOTICE, "ending, and the run with it: %s", why);
 	step(m, &(struct ccm_event){.type = CCM_EV_END, .text = why});
 	m->end_by_ns = cc_now_ns() + END_NS;
-	if (members_are_away(m))
-		m->end_by_ns += AWAY_NS - END_NS;
+	if (members_are_disconnected(m))
+		m->end_by_ns += REDIRECT_NS - END_NS;
 	else
 		stop_listening(m);
 }

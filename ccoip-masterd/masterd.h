@@ -22,10 +22,10 @@ struct masterd_config {
 	uint32_t max_conns;        /* beyond, connections without a hello go, or new ones */
 	uint32_t hello_timeout_ms; /* for the first whole message of a connection */
 	size_t max_out;            /* bytes queued for one agent; beyond, it is lost */
-	size_t max_held;           /* bytes kept for all agents without members */
+	size_t max_buffered;       /* bytes kept for all agents without members */
 	uint32_t log_level;        /* enum cc_log_level */
 	const char *state_dir;     /* where the journal is, or NULL; needed in masterd_new only */
-	uint32_t host_timeout_ms, agent_grace_ms, recovery_ms; /* 0: the defaults of ccm.h */
+	uint32_t host_timeout_ms, agent_lease_ms, recovery_ms; /* 0: the defaults of ccm.h */
 	struct cc_bounds bounds;                               /* likewise */
 };
 

@@ -16,7 +16,7 @@ struct masterd_options {
 	int listen_fd, parent_fd;                              /* -1: not given */
 	char *config, *admin_socket;                           /* NULL: not named */
 	char *state_dir;                                       /* NULL: no journal */
-	uint32_t host_timeout_ms, agent_grace_ms, recovery_ms; /* 0: the default */
+	uint32_t host_timeout_ms, agent_lease_ms, recovery_ms; /* 0: the default */
 	struct cc_bounds bounds;
 	int log_level;
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * How long links between agents may be silent, and rounds of new ones may take. The master's
- * operator decides, and the master tells the agents, so that all of a run agree. Ways that are slow
- * get more time on top. Pure.
+ * operator decides, and the master tells the agents, so that all of a run agree. Paths that are
+ * slow get more time on top. Pure.
  */
 #ifndef CC_BOUNDS_H
 #define CC_BOUNDS_H
@@ -35,7 +35,7 @@ struct cc_bounds {
 /* Time for two links one after the other, and for the round itself: the master sees in two orders
  * of the ring that a host cannot be reached. */
 #define CC_ROUND_SELF_MS 1000u
-/* Added for slow ways, in round trips: four of a new link, one of the round. */
+/* Added for slow paths, in round trips: four of a new link, one of the round. */
 #define CC_ROUND_TRIPS          5u
 #define CC_ROUND_MIN_MS(new_ms) (2 * (new_ms) + CC_ROUND_SELF_MS)
 

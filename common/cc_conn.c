@@ -227,10 +227,10 @@ static void send_unsent(void *arg)
 		send_now(*cc_loop_unsent(l));
 }
 
-void cc_conn_send_held(struct cc_loop *l)
+void cc_conn_send_corked(struct cc_loop *l)
 {
-	while (*cc_loop_held(l))
-		send_now(*cc_loop_held(l));
+	while (*cc_loop_corked(l))
+		send_now(*cc_loop_corked(l));
 }
 
 static bool may_write(const struct cc_conn *c)
@@ -256,14 +256,14 @@ static void send_soon(struct cc_conn *c)
 
 static void send_later(struct cc_conn *c)
 {
-	struct cc_conn **list = cc_loop_held(c->loop);
+	struct cc_conn **list = cc_loop_corked(c->loop);
 
 	if (c->unsent || !may_write(c))
 		return;
 	DL_APPEND2(*list, c, prev_u, next_u);
 	c->unsent = list;
 	if (c == *list)
-		cc_loop_hold(c->loop);
+		cc_loop_cork(c->loop);
 }
 
 /* Where nobody listens on a port of this host that outgoing connections are given, one to that port
@@ -539,7 +539,7 @@ bool cc_conn_flushed(const struct cc_conn *c)
 	return queued(c) == 0;
 }
 
-size_t cc_conn_held(const struct cc_conn *c)
+size_t cc_conn_buffered(const struct cc_conn *c)
 {
 	return c->bev ? queued(c) + evbuffer_get_length(bufferevent_get_input(c->bev)) : 0;
 }
@@ -560,9 +560,9 @@ uint32_t cc_conn_round_trip_us(const struct cc_conn *c)
 	return c->bev ? cc_tcp_round_trip_us(bufferevent_getfd(c->bev)) : 0;
 }
 
-uint32_t cc_conn_way_ms(const struct cc_conn *c)
+uint32_t cc_conn_path_ms(const struct cc_conn *c)
 {
-	return c->bev ? cc_tcp_way_ms(bufferevent_getfd(c->bev)) : 0;
+	return c->bev ? cc_tcp_path_ms(bufferevent_getfd(c->bev)) : 0;
 }
 
 int cc_conn_peer_addr(const struct cc_conn *c, struct cc_addr *ret)

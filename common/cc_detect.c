@@ -77,7 +77,7 @@ static uint64_t square_root(uint64_t v)
 	return root;
 }
 
-static uint64_t bound_without_way(const struct cc_detect *d)
+static uint64_t bound_without_path(const struct cc_detect *d)
 {
 	uint64_t sum = 0, squares = 0, mean, deviation, bound;
 
@@ -105,14 +105,14 @@ static uint64_t bound_without_way(const struct cc_detect *d)
 
 uint64_t cc_detect_bound(const struct cc_detect *d)
 {
-	return bound_without_way(d) + d->way_ns;
+	return bound_without_path(d) + d->path_ns;
 }
 
-void cc_detect_way(struct cc_detect *d, uint32_t way_ms)
+void cc_detect_path(struct cc_detect *d, uint32_t path_ms)
 {
-	uint64_t ns = way_ms * NS_PER_MS;
+	uint64_t ns = path_ms * NS_PER_MS;
 
-	d->way_ns = ns >= d->way_ns ? ns : d->way_ns - (d->way_ns - ns + 7) / 8;
+	d->path_ns = ns >= d->path_ns ? ns : d->path_ns - (d->path_ns - ns + 7) / 8;
 }
 
 uint64_t cc_detect_silence(const struct cc_detect *d, uint64_t now_ns)

@@ -20,7 +20,7 @@
  *   messages tells nothing about how long a silence can be.
  * - Hosts under load stand still too seldom for the window to know, and not normally: the longest
  * gap is remembered beyond it, fading by 1 / CC_DETECT_FADE with each sample, and the bound is not
- *   below 5/4 of it. A wrong verdict costs more than a second of waiting.
+ *   below 5/4 of it. A wrong decision costs more than a second of waiting.
  * - A gap counts as max at most.
  * - With fewer than CC_DETECT_SAMPLES_MIN samples the bound is max.
  * - A clock that goes back shows a silence of 0, which begins again there.
@@ -34,7 +34,7 @@
 #define CC_DETECT_WINDOW      32u
 #define CC_DETECT_SAMPLES_MIN 8u
 #define CC_DETECT_FADE        4096u /* half an hour of beats of 500 ms */
-#define CC_DETECT_PHI         8     /* a wrong verdict in 10^8 gaps, if they are normal */
+#define CC_DETECT_PHI         8     /* a wrong decision in 10^8 gaps, if they are normal */
 #define CC_DETECT_MIN_BEATS   4u    /* least bound: a host under load may stand still for three */
 #define CC_DETECT_MIN_MS      1000u /* but so long in any case, unless max is less */
 
@@ -43,7 +43,7 @@ struct cc_detect {
 	uint64_t min_ns, max_ns;
 	uint64_t short_ns; /* gaps below are no samples */
 	uint64_t heard_ns;
-	uint64_t way_ns;  /* see cc_detect_way */
+	uint64_t path_ns; /* see cc_detect_path */
 	bool paused;      /* the gap that goes on is no sample */
 	uint32_t n, next; /* samples, where the next one goes to */
 	uint32_t longest_us;
@@ -63,9 +63,9 @@ void cc_detect_pause(struct cc_detect *d, uint64_t now_ns);
  * not beyond the least bound. */
 bool cc_detect_blind(const struct cc_detect *d, uint64_t stood_still_ns);
 uint64_t cc_detect_bound(const struct cc_detect *d); /* ns */
-/* How much longer a sign of life may be under way than the bound allows for (cc_tcp_way_ms), told
- * with each. It is added to the bound, beyond max, and wears off when the way is shorter again. */
-void cc_detect_way(struct cc_detect *d, uint32_t way_ms);
+/* How much longer a sign of life may be under way than the bound allows for (cc_tcp_path_ms), told
+ * with each. It is added to the bound, beyond max, and wears off when the path is shorter again. */
+void cc_detect_path(struct cc_detect *d, uint32_t path_ms);
 /* Since the last sign of life, ns. */
 uint64_t cc_detect_silence(const struct cc_detect *d, uint64_t now_ns);
 /* Is the silence longer than the bound? Costs next to nothing while it is below min. */

@@ -36,8 +36,8 @@ struct cc_loop {
 	struct event_base *base;
 	bool stopped; /* libevent forgets a break that comes before it runs */
 	uint64_t awake_until;
-	struct cc_conn *lingering, *unsent, *held;
-	struct event *hold_end;
+	struct cc_conn *lingering, *unsent, *corked;
+	struct event *block_end;
 	struct event *defer_event; /* active while there are any */
 	struct deferred *deferred;
 	size_t n_deferred, cap_deferred;
@@ -72,11 +72,11 @@ static void on_deferred(evutil_socket_t fd, short what, void *arg)
 	}
 }
 
-static void on_hold_end(evutil_socket_t fd, short what, void *arg)
+static void on_block_end(evutil_socket_t fd, short what, void *arg)
 {
 	(void)fd;
 	(void)what;
-	cc_conn_send_held(arg);
+	cc_conn_send_corked(arg);
 }
 
 /* Whatever it is, a function of ours fails as well and says so. */
@@ -113,8 +113,8 @@ struct cc_loop *cc_loop_new(void)
 	if (!l->base)
 		goto err;
 	l->defer_event = event_new(l->base, -1, 0, on_deferred, l);
-	l->hold_end = evtimer_new(l->base, on_hold_end, l);
-	if (!l->defer_event || !l->hold_end)
+	l->block_end = evtimer_new(l->base, on_block_end, l);
+	if (!l->defer_event || !l->block_end)
 		goto err;
 	event_config_free(cfg);
 	return l;
@@ -149,17 +149,17 @@ struct cc_conn **cc_loop_unsent(struct cc_loop *l)
 	return &l->unsent;
 }
 
-struct cc_conn **cc_loop_held(struct cc_loop *l)
+struct cc_conn **cc_loop_corked(struct cc_loop *l)
 {
-	return &l->held;
+	return &l->corked;
 }
 
-void cc_loop_hold(struct cc_loop *l)
+void cc_loop_cork(struct cc_loop *l)
 {
 	static const struct timeval longest = {0, AWAKE_NS / 1000};
 
-	if (event_add(l->hold_end, &longest) < 0)
-		cc_conn_send_held(l);
+	if (event_add(l->block_end, &longest) < 0)
+		cc_conn_send_corked(l);
 }
 
 void cc_loop_free(struct cc_loop *l)
@@ -168,7 +168,7 @@ void cc_loop_free(struct cc_loop *l)
 		return;
 	cc_conn_drop_lingering(l);
 	event_free(l->defer_event);
-	event_free(l->hold_end);
+	event_free(l->block_end);
 	free(l->deferred);
 	for (unsigned i = 0; i < l->n_signals; i++) {
 		event_free(l->signals[i]);
@@ -188,7 +188,7 @@ int cc_loop_run(struct cc_loop *l)
 
 	while (!l->stopped && rc >= 0) {
 		if (cc_now_ns() >= l->awake_until) {
-			cc_conn_send_held(l);
+			cc_conn_send_corked(l);
 			rc = event_base_loop(l->base, EVLOOP_ONCE | EVLOOP_NO_EXIT_ON_EMPTY);
 		} else {
 			rc = event_base_loop(l->base, EVLOOP_NONBLOCK | EVLOOP_NO_EXIT_ON_EMPTY);

@@ -112,11 +112,11 @@ void cc_conn_go_on(struct cc_conn *c);
 int cc_conn_detach(struct cc_conn *c);
 bool cc_conn_flushed(const struct cc_conn *c);
 /* Bytes that it keeps: input that is not consumed, output that is not sent. */
-size_t cc_conn_held(const struct cc_conn *c);
+size_t cc_conn_buffered(const struct cc_conn *c);
 /* Peer and local address of a TCP connection; 0 or CC_ERR_*. */
-/* See cc_tcp_way_ms, cc_tcp_round_trip_us. */
+/* See cc_tcp_path_ms, cc_tcp_round_trip_us. */
 uint32_t cc_conn_round_trip_us(const struct cc_conn *c);
-uint32_t cc_conn_way_ms(const struct cc_conn *c);
+uint32_t cc_conn_path_ms(const struct cc_conn *c);
 int cc_conn_peer_addr(const struct cc_conn *c, struct cc_addr *ret);
 int cc_conn_local_addr(const struct cc_conn *c, struct cc_addr *ret);
 

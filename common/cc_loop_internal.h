@@ -18,10 +18,10 @@ struct cc_conn **cc_loop_lingering(struct cc_loop *l);
 /* Of those that something was queued on while nothing waited to be written: at the end of this
  * iteration it is. */
 struct cc_conn **cc_loop_unsent(struct cc_loop *l);
-/* Of those where that may wait; cc_loop_hold is called for the first. */
-struct cc_conn **cc_loop_held(struct cc_loop *l);
-void cc_loop_hold(struct cc_loop *l);
-void cc_conn_send_held(struct cc_loop *l);
+/* Of those where that may wait; cc_loop_cork is called for the first. */
+struct cc_conn **cc_loop_corked(struct cc_loop *l);
+void cc_loop_cork(struct cc_loop *l);
+void cc_conn_send_corked(struct cc_loop *l);
 void cc_conn_drop_lingering(struct cc_loop *l);
 
 static inline struct timeval cc_loop_from_ms(uint32_t ms)

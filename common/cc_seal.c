@@ -15,7 +15,7 @@
 #define NONCE 12u
 
 /* What one end says. */
-struct way {
+struct seal_dir {
 	struct cc_key key;
 	uint64_t n; /* messages so far */
 };
@@ -23,7 +23,7 @@ struct way {
 struct cc_seal {
 	EVP_PKEY *pair;
 	struct cc_key share, other, agent_key; /* other: the share of the other end */
-	struct way out, in;
+	struct seal_dir out, in;
 	bool accepts, agreed;
 };
 
@@ -105,7 +105,7 @@ static void put_le(uint8_t *buf, uint64_t v, size_t n)
 		buf[i] = (uint8_t)(v >> (8 * i));
 }
 
-void cc_key_of_way(const struct cc_key *agent_key, uint16_t service, uint64_t number,
+void cc_link_key(const struct cc_key *agent_key, uint16_t service, uint64_t number,
 	const struct cc_id *from, const struct cc_id *to, struct cc_key *ret)
 {
 	static const char label[] = "pccl way";
@@ -195,7 +195,8 @@ int cc_seal_agree(struct cc_seal *s, const struct cc_key *share)
 {
 	const struct cc_key *opened = s->accepts ? share : &s->share;
 	const struct cc_key *accepted = s->accepts ? &s->share : share;
-	struct way *there = s->accepts ? &s->in : &s->out, *back = s->accepts ? &s->out : &s->in;
+	struct seal_dir *there = s->accepts ? &s->in : &s->out,
+			*back = s->accepts ? &s->out : &s->in;
 	struct cc_key secret, salt = {{0}}, extracted;
 	int err = s->agreed ? CC_ERR_PROTO : derive(s->pair, share, &secret);
 	const struct cc_part v[] = {{secret.b, sizeof secret.b}, {opened->b, sizeof opened->b},
@@ -292,7 +293,7 @@ bool cc_seal_is_proven(
 
 /* ---- messages ---- */
 
-static EVP_CIPHER_CTX *begin(struct way *w, int seals)
+static EVP_CIPHER_CTX *begin(struct seal_dir *w, int seals)
 {
 	EVP_CIPHER_CTX *c = EVP_CIPHER_CTX_new();
 	uint8_t nonce[NONCE] = {0};

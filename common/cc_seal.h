@@ -65,7 +65,7 @@ struct cc_part {
 void cc_key_mac(const struct cc_key *key, const struct cc_part *v, size_t n, struct cc_key *ret);
 /* What agent `from` is to know when it connects to the one with this key: for one service (enum
  * wlk_service), and the round or attempt with this number. */
-void cc_key_of_way(const struct cc_key *agent_key, uint16_t service, uint64_t number,
+void cc_link_key(const struct cc_key *agent_key, uint16_t service, uint64_t number,
 	const struct cc_id *from, const struct cc_id *to, struct cc_key *ret);
 
 #endif

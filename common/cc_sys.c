@@ -162,17 +162,17 @@ static bool is_served(const struct cc_addr *addr)
 }
 
 /* By how try_listen_tcp has failed. */
-static bool is_absent(int fd, const struct cc_addr *addr)
+static bool is_missing(int fd, const struct cc_addr *addr)
 {
 	return fd == CC_ERR_IO && errno == EADDRNOTAVAIL && !cc_addr_is_any(addr);
 }
 
-static void log_patience(bool absent, const struct cc_addr *addr, uint32_t ms)
+static void log_patience(bool missing, const struct cc_addr *addr, uint32_t ms)
 {
 	char text[CC_ADDR_STR_SIZE];
 
 	(void)cc_addr_str(addr, text);
-	if (absent)
+	if (missing)
 		cc_log(CC_LOG_WARNING,
 			"cannot listen on %s yet: this host has no such address; trying again for "
 			"up to %u ms",
@@ -184,21 +184,21 @@ static void log_patience(bool absent, const struct cc_addr *addr, uint32_t ms)
 			text, ms);
 }
 
-int cc_listen_tcp_patiently(struct cc_addr *addr, uint32_t in_use_ms, uint32_t absent_ms)
+int cc_listen_tcp_patiently(struct cc_addr *addr, uint32_t in_use_ms, uint32_t missing_ms)
 {
 	const struct timespec pause = {.tv_nsec = RETRY_MS * 1000000L};
 	uint32_t waited, ms;
-	bool absent;
+	bool missing;
 	int fd;
 
 	for (waited = 0;; waited += RETRY_MS) {
 		fd = try_listen_tcp(addr);
-		absent = is_absent(fd, addr);
-		ms = absent ? absent_ms : fd == CC_ERR_EXIST ? in_use_ms : 0;
-		if (waited >= ms || (!absent && is_served(addr)))
+		missing = is_missing(fd, addr);
+		ms = missing ? missing_ms : fd == CC_ERR_EXIST ? in_use_ms : 0;
+		if (waited >= ms || (!missing && is_served(addr)))
 			break;
 		if (waited == 0)
-			log_patience(absent, addr, ms);
+			log_patience(missing, addr, ms);
 		nanosleep(&pause, NULL);
 	}
 	if (fd == CC_ERR_EXIST)
@@ -217,13 +217,13 @@ uint32_t cc_tcp_round_trip_us(int fd)
 #define LOSSY_MIN  4u  /* segments that were sent again, */
 #define LOSSY_PART 16u /* one of so many */
 
-uint32_t cc_tcp_info_way_ms(uint32_t rtt_us, uint32_t deviation_us)
+uint32_t cc_tcp_info_path_ms(uint32_t rtt_us, uint32_t deviation_us)
 {
 	uint64_t ms = (rtt_us + UINT64_C(4) * deviation_us) / 1000;
 
-	if (rtt_us == 0 || ms <= CC_WAY_MS)
+	if (rtt_us == 0 || ms <= CC_PATH_MS)
 		return 0; /* nothing is measured yet, or it is not slow */
-	return ms - CC_WAY_MS < CC_WAY_MAX_MS ? (uint32_t)(ms - CC_WAY_MS) : CC_WAY_MAX_MS;
+	return ms - CC_PATH_MS < CC_PATH_MAX_MS ? (uint32_t)(ms - CC_PATH_MS) : CC_PATH_MAX_MS;
 }
 
 uint32_t cc_tcp_lossy_ms(uint32_t sent, uint32_t repeated)
@@ -231,25 +231,26 @@ uint32_t cc_tcp_lossy_ms(uint32_t sent, uint32_t repeated)
 	return sent > 0 && repeated >= LOSSY_MIN && repeated >= sent / LOSSY_PART ? CC_LOSSY_MS : 0;
 }
 
-uint32_t cc_tcp_way_ms(int fd)
+uint32_t cc_tcp_path_ms(int fd)
 {
 	struct tcp_info info = {0};
 	socklen_t len = sizeof info;
 
 	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0)
 		return 0;
-	return cc_tcp_info_way_ms(info.tcpi_rtt, info.tcpi_rttvar) +
+	return cc_tcp_info_path_ms(info.tcpi_rtt, info.tcpi_rttvar) +
 	       cc_tcp_lossy_ms(info.tcpi_segs_out, info.tcpi_total_retrans);
 }
 
-/* On a long way what the host's administrator has chosen is better, or is meant to be. */
+/* On a high round-trip path what the host's administrator has chosen is better, or is meant to be.
+ */
 static void choose_congestion_control(int fd)
 {
 	char name[16];
 	socklen_t len = sizeof name;
 	int new;
 
-	if (cc_tcp_round_trip_us(fd) < CC_LONG_WAY_US)
+	if (cc_tcp_round_trip_us(fd) < CC_HIGH_RTT_US)
 		return;
 	new = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (new >= 0 && getsockopt(new, IPPROTO_TCP, TCP_CONGESTION, name, &len) == 0)
@@ -283,7 +284,7 @@ int cc_tcp_tune(int fd)
 
 void cc_tcp_allow_silence(int fd, uint32_t ms)
 {
-	unsigned limit = ms + CC_WAY_MAX_MS;
+	unsigned limit = ms + CC_PATH_MAX_MS;
 
 	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit, sizeof limit);
 }
@@ -322,7 +323,7 @@ void cc_discard_input(int sock)
 		;
 }
 
-void cc_turn_away(int sock, const void *buf, size_t len)
+void cc_reject(int sock, const void *buf, size_t len)
 {
 	cc_discard_input(sock);
 	(void)!send(sock, buf, len, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -432,7 +433,7 @@ static bool take_interface(const struct ifaddrs *i, struct cc_interface *ret)
 
 /* IPv4 first: where both exist it is the one more often reachable between sites. What hosts have on
  * the loopback interface others reach by routes alone. */
-static unsigned place_of(const struct cc_interface *i)
+static unsigned rank_of(const struct cc_interface *i)
 {
 	return (i->addr.family == CC_INET6 ? 2u : 0u) + i->loopback;
 }
@@ -445,9 +446,9 @@ int cc_interfaces(struct cc_interface *ret, unsigned max)
 
 	if (getifaddrs(&all) < 0)
 		return CC_ERR_IO;
-	for (unsigned place = 0; place < 4; place++) {
+	for (unsigned rank = 0; rank < 4; rank++) {
 		for (const struct ifaddrs *i = all; i; i = i->ifa_next) {
-			if (!take_interface(i, &x) || place_of(&x) != place)
+			if (!take_interface(i, &x) || rank_of(&x) != rank)
 				continue;
 			if (n < max)
 				ret[n++] = x;

@@ -189,7 +189,7 @@ static void on_shortage(void *arg, int fd, int error, const char *limit)
 		close(fd);
 		return;
 	}
-	cc_turn_away(fd, frame, len);
+	cc_reject(fd, frame, len);
 	free(frame);
 }
 
@@ -238,7 +238,7 @@ static void put_digest(struct wa_table *t, uint32_t col, const struct wm_digest 
 	wa_set_text(t, col, "%016" PRIx64 "%016" PRIx64, d->hi, d->lo);
 }
 
-uint32_t cc_admin_put_offer(struct wa_table *t, uint32_t col, const struct wm_sync_vote *v)
+uint32_t cc_admin_put_candidate(struct wa_table *t, uint32_t col, const struct wm_sync_vote *v)
 {
 	wa_set_number(t, col++, v->n_tensors);
 	wa_set_number(t, col++, v->bytes);

@@ -21,15 +21,15 @@ struct cc_admin *cc_admin_new(struct cc_loop *l, int fd, const char *daemon,
 uint32_t cc_admin_caller(const struct cc_admin *a);
 void cc_admin_free(struct cc_admin *a);
 
-/* Columns that both daemons have for what a peer offers of shared state: CC_ADMIN_OFFER where they
- * are listed, and into the last row; returns the column that follows. */
-#define CC_ADMIN_OFFER                                                                             \
+/* Columns that both daemons have for what a peer offers of shared state: CC_ADMIN_CANDIDATE where
+ * they are listed, and into the last row; returns the column that follows. */
+#define CC_ADMIN_CANDIDATE                                                                         \
 	{"tensors", WA_KIND_COUNT}, {"bytes", WA_KIND_BYTES}, {"hash_type", WA_KIND_TEXT},         \
 		{"keys", WA_KIND_TEXT},                                                            \
 	{                                                                                          \
 		"content", WA_KIND_TEXT                                                            \
 	}
-#define CC_ADMIN_OFFER_COLS 5u
-uint32_t cc_admin_put_offer(struct wa_table *t, uint32_t col, const struct wm_sync_vote *v);
+#define CC_ADMIN_CANDIDATE_COLS 5u
+uint32_t cc_admin_put_candidate(struct wa_table *t, uint32_t col, const struct wm_sync_vote *v);
 
 #endif

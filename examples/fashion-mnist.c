@@ -53,8 +53,8 @@ struct trainer {
 	float *x;        /* the minibatch: images and labels */
 	uint8_t *y;
 	FILE *report;
-	unsigned world;   /* trainers whose gradients were in the last average */
-	unsigned retries; /* calls that had to be repeated because a trainer was lost */
+	unsigned world_size; /* trainers whose gradients were in the last average */
+	unsigned retries;    /* calls that had to be repeated because a trainer was lost */
 };
 
 __attribute__((noreturn, format(printf, 1, 2))) static void die(const char *format, ...)
@@ -112,7 +112,7 @@ static bool all_reduce(struct trainer *t, float *buffer, size_t count, pcclRedOp
 	if (result == pcclTooFewPeers)
 		return false;
 	must(result, "all-reduce");
-	t->world = info.local_world_size;
+	t->world_size = info.local_world_size;
 	return true;
 }
 
@@ -228,7 +228,7 @@ static void train(struct trainer *t)
 			continue;
 		}
 		fprintf(t->report, "%llu %.4f %u %.1f %u\n", (unsigned long long)step + 1,
-			(double)t->gradient[count - 1], t->world, megabytes / (now() - began),
+			(double)t->gradient[count - 1], t->world_size, megabytes / (now() - began),
 			t->retries);
 		fflush(t->report);
 		apply_gradient(t);
@@ -349,7 +349,7 @@ int main(int argc, char **argv)
 	must(pcclDestroyCommunicator(t.comm), "leaving");
 
 	fprintf(t.report, "result id=%u accuracy=%.4f hash=%016llx retries=%u world=%u\n", t.opt.id,
-		test_accuracy(&t), (unsigned long long)hash_weights(&t), t.retries, t.world);
+		test_accuracy(&t), (unsigned long long)hash_weights(&t), t.retries, t.world_size);
 	release(&t);
 	return 0;
 }

@@ -143,7 +143,7 @@ static void load_text(char *to, const char *from, size_t size)
 }
 
 /* Whatever does not make sense is no place. */
-static void load_place(struct cc_addr *to, const struct shm_attr *a)
+static void load_master_addr(struct cc_addr *to, const struct shm_attr *a)
 {
 	uint32_t family = atomic_load_explicit(&a->at_family, memory_order_relaxed);
 	uint32_t port = atomic_load_explicit(&a->at_port, memory_order_relaxed);
@@ -162,12 +162,12 @@ static void load_place(struct cc_addr *to, const struct shm_attr *a)
 static void load_known(struct pccl_known *to, const struct shm_attr *a)
 {
 	to->epoch = atomic_load_explicit(&a->epoch, memory_order_relaxed);
-	to->wired = atomic_load_explicit(&a->wired, memory_order_relaxed);
+	to->ring_epoch = atomic_load_explicit(&a->ring_epoch, memory_order_relaxed);
 	to->prepared = atomic_load_explicit(&a->prepared, memory_order_relaxed);
-	to->version = atomic_load_explicit(&a->world_version, memory_order_relaxed);
-	to->losses = atomic_load_explicit(&a->losses, memory_order_relaxed);
+	to->view_id = atomic_load_explicit(&a->view_id, memory_order_relaxed);
+	to->generation = atomic_load_explicit(&a->generation, memory_order_relaxed);
 	to->global = atomic_load_explicit(&a->global, memory_order_relaxed);
-	to->world = atomic_load_explicit(&a->world, memory_order_relaxed);
+	to->world_size = atomic_load_explicit(&a->world_size, memory_order_relaxed);
 }
 
 /* The agent writes rarely and briefly; if it died in the middle, or plays tricks, the last attempt
@@ -187,7 +187,7 @@ void pccl_attachment_attrs(const struct pccl_attachment *at, struct pccl_attrs *
 		ret->text[0] = '\0';
 		if (ret->state == SHM_COMM_LOST)
 			load_text(ret->text, a->text, sizeof a->text);
-		load_place(&ret->at, a);
+		load_master_addr(&ret->at, a);
 		load_known(&ret->known, a);
 		atomic_thread_fence(memory_order_acquire);
 		after = atomic_load_explicit(&a->version, memory_order_relaxed);
@@ -195,5 +195,5 @@ void pccl_attachment_attrs(const struct pccl_attachment *at, struct pccl_attrs *
 			return;
 	}
 	ret->at.family = 0;
-	ret->known.version = 0; /* it may not be that of the size */
+	ret->known.view_id = 0; /* it may not be that of the size */
 }

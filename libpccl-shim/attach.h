@@ -101,10 +101,10 @@ static inline uint64_t pccl_read64(const uint64_t *p)
 
 /* What the agent knew of the run, for the next one; 0: nothing. */
 struct pccl_known {
-	uint64_t epoch, wired;    /* of the last commit, the last round that was committed, and */
-	uint64_t prepared;        /* the last one that the peer was ready for */
-	uint64_t version, losses; /* of the world; of the group as of then, and */
-	uint32_t global, world;   /* the sizes of both */
+	uint64_t epoch, ring_epoch; /* of the last commit, the last round that was committed, and */
+	uint64_t prepared;          /* the last one that the peer was ready for */
+	uint64_t view_id, generation; /* of the view; of the group as of then, and */
+	uint32_t global, world_size;  /* the sizes of both */
 };
 
 /* The state as the agent last wrote it, whole. */

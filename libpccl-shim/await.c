@@ -107,7 +107,7 @@ static void learn(struct progress *p, bool ended)
 	if (p->mode != SHM_RESULT_NONE)
 		return;
 	p->mode = atomic_load_explicit(&s->mode, memory_order_acquire);
-	if (p->mode == SHM_RESULT_AHEAD)
+	if (p->mode == SHM_RESULT_SPEC)
 		p->mode = ended ? SHM_RESULT_AREA : SHM_RESULT_NONE;
 	if (p->mode == SHM_RESULT_NONE)
 		return;
@@ -290,7 +290,7 @@ static bool wait_for_end(pcclComm_t *c, uint32_t slot, struct progress *p)
 
 static void fill_info(const struct shm_slot *s, pcclReduceInfo_t *info)
 {
-	info->local_world_size = pccl_read32(&s->local_world);
+	info->local_world_size = pccl_read32(&s->local_world_size);
 	info->tx_bytes = pccl_read64(&s->tx_bytes);
 	info->rx_bytes = pccl_read64(&s->rx_bytes);
 }
@@ -338,7 +338,7 @@ static pcclResult_t take_success(pcclComm_t *c, struct progress *p)
 	pcclResult_t r = take_result(p);
 
 	if (r == pcclSuccess)
-		pccl_comm_told_success(c, pccl_read64(&p->slot->seq));
+		pccl_comm_note_success(c, pccl_read64(&p->slot->seq));
 	return r == pcclSuccess ? r : lose_result(c, p, r);
 }
 
@@ -348,8 +348,8 @@ static pcclResult_t end_by_slot(pcclComm_t *c, struct progress *p, struct pccl_o
 
 	learn(p, true);
 	end->code = pccl_read32(&p->slot->code);
-	end->losses = pccl_read64(&p->slot->losses);
-	pccl_slot_world(p->slot, &end->world);
+	end->generation = pccl_read64(&p->slot->generation);
+	pccl_slot_view(p->slot, &end->view);
 	if (end->code != pcclSuccess)
 		return pccl_slot_fail(c, p->slot, end->code);
 	r = take_success(c, p);
@@ -359,22 +359,22 @@ static pcclResult_t end_by_slot(pcclComm_t *c, struct progress *p, struct pccl_o
 }
 
 /* The agent has gone before it said how it ended. */
-static pcclResult_t end_by_verdict(
+static pcclResult_t end_by_status(
 	pcclComm_t *c, uint32_t slot, struct progress *p, struct pccl_outcome *end)
 {
 	pcclResult_t r;
 
-	end->verdict = pccl_comm_verdict(c, slot);
+	end->end_status = pccl_comm_end_status(c, slot);
 	learn(p, true); /* it may have begun, and died, while we slept */
-	switch (end->verdict) {
-	case PCCL_VERDICT_NONE: /* it did say, in the last moment */
+	switch (end->end_status) {
+	case PCCL_END_NONE: /* it did say, in the last moment */
 		return end_by_slot(c, p, end);
-	case PCCL_VERDICT_DONE:
-		pccl_slot_world(p->slot, &end->world); /* as of its start */
+	case PCCL_END_DONE:
+		pccl_slot_view(p->slot, &end->view); /* as of its start */
 		/* What it cost, only the agent knew. */
-		end->info.local_world_size = pccl_read32(&p->slot->local_world);
+		end->info.local_world_size = pccl_read32(&p->slot->local_world_size);
 		return take_success(c, p);
-	case PCCL_VERDICT_GONE:
+	case PCCL_END_GONE:
 		pthread_mutex_lock(&c->lock);
 		r = pccl_comm_fail_gone(c, true);
 		pthread_mutex_unlock(&c->lock);
@@ -403,7 +403,7 @@ static void take_end(pcclComm_t *c, uint32_t slot, struct pccl_outcome *end)
 		pccl_copier_stop(&op->job);
 	if (!done && (op->in || op->out))
 		pccl_comm_await_closed(c, op);
-	end->result = done ? end_by_slot(c, &p, end) : end_by_verdict(c, slot, &p, end);
+	end->result = done ? end_by_slot(c, &p, end) : end_by_status(c, slot, &p, end);
 	if (end->result != pcclSuccess)
 		end->result = pccl_comm_spent(c, fail_and_take_back(&p, end->result));
 	(void)pccl_session_endable(outer);
@@ -421,8 +421,8 @@ void pccl_reduce_take_end(pcclComm_t *c, uint32_t slot, struct pccl_outcome *ret
 	if (op->count > 0) {
 		take_end(c, slot, ret);
 	} else {
-		ret->verdict = PCCL_VERDICT_DONE;
-		ret->info.local_world_size = pccl_comm_world(c).group;
+		ret->end_status = PCCL_END_DONE;
+		ret->info.local_world_size = pccl_comm_view(c).group;
 	}
 	if (ret->result != pcclSuccess)
 		pccl_fail_text(ret->text);
@@ -431,14 +431,14 @@ void pccl_reduce_take_end(pcclComm_t *c, uint32_t slot, struct pccl_outcome *ret
 
 static void tell(pcclComm_t *c, const struct pccl_outcome *end)
 {
-	if (end->verdict == PCCL_VERDICT_FAILED)
-		pccl_comm_told_of_death(c, end->att);
-	if (end->verdict != PCCL_VERDICT_NONE && end->verdict != PCCL_VERDICT_DONE)
+	if (end->end_status == PCCL_END_FAILED)
+		pccl_comm_knows_death(c, end->att);
+	if (end->end_status != PCCL_END_NONE && end->end_status != PCCL_END_DONE)
 		return;
-	pccl_comm_told(c, end->losses);
-	pccl_comm_told_world(c, &end->world);
+	pccl_comm_knows(c, end->generation);
+	pccl_comm_set_view(c, &end->view);
 	if (end->code != pcclSuccess)
-		pccl_comm_told_code(c, end->att, end->code);
+		pccl_comm_lost_code(c, end->att, end->code);
 }
 
 pcclResult_t pccl_reduce_tell(pcclComm_t *c, const struct pccl_outcome *end, pcclReduceInfo_t *info)
@@ -454,7 +454,7 @@ pcclResult_t pccl_reduce_tell(pcclComm_t *c, const struct pccl_outcome *end, pcc
 static void end_empty(pcclComm_t *c, uint32_t slot, pcclReduceInfo_t *info)
 {
 	if (info)
-		*info = (pcclReduceInfo_t){.local_world_size = pccl_comm_world(c).group};
+		*info = (pcclReduceInfo_t){.local_world_size = pccl_comm_view(c).group};
 	pccl_slot_release(c, slot);
 }
 

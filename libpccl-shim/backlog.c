@@ -18,9 +18,9 @@ static bool is_over(const struct pccl_op *op, uint32_t slot)
 {
 	const struct shm_slot *s = pccl_attachment_slot(op->att, slot);
 
-	if (op->verdict == PCCL_VERDICT_NONE)
+	if (op->end_status == PCCL_END_NONE)
 		return atomic_load(&s->state) == SHM_SLOT_DONE;
-	return op->verdict != PCCL_VERDICT_DOUBT;
+	return op->end_status != PCCL_END_DOUBT;
 }
 
 /* An operation that is over and not awaited, or SHM_SLOTS. */
@@ -41,7 +41,7 @@ static uint32_t find_oldest(const pcclComm_t *c)
 	for (uint32_t i = 0; i < SHM_SLOTS; i++) {
 		const struct pccl_op *op = &c->ops[i];
 
-		if (op->state == PCCL_OP_IN_FLIGHT && op->verdict == PCCL_VERDICT_NONE &&
+		if (op->state == PCCL_OP_IN_FLIGHT && op->end_status == PCCL_END_NONE &&
 			(oldest == SHM_SLOTS || op->number < c->ops[oldest].number))
 			oldest = i;
 	}
@@ -59,7 +59,7 @@ static uint32_t count_unfinished(const pcclComm_t *c, const struct pccl_attachme
 
 		if (op->state == PCCL_OP_FREE || is_over(op, i))
 			continue;
-		if (op->att != a || op->verdict != PCCL_VERDICT_NONE)
+		if (op->att != a || op->end_status != PCCL_END_NONE)
 			return 0;
 		n++;
 	}
@@ -319,19 +319,19 @@ pcclResult_t pccl_backlog_add(pcclComm_t *c, const struct pccl_call_args *args)
 }
 
 /* It has not been launched when its agent went. */
-static pcclResult_t fail_lost(pcclComm_t *c, const struct pccl_attachment *att, bool *ret_again)
+static pcclResult_t fail_lost(pcclComm_t *c, const struct pccl_attachment *att, bool *ret_retry)
 {
 	struct pccl_attachment *a;
 	struct pccl_attrs attrs;
 	pcclResult_t r = pccl_comm_use(c, true, &a, &attrs);
 
-	*ret_again = r == pcclSuccess && a == att; /* it is still there */
+	*ret_retry = r == pcclSuccess && a == att; /* it is still there */
 	if (r != pcclSuccess)
 		return r;
 	pccl_attachment_unref(a);
-	if (*ret_again)
+	if (*ret_retry)
 		return pcclSuccess;
-	pccl_comm_told_of_death(c, att);
+	pccl_comm_knows_death(c, att);
 	return pccl_fail(pcclRankConnectionLost,
 		"the agent of this host died during the operation: call again");
 }

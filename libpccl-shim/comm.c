@@ -20,7 +20,7 @@ pcclResult_t pccl_comm_check(const pcclComm_t *c)
 	if (c->magic != PCCL_COMM_MAGIC)
 		return pccl_fail(pcclInvalidArgument,
 			"the pointer is not a communicator, or one that was destroyed");
-	if (c->generation != pccl_fork_generation())
+	if (c->fork_count != pccl_fork_generation())
 		return pccl_fail(pcclInvalidUsage,
 			"the communicator belongs to the process that this one was forked from");
 	return pcclSuccess;
@@ -70,30 +70,31 @@ void pccl_comm_end(pcclComm_t *c)
 	pthread_mutex_unlock(&c->lock);
 }
 
-void pccl_comm_told(pcclComm_t *c, uint64_t losses)
+void pccl_comm_knows(pcclComm_t *c, uint64_t generation)
 {
-	uint64_t known = atomic_load(&c->losses);
+	uint64_t known = atomic_load(&c->known_generation);
 
-	while (known < losses && !atomic_compare_exchange_weak(&c->losses, &known, losses))
+	while (known < generation &&
+		!atomic_compare_exchange_weak(&c->known_generation, &known, generation))
 		;
 }
 
-void pccl_comm_told_world(pcclComm_t *c, const struct wire_world *world)
+void pccl_comm_set_view(pcclComm_t *c, const struct wire_view *view)
 {
 	pthread_mutex_lock(&c->lock);
-	if (world->version > c->world.version)
-		c->world = *world;
+	if (view->view_id > c->view.view_id)
+		c->view = *view;
 	pthread_mutex_unlock(&c->lock);
 }
 
-struct wire_world pccl_comm_world(pcclComm_t *c)
+struct wire_view pccl_comm_view(pcclComm_t *c)
 {
-	struct wire_world world;
+	struct wire_view view;
 
 	pthread_mutex_lock(&c->lock);
-	world = c->world;
+	view = c->view;
 	pthread_mutex_unlock(&c->lock);
-	return world;
+	return view;
 }
 
 void pccl_comm_ref(pcclComm_t *c)

@@ -7,24 +7,25 @@
  *   NONE      never connected, or the last pcclConnect failed. There may be an attachment (the
  *             agent knows the communicator, which is not a peer).
  *   UP        connected; `att` is the attachment in use. Its session may have ended, and the
- *             keeper has not looked into it yet.
- *   RESUMING  the session has ended and the keeper (keeper.h) is at work: it makes a new session
- *             and attaches the communicator there as the same peer. `att` is the old attachment.
- *   GONE      the keeper gave up, or the run wants this peer no more; gone_code and gone_text say
- *             why, until the next pcclConnect.
+ *             reconnector has not looked into it yet.
+ *   RESUMING  the session has ended and the reconnector (reconnector.h) is at work: it makes a new
+ *             session and attaches the communicator there as the same peer. `att` is the old
+ *             attachment.
+ *   GONE      the reconnector gave up, or the run wants this peer no more; gone_code and gone_text
+ *             say why, until the next pcclConnect.
  *
- * UP -> RESUMING -> UP or GONE are the keeper's steps (resume.c), UP or RESUMING -> GONE also that
- * of a thread that finds a result to be lost; everything else is pcclConnect's. Whoever needs an
- * attachment takes a reference to it with pccl_comm_use, which waits while the link is about to be
- * made again; the keeper's work is bounded, and so is that wait.
+ * UP -> RESUMING -> UP or GONE are the reconnector's steps (resume.c), UP or RESUMING -> GONE also
+ * that of a thread that finds a result to be lost; everything else is pcclConnect's. Whoever needs
+ * an attachment takes a reference to it with pccl_comm_use, which waits while the link is about to
+ * be made again; the reconnector's work is bounded, and so is that wait.
  *
  * An operation belongs to the attachment that it was launched on and is never moved to another.
  * Between the choice of the attachment and op->att the lock is held and the link looked at again
- * (slot.c), so the keeper, which passes a verdict on every operation of an attachment that has
- * died, can miss none:
+ * (slot.c), so the reconnector, which passes an end status on every operation of an attachment that
+ * has died, can miss none:
  *
- *   NONE      no verdict; what the slot says counts, as long as the session lives. A slot that is
- *             DONE counts in any case.
+ *   NONE      no end status; what the slot says counts, as long as the session lives. A slot that
+ *             is DONE counts in any case.
  *   DOUBT     the whole result seems to be there, or to have been: the new agent is being asked
  *             whether the attempt has succeeded everywhere
  *   FAILED    it has not: buffers are restored, pcclRankConnectionLost
@@ -40,10 +41,10 @@
  * still takes the peer out when it goes on, before anything that it is asked later: until then it
  * is waited for only where it may still read or write the caller's memory itself.
  *
- * Locks are taken in this order: the keeper's, a communicator's, an attachment's, a session's; each
- * is held for moments only. What c->lock guards is said below; `changed` is broadcast when link or
- * a verdict has changed. A communicator is freed with its last reference: the keeper holds one
- * while it works on it, the owner until pcclDestroyCommunicator.
+ * Locks are taken in this order: the reconnector's, a communicator's, an attachment's, a session's;
+ * each is held for moments only. What c->lock guards is said below; `changed` is broadcast when
+ * link or an end status has changed. A communicator is freed with its last reference: the
+ * reconnector holds one while it works on it, the owner until pcclDestroyCommunicator.
  */
 #ifndef PCCL_SHIM_COMM_H
 #define PCCL_SHIM_COMM_H
@@ -68,17 +69,17 @@ enum pccl_op_state {
 	PCCL_OP_AWAITED, /* one thread waits for it or takes its result */
 };
 
-enum pccl_verdict {
-	PCCL_VERDICT_NONE = 0,
-	PCCL_VERDICT_DOUBT,
-	PCCL_VERDICT_FAILED,
-	PCCL_VERDICT_DONE,
-	PCCL_VERDICT_GONE,
+enum pccl_end_status {
+	PCCL_END_NONE = 0,
+	PCCL_END_DOUBT,
+	PCCL_END_FAILED,
+	PCCL_END_DONE,
+	PCCL_END_GONE,
 };
 
 /* What the library remembers of the operation in the slot of the same number. state, thread, tag,
- * att, verdict and seq are guarded by the communicator's lock (att does not change while the state
- * is not FREE); the rest is its thread's, and is not written between submission and release.
+ * att, end_status and seq are guarded by the communicator's lock (att does not change while the
+ * state is not FREE); the rest is its thread's, and is not written between submission and release.
  * staging is written by the job, if there is one (copier.h). */
 struct pccl_op {
 	enum pccl_op_state state;
@@ -86,7 +87,7 @@ struct pccl_op {
 	uint64_t number; /* in the order of taking slots */
 	uint64_t tag;
 	struct pccl_attachment *att; /* a reference */
-	enum pccl_verdict verdict;
+	enum pccl_end_status end_status;
 	uint64_t seq; /* of the attempt, once there was doubt */
 	struct pccl_buf send, recv;
 	uint64_t count, bytes;
@@ -109,7 +110,7 @@ struct pccl_call_args {
 	void *recv;
 	pcclReduceDescriptor_t d;
 	struct pccl_attachment *att; /* that was in use */
-	uint64_t losses;             /* that the application knew of */
+	uint64_t generation;         /* that the application knew of */
 	pcclResult_t refused;        /* the call is wrong for this reason; else pcclSuccess */
 	const char *why;             /* its sentence */
 };
@@ -119,11 +120,11 @@ struct pccl_outcome {
 	pcclResult_t result;
 	char text[PCCL_TEXT_MAX];
 	pcclReduceInfo_t info;
-	struct pccl_attachment *att; /* that it was launched on */
-	enum pccl_verdict verdict;   /* NONE: the agent has said the rest */
+	struct pccl_attachment *att;     /* that it was launched on */
+	enum pccl_end_status end_status; /* NONE: the agent has said the rest */
 	uint32_t code;
-	uint64_t losses;
-	struct wire_world world;
+	uint64_t generation;
+	struct wire_view view;
 };
 
 /* An operation without a slot (backlog.h). */
@@ -141,17 +142,17 @@ enum pccl_link { PCCL_LINK_NONE = 0, PCCL_LINK_UP, PCCL_LINK_RESUMING, PCCL_LINK
 
 struct pcclComm_t {
 	uint32_t magic;
-	uint32_t generation; /* of the process that made it */
+	uint32_t fork_count; /* of the process that made it */
 	_Atomic uint32_t refs;
 	struct cc_addr master; /* as the application names it */
 	uint32_t group, pool_size;
 	/* Called without a lock when the peer leaves the run by itself: what brings its link back
 	 * forgets it. */
 	void (*on_leave)(struct pcclComm_t *c);
-	_Atomic uint64_t main_thread; /* that connected it last, or made it (pccl_thread_id) */
-	_Atomic uint64_t losses;      /* of the group, that the application has been told of */
+	_Atomic uint64_t main_thread;      /* that connected it last, or made it (pccl_thread_id) */
+	_Atomic uint64_t known_generation; /* of the group, that the application has been told of */
 	/* votes of the run that this peer has seen the end of */
-	_Atomic uint64_t topo_turn, pending_turn;
+	_Atomic uint64_t topo_ballot, pending_ballot;
 	_Atomic uint64_t wait_ns;   /* how long operations were awaited lately */
 	_Atomic uint32_t n_waits;   /* for operations */
 	_Atomic bool disposable;    /* pcclOutputDisposable */
@@ -168,14 +169,14 @@ struct pcclComm_t {
 	struct pccl_attachment *att; /* the latest; NULL: none */
 	struct cc_id peer, token, run;
 	struct cc_addr at; /* where the last agent that said so had found the master, or none */
-	struct pccl_known known; /* likewise */
-	uint64_t group_losses;   /* as of the latest attachment's beginning */
-	bool told_lost;          /* the application got to know that the last one has died */
+	struct pccl_known known;   /* likewise */
+	uint64_t group_generation; /* as of the latest attachment's beginning */
+	bool told_lost;            /* the application got to know that the last one has died */
 	uint32_t gone_code;
 	char gone_text[PCCL_TEXT_MAX];
 	bool told_gone;           /* the application got to know that it is a peer no more */
 	bool told_removed;        /* and that by the code of a topology call */
-	struct wire_world world;  /* as of the last call that told of it: pcclGetAttribute */
+	struct wire_view view;    /* as of the last call that told of it: pcclGetAttribute */
 	struct pccl_state *state; /* the main thread's, not guarded (state.h); NULL: no
 				   * synchronization yet */
 	uint32_t n_ops;
@@ -197,7 +198,7 @@ struct pcclComm_t {
 	uint64_t succeeded[WL_SEQS_MAX]; /* attempts that the application was told of, a ring */
 	uint32_t n_succeeded;            /* of them so far */
 
-	/* the keeper's: its list of communicators, and its request for this one */
+	/* the reconnector's: its list of communicators, and its request for this one */
 	struct pcclComm_t *next, *next_job;
 	bool listed;
 	struct pccl_call attach_call;
@@ -221,13 +222,13 @@ pcclResult_t pccl_comm_begin_any(pcclComm_t *c, const char *function, pcclResult
 /* The same for the main thread. */
 pcclResult_t pccl_comm_begin(pcclComm_t *c, const char *function, pcclResult_t busy);
 void pccl_comm_end(pcclComm_t *c);
-/* The application gets to know the group's count of losses, as of an answer. */
-void pccl_comm_told(pcclComm_t *c, uint64_t losses);
-/* The same with the world. Operations may be awaited in another order than they ended in: what is
+/* The application gets to know the group's generation, as of an answer. */
+void pccl_comm_knows(pcclComm_t *c, uint64_t generation);
+/* The same with the view. Operations may be awaited in another order than they ended in: what is
  * older than what it knows is passed over. */
-void pccl_comm_told_world(pcclComm_t *c, const struct wire_world *world);
+void pccl_comm_set_view(pcclComm_t *c, const struct wire_view *view);
 /* What it knows. */
-struct wire_world pccl_comm_world(pcclComm_t *c);
+struct wire_view pccl_comm_view(pcclComm_t *c);
 /* Communicators are const in the signatures that were released, for the caller's view of them. */
 static inline pcclComm_t *pccl_comm_own(const pcclComm_t *c)
 {
@@ -241,7 +242,7 @@ void pccl_comm_unref(pcclComm_t *c);
 
 /* ---- the link (link.c); any thread */
 
-/* With the lock held: the keeper is at work, or has not noticed yet that it should be. */
+/* With the lock held: the reconnector is at work, or has not noticed yet that it should be. */
 bool pccl_comm_is_resuming(const pcclComm_t *c);
 /* A reference to the attachment, as soon as there is one whose agent is there, and its state.
  * waiting: as with pccl_comm_fail_lost. */
@@ -259,7 +260,7 @@ pcclResult_t pccl_comm_fail_lost(pcclComm_t *c, uint32_t code, const char *text,
 /* The same when the link is GONE. */
 pcclResult_t pccl_comm_fail_gone(pcclComm_t *c, bool waiting);
 /* The agent has ended a call with this code, which may have been that reason. */
-void pccl_comm_told_code(pcclComm_t *c, const struct pccl_attachment *a, uint32_t code);
+void pccl_comm_lost_code(pcclComm_t *c, const struct pccl_attachment *a, uint32_t code);
 /* UP or RESUMING -> GONE. */
 void pccl_comm_give_up(pcclComm_t *c, pcclResult_t code, const char *text);
 /* By itself, and tells the agent: operations end. text is for the callers of this process, why for
@@ -281,12 +282,13 @@ pcclResult_t pccl_comm_spent(pcclComm_t *c, pcclResult_t r);
  * pccl_session_endable with the answer. */
 struct pccl_ender pccl_comm_enter(pcclComm_t *c);
 
-/* ---- the death of an agent: the keeper, and the threads that wait for operations (resume.c) */
+/* ---- the death of an agent: the reconnector, and the threads that wait for operations (resume.c)
+ */
 
 /* With the lock held: where its master is, as far as is known here; for another agent to try. Keeps
  * what the attachment says besides for that one. */
-struct cc_addr pccl_comm_place(pcclComm_t *c);
-/* UP or RESUMING -> RESUMING, with a verdict on every operation. */
+struct cc_addr pccl_comm_master_addr(pcclComm_t *c);
+/* UP or RESUMING -> RESUMING, with an end status on every operation. */
 void pccl_comm_detach(pcclComm_t *c);
 /* Fills the request that attaches it to another agent. False: it is not to be attached, being
  * destroyed, or gone, which it is now also if the run had no use for this peer before. */
@@ -294,12 +296,12 @@ bool pccl_comm_ask(pcclComm_t *c, struct wl_request *request);
 /* RESUMING -> UP on this attachment, whose reference it takes; the agent said this. False: the
  * communicator is not wanted any more, and the reference is the caller's still. */
 bool pccl_comm_resume(pcclComm_t *c, struct pccl_attachment *a, const struct wl_reply *reply);
-/* Waits for a verdict on the operation, whose agent is gone; DONE, FAILED, or GONE. */
-enum pccl_verdict pccl_comm_verdict(pcclComm_t *c, uint32_t slot);
+/* Waits for an end status on the operation, whose agent is gone; DONE, FAILED, or GONE. */
+enum pccl_end_status pccl_comm_end_status(pcclComm_t *c, uint32_t slot);
 /* The application is told that this attempt has succeeded. */
-void pccl_comm_told_success(pcclComm_t *c, uint64_t seq);
+void pccl_comm_note_success(pcclComm_t *c, uint64_t seq);
 /* The application is told that an operation failed because its agent died. */
-void pccl_comm_told_of_death(pcclComm_t *c, const struct pccl_attachment *of);
+void pccl_comm_knows_death(pcclComm_t *c, const struct pccl_attachment *of);
 /* The agent is gone before the operation ended. It counts if the agent was at work on it, unless it
  * ended in order. */
 void pccl_comm_note_death(pcclComm_t *c, uint32_t slot);

@@ -9,7 +9,7 @@
 #include "common/cc_sys.h"
 #include "libpccl-shim/address.h"
 #include "libpccl-shim/backlog.h"
-#include "libpccl-shim/keeper.h"
+#include "libpccl-shim/reconnector.h"
 #include "libpccl-shim/lib.h"
 #include "proto/wire_master.h"
 
@@ -22,8 +22,8 @@ static pcclResult_t fail_before_join(void)
 		"try again");
 }
 
-/* Waits until the keeper has done its work; leaves the link NONE, with an attachment if there is
- * one that can be used. */
+/* Waits until the reconnector has done its work; leaves the link NONE, with an attachment if there
+ * is one that can be used. */
 static pcclResult_t begin(pcclComm_t *c)
 {
 	struct pccl_attachment *old = NULL;
@@ -44,7 +44,7 @@ static pcclResult_t begin(pcclComm_t *c)
 		return pccl_fail(pcclInvalidUsage, "the communicator is connected already");
 	}
 	if (c->att && (c->link == PCCL_LINK_GONE || !pccl_session_check(c->att->session))) {
-		(void)pccl_comm_place(c); /* to be remembered */
+		(void)pccl_comm_master_addr(c); /* to be remembered */
 		old = c->att;
 		c->att = NULL;
 	}
@@ -53,7 +53,7 @@ static pcclResult_t begin(pcclComm_t *c)
 	cc_random_id(&c->peer);
 	cc_random_id(&c->token);
 	pthread_mutex_unlock(&c->lock);
-	pccl_keeper_remove(c);
+	pccl_reconnector_remove(c);
 	pccl_attachment_unref(old);
 	return pcclSuccess;
 }
@@ -71,12 +71,12 @@ static pcclResult_t create(pcclComm_t *c, bool *ret_died)
 	pcclResult_t r;
 	int fds[3];
 
-	r = pccl_keeper_session(&c->interrupted, &s);
+	r = pccl_reconnector_session(&c->interrupted, &s);
 	if (r != pcclSuccess)
 		return r == pcclInterrupted ? fail_before_join() : r;
-	request.at = pccl_keeper_place(&c->master);
-	if (!request.at.family)
-		request.at = c->at; /* nobody else writes it now */
+	request.master_addr = pccl_reconnector_master_addr(&c->master);
+	if (!request.master_addr.family)
+		request.master_addr = c->at; /* nobody else writes it now */
 	r = pccl_session_call(s, &request, &reply, fds, 3);
 	if (r == pcclSuccess)
 		r = pccl_attachment_new(s, reply.comm, fds, &a);
@@ -137,23 +137,23 @@ static pcclResult_t join(pcclComm_t *c, bool *ret_died)
 		return r;
 	}
 	/* Another membership than before: lower numbers are possible. */
-	atomic_store(&c->losses, reply.losses);
-	atomic_store(&c->topo_turn, reply.topo_turn);
-	atomic_store(&c->pending_turn, reply.pending_turn);
+	atomic_store(&c->known_generation, reply.generation);
+	atomic_store(&c->topo_ballot, reply.topo_ballot);
+	atomic_store(&c->pending_ballot, reply.pending_ballot);
 	pthread_mutex_lock(&c->lock);
 	c->run = reply.run;
 	c->known = (struct pccl_known){0};
-	c->group_losses = reply.losses;
+	c->group_generation = reply.generation;
 	c->told_lost = false;
 	c->told_gone = false;
 	c->told_removed = false;
-	c->world = reply.world;
+	c->view = reply.view;
 	c->n_succeeded = 0;
 	c->link = PCCL_LINK_UP;
-	/* As in PCCL 1.0; from here on the keeper may tell another agent. */
+	/* As in PCCL 1.0; from here on the reconnector may tell another agent. */
 	before = atomic_exchange(&c->main_thread, pccl_thread_id());
 	pthread_mutex_unlock(&c->lock);
-	r = pccl_keeper_add(c, s, ret_died);
+	r = pccl_reconnector_add(c, s, ret_died);
 	if (r == pcclSuccess && !*ret_died)
 		return r;
 	pthread_mutex_lock(&c->lock);
@@ -188,7 +188,7 @@ static pcclResult_t connect_comm(pcclComm_t *c)
 		died_ns = died_ns == 0 ? now : died_ns;
 		/* What an agent says is final. One that died is waited for when the next one is
 		 * asked; if that dies as well, no longer than one that does not come. */
-		if (!died || now - died_ns >= (uint64_t)pccl_keeper_grace_ms() * 1000000u)
+		if (!died || now - died_ns >= (uint64_t)pccl_reconnector_lease_ms() * 1000000u)
 			return r;
 		drop(c);
 		poll(NULL, 0, PAUSE_MS);
@@ -206,7 +206,7 @@ pcclResult_t pcclConnect(pcclComm_t *c)
 		r = pccl_comm_begin_any(c, "pcclConnect", pcclInvalidUsage);
 	if (r != pcclSuccess)
 		return r;
-	r = pccl_keeper_grace_read();
+	r = pccl_reconnector_lease_read();
 	outer = pccl_comm_enter(c);
 	if (r == pcclSuccess)
 		r = connect_comm(c);
@@ -220,7 +220,7 @@ pcclResult_t pcclInterrupt(pcclComm_t *c)
 {
 	if (!c || c->magic != PCCL_COMM_MAGIC)
 		return pcclInvalidArgument;
-	if (c->generation != pccl_fork_generation())
+	if (c->fork_count != pccl_fork_generation())
 		return pcclInvalidUsage;
 	atomic_store(&c->interrupted, true);
 	return pcclSuccess;
@@ -247,11 +247,11 @@ pcclResult_t pcclCreateCommunicator(const pcclCommCreateParams_t *params, pcclCo
 	if (!c)
 		return pccl_fail_memory("no memory for a communicator");
 	c->magic = PCCL_COMM_MAGIC;
-	c->generation = pccl_fork_generation();
+	c->fork_count = pccl_fork_generation();
 	c->master = master;
 	c->group = params->peer_group;
 	c->pool_size = params->p2p_connection_pool_size;
-	c->on_leave = pccl_keeper_remove;
+	c->on_leave = pccl_reconnector_remove;
 	atomic_init(&c->main_thread, pccl_thread_id());
 	atomic_init(&c->refs, 1);
 	pthread_mutex_init(&c->lock, NULL);
@@ -286,7 +286,7 @@ pcclResult_t pcclDestroyCommunicator(pcclComm_t *c)
 			"another thread is in a call on the communicator: it must have returned "
 			"before pcclDestroyCommunicator");
 	c->magic = 0;
-	pccl_keeper_remove(c);
+	pccl_reconnector_remove(c);
 	pthread_mutex_lock(&c->lock);
 	c->closing = true;
 	a = c->att;

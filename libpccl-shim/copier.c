@@ -14,7 +14,7 @@ static bool started; /* the thread */
 
 void pccl_copier_after_fork(void)
 {
-	/* As in keeper.c. */
+	/* As in reconnector.c. */
 	pthread_mutex_init(&lock, NULL);
 	pthread_cond_init(&added, NULL);
 	pthread_cond_init(&changed, NULL);

@@ -5,7 +5,7 @@
 #include "libpccl-shim/buf.h"
 #include "libpccl-shim/copier.h"
 #include "libpccl-shim/fork.h"
-#include "libpccl-shim/keeper.h"
+#include "libpccl-shim/reconnector.h"
 #include "libpccl-shim/lib.h"
 #include "libpccl-shim/registered.h"
 #include "libpccl-shim/spawn.h"
@@ -15,7 +15,7 @@ pcclResult_t pcclInit(void)
 	/* Each of them has state that is the process's own. */
 	static struct pccl_fork_handler handlers[] = {{.child = pccl_lib_after_fork},
 		{.child = pccl_spawn_after_fork}, {.child = pccl_registered_after_fork},
-		{.child = pccl_copier_after_fork}, {.child = pccl_keeper_after_fork}};
+		{.child = pccl_copier_after_fork}, {.child = pccl_reconnector_after_fork}};
 	pcclResult_t r = pccl_fork_prepare();
 
 	if (r != pcclSuccess)

@@ -39,7 +39,7 @@ pcclResult_t pccl_comm_fail_gone(pcclComm_t *c, bool waiting)
 	return pccl_comm_fail_lost(c, c->gone_code, c->gone_text, waiting);
 }
 
-void pccl_comm_told_code(pcclComm_t *c, const struct pccl_attachment *a, uint32_t code)
+void pccl_comm_lost_code(pcclComm_t *c, const struct pccl_attachment *a, uint32_t code)
 {
 	struct pccl_attrs attrs;
 
@@ -64,11 +64,11 @@ void pccl_comm_give_up(pcclComm_t *c, pcclResult_t code, const char *text)
 		struct pccl_op *op = &c->ops[i];
 
 		/* What has failed has not been told yet, or it would be free. */
-		if (op->state != PCCL_OP_FREE && op->verdict != PCCL_VERDICT_DONE &&
-			!(op->verdict == PCCL_VERDICT_NONE &&
+		if (op->state != PCCL_OP_FREE && op->end_status != PCCL_END_DONE &&
+			!(op->end_status == PCCL_END_NONE &&
 				atomic_load(&pccl_attachment_slot(op->att, i)->state) ==
 					SHM_SLOT_DONE))
-			op->verdict = PCCL_VERDICT_GONE;
+			op->end_status = PCCL_END_GONE;
 	}
 	pthread_cond_broadcast(&c->changed);
 	pthread_mutex_unlock(&c->lock);

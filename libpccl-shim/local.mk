@@ -22,15 +22,15 @@ libpccl_shim_libpccl_shim_la_SOURCES = \
 	libpccl-shim/error.c libpccl-shim/error.h libpccl-shim/inner.h \
 	libpccl-shim/fork.c libpccl-shim/fork.h \
 	libpccl-shim/init.c \
-	libpccl-shim/keeper.c libpccl-shim/keeper.h \
+	libpccl-shim/reconnector.c libpccl-shim/reconnector.h \
 	libpccl-shim/lib.c libpccl-shim/lib.h \
 	libpccl-shim/link.c \
 	libpccl-shim/map.c libpccl-shim/map.h \
 	libpccl-shim/master.c \
 	libpccl-shim/memory.c \
-	libpccl-shim/mixture.c libpccl-shim/mixture.h \
+	libpccl-shim/torn.c libpccl-shim/torn.h \
 	libpccl-shim/multi.c \
-	libpccl-shim/offer.c libpccl-shim/offer.h \
+	libpccl-shim/handed.c libpccl-shim/handed.h \
 	libpccl-shim/program.c libpccl-shim/program.h \
 	libpccl-shim/reduce.c libpccl-shim/reduce.h \
 	libpccl-shim/region.c libpccl-shim/region.h \
@@ -42,7 +42,7 @@ libpccl_shim_libpccl_shim_la_SOURCES = \
 	libpccl-shim/staging.c \
 	libpccl-shim/state.h \
 	libpccl-shim/state_args.c \
-	libpccl-shim/state_offer.c \
+	libpccl-shim/state_manifest.c \
 	libpccl-shim/submit.c \
 	libpccl-shim/sync.c \
 	libpccl-shim/thread.c libpccl-shim/thread.h \

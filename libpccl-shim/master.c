@@ -33,7 +33,7 @@ enum master_state { MASTER_CREATED = 0, MASTER_STARTING, MASTER_RUNNING, MASTER_
 
 struct pcclMasterInstanceState_t {
 	uint32_t magic;
-	uint32_t generation;
+	uint32_t fork_count;
 	struct pccl_fork_fd listener, leash;
 	pid_t pid;
 	_Atomic int state; /* enum master_state */
@@ -45,7 +45,7 @@ static pcclResult_t check(const pcclMasterInstance_t *m)
 	if (!m || m->magic != MASTER_MAGIC)
 		return pccl_fail(pcclInvalidArgument,
 			"the pointer is NULL, not a master, or one that was destroyed");
-	if (m->generation != pccl_fork_generation())
+	if (m->fork_count != pccl_fork_generation())
 		return pccl_fail(pcclInvalidUsage,
 			"the master belongs to the process that this one was forked from");
 	return pcclSuccess;
@@ -102,7 +102,7 @@ pcclResult_t pcclCreateMaster(
 		return pccl_fail_memory("no memory for a master");
 	}
 	m->magic = MASTER_MAGIC;
-	m->generation = pccl_fork_generation();
+	m->fork_count = pccl_fork_generation();
 	m->leash.fd = -1;
 	pccl_fork_add(&m->listener, fd);
 	*p_master_handle_out = m;
@@ -182,7 +182,7 @@ pcclResult_t pcclInterruptMaster(pcclMasterInstance_t *m)
 
 	if (!m || m->magic != MASTER_MAGIC)
 		return pcclInvalidArgument;
-	if (m->generation != pccl_fork_generation())
+	if (m->fork_count != pccl_fork_generation())
 		return pcclInvalidUsage;
 	if (atomic_load(&m->state) == MASTER_ENDED)
 		return pcclInvalidArgument;

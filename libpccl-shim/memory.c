@@ -3,7 +3,7 @@
  * pcclMemAlloc and pcclMemFree.
  */
 #include "common/cc_sys.h"
-#include "libpccl-shim/keeper.h"
+#include "libpccl-shim/reconnector.h"
 #include "libpccl-shim/lib.h"
 #include "libpccl-shim/registered.h"
 
@@ -19,13 +19,13 @@ static pcclResult_t allocate(size_t size, void **ret)
 	bool ended;
 
 	do {
-		r = pccl_keeper_session(NULL, &s);
+		r = pccl_reconnector_session(NULL, &s);
 		if (r != pcclSuccess)
 			return r;
 		r = pccl_registered_add(s, size, ret);
 		ended = r == pcclAgentUnavailable && pccl_session_may_return(s);
 		pccl_session_unref(s);
-	} while (ended && cc_now_ns() - begin < pccl_keeper_grace_ms() * (uint64_t)1000000);
+	} while (ended && cc_now_ns() - begin < pccl_reconnector_lease_ms() * (uint64_t)1000000);
 	return r;
 }
 

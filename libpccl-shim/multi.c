@@ -15,7 +15,7 @@
  * operations of its last one, oldest first; these have either been launched by all, so that they
  * end, or somebody has stopped launching because of a loss. In that case they end as well: no
  * attempt spans a loss, so what waits for votes is aborted, and what is launched with too low a
- * count of losses is refused. Thus all members have m in flight sooner or later, with the same
+ * generation is refused. Thus all members have m in flight sooner or later, with the same
  * count, and it ends; if it fails, then for another loss, and the group is smaller. What the
  * members disagree on, or one of them cannot take part in (its descriptor may be wrong), has ended
  * for all of them and is not repeated, but the others are launched all the same: who stopped there
@@ -269,7 +269,7 @@ pcclResult_t pcclAllReduceMultipleWithRetry(const pcclReduceOpDescriptor_t *desc
 		free(b.done);
 		return r;
 	}
-	b.info.local_world_size = pccl_comm_world(b.comm).group;
+	b.info.local_world_size = pccl_comm_view(b.comm).group;
 	while (b.n_done < count && !b.over)
 		pass(&b);
 	free(b.done);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Finding and starting the daemons as child processes. What is read of the environment is read by
- * threads of the application only (keeper.h). Sets no sentences: pccl-bench uses this, too.
+ * threads of the application only (reconnector.h). Sets no sentences: pccl-bench uses this, too.
  */
 #ifndef PCCL_SHIM_PROGRAM_H
 #define PCCL_SHIM_PROGRAM_H

@@ -12,9 +12,9 @@
 /* Only a call of this peer could have changed that. */
 static bool is_alone(pcclComm_t *c)
 {
-	struct wire_world world = pccl_comm_world(c);
+	struct wire_view view = pccl_comm_view(c);
 
-	return world.version != 0 && world.group == 1;
+	return view.view_id != 0 && view.group == 1;
 }
 
 static pcclResult_t try_launch(pcclComm_t *c, struct pccl_call_args *args, enum pccl_launch how,
@@ -29,7 +29,7 @@ static pcclResult_t try_launch(pcclComm_t *c, struct pccl_call_args *args, enum 
 		return r;
 	/* Not earlier: the agent may just have been replaced, and the next one has said how many
 	 * losses go with the death that the application knows of. */
-	args->losses = atomic_load(&c->losses);
+	args->generation = atomic_load(&c->known_generation);
 	if (is_alone(c))
 		r = pccl_fail(pcclTooFewPeers,
 			"group %u has one peer, this one: an all-reduce takes two", c->group);
@@ -50,7 +50,7 @@ static pcclResult_t launch(
 
 	if (how != PCCL_LAUNCH_ASYNC && pccl_backlog_is_needed(c))
 		pccl_backlog_drive(c, NULL);
-	/* Each time an agent has died; the keeper bounds how often. */
+	/* Each time an agent has died; the reconnector bounds how often. */
 	do
 		r = try_launch(c, args, how, ret_slot, &again);
 	while (again);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * What becomes of a communicator and its operations when the agent dies; the rules are in comm.h.
- * Called by the keeper, but for what an operation's thread asks at the end.
+ * Called by the reconnector, but for what an operation's thread asks at the end.
  */
 #include "common/cc_plan.h"
 #include "libpccl-shim/comm.h"
@@ -45,28 +45,28 @@ static bool is_complete(const uint8_t *manifest)
  * A synchronization goes on without those that have no agent: if this peer was complete by then, it
  * has what the others have, and is told so; else it has to be repeated.
  */
-static enum pccl_verdict judge(
+static enum pccl_end_status judge(
 	const struct pccl_op *op, const struct shm_slot *s, uint64_t *ret_seq)
 {
 	struct pccl_result *result;
 	bool final;
 
 	if (atomic_load(&s->state) == SHM_SLOT_DONE)
-		return PCCL_VERDICT_NONE;
+		return PCCL_END_NONE;
 	if (op->state == PCCL_OP_LAUNCHING ||
 		(op->manifest ? !is_complete(op->manifest)
 			      : atomic_load_explicit(&s->mode, memory_order_acquire) ==
 					SHM_RESULT_NONE))
-		return PCCL_VERDICT_FAILED;
+		return PCCL_END_FAILED;
 	*ret_seq = pccl_read64(&s->seq);
 	if (*ret_seq == 0)
-		return PCCL_VERDICT_FAILED;
+		return PCCL_END_FAILED;
 	if (op->manifest)
-		return PCCL_VERDICT_DOUBT;
+		return PCCL_END_DOUBT;
 	result = pccl_result_find(op->att, pccl_read64(&s->result_region));
 	final = !result || all_final(op, s, &result->map);
 	pccl_result_put(op->att, result);
-	return final ? PCCL_VERDICT_DOUBT : PCCL_VERDICT_FAILED;
+	return final ? PCCL_END_DOUBT : PCCL_END_FAILED;
 }
 
 void pccl_comm_detach(pcclComm_t *c)
@@ -77,8 +77,8 @@ void pccl_comm_detach(pcclComm_t *c)
 	for (uint32_t i = 0; i < SHM_SLOTS; i++) {
 		struct pccl_op *op = &c->ops[i];
 
-		if (op->state != PCCL_OP_FREE && op->verdict == PCCL_VERDICT_NONE)
-			op->verdict = judge(op, pccl_attachment_slot(op->att, i), &op->seq);
+		if (op->state != PCCL_OP_FREE && op->end_status == PCCL_END_NONE)
+			op->end_status = judge(op, pccl_attachment_slot(op->att, i), &op->seq);
 	}
 	pthread_cond_broadcast(&c->changed);
 	pthread_mutex_unlock(&c->lock);
@@ -101,10 +101,10 @@ static uint64_t successful(const pcclComm_t *c, uint32_t slot)
 
 	if (op->state == PCCL_OP_FREE)
 		return 0;
-	if (op->verdict == PCCL_VERDICT_DONE)
+	if (op->end_status == PCCL_END_DONE)
 		return op->seq;
 	s = pccl_attachment_slot(op->att, slot);
-	if (op->verdict != PCCL_VERDICT_NONE || atomic_load(&s->state) != SHM_SLOT_DONE ||
+	if (op->end_status != PCCL_END_NONE || atomic_load(&s->state) != SHM_SLOT_DONE ||
 		pccl_read32(&s->code) != pcclSuccess)
 		return 0;
 	return pccl_read64(&s->seq);
@@ -121,7 +121,7 @@ static void list_attempts(pcclComm_t *c, struct wl_request *q)
 
 	c->n_doubts = 0;
 	for (uint32_t i = 0; i < SHM_SLOTS; i++) {
-		if (c->ops[i].state == PCCL_OP_FREE || c->ops[i].verdict != PCCL_VERDICT_DOUBT)
+		if (c->ops[i].state == PCCL_OP_FREE || c->ops[i].end_status != PCCL_END_DOUBT)
 			continue;
 		q->seqs[q->n_seqs++] = c->ops[i].seq;
 		c->doubts[c->n_doubts++] = i;
@@ -133,7 +133,7 @@ static void list_attempts(pcclComm_t *c, struct wl_request *q)
 	q->n_succeeded = q->n_seqs - c->n_doubts;
 }
 
-struct cc_addr pccl_comm_place(pcclComm_t *c)
+struct cc_addr pccl_comm_master_addr(pcclComm_t *c)
 {
 	struct pccl_attrs attrs;
 
@@ -150,13 +150,13 @@ struct cc_addr pccl_comm_place(pcclComm_t *c)
 static void fill_known(const pcclComm_t *c, struct wl_request *q)
 {
 	q->epoch = c->known.epoch;
-	q->wired = c->known.wired;
+	q->ring_epoch = c->known.ring_epoch;
 	q->prepared = c->known.prepared;
-	q->version = c->known.version;
+	q->view_id = c->known.view_id;
 	q->global = c->known.global;
-	q->world = c->known.world;
-	if (c->known.losses > q->losses)
-		q->losses = c->known.losses;
+	q->world_size = c->known.world_size;
+	if (c->known.generation > q->generation)
+		q->generation = c->known.generation;
 }
 
 bool pccl_comm_ask(pcclComm_t *c, struct wl_request *request)
@@ -178,16 +178,16 @@ bool pccl_comm_ask(pcclComm_t *c, struct wl_request *request)
 	wanted = c->link == PCCL_LINK_RESUMING && !c->closing;
 	*request = (struct wl_request){.type = WL_COMM_ATTACH,
 		.master = c->master,
-		.at = pccl_comm_place(c),
+		.master_addr = pccl_comm_master_addr(c),
 		.group = c->group,
 		.pool_size = c->pool_size,
 		.peer = c->peer,
 		.token = c->token,
 		.thread = (uint32_t)c->main_thread,
 		.run = c->run,
-		.losses = atomic_load(&c->losses),
-		.topo_turn = atomic_load(&c->topo_turn),
-		.pending_turn = atomic_load(&c->pending_turn)};
+		.generation = atomic_load(&c->known_generation),
+		.topo_ballot = atomic_load(&c->topo_ballot),
+		.pending_ballot = atomic_load(&c->pending_ballot)};
 	fill_known(c, request);
 	list_attempts(c, request);
 	pthread_mutex_unlock(&c->lock);
@@ -206,16 +206,17 @@ bool pccl_comm_resume(pcclComm_t *c, struct pccl_attachment *a, const struct wl_
 	old = c->att;
 	c->att = a;
 	c->link = PCCL_LINK_UP;
-	/* The turns are not taken over: a vote that was answered while our agent died has not been
-	 * answered here, and the call that waits for it sends it again under its old number. */
-	c->group_losses = reply->losses;
+	/* The ballots are not taken over: a vote that was answered while our agent died has not
+	 * been answered here, and the call that waits for it sends it again under its old
+	 * number. */
+	c->group_generation = reply->generation;
 	if (c->told_lost)
-		pccl_comm_told(c, reply->losses);
+		pccl_comm_knows(c, reply->generation);
 	c->told_lost = false;
-	/* Nobody gives an operation in doubt up before it has a verdict. */
+	/* Nobody gives an operation in doubt up before it has an end status. */
 	for (uint32_t i = 0; i < c->n_doubts; i++)
-		c->ops[c->doubts[i]].verdict =
-			reply->done >> i & 1 ? PCCL_VERDICT_DONE : PCCL_VERDICT_FAILED;
+		c->ops[c->doubts[i]].end_status =
+			reply->done >> i & 1 ? PCCL_END_DONE : PCCL_END_FAILED;
 	c->n_doubts = 0;
 	pthread_cond_broadcast(&c->changed);
 	pthread_mutex_unlock(&c->lock);
@@ -223,27 +224,27 @@ bool pccl_comm_resume(pcclComm_t *c, struct pccl_attachment *a, const struct wl_
 	return true;
 }
 
-enum pccl_verdict pccl_comm_verdict(pcclComm_t *c, uint32_t slot)
+enum pccl_end_status pccl_comm_end_status(pcclComm_t *c, uint32_t slot)
 {
 	const struct pccl_op *op = &c->ops[slot];
-	enum pccl_verdict v;
+	enum pccl_end_status v;
 
 	pthread_mutex_lock(&c->lock);
-	while (op->verdict == PCCL_VERDICT_NONE || op->verdict == PCCL_VERDICT_DOUBT) {
-		if (op->verdict == PCCL_VERDICT_NONE &&
+	while (op->end_status == PCCL_END_NONE || op->end_status == PCCL_END_DOUBT) {
+		if (op->end_status == PCCL_END_NONE &&
 			atomic_load(&pccl_attachment_slot(op->att, slot)->state) == SHM_SLOT_DONE)
 			break;
 		pccl_thread_wait(&c->changed, &c->lock);
 		pthread_mutex_unlock(&c->lock);
-		(void)pccl_comm_interrupted(c); /* which is a verdict */
+		(void)pccl_comm_interrupted(c); /* which is an end status */
 		pthread_mutex_lock(&c->lock);
 	}
-	v = op->verdict;
+	v = op->end_status;
 	pthread_mutex_unlock(&c->lock);
 	return v;
 }
 
-void pccl_comm_told_success(pcclComm_t *c, uint64_t seq)
+void pccl_comm_note_success(pcclComm_t *c, uint64_t seq)
 {
 	pthread_mutex_lock(&c->lock);
 	c->succeeded[c->n_succeeded++ % WL_SEQS_MAX] = seq;
@@ -327,12 +328,12 @@ pcclResult_t pccl_comm_fail_fatal(const struct pccl_op *op)
 		(unsigned long long)op->bytes);
 }
 
-void pccl_comm_told_of_death(pcclComm_t *c, const struct pccl_attachment *of)
+void pccl_comm_knows_death(pcclComm_t *c, const struct pccl_attachment *of)
 {
 	pthread_mutex_lock(&c->lock);
 	if (c->att == of)
 		c->told_lost = true; /* what the count is by then, the next agent says */
 	else
-		pccl_comm_told(c, c->group_losses);
+		pccl_comm_knows(c, c->group_generation);
 	pthread_mutex_unlock(&c->lock);
 }

@@ -17,7 +17,7 @@
 #include "common/cc_sys.h"
 #include "libpccl-shim/beat.h"
 #include "libpccl-shim/fork.h"
-#include "libpccl-shim/offer.h"
+#include "libpccl-shim/handed.h"
 #include "libpccl-shim/spawn.h"
 #include "libpccl-shim/thread.h"
 
@@ -40,12 +40,12 @@ struct pccl_session {
 	char text[WL_TEXT_MAX];
 	uint32_t last_req;
 	struct pccl_call *waiters; /* on their threads' stacks, mostly */
-	uint64_t grace_ns;
+	uint64_t lease_ns;
 	uint64_t heard_ns;      /* when the agent last said something */
 	struct pccl_call probe; /* asks it to */
 	bool probing;
 	bool sulks; /* it has left a post unanswered, and said nothing since */
-	struct pccl_offers offers;
+	struct pccl_handed_list handed;
 };
 
 static _Thread_local struct pccl_ender of_thread;
@@ -75,7 +75,7 @@ void pccl_session_unref(struct pccl_session *s)
 		if (w->orphan)
 			free(w);
 	}
-	pccl_offers_free(&s->offers);
+	pccl_handed_free(&s->handed);
 	pccl_fork_close(&s->sock);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
@@ -208,30 +208,30 @@ static int receive(struct pccl_session *s, int flags, struct wl_reply *reply, in
 	return err;
 }
 
-static bool keep_offer(
-	struct pccl_session *s, const struct wl_reply *offer, int *fds, unsigned n_fds)
+static bool keep_candidate(
+	struct pccl_session *s, const struct wl_reply *handed, int *fds, unsigned n_fds)
 {
 	/* Without its descriptor it is lost: whoever needs it asks for it. */
-	bool fine = (n_fds == 0 && offer->code == pcclOutOfMemory) ||
-		    (n_fds == 1 && pccl_offers_add(&s->offers, offer, fds[0]));
+	bool fine = (n_fds == 0 && handed->code == pcclOutOfMemory) ||
+		    (n_fds == 1 && pccl_handed_add(&s->handed, handed, fds[0]));
 
 	close_fds(fds, n_fds);
 	return fine;
 }
 
 /* With the lock held. What the agent has handed over is kept, the rest nobody wants any more. */
-static void read_offers(struct pccl_session *s)
+static void read_handed(struct pccl_session *s)
 {
 	int fds[WL_FDS_MAX];
 	struct wl_reply reply;
 	const char *why;
 	unsigned n_fds;
 
-	for (unsigned i = 0; i < PCCL_OFFERS_MAX; i++) {
+	for (unsigned i = 0; i < PCCL_HANDED_MAX; i++) {
 		if (receive(s, MSG_DONTWAIT, &reply, fds, &n_fds, &why) < 0)
 			return;
-		if (wire_local_is_offer(&reply))
-			keep_offer(s, &reply, fds, n_fds);
+		if (wire_local_is_handover(&reply))
+			keep_candidate(s, &reply, fds, n_fds);
 		else
 			close_fds(fds, n_fds);
 	}
@@ -247,7 +247,7 @@ static void set_dead(struct pccl_session *s, uint32_t code, bool may_return, con
 	s->code = code;
 	snprintf(s->text, sizeof s->text, "%s", text);
 	if (pccl_fork_holds(&s->sock)) {
-		read_offers(s);
+		read_handed(s);
 		/* Also lets a leader out that sleeps in poll(). */
 		shutdown(s->sock.fd, SHUT_RDWR);
 	} else {
@@ -363,8 +363,8 @@ static void deliver(struct pccl_session *s, int err, const struct wl_reply *repl
 	}
 	s->heard_ns = cc_now_ns();
 	s->sulks = false;
-	if (wire_local_is_offer(reply)) {
-		if (!keep_offer(s, reply, fds, n_fds))
+	if (wire_local_is_handover(reply)) {
+		if (!keep_candidate(s, reply, fds, n_fds))
 			set_dead(s, pcclAgentUnavailable, false,
 				"the agent handed over memory that was not expected, or too much "
 				"of it");
@@ -419,7 +419,7 @@ static uint64_t due_ns(const struct pccl_session *s)
 			oldest = w->since_ns;
 	if (oldest == UINT64_MAX)
 		return oldest;
-	return (oldest > s->heard_ns ? oldest : s->heard_ns) + s->grace_ns;
+	return (oldest > s->heard_ns ? oldest : s->heard_ns) + s->lease_ns;
 }
 
 /* With the lock held. When the agent is to be asked whether it is awake: some time after its last
@@ -431,7 +431,7 @@ static uint64_t probe_at_ns(const struct pccl_session *s)
 	for (const struct pccl_call *w = s->waiters; w; w = w->next)
 		if (w->since_ns < begin)
 			begin = w->since_ns;
-	return (begin > s->heard_ns ? begin : s->heard_ns) + s->grace_ns / 4;
+	return (begin > s->heard_ns ? begin : s->heard_ns) + s->lease_ns / 4;
 }
 
 /* With the lock held: asks the agent for something that it refuses at once, an answer like any
@@ -463,7 +463,7 @@ static void mind_silence(struct pccl_session *s)
 	if (now >= due_ns(s)) {
 		snprintf(text, sizeof text,
 			"the agent has not answered for %llu ms, as if it were stopped",
-			(unsigned long long)(s->grace_ns / MS_NS));
+			(unsigned long long)(s->lease_ns / MS_NS));
 		set_dead(s, pcclAgentUnavailable, false, text);
 	} else if (!s->probing && now >= probe_at_ns(s)) {
 		send_probe(s);
@@ -527,7 +527,7 @@ static void pass_lead(struct pccl_session *s)
 }
 
 /* Without the lock: packets are sent whole, and the send may block until the agent reads, for the
- * grace time at most. CC_ERR_TIMEOUT, CC_ERR_NOMEM with errno, CC_ERR_EOF. */
+ * lease at most. CC_ERR_TIMEOUT, CC_ERR_NOMEM with errno, CC_ERR_EOF. */
 static int send_request(struct pccl_session *s, const struct wl_request *request, int fd)
 {
 	union {
@@ -863,7 +863,7 @@ bool pccl_session_take_result(
 	bool found;
 
 	pthread_mutex_lock(&s->lock);
-	found = pccl_offers_take(&s->offers, comm, region, ret);
+	found = pccl_handed_take(&s->handed, comm, region, ret);
 	pthread_mutex_unlock(&s->lock);
 	return found;
 }
@@ -871,7 +871,7 @@ bool pccl_session_take_result(
 void pccl_session_drop_results(struct pccl_session *s, uint32_t comm)
 {
 	pthread_mutex_lock(&s->lock);
-	pccl_offers_drop(&s->offers, comm);
+	pccl_handed_drop(&s->handed, comm);
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -934,25 +934,25 @@ static pcclResult_t call_hello(
 	return r;
 }
 
-static pcclResult_t hello(struct pccl_session *s, uint32_t grace_ms)
+static pcclResult_t hello(struct pccl_session *s, uint32_t lease_ms)
 {
 	struct wl_request request = {.type = WL_HELLO,
 		.version_min = WL_VERSION_MIN,
 		.version_max = WL_VERSION_MAX,
 		.features = WL_BEAT};
 	struct timeval bound = {
-		.tv_sec = grace_ms / 1000, .tv_usec = (long)(grace_ms % 1000) * 1000};
+		.tv_sec = lease_ms / 1000, .tv_usec = (long)(lease_ms % 1000) * 1000};
 	struct wl_reply reply = {0};
 	pcclResult_t r;
 	int beat = -1;
 
 	snprintf(request.name, sizeof request.name, "%s", program_invocation_short_name);
 	setsockopt(s->sock.fd, SOL_SOCKET, SO_SNDTIMEO, &bound, sizeof bound);
-	s->grace_ns = (grace_ms < HELLO_TIMEOUT_MS ? grace_ms : HELLO_TIMEOUT_MS) * MS_NS;
+	s->lease_ns = (lease_ms < HELLO_TIMEOUT_MS ? lease_ms : HELLO_TIMEOUT_MS) * MS_NS;
 	s->probing = true; /* nothing else before the hello's answer */
 	r = call_hello(s, &request, &reply, &beat);
 	s->probing = false;
-	s->grace_ns = grace_ms * MS_NS;
+	s->lease_ns = lease_ms * MS_NS;
 	if (beat >= 0)
 		pccl_beat_start(beat);
 	if (r == pcclVersionMismatch ||
@@ -970,7 +970,7 @@ static pcclResult_t hello(struct pccl_session *s, uint32_t grace_ms)
 
 /* *again: the agent went away between our connecting and its answer, as a private one does that has
  * been idle for long enough: there may be another one at once. */
-static pcclResult_t try_session(const struct pccl_session *before, uint32_t grace_ms,
+static pcclResult_t try_session(const struct pccl_session *before, uint32_t lease_ms,
 	struct pccl_session **ret, bool *again)
 {
 	struct pccl_session *s = calloc(1, sizeof *s);
@@ -995,7 +995,7 @@ static pcclResult_t try_session(const struct pccl_session *before, uint32_t grac
 	pthread_mutex_init(&s->lock, NULL);
 	pccl_fork_add(&s->sock, fd);
 	s->heard_ns = cc_now_ns();
-	r = hello(s, grace_ms);
+	r = hello(s, lease_ms);
 	if (r != pcclSuccess) {
 		pccl_session_check(s);
 		*again = pccl_session_may_return(s);
@@ -1007,12 +1007,12 @@ static pcclResult_t try_session(const struct pccl_session *before, uint32_t grac
 }
 
 pcclResult_t pccl_session_open(
-	const struct pccl_session *before, uint32_t grace_ms, struct pccl_session **ret)
+	const struct pccl_session *before, uint32_t lease_ms, struct pccl_session **ret)
 {
 	bool again;
-	pcclResult_t r = try_session(before, grace_ms, ret, &again);
+	pcclResult_t r = try_session(before, lease_ms, ret, &again);
 
 	return r == pcclAgentUnavailable && again && !before
-		       ? try_session(before, grace_ms, ret, &again)
+		       ? try_session(before, lease_ms, ret, &again)
 		       : r;
 }

@@ -4,9 +4,9 @@
  * for its reply reads the socket on behalf of all (the leader) and hands the others theirs; when it
  * has its own it passes the part on. So calls need no thread of the library's own.
  *
- * A session that has ended stays so, and everything that hangs on it with it; keeper.c makes the
- * next one. Counted references; all functions may be called by any thread. The lock inside is taken
- * last of all: callers may hold any of theirs where a function does not wait.
+ * A session that has ended stays so, and everything that hangs on it with it; reconnector.c makes
+ * the next one. Counted references; all functions may be called by any thread. The lock inside is
+ * taken last of all: callers may hold any of theirs where a function does not wait.
  */
 #ifndef PCCL_SHIM_SESSION_H
 #define PCCL_SHIM_SESSION_H
@@ -22,13 +22,13 @@ struct pccl_map;
 
 /*
  * Connects and says hello; the thread's ender ends that, too. before NULL: wherever an agent is
- * found, or started; otherwise where that session's was. grace_ms: how long the agent may leave a
+ * found, or started; otherwise where that session's was. lease_ms: how long the agent may leave a
  * request unanswered that needs nobody else; then it is taken to be stopped, and the session ends.
  * *ret is a reference. Errors: those of spawn.h, pcclVersionMismatch, pcclInterrupted, and what the
  * agent says.
  */
 pcclResult_t pccl_session_open(
-	const struct pccl_session *before, uint32_t grace_ms, struct pccl_session **ret);
+	const struct pccl_session *before, uint32_t lease_ms, struct pccl_session **ret);
 struct pccl_session *pccl_session_ref(struct pccl_session *s);
 void pccl_session_unref(struct pccl_session *s);   /* NULL is fine */
 int pccl_session_fd(const struct pccl_session *s); /* to wait for its end */
@@ -37,7 +37,7 @@ uint32_t pccl_session_hash_type(const struct pccl_session *s);
 
 /*
  * Sends the request (req_id is filled in) and waits for its reply: without bound if it depends on
- * other peers, otherwise for grace_ms. want_fds descriptors must come with it; they are the
+ * other peers, otherwise for lease_ms. want_fds descriptors must come with it; they are the
  * caller's then. On success *reply and fds are set.
  * Errors: the agent's code and text, with *reply set, or the session's code when it has ended, with
  * reply->req_id 0.

@@ -67,7 +67,7 @@ pcclResult_t pccl_slot_take(pcclComm_t *c, struct pccl_attachment *a, uint64_t t
 		op->tag = tag;
 		op->number = c->n_taken++;
 		op->att = a;
-		op->verdict = PCCL_VERDICT_NONE;
+		op->end_status = PCCL_END_NONE;
 		op->seq = 0;
 		op->waited = false;
 		op->in = NULL;
@@ -162,19 +162,19 @@ void pccl_slot_refuse(pcclComm_t *c, struct shm_sqe *e, pcclResult_t code)
 		.flags = (e->flags & (SHM_SQE_SYNC | SHM_SQE_MAIN | SHM_SQE_WAITED)) |
 			 SHM_SQE_REFUSED,
 		.tag = e->tag,
-		.losses = e->losses,
+		.generation = e->generation,
 		.refused = (uint32_t)code};
 	pccl_fail_text(text);
 	(void)snprintf(s->text, sizeof s->text, "%.255s", text);
 }
 
-void pccl_slot_progress(const struct pccl_op *op, struct shm_slot *s, bool small)
+void pccl_slot_progress(const struct pccl_op *op, struct shm_slot *s, bool eager)
 {
 	/* Sequentially consistent, as what was done before: the agent sets it and looks again. */
 	if (!atomic_load(&s->in_want) || !atomic_exchange(&s->in_want, 0))
 		return;
 	ring_bell(op->att->data_bell.fd);
-	if (small)
+	if (eager)
 		ring_bell(op->att->submit_bell.fd);
 }
 
@@ -186,7 +186,7 @@ static bool is_cared_for(pcclComm_t *c, const struct pccl_op *op)
 	bool alive = pccl_session_watch(op->att->session);
 
 	pthread_mutex_lock(&c->lock);
-	alive = alive && op->verdict == PCCL_VERDICT_NONE;
+	alive = alive && op->end_status == PCCL_END_NONE;
 	pthread_mutex_unlock(&c->lock);
 	return alive;
 }
@@ -269,13 +269,13 @@ static bool is_interrupted(pcclComm_t *c, pcclResult_t *ret)
 	return is;
 }
 
-void pccl_slot_world(const struct shm_slot *s, struct wire_world *ret)
+void pccl_slot_view(const struct shm_slot *s, struct wire_view *ret)
 {
-	ret->version = pccl_read64(&s->world.version);
-	ret->global = pccl_read32(&s->world.global);
-	ret->group = pccl_read32(&s->world.group);
-	ret->groups = pccl_read32(&s->world.groups);
-	ret->largest = pccl_read32(&s->world.largest);
+	ret->view_id = pccl_read64(&s->view.view_id);
+	ret->global = pccl_read32(&s->view.global);
+	ret->group = pccl_read32(&s->view.group);
+	ret->groups = pccl_read32(&s->view.groups);
+	ret->largest = pccl_read32(&s->view.largest);
 }
 
 pcclResult_t pccl_slot_fail(pcclComm_t *c, const struct shm_slot *s, uint32_t code)
@@ -290,10 +290,10 @@ pcclResult_t pccl_slot_fail(pcclComm_t *c, const struct shm_slot *s, uint32_t co
 	return pccl_fail(r, "%s", text[0] ? text : pcclGetErrorString(r));
 }
 
-void pccl_slot_told_world(pcclComm_t *c, const struct shm_slot *s)
+void pccl_slot_set_view(pcclComm_t *c, const struct shm_slot *s)
 {
-	struct wire_world world;
+	struct wire_view view;
 
-	pccl_slot_world(s, &world);
-	pccl_comm_told_world(c, &world);
+	pccl_slot_view(s, &view);
+	pccl_comm_set_view(c, &view);
 }

@@ -26,8 +26,8 @@ pcclResult_t pccl_slot_take(pcclComm_t *c, struct pccl_attachment *a, uint64_t t
 /* Gives back what an operation holds, and its slot. */
 void pccl_slot_release(pcclComm_t *c, uint32_t slot);
 
-/* The slot is the operation's, which becomes IN_FLIGHT or AWAITED: from here on it has a verdict if
- * the agent dies. */
+/* The slot is the operation's, which becomes IN_FLIGHT or AWAITED: from here on it has an end
+ * status if the agent dies. */
 void pccl_slot_prepare(pcclComm_t *c, uint32_t slot, enum pccl_op_state state);
 /* Hands the entry, and the slot that it names, which is prepared, to the agent. in_done: bytes of a
  * staged operand that are there, from in_second on. */
@@ -38,8 +38,8 @@ void pccl_slot_submit(
 /* Makes the entry that of a call that has failed here, with this code and the thread's sentence,
  * before it could take part: it ends so for all that make it, once all have. */
 void pccl_slot_refuse(pcclComm_t *c, struct shm_sqe *e, pcclResult_t code);
-/* The agent may be waiting for what has just been done: rings if it is. small: see shm_small. */
-void pccl_slot_progress(const struct pccl_op *op, struct shm_slot *s, bool small);
+/* The agent may be waiting for what has just been done: rings if it is. small: see shm_eager. */
+void pccl_slot_progress(const struct pccl_op *op, struct shm_slot *s, bool eager);
 
 /* Tells the agent that the thread waits until any of its n operations in flight there ends, so that
  * the master can tell calls that can never meet; 0: it goes on. */
@@ -63,9 +63,9 @@ bool pccl_slot_wait(pcclComm_t *c, uint32_t slot, const struct pccl_waiter *w);
 
 /* The code and text of a completion that is no success. */
 pcclResult_t pccl_slot_fail(pcclComm_t *c, const struct shm_slot *s, uint32_t code);
-/* What a completion, or else the start, says of the world. */
-void pccl_slot_world(const struct shm_slot *s, struct wire_world *ret);
-/* The application gets to know the world as of the end, or else the start. */
-void pccl_slot_told_world(pcclComm_t *c, const struct shm_slot *s);
+/* What a completion, or else the start, says of the view. */
+void pccl_slot_view(const struct shm_slot *s, struct wire_view *ret);
+/* The application gets to know the view as of the end, or else the start. */
+void pccl_slot_set_view(pcclComm_t *c, const struct shm_slot *s);
 
 #endif

@@ -285,7 +285,7 @@ static void read_last_words(int log_fd, off_t from, char *buf, size_t size)
 }
 
 /* A loader, a signal, or a daemon whose first process knows no better: it could not say why. */
-static bool ended_mute(int status)
+static bool ended_silently(int status)
 {
 	return WIFSIGNALED(status) || WEXITSTATUS(status) == EX_SOFTWARE ||
 	       WEXITSTATUS(status) >= SHELL_NOT_STARTED;
@@ -300,7 +300,7 @@ static pcclResult_t fail_ended(const struct private *env, int status, const char
 
 	if (lacks && words[0])
 		return pccl_fail(pcclOutOfMemory, "the private agent has ended: %s", words);
-	if ((lacks || ended_mute(status)) && cc_limit_inherited(limits, sizeof limits))
+	if ((lacks || ended_silently(status)) && cc_limit_inherited(limits, sizeof limits))
 		return pccl_fail(pcclOutOfMemory,
 			"the private agent ended with %s %d before it served%s%s%s; the limits "
 			"that it inherits are low: %s",

@@ -41,7 +41,7 @@ static struct pccl_staging *find_fitting(struct pccl_attachment *a, uint64_t siz
 
 /* With the lock held. The place of least use: empty, or else the smallest free one. There is one:
  * each operation has at most one region, and this one's has none yet. */
-static struct pccl_staging *find_place(struct pccl_attachment *a)
+static struct pccl_staging *find_free(struct pccl_attachment *a)
 {
 	struct pccl_staging *best = NULL;
 
@@ -81,7 +81,7 @@ pcclResult_t pccl_staging_get(struct pccl_attachment *a, uint64_t size, struct p
 	if (s) {
 		s->busy = true;
 	} else {
-		s = find_place(a);
+		s = find_free(a);
 		s->busy = true;
 		old = s->map;
 		memset(&s->map, 0, sizeof s->map);

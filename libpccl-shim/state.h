@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * A synchronization of shared state: state_args.c looks at what the application gives,
- * state_offer.c hashes it and writes the manifest (proto/shm_state.h), sync.c does the rest.
+ * state_manifest.c hashes it and writes the manifest (proto/shm_state.h), sync.c does the rest.
  *
  * All of it is the main thread's, within the one call that bears no operations, so nothing here is
  * locked. The manifest's region is the attachment's, kept from call to call, like the tables here.
@@ -35,9 +35,9 @@ struct pccl_state {
 	uint64_t window_off;                 /* of the last manifest */
 	hsh_leaf_fn *leaf;                   /* by which it was hashed */
 	uint64_t content[2];                 /* digest of what was offered */
-	/* A synchronization has failed and left a mixture in the tensors. Until one succeeds, or
+	/* A synchronization has failed and left torn state in the tensors. Until one succeeds, or
 	 * the application says by another revision that it has other contents, and has
-	 * (mixture.h). It does not by sending only: it may do so because the peer that did has died
+	 * (torn.h). It does not by sending only: it may do so because the peer that did has died
 	 * in the middle. */
 	bool torn;
 	uint64_t torn_revision; /* that was offered then */
@@ -50,7 +50,7 @@ pcclResult_t pccl_state_read(struct pccl_state *st, const pcclSharedState_t *sha
 
 /* Hashes the tensors, writes the manifest into a->state, and fills what the submission says of it:
  * all but revision and strategy. Takes a use of the registered memory that tensors lie in. */
-pcclResult_t pccl_state_offer(
+pcclResult_t pccl_state_manifest(
 	struct pccl_state *st, struct pccl_attachment *a, struct shm_sqe_sync *ret);
 /* After it, with the same a: the digest of what the tensors hold now. The manifest is worth nothing
  * then. False: no memory. */

@@ -195,7 +195,7 @@ static void copy_in(const pcclComm_t *c, const struct shm_sqe *e)
 }
 
 /* The vote is under way while it is copied. */
-static void submit_small(pcclComm_t *c, const struct shm_sqe *e, enum pccl_op_state state)
+static void submit_eager(pcclComm_t *c, const struct shm_sqe *e, enum pccl_op_state state)
 {
 	const struct pccl_op *op = &c->ops[e->slot];
 	struct shm_slot *s = pccl_attachment_slot(op->att, e->slot);
@@ -253,7 +253,7 @@ static void begin_empty(pcclComm_t *c, uint32_t slot, enum pccl_op_state state)
 
 	pthread_mutex_lock(&c->lock);
 	op->state = state;
-	op->verdict = PCCL_VERDICT_DONE;
+	op->end_status = PCCL_END_DONE;
 	pthread_mutex_unlock(&c->lock);
 	atomic_store(&s->state, SHM_SLOT_FREE);
 }
@@ -266,8 +266,8 @@ static void submit(
 
 	if (op->window > 0) {
 		submit_window(c, e, state);
-	} else if (op->staging && op->bytes <= shm_small(attrs->hosts)) {
-		submit_small(c, e, state);
+	} else if (op->staging && op->bytes <= shm_eager(attrs->hosts)) {
+		submit_eager(c, e, state);
 	} else if (op->staging) {
 		choose_order(op, attrs, e);
 		pccl_slot_submit(c, e, 0, state);
@@ -294,10 +294,10 @@ static void carry_out(struct pccl_job *j)
 	pcclResult_t r = stage(op, e, 0);
 
 	(void)pccl_session_endable(outer);
-	if (r == pcclInterrupted) /* then there is a verdict, or nobody waits for one */
+	if (r == pcclInterrupted) /* then there is an end status, or nobody waits for one */
 		return;
 	if (r != pcclSuccess) {
-		/* If the agent has gone nobody reads it; then there is a verdict. */
+		/* If the agent has gone nobody reads it; then there is an end status. */
 		pccl_slot_refuse(j->comm, e, r);
 		pccl_slot_push(j->comm, e, 0);
 		return;
@@ -342,7 +342,7 @@ pcclResult_t pccl_reduce_launch_on(pcclComm_t *c, const struct pccl_call_args *a
 		.dtype = d->src_descriptor.datatype,
 		.op = d->op,
 		.src_hint = d->src_descriptor.distribution_hint,
-		.losses = args->losses};
+		.generation = args->generation};
 	enum pccl_op_state state = how == PCCL_LAUNCH_ASYNC ? PCCL_OP_IN_FLIGHT : PCCL_OP_AWAITED;
 	struct pccl_op *op;
 	pcclResult_t r = pccl_slot_take(c, args->att, d->tag, NULL, &e.slot, again);

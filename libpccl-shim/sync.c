@@ -4,8 +4,8 @@
  * on, and its end.
  *
  * A command is copied out before it is looked at and held against our own table: a wrong one costs
- * the communicator its place in the run, never memory. Memory of other peers that commands name is
- * mapped until the end.
+ * the communicator its membership of the run, never memory. Memory of other peers that commands
+ * name is mapped until the end.
  */
 #include "libpccl-shim/state.h"
 
@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "libpccl-shim/comm.h"
-#include "libpccl-shim/mixture.h"
+#include "libpccl-shim/torn.h"
 #include "libpccl-shim/region.h"
 #include "libpccl-shim/session.h"
 #include "libpccl-shim/slot.h"
@@ -199,14 +199,14 @@ static bool is_spoiled(const struct sync *y)
 	       (y->bad && has_registered(y->st));
 }
 
-/* Tensors that are as they were offered are no mixture: what was announced was not written. */
-static void keep_mixture(const struct sync *y)
+/* Tensors that are as they were offered are not torn: what was announced was not written. */
+static void keep_torn(const struct sync *y)
 {
 	uint64_t now[2];
 
 	if (pccl_state_digest(y->st, y->op->att, now) &&
 		memcmp(now, y->st->content, sizeof now) != 0)
-		pccl_mixture_keep(now);
+		pccl_torn_keep(now);
 }
 
 /* Remembers what it has left in the tensors. Sets the sentence again if it has to say more. */
@@ -220,7 +220,7 @@ static pcclResult_t fail(const struct sync *y, pcclResult_t r)
 	y->st->torn_revision = y->revision;
 	pccl_fail_text(text);
 	if (y->st->torn)
-		keep_mixture(y);
+		keep_torn(y);
 	return pccl_fail(r,
 		"%s; tensors of this peer may have been written in part, and the next "
 		"synchronization that succeeds repairs them",
@@ -233,13 +233,13 @@ static pcclResult_t end_by_slot(
 	const struct shm_slot *s = y->slot;
 	uint32_t code = pccl_read32(&s->code);
 
-	pccl_comm_told(y->c, pccl_read64(&s->losses));
-	pccl_slot_told_world(y->c, s);
+	pccl_comm_knows(y->c, pccl_read64(&s->generation));
+	pccl_slot_set_view(y->c, s);
 	if (code != pcclSuccess) {
-		pccl_comm_told_code(y->c, y->op->att, code);
+		pccl_comm_lost_code(y->c, y->op->att, code);
 		return fail(y, pccl_slot_fail(y->c, s, code));
 	}
-	pccl_comm_told_success(y->c, pccl_read64(&s->seq));
+	pccl_comm_note_success(y->c, pccl_read64(&s->seq));
 	pccl_comm_note_survived(y->c, y->op);
 	*ret_revision = pccl_read64(&s->revision);
 	*ret_info = (pcclSharedStateSyncInfo_t){
@@ -248,29 +248,29 @@ static pcclResult_t end_by_slot(
 }
 
 /* The agent has gone before it said how it ended. What was moved, only it knew. */
-static pcclResult_t end_by_verdict(const struct sync *y, uint32_t slot, uint64_t *ret_revision,
+static pcclResult_t end_by_status(const struct sync *y, uint32_t slot, uint64_t *ret_revision,
 	pcclSharedStateSyncInfo_t *ret_info)
 {
 	pcclResult_t r;
 
-	switch (y->bad ? PCCL_VERDICT_GONE : pccl_comm_verdict(y->c, slot)) {
-	case PCCL_VERDICT_NONE: /* it did say, in the last moment */
+	switch (y->bad ? PCCL_END_GONE : pccl_comm_end_status(y->c, slot)) {
+	case PCCL_END_NONE: /* it did say, in the last moment */
 		return end_by_slot(y, ret_revision, ret_info);
-	case PCCL_VERDICT_DONE:
-		pccl_slot_told_world(y->c, y->slot); /* as of its start */
-		pccl_comm_told_success(y->c, pccl_read64(&y->slot->seq));
+	case PCCL_END_DONE:
+		pccl_slot_set_view(y->c, y->slot); /* as of its start */
+		pccl_comm_note_success(y->c, pccl_read64(&y->slot->seq));
 		*ret_revision =
 			y->map ? atomic_load_explicit(&end_of(y)->revision, memory_order_relaxed)
 			       : 0;
 		*ret_info = (pcclSharedStateSyncInfo_t){0};
 		return pcclSuccess;
-	case PCCL_VERDICT_GONE:
+	case PCCL_END_GONE:
 		pthread_mutex_lock(&y->c->lock);
 		r = pccl_comm_fail_gone(y->c, true);
 		pthread_mutex_unlock(&y->c->lock);
 		return fail(y, r);
 	default:
-		pccl_comm_told_of_death(y->c, y->op->att);
+		pccl_comm_knows_death(y->c, y->op->att);
 		pccl_comm_note_death(y->c, slot);
 		return fail(
 			y, pccl_fail(pcclRankConnectionLost,
@@ -301,7 +301,7 @@ static pcclResult_t await(pcclComm_t *c, const struct shm_sqe *e, uint64_t *ret_
 	if (done && !y.bad)
 		r = end_by_slot(&y, ret_revision, ret_info);
 	else
-		r = end_by_verdict(&y, e->slot, ret_revision, ret_info);
+		r = end_by_status(&y, e->slot, ret_revision, ret_info);
 	for (uint32_t i = 0; i < SEEN_MAX; i++)
 		pccl_map_drop(&y.seen[i]);
 	pccl_state_put(c->state);
@@ -336,7 +336,7 @@ static pcclResult_t refuse(pcclComm_t *c, struct shm_sqe *e, pcclResult_t why)
 	pccl_slot_refuse(c, e, why);
 	pccl_slot_submit(c, e, 0, PCCL_OP_AWAITED);
 	r = pccl_slot_wait(c, e->slot, &w) ? end_by_slot(&y, &revision, &info)
-					   : end_by_verdict(&y, e->slot, &revision, &info);
+					   : end_by_status(&y, e->slot, &revision, &info);
 	atomic_store_explicit(&y.slot->state, SHM_SLOT_FREE, memory_order_release);
 	pccl_slot_release(c, e->slot);
 	return r == pcclSuccess ? pccl_fail(pcclInternalError,
@@ -364,12 +364,12 @@ static pcclResult_t try_it(pcclComm_t *c, const pcclSharedState_t *shared_state,
 	r = pccl_comm_use(c, waiting, &a, &attrs);
 	if (r != pcclSuccess)
 		return r;
-	r = ready == pcclSuccess ? pccl_state_offer(c->state, a, &e.sync) : ready;
+	r = ready == pcclSuccess ? pccl_state_manifest(c->state, a, &e.sync) : ready;
 	if (r != pcclSuccess)
 		*again = !pccl_session_check(a->session);
 	/* The agent may have been replaced meanwhile, and the next one has said how many losses go
 	 * with the death that the application knows of. */
-	e.losses = atomic_load(&c->losses);
+	e.generation = atomic_load(&c->known_generation);
 	if (!*again)
 		taken = pccl_slot_take(c, a, 0, call_name, &e.slot, again);
 	if (taken != pcclSuccess || *again) {
@@ -424,14 +424,14 @@ static pcclResult_t synchronize(pcclComm_t *c, pcclSharedState_t *shared_state, 
 		if (ready == pcclSuccess && shared_state->revision != c->state->torn_revision)
 			c->state->torn = false;
 	}
-	/* Each time an agent has died; the keeper bounds how often. */
+	/* Each time an agent has died; the reconnector bounds how often. */
 	do
 		r = try_it(c, shared_state, strategy, ready, &again, &revision, &moved);
 	while (again);
 	if (r != pcclSuccess)
 		return r;
 	c->state->torn = false;
-	pccl_mixture_forget(c->state->content);
+	pccl_torn_forget(c->state->content);
 	c->state->synced = true;
 	shared_state->revision = revision;
 	if (info)

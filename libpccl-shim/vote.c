@@ -19,7 +19,7 @@ static pcclResult_t check_peer(pcclComm_t *c)
 pcclResult_t pcclGetAttribute(const pcclComm_t *c, pcclAttribute_t attribute, int *p_attribute_out)
 {
 	pcclResult_t r = pccl_comm_check(c);
-	struct wire_world world;
+	struct wire_view view;
 	uint32_t value;
 
 	if (r != pcclSuccess)
@@ -32,19 +32,19 @@ pcclResult_t pcclGetAttribute(const pcclComm_t *c, pcclAttribute_t attribute, in
 	r = check_peer(pccl_comm_own(c));
 	if (r != pcclSuccess)
 		return r;
-	world = pccl_comm_world(pccl_comm_own(c));
+	view = pccl_comm_view(pccl_comm_own(c));
 	switch (attribute) {
 	case PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE:
-		value = world.global;
+		value = view.global;
 		break;
 	case PCCL_ATTRIBUTE_PEER_GROUP_WORLD_SIZE:
-		value = world.group;
+		value = view.group;
 		break;
 	case PCCL_ATTRIBUTE_NUM_DISTINCT_PEER_GROUPS:
-		value = world.groups;
+		value = view.groups;
 		break;
 	default:
-		value = world.largest;
+		value = view.largest;
 		break;
 	}
 	*p_attribute_out = value > INT32_MAX ? INT32_MAX : (int)value;
@@ -60,8 +60,8 @@ static bool end_vote(void *arg)
 static pcclResult_t vote(pcclComm_t *c, enum wl_type type, struct wl_reply *reply)
 {
 	struct wl_request request = {.type = type,
-		.topo_turn = atomic_load(&c->topo_turn),
-		.pending_turn = atomic_load(&c->pending_turn)};
+		.topo_ballot = atomic_load(&c->topo_ballot),
+		.pending_ballot = atomic_load(&c->pending_ballot)};
 	struct pccl_attachment *a = NULL;
 	struct pccl_attrs attrs;
 	bool answered = false;
@@ -80,9 +80,9 @@ static pcclResult_t vote(pcclComm_t *c, enum wl_type type, struct wl_reply *repl
 		}
 		answered = r == pcclSuccess || reply->req_id != 0 || pccl_session_check(a->session);
 		if (r != pcclSuccess && answered)
-			pccl_comm_told_code(c, a, (uint32_t)r);
+			pccl_comm_lost_code(c, a, (uint32_t)r);
 		if (reply->req_id != 0)
-			pccl_comm_told_world(c, &reply->world);
+			pccl_comm_set_view(c, &reply->view);
 		pccl_attachment_unref(a);
 	}
 	return r == pcclSuccess ? r : pccl_comm_spent(c, r);
@@ -114,8 +114,8 @@ static pcclResult_t topology_vote(pcclComm_t *c, pcclResult_t code)
 
 	if (r != pcclSuccess)
 		return removed_code(c, r, code);
-	pccl_comm_told(c, reply.losses);
-	atomic_store(&c->topo_turn, reply.topo_turn);
+	pccl_comm_knows(c, reply.generation);
+	atomic_store(&c->topo_ballot, reply.topo_ballot);
 	return pcclSuccess;
 }
 
@@ -140,7 +140,7 @@ static pcclResult_t optimize(pcclComm_t *c)
 
 	if (r != pcclSuccess)
 		return removed_code(c, r, pcclTopologyOptimizationFailed);
-	if (pccl_comm_world(c).global < 2)
+	if (pccl_comm_view(c).global < 2)
 		return pccl_fail(
 			pcclInvalidUsage, "the run has one peer: there is no topology to optimize");
 	return topology_vote(c, pcclTopologyOptimizationFailed);
@@ -183,7 +183,7 @@ pcclResult_t pcclArePeersPending(const pcclComm_t *c, bool *peers_pending_out)
 	set_asks(pccl_comm_own(c), false);
 	if (r != pcclSuccess)
 		return r;
-	atomic_store(&pccl_comm_own(c)->pending_turn, reply.pending_turn);
+	atomic_store(&pccl_comm_own(c)->pending_ballot, reply.pending_ballot);
 	*peers_pending_out = reply.flag;
 	return pccl_ok();
 }

@@ -14,7 +14,7 @@
 
 #include "common/cc_err.h"
 #include "common/cc_sys.h"
-#include "pccl-bench/crew.h"
+#include "pccl-bench/procs.h"
 #include "pccl-bench/result.h"
 #include "pccl-bench/size.h"
 #include "pccl-bench/usage.h"
@@ -24,7 +24,7 @@
 
 struct bench {
 	const struct bch_options *o;
-	struct bch_crew crew;
+	struct bch_procs procs;
 	struct bch_result result;
 	int signal_fd;
 	int status; /* exit status once it is decided, else 0 */
@@ -58,19 +58,19 @@ static void take_signals(struct bench *b)
 	while (read(b->signal_fd, &info, sizeof info) == sizeof info)
 		if (info.ssi_signo != SIGCHLD && !b->status)
 			b->status = 128 + (int)info.ssi_signo;
-	bch_crew_reap(&b->crew);
+	bch_procs_reap(&b->procs);
 }
 
 /* Until something has happened, for a moment at most. Whether a phase has ended. */
 static bool look(struct bench *b)
 {
 	struct pollfd p[] = {{.fd = b->signal_fd, .events = POLLIN},
-		{.fd = b->crew.board->phase_fd, .events = POLLIN}};
+		{.fd = b->procs.board->phase_fd, .events = POLLIN}};
 	uint64_t n;
 
 	poll(p, 2, LOOK_MS);
 	take_signals(b);
-	return read(b->crew.board->phase_fd, &n, sizeof n) == sizeof n;
+	return read(b->procs.board->phase_fd, &n, sizeof n) == sizeof n;
 }
 
 static void complain_of_standstill(struct bench *b)
@@ -79,14 +79,14 @@ static void complain_of_standstill(struct bench *b)
 		b->o->timeout_s);
 	for (uint32_t i = 0; i < b->o->peers; i++)
 		fprintf(stderr, "  peer %" PRIu32 " is %s\n", i,
-			atomic_load(&b->crew.board->seats[i].doing));
+			atomic_load(&b->procs.board->slots[i].doing));
 	b->status = EX_UNAVAILABLE;
 }
 
 static bool somebody_ended(const struct bench *b)
 {
-	for (uint32_t i = 0; i < b->crew.n_children; i++)
-		if (b->crew.children[i].pid == 0)
+	for (uint32_t i = 0; i < b->procs.n_children; i++)
+		if (b->procs.children[i].pid == 0)
 			return true;
 	return false;
 }
@@ -95,18 +95,18 @@ static bool somebody_ended(const struct bench *b)
 static int await_phase(struct bench *b)
 {
 	uint64_t limit = (uint64_t)b->o->timeout_s * 1000000000u, since = cc_now_ns(), now;
-	uint64_t seen = bch_board_progress(b->crew.board), progress;
+	uint64_t seen = bch_board_progress(b->procs.board), progress;
 
 	while (!look(b)) {
 		if (b->status)
 			return b->status;
 		if (somebody_ended(b)) {
-			if (bch_crew_complain(&b->crew) == 0)
+			if (bch_procs_complain(&b->procs) == 0)
 				fputs("pccl-bench: a process has ended too early\n", stderr);
 			return b->status = EX_UNAVAILABLE;
 		}
 		now = cc_now_ns();
-		progress = bch_board_progress(b->crew.board);
+		progress = bch_board_progress(b->procs.board);
 		if (progress != seen)
 			since = now;
 		seen = progress;
@@ -123,23 +123,23 @@ static bool await_end(struct bench *b, enum bch_role role)
 {
 	uint64_t end = cc_now_ns() + LEAVE_MS * 1000000ull;
 
-	while (bch_crew_left(&b->crew, role) > 0 && cc_now_ns() < end)
+	while (bch_procs_left(&b->procs, role) > 0 && cc_now_ns() < end)
 		look(b);
-	return bch_crew_left(&b->crew, role) == 0;
+	return bch_procs_left(&b->procs, role) == 0;
 }
 
 static void stop(struct bench *b, enum bch_role role, int signal)
 {
-	bch_crew_kill(&b->crew, role, signal);
+	bch_procs_kill(&b->procs, role, signal);
 	if (!await_end(b, role)) {
-		bch_crew_kill(&b->crew, role, SIGKILL);
+		bch_procs_kill(&b->procs, role, SIGKILL);
 		await_end(b, role);
 	}
 }
 
 /* ---- measuring ---- */
 
-static uint64_t agents_cpu(const struct bch_crew *c)
+static uint64_t agents_cpu(const struct bch_procs *c)
 {
 	uint64_t ns = 0;
 
@@ -149,7 +149,7 @@ static uint64_t agents_cpu(const struct bch_crew *c)
 	return ns;
 }
 
-static uint64_t largest(const struct bch_crew *c, enum bch_role role)
+static uint64_t largest(const struct bch_procs *c, enum bch_role role)
 {
 	uint64_t most = 0;
 
@@ -164,16 +164,16 @@ static uint64_t largest(const struct bch_crew *c, enum bch_role role)
 /* All peers have come to the end of a size and wait. */
 static void take_row(struct bench *b, uint64_t bytes, struct bch_row *row)
 {
-	struct bch_board *board = b->crew.board;
+	struct bch_board *board = b->procs.board;
 	uint64_t lanes = b->o->async ? b->o->async : 1;
-	uint64_t cpu_ns = agents_cpu(&b->crew) - b->agents_cpu_ns;
+	uint64_t cpu_ns = agents_cpu(&b->procs) - b->agents_cpu_ns;
 	size_t esize = bch_type_size(b->o->kind.type), good;
 
 	*row = (struct bch_row){.count = bytes / esize, .bytes = bytes / esize * esize};
 	for (uint32_t i = 0; i < board->n_peers; i++) {
-		cpu_ns += board->seats[i].cpu_ns;
-		row->wrong += board->seats[i].wrong;
-		row->failed += board->seats[i].failed;
+		cpu_ns += board->slots[i].cpu_ns;
+		row->wrong += board->slots[i].wrong;
+		row->failed += board->slots[i].failed;
 	}
 	row->cpu_s_per_gb =
 		(double)cpu_ns / ((double)row->bytes * (double)lanes * b->o->iterations);
@@ -182,10 +182,10 @@ static void take_row(struct bench *b, uint64_t bytes, struct bch_row *row)
 	if (row->timed) {
 		bch_times_of(board->times, good, &row->times);
 		row->algbw = bch_algbw(row->bytes * lanes, row->times.median);
-		row->busbw = bch_busbw(row->algbw, b->o->world);
+		row->busbw = bch_busbw(row->algbw, b->o->world_size);
 	}
-	row->agent_rss = largest(&b->crew, BCH_AGENT);
-	row->trainer_rss = largest(&b->crew, BCH_PEER);
+	row->agent_rss = largest(&b->procs, BCH_AGENT);
+	row->trainer_rss = largest(&b->procs, BCH_PEER);
 }
 
 /* On a terminal, while the results go somewhere else. */
@@ -210,11 +210,11 @@ static int measure(struct bench *b)
 		bch_print_heading(stdout, r);
 	for (uint64_t s = b->o->begin; s; s = bch_size_next(s, b->o->factor, b->o->end)) {
 		show_progress(b, s);
-		bch_board_open(b->crew.board);
+		bch_board_open(b->procs.board);
 		if (await_phase(b)) /* warm */
 			return b->status;
-		b->agents_cpu_ns = agents_cpu(&b->crew);
-		bch_board_open(b->crew.board);
+		b->agents_cpu_ns = agents_cpu(&b->procs);
+		bch_board_open(b->procs.board);
 		if (await_phase(b))
 			return b->status;
 		take_row(b, s, &r->rows[r->n_rows]);
@@ -226,7 +226,7 @@ static int measure(struct bench *b)
 			return b->status = EX_IOERR;
 		}
 	}
-	bch_board_open(b->crew.board);
+	bch_board_open(b->procs.board);
 	return 0;
 }
 
@@ -234,11 +234,11 @@ static int measure(struct bench *b)
 
 static int start(struct bench *b)
 {
-	if (bch_crew_start_master(&b->crew) < 0)
+	if (bch_procs_start_master(&b->procs) < 0)
 		return b->status = EX_OSERR;
 	if (b->o->library && !b->o->master.family && await_phase(b))
 		return b->status;
-	return bch_crew_start_peers(&b->crew) < 0 ? b->status = EX_OSERR : 0;
+	return bch_procs_start_peers(&b->procs) < 0 ? b->status = EX_OSERR : 0;
 }
 
 static void leave(struct bench *b)
@@ -246,7 +246,7 @@ static void leave(struct bench *b)
 	if (!await_end(b, BCH_PEER) && !b->status)
 		fputs("pccl-bench: a peer does not end in pcclDestroyCommunicator and is killed\n",
 			stderr);
-	else if (!b->status && bch_crew_complain(&b->crew) > 0 && !b->o->library)
+	else if (!b->status && bch_procs_complain(&b->procs) > 0 && !b->o->library)
 		b->status = EX_UNAVAILABLE; /* how another library ends is its own affair */
 }
 
@@ -254,9 +254,9 @@ static void leave(struct bench *b)
 static void tell_errors(const struct bench *b)
 {
 	for (uint32_t i = 0; i < b->o->peers; i++)
-		if (b->crew.board->seats[i].why[0])
+		if (b->procs.board->slots[i].why[0])
 			fprintf(stderr, "pccl-bench: peer %" PRIu32 ": %s\n", i,
-				b->crew.board->seats[i].why);
+				b->procs.board->slots[i].why);
 }
 
 static void print(struct bench *b)
@@ -279,7 +279,7 @@ static void run(struct bench *b)
 		leave(b);
 	show_progress(b, 0);
 	if (b->status == EX_UNAVAILABLE)
-		bch_crew_print_logs(&b->crew);
+		bch_procs_print_logs(&b->procs);
 	stop(b, BCH_PEER, SIGKILL);
 	stop(b, BCH_AGENT, SIGTERM);
 	stop(b, BCH_MASTER, b->o->library ? SIGKILL : SIGTERM);
@@ -292,16 +292,16 @@ int bch_bench(const struct bch_options *o)
 	struct bench b = {.o = o, .result = {.options = o}};
 
 	b.result.rows = calloc(bch_size_count(o->begin, o->factor, o->end), sizeof *b.result.rows);
-	if (!b.result.rows || bch_crew_init(&b.crew, o) < 0) {
+	if (!b.result.rows || bch_procs_init(&b.procs, o) < 0) {
 		free(b.result.rows);
 		return EX_OSERR;
 	}
-	b.result.hosts = bch_hosts_title(&b.crew.hosts, b.title);
+	b.result.hosts = bch_hosts_title(&b.procs.hosts, b.title);
 	if (open_signals(&b) < 0)
 		b.status = EX_OSERR;
 	else
 		run(&b);
-	bch_crew_clear(&b.crew);
+	bch_procs_clear(&b.procs);
 	close(b.signal_fd);
 	free(b.result.rows);
 	return b.status;

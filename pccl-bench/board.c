@@ -26,8 +26,8 @@ struct bch_board *bch_board_new(uint32_t n_peers, uint32_t n_times)
 	b->n_times = n_times;
 	b->size = size;
 	for (uint32_t i = 0; i < n_peers; i++) {
-		b->seats[i].times = b->times + (size_t)i * n_times;
-		atomic_store(&b->seats[i].doing, "starting");
+		b->slots[i].times = b->times + (size_t)i * n_times;
+		atomic_store(&b->slots[i].doing, "starting");
 	}
 	return b;
 }

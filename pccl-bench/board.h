@@ -15,7 +15,7 @@
 #include "pccl-bench/data.h"
 
 /* Of one peer; written by it, read by the coordinator while the peer waits in bch_board_phase. */
-struct bch_seat {
+struct bch_proc_slot {
 	_Atomic(const char *) doing; /* a literal; at any time */
 	char why[BCH_WHY_SIZE];      /* the last call that failed, or why it has ended */
 	uint64_t cpu_ns;             /* of the calls that are timed */
@@ -29,7 +29,7 @@ struct bch_board {
 	uint32_t n_peers, n_times;
 	int phase_fd; /* eventfd: all peers have come to the end of a phase */
 	size_t size;  /* of all this, bytes */
-	struct bch_seat seats[BCH_PEERS_MAX];
+	struct bch_proc_slot slots[BCH_PEERS_MAX];
 	uint64_t times[]; /* n_peers * n_times */
 };
 

@@ -46,7 +46,7 @@ static bool add_options(struct json_object *root, const struct bch_result *r)
 	struct json_object *j = json_object_new_object();
 
 	return j && add(root, "options", j) && add_number(j, "peers", o->peers) &&
-	       add_number(j, "world", o->world) && add_number(j, "hosts", o->hosts) &&
+	       add_number(j, "world", o->world_size) && add_number(j, "hosts", o->hosts) &&
 	       add_text(j, "hosts_kind", r->hosts) &&
 	       add_text(j, "memory", o->registered ? "registered" : "staged") &&
 	       add_flag(j, "in_place", o->in_place) && add_flag(j, "disposable", o->disposable) &&

@@ -19,7 +19,7 @@ pccl_bench_pccl_bench_SOURCES = \
 	pccl-bench/bench.c pccl-bench/bench.h \
 	pccl-bench/board.c pccl-bench/board.h \
 	pccl-bench/buffer.c pccl-bench/buffer.h \
-	pccl-bench/crew.c pccl-bench/crew.h \
+	pccl-bench/procs.c pccl-bench/procs.h \
 	pccl-bench/hosts.c pccl-bench/hosts.h \
 	pccl-bench/main.c \
 	pccl-bench/peer.c pccl-bench/peer.h \

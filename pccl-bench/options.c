@@ -82,8 +82,8 @@ static const struct cc_opt opts[] = {
 		.set = set_master,
 		.wanted = "ADDR:PORT; ADDR must be numeric, in brackets for IPv6, and PORT from 1 "
 			  "to 65535"},
-	{"world", "N", "peers of that run, those of other hosts included", CC_OPT_COUNT, AT(world),
-		{2, BCH_PEERS_MAX, 0}, .unset = true, .usual = "those here"},
+	{"world", "N", "peers of that run, those of other hosts included", CC_OPT_COUNT,
+		AT(world_size), {2, BCH_PEERS_MAX, 0}, .unset = true, .usual = "those here"},
 	{"first-rank", "N", "number of the first peer here, for --check", CC_OPT_COUNT,
 		AT(first_rank), {0, BCH_PEERS_MAX - 1, 0}},
 	{"library", "PATH", "another library with the functions of PCCL 1.0; no agents then",
@@ -105,24 +105,24 @@ const struct cc_options bch_options_table = {
 
 /* ---- what must fit together ---- */
 
-static int check_world(struct parser *p)
+static int check_world_size(struct parser *p)
 {
 	struct bch_options *o = p->o;
 
-	if (o->master.family == 0 && (o->world || o->first_rank))
+	if (o->master.family == 0 && (o->world_size || o->first_rank))
 		return wrong(p, "--world and --first-rank are for a run that is joined: --master");
 	if (o->master.family != 0 && o->hosts > 1)
 		return wrong(p, "--hosts: peers that join a run (--master) are all on this host");
-	if (!o->world)
-		o->world = o->peers;
-	if (o->world < 2)
+	if (!o->world_size)
+		o->world_size = o->peers;
+	if (o->world_size < 2)
 		return wrong(p, "--peers: an all-reduce needs at least 2; --world N counts the "
 				"peers of other hosts, too");
-	if (o->first_rank + o->peers > o->world)
+	if (o->first_rank + o->peers > o->world_size)
 		return wrong(p,
 			"--world: %" PRIu32 " is less than the %" PRIu32 " peers that "
 			"--first-rank and --peers make",
-			o->world, o->first_rank + o->peers);
+			o->world_size, o->first_rank + o->peers);
 	if (o->hosts > o->peers)
 		return wrong(p, "--hosts: %" PRIu32 " are more than the %" PRIu32 " peers",
 			o->hosts, o->peers);
@@ -149,7 +149,7 @@ static int check_all(struct parser *p)
 	if (o->library && (o->registered || o->disposable))
 		return wrong(p, "--%s is not part of PCCL 1.0 and cannot be used with --library",
 			o->registered ? "memory registered" : "disposable");
-	return check_world(p);
+	return check_world_size(p);
 }
 
 static int check_words(struct parser *p, char **words, int n)

@@ -24,7 +24,7 @@ struct bch_options {
 	uint32_t iterations, warm_ups;
 	struct bch_kind kind;
 	uint32_t peers, hosts; /* that are started here */
-	uint32_t world, first_rank;
+	uint32_t world_size, first_rank;
 	uint32_t streams, async; /* async 0: blocking calls */
 	uint32_t timeout_s;
 	bool registered, in_place, disposable, check, json;

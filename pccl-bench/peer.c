@@ -21,7 +21,7 @@
 struct peer {
 	const struct bch_options *o;
 	struct bch_board *board;
-	struct bch_seat *seat;
+	struct bch_proc_slot *slot;
 	struct bch_api api;
 	pcclComm_t *comm;
 	uint32_t rank;
@@ -37,7 +37,7 @@ __attribute__((format(printf, 2, 3))) static int fail(struct peer *p, const char
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(p->seat->why, sizeof p->seat->why, fmt, ap);
+	vsnprintf(p->slot->why, sizeof p->slot->why, fmt, ap);
 	va_end(ap);
 	return CC_ERR_STATE;
 }
@@ -72,7 +72,7 @@ static ccoip_socket_address_t address_of(const struct cc_addr *a)
 	return ret;
 }
 
-static int ask_world(struct peer *p, int *ret)
+static int ask_view(struct peer *p, int *ret)
 {
 	return must(p, "pcclGetAttribute",
 		p->api.attribute(p->comm, PCCL_ATTRIBUTE_PEER_GROUP_WORLD_SIZE, ret));
@@ -82,7 +82,7 @@ static int join(struct peer *p, const struct cc_addr *master)
 {
 	pcclCommCreateParams_t params = {
 		.master_address = address_of(master), .p2p_connection_pool_size = p->o->streams};
-	int world = 0, err;
+	int world_size = 0, err;
 
 	err = must(p, "pcclInit", p->api.init());
 	if (!err)
@@ -92,20 +92,20 @@ static int join(struct peer *p, const struct cc_addr *master)
 			p->api.output_policy(p->comm, pcclOutputDisposable));
 	if (err)
 		return err;
-	atomic_store(&p->seat->doing, "in pcclConnect");
+	atomic_store(&p->slot->doing, "in pcclConnect");
 	err = must(p, "pcclConnect", p->api.connect(p->comm));
 	if (!err)
-		err = ask_world(p, &world);
-	atomic_store(&p->seat->doing, "waiting for all peers to join");
-	while (!err && world < (int)p->o->world) {
+		err = ask_view(p, &world_size);
+	atomic_store(&p->slot->doing, "waiting for all peers to join");
+	while (!err && world_size < (int)p->o->world_size) {
 		usleep(JOIN_POLL_US);
 		err = must(p, "pcclUpdateTopology", p->api.update(p->comm));
 		if (!err)
-			err = ask_world(p, &world);
+			err = ask_view(p, &world_size);
 	}
-	if (!err && world > (int)p->o->world)
-		err = fail(
-			p, "the run has %d peers, not %" PRIu32 " (--world)", world, p->o->world);
+	if (!err && world_size > (int)p->o->world_size)
+		err = fail(p, "the run has %d peers, not %" PRIu32 " (--world)", world_size,
+			p->o->world_size);
 	return err;
 }
 
@@ -122,7 +122,7 @@ static void fill(struct peer *p)
 
 	for (uint32_t lane = 0; lane < p->lanes; lane++) {
 		bch_pattern_operand(
-			p->pattern, &p->o->kind, p->o->world, p->rank, round_of(p, lane));
+			p->pattern, &p->o->kind, p->o->world_size, p->rank, round_of(p, lane));
 		bch_data_fill(bch_operand(&p->buffers, lane), p->count, size, p->pattern);
 	}
 }
@@ -133,7 +133,7 @@ static uint64_t count_wrong(struct peer *p)
 	uint64_t wrong = 0;
 
 	for (uint32_t lane = 0; lane < p->lanes; lane++) {
-		bch_pattern_result(p->pattern, &p->o->kind, p->o->world, round_of(p, lane));
+		bch_pattern_result(p->pattern, &p->o->kind, p->o->world_size, round_of(p, lane));
 		wrong += bch_data_wrong(
 			bch_result_of(&p->buffers, lane), p->count, size, p->pattern);
 	}
@@ -145,7 +145,7 @@ static void take(struct peer *p, const char *call, pcclResult_t r, pcclResult_t 
 {
 	if (r == pcclSuccess)
 		return;
-	p->seat->failed++;
+	p->slot->failed++;
 	note(p, call, r);
 	if (*first == pcclSuccess)
 		*first = r;
@@ -182,17 +182,18 @@ static pcclResult_t reduce(struct peer *p)
 /* What was lost is counted and not repeated, as long as all peers are there. */
 static int survive(struct peer *p, pcclResult_t r)
 {
-	int world = 0;
+	int world_size = 0;
 
 	if (r == pcclSuccess)
 		return 0;
 	if (r != pcclRankConnectionLost)
 		return CC_ERR_STATE;
-	if (ask_world(p, &world) < 0)
+	if (ask_view(p, &world_size) < 0)
 		return CC_ERR_STATE;
-	return world == (int)p->o->world
+	return world_size == (int)p->o->world_size
 		       ? 0
-		       : fail(p, "peers were lost: %d of %" PRIu32 " are left", world, p->o->world);
+		       : fail(p, "peers were lost: %d of %" PRIu32 " are left", world_size,
+				 p->o->world_size);
 }
 
 static uint64_t cpu_ns(void)
@@ -211,21 +212,21 @@ static int iterate(struct peer *p, uint64_t *ret)
 
 	p->round++;
 	if (p->o->check) {
-		atomic_store(&p->seat->doing, "filling operands");
+		atomic_store(&p->slot->doing, "filling operands");
 		fill(p);
 	}
-	atomic_store(&p->seat->doing, "waiting for the other peers here");
+	atomic_store(&p->slot->doing, "waiting for the other peers here");
 	bch_board_barrier(p->board);
-	atomic_store(&p->seat->doing, "reducing");
+	atomic_store(&p->slot->doing, "reducing");
 	cpu = cpu_ns();
 	began = cc_now_ns();
 	r = reduce(p);
 	ended = cc_now_ns();
-	p->seat->cpu_ns += cpu_ns() - cpu;
+	p->slot->cpu_ns += cpu_ns() - cpu;
 	*ret = r == pcclSuccess ? ended - began : BCH_FAILED;
 	if (p->o->check && r == pcclSuccess) {
-		atomic_store(&p->seat->doing, "checking results");
-		p->seat->wrong += count_wrong(p);
+		atomic_store(&p->slot->doing, "checking results");
+		p->slot->wrong += count_wrong(p);
 	}
 	return survive(p, r);
 }
@@ -234,7 +235,7 @@ static int iterate(struct peer *p, uint64_t *ret)
 
 static void end_phase(struct peer *p)
 {
-	atomic_store(&p->seat->doing, "done with a phase");
+	atomic_store(&p->slot->doing, "done with a phase");
 	bch_board_phase(p->board);
 }
 
@@ -247,10 +248,10 @@ static int iterate_all(struct peer *p)
 		err = iterate(p, &unused);
 	if (err)
 		return err;
-	p->seat->cpu_ns = 0;
+	p->slot->cpu_ns = 0;
 	end_phase(p);
 	for (uint32_t i = 0; !err && i < p->o->iterations; i++)
-		err = iterate(p, &p->seat->times[i]);
+		err = iterate(p, &p->slot->times[i]);
 	if (!err)
 		end_phase(p);
 	return err;
@@ -261,9 +262,9 @@ static int measure(struct peer *p, uint64_t bytes)
 	size_t size = bch_type_size(p->o->kind.type);
 	int err;
 
-	p->seat->wrong = p->seat->failed = 0;
+	p->slot->wrong = p->slot->failed = 0;
 	p->count = bytes / size;
-	atomic_store(&p->seat->doing, "getting memory");
+	atomic_store(&p->slot->doing, "getting memory");
 	err = must(p, p->o->registered ? "pcclMemAlloc" : "mmap",
 		bch_buffers_make(&p->buffers, p->lanes, p->count * size, p->o->in_place,
 			p->o->registered ? &p->api : NULL));
@@ -289,10 +290,10 @@ int bch_peer_run(const struct bch_options *o, struct bch_board *b, uint32_t numb
 		return EX_OSERR;
 	p->o = o;
 	p->board = b;
-	p->seat = &b->seats[number];
+	p->slot = &b->slots[number];
 	p->rank = o->first_rank + number;
 	p->lanes = o->async ? o->async : 1;
-	err = bch_api_load(&p->api, o->library, p->seat->why);
+	err = bch_api_load(&p->api, o->library, p->slot->why);
 	if (!err)
 		err = join(p, master);
 	if (!err)
@@ -300,7 +301,7 @@ int bch_peer_run(const struct bch_options *o, struct bch_board *b, uint32_t numb
 	for (uint64_t size = o->begin; !err && size; size = bch_size_next(size, o->factor, o->end))
 		err = measure(p, size);
 	if (!err) {
-		atomic_store(&p->seat->doing, "in pcclDestroyCommunicator");
+		atomic_store(&p->slot->doing, "in pcclDestroyCommunicator");
 		err = must(p, "pcclDestroyCommunicator", p->api.destroy(p->comm));
 	}
 	free(p);

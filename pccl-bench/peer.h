@@ -10,7 +10,7 @@
 
 /* Joins the run of master and goes through all sizes. A phase ends when it is connected, and with
  * each size twice: when it is warm, and when all iterations are done. Returns the exit status of
- * the process; when it is not 0 the seat says why. */
+ * the process; when it is not 0 the slot says why. */
 int bch_peer_run(const struct bch_options *o, struct bch_board *b, uint32_t number,
 	const struct cc_addr *master);
 

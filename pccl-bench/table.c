@@ -17,7 +17,7 @@ void bch_print_heading(FILE *f, const struct bch_result *r)
 	fprintf(f, "# pccl-bench %s: all-reduce, %" PRIu32 " peer%s on %s", PACKAGE_VERSION,
 		o->peers, plural(o->peers), r->hosts);
 	if (o->master.family)
-		fprintf(f, ", %" PRIu32 " in the run of %s", o->world,
+		fprintf(f, ", %" PRIu32 " in the run of %s", o->world_size,
 			cc_addr_str(&o->master, address));
 	if (o->library)
 		fprintf(f, "\n# library %s", o->library);

@@ -163,8 +163,8 @@ static int make_core(struct agentd *d)
 		.agent = d->base.id,
 		.max_comms_per_uid = c->comms_per_user,
 		.connect_timeout_ms = c->connect_timeout_ms,
-		.place_timeout_ms = c->place_timeout_ms,
-		.master_grace_ms = c->master_grace_ms,
+		.master_addr_timeout_ms = c->master_addr_timeout_ms,
+		.master_lease_ms = c->master_lease_ms,
 		.stopped_ms = c->stopped_timeout_ms,
 	};
 

@@ -14,8 +14,8 @@ pcclagentd_libbase_la_SOURCES = \
 	pcclagentd/base/flow.h \
 	pcclagentd/base/handshake.c \
 	pcclagentd/base/handshake.h \
-	pcclagentd/base/place.c \
-	pcclagentd/base/place.h \
+	pcclagentd/base/addr_spec.c \
+	pcclagentd/base/addr_spec.h \
 	pcclagentd/base/report.c \
 	pcclagentd/base/report.h \
 	pcclagentd/base/stats.h \
@@ -28,7 +28,7 @@ pcclagentd_libbase_la_LIBADD = proto/libwire.la common/libcommon.la
 noinst_LTLIBRARIES += pcclagentd/libstate.la
 pcclagentd_libstate_la_SOURCES = \
 	pcclagentd/state/copy.c \
-	pcclagentd/state/crew.c \
+	pcclagentd/state/pool.c \
 	pcclagentd/state/fetch.c \
 	pcclagentd/state/job.c \
 	pcclagentd/state/member.c \
@@ -99,8 +99,8 @@ pcclagentd_libpcclagentd_la_SOURCES = \
 	pcclagentd/ops/algos.c \
 	pcclagentd/ops/eager.c \
 	pcclagentd/ops/eager_in.c \
-	pcclagentd/ops/findings.c \
-	pcclagentd/ops/findings.h \
+	pcclagentd/ops/diff_report.c \
+	pcclagentd/ops/diff_report.h \
 	pcclagentd/ops/ops.c \
 	pcclagentd/ops/ops.h \
 	pcclagentd/ops/ops_internal.h \

@@ -18,7 +18,7 @@
 /* ---- values ---- */
 
 /* Several, separated by commas or spaces. own: of this host, which a name need not be. */
-static bool add_places(struct places *p, const char *text, bool own, struct cc_opt_refusal *ret)
+static bool add_addr_specs(struct addrs *p, const char *text, bool own, struct cc_opt_refusal *ret)
 {
 	char copy[WM_ADDRS_MAX * CC_ADDR_STR_SIZE], *save, *word;
 	const char *why;
@@ -31,12 +31,12 @@ static bool add_places(struct places *p, const char *text, bool own, struct cc_o
 
 		if (p->n == WM_ADDRS_MAX)
 			return false;
-		if (!place_parse(word, to, &why)) {
+		if (!addr_spec_parse(word, to, &why)) {
 			snprintf(ret->part, sizeof ret->part, "%s", word);
 			ret->why = *why ? why : NULL;
 			return false;
 		}
-		if (own && to->kind == PLACE_NAME)
+		if (own && to->kind == ADDR_SPEC_NAME)
 			return false;
 		p->n++;
 	}
@@ -46,11 +46,11 @@ static bool add_places(struct places *p, const char *text, bool own, struct cc_o
 static bool set_places(
 	void *base, const struct cc_opt *opt, const char *value, struct cc_opt_refusal *ret)
 {
-	struct places *p = (struct places *)(void *)((char *)base + opt->off);
+	struct addrs *p = (struct addrs *)(void *)((char *)base + opt->off);
 
 	if (!value)
 		p->n = 0;
-	return !value || add_places(p, value,
+	return !value || add_addr_specs(p, value,
 				 opt->off == offsetof(struct agentd_options, cfg.interfaces), ret);
 }
 
@@ -136,10 +136,11 @@ static const struct cc_opt opts[] = {
 		{ANY, 1024}, .key = true},
 	{"connect-timeout-ms", "MS", "how long to try to reach a master", CC_OPT_MS,
 		AT(cfg.connect_timeout_ms), {ANY, 10000}, .key = true},
-	{"place-timeout-ms", "MS", "how long to wait for one address of a master", CC_OPT_MS,
-		AT(cfg.place_timeout_ms), {ANY, 1000}, .key = true},
-	{"master-grace-ms", "MS", "how long a run outlives its master", CC_OPT_MS,
-		AT(cfg.master_grace_ms), {ANY, 60000}, .key = true},
+	{"master-addr-timeout-ms", "MS", "how long to wait for one address of a master", CC_OPT_MS,
+		AT(cfg.master_addr_timeout_ms), {ANY, 1000}, .key = true,
+		.was = "place-timeout-ms"},
+	{"master-lease-ms", "MS", "how long a run outlives its master", CC_OPT_MS,
+		AT(cfg.master_lease_ms), {ANY, 60000}, .key = true, .was = "master-grace-ms"},
 	{"stopped-timeout-ms", "MS", "after this time a stopped process counts as lost", CC_OPT_MS,
 		AT(cfg.stopped_timeout_ms), {ANY, 10000}, .key = true},
 	{"beat-timeout-ms", "MS",

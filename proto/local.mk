@@ -38,7 +38,7 @@ proto_libwire_la_SOURCES = \
 	proto/wire_state.c proto/wire_state.h \
 	proto/wire_sync.h \
 	proto/wire_text.c proto/wire_text.h \
-	proto/wire_world.h
+	proto/wire_view.h
 proto_libwire_la_LIBADD = proto/libwire-generated.la
 
 # Also for targets that do not pass by BUILT_SOURCES.

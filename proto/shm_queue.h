@@ -30,7 +30,7 @@
 #include <stdint.h>
 
 #include "common/cc_plan.h"
-#include "proto/wire_world.h"
+#include "proto/wire_view.h"
 
 #define SHM_MAGIC   0x51504350u /* "PCPQ" */
 #define SHM_VERSION 10u
@@ -64,7 +64,7 @@ enum shm_comm_state {
 	SHM_COMM_LOST = 2, /* kicked, or the master is gone: code and text say why */
 };
 
-/* How things are, for calls that begin. What the application sees of the world (pcclGetAttribute)
+/* How things are, for calls that begin. What the application sees of the view (pcclGetAttribute)
  * is not here: it comes with the answers of its calls. */
 struct shm_attr {
 	_Alignas(SHM_LINE) _Atomic uint32_t version; /* A: odd while the agent writes (seqlock) */
@@ -78,11 +78,11 @@ struct shm_attr {
 	_Atomic uint32_t at_family, at_port, at_ip[4];
 	/* Likewise for the next agent: of the last commit, the last round that was committed, and
 	 * the last one that the agent has reported as good. */
-	_Atomic uint64_t epoch, wired, prepared;
-	/* Likewise: the version of the world that the agent was told last, and as of that the
+	_Atomic uint64_t epoch, ring_epoch, prepared;
+	/* Likewise: the view id that the agent was told last, and as of that the
 	 * losses of the group, the size of all and that of the group. */
-	_Atomic uint64_t world_version, losses;
-	_Atomic uint32_t global, world;
+	_Atomic uint64_t view_id, generation;
+	_Atomic uint32_t global, world_size;
 };
 
 enum shm_sqe_flags {
@@ -112,7 +112,7 @@ struct shm_sqe_sync {
 	uint64_t bytes;
 	uint32_t n_tensors;
 	uint32_t strategy, hash_type;
-	uint32_t torn; /* 1: the contents are a mixture, which a synchronization that failed has
+	uint32_t torn; /* 1: the contents are torn, which a synchronization that failed has
 			* left; else 0 */
 };
 
@@ -134,8 +134,8 @@ struct shm_sqe { /* S writes, A copies out */
 		};
 		struct shm_sqe_sync sync; /* with SHM_SQE_SYNC */
 	};
-	uint64_t losses;  /* of the group, that the application knows of */
-	uint32_t refused; /* with SHM_SQE_REFUSED: a pcclResult_t, >= 1 */
+	uint64_t generation; /* of the group, that the application knows of */
+	uint32_t refused;    /* with SHM_SQE_REFUSED: a pcclResult_t, >= 1 */
 	uint32_t pad[5];
 };
 _Static_assert(sizeof(struct shm_sqe) == 128, "shm_sqe layout");
@@ -155,7 +155,7 @@ enum shm_result_mode {
 			      * in the result region and out_region may be overwritten there */
 	SHM_RESULT_STAGED = 3, /* the result lies where the staged operand was; flag i, in the
 				* result region: segment i is final, and the shim's to use */
-	SHM_RESULT_AHEAD = 5,  /* as AREA, but another attempt may take the place of this one, mode
+	SHM_RESULT_SPEC = 5,   /* as AREA, but another attempt may take the place of this one, mode
 				* NONE in between, unless the operation is DONE or A is dead */
 	SHM_RESULT_DIRECT = 4, /* the result lies in out_region; flag i, in the result region:
 				* segment i is final */
@@ -179,16 +179,16 @@ enum shm_wait {
 /* On a ring of so many hosts the agent's loop carries out operations of so many bytes. Of a staged
  * operand that is not larger, by what shm_attr says of the ring, the submission doorbell tells as
  * well if it is awaited. */
-static inline uint64_t shm_small(uint32_t hosts)
+static inline uint64_t shm_eager(uint32_t hosts)
 {
 	return (uint64_t)(hosts == 2 ? 1024 : 512) << 10;
 }
 
 /* Is an operation of so many bytes, by what all hosts know? Two hosts send no more in this way than
  * round the ring twice; more do, so what counts is all operands together. */
-static inline bool shm_is_small(uint64_t bytes, uint32_t hosts)
+static inline bool shm_is_eager(uint64_t bytes, uint32_t hosts)
 {
-	return bytes <= shm_small(hosts) / (hosts == 2 ? 1 : hosts);
+	return bytes <= shm_eager(hosts) / (hosts == 2 ? 1 : hosts);
 }
 
 struct shm_slot {
@@ -199,7 +199,7 @@ struct shm_slot {
 	_Alignas(SHM_LINE) _Atomic uint64_t in_done[2];
 	_Atomic uint32_t in_want; /* A sets 1 when it waits for in_done, or for what commands have
 				   * come to; S exchanges with 0 and rings the data doorbell, and
-				   * see shm_small */
+				   * see shm_eager */
 	/* output side: A writes, S reads */
 	_Alignas(SHM_LINE) _Atomic uint32_t state; /* enum shm_slot_state */
 	_Atomic uint32_t wait;                     /* enum shm_wait, the futex word */
@@ -207,12 +207,12 @@ struct shm_slot {
 	uint32_t hosts;        /* for cc_plan_init, written before mode */
 	uint32_t segment_max;
 	uint32_t flags_off_lo, flags_off_hi; /* of the segment flags (uint8_t each) in the region */
-	uint32_t local_world; /* peers whose data is in the result; written before mode */
+	uint32_t local_world_size; /* peers whose data is in the result; written before mode */
 	uint64_t result_region, result_off;
 	uint64_t seq;                /* name of this attempt, written before mode; that of a
 				      * synchronization, whose mode stays NONE, before the first
 				      * command and shm_state_end.complete */
-	uint64_t losses;             /* completion: of the group; awaiting it makes them known */
+	uint64_t generation;         /* completion: of the group; awaiting it makes them known */
 	uint64_t tx_bytes, rx_bytes; /* completion: this operation on this host's sockets; of a
 				      * synchronization: read from this peer's tensors for others,
 				      * and written into them, also if it failed */
@@ -220,9 +220,9 @@ struct shm_slot {
 	char text[SHM_TEXT];         /* before it is submitted with SHM_SQE_REFUSED: S, why */
 	uint64_t revision; /* completion of a synchronization: the group's, which the application
 			    * has now */
-	struct wire_world world; /* as of the start, written when seq is; completion: as of the
-				  * end. Awaiting it makes it current. Version 0 while it is
-				  * being replaced */
+	struct wire_view view; /* as of the start, written when seq is; completion: as of the
+				* end. Awaiting it makes it current. Version 0 while it is
+				* being replaced */
 };
 
 /*

@@ -90,7 +90,7 @@ static void copy_out(void *dst, const void *src, size_t len)
 }
 
 /* Where a table lies: after the fixed part, in the region, aligned. */
-static int check_place(char *why, const char *field, uint64_t off, uint64_t n, uint64_t each,
+static int check_range(char *why, const char *field, uint64_t off, uint64_t n, uint64_t each,
 	uint64_t align, uint64_t size)
 {
 	if (off < SHM_STATE_TABLES || off % align)
@@ -123,15 +123,15 @@ static int check_header(
 		return refuse(why,
 			"n_tensors: %" PRIu64 " in the manifest, %" PRIu64 " in the submission",
 			h->n_tensors, lim->vote->n_tensors);
-	err = check_place(why, "tensors", h->tensors_off, h->n_tensors,
+	err = check_range(why, "tensors", h->tensors_off, h->n_tensors,
 		sizeof(struct shm_state_entry), sizeof(uint64_t), lim->size);
 	if (err == 0)
-		err = check_place(why, "names", h->names_off, h->names_len, 1, 1, lim->size);
+		err = check_range(why, "names", h->names_off, h->names_len, 1, 1, lim->size);
 	if (err == 0)
-		err = check_place(why, "leaves", h->leaves_off, h->n_leaves, sizeof(uint64_t),
+		err = check_range(why, "leaves", h->leaves_off, h->n_leaves, sizeof(uint64_t),
 			sizeof(uint64_t), lim->size);
 	if (err == 0)
-		err = check_place(why, "window", h->window_off, SHM_STATE_SLOTS, SHM_STATE_SLOT,
+		err = check_range(why, "window", h->window_off, SHM_STATE_SLOTS, SHM_STATE_SLOT,
 			SHM_STATE_PAGE, lim->size);
 	return err;
 }

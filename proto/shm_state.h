@@ -63,9 +63,9 @@ struct shm_state_end {
 	_Alignas(SHM_LINE) _Atomic uint64_t revision; /* A: before complete */
 	_Atomic uint32_t complete; /* A: 1: all tensors of this peer are equal to what was elected,
 				    * and verified: the synchronization may have succeeded. The
-				    * slot has its seq, and the world as of its start, before */
+				    * slot has its seq, and the view as of its start, before */
 	_Atomic uint32_t touched;  /* A: 1 before it writes into the first tensor by itself: from
-				    * then on their contents are a mixture, until they are complete
+				    * then on their contents are torn, until they are complete
 				    */
 	_Atomic uint32_t at_work;  /* A: 1 while it reads the manifest, and from the beginning of
 				    * the job on: if it dies, perhaps of that. 0 while it waits for

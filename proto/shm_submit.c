@@ -62,7 +62,7 @@ static int check_size(const struct shm_sqe *e, uint64_t *ret, char *why)
 }
 
 /* The bytes at off lie in a region of `size` bytes. */
-static int check_place(
+static int check_range(
 	const char *field, uint64_t region, uint64_t size, uint64_t off, uint64_t bytes, char *why)
 {
 	if (size == 0)
@@ -99,10 +99,10 @@ static int check_disposable(const struct shm_sqe *e, uint64_t bytes, char *why)
 }
 
 /* Where the operand is and the result may go. */
-static int check_places(
+static int check_ranges(
 	const struct shm_sqe *e, const struct shm_submit_limits *lim, uint64_t bytes, char *why)
 {
-	int err = check_place("in", e->in_region, lim->in_size, e->in_off,
+	int err = check_range("in", e->in_region, lim->in_size, e->in_off,
 		e->window > 0 ? shm_window_size(e->window) : bytes, why);
 
 	if (err == 0 && e->in_second > bytes)
@@ -112,7 +112,7 @@ static int check_places(
 		err = refuse(why, "in_start: %" PRIu64 " is beyond in_second, %" PRIu64,
 			e->in_start, e->in_second);
 	if (err == 0 && (e->flags & SHM_SQE_OUT_REGISTERED))
-		err = check_place("out", e->out_region, lim->out_size, e->out_off, bytes, why);
+		err = check_range("out", e->out_region, lim->out_size, e->out_off, bytes, why);
 	if (err == 0 && (e->flags & SHM_SQE_OUT_DISPOSABLE))
 		err = check_disposable(e, bytes, why);
 	return err;
@@ -155,7 +155,7 @@ static int get_sync(const struct shm_sqe *e, const struct shm_submit_limits *lim
 		return refuse(
 			why, "tensors: %" PRIu64 " bytes in all are more than 2^48", s->bytes);
 	*ret = (struct shm_submission){.slot = e->slot,
-		.losses = e->losses,
+		.generation = e->generation,
 		.by_main = true,
 		.waited = true,
 		.is_sync = true,
@@ -183,7 +183,7 @@ static int get_refused(const struct shm_sqe *e, struct shm_submission *ret, char
 		return refuse(why, "tag: must be 0");
 	*ret = (struct shm_submission){.slot = e->slot,
 		.tag = e->tag,
-		.losses = e->losses,
+		.generation = e->generation,
 		.is_sync = e->flags & SHM_SQE_SYNC,
 		.by_main = e->flags & (SHM_SQE_SYNC | SHM_SQE_MAIN),
 		.waited = e->flags & (SHM_SQE_SYNC | SHM_SQE_WAITED),
@@ -201,7 +201,7 @@ static int check_reduce(
 	if (err == 0)
 		err = check_window(e, why);
 	if (err == 0)
-		err = check_places(e, lim, *bytes, why);
+		err = check_ranges(e, lim, *bytes, why);
 	if (err == 0)
 		err = check_operation(e, why);
 	if (err == 0 && e->count == 0)
@@ -235,7 +235,7 @@ static int get_reduce(const struct shm_sqe *e, const struct shm_submit_limits *l
 		.in_start = e->in_start,
 		.in_second = e->in_second,
 		.out_off = e->flags & SHM_SQE_OUT_REGISTERED ? e->out_off : 0,
-		.losses = e->losses,
+		.generation = e->generation,
 		.by_main = e->flags & SHM_SQE_MAIN,
 		.waited = e->flags & SHM_SQE_WAITED};
 	return 0;

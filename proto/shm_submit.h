@@ -34,7 +34,7 @@ struct shm_submission {
 	uint64_t in_second;  /* <= bytes, between elements */
 	uint32_t window;     /* 0, or of an operand that is staged through one */
 	uint64_t out_off;    /* likewise; 0 unless out_registered */
-	uint64_t losses;     /* of the group, that the application knows of; any number */
+	uint64_t generation; /* of the group, that the application knows of; any number */
 	bool by_main;        /* launched by the main thread, as a synchronization always is */
 	bool waited;         /* its caller does nothing else until it ends; likewise */
 	bool is_sync;        /* what is above is 0, but for slot, losses, by_main and waited */

@@ -72,11 +72,11 @@ static void put_members(struct wire_arena *a, const struct wj_record *r, Journal
 	journal__members__init(m);
 	m->epoch = r->epoch;
 	m->round = r->round;
-	m->version = r->version;
-	m->losses = r->losses;
+	m->view_id = r->view_id;
+	m->generation = r->generation;
 	m->last_seq = r->last_seq;
-	m->topo_turn = r->topo_turn;
-	m->pending_turn = r->pending_turn;
+	m->topo_ballot = r->topo_ballot;
+	m->pending_ballot = r->pending_ballot;
 	put_revisions(a, r, m);
 	m->members = wire_arena_take_pointers(a, r->n);
 	if (v == NULL || m->members == NULL)
@@ -99,8 +99,8 @@ static void put_members(struct wire_arena *a, const struct wj_record *r, Journal
 static void put_lost(struct wire_arena *a, const struct wj_record *r, Journal__Lost *m)
 {
 	journal__lost__init(m);
-	m->version = r->version;
-	m->losses = r->losses;
+	m->view_id = r->view_id;
+	m->generation = r->generation;
 	m->peers = wire_arena_take(a, r->n, sizeof *m->peers);
 	if (m->peers == NULL)
 		return;
@@ -246,11 +246,11 @@ static int get_members(const Journal__Members *p, struct wj_record *r, const cha
 
 	r->epoch = p->epoch;
 	r->round = p->round;
-	r->version = p->version;
-	r->losses = p->losses;
+	r->view_id = p->view_id;
+	r->generation = p->generation;
 	r->last_seq = p->last_seq;
-	r->topo_turn = p->topo_turn;
-	r->pending_turn = p->pending_turn;
+	r->topo_ballot = p->topo_ballot;
+	r->pending_ballot = p->pending_ballot;
 	if (rc != 0 || r->members == NULL)
 		return rc;
 	for (size_t i = 0; rc == 0 && i < p->n_members; i++)
@@ -262,8 +262,8 @@ static int get_lost(const Journal__Lost *p, struct wj_record *r, const char **wh
 {
 	int rc = members_new(r, p->n_peers, why);
 
-	r->version = p->version;
-	r->losses = p->losses;
+	r->view_id = p->view_id;
+	r->generation = p->generation;
 	if (rc != 0 || r->members == NULL)
 		return rc;
 	for (size_t i = 0; rc == 0 && i < p->n_peers; i++)

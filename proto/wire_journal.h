@@ -48,9 +48,9 @@ struct wj_record {
 	struct cc_id run, run_key;
 	uint64_t term;
 	/* MEMBERS */
-	uint64_t epoch, round, last_seq, topo_turn, pending_turn;
+	uint64_t epoch, round, last_seq, topo_ballot, pending_ballot;
 	/* MEMBERS and LOST */
-	uint64_t version, losses;
+	uint64_t view_id, generation;
 	uint32_t n;
 	struct wj_member *members; /* owned */
 	/* MEMBERS: of all groups that have one, in ascending order of groups when decoded */

@@ -37,7 +37,7 @@ static bool is_named(const struct wlk_hello *h)
 {
 	if (h->stream == WLK_STREAM_PROBE)
 		return h->service != WLK_BENCHMARK;
-	return h->stream == WLK_STREAM_SMALL && h->service == WLK_P2P;
+	return h->stream == WLK_STREAM_EAGER && h->service == WLK_P2P;
 }
 
 void wlk_hello_put(uint8_t buf[WLK_HELLO_SIZE], const struct wlk_hello *h)
@@ -165,7 +165,7 @@ int wlk_data_get(const uint8_t buf[WLK_DATA_SIZE], struct wlk_data *ret, const c
 
 	if (wire_get32(buf) != WLK_MAGIC)
 		return bad(why, "data.magic: must be PCLK");
-	if (d.phase < WLK_REDUCE || d.phase > WLK_SMALL)
+	if (d.phase < WLK_REDUCE || d.phase > WLK_EAGER)
 		return bad(why, "data.phase: must be 1 to 3");
 	if (d.len < 1 || d.len > WLK_LEN_MAX)
 		return bad(why, "data.len: must be 1 to 4194304");

@@ -20,7 +20,7 @@
 #define WLK_TEXT_MAX    176u
 #define WLK_LEN_MAX     (1u << 22) /* payload bytes of one segment */
 /* Instead of a number, of the stream for small operations, which each link has. */
-#define WLK_STREAM_SMALL 0xffffu
+#define WLK_STREAM_EAGER 0xffffu
 /* Likewise, of a connection that only finds out whether the agent can be reached: no run, no key.
  * It is closed after the answer, unless both ends have WLK_BULK: then each sends WLK_BULK_SIZE
  * bytes that mean nothing and the end of its stream, first who has connected. */
@@ -52,7 +52,7 @@ struct wlk_hello {
 	struct cc_id from, to; /* agents: a wrong `to` means a wrong address */
 	uint64_t number;       /* of the round or attempt that the key is for */
 	struct cc_key proof;
-	uint16_t stream, n_streams; /* stream < n_streams <= 64, or p2p's WLK_STREAM_SMALL, or
+	uint16_t stream, n_streams; /* stream < n_streams <= 64, or p2p's WLK_STREAM_EAGER, or
 				     * WLK_STREAM_PROBE, but not of a benchmark */
 };
 
@@ -75,7 +75,7 @@ struct wlk_ack {
 	struct cc_key proof;
 };
 
-enum wlk_phase { WLK_REDUCE = 1, WLK_GATHER = 2, WLK_SMALL = 3 };
+enum wlk_phase { WLK_REDUCE = 1, WLK_GATHER = 2, WLK_EAGER = 3 };
 
 /* Precedes every segment, and every operand of a small operation. */
 struct wlk_data {
@@ -84,7 +84,7 @@ struct wlk_data {
 	uint64_t epoch;
 	uint64_t seq;
 	uint64_t tag;
-	uint32_t seg; /* number in the operation's plan; WLK_SMALL: ring position of the operand */
+	uint32_t seg; /* number in the operation's plan; WLK_EAGER: ring position of the operand */
 	uint32_t len; /* payload bytes, 1 .. WLK_LEN_MAX */
 	uint64_t offset; /* of the payload in the operand, bytes */
 };

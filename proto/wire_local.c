@@ -55,7 +55,7 @@ static void put_comm_create(const struct wl_request *r, Local__CommCreate *p,
 {
 	local__comm_create__init(p);
 	p->master = put_addr(&r->master, master);
-	p->at = put_addr_or_none(&r->at, at);
+	p->master_addr = put_addr_or_none(&r->master_addr, at);
 	p->group = r->group;
 	p->pool_size = r->pool_size;
 }
@@ -84,8 +84,8 @@ static Local__CommVote *put_comm_vote(const struct wl_request *r, Local__CommVot
 {
 	local__comm_vote__init(p);
 	p->comm = r->comm;
-	p->topo_turn = r->topo_turn;
-	p->pending_turn = r->pending_turn;
+	p->topo_ballot = r->topo_ballot;
+	p->pending_ballot = r->pending_ballot;
 	return p;
 }
 
@@ -94,21 +94,21 @@ static void put_comm_attach(struct wire_arena *a, const struct wl_request *r, Lo
 {
 	local__comm_attach__init(p);
 	p->master = put_addr(&r->master, master);
-	p->at = put_addr_or_none(&r->at, at);
+	p->master_addr = put_addr_or_none(&r->master_addr, at);
 	p->group = r->group;
 	p->pool_size = r->pool_size;
 	p->peer = wire_put_id(&r->peer);
 	p->token = wire_put_id(&r->token);
 	p->run = wire_put_id(&r->run);
-	p->losses = r->losses;
-	p->topo_turn = r->topo_turn;
-	p->pending_turn = r->pending_turn;
+	p->generation = r->generation;
+	p->topo_ballot = r->topo_ballot;
+	p->pending_ballot = r->pending_ballot;
 	p->epoch = r->epoch;
-	p->wired = r->wired;
+	p->ring_epoch = r->ring_epoch;
 	p->prepared = r->prepared;
-	p->version = r->version;
+	p->view_id = r->view_id;
 	p->global = r->global;
-	p->world = r->world;
+	p->world_size = r->world_size;
 	p->thread = r->thread;
 	p->seqs = wire_arena_take(a, r->n_seqs, sizeof *p->seqs);
 	if (p->seqs == NULL)
@@ -212,12 +212,12 @@ int wire_local_put_request(const struct wl_request *r, uint8_t *buf)
 	return rc;
 }
 
-static Local__World *put_world(const struct wire_world *w, Local__World *p)
+static Local__View *put_view(const struct wire_view *w, Local__View *p)
 {
-	if (w->version == 0)
+	if (w->view_id == 0)
 		return NULL;
-	local__world__init(p);
-	p->version = w->version;
+	local__view__init(p);
+	p->view_id = w->view_id;
 	p->global = w->global;
 	p->group = w->group;
 	p->groups = w->groups;
@@ -229,7 +229,7 @@ int wire_local_put_reply(const struct wl_reply *r, uint8_t *buf)
 {
 	Local__Reply p = LOCAL__REPLY__INIT;
 	struct wire_arena arena;
-	Local__World world;
+	Local__View view;
 	int rc;
 
 	wire_arena_init(&arena, WL_PACKET_MAX);
@@ -246,11 +246,11 @@ int wire_local_put_reply(const struct wl_reply *r, uint8_t *buf)
 	p.size = r->size;
 	p.flag = r->flag;
 	p.run = wire_put_id(&r->run);
-	p.losses = r->losses;
+	p.generation = r->generation;
 	p.done = r->done;
-	p.topo_turn = r->topo_turn;
-	p.pending_turn = r->pending_turn;
-	p.world = put_world(&r->world, &world);
+	p.topo_ballot = r->topo_ballot;
+	p.pending_ballot = r->pending_ballot;
+	p.view = put_view(&r->view, &view);
 	rc = pack(&arena, &p.base, buf);
 	wire_arena_free(&arena);
 	return rc;
@@ -294,7 +294,7 @@ static int get_comm_create(const Local__CommCreate *p, struct wl_request *r, con
 	r->pool_size = p->pool_size;
 	rc = wire_get_addr(&r->master, p->master->ip, p->master->port, 1, why, limit);
 	if (rc == 0)
-		rc = get_addr_or_none(&r->at, p->at, why,
+		rc = get_addr_or_none(&r->master_addr, p->master_addr, why,
 			"comm_create.at: must be 4 or 16 bytes, with a port of 1 to 65535");
 	return rc;
 }
@@ -326,8 +326,8 @@ static int get_comm_connect(const Local__CommConnect *p, struct wl_request *r, c
 static int get_comm_vote(const Local__CommVote *p, struct wl_request *r)
 {
 	r->comm = p->comm;
-	r->topo_turn = p->topo_turn;
-	r->pending_turn = p->pending_turn;
+	r->topo_ballot = p->topo_ballot;
+	r->pending_ballot = p->pending_ballot;
 	return 0;
 }
 
@@ -341,7 +341,7 @@ static int get_comm_attach(const Local__CommAttach *p, struct wl_request *r, con
 		return wire_bad(why, limit);
 	rc = wire_get_addr(&r->master, p->master->ip, p->master->port, 1, why, limit);
 	if (rc == 0)
-		rc = get_addr_or_none(&r->at, p->at, why,
+		rc = get_addr_or_none(&r->master_addr, p->master_addr, why,
 			"comm_attach.at: must be 4 or 16 bytes, with a port of 1 to 65535");
 	if (rc == 0)
 		rc = get_who(p->peer, p->token, r, why, "comm_attach.peer: " ID_LIMIT,
@@ -365,15 +365,15 @@ static int get_comm_attach(const Local__CommAttach *p, struct wl_request *r, con
 	r->n_succeeded = p->succeeded;
 	r->group = p->group;
 	r->pool_size = p->pool_size;
-	r->losses = p->losses;
-	r->topo_turn = p->topo_turn;
-	r->pending_turn = p->pending_turn;
+	r->generation = p->generation;
+	r->topo_ballot = p->topo_ballot;
+	r->pending_ballot = p->pending_ballot;
 	r->epoch = p->epoch;
-	r->wired = p->wired;
+	r->ring_epoch = p->ring_epoch;
 	r->prepared = p->prepared;
-	r->version = p->version;
+	r->view_id = p->view_id;
 	r->global = p->global;
-	r->world = p->world;
+	r->world_size = p->world_size;
 	r->thread = p->thread;
 	return 0;
 }
@@ -440,13 +440,13 @@ static int get_request(const Local__Request *p, struct wl_request *r, const char
 	return wire_bad(why, "request.kind: not one that this version knows");
 }
 
-static int get_world(const Local__World *p, struct wire_world *ret, const char **why)
+static int get_view(const Local__View *p, struct wire_view *ret, const char **why)
 {
 	if (!p)
 		return 0;
-	if (p->version == 0)
-		return wire_bad(why, "reply.world.version: must be at least 1");
-	*ret = (struct wire_world){.version = p->version,
+	if (p->view_id == 0)
+		return wire_bad(why, "reply.view.view_id: must be at least 1");
+	*ret = (struct wire_view){.view_id = p->view_id,
 		.global = p->global,
 		.group = p->group,
 		.groups = p->groups,
@@ -479,11 +479,11 @@ static int get_reply(const Local__Reply *p, struct wl_reply *r, const char **why
 	r->region = p->region;
 	r->size = p->size;
 	r->flag = p->flag;
-	r->losses = p->losses;
+	r->generation = p->generation;
 	r->done = p->done;
-	r->topo_turn = p->topo_turn;
-	r->pending_turn = p->pending_turn;
-	rc = get_world(p->world, &r->world, why);
+	r->topo_ballot = p->topo_ballot;
+	r->pending_ballot = p->pending_ballot;
+	rc = get_view(p->view, &r->view, why);
 	if (rc != 0)
 		return rc;
 	rc = wire_get_id_or_none(&r->run, p->run, why,

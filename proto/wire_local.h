@@ -16,7 +16,7 @@
 
 #include "common/cc_addr.h"
 #include "common/cc_id.h"
-#include "proto/wire_world.h"
+#include "proto/wire_view.h"
 
 #define WL_VERSION_MIN 1u
 #define WL_VERSION_MAX 1u
@@ -33,17 +33,17 @@
 enum wl_type {
 	WL_HELLO = 1,       /* -> version, features; fd, with WL_BEAT: the beat's socket */
 	WL_COMM_CREATE = 2, /* -> comm; fds: queue pair memfd, submission doorbell, data doorbell */
-	WL_COMM_CONNECT = 3, /* -> run, losses, topo_turn, pending_turn, world */
+	WL_COMM_CONNECT = 3, /* -> run, generation, topo_ballot, pending_ballot, view */
 	WL_COMM_DESTROY = 4,
-	WL_UPDATE_TOPOLOGY = 5, /* -> losses, topo_turn, world */
-	WL_ARE_PENDING = 6,     /* -> flag, pending_turn, world */
+	WL_UPDATE_TOPOLOGY = 5, /* -> losses, topo_ballot, view */
+	WL_ARE_PENDING = 6,     /* -> flag, pending_ballot, view */
 	WL_REGION_ALLOC = 7,    /* -> region, size; fd: sealed memfd, read-write */
 	WL_REGION_FREE = 8,
 	WL_REGION_MAP = 9, /* a region that the agent named, in a completion or a command -> region,
 			    * size; fd, to be read */
 	WL_COMM_ATTACH = 10,  /* COMM_CREATE for a communicator that was connected when its agent
-			       * died -> comm, run, losses, done, topo_turn, pending_turn; fds as
-			       * COMM_CREATE */
+			       * died -> comm, run, generation, done, topo_ballot, pending_ballot;
+			       * fds as  COMM_CREATE */
 	WL_REGION_ADOPT = 11, /* registered memory of an agent that died; fd in the request: its
 			       * sealed memfd -> region */
 };
@@ -79,18 +79,18 @@ struct wl_request {
 	struct cc_id peer, token;
 	uint32_t thread; /* likewise: number of the communicator's main thread, or 0 */
 	/* WL_UPDATE_TOPOLOGY, WL_ARE_PENDING, WL_COMM_ATTACH: from the last reply with them */
-	uint64_t topo_turn, pending_turn;
+	uint64_t topo_ballot, pending_ballot;
 	/* WL_COMM_CREATE, WL_COMM_ATTACH: another place of that master, where the agent before
 	 * found it last; family 0: none is known */
-	struct cc_addr at;
+	struct cc_addr master_addr;
 	/* WL_COMM_ATTACH: also master, group, pool_size */
-	struct cc_id run;       /* from the reply to WL_COMM_CONNECT */
-	uint64_t epoch;         /* of the last commit that the agent before knew */
-	uint64_t wired;         /* the last round that it knew to be committed, and */
-	uint64_t prepared;      /* that it had reported as good */
-	uint64_t version;       /* of the world that it was told last, */
-	uint32_t global, world; /* its size, and that of the group */
-	uint64_t losses;        /* of the group, that it or the application knows of */
+	struct cc_id run;            /* from the reply to WL_COMM_CONNECT */
+	uint64_t epoch;              /* of the last commit that the agent before knew */
+	uint64_t ring_epoch;         /* the last round that it knew to be committed, and */
+	uint64_t prepared;           /* that it had reported as good */
+	uint64_t view_id;            /* of the view that it was told last, */
+	uint32_t global, world_size; /* its size, and that of the group */
+	uint64_t generation;         /* of the group, that it or the application knows of */
 	uint32_t n_seqs;
 	uint64_t seqs[WL_SEQS_MAX]; /* attempts whose result lies whole in the result region: did
 				     * they succeed? Then the latest ones that have */
@@ -98,7 +98,7 @@ struct wl_request {
 };
 
 struct wl_reply {
-	uint32_t req_id;                   /* 0: unasked; see wire_local_is_offer */
+	uint32_t req_id;                   /* 0: unasked; see wire_local_is_handover */
 	uint32_t code;                     /* pcclResult_t */
 	char text[WL_TEXT_MAX];            /* what failed and what to do; "" on success */
 	uint32_t version_min, version_max; /* with pcclVersionMismatch: the agent's */
@@ -109,20 +109,20 @@ struct wl_reply {
 	uint64_t region;
 	uint64_t size;
 	bool flag;
-	struct cc_id run; /* WL_COMM_CONNECT, _ATTACH: to present with WL_COMM_ATTACH */
-	uint64_t losses; /* WL_COMM_CONNECT, _ATTACH, WL_UPDATE_TOPOLOGY: what the application knows
-			  * of from now on */
-	uint64_t done;   /* WL_COMM_ATTACH: bit i: seqs[i] succeeded */
+	struct cc_id run;    /* WL_COMM_CONNECT, _ATTACH: to present with WL_COMM_ATTACH */
+	uint64_t generation; /* WL_COMM_CONNECT, _ATTACH, WL_UPDATE_TOPOLOGY: what the application
+			      * knows of from now on */
+	uint64_t done;       /* WL_COMM_ATTACH: bit i: seqs[i] succeeded */
 	/* How many votes of the run have been answered: WL_COMM_CONNECT and _ATTACH tell both,
 	 * WL_UPDATE_TOPOLOGY the first, WL_ARE_PENDING the second. */
-	uint64_t topo_turn, pending_turn;
-	struct wire_world world; /* of an accepted peer, with every end of a call that involves
-				  * others */
+	uint64_t topo_ballot, pending_ballot;
+	struct wire_view view; /* of an accepted peer, with every end of a call that involves
+				* others */
 };
 
 /* A packet that nobody asked for either hands the result region of an operation of `comm` over
  * (region, size; fd), or is a goodbye: code and text say why the session ends. */
-static inline bool wire_local_is_offer(const struct wl_reply *r)
+static inline bool wire_local_is_handover(const struct wl_reply *r)
 {
 	return r->req_id == 0 && r->region != 0;
 }

@@ -19,8 +19,8 @@ size_t wire_master_size(enum wm_type t)
 		[WM_RESUME] = sizeof(struct wm_resume),
 		[WM_OP_QUERY] = sizeof(struct wm_op_query),
 		[WM_STOPPED] = sizeof(struct wm_stopped),
-		[WM_BLOCKS] = sizeof(struct wm_blocks),
-		[WM_STALLED] = sizeof(struct wm_stalled),
+		[WM_WAITS_FOR] = sizeof(struct wm_waits_for),
+		[WM_STANDSTILL] = sizeof(struct wm_standstill),
 		[WM_LINK_LOST] = sizeof(struct wm_link_lost),
 		[WM_KNOCK] = sizeof(struct wm_knock),
 		[WM_ADDRESSES] = sizeof(struct wm_addresses),
@@ -29,7 +29,7 @@ size_t wire_master_size(enum wm_type t)
 		[WM_REFUSE] = sizeof(struct wm_refuse),
 		[WM_ROUND] = sizeof(struct wm_round),
 		[WM_COMMIT] = sizeof(struct wm_commit),
-		[WM_WORLD] = sizeof(struct wm_world),
+		[WM_VIEW] = sizeof(struct wm_view),
 		[WM_OP_START] = sizeof(struct wm_op_start),
 		[WM_OP_ABORT] = sizeof(struct wm_op_abort),
 		[WM_OP_DONE] = sizeof(struct wm_op_done),
@@ -70,17 +70,17 @@ void wire_master_clear(struct wm_msg *m)
 		free(m->u.round.rings);
 		break;
 	case WM_COMMIT:
-		free(m->u.commit.world.own);
+		free(m->u.commit.view.own);
 		break;
-	case WM_WORLD:
-		free(m->u.world.own);
+	case WM_VIEW:
+		free(m->u.view.own);
 		break;
 	case WM_UNMET:
 		free(m->u.unmet.peers);
 		break;
 	case WM_RESUME:
-		free(m->u.resume.world.own);
-		free(m->u.resume.places);
+		free(m->u.resume.view.own);
+		free(m->u.resume.positions);
 		free(m->u.resume.outcomes);
 		break;
 	default:
@@ -118,10 +118,10 @@ const char *wire_master_type_name(enum wm_type t)
 		return "addresses";
 	case WM_STOPPED:
 		return "stopped";
-	case WM_BLOCKS:
-		return "blocks";
-	case WM_STALLED:
-		return "stalled";
+	case WM_WAITS_FOR:
+		return "waits_for";
+	case WM_STANDSTILL:
+		return "standstill";
 	case WM_LINK_LOST:
 		return "link_lost";
 	case WM_PROBED:
@@ -134,8 +134,8 @@ const char *wire_master_type_name(enum wm_type t)
 		return "round";
 	case WM_COMMIT:
 		return "commit";
-	case WM_WORLD:
-		return "world";
+	case WM_VIEW:
+		return "view";
 	case WM_OP_START:
 		return "op_start";
 	case WM_OP_ABORT:

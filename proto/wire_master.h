@@ -24,8 +24,8 @@ enum wm_type {
 	WM_RESUME = 10,
 	WM_OP_QUERY = 11,
 	WM_STOPPED = 12,
-	WM_BLOCKS = 13,
-	WM_STALLED = 14,
+	WM_WAITS_FOR = 13,
+	WM_STANDSTILL = 14,
 	WM_LINK_LOST = 15,
 	WM_KNOCK = 17,
 	WM_ADDRESSES = 19,
@@ -35,7 +35,7 @@ enum wm_type {
 	WM_REFUSE = 33,
 	WM_ROUND = 34,
 	WM_COMMIT = 35,
-	WM_WORLD = 36,
+	WM_VIEW = 36,
 	WM_OP_START = 37,
 	WM_OP_ABORT = 38,
 	WM_OP_DONE = 39,
@@ -64,7 +64,7 @@ struct wm_msg {
 		struct wm_refuse refuse;
 		struct wm_round round;
 		struct wm_commit commit;
-		struct wm_world world;
+		struct wm_view view;
 		struct wm_op_start op_start;
 		struct wm_op_abort op_abort;
 		struct wm_op_done op_done;
@@ -77,8 +77,8 @@ struct wm_msg {
 		struct wm_link_lost link_lost;
 		struct wm_addresses addresses;
 		struct wm_waits waits;
-		struct wm_blocks blocks;
-		struct wm_stalled stalled;
+		struct wm_waits_for waits_for;
+		struct wm_standstill standstill;
 		struct wm_unmet unmet;
 		struct wm_left left;
 		struct wm_knock knock;

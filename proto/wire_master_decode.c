@@ -276,15 +276,15 @@ static int get_join(const Ccoip__Join *p, struct wm_join *m, const char **why)
 	m->pool_size = p->pool_size;
 	m->pid = p->pid;
 	m->phase = (uint32_t)p->phase;
-	m->topo_turn = p->topo_turn;
-	m->pending_turn = p->pending_turn;
+	m->topo_ballot = p->topo_ballot;
+	m->pending_ballot = p->pending_ballot;
 	m->epoch = p->epoch;
-	m->wired = p->wired;
+	m->ring_epoch = p->ring_epoch;
 	m->prepared = p->prepared;
-	m->version = p->version;
+	m->view_id = p->view_id;
 	m->global = p->global;
-	m->world = p->world;
-	m->losses = p->losses;
+	m->world_size = p->world_size;
+	m->generation = p->generation;
 	m->thread = p->thread;
 	m->left = p->left;
 	return 0;
@@ -306,7 +306,7 @@ static int get_leave(const Ccoip__Leave *p, struct wm_leave *m, const char **why
 
 static int get_peer(const Ccoip__Peer *p, struct wm_peer *m, const char **why, const char *limit)
 {
-	m->turn = p->turn;
+	m->ballot = p->ballot;
 	return wire_get_id(&m->peer, p->peer, why, limit);
 }
 
@@ -339,8 +339,8 @@ static int get_refusal(const Ccoip__OpVote *p, struct wm_op_vote *m, const char 
 
 	if (p->params != NULL || p->sync != NULL)
 		return wire_bad(why, "op_vote.refusal: must not be there with params or sync");
-	if (p->seq != 0 || p->ahead != 0)
-		return wire_bad(why, "op_vote.refusal: must not be there with seq or ahead");
+	if (p->seq != 0 || p->spec_seq != 0)
+		return wire_bad(why, "op_vote.refusal: must not be there with seq or spec_seq");
 	if (f->sync && p->tag != 0)
 		return wire_bad(why, "op_vote.tag: must be 0 with refusal.sync");
 	m->is_sync = f->sync;
@@ -383,11 +383,11 @@ static int get_op_vote(const Ccoip__OpVote *p, struct wm_op_vote *m, const char 
 
 	m->group = p->group;
 	m->tag = p->tag;
-	m->losses = p->losses;
+	m->generation = p->generation;
 	m->seq = p->seq;
-	m->ahead = p->ahead;
-	m->blocks = (uint32_t)p->blocks;
-	if (m->blocks > WM_BLOCK_MAIN)
+	m->spec_seq = p->spec_seq;
+	m->waits_for = (uint32_t)p->waits_for;
+	if (m->waits_for > WM_WAIT_FOR_MAIN)
 		return wire_bad(why, "op_vote.blocks: must be 0 to 2");
 	rc = get_vote(p, m, why);
 	if (rc == 0)
@@ -505,8 +505,8 @@ static int get_ring(const Ccoip__Ring *p, struct wm_ring *m, const char **why)
 	m->pos = p->pos;
 	m->pool_size = p->pool_size;
 	if (p->hosts > 1) {
-		m->renew = p->renew;
-		m->prev_renews = p->prev_renews;
+		m->reopen = p->reopen;
+		m->prev_reopens = p->prev_reopens;
 		rc = wire_get_endpoint(p->next, &m->next, &next, why);
 		if (rc == 0)
 			rc = wire_get_id(
@@ -553,9 +553,9 @@ static int get_commit(const Ccoip__Commit *p, struct wm_commit *m, const char **
 	m->round = p->round;
 	m->epoch = p->epoch;
 	m->accept = p->accept;
-	m->topo_turn = p->topo_turn;
-	m->pending_turn = p->pending_turn;
-	return wire_get_world(p->world, &m->world, why, "commit.world: must be there");
+	m->topo_ballot = p->topo_ballot;
+	m->pending_ballot = p->pending_ballot;
+	return wire_get_view(p->view, &m->view, why, "commit.view: must be there");
 }
 
 static int get_op_start(const Ccoip__OpStart *p, struct wm_op_start *m, const char **why)
@@ -581,7 +581,7 @@ static int get_op_abort(const Ccoip__OpAbort *p, struct wm_op_abort *m, const ch
 	m->group = p->group;
 	m->tag = p->tag;
 	m->seq = p->seq;
-	m->losses = p->losses;
+	m->generation = p->generation;
 	m->is_sync = p->sync;
 	if (p->sync && p->tag != 0)
 		return wire_bad(why, "op_abort.tag: must be 0 with sync");
@@ -598,7 +598,7 @@ static int get_op_done(const Ccoip__OpDone *p, struct wm_op_done *m, const char 
 		return wire_bad(why, "op_done.seq: must be at least 1");
 	m->seq = p->seq;
 	m->revision = p->revision;
-	m->next = p->next;
+	m->next = p->reserved_seq;
 	return 0;
 }
 
@@ -655,21 +655,21 @@ static int get_waits(const Ccoip__Waits *p, struct wm_waits *m, const char **why
 	return wire_get_text(m->text, sizeof m->text, p->text, why, "waits.text: " TEXT_LIMIT);
 }
 
-static int get_blocks(const Ccoip__Blocks *p, struct wm_blocks *m, const char **why)
+static int get_waits_for(const Ccoip__WaitsFor *p, struct wm_waits_for *m, const char **why)
 {
 	m->tag = p->tag;
 	m->any = p->any;
 	m->kind = (uint32_t)p->kind;
-	if (m->kind != WM_BLOCK_HELPER && m->kind != WM_BLOCK_MAIN)
-		return wire_bad(why, "blocks.kind: must be 1 or 2");
-	return wire_get_id(&m->peer, p->peer, why, "blocks.peer: " WIRE_ID_LIMIT);
+	if (m->kind != WM_WAIT_FOR_HELPER && m->kind != WM_WAIT_FOR_MAIN)
+		return wire_bad(why, "waits_for.kind: must be 1 or 2");
+	return wire_get_id(&m->peer, p->peer, why, "waits_for.peer: " WIRE_ID_LIMIT);
 }
 
-static int get_stalled(const Ccoip__Stalled *p, struct wm_stalled *m, const char **why)
+static int get_standstill(const Ccoip__Standstill *p, struct wm_standstill *m, const char **why)
 {
-	*m = (struct wm_stalled){
+	*m = (struct wm_standstill){
 		.seq = p->seq, .sent = p->sent, .received = p->received, .ms = p->ms};
-	return m->seq < 1 ? wire_bad(why, "stalled.seq: must be at least 1") : 0;
+	return m->seq < 1 ? wire_bad(why, "standstill.seq: must be at least 1") : 0;
 }
 
 static int get_unmet(const Ccoip__Unmet *p, struct wm_unmet *m, const char **why)
@@ -680,7 +680,7 @@ static int get_unmet(const Ccoip__Unmet *p, struct wm_unmet *m, const char **why
 	m->kind = (uint32_t)p->kind;
 	m->group = p->group;
 	m->tag = p->tag;
-	m->losses = p->losses;
+	m->generation = p->generation;
 	m->pending = p->pending;
 	is_op = m->kind == WM_WAIT_OP || m->kind == WM_WAIT_SYNC;
 	if (m->kind > WM_WAIT_SYNC || m->kind == WM_WAIT_STOPPED)
@@ -764,8 +764,8 @@ static int get_message(const Ccoip__Message *p, struct wm_msg *m, const char **w
 		return get_round(p->round, &m->u.round, why);
 	case WM_COMMIT:
 		return get_commit(p->commit, &m->u.commit, why);
-	case WM_WORLD:
-		return wire_get_world(p->world, &m->u.world, why, "world: must be there");
+	case WM_VIEW:
+		return wire_get_view(p->view, &m->u.view, why, "view: must be there");
 	case WM_OP_START:
 		return get_op_start(p->op_start, &m->u.op_start, why);
 	case WM_OP_ABORT:
@@ -773,7 +773,7 @@ static int get_message(const Ccoip__Message *p, struct wm_msg *m, const char **w
 	case WM_OP_DONE:
 		return get_op_done(p->op_done, &m->u.op_done, why);
 	case WM_PENDING_ANSWER:
-		m->u.pending_answer.turn = p->pending_answer->turn;
+		m->u.pending_answer.ballot = p->pending_answer->ballot;
 		return 0;
 	case WM_KICK:
 		return get_kick(p->kick, &m->u.kick, why);
@@ -785,10 +785,10 @@ static int get_message(const Ccoip__Message *p, struct wm_msg *m, const char **w
 		return get_stopped(p->stopped, &m->u.stopped, why);
 	case WM_WAITS:
 		return get_waits(p->waits, &m->u.waits, why);
-	case WM_BLOCKS:
-		return get_blocks(p->blocks, &m->u.blocks, why);
-	case WM_STALLED:
-		return get_stalled(p->stalled, &m->u.stalled, why);
+	case WM_WAITS_FOR:
+		return get_waits_for(p->waits_for, &m->u.waits_for, why);
+	case WM_STANDSTILL:
+		return get_standstill(p->standstill, &m->u.standstill, why);
 	case WM_UNMET:
 		return get_unmet(p->unmet, &m->u.unmet, why);
 	case WM_KNOCK:

@@ -35,7 +35,7 @@ struct encoder {
 		Ccoip__Refuse refuse;
 		Ccoip__Round round;
 		Ccoip__Commit commit;
-		Ccoip__World world;
+		Ccoip__View view;
 		Ccoip__OpStart op_start;
 		Ccoip__OpAbort op_abort;
 		Ccoip__OpDone op_done;
@@ -45,8 +45,8 @@ struct encoder {
 		Ccoip__Stopped stopped;
 		Ccoip__Addresses addresses;
 		Ccoip__Waits waits;
-		Ccoip__Blocks blocks;
-		Ccoip__Stalled stalled;
+		Ccoip__WaitsFor waits_for;
+		Ccoip__Standstill standstill;
 		Ccoip__Unmet unmet;
 		Ccoip__Knock knock;
 		Ccoip__KnockAck knock_ack;
@@ -58,7 +58,7 @@ struct encoder {
 	Ccoip__OpParams params;
 	Ccoip__Refusal refusal;
 	Ccoip__SyncStart sync_start;
-	Ccoip__World world;
+	Ccoip__View view;
 	Ccoip__Outcomes outcomes;
 };
 
@@ -165,15 +165,15 @@ static void put_join(struct encoder *e, const struct wm_join *m)
 	p->name = put_text(e, m->name, sizeof m->name);
 	p->token = wire_put_id(&m->token);
 	p->phase = (Ccoip__JoinPhase)m->phase;
-	p->topo_turn = m->topo_turn;
-	p->pending_turn = m->pending_turn;
+	p->topo_ballot = m->topo_ballot;
+	p->pending_ballot = m->pending_ballot;
 	p->epoch = m->epoch;
-	p->wired = m->wired;
+	p->ring_epoch = m->ring_epoch;
 	p->prepared = m->prepared;
-	p->version = m->version;
+	p->view_id = m->view_id;
 	p->global = m->global;
-	p->world = m->world;
-	p->losses = m->losses;
+	p->world_size = m->world_size;
+	p->generation = m->generation;
 	p->thread = m->thread;
 	p->left = m->left;
 }
@@ -192,7 +192,7 @@ static void put_peer(struct encoder *e, const struct wm_peer *m)
 {
 	ccoip__peer__init(&e->u.peer);
 	e->u.peer.peer = wire_put_id(&m->peer);
-	e->u.peer.turn = m->turn;
+	e->u.peer.ballot = m->ballot;
 }
 
 static void put_refusal(struct encoder *e, const struct wm_op_vote *m)
@@ -214,10 +214,10 @@ static void put_op_vote(struct encoder *e, const struct wm_op_vote *m)
 	ccoip__op_params__init(params);
 	p->group = m->group;
 	p->tag = m->tag;
-	p->losses = m->losses;
+	p->generation = m->generation;
 	p->seq = m->seq;
-	p->ahead = m->ahead;
-	p->blocks = (Ccoip__BlockKind)m->blocks;
+	p->spec_seq = m->spec_seq;
+	p->waits_for = (Ccoip__WaitForKind)m->waits_for;
 	p->n_peers = put_ids(e, m->peers, m->n_peers, &p->peers);
 	if (m->refusal.code) {
 		put_refusal(e, m);
@@ -312,8 +312,8 @@ static void put_ring(struct encoder *e, const struct wm_ring *m, Ccoip__Ring *p)
 		p->next = wire_put_endpoint(&e->arena, &m->next);
 		p->prev = wire_put_id(&m->prev);
 		p->prev_name = put_text(e, m->prev_name, sizeof m->prev_name);
-		p->renew = m->renew;
-		p->prev_renews = m->prev_renews;
+		p->reopen = m->reopen;
+		p->prev_reopens = m->prev_reopens;
 	}
 	p->n_members = put_ids(e, m->members, m->n_members, &p->members);
 }
@@ -338,43 +338,43 @@ static void put_round(struct encoder *e, const struct wm_round *m)
 	}
 }
 
-static void put_view(const struct wire_world *m, Ccoip__WorldView *p)
+static void put_view_sizes(const struct wire_view *m, Ccoip__ViewSizes *p)
 {
-	ccoip__world_view__init(p);
-	p->version = m->version;
+	ccoip__view_sizes__init(p);
+	p->view_id = m->view_id;
 	p->global = m->global;
 	p->group = m->group;
 	p->groups = m->groups;
 	p->largest = m->largest;
 }
 
-static void put_world(struct encoder *e, const struct wm_world *m, Ccoip__World *p)
+static void put_view(struct encoder *e, const struct wm_view *m, Ccoip__View *p)
 {
-	Ccoip__GroupWorld *v = wire_arena_take(&e->arena, m->n, sizeof *v);
-	Ccoip__WorldView *at_loss = wire_arena_take(&e->arena, m->n, sizeof *at_loss);
+	Ccoip__GroupView *v = wire_arena_take(&e->arena, m->n, sizeof *v);
+	Ccoip__ViewSizes *at_generation = wire_arena_take(&e->arena, m->n, sizeof *at_generation);
 
-	ccoip__world__init(p);
+	ccoip__view__init(p);
 	p->global = m->global;
 	p->groups = m->groups;
 	p->largest = m->largest;
-	p->version = m->version;
+	p->view_id = m->view_id;
 	p->own = wire_arena_take_pointers(&e->arena, m->n);
-	if (v == NULL || at_loss == NULL || p->own == NULL)
+	if (v == NULL || at_generation == NULL || p->own == NULL)
 		return;
 	p->n_own = m->n;
 	for (size_t i = 0; i < m->n; i++) {
 		p->own[i] = &v[i];
-		ccoip__group_world__init(&v[i]);
+		ccoip__group_view__init(&v[i]);
 		v[i].group = m->own[i].group;
-		v[i].world = m->own[i].world;
-		v[i].losses = m->own[i].losses;
+		v[i].world_size = m->own[i].world_size;
+		v[i].generation = m->own[i].generation;
 		v[i].loss = put_text(e, m->own[i].loss, sizeof m->own[i].loss);
 		v[i].revision = m->own[i].revision;
-		v[i].begun = m->own[i].begun;
-		if (m->own[i].at_loss.version == 0)
+		v[i].attempt_ring_epoch = m->own[i].begun;
+		if (m->own[i].at_generation.view_id == 0)
 			continue;
-		v[i].at_loss = &at_loss[i];
-		put_view(&m->own[i].at_loss, &at_loss[i]);
+		v[i].at_generation = &at_generation[i];
+		put_view_sizes(&m->own[i].at_generation, &at_generation[i]);
 	}
 }
 
@@ -386,10 +386,10 @@ static void put_commit(struct encoder *e, const struct wm_commit *m)
 	p->round = m->round;
 	p->epoch = m->epoch;
 	p->accept = m->accept;
-	p->world = &e->world;
-	put_world(e, &m->world, p->world);
-	p->topo_turn = m->topo_turn;
-	p->pending_turn = m->pending_turn;
+	p->view = &e->view;
+	put_view(e, &m->view, p->view);
+	p->topo_ballot = m->topo_ballot;
+	p->pending_ballot = m->pending_ballot;
 }
 
 static Ccoip__Outcomes *put_outcomes(struct encoder *e, const struct wm_outcome *v, size_t n)
@@ -412,31 +412,31 @@ static Ccoip__Outcomes *put_outcomes(struct encoder *e, const struct wm_outcome 
 static void put_resume(struct encoder *e, const struct wm_resume *m)
 {
 	Ccoip__Resume *p = &e->u.resume;
-	Ccoip__RingPlace *v = wire_arena_take(&e->arena, m->n_places, sizeof *v);
+	Ccoip__RingPosition *v = wire_arena_take(&e->arena, m->n_positions, sizeof *v);
 
 	ccoip__resume__init(p);
 	p->epoch = m->epoch;
 	p->round = m->round;
-	p->wired = m->wired;
+	p->ring_epoch = m->ring_epoch;
 	p->prepared = m->prepared;
 	p->prepared_peers = m->prepared_peers;
-	p->unprepared = m->unprepared;
+	p->aborted_round = m->aborted_round;
 	p->last_seq = m->last_seq;
-	p->topo_turn = m->topo_turn;
-	p->pending_turn = m->pending_turn;
-	p->world = &e->world;
-	put_world(e, &m->world, p->world);
+	p->topo_ballot = m->topo_ballot;
+	p->pending_ballot = m->pending_ballot;
+	p->view = &e->view;
+	put_view(e, &m->view, p->view);
 	p->outcomes = put_outcomes(e, m->outcomes, m->n_outcomes);
-	p->places = wire_arena_take_pointers(&e->arena, m->n_places);
-	if (v == NULL || p->places == NULL)
+	p->positions = wire_arena_take_pointers(&e->arena, m->n_positions);
+	if (v == NULL || p->positions == NULL)
 		return;
-	p->n_places = m->n_places;
-	for (size_t i = 0; i < m->n_places; i++) {
-		p->places[i] = &v[i];
-		ccoip__ring_place__init(&v[i]);
-		v[i].group = m->places[i].group;
-		v[i].hosts = m->places[i].hosts;
-		v[i].pos = m->places[i].pos;
+	p->n_positions = m->n_positions;
+	for (size_t i = 0; i < m->n_positions; i++) {
+		p->positions[i] = &v[i];
+		ccoip__ring_position__init(&v[i]);
+		v[i].group = m->positions[i].group;
+		v[i].hosts = m->positions[i].hosts;
+		v[i].pos = m->positions[i].pos;
 	}
 }
 
@@ -486,7 +486,7 @@ static void put_op_abort(struct encoder *e, const struct wm_op_abort *m)
 	p->group = m->group;
 	p->tag = m->tag;
 	p->seq = m->seq;
-	p->losses = m->losses;
+	p->generation = m->generation;
 	p->code = m->code;
 	p->text = put_text(e, m->text, sizeof m->text);
 	p->sync = m->is_sync;
@@ -541,22 +541,22 @@ static void put_waits(struct encoder *e, const struct wm_waits *m)
 	p->text = put_text(e, m->text, sizeof m->text);
 }
 
-static void put_blocks(struct encoder *e, const struct wm_blocks *m)
+static void put_waits_for(struct encoder *e, const struct wm_waits_for *m)
 {
-	Ccoip__Blocks *p = &e->u.blocks;
+	Ccoip__WaitsFor *p = &e->u.waits_for;
 
-	ccoip__blocks__init(p);
+	ccoip__waits_for__init(p);
 	p->peer = wire_put_id(&m->peer);
 	p->tag = m->tag;
-	p->kind = (Ccoip__BlockKind)m->kind;
+	p->kind = (Ccoip__WaitForKind)m->kind;
 	p->any = m->any;
 }
 
-static void put_stalled(struct encoder *e, const struct wm_stalled *m)
+static void put_standstill(struct encoder *e, const struct wm_standstill *m)
 {
-	Ccoip__Stalled *p = &e->u.stalled;
+	Ccoip__Standstill *p = &e->u.standstill;
 
-	ccoip__stalled__init(p);
+	ccoip__standstill__init(p);
 	p->seq = m->seq;
 	p->sent = m->sent;
 	p->received = m->received;
@@ -572,7 +572,7 @@ static void put_unmet(struct encoder *e, const struct wm_unmet *m)
 	p->group = m->group;
 	p->tag = m->tag;
 	p->n_peers = put_ids(e, m->peers, m->n_peers, &p->peers);
-	p->losses = m->losses;
+	p->generation = m->generation;
 	p->pending = m->pending;
 	p->code = m->code;
 	p->text = put_text(e, m->text, sizeof m->text);
@@ -644,11 +644,11 @@ static int put_agent_message(struct encoder *e, const struct wm_msg *m)
 	case WM_STOPPED:
 		put_stopped(e, &m->u.stopped);
 		return 0;
-	case WM_BLOCKS:
-		put_blocks(e, &m->u.blocks);
+	case WM_WAITS_FOR:
+		put_waits_for(e, &m->u.waits_for);
 		return 0;
-	case WM_STALLED:
-		put_stalled(e, &m->u.stalled);
+	case WM_STANDSTILL:
+		put_standstill(e, &m->u.standstill);
 		return 0;
 	case WM_KNOCK:
 		ccoip__knock__init(&e->u.knock);
@@ -679,8 +679,8 @@ static int put_master_message(struct encoder *e, const struct wm_msg *m)
 	case WM_COMMIT:
 		put_commit(e, &m->u.commit);
 		return 0;
-	case WM_WORLD:
-		put_world(e, &m->u.world, &e->u.world);
+	case WM_VIEW:
+		put_view(e, &m->u.view, &e->u.view);
 		return 0;
 	case WM_OP_START:
 		put_op_start(e, &m->u.op_start);
@@ -692,11 +692,11 @@ static int put_master_message(struct encoder *e, const struct wm_msg *m)
 		ccoip__op_done__init(&e->u.op_done);
 		e->u.op_done.seq = m->u.op_done.seq;
 		e->u.op_done.revision = m->u.op_done.revision;
-		e->u.op_done.next = m->u.op_done.next;
+		e->u.op_done.reserved_seq = m->u.op_done.next;
 		return 0;
 	case WM_PENDING_ANSWER:
 		ccoip__pending_answer__init(&e->u.pending_answer);
-		e->u.pending_answer.turn = m->u.pending_answer.turn;
+		e->u.pending_answer.ballot = m->u.pending_answer.ballot;
 		return 0;
 	case WM_KICK:
 		put_kick(e, &m->u.kick);

@@ -19,8 +19,7 @@
 /* Zeroed, never NULL for n == 0; NULL on failure with *err and *why set. */
 void *wire_new_array(size_t n, size_t size, int *err, const char **why);
 /* missing: what to say if p is NULL. */
-int wire_get_world(
-	const Ccoip__World *p, struct wm_world *m, const char **why, const char *missing);
+int wire_get_view(const Ccoip__View *p, struct wm_view *m, const char **why, const char *missing);
 int wire_get_resume(const Ccoip__Resume *p, struct wm_resume *m, const char **why);
 int wire_get_op_query(const Ccoip__OpQuery *p, struct wm_op_query *m, const char **why);
 int wire_get_op_outcomes(const Ccoip__OpOutcomes *p, struct wm_op_outcomes *m, const char **why);

@@ -22,13 +22,13 @@ void *wire_new_array(size_t n, size_t size, int *err, const char **why)
 	return v;
 }
 
-static int get_view(const Ccoip__WorldView *p, struct wire_world *m, const char **why)
+static int get_view_sizes(const Ccoip__ViewSizes *p, struct wire_view *m, const char **why)
 {
 	if (p == NULL)
 		return 0;
-	if (p->version == 0)
-		return wire_bad(why, "world.own.at_loss.version: must not be 0");
-	m->version = p->version;
+	if (p->view_id == 0)
+		return wire_bad(why, "view.own.at_generation.view_id: must not be 0");
+	m->view_id = p->view_id;
 	m->global = p->global;
 	m->group = p->group;
 	m->groups = p->groups;
@@ -36,18 +36,18 @@ static int get_view(const Ccoip__WorldView *p, struct wire_world *m, const char 
 	return 0;
 }
 
-int wire_get_world(const Ccoip__World *p, struct wm_world *m, const char **why, const char *missing)
+int wire_get_view(const Ccoip__View *p, struct wm_view *m, const char **why, const char *missing)
 {
 	int rc = 0;
 
 	if (p == NULL)
 		return wire_bad(why, missing);
 	if (p->n_own > WM_RINGS_MAX)
-		return wire_bad(why, "world.own: must be at most " WIRE_STR(WM_RINGS_MAX));
+		return wire_bad(why, "view.own: must be at most " WIRE_STR(WM_RINGS_MAX));
 	m->global = p->global;
 	m->groups = p->groups;
 	m->largest = p->largest;
-	m->version = p->version;
+	m->view_id = p->view_id;
 	m->own = wire_new_array(p->n_own, sizeof *m->own, &rc, why);
 	if (m->own == NULL)
 		return rc;
@@ -55,46 +55,47 @@ int wire_get_world(const Ccoip__World *p, struct wm_world *m, const char **why, 
 	for (size_t i = 0; i < p->n_own; i++) {
 		for (size_t k = 0; k < i; k++)
 			if (p->own[k]->group == p->own[i]->group)
-				return wire_bad(why, "world.own: must not name a group twice");
+				return wire_bad(why, "view.own: must not name a group twice");
 		m->own[i].group = p->own[i]->group;
-		m->own[i].world = p->own[i]->world;
-		m->own[i].losses = p->own[i]->losses;
+		m->own[i].world_size = p->own[i]->world_size;
+		m->own[i].generation = p->own[i]->generation;
 		rc = wire_get_text(m->own[i].loss, sizeof m->own[i].loss, p->own[i]->loss, why,
-			"world.own.loss: must be at most 383 bytes");
+			"view.own.loss: must be at most 383 bytes");
 		if (rc < 0)
 			return rc;
 		m->own[i].revision = p->own[i]->revision;
-		m->own[i].begun = p->own[i]->begun;
-		rc = get_view(p->own[i]->at_loss, &m->own[i].at_loss, why);
+		m->own[i].begun = p->own[i]->attempt_ring_epoch;
+		rc = get_view_sizes(p->own[i]->at_generation, &m->own[i].at_generation, why);
 		if (rc < 0)
 			return rc;
 	}
 	return 0;
 }
 
-static int get_places(const Ccoip__Resume *p, struct wm_resume *m, const char **why)
+static int get_positions(const Ccoip__Resume *p, struct wm_resume *m, const char **why)
 {
 	int rc = 0;
 
-	if (p->n_places > WM_RINGS_MAX)
-		return wire_bad(why, "resume.places: must be at most " WIRE_STR(WM_RINGS_MAX));
-	m->places = wire_new_array(p->n_places, sizeof *m->places, &rc, why);
-	if (m->places == NULL)
+	if (p->n_positions > WM_RINGS_MAX)
+		return wire_bad(why, "resume.positions: must be at most " WIRE_STR(WM_RINGS_MAX));
+	m->positions = wire_new_array(p->n_positions, sizeof *m->positions, &rc, why);
+	if (m->positions == NULL)
 		return rc;
-	m->n_places = (uint32_t)p->n_places;
-	for (size_t i = 0; i < p->n_places; i++) {
-		const Ccoip__RingPlace *v = p->places[i];
+	m->n_positions = (uint32_t)p->n_positions;
+	for (size_t i = 0; i < p->n_positions; i++) {
+		const Ccoip__RingPosition *v = p->positions[i];
 
 		if (v->hosts < 1 || v->hosts > WM_HOSTS_MAX)
-			return wire_bad(
-				why, "resume.places.hosts: must be 1 to " WIRE_STR(WM_HOSTS_MAX));
+			return wire_bad(why,
+				"resume.positions.hosts: must be 1 to " WIRE_STR(WM_HOSTS_MAX));
 		if (v->pos >= v->hosts)
-			return wire_bad(why, "resume.places.pos: must be below hosts");
+			return wire_bad(why, "resume.positions.pos: must be below hosts");
 		for (size_t k = 0; k < i; k++)
-			if (p->places[k]->group == v->group)
-				return wire_bad(why, "resume.places: must not name a group twice");
-		m->places[i] =
-			(struct wm_ring_place){.group = v->group, .hosts = v->hosts, .pos = v->pos};
+			if (p->positions[k]->group == v->group)
+				return wire_bad(
+					why, "resume.positions: must not name a group twice");
+		m->positions[i] = (struct wm_ring_position){
+			.group = v->group, .hosts = v->hosts, .pos = v->pos};
 	}
 	return 0;
 }
@@ -121,16 +122,16 @@ int wire_get_resume(const Ccoip__Resume *p, struct wm_resume *m, const char **wh
 
 	m->epoch = p->epoch;
 	m->round = p->round;
-	m->wired = p->wired;
+	m->ring_epoch = p->ring_epoch;
 	m->prepared = p->prepared;
 	m->prepared_peers = p->prepared_peers;
-	m->unprepared = p->unprepared;
+	m->aborted_round = p->aborted_round;
 	m->last_seq = p->last_seq;
-	m->topo_turn = p->topo_turn;
-	m->pending_turn = p->pending_turn;
-	rc = wire_get_world(p->world, &m->world, why, "resume.world: must be there");
+	m->topo_ballot = p->topo_ballot;
+	m->pending_ballot = p->pending_ballot;
+	rc = wire_get_view(p->view, &m->view, why, "resume.view: must be there");
 	if (rc == 0)
-		rc = get_places(p, m, why);
+		rc = get_positions(p, m, why);
 	if (rc != 0)
 		return rc;
 	if (n > WM_RESUME_OUTCOMES_MAX)

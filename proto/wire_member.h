@@ -14,11 +14,11 @@
 #include "common/cc_bounds.h"
 #include "common/cc_id.h"
 #include "proto/wire_sync.h"
-#include "proto/wire_world.h"
+#include "proto/wire_view.h"
 
 #define WM_VERSION_MIN  2u
 #define WM_VERSION_MAX  2u
-#define WM_FEATURES     (WM_ANY | WM_STALLS | WM_LEAVES)
+#define WM_FEATURES     (WM_ANY | WM_STANDSTILLS | WM_LEAVES)
 #define WM_NAME_MAX     64   /* host or program name, with NUL */
 #define WM_TEXT_MAX     384  /* reasons, with NUL */
 #define WM_ADDRS_MAX    64   /* addresses of one agent */
@@ -33,11 +33,11 @@
 /* of one wm_resume: WM_OUTCOMES_MAX of each group */
 #define WM_RESUME_OUTCOMES_MAX 65536
 
-/* Feature of a hello and its answer: it knows `any` of WM_BLOCKS. A master that does not would take
- * the peer for one that waits for a single operation, and end calls that can meet. */
+/* Feature of a hello and its answer: it knows `any` of WM_WAITS_FOR. A master that does not would
+ * take the peer for one that waits for a single operation, and end calls that can meet. */
 #define WM_ANY 1u
-/* It knows WM_STALLED. */
-#define WM_STALLS 2u
+/* It knows WM_STANDSTILL. */
+#define WM_STANDSTILLS 2u
 /* WM_LEFT answers WM_LEAVE. */
 #define WM_LEAVES 4u
 
@@ -69,7 +69,7 @@ struct wm_hello {
 	struct cc_id run, run_key;
 	uint64_t term;  /* the highest that it has seen of this run's masters: at most WM_TERM_MAX;
 			 * 0 without run_key */
-	bool newcomers; /* with run: its peers have no place in it yet, and lose none */
+	bool newcomers; /* with run: its peers are no members of it yet, and lose none */
 	bool left;      /* with run: all its members have left, and each Leave was sent */
 	/* agent is made from it, and the agent proves it, to the master's I/O: cc_seal_prove. */
 	struct cc_key identity, proof;
@@ -121,11 +121,11 @@ struct wm_join {
 	/* ACCEPTED: votes of the run that the peer has seen the end of, the epoch of the last
 	 * COMMIT that it was in, the ROUND of the last of these that had one, and the last ROUND
 	 * that was reported as good with it. Else 0. */
-	uint64_t topo_turn, pending_turn, epoch, wired, prepared;
-	/* Likewise, as it was told last: the version of the world, and as of that all accepted
+	uint64_t topo_ballot, pending_ballot, epoch, ring_epoch, prepared;
+	/* Likewise, as it was told last: the view id, and as of that all accepted
 	 * peers, those of its group, and its losses. */
-	uint64_t version, losses;
-	uint32_t global, world;
+	uint64_t view_id, generation;
+	uint32_t global, world_size;
 	/* Its main thread: peers of one agent with the same number, not 0, have one between them.
 	 */
 	uint64_t thread;
@@ -148,8 +148,8 @@ struct wm_leave {
  * told from a new one. */
 struct wm_peer { /* WM_TOPO_VOTE, WM_PENDING_VOTE */
 	struct cc_id peer;
-	uint64_t turn; /* votes of this kind that the peer has seen the end of. Less than the
-			* master's number: this one has been answered, the answer comes again */
+	uint64_t ballot; /* votes of this kind that the peer has seen the end of. Less than the
+			  * master's number: this one has been answered, the answer comes again */
 };
 
 /* A link broke, and its other end may not know. */
@@ -179,7 +179,7 @@ struct wm_outcome {
 };
 
 /* A ring in force. */
-struct wm_ring_place {
+struct wm_ring_position {
 	uint32_t group, hosts, pos;
 };
 
@@ -210,8 +210,8 @@ struct wm_ring {
 	char prev_name[WM_NAME_MAX]; /* of its host; "" when hosts == 1 */
 	uint32_t n_members;          /* local peers in this group, in rank order */
 	struct cc_id *members;
-	bool renew;       /* the link to next may be lost at the other end: open another one */
-	bool prev_renews; /* so does prev with the link from there */
+	bool reopen;       /* the link to next may be lost at the other end: open another one */
+	bool prev_reopens; /* so does prev with the link from there */
 };
 
 /* Prepare these rings: open missing links, then send a ROUND_REPORT. Replaces an unfinished round.
@@ -225,30 +225,30 @@ struct wm_round {
 	struct cc_id run_key;  /* secret of the run, to be shown to its next master; or zero */
 };
 
-struct wm_group_world {
+struct wm_group_view {
 	uint32_t group;
-	uint32_t world;    /* accepted peers */
-	uint64_t losses;   /* changes whenever the group loses an accepted peer */
-	uint64_t revision; /* of shared state, that the next synchronization is expected to offer;
-			    * 0: there was none in this run of the group, any will do */
+	uint32_t world_size; /* accepted peers */
+	uint64_t generation; /* changes whenever the group loses an accepted peer */
+	uint64_t revision;   /* of shared state, that the next synchronization is expected to offer;
+			      * 0: there was none in this run of the group, any will do */
 	char loss[WM_TEXT_MAX]; /* the last loss, for the callers; "" in wm_resume, or if nobody
 				 * remembers it */
-	/* The world as it was first told with these losses: all calls that they end see it,
-	 * however late they are. version 0: this one, if the losses are new; else as told before */
-	struct wire_world at_loss;
+	/* The view as it was first told with these losses: all calls that they end see it,
+	 * however late they are. view id 0: this one, if the losses are new; else as told before */
+	struct wire_view at_generation;
 	/* In wm_resume: round of the rings that the last attempt started on; 0: none has started.
 	 */
 	uint64_t begun;
 };
 
 /* Numbers behind pcclGetAttribute, exact at the moment of sending. */
-struct wm_world {
+struct wm_view {
 	uint32_t global;
 	uint32_t groups;  /* distinct peer groups */
 	uint32_t largest; /* peers in the largest group */
-	uint64_t version; /* grows with every change of what is told here */
+	uint64_t view_id; /* grows with every change of what is told here */
 	uint32_t n;
-	struct wm_group_world *own; /* groups of the receiving agent */
+	struct wm_group_view *own; /* groups of the receiving agent */
 };
 
 /*
@@ -259,19 +259,19 @@ struct wm_world {
  */
 struct wm_resume {
 	uint64_t epoch, round; /* of the last COMMIT */
-	uint64_t wired;        /* of the last one that had a ROUND: its rings are in force */
+	uint64_t ring_epoch;   /* of the last one that had a ROUND: its rings are in force */
 	uint64_t prepared;     /* the ROUND that was reported good and is not committed yet, or 0 */
 	uint32_t prepared_peers; /* its wm_round.peers */
-	uint64_t unprepared;     /* the last ROUND, if it was not reported good: it cannot have been
+	uint64_t aborted_round;  /* the last ROUND, if it was not reported good: it cannot have been
 				  * committed; or 0 */
 	uint64_t last_seq;       /* of the last OP_START or OP_DONE.next */
-	struct wm_world world;   /* as told last */
-	uint32_t n_places;
-	struct wm_ring_place *places; /* at most WM_RINGS_MAX, groups differ */
+	struct wm_view view;     /* as told last */
+	uint32_t n_positions;
+	struct wm_ring_position *positions; /* at most WM_RINGS_MAX, groups differ */
 	uint32_t n_outcomes;
 	struct wm_outcome *outcomes; /* the last WM_OUTCOMES_MAX of each group, those of a group in
 				      * the order of their ends */
-	uint64_t topo_turn, pending_turn; /* as told last */
+	uint64_t topo_ballot, pending_ballot; /* as told last */
 };
 
 /* How did these attempts end? For a peer whose agent died before it could tell. */
@@ -308,14 +308,14 @@ struct wm_commit {
 	uint64_t round;
 	uint64_t epoch; /* grows by at least 1 with every change of members or rings */
 	bool accept;
-	struct wm_world world;
-	uint64_t topo_turn,
-		pending_turn; /* votes of the run that have been answered, with this one */
+	struct wm_view view;
+	uint64_t topo_ballot,
+		pending_ballot; /* votes of the run that have been answered, with this one */
 };
 
 /* Answers all local peers that wait in pcclArePeersPending. */
 struct wm_pending_answer {
-	uint64_t turn; /* with this one; it tells the answer (wire_world.h) */
+	uint64_t ballot; /* with this one; it tells the answer (wire_view.h) */
 };
 
 struct wm_kick {

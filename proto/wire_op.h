@@ -18,11 +18,11 @@ struct wm_op_params {
 };
 
 /* Whom a call that has voted keeps from doing anything else. */
-enum wm_block_kind {
-	WM_BLOCK_NONE = 0,   /* the peer goes on with something else */
-	WM_BLOCK_HELPER = 1, /* a thread that is not its main one: that one may still ask for
-			      * pending peers */
-	WM_BLOCK_MAIN = 2,   /* its main thread */
+enum wm_wait_for_kind {
+	WM_WAIT_FOR_NONE = 0,   /* the peer goes on with something else */
+	WM_WAIT_FOR_HELPER = 1, /* a thread that is not its main one: that one may still ask for
+				 * pending peers */
+	WM_WAIT_FOR_MAIN = 2,   /* its main thread */
 };
 
 /* What an attempt that has started is to make of all peers; their keys and hash type are the
@@ -48,14 +48,14 @@ struct wm_op_vote {
 	struct wm_sync_vote sync;   /* if is_sync and not refused; else all zero */
 	uint32_t n_peers;           /* 1 .. WM_PEERS_MAX */
 	struct cc_id *peers;
-	uint64_t
-		losses; /* of the group, as the agent was told last; not the master's number: a loss
-			 * overtook the vote, it does not count and is answered with OP_ABORT */
-	uint64_t seq;   /* 0; after a resumption: of the OP_START that the agent has seen */
+	uint64_t generation; /* of the group, as the agent was told last; not the master's number: a
+			      * loss overtook the vote, it does not count and is answered with
+			      * OP_ABORT */
+	uint64_t seq;        /* 0; after a resumption: of the OP_START that the agent has seen */
 	struct wm_sync_elected elected; /* if is_sync and seq: as that said; else all zero */
-	uint64_t
-		ahead; /* the OP_DONE.next under which the agent begins before any OP_START; or 0 */
-	uint32_t blocks;           /* enum wm_block_kind: true of each of the peers */
+	uint64_t spec_seq;  /* the OP_DONE.next under which the agent begins before any OP_START; or
+			       0 */
+	uint32_t waits_for; /* enum wm_wait_for_kind: true of each of the peers */
 	struct wm_refusal refusal; /* seq and ahead are 0 then */
 };
 
@@ -83,7 +83,7 @@ struct wm_op_report {
 
 /* An all-reduce has stood still here for so long, and no process of this host is what it waits for.
  */
-struct wm_stalled {
+struct wm_standstill {
 	uint64_t seq;      /* >= 1 */
 	uint64_t sent;     /* bytes of it that were given to the link to the next host */
 	uint64_t received; /* bytes of it that came from the host before */
@@ -91,10 +91,10 @@ struct wm_stalled {
 };
 
 /* A peer waits for an all-reduce of its group that it has voted for without saying so. */
-struct wm_blocks {
+struct wm_waits_for {
 	struct cc_id peer;
 	uint64_t tag;
-	uint32_t kind; /* enum wm_block_kind, not NONE */
+	uint32_t kind; /* enum wm_wait_for_kind, not NONE */
 	uint32_t any;  /* 0: for this one. Else until any of those that it has voted for ends, which
 			* are so many; tag is one of them */
 };
@@ -144,8 +144,8 @@ struct wm_op_abort {
 	uint64_t seq;  /* 0: had not started */
 	uint32_t code; /* a pcclResult_t for the callers */
 	char text[WM_TEXT_MAX];
-	uint64_t losses; /* seq 0: as in the votes that this answers */
-	bool is_sync;    /* of a synchronization of shared state; tag is 0 */
+	uint64_t generation; /* seq 0: as in the votes that this answers */
+	bool is_sync;        /* of a synchronization of shared state; tag is 0 */
 };
 
 struct wm_op_done {
@@ -182,7 +182,7 @@ struct wm_unmet {
 	uint64_t tag;   /* with WM_WAIT_OP; else 0 */
 	uint32_t n_peers;
 	struct cc_id *peers; /* 1 .. WM_PEERS_MAX */
-	uint64_t losses;     /* OP, SYNC: as in the votes that this answers */
+	uint64_t generation; /* OP, SYNC: as in the votes that this answers */
 	bool pending;        /* PENDING: the answer */
 	uint32_t code;       /* OP, SYNC: a pcclResult_t for the callers; else 0 */
 	char text[WM_TEXT_MAX];

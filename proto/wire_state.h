@@ -21,13 +21,13 @@
 
 #include "proto/wire_sync.h"
 
-#define WST_MAGIC      0x54534350u                 /* "PCST" */
-#define WST_HDR_SIZE   64u                         /* of a request, and of an answer */
-#define WST_HASHES_MAX 65536u                      /* of one request */
-#define WST_BLOCK_MAX  16u                         /* leaves of one BLOCK */
-#define WST_LEN_MAX    (WST_BLOCK_MAX * WIRE_LEAF) /* payload bytes of one answer */
-#define WST_MEMBER_MAX 64u                         /* members of one source */
-#define WST_AHEAD_MAX  256u /* requests that may wait for their answers on one stream */
+#define WST_MAGIC        0x54534350u                 /* "PCST" */
+#define WST_HDR_SIZE     64u                         /* of a request, and of an answer */
+#define WST_HASHES_MAX   65536u                      /* of one request */
+#define WST_BLOCK_MAX    16u                         /* leaves of one BLOCK */
+#define WST_LEN_MAX      (WST_BLOCK_MAX * WIRE_LEAF) /* payload bytes of one answer */
+#define WST_MEMBER_MAX   64u                         /* members of one source */
+#define WST_PIPELINE_MAX 256u /* requests that may wait for their answers on one stream */
 
 enum wst_kind { WST_TENSORS = 1, WST_LEAVES = 2, WST_BLOCK = 3 };
 

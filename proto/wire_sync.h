@@ -45,7 +45,7 @@ struct wm_sync_vote {
 	struct wm_digest content; /* of the tensors that must be equal */
 	uint64_t n_tensors;       /* at most WIRE_TENSORS_MAX */
 	uint64_t bytes;           /* of all tensors, at most WIRE_STATE_MAX */
-	bool torn; /* a synchronization that failed has left a mixture in the tensors */
+	bool torn; /* a synchronization that failed has left torn state in the tensors */
 };
 
 static inline uint64_t wire_leaf_count(uint64_t bytes)

@@ -24,7 +24,7 @@ struct ccm *ccm_new(const struct ccm_config *cfg)
 	m->cfg.heartbeat_ms = or_default(cfg->heartbeat_ms, m->cfg.timeout_ms * 5 / 28);
 	cc_bounds_complete(&m->cfg.bounds);
 	m->cfg.recovery_ms = or_default(cfg->recovery_ms, 3000);
-	m->cfg.agent_grace_ms = or_default(cfg->agent_grace_ms, 5000);
+	m->cfg.agent_lease_ms = or_default(cfg->agent_lease_ms, 5000);
 	m->cfg.max_peers = or_default(cfg->max_peers, 65536);
 	m->cfg.log_level = or_default(cfg->log_level, CCM_LOG_INFO);
 	cc_detect_init(&m->any, m->cfg.heartbeat_ms, m->cfg.timeout_ms, 0);
@@ -41,19 +41,19 @@ static void free_agents(struct ccm *m)
 	HASH_CLEAR(hh, m->agents);
 	for (; a; a = next) {
 		next = a->hh.next;
-		ccm_told_free(a);
+		ccm_snapshot_free(a);
 		free(a->failures);
 		free(a);
 	}
-	for (a = m->absent; a; a = next) {
+	for (a = m->disconnected; a; a = next) {
 		next = a->next_ab;
-		ccm_told_free(a);
+		ccm_snapshot_free(a);
 		free(a->failures);
 		free(a);
 	}
 	for (a = m->dead; a; a = next) { /* not buried by a step that ran out of memory */
 		next = a->next_dead;
-		ccm_told_free(a);
+		ccm_snapshot_free(a);
 		free(a->failures);
 		free(a);
 	}
@@ -65,7 +65,7 @@ static void free_groups(struct ccm *m)
 	struct ccm_op *o, *o_next;
 
 	HASH_CLEAR(hh_seq, m->started);
-	HASH_CLEAR(hh_ahead, m->ahead);
+	HASH_CLEAR(hh_spec, m->spec_ops);
 	HASH_CLEAR(hh, m->ops);
 	g = m->groups;
 	HASH_CLEAR(hh, m->groups);
@@ -82,7 +82,7 @@ static void free_groups(struct ccm *m)
 void ccm_free(struct ccm *m)
 {
 	struct ccm_peer *p, *p_next;
-	struct ccm_seat *s, *s_next;
+	struct ccm_membership *s, *s_next;
 	struct ccm_pair *x, *x_next;
 	struct ccm_lost *l, *l_next;
 
@@ -95,8 +95,8 @@ void ccm_free(struct ccm *m)
 		p_next = p->hh.next;
 		free(p);
 	}
-	s = m->seats;
-	HASH_CLEAR(hh, m->seats);
+	s = m->memberships;
+	HASH_CLEAR(hh, m->memberships);
 	for (; s; s = s_next) {
 		s_next = s->hh.next;
 		free(s);
@@ -135,12 +135,12 @@ uint32_t ccm_tick_ms(const struct ccm *m)
 static void learn(struct ccm *m, const struct ccm_agent *a, const struct wm_resume *r)
 {
 	if (a->n_accepted > 0) /* answers to others were none to our members */
-		ccm_vote_learn(m, r->topo_turn, r->pending_turn);
+		ccm_vote_learn(m, r->topo_ballot, r->pending_ballot);
 	if (cc_id_is_zero(&a->hello.run_key)) /* it knows nothing itself */
 		return;
 	ccm_at_least(&m->heard_epoch, r->epoch);
 	ccm_at_least(&m->last_seq, r->last_seq);
-	ccm_revisions_add(m, a, &r->world);
+	ccm_revisions_add(m, a, &r->view);
 }
 
 static void dispatch(struct ccm *m, struct ccm_agent *a, const struct wm_msg *msg)
@@ -167,8 +167,8 @@ static void dispatch(struct ccm *m, struct ccm_agent *a, const struct wm_msg *ms
 	case WM_OP_REPORT:
 		ccm_op_report(m, a, &msg->u.op_report);
 		break;
-	case WM_STALLED:
-		ccm_stalled(m, a, &msg->u.stalled);
+	case WM_STANDSTILL:
+		ccm_standstill(m, a, &msg->u.standstill);
 		break;
 	case WM_LINK_LOST:
 		ccm_link_lost(m, a, &msg->u.link_lost);
@@ -186,10 +186,10 @@ static void dispatch(struct ccm *m, struct ccm_agent *a, const struct wm_msg *ms
 		 * again and again what fails for the losses that they have missed. */
 		ccm_outcomes_compare(m, a, &msg->u.resume);
 		if (a->n_accepted > 0 && !cc_id_is_zero(&a->hello.run_key))
-			ccm_world_tell(m, a);
+			ccm_view_tell(m, a);
 		break;
-	case WM_BLOCKS:
-		ccm_peer_blocks(m, a, &msg->u.blocks);
+	case WM_WAITS_FOR:
+		ccm_peer_waits_for(m, a, &msg->u.waits_for);
 		break;
 	case WM_ADDRESSES:
 		ccm_agent_addresses(a, &msg->u.addresses);
@@ -255,7 +255,7 @@ static void closed(struct ccm *m, struct ccm_agent *a, const struct ccm_event *e
 	if (a && ev->refused)
 		ccm_agent_lost(m, a, ev->text);
 	else if (a)
-		ccm_agent_absent(m, a, ev->text);
+		ccm_agent_disconnected(m, a, ev->text);
 	m->look = true;
 }
 
@@ -271,7 +271,7 @@ static void handle(struct ccm *m, struct ccm_agent *a, const struct ccm_event *e
 		break;
 	case CCM_EV_MSG:
 		if (a && ev->msg->type == WM_HEARTBEAT)
-			cc_detect_way(&a->life, ev->way_ms);
+			cc_detect_path(&a->life, ev->path_ms);
 		if (a)
 			message(m, a, ev->msg);
 		break;
@@ -283,7 +283,7 @@ static void handle(struct ccm *m, struct ccm_agent *a, const struct ccm_event *e
 		break;
 	case CCM_EV_TICK:
 		ccm_agent_tick(m);
-		ccm_absent_tick(m);
+		ccm_disconnected_tick(m);
 		m->look = true;
 		ccm_round_tick(m);
 		ccm_newcomer_tick(m);

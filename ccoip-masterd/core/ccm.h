@@ -42,11 +42,12 @@ struct ccm_config {
 	uint32_t heartbeat_ms;     /* default 5/28 of timeout_ms */
 	struct cc_bounds bounds; /* 0: the usual ones; CC_BOUND_ROUND also from HELLO_ACK to RESUME,
 				  * and for trying orders of a ring before somebody has to go */
-	uint32_t verdict_ms; /* from the failure of a round to the kick that it causes; default 0 */
-	uint32_t recovery_ms; /* default 3000: for the agents of a run that is taken over */
-	uint32_t adopt_ms;    /* default 0: this long, at first, hellos of agents that know no run
-			       * wait for those that know one */
-	uint32_t agent_grace_ms; /* default 5000: for the peers of an agent that is gone */
+	uint32_t evict_delay_ms; /* from the failure of a round to the kick that it causes; default
+				    0 */
+	uint32_t recovery_ms;    /* default 3000: for the agents of a run that is taken over */
+	uint32_t adopt_ms; /* default 0: this long, at first, hellos of agents that know no run
+			    * wait for those that know one */
+	uint32_t agent_lease_ms; /* default 5000: for the peers of an agent that is gone */
 	uint32_t segment_max;    /* bytes */
 	uint32_t max_peers;      /* joins beyond are refused; default 65536 */
 	uint64_t first_number;   /* losses and attempts of a run that nobody remembers are counted
@@ -62,8 +63,8 @@ enum ccm_event_type {
 	CCM_EV_MSG,      /* a decoded message; stays owned by the caller */
 	CCM_EV_TICK,     /* time has passed; at least every ccm_tick_ms() */
 	CCM_EV_RESET,    /* an operator: the run is over, the next one begins anew; text says why */
-	CCM_EV_END, /* the run is over, the master ends; text says why. While members are absent,
-		       further steps tell them */
+	CCM_EV_END,      /* the run is over, the master ends; text says why. While members are
+			    disconnected, further steps tell them */
 };
 
 struct ccm_event {
@@ -72,7 +73,7 @@ struct ccm_event {
 	struct cc_addr addr; /* OPEN: where the connection comes from */
 	bool local;          /* OPEN: from this host; no cable can fail */
 	const struct wm_msg *msg;
-	uint32_t way_ms; /* OPEN, and MSG, a heartbeat: see cc_detect_way */
+	uint32_t path_ms; /* OPEN, and MSG, a heartbeat: see cc_detect_path */
 	const char *text;
 	bool refused; /* CLOSED: by the caller, who has told the agent that it is out */
 };
@@ -145,10 +146,10 @@ struct ccm_status {
 	uint64_t stale;  /* the term of a master that has taken over the run, or 0 */
 	bool round_active, round_accepts;
 	uint32_t agents, registered, accepted, groups;
-	uint32_t absent;    /* of the accepted: their agents are gone */
-	uint32_t revisions; /* groups that expect one, also those without members */
+	uint32_t disconnected; /* of the accepted: their agents are gone */
+	uint32_t revisions;    /* groups that expect one, also those without members */
 	/* Accepted peers that left cleanly; those that are gone otherwise, the kicked ones too. */
-	uint64_t leaves, losses;
+	uint64_t leaves, lost_members;
 	uint64_t joins, kicks, ops_started, ops_done, ops_aborted, rounds;
 	char waiting[WM_TEXT_MAX]; /* what the run waits for, "" when nothing */
 };
@@ -159,9 +160,9 @@ struct ccm_peer_info {
 	char name[WM_NAME_MAX], host[WM_NAME_MAX];
 	struct cc_addr addr;
 	uint32_t group, pid, ops;
-	int rank;    /* in its group's ring order; -1: in no ring (registered, or to come back) */
-	bool absent; /* its agent is gone */
-	uint64_t absent_ns; /* since when */
+	int rank; /* in its group's ring order; -1: in no ring (registered, or to come back) */
+	bool disconnected;        /* its agent is gone */
+	uint64_t disconnected_ns; /* since when */
 	enum ccm_connection_phase phase;
 	enum ccm_connection_state state;
 	uint64_t state_ns; /* time in this state */
@@ -174,10 +175,10 @@ struct ccm_op_info {
 	uint32_t group;
 	bool is_sync; /* of shared state; tag is 0 */
 	uint64_t tag, seq, age_ns, bytes;
-	uint64_t stalled_ns; /* since the last vote, start or report */
+	uint64_t standstill_ns; /* since the last vote, start or report */
 	enum ccm_collective_state state;
 	struct wm_op_params params;
-	uint32_t votes, world;
+	uint32_t votes, world_size;
 	char awaited[WM_TEXT_MAX]; /* names of (some of) those who are awaited, and why */
 };
 /* While recovering: what agents have told so far. */
@@ -219,7 +220,7 @@ struct ccm_stand_info {
 	uint32_t group, pid;
 	struct cc_id peer;
 	const char *name, *host;
-	struct wm_sync_vote offer;
+	struct wm_sync_vote candidate;
 	enum ccm_stand stand;
 	char text[WM_TEXT_MAX]; /* in what it deviated, or why it was put out; or "" */
 };

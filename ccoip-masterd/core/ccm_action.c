@@ -87,7 +87,7 @@ void ccm_send_to(struct ccm *m, const struct ccm_agent *a)
 	struct ccm_actions *out = m->out;
 	uint32_t *v;
 
-	if (m->oom || a->dead || a->absent)
+	if (m->oom || a->dead || a->disconnected)
 		return;
 	if (out->n_conns == out->cap_conns) {
 		v = grow(m, out->conns, &out->cap_conns, sizeof *v);

@@ -42,7 +42,7 @@ void ccm_agent_open(struct ccm *m, const struct ccm_event *ev)
 	a->local = ev->local;
 	a->spoke_ns = m->now;
 	cc_detect_init(&a->life, m->cfg.heartbeat_ms, m->cfg.timeout_ms, m->now);
-	cc_detect_way(&a->life, ev->way_ms);
+	cc_detect_path(&a->life, ev->path_ms);
 	HASH_ADD(hh, m->agents, conn, sizeof a->conn, a);
 	if (a->unhashed) {
 		m->oom = true;
@@ -66,18 +66,18 @@ const char *ccm_agent_label(const struct ccm_agent *a, char *buf, size_t size)
 
 void ccm_agent_bury(struct ccm *m, struct ccm_agent *a)
 {
-	if (a->absent)
-		DL_DELETE2(m->absent, a, prev_ab, next_ab);
+	if (a->disconnected)
+		DL_DELETE2(m->disconnected, a, prev_ab, next_ab);
 	else
 		ccm_agent_unhash(m, a);
 	if (a->claimed)
 		HASH_DELETE(hh_id, m->by_id, a);
-	if (m->recovering && a->told)
+	if (m->recovering && a->snapshot)
 		ccm_outcomes_keep(m, a);
 	ccm_pairs_forget(m, a->no);
 	ccm_probes_forget(m, a->no);
 	ccm_resuming_set(m, a, false);
-	m->newest_world = 0; /* it may have been the one that told */
+	m->newest_world_size = 0; /* it may have been the one that told */
 	a->claimed = false;
 	a->dead = true;
 	a->next_dead = m->dead;
@@ -86,10 +86,10 @@ void ccm_agent_bury(struct ccm *m, struct ccm_agent *a)
 
 static void remove_peers(struct ccm *m, struct ccm_agent *a, const char *why)
 {
-	struct ccm_seat *s;
+	struct ccm_membership *s;
 	struct ccm_peer *p, *next;
 
-	DL_FOREACH2 (a->seats, s, next_a)
+	DL_FOREACH2 (a->memberships, s, next_a)
 		DL_FOREACH_SAFE (s->peers, p, next)
 			ccm_peer_remove(m, p, why);
 }
@@ -121,7 +121,7 @@ void ccm_agent_kick(struct ccm *m, struct ccm_agent *a, uint32_t code, const cha
 {
 	char label[2 * WM_NAME_MAX], text[WM_TEXT_MAX];
 	struct ccm_peer *p, *next;
-	struct ccm_seat *s;
+	struct ccm_membership *s;
 	va_list ap;
 
 	if (a->dead)
@@ -131,17 +131,17 @@ void ccm_agent_kick(struct ccm *m, struct ccm_agent *a, uint32_t code, const cha
 	va_end(ap);
 	ccm_log(m, CCM_LOG_WARNING, "agent %s is refused: %s",
 		ccm_agent_label(a, label, sizeof label), text);
-	DL_FOREACH2 (a->seats, s, next_a)
+	DL_FOREACH2 (a->memberships, s, next_a)
 		DL_FOREACH_SAFE (s->peers, p, next)
 			ccm_peer_kick(m, p, code, "%s", text);
 	refuse(m, a, code, text);
 	ccm_agent_bury(m, a);
 }
 
-void ccm_agent_send_away(struct ccm *m, struct ccm_agent *a, const char *text)
+void ccm_agent_redirect(struct ccm *m, struct ccm_agent *a, const char *text)
 {
 	refuse(m, a, WIRE_MASTER_CONNECTION_FAILED, text);
-	ccm_agent_absent(m, a, text);
+	ccm_agent_disconnected(m, a, text);
 }
 
 void ccm_agent_cut_half_open(struct ccm *m, const struct ccm_agent *a)
@@ -152,7 +152,7 @@ void ccm_agent_cut_half_open(struct ccm *m, const struct ccm_agent *a)
 	if (!old || old == a)
 		return;
 	ccm_close(m, old->conn, "the agent has come back on another connection");
-	ccm_agent_absent(m, old, "it has come back on another connection");
+	ccm_agent_disconnected(m, old, "it has come back on another connection");
 }
 
 void ccm_agent_ack(struct ccm *m, struct ccm_agent *a)
@@ -215,7 +215,7 @@ static void check_silence(struct ccm *m)
 
 	HASH_ITER (hh, m->agents, a, tmp) {
 		/* Whose hello is not answered does not speak. */
-		if (a->held || !cc_detect_gone(&a->life, m->now))
+		if (a->hello_deferred || !cc_detect_gone(&a->life, m->now))
 			continue;
 		if (a->greeted)
 			ccm_agent_kick(m, a, WIRE_RANK_CONNECTION_LOST,
@@ -236,9 +236,10 @@ static void check_resuming(struct ccm *m)
 
 	if (m->n_resuming == 0)
 		return;
-	ms = m->cfg.bounds.ms[CC_BOUND_ROUND] + ccm_ways_ms(m);
+	ms = m->cfg.bounds.ms[CC_BOUND_ROUND] + ccm_paths_ms(m);
 	HASH_ITER (hh, m->agents, a, tmp)
-		if (a->resuming && !a->held && ccm_age(m->now, a->acked_ns) > ms * CCM_NS_PER_MS)
+		if (a->resuming && !a->hello_deferred &&
+			ccm_age(m->now, a->acked_ns) > ms * CCM_NS_PER_MS)
 			ccm_agent_kick(m, a, WIRE_RANK_CONNECTION_LOST,
 				"the agent on %s did not complete its snapshot of the run within "
 				"%u ms",
@@ -257,8 +258,8 @@ static void forgive_pause(struct ccm *m, uint64_t ns)
 		cc_detect_pause(&a->life, m->now);
 		a->acked_ns = m->now;
 	}
-	DL_FOREACH2 (m->absent, a, next_ab)
-		a->absent_ns = m->now;
+	DL_FOREACH2 (m->disconnected, a, next_ab)
+		a->disconnected_ns = m->now;
 	m->round.since_ns = m->woke_ns = m->now;
 	if (m->recover_ns)
 		m->recover_ns = m->now;
@@ -278,7 +279,7 @@ void ccm_agent_pause(struct ccm *m, uint32_t gone)
 		ccm_log(m, CCM_LOG_WARNING,
 			"the master was suspended for %.1f s: it takes its run over again",
 			(double)ns / 1e9);
-		ccm_renew(m, gone, "the master was suspended: every agent must connect again");
+		ccm_restart(m, gone, "the master was suspended: every agent must connect again");
 	} else {
 		forgive_pause(m, ns);
 	}
@@ -305,17 +306,17 @@ void ccm_agent_heard(struct ccm *m, struct ccm_agent *a)
 	cc_detect_heard(&a->life, m->now);
 }
 
-/* When somebody dials anew, agents may have given us up: they have missed one beat more than we
+/* When somebody connects anew, agents may have given us up: they have missed one beat more than we
  * have, at most, and their clocks may be faster. */
-static bool is_silent(const struct ccm *m, struct ccm_agent *a, bool dialled)
+static bool is_silent(const struct ccm *m, struct ccm_agent *a, bool reached)
 {
 	uint64_t beat = m->cfg.heartbeat_ms * CCM_NS_PER_MS;
 
-	return dialled ? cc_detect_silence(&a->life, m->now) + 2 * beat > m->any.min_ns
+	return reached ? cc_detect_silence(&a->life, m->now) + 2 * beat > m->any.min_ns
 		       : cc_detect_gone(&a->life, m->now);
 }
 
-static bool is_cut_off(struct ccm *m, bool dialled)
+static bool is_cut_off(struct ccm *m, bool reached)
 {
 	bool silent = false, members_here = false;
 	struct ccm_agent *a;
@@ -330,17 +331,17 @@ static bool is_cut_off(struct ccm *m, bool dialled)
 		}
 		others++;
 		silent |=
-			a->n_accepted > 0 && fell_silent_with_all(m, a) && is_silent(m, a, dialled);
+			a->n_accepted > 0 && fell_silent_with_all(m, a) && is_silent(m, a, reached);
 	}
-	DL_FOREACH2 (m->absent, a, next_ab)
+	DL_FOREACH2 (m->disconnected, a, next_ab)
 		others += !a->local;
 	return silent && (others > 1 || !members_here);
 }
 
-void ccm_agent_reach(struct ccm *m, bool dialled)
+void ccm_agent_reach(struct ccm *m, bool reached)
 {
 	/* Recovering, for members that are not back yet it waits so long and no longer. */
-	if ((m->recovering && dialled) || !is_cut_off(m, dialled))
+	if ((m->recovering && reached) || !is_cut_off(m, reached))
 		return;
 	if (m->recovering) {
 		ccm_resume_cut_off(m);
@@ -350,7 +351,7 @@ void ccm_agent_reach(struct ccm *m, bool dialled)
 		"the master has heard no remote host for %.1f s and assumes that its own network "
 		"is down: it takes its run over again",
 		(double)ccm_age(m->now, m->heard_ns) / 1e9);
-	ccm_renew(m, 0, "the master's network was down: every agent must connect again");
+	ccm_restart(m, 0, "the master's network was down: every agent must connect again");
 	m->cut_off_ns = m->now;
 }
 
@@ -375,7 +376,7 @@ void ccm_agent_tick(struct ccm *m)
 	m->awaited = awaited;
 	ccm_send_all(m, WM_HEARTBEAT)->u.heartbeat.awaited = awaited;
 	for (a = m->agents; a; a = a->hh.next)
-		if (a->greeted && !a->held)
+		if (a->greeted && !a->hello_deferred)
 			ccm_send_to(m, a);
 }
 

@@ -20,9 +20,9 @@ static bool waits_for(const struct ccm_peer *p, const struct ccm_op *what)
 {
 	const struct ccm_op *o;
 
-	DL_FOREACH (p->seat->group->ops, o)
+	DL_FOREACH (p->membership->group->ops, o)
 		if (o == what)
-			return o->seq == 0 && o->n_blocked > 0 && ccm_op_voted(o, p);
+			return o->seq == 0 && o->n_waiting > 0 && ccm_op_voted(o, p);
 	return false;
 }
 
@@ -32,7 +32,7 @@ static const char *check_peer_votes(const struct ccm_peer *p)
 	const struct ccm_op *o;
 	uint32_t voted = 0, running = 0;
 
-	DL_FOREACH (p->seat->group->ops, o) {
+	DL_FOREACH (p->membership->group->ops, o) {
 		if (!ccm_op_voted(o, p))
 			continue;
 		voted++;
@@ -40,9 +40,9 @@ static const char *check_peer_votes(const struct ccm_peer *p)
 	}
 	REQUIRE(p->n_ops == voted, "a peer's count of operations is wrong");
 	REQUIRE(p->n_running == running, "a peer's count of running operations is wrong");
-	REQUIRE(!p->blocked || (p->phase == CCM_PEER_ACCEPTED && waits_for(p, p->blocked)),
+	REQUIRE(!p->waits_on || (p->phase == CCM_PEER_ACCEPTED && waits_for(p, p->waits_on)),
 		"a peer waits for an operation that it has not voted for, or that has started");
-	REQUIRE(!p->blocked_any || (p->blocked && running == 0),
+	REQUIRE(!p->waits_on_any || (p->waits_on && running == 0),
 		"a peer waits for any operation, and there is none, or one that has started");
 	REQUIRE(!p->topo_voted || running == 0, "a topology vote with an operation running");
 	return NULL;
@@ -55,7 +55,8 @@ static bool takes_part(const struct ccm *m, const struct ccm_peer *p)
 
 static const char *check_peer(const struct ccm *m, const struct ccm_peer *p)
 {
-	bool accepted = p->phase == CCM_PEER_ACCEPTED, absent = p->seat->agent->absent;
+	bool accepted = p->phase == CCM_PEER_ACCEPTED,
+	     disconnected = p->membership->agent->disconnected;
 	const char *bad;
 
 	REQUIRE(ccm_peer_find(m, &p->id) == p, "a peer is not found by its id");
@@ -68,21 +69,22 @@ static const char *check_peer(const struct ccm *m, const struct ccm_peer *p)
 	if (ccm_in_round(m, p->round))
 		REQUIRE(m->round.accept || accepted, "a registered peer is in a rewiring round");
 	else if (m->round.active)
-		REQUIRE(!accepted || absent || m->rewire, "an accepted peer is not in the round");
-	if (absent)
+		REQUIRE(!accepted || disconnected || m->rewire,
+			"an accepted peer is not in the round");
+	if (disconnected)
 		REQUIRE(accepted && !takes_part(m, p), "a disconnected peer takes part");
 	return NULL;
 }
 
-static const char *check_seat_peers(
-	const struct ccm *m, const struct ccm_seat *s, struct counts *ret)
+static const char *check_membership_peers(
+	const struct ccm *m, const struct ccm_membership *s, struct counts *ret)
 {
 	const struct ccm_peer *p;
 	uint32_t candidates = 0;
 	const char *bad;
 
 	DL_FOREACH (s->peers, p) {
-		REQUIRE(p->seat == s, "a peer is in another host membership");
+		REQUIRE(p->membership == s, "a peer is in another host membership");
 		REQUIRE(p->phase == CCM_PEER_REGISTERED || ret->accepted == ret->peers,
 			"a registered peer comes before an accepted one");
 		ret->peers++;
@@ -101,31 +103,32 @@ static const char *check_seat_peers(
 	return NULL;
 }
 
-/* The ring may lack a seat with accepted peers that come back, or until it is rewired. */
-static bool may_be_outside(const struct ccm *m, const struct ccm_seat *s)
+/* The ring may lack a membership with accepted peers that come back, or until it is rewired. */
+static bool may_be_outside(const struct ccm *m, const struct ccm_membership *s)
 {
-	return s->agent->absent || m->rewire || m->round.active || m->recovering;
+	return s->agent->disconnected || m->rewire || m->round.active || m->recovering;
 }
 
-static const char *check_seat_ring(const struct ccm *m, const struct ccm_seat *s)
+static const char *check_membership_ring(const struct ccm *m, const struct ccm_membership *s)
 {
 	REQUIRE(!s->in_ring || (s->pos < s->group->n_ring && s->group->ring[s->pos] == s),
 		"a host membership is not at its position in the ring");
-	REQUIRE(!s->in_ring || (s->n_accepted > 0 && !s->agent->absent),
+	REQUIRE(!s->in_ring || (s->n_accepted > 0 && !s->agent->disconnected),
 		"a host membership is in the ring without present peers");
 	REQUIRE(s->in_ring || s->n_accepted == 0 || may_be_outside(m, s),
 		"a host membership with accepted peers is not in the ring");
 	return NULL;
 }
 
-static const char *check_seat(const struct ccm *m, const struct ccm_seat *s, struct counts *ret)
+static const char *check_membership(
+	const struct ccm *m, const struct ccm_membership *s, struct counts *ret)
 {
 	struct counts c = {0};
 	const char *bad;
 
-	REQUIRE(ccm_seat_find(m, s->agent->no, s->group->id) == s,
+	REQUIRE(ccm_membership_find(m, s->agent->no, s->group->id) == s,
 		"a host membership is not found");
-	bad = check_seat_peers(m, s, &c);
+	bad = check_membership_peers(m, s, &c);
 	if (bad)
 		return bad;
 	REQUIRE(c.peers > 0, "a host membership without peers");
@@ -133,14 +136,14 @@ static const char *check_seat(const struct ccm *m, const struct ccm_seat *s, str
 	REQUIRE(s->n_accepted == c.accepted,
 		"a host membership's count of accepted peers is wrong");
 	REQUIRE(s->n_asleep == c.asleep, "a host membership's count of stopped newcomers is wrong");
-	REQUIRE(s->agent->claimed || s->agent->absent,
+	REQUIRE(s->agent->claimed || s->agent->disconnected,
 		"a host membership of an agent that does not hold its id");
 	ret->peers += c.peers;
 	ret->accepted += c.accepted;
 	ret->asleep += c.asleep;
 	ret->topo += c.topo;
 	ret->pending += c.pending;
-	return check_seat_ring(m, s);
+	return check_membership_ring(m, s);
 }
 
 static const char *check_sync(const struct ccm_op *o)
@@ -152,33 +155,34 @@ static const char *check_sync(const struct ccm_op *o)
 	REQUIRE(o->group->sync == o, "a group has two synchronizations");
 	REQUIRE(o->key.is_sync && o->key.tag == 0,
 		"a synchronization has the marks of another operation");
-	REQUIRE(y->n_offers >= o->n_words * 64, "a synchronization has no room for candidates");
+	REQUIRE(y->n_sync_peers >= o->n_words * 64, "a synchronization has no room for candidates");
 	if (o->seq == 0)
 		return NULL;
 	DL_FOREACH (o->group->ops, x)
 		REQUIRE(x == o || x->seq == 0, "an operation runs beside a synchronization");
 	for (i = 0; i < o->n_parts; i++)
-		REQUIRE(!o->parts[i].seat || o->parts[i].told,
+		REQUIRE(!o->parts[i].membership || o->parts[i].start_sent,
 			"an agent was not told that a synchronization has started");
-	REQUIRE(ccm_sync_is_held(o), "no peer has the elected contents");
+	REQUIRE(ccm_sync_has_holder(o), "no peer has the elected contents");
 	REQUIRE(y->revision < UINT64_MAX, "a revision without a successor is elected");
 	REQUIRE(ccm_revision_of(o->group) == 0 || ccm_revision_of(o->group) == y->revision,
 		"a revision is elected that is not expected");
 	return NULL;
 }
 
-static const char *check_part(const struct ccm_op *o, uint32_t i, uint32_t *blocked)
+static const char *check_part(const struct ccm_op *o, uint32_t i, uint32_t *waiting)
 {
 	const struct ccm_part *part = &o->parts[i];
 	const struct ccm_peer *p;
 	uint32_t n = 0;
 
-	REQUIRE(part->seat->group == o->group,
+	REQUIRE(part->membership->group == o->group,
 		"an operation has a host membership of another group");
-	REQUIRE(part->seat->slot == i, "a host membership is in a wrong part of an operation");
-	DL_FOREACH (part->seat->peers, p) {
+	REQUIRE(part->membership->slot == i,
+		"a host membership is in a wrong part of an operation");
+	DL_FOREACH (part->membership->peers, p) {
 		n += ccm_op_voted(o, p);
-		*blocked += p->blocked == o;
+		*waiting += p->waits_on == o;
 	}
 	REQUIRE(n == part->n_votes && n > 0, "a host membership's count of votes is wrong");
 	return NULL;
@@ -197,13 +201,13 @@ static uint32_t bits_set(const uint64_t *words, uint32_t n)
 
 static const char *check_op_counts(const struct ccm_op *o)
 {
-	uint32_t i, votes = 0, voters = 0, reported = 0, blocked = 0;
+	uint32_t i, votes = 0, voters = 0, reported = 0, waiting = 0;
 	const char *bad;
 
 	for (i = 0; i < o->n_parts; i++) {
-		if (!o->parts[i].seat)
+		if (!o->parts[i].membership)
 			continue;
-		bad = check_part(o, i, &blocked);
+		bad = check_part(o, i, &waiting);
 		if (bad)
 			return bad;
 		votes += o->parts[i].n_votes;
@@ -212,7 +216,7 @@ static const char *check_op_counts(const struct ccm_op *o)
 	}
 	REQUIRE(votes == o->n_votes && bits_set(o->voted, o->n_words) == votes,
 		"an operation's count of votes is wrong");
-	REQUIRE(blocked == o->n_blocked, "an operation's count of peers that wait for it is wrong");
+	REQUIRE(waiting == o->n_waiting, "an operation's count of peers that wait for it is wrong");
 	REQUIRE(voters == o->n_voters, "an operation's count of voters is wrong");
 	REQUIRE(reported == o->n_reported, "an operation's count of reports is wrong");
 	return NULL;
@@ -220,11 +224,12 @@ static const char *check_op_counts(const struct ccm_op *o)
 
 static const char *check_started(const struct ccm *m, const struct ccm_op *o)
 {
-	uint32_t away = ccm_sync_count_away(o);
+	uint32_t disconnected = ccm_sync_count_disconnected(o);
 
-	REQUIRE(o->group->n_absent <= away, "an operation runs without disconnected peers");
+	REQUIRE(o->group->n_disconnected <= disconnected,
+		"an operation runs without disconnected peers");
 	REQUIRE(o->seq <= m->last_seq, "an operation has a number that was not given out");
-	REQUIRE(o->n_votes + away == o->group->n_accepted && !o->doom,
+	REQUIRE(o->n_votes + disconnected == o->group->n_accepted && !o->abort_code,
 		"an operation runs without all votes");
 	REQUIRE(o->n_reported < o->n_voters, "an operation that all reported is not done");
 	return NULL;
@@ -247,7 +252,7 @@ static const char *check_op(const struct ccm *m, const struct ccm_op *o)
 	if (bad)
 		return bad;
 	REQUIRE(g->n_accepted > 1 || o->sync, "an operation in a group of one");
-	REQUIRE(o->losses == g->losses, "an operation outlived a loss");
+	REQUIRE(o->generation == g->generation, "an operation outlived a loss");
 	REQUIRE((o->seq != 0) == (o->state != CCM_VOTE_INITIATE_COLLECTIVE_COMMS),
 		"an operation's state and its number disagree");
 	REQUIRE(o->state != CCM_VOTE_COMPLETE_COLLECTIVE_COMMS || o->n_reported > 0 || o->sync,
@@ -263,64 +268,66 @@ static const char *check_op(const struct ccm *m, const struct ccm_op *o)
 
 static const char *check_group(const struct ccm *m, const struct ccm_group *g, struct counts *all)
 {
-	const struct ccm_seat *s;
+	const struct ccm_membership *s;
 	const struct ccm_op *o;
 	struct counts c = {0};
-	uint32_t seats = 0, ring = 0, absent = 0, blocked = 0;
+	uint32_t memberships = 0, ring = 0, disconnected = 0, waiting = 0;
 	const char *bad;
 
 	REQUIRE(!g->lost && !g->failed && !g->halt, "a group's mark was not cleared");
 	REQUIRE(g->last == ccm_revision_find(m, g->id), "a group has forgotten its revision");
 	REQUIRE(!g->sync || g->sync->sync, "a group's synchronization is another operation");
-	DL_FOREACH2 (g->seats, s, next_g) {
+	DL_FOREACH2 (g->memberships, s, next_g) {
 		REQUIRE(s->group == g, "a host membership is in another group");
-		seats++;
+		memberships++;
 		ring += s->in_ring;
-		absent += s->agent->absent ? s->n_accepted : 0;
-		bad = check_seat(m, s, &c);
+		disconnected += s->agent->disconnected ? s->n_accepted : 0;
+		bad = check_membership(m, s, &c);
 		if (bad)
 			return bad;
 	}
 	DL_FOREACH (g->ops, o) {
-		blocked += o->n_blocked > 0;
+		waiting += o->n_waiting > 0;
 		bad = check_op(m, o);
 		if (bad)
 			return bad;
 	}
-	REQUIRE(seats > 0 && seats == g->n_seats, "a group's count of host memberships is wrong");
+	REQUIRE(memberships > 0 && memberships == g->n_memberships,
+		"a group's count of host memberships is wrong");
 	REQUIRE(ring == g->n_ring, "a ring has a wrong number of host memberships");
-	REQUIRE(absent == g->n_absent, "a group's count of disconnected peers is wrong");
-	REQUIRE(blocked == g->n_blocked_ops,
+	REQUIRE(disconnected == g->n_disconnected,
+		"a group's count of disconnected peers is wrong");
+	REQUIRE(waiting == g->n_waited_ops,
 		"a group's count of operations that peers wait for is wrong");
 	REQUIRE(c.peers == g->n_peers, "a group's count of peers is wrong");
 	REQUIRE(c.accepted == g->n_accepted, "a group's count of accepted peers is wrong");
 	REQUIRE(c.topo == g->n_topo, "a group's count of topology votes is wrong");
 	REQUIRE(g->peer_slots.n - g->peer_slots.n_free == c.accepted, "peer slots were lost");
-	REQUIRE(g->seat_slots.n - g->seat_slots.n_free == seats,
+	REQUIRE(g->membership_slots.n - g->membership_slots.n_free == memberships,
 		"slots of host memberships were lost");
 	all->peers += c.peers;
 	all->asleep += c.asleep;
 	all->accepted += c.accepted;
 	all->topo += c.topo;
 	all->pending += c.pending;
-	all->blocked_ops += blocked;
-	all->crossed += blocked > 1;
+	all->blocked_ops += waiting;
+	all->crossed += waiting > 1;
 	return NULL;
 }
 
 static const char *check_agent(const struct ccm_agent *a)
 {
 	uint32_t peers = 0, accepted = 0, n = 0;
-	const struct ccm_seat *s;
+	const struct ccm_membership *s;
 
-	DL_FOREACH2 (a->seats, s, next_a) {
+	DL_FOREACH2 (a->memberships, s, next_a) {
 		n++;
 		peers += s->n_peers;
 		accepted += s->n_accepted;
 	}
 	REQUIRE(!a->dead, "a dead agent is still listed");
 	REQUIRE(a->greeted || n == 0, "an agent has host memberships without a hello");
-	REQUIRE(n == a->n_seats, "an agent's count of host memberships is wrong");
+	REQUIRE(n == a->n_memberships, "an agent's count of host memberships is wrong");
 	REQUIRE(peers == a->n_peers, "an agent's count of peers is wrong");
 	REQUIRE(accepted == a->n_accepted, "an agent's count of accepted peers is wrong");
 	return NULL;
@@ -328,36 +335,39 @@ static const char *check_agent(const struct ccm_agent *a)
 
 static const char *check_agents(const struct ccm *m)
 {
-	uint32_t seats = 0, claimed = 0, in_round = 0, reported = 0, absent = 0, resuming = 0;
+	uint32_t memberships = 0, claimed = 0, in_round = 0, reported = 0, disconnected = 0,
+		 resuming = 0;
 	const struct ccm_agent *a;
 	const char *bad;
 
-	DL_FOREACH2 (m->absent, a, next_ab) {
+	DL_FOREACH2 (m->disconnected, a, next_ab) {
 		bad = check_agent(a);
 		if (bad)
 			return bad;
-		REQUIRE(a->absent && !a->claimed, "a disconnected agent is not marked");
+		REQUIRE(a->disconnected && !a->claimed, "a disconnected agent is not marked");
 		REQUIRE(a->n_accepted > 0, "a disconnected agent without peers");
-		REQUIRE(!a->next_ab || a->absent_ns <= a->next_ab->absent_ns,
+		REQUIRE(!a->next_ab || a->disconnected_ns <= a->next_ab->disconnected_ns,
 			"disconnected agents are out of order");
-		seats += a->n_seats;
-		absent += a->n_accepted;
+		memberships += a->n_memberships;
+		disconnected += a->n_accepted;
 	}
-	REQUIRE(absent == m->n_absent, "the count of disconnected peers is wrong");
+	REQUIRE(disconnected == m->n_disconnected, "the count of disconnected peers is wrong");
 	for (a = m->agents; a; a = a->hh.next) {
 		bad = check_agent(a);
 		if (bad)
 			return bad;
-		REQUIRE(!a->absent, "a disconnected agent is listed as present");
-		REQUIRE(m->recovering || !a->told, "a snapshot was left");
-		REQUIRE(m->recovering || m->adopting || !a->held, "a hello was not answered");
+		REQUIRE(!a->disconnected, "a disconnected agent is listed as present");
+		REQUIRE(m->recovering || !a->snapshot, "a snapshot was left");
+		REQUIRE(m->recovering || m->adopting || !a->hello_deferred,
+			"a hello was not answered");
 		resuming += a->resuming;
-		seats += a->n_seats;
+		memberships += a->n_memberships;
 		claimed += a->claimed;
 		in_round += ccm_in_round(m, a->round);
 		reported += ccm_in_round(m, a->round) && a->reported;
 	}
-	REQUIRE(seats == HASH_COUNT(m->seats), "host memberships are not with their agents");
+	REQUIRE(memberships == HASH_COUNT(m->memberships),
+		"host memberships are not with their agents");
 	REQUIRE(resuming == m->n_resuming, "the count of resuming agents is wrong");
 	REQUIRE(claimed == HASH_CNT(hh_id, m->by_id), "agents are not found by their ids");
 	if (m->round.active) {
@@ -395,7 +405,7 @@ static const char *check_pairs(const struct ccm *m)
 /* Nothing holds the conclusions back that are due. */
 static const char *check_due(const struct ccm *m)
 {
-	REQUIRE(!m->rewire || m->n_accepted == m->n_absent, "no round rewires the ring");
+	REQUIRE(!m->rewire || m->n_accepted == m->n_disconnected, "no round rewires the ring");
 	REQUIRE(m->n_accepted > 0 || ccm_newcomers_ready(m) == 0,
 		"the first peers are not admitted");
 	REQUIRE(m->n_topo == 0 || m->n_topo < m->n_accepted,
@@ -437,7 +447,7 @@ const char *ccm_check(const struct ccm *m)
 	REQUIRE(c.asleep == m->n_asleep, "the count of stopped newcomers is wrong");
 	REQUIRE(c.topo == m->n_topo, "the count of topology votes is wrong");
 	REQUIRE(c.pending == m->n_pending, "the count of pending votes is wrong");
-	REQUIRE(c.blocked_ops == m->n_blocked_ops && c.crossed == m->n_crossed,
+	REQUIRE(c.blocked_ops == m->n_waited_ops && c.crossed == m->n_crossed,
 		"the count of operations that peers wait for is wrong");
 	bad = check_agents(m);
 	return bad ? bad : check_run(m);

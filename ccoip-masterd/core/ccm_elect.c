@@ -29,8 +29,8 @@ static int compare_digest(const struct ccm_digest *a, const struct ccm_digest *b
 	return a->hi != b->hi ? compare_u64(a->hi, b->hi) : compare_u64(a->lo, b->lo);
 }
 
-/* 0: the same offer. */
-static int compare_offer(const struct ccm_candidate *a, const struct ccm_candidate *b)
+/* 0: the same candidate. */
+static int compare_candidate(const struct ccm_candidate *a, const struct ccm_candidate *b)
 {
 	int c = compare_u64(a->hash_type, b->hash_type);
 
@@ -41,12 +41,12 @@ static int compare_offer(const struct ccm_candidate *a, const struct ccm_candida
 
 static bool kicked(const struct ballot *b, uint32_t i)
 {
-	return b->s[i].verdict == CCM_ELECT_KICKED;
+	return b->s[i].status == CCM_ELECT_KICKED;
 }
 
 static void kick(struct ballot *b, uint32_t i, enum ccm_elect_why why)
 {
-	b->s[i] = (struct ccm_standing){.verdict = CCM_ELECT_KICKED, .why = why};
+	b->s[i] = (struct ccm_standing){.status = CCM_ELECT_KICKED, .why = why};
 }
 
 /* It does not stand for this alone. */
@@ -76,7 +76,7 @@ static void check_revisions(struct ballot *b)
 		if (b->v[i].revision == UINT64_MAX)
 			kick(b, i, CCM_WHY_LAST_REVISION);
 		else if (expected != 0 && b->v[i].revision > expected)
-			kick(b, i, CCM_WHY_AHEAD);
+			kick(b, i, CCM_WHY_REVISION);
 	}
 }
 
@@ -130,7 +130,7 @@ static bool elect_senders(struct ballot *b)
 	uint32_t i, first = b->stands[0];
 
 	for (i = 1; i < b->n_stands; i++)
-		if (compare_offer(&b->v[first], &b->v[b->stands[i]]) != 0)
+		if (compare_candidate(&b->v[first], &b->v[b->stands[i]]) != 0)
 			break;
 	if (i == b->n_stands) {
 		b->e->elected = first;
@@ -145,10 +145,10 @@ static bool elect_senders(struct ballot *b)
 	return false;
 }
 
-/* Whether x comes before y: equal offers lie together, in ring order. */
+/* Whether x comes before y: equal candidates lie together, in ring order. */
 static bool before(const struct ballot *b, uint32_t x, uint32_t y)
 {
-	int c = compare_offer(&b->v[x], &b->v[y]);
+	int c = compare_candidate(&b->v[x], &b->v[y]);
 
 	return c != 0 ? c < 0 : x < y;
 }
@@ -169,7 +169,7 @@ static void sink(struct ballot *b, uint32_t at, uint32_t n)
 	b->stands[at] = x;
 }
 
-/* Heapsort: it needs no memory, and no offer makes it slow. */
+/* Heapsort: it needs no memory, and no candidate makes it slow. */
 static void sort_standing(struct ballot *b)
 {
 	uint32_t i, x;
@@ -193,7 +193,7 @@ static void elect_popular(struct ballot *b)
 	for (i = 0; i < b->n_stands; i += votes) {
 		first = b->stands[i];
 		for (votes = 1; i + votes < b->n_stands; votes++)
-			if (compare_offer(&b->v[first], &b->v[b->stands[i + votes]]) != 0)
+			if (compare_candidate(&b->v[first], &b->v[b->stands[i + votes]]) != 0)
 				break;
 		if (votes > most || (votes == most && first < b->e->elected)) {
 			most = votes;
@@ -215,11 +215,11 @@ static void judge(struct ballot *b, uint32_t i)
 	else if (differs && x->strategy == CCM_SEND_ONLY)
 		kick(b, i, CCM_WHY_WOULD_RECEIVE);
 	else if (differs || x->strategy == CCM_RECEIVE_ONLY)
-		b->s[i] = (struct ccm_standing){.verdict = CCM_ELECT_RECEIVER, .misses = differs};
+		b->s[i] = (struct ccm_standing){.status = CCM_ELECT_RECEIVER, .misses = differs};
 	else if (x->revision != b->e->revision)
-		b->s[i].verdict = CCM_ELECT_HOLDER_OUTDATED;
+		b->s[i].status = CCM_ELECT_HOLDER_OUTDATED;
 	else
-		b->s[i].verdict = CCM_ELECT_HOLDER;
+		b->s[i].status = CCM_ELECT_HOLDER;
 }
 
 void ccm_elect(uint64_t expected, const struct ccm_candidate *v, uint32_t n, uint32_t *scratch,
@@ -244,7 +244,7 @@ void ccm_elect(uint64_t expected, const struct ccm_candidate *v, uint32_t n, uin
 			judge(&b, i);
 }
 
-void ccm_elect_again(uint64_t expected, const struct ccm_candidate *v, uint32_t n,
+void ccm_elect_replay(uint64_t expected, const struct ccm_candidate *v, uint32_t n,
 	struct ccm_standing *standings, struct ccm_election *ret)
 {
 	struct ballot b = {.v = v, .s = standings, .n = n, .e = ret};
@@ -387,7 +387,7 @@ void ccm_elect_sentence(const struct ccm_election *e, const struct ccm_candidate
 	switch (standings[i].why) {
 	case CCM_WHY_NONE:
 		break;
-	case CCM_WHY_AHEAD:
+	case CCM_WHY_REVISION:
 		(void)snprintf(dst, size,
 			"REVISION_INCREMENT_VIOLATION: it has revision %" PRIu64
 			" of the shared state, the group expects %" PRIu64
@@ -418,7 +418,7 @@ void ccm_elect_sentence(const struct ccm_election *e, const struct ccm_candidate
 		say_lost(e, dst, size);
 		break;
 	case CCM_WHY_DISAGREE:
-		second = compare_offer(x, &v[e->dispute[0]]) == 0;
+		second = compare_candidate(x, &v[e->dispute[0]]) == 0;
 		say_disagree(x, &v[e->dispute[second]], dst, size);
 		break;
 	case CCM_WHY_NO_SENDER:

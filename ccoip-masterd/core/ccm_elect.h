@@ -34,7 +34,7 @@ struct ccm_candidate {
 	bool torn;
 };
 
-enum ccm_elect_verdict {
+enum ccm_elect_status {
 	CCM_ELECT_KICKED = 1,
 	CCM_ELECT_HOLDER,
 	CCM_ELECT_HOLDER_OUTDATED, /* right contents, another revision */
@@ -44,7 +44,7 @@ enum ccm_elect_verdict {
 /* Why a peer is kicked; the number of the rule. */
 enum ccm_elect_why {
 	CCM_WHY_NONE = 0,
-	CCM_WHY_AHEAD,         /* 1: beyond the expected revision */
+	CCM_WHY_REVISION,      /* 1: beyond the expected revision */
 	CCM_WHY_LAST_REVISION, /* 1: UINT64_MAX */
 	CCM_WHY_STRATEGY,      /* 2 */
 	CCM_WHY_ALL_RECEIVE,   /* 3 */
@@ -59,7 +59,7 @@ enum ccm_elect_why {
 
 /* What the election means for one candidate. */
 struct ccm_standing {
-	enum ccm_elect_verdict verdict;
+	enum ccm_elect_status status;
 	enum ccm_elect_why why; /* of KICKED */
 	bool misses;            /* RECEIVER: its contents are not the elected ones */
 };
@@ -88,7 +88,7 @@ void ccm_elect(uint64_t expected, const struct ccm_candidate *v, uint32_t n, uin
 
 /* The same where the election has been held before, and v[n] is what was elected; v need not be all
  * that stood then, but nobody is among them who did not take part. */
-void ccm_elect_again(uint64_t expected, const struct ccm_candidate *v, uint32_t n,
+void ccm_elect_replay(uint64_t expected, const struct ccm_candidate *v, uint32_t n,
 	struct ccm_standing *standings, struct ccm_election *ret);
 
 /* Writes why candidate i is kicked, which values clash and what was expected; "" for one that is

@@ -2,7 +2,7 @@
  *
  * Agents whose connection breaks again and again, and that come back each time before they have
  * heard what their peers wait for: a way that carries the first bytes of a connection, say. Each
- * time the others' operations end with an error, and no grace runs out.
+ * time the others' operations end with an error, and no lease runs out.
  */
 #include "ccoip-masterd/core/ccm_internal.h"
 
@@ -11,13 +11,13 @@ void ccm_flaps_over(struct ccm_agent *a)
 	a->flaps.n = 0;
 }
 
-void ccm_flaps_vote(struct ccm_agent *a, bool topology, uint64_t turn)
+void ccm_flaps_vote(struct ccm_agent *a, bool topology, uint64_t ballot)
 {
-	uint64_t *last = topology ? &a->flaps.topo_turn : &a->flaps.pending_turn;
+	uint64_t *last = topology ? &a->flaps.topo_ballot : &a->flaps.pending_ballot;
 
-	if (turn <= *last)
+	if (ballot <= *last)
 		return;
-	*last = turn;
+	*last = ballot;
 	ccm_flaps_over(a);
 }
 
@@ -29,14 +29,14 @@ void ccm_flaps_move(struct ccm_agent *a, const struct ccm_agent *from)
 		a->flaps.n = x->n;
 		a->flaps.first_ns = x->first_ns;
 	}
-	ccm_at_least(&a->flaps.topo_turn, x->topo_turn);
-	ccm_at_least(&a->flaps.pending_turn, x->pending_turn);
+	ccm_at_least(&a->flaps.topo_ballot, x->topo_ballot);
+	ccm_at_least(&a->flaps.pending_ballot, x->pending_ballot);
 }
 
 /* An agent that hears no heartbeats hangs up before. */
 static bool has_lasted(const struct ccm *m, const struct ccm_agent *a)
 {
-	uint64_t ns = m->cfg.timeout_ms * CCM_NS_PER_MS + a->life.way_ns;
+	uint64_t ns = m->cfg.timeout_ms * CCM_NS_PER_MS + a->life.path_ns;
 
 	return ccm_age(m->now, a->acked_ns) > CCM_FLAP_TIMES * ns;
 }
@@ -52,7 +52,7 @@ bool ccm_flaps_count(struct ccm *m, struct ccm_agent *a)
 	if (x->n++ == 0)
 		x->first_ns = m->now;
 	return x->n >= CCM_FLAPS_MAX &&
-	       ccm_age(m->now, x->first_ns) >= m->cfg.agent_grace_ms * CCM_NS_PER_MS;
+	       ccm_age(m->now, x->first_ns) >= m->cfg.agent_lease_ms * CCM_NS_PER_MS;
 }
 
 void ccm_flaps_end(struct ccm *m, struct ccm_agent *a)

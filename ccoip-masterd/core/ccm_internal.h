@@ -7,36 +7,36 @@
  *   ccm_action.c    actions out, text
  *   ccm_state.c     named states; the only writer of them
  *   ccm_agent.c     connections: hello, silence, the end; how an agent is reached
- *   ccm_absent.c    agents that are gone while their peers may come back; how they do
+ *   ccm_disconnect.c    agents that are gone while their peers may come back; how they do
  *   ccm_resume.c    a run that is taken over: its term, what the agents say of it
- *   ccm_behind.c    ... and who was lost by the master before, unheard
- *   ccm_conclude.c  what follows from that
- *   ccm_fate.c      ... for operations that were under way
+ *   ccm_lost_before.c    ... and who was lost by the master before, unheard
+ *   ccm_takeover.c  what follows from that
+ *   ccm_takeover_op.c      ... for operations that were under way
  *   ccm_restore.c   the journal
- *   ccm_member.c    peers, seats and groups: join, leave, kick
- *   ccm_loss.c      what it is to a group, and to its operations; the world that is told
+ *   ccm_member.c    peers, memberships and groups: join, leave, kick
+ *   ccm_loss.c      what it is to a group, and to its operations; the view that is told
  *   ccm_vote.c      topology and pending votes, world sizes
  *   ccm_newcomer.c  which newcomers a round could admit: probes, hosts that failed
  *   ccm_round.c     connection rounds up to the commit
- *   ccm_verdict.c   rounds that failed: who goes, which pairs are avoided
+ *   ccm_evict.c   rounds that failed: who goes, which pairs are avoided
  *   ccm_breaks.c    pairs whose links break in each operation
  *   ccm_flaps.c     agents whose connections break one after the other
  *   ccm_ring.c      ring orders that avoid failed pairs
  *   ccm_op.c        operations
- *   ccm_ahead.c     ... that agents begin before the votes are counted
+ *   ccm_spec.c     ... that agents begin before the votes are counted
  *   ccm_sync.c      those of shared state: the election, who gets what from whom, losses meanwhile
- *   ccm_away.c      ... those that go on without peers whose agents are gone
+ *   ccm_sync_disconnect.c      ... those that go on without peers whose agents are gone
  *   ccm_revision.c  which revision each group expects
  *   ccm_over.c      runs that end by somebody's word
  *   ccm_waits.c     who is awaited by what has not started, and who is told of it
- *   ccm_stall.c     links that take data and do not deliver it
- *   ccm_stuck.c     calls that can never meet, and what they are answered
+ *   ccm_standstill.c     links that take data and do not deliver it
+ *   ccm_unmet.c     calls that can never meet, and what they are answered
  *   ccm_view.c      looking inside
  *   ccm_record.c    what became of elections of shared state, for people
  *   ccm_check.c     the invariants
  *
- * A *seat* is one agent's place in one group. Handlers change the state and leave marks (lost
- * groups, a stale round, ...); ccm_settle draws the conclusions in one fixed order: new world,
+ * A *membership* is one agent's part in one group. Handlers change the state and leave marks (lost
+ * groups, a stale round, ...); ccm_settle draws the conclusions in one fixed order: new view,
  * aborts, rounds, votes, operations. What is gone is unlinked at once and freed by ccm_reap, after
  * the aborts that still name it.
  *
@@ -103,11 +103,11 @@ void ccm_agent_tick(struct ccm *m);
 /* gone: the connection whose end is the news, or 0 */
 void ccm_agent_pause(struct ccm *m, uint32_t gone);
 /* Before a tick, and before another host's connection: was this host cut off? */
-void ccm_agent_reach(struct ccm *m, bool dialled);
+void ccm_agent_reach(struct ccm *m, bool reached);
 void ccm_agent_heard(struct ccm *m, struct ccm_agent *a);
 void ccm_agent_ack(struct ccm *m, struct ccm_agent *a);
 /* It may come back. */
-void ccm_agent_send_away(struct ccm *m, struct ccm_agent *a, const char *text);
+void ccm_agent_redirect(struct ccm *m, struct ccm_agent *a, const char *text);
 /* Another connection of the same agent is dead. */
 void ccm_agent_cut_half_open(struct ccm *m, const struct ccm_agent *a);
 /* How `to` reaches a: its p2p port, and its port for shared state. */
@@ -116,20 +116,20 @@ void ccm_agent_endpoint(
 void ccm_agent_endpoint_state(
 	const struct ccm_agent *a, const struct ccm_agent *to, struct wm_endpoint *ret);
 
-/* ccm_ahead.c */
+/* ccm_spec.c */
 /* The number for the next operation with the tag of o, which is done. */
-uint64_t ccm_ahead_grant(struct ccm *m, const struct ccm_op *o);
+uint64_t ccm_spec_reserve(struct ccm *m, const struct ccm_op *o);
 /* Before a vote for o is counted; seq: as it says. */
-void ccm_ahead_voted(struct ccm *m, struct ccm_op *o, uint64_t seq);
+void ccm_spec_voted(struct ccm *m, struct ccm_op *o, uint64_t seq);
 /* The number for the next operation with the tag of o is not good any more: reports on an attempt
  * under it, which is given up, may be on their way. */
-void ccm_ahead_void(struct ccm_op *o);
+void ccm_spec_void(struct ccm_op *o);
 /* o starts otherwise, if at all; reports do not count. */
-void ccm_ahead_forget(struct ccm *m, struct ccm_op *o);
+void ccm_spec_forget(struct ccm *m, struct ccm_op *o);
 /* o has all its votes: the number that it has begun under everywhere, or 0. */
-uint64_t ccm_ahead_take(struct ccm *m, struct ccm_op *o);
+uint64_t ccm_spec_commit(struct ccm *m, struct ccm_op *o);
 /* Not started, with votes that say so; or NULL. */
-struct ccm_op *ccm_ahead_find(struct ccm *m, uint64_t seq);
+struct ccm_op *ccm_spec_find(struct ccm *m, uint64_t seq);
 
 /* ccm_member.c */
 struct ccm_peer *ccm_peer_find(const struct ccm *m, const struct cc_id *id);
@@ -137,18 +137,19 @@ struct ccm_peer *ccm_peer_find(const struct ccm *m, const struct cc_id *id);
  * has been kicked: look at a->dead). */
 struct ccm_peer *ccm_peer_of(
 	struct ccm *m, struct ccm_agent *a, const struct cc_id *id, const char *what);
-struct ccm_seat *ccm_seat_find(const struct ccm *m, uint64_t agent_no, uint32_t group);
+struct ccm_membership *ccm_membership_find(const struct ccm *m, uint64_t agent_no, uint32_t group);
 /* The same, where the agent is at hand. */
-struct ccm_seat *ccm_seat_of(const struct ccm *m, const struct ccm_agent *a, uint32_t group);
+struct ccm_membership *ccm_membership_of(
+	const struct ccm *m, const struct ccm_agent *a, uint32_t group);
 /* NULL without memory. */
-struct ccm_seat *ccm_seat_get(struct ccm *m, struct ccm_agent *a, uint32_t group);
+struct ccm_membership *ccm_membership_get(struct ccm *m, struct ccm_agent *a, uint32_t group);
 /* To be freed by ccm_reap, if nobody takes it until then. */
-void ccm_seat_vacate(struct ccm *m, struct ccm_seat *s);
+void ccm_membership_vacate(struct ccm *m, struct ccm_membership *s);
 /* Puts p, which is unlinked, at its place on s. */
-void ccm_seat_add(struct ccm_seat *s, struct ccm_peer *p);
+void ccm_membership_add(struct ccm_membership *s, struct ccm_peer *p);
 /* Registered; NULL without memory. */
 struct ccm_peer *ccm_peer_new(struct ccm *m, struct ccm_agent *a, const struct wm_join *j);
-void ccm_ring_remove(struct ccm_group *g, struct ccm_seat *s);
+void ccm_ring_remove(struct ccm_group *g, struct ccm_membership *s);
 /* a speaks for its peers from now on. */
 void ccm_agent_claim(struct ccm *m, struct ccm_agent *a);
 /* a is about to join. An agent joins by one connection: where it has state of the run, its hello
@@ -156,12 +157,12 @@ void ccm_agent_claim(struct ccm *m, struct ccm_agent *a);
  * is late; or, if it names the run, they may come by this one. */
 void ccm_agent_cut_older(struct ccm *m, const struct ccm_agent *a);
 /* Why a cannot have one more peer in the group: NULL, or the sentence in buf. */
-const char *ccm_seat_objection(
+const char *ccm_membership_objection(
 	const struct ccm *m, const struct ccm_agent *a, uint32_t group, char *buf, size_t size);
 /* The peer may not join: WM_KICK with this code. */
 void ccm_join_refuse(struct ccm *m, struct ccm_agent *a, const struct cc_id *peer, uint32_t code,
 	const char *text);
-/* The world of g is told anew when the step is settled; its operations go on. */
+/* The view of g is told anew when the step is settled; its operations go on. */
 void ccm_group_changed(struct ccm *m, struct ccm_group *g);
 /* The same, and it is counted: what g's peers have voted for is aborted, but for a synchronization
  * that has started. */
@@ -187,10 +188,10 @@ void ccm_peer_accept(struct ccm *m, struct ccm_peer *p);
 /* "name@host pid 12" */
 const char *ccm_peer_label(const struct ccm_peer *p, char buf[3 * WM_NAME_MAX]);
 void ccm_loss_announce(struct ccm *m);
-/* WM_WORLD to all that have accepted peers. */
-void ccm_world_tell(struct ccm *m, const struct ccm_agent *a);       /* to one agent */
-void ccm_world_tell_group(struct ccm *m, const struct ccm_group *g); /* to those of a group */
-void ccm_world_announce(struct ccm *m);
+/* WM_VIEW to all that have accepted peers. */
+void ccm_view_tell(struct ccm *m, const struct ccm_agent *a);       /* to one agent */
+void ccm_view_tell_group(struct ccm *m, const struct ccm_group *g); /* to those of a group */
+void ccm_view_announce(struct ccm *m);
 void ccm_reap(struct ccm *m);
 void ccm_group_free(struct ccm_group *g); /* what it owns, and itself */
 /* UINT32_MAX without memory. */
@@ -205,11 +206,11 @@ void ccm_vote_pending(struct ccm *m, struct ccm_agent *a, const struct wm_peer *
 void ccm_vote_learn(struct ccm *m, uint64_t topo, uint64_t pending);
 bool ccm_topology_agreed(const struct ccm *m);
 void ccm_pending_settle(struct ccm *m);
-void ccm_world_totals(const struct ccm *m, struct wm_world *ret);
-/* Fills in what a's own groups are; totals from ccm_world_totals. */
-void ccm_world_own(struct ccm *m, const struct ccm_agent *a, struct wm_world *w);
+void ccm_view_totals(const struct ccm *m, struct wm_view *ret);
+/* Fills in what a's own groups are; totals from ccm_view_totals. */
+void ccm_view_own(struct ccm *m, const struct ccm_agent *a, struct wm_view *w);
 /* Is that what w says already? */
-bool ccm_world_fits(const struct ccm_agent *a, const struct wm_world *w);
+bool ccm_view_fits(const struct ccm_agent *a, const struct wm_view *w);
 
 /* ccm_waits.c */
 /* o waits for votes from now on. */
@@ -242,19 +243,19 @@ void ccm_op_awaited(const struct ccm *m, const struct ccm_op *o, uint64_t now, b
 void ccm_name_voters(
 	const struct ccm *m, bool topology, uint64_t now, bool exact, char *text, size_t size);
 
-/* ccm_stall.c */
-void ccm_stalled(struct ccm *m, struct ccm_agent *a, const struct wm_stalled *x);
+/* ccm_standstill.c */
+void ccm_standstill(struct ccm *m, struct ccm_agent *a, const struct wm_standstill *x);
 
-/* ccm_stuck.c */
-/* p, which has voted for o, does nothing else until o ends. kind: enum wm_block_kind. */
-void ccm_stuck_blocks(struct ccm *m, struct ccm_op *o, struct ccm_peer *p, uint32_t kind);
+/* ccm_unmet.c */
+/* p, which has voted for o, does nothing else until o ends. kind: enum wm_wait_for_kind. */
+void ccm_unmet_waits_for(struct ccm *m, struct ccm_op *o, struct ccm_peer *p, uint32_t kind);
 /* p's vote for o goes. */
 void ccm_stuck_unblock(struct ccm *m, struct ccm_op *o, struct ccm_peer *p);
 /* o, which p has voted for, starts or ends: p does not wait for it any more. */
 void ccm_stuck_release(struct ccm *m, const struct ccm_op *o, struct ccm_peer *p);
 /* The same for all of them, which have been released: o is not waited for. */
 void ccm_stuck_forget(struct ccm *m, struct ccm_op *o);
-void ccm_peer_blocks(struct ccm *m, struct ccm_agent *a, const struct wm_blocks *b);
+void ccm_peer_waits_for(struct ccm *m, struct ccm_agent *a, const struct wm_waits_for *b);
 /* The number of p's main thread, as its agent says. */
 void ccm_stuck_thread(struct ccm *m, struct ccm_peer *p, uint64_t thread);
 /* At the end of a step. True: somebody was answered, settle again. */
@@ -271,7 +272,7 @@ void ccm_op_report(struct ccm *m, struct ccm_agent *a, const struct wm_op_report
 void ccm_group_recount(struct ccm *m, struct ccm_group *g);
 /* Takes back what the peers of s have voted for, if none of it has started: they are to go, and
  * have been told of a loss already, like everybody else. */
-void ccm_op_withdraw(struct ccm *m, struct ccm_seat *s);
+void ccm_op_withdraw(struct ccm *m, struct ccm_membership *s);
 /* All all-reduces of g; halted: and a synchronization that has started. */
 void ccm_group_abort(
 	struct ccm *m, struct ccm_group *g, uint32_t code, const char *text, bool halted);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Losses: how they are counted in their groups, what they end, and the world that is told of them.
+ * Losses: how they are counted in their groups, what they end, and the view that is told of them.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -29,8 +29,8 @@ void ccm_group_lost(struct ccm *m, struct ccm_group *g, const char *text)
 	}
 	ccm_group_changed(m, g);
 	g->n_lost++;
-	g->losses = ++m->last_loss;
-	g->told = true;
+	g->generation = ++m->last_generation;
+	g->generation_sent = true;
 }
 
 void ccm_group_interrupt(struct ccm *m, struct ccm_group *g, const char *fmt, ...)
@@ -45,26 +45,26 @@ void ccm_group_interrupt(struct ccm *m, struct ccm_group *g, const char *fmt, ..
 	g->halt = !m->recovering;
 }
 
-void ccm_world_tell(struct ccm *m, const struct ccm_agent *a)
+void ccm_view_tell(struct ccm *m, const struct ccm_agent *a)
 {
-	struct wm_world *w = &ccm_send(m, a, WM_WORLD)->u.world;
+	struct wm_view *w = &ccm_send(m, a, WM_VIEW)->u.view;
 
-	m->world_version++;
-	ccm_world_totals(m, w);
-	ccm_world_own(m, a, w);
+	m->view_id++;
+	ccm_view_totals(m, w);
+	ccm_view_own(m, a, w);
 }
 
-/* What calls that end by a loss see is the world that is told with it, and none that comes after:
+/* What calls that end by a loss see is the view that is told with it, and none that comes after:
  * some of them are made, and refused, when others have been lost already. */
-static void keep_at_loss(const struct ccm *m, const struct wm_world *totals)
+static void keep_at_loss(const struct ccm *m, const struct wm_view *totals)
 {
 	struct ccm_group *g;
 
 	for (g = m->groups; g; g = g->hh.next) {
-		if (g->at_losses == g->losses)
+		if (g->at_generation_no == g->generation)
 			continue;
-		g->at_losses = g->losses;
-		g->at_loss = (struct wire_world){.version = totals->version,
+		g->at_generation_no = g->generation;
+		g->at_generation = (struct wire_view){.view_id = totals->view_id,
 			.global = totals->global,
 			.group = g->n_accepted,
 			.groups = totals->groups,
@@ -72,47 +72,47 @@ static void keep_at_loss(const struct ccm *m, const struct wm_world *totals)
 	}
 }
 
-void ccm_world_announce(struct ccm *m)
+void ccm_view_announce(struct ccm *m)
 {
-	struct wm_world totals, *w = NULL;
+	struct wm_view totals, *w = NULL;
 	struct ccm_agent *a;
 
-	m->world_version++;
+	m->view_id++;
 	ccm_revisions_settle(m);
 	ccm_journal_lost(m);
-	ccm_world_totals(m, &totals);
+	ccm_view_totals(m, &totals);
 	keep_at_loss(m, &totals);
 	for (a = m->agents; a; a = a->hh.next) {
 		if (a->n_accepted == 0)
 			continue;
-		if (!w || !ccm_world_fits(a, w)) {
-			w = &ccm_send_all(m, WM_WORLD)->u.world;
+		if (!w || !ccm_view_fits(a, w)) {
+			w = &ccm_send_all(m, WM_VIEW)->u.view;
 			*w = totals;
-			ccm_world_own(m, a, w);
+			ccm_view_own(m, a, w);
 		}
 		ccm_send_to(m, a);
 	}
 }
 
-void ccm_world_tell_group(struct ccm *m, const struct ccm_group *g)
+void ccm_view_tell_group(struct ccm *m, const struct ccm_group *g)
 {
-	struct wm_world totals, *w = NULL;
-	const struct ccm_seat *s;
+	struct wm_view totals, *w = NULL;
+	const struct ccm_membership *s;
 
-	ccm_world_totals(m, &totals);
-	DL_FOREACH2 (g->seats, s, next_g) {
+	ccm_view_totals(m, &totals);
+	DL_FOREACH2 (g->memberships, s, next_g) {
 		if (s->n_accepted == 0)
 			continue;
-		if (!w || !ccm_world_fits(s->agent, w)) {
-			w = &ccm_send_all(m, WM_WORLD)->u.world;
+		if (!w || !ccm_view_fits(s->agent, w)) {
+			w = &ccm_send_all(m, WM_VIEW)->u.view;
 			*w = totals;
-			ccm_world_own(m, s->agent, w);
+			ccm_view_own(m, s->agent, w);
 		}
 		ccm_send_to(m, s->agent);
 	}
 }
 
-/* The new world has been told. */
+/* The new view has been told. */
 static void settle_lost(struct ccm *m, struct ccm_group *g)
 {
 	char text[WM_TEXT_MAX];
@@ -140,9 +140,9 @@ void ccm_loss_announce(struct ccm *m)
 {
 	struct ccm_group *g, *next;
 
-	/* What is settled may cost other peers: then the world is told anew. */
+	/* What is settled may cost other peers: then the view is told anew. */
 	while (m->lost && !m->oom) {
-		ccm_world_announce(m);
+		ccm_view_announce(m);
 		g = m->lost;
 		m->lost = NULL;
 		for (; g; g = next) {

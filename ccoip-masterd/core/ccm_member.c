@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Peers, seats and groups: join, leave, kick, and what a loss means.
+ * Peers, memberships and groups: join, leave, kick, and what a loss means.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ struct ccm_peer *ccm_peer_of(
 			cc_id_short(id, brief));
 		return NULL;
 	}
-	if (p->seat->agent == a)
+	if (p->membership->agent == a)
 		return p;
 	ccm_agent_kick(m, a, WIRE_RANK_CONNECTION_LOST,
 		"protocol violation: %s in the name of another agent's peer %s", what,
@@ -37,26 +37,27 @@ struct ccm_peer *ccm_peer_of(
 	return NULL;
 }
 
-struct ccm_seat *ccm_seat_find(const struct ccm *m, uint64_t agent_no, uint32_t group)
+struct ccm_membership *ccm_membership_find(const struct ccm *m, uint64_t agent_no, uint32_t group)
 {
-	struct ccm_seat_key key = {agent_no, group};
-	struct ccm_seat *s;
+	struct ccm_membership_key key = {agent_no, group};
+	struct ccm_membership *s;
 
-	HASH_FIND(hh, m->seats, &key, sizeof key, s);
+	HASH_FIND(hh, m->memberships, &key, sizeof key, s);
 	return s;
 }
 
-struct ccm_seat *ccm_seat_of(const struct ccm *m, const struct ccm_agent *a, uint32_t group)
+struct ccm_membership *ccm_membership_of(
+	const struct ccm *m, const struct ccm_agent *a, uint32_t group)
 {
 	/* Most agents have one. */
-	if (a->n_seats == 1)
-		return a->seats->key.group == group ? a->seats : NULL;
-	return ccm_seat_find(m, a->no, group);
+	if (a->n_memberships == 1)
+		return a->memberships->key.group == group ? a->memberships : NULL;
+	return ccm_membership_find(m, a->no, group);
 }
 
 const char *ccm_peer_label(const struct ccm_peer *p, char buf[3 * WM_NAME_MAX])
 {
-	const char *host = p->seat->agent->hello.name;
+	const char *host = p->membership->agent->hello.name;
 
 	if (p->pid)
 		ccm_print(buf, (size_t)3 * WM_NAME_MAX, "%s@%s pid %u", p->name, host, p->pid);
@@ -115,22 +116,22 @@ void ccm_group_free(struct ccm_group *g)
 	free(g->ring);
 	free(g->next_ring);
 	free(g->peer_slots.free);
-	free(g->seat_slots.free);
+	free(g->membership_slots.free);
 	free(g);
 }
 
 /* Unless somebody sits there. */
 static void group_drop(struct ccm *m, struct ccm_group *g)
 {
-	if (g->n_seats > 0)
+	if (g->n_memberships > 0)
 		return;
 	HASH_DELETE(hh, m->groups, g);
 	ccm_group_free(g);
 }
 
-struct ccm_seat *ccm_seat_get(struct ccm *m, struct ccm_agent *a, uint32_t group)
+struct ccm_membership *ccm_membership_get(struct ccm *m, struct ccm_agent *a, uint32_t group)
 {
-	struct ccm_seat *s = ccm_seat_of(m, a, group);
+	struct ccm_membership *s = ccm_membership_of(m, a, group);
 	struct ccm_group *g;
 
 	if (s)
@@ -141,48 +142,48 @@ struct ccm_seat *ccm_seat_get(struct ccm *m, struct ccm_agent *a, uint32_t group
 	s = ccm_calloc(m, 1, sizeof *s);
 	if (!s)
 		goto err_group;
-	s->key = (struct ccm_seat_key){a->no, group};
-	s->slot = ccm_slot_get(m, &g->seat_slots);
+	s->key = (struct ccm_membership_key){a->no, group};
+	s->slot = ccm_slot_get(m, &g->membership_slots);
 	if (m->oom)
-		goto err_seat;
-	HASH_ADD(hh, m->seats, key, sizeof s->key, s);
+		goto err_membership;
+	HASH_ADD(hh, m->memberships, key, sizeof s->key, s);
 	if (s->unhashed)
 		goto err_slot;
 	s->agent = a;
 	s->group = g;
-	DL_APPEND2(a->seats, s, prev_a, next_a);
-	DL_APPEND2(g->seats, s, prev_g, next_g);
-	a->n_seats++;
-	g->n_seats++;
+	DL_APPEND2(a->memberships, s, prev_a, next_a);
+	DL_APPEND2(g->memberships, s, prev_g, next_g);
+	a->n_memberships++;
+	g->n_memberships++;
 	return s;
 err_slot:
 	m->oom = true;
-	ccm_slot_put(&g->seat_slots, s->slot);
-err_seat:
+	ccm_slot_put(&g->membership_slots, s->slot);
+err_membership:
 	free(s);
 err_group:
 	group_drop(m, g);
 	return NULL;
 }
 
-static void seat_free(struct ccm *m, struct ccm_seat *s)
+static void membership_free(struct ccm *m, struct ccm_membership *s)
 {
 	struct ccm_group *g = s->group;
 
-	HASH_DELETE(hh, m->seats, s);
-	DL_DELETE2(s->agent->seats, s, prev_a, next_a);
-	DL_DELETE2(g->seats, s, prev_g, next_g);
-	s->agent->n_seats--;
-	g->n_seats--;
-	ccm_slot_put(&g->seat_slots, s->slot);
+	HASH_DELETE(hh, m->memberships, s);
+	DL_DELETE2(s->agent->memberships, s, prev_a, next_a);
+	DL_DELETE2(g->memberships, s, prev_g, next_g);
+	s->agent->n_memberships--;
+	g->n_memberships--;
+	ccm_slot_put(&g->membership_slots, s->slot);
 	free(s);
 	group_drop(m, g);
 }
 
-const char *ccm_seat_objection(
+const char *ccm_membership_objection(
 	const struct ccm *m, const struct ccm_agent *a, uint32_t group, char *buf, size_t size)
 {
-	const struct ccm_seat *s = ccm_seat_of(m, a, group);
+	const struct ccm_membership *s = ccm_membership_of(m, a, group);
 	struct ccm_agent *other;
 
 	HASH_FIND(hh_id, m->by_id, &a->hello.agent, sizeof a->hello.agent, other);
@@ -200,7 +201,7 @@ const char *ccm_seat_objection(
 			"the agent on %s has %u peers in group %u, the limit: use another group or "
 			"host",
 			a->hello.name, WM_PEERS_MAX, group);
-	else if (!s && a->n_seats >= WM_RINGS_MAX)
+	else if (!s && a->n_memberships >= WM_RINGS_MAX)
 		ccm_print(buf, size,
 			"the agent on %s has peers in %u groups, the limit: use one of them",
 			a->hello.name, WM_RINGS_MAX);
@@ -213,7 +214,7 @@ static const char *join_objection(const struct ccm *m, const struct ccm_agent *a
 	const struct wm_join *j, char *buf, size_t size)
 {
 	if (m->n_registered + m->n_accepted < m->cfg.max_peers)
-		return ccm_seat_objection(m, a, j->group, buf, size);
+		return ccm_membership_objection(m, a, j->group, buf, size);
 	ccm_print(buf, size, "the run is full: it has %u peers, its limit", m->cfg.max_peers);
 	return buf;
 }
@@ -238,7 +239,7 @@ void ccm_agent_claim(struct ccm *m, struct ccm_agent *a)
 	m->oom |= a->unhashed;
 }
 
-void ccm_seat_add(struct ccm_seat *s, struct ccm_peer *p)
+void ccm_membership_add(struct ccm_membership *s, struct ccm_peer *p)
 {
 	struct ccm_peer *x = NULL;
 
@@ -250,25 +251,25 @@ void ccm_seat_add(struct ccm_seat *s, struct ccm_peer *p)
 		DL_PREPEND_ELEM(s->peers, x, p);
 	else
 		DL_APPEND(s->peers, p);
-	p->seat = s;
+	p->membership = s;
 	s->n_peers++;
 	s->agent->n_peers++;
 }
 
 /* p is accepted now, and others before it may not be. */
-static void reorder(struct ccm_seat *s, struct ccm_peer *p)
+static void reorder(struct ccm_membership *s, struct ccm_peer *p)
 {
 	if (p == s->peers || p->prev->phase == CCM_PEER_ACCEPTED)
 		return;
 	DL_DELETE(s->peers, p);
 	s->n_peers--;
 	s->agent->n_peers--;
-	ccm_seat_add(s, p);
+	ccm_membership_add(s, p);
 }
 
 struct ccm_peer *ccm_peer_new(struct ccm *m, struct ccm_agent *a, const struct wm_join *j)
 {
-	struct ccm_seat *s = m->oom ? NULL : ccm_seat_get(m, a, j->group);
+	struct ccm_membership *s = m->oom ? NULL : ccm_membership_get(m, a, j->group);
 	struct ccm_peer *p = s ? ccm_calloc(m, 1, sizeof *p) : NULL;
 
 	if (!p)
@@ -285,7 +286,7 @@ struct ccm_peer *ccm_peer_new(struct ccm *m, struct ccm_agent *a, const struct w
 		free(p);
 		return NULL;
 	}
-	ccm_seat_add(s, p);
+	ccm_membership_add(s, p);
 	ccm_stuck_thread(m, p, j->thread);
 	s->group->n_peers++;
 	m->joins++;
@@ -314,7 +315,7 @@ void ccm_member_join(struct ccm *m, struct ccm_agent *a, const struct wm_join *j
 	char text[WM_TEXT_MAX], label[3 * WM_NAME_MAX];
 	struct ccm_peer *p = ccm_peer_find(m, &j->peer);
 
-	if (p && p->seat->agent == a) {
+	if (p && p->membership->agent == a) {
 		ccm_peer_violation(m, p, "it joined a second time");
 		return;
 	}
@@ -419,13 +420,13 @@ void ccm_member_leave(struct ccm *m, struct ccm_agent *a, const struct wm_leave 
 	p->leaving = clean;
 	m->leaves += clean && p->phase == CCM_PEER_ACCEPTED;
 	ccm_log(m, clean && !l->text[0] ? CCM_LOG_INFO : CCM_LOG_WARNING, "%s, group %u: %s",
-		ccm_peer_label(p, label), p->seat->group->id, why);
+		ccm_peer_label(p, label), p->membership->group->id, why);
 	ccm_peer_remove(m, p, why);
 }
 
 static void peer_kick_text(struct ccm *m, struct ccm_peer *p, uint32_t code, const char *text)
 {
-	struct wm_kick *k = &ccm_send(m, p->seat->agent, WM_KICK)->u.kick;
+	struct wm_kick *k = &ccm_send(m, p->membership->agent, WM_KICK)->u.kick;
 	char label[3 * WM_NAME_MAX], why[WM_TEXT_MAX];
 
 	k->peer = p->id;
@@ -433,7 +434,7 @@ static void peer_kick_text(struct ccm *m, struct ccm_peer *p, uint32_t code, con
 	ccm_print(k->text, sizeof k->text, "%s", text);
 	m->kicks++;
 	ccm_log(m, CCM_LOG_WARNING, "%s, group %u, is kicked: %s", ccm_peer_label(p, label),
-		p->seat->group->id, text);
+		p->membership->group->id, text);
 	ccm_print(why, sizeof why, "it was kicked: %s", text);
 	ccm_peer_remove(m, p, why);
 }
@@ -462,7 +463,7 @@ void ccm_peer_violation(struct ccm *m, struct ccm_peer *p, const char *fmt, ...)
 	peer_kick_text(m, p, WIRE_RANK_CONNECTION_LOST, text);
 }
 
-void ccm_ring_remove(struct ccm_group *g, struct ccm_seat *s)
+void ccm_ring_remove(struct ccm_group *g, struct ccm_membership *s)
 {
 	uint32_t i;
 
@@ -479,39 +480,39 @@ void ccm_ring_remove(struct ccm_group *g, struct ccm_seat *s)
 /* Counts the loss of p, which is not accepted any more, for its group. */
 static void count_loss(struct ccm *m, const struct ccm_peer *p, const char *why)
 {
-	struct ccm_group *g = p->seat->group;
+	struct ccm_group *g = p->membership->group;
 	char label[3 * WM_NAME_MAX], text[WM_TEXT_MAX];
 
-	/* Nothing has started since it went absent, or since another loss: often this one, seen by
-	 * a neighbour whose link broke. That was told if it had to be. */
-	if (p->n_ops == 0 && ((g->told && (!g->lost || g->n_lost == 0)) ||
-				     (p->seat->agent->absent && g->n_accepted > 1))) {
+	/* Nothing has started since it was disconnected, or since another loss: often this one,
+	 * seen by a neighbour whose link broke. That was told if it had to be. */
+	if (p->n_ops == 0 && ((g->generation_sent && (!g->lost || g->n_lost == 0)) ||
+				     (p->membership->agent->disconnected && g->n_accepted > 1))) {
 		ccm_group_changed(m, g);
 		return;
 	}
 	ccm_print(
 		text, sizeof text, "lost %s of group %u: %s", ccm_peer_label(p, label), g->id, why);
-	if (!m->lost_again) {
+	if (!m->lost_before) {
 		ccm_group_lost(m, g, text);
 		return;
 	}
-	if (g->n_lost_again++ == 0 && !g->interrupted && (!g->lost || g->n_lost == 0))
+	if (g->n_lost_before++ == 0 && !g->interrupted && (!g->lost || g->n_lost == 0))
 		ccm_print(g->loss, sizeof g->loss, "%s", text);
 	ccm_group_changed(m, g);
 }
 
 static void accepted_lost(struct ccm *m, struct ccm_peer *p, const char *why)
 {
-	struct ccm_seat *s = p->seat;
+	struct ccm_membership *s = p->membership;
 	struct ccm_group *g = s->group;
 
 	s->n_accepted--;
 	s->agent->n_accepted--;
 	g->n_accepted--;
 	m->n_accepted--;
-	if (s->agent->absent) {
-		g->n_absent--;
-		m->n_absent--;
+	if (s->agent->disconnected) {
+		g->n_disconnected--;
+		m->n_disconnected--;
 	}
 	ccm_slot_put(&g->peer_slots, p->slot);
 	if (s->n_accepted == 0)
@@ -522,11 +523,11 @@ static void accepted_lost(struct ccm *m, struct ccm_peer *p, const char *why)
 		ccm_pairs_forget(m, s->agent->no);
 	count_loss(m, p, why);
 	ccm_sync_lost(m, p, why);
-	if (m->recovering && s->agent->told)
+	if (m->recovering && s->agent->snapshot)
 		ccm_revisions_learn(m, s->agent);
 	ccm_revision_left(m, g, p->leaving);
 	ccm_lost_note(m, &p->id);
-	m->losses++;
+	m->lost_members++;
 	m->n_left += m->recovering;
 	g->n_lost_ever++;
 	g->n_left += m->recovering;
@@ -536,7 +537,7 @@ static void accepted_lost(struct ccm *m, struct ccm_peer *p, const char *why)
 
 void ccm_peer_withdraw(struct ccm *m, struct ccm_peer *p)
 {
-	struct ccm_seat *s = p->seat;
+	struct ccm_membership *s = p->membership;
 
 	if (p->topo_voted) {
 		m->n_topo--;
@@ -554,7 +555,7 @@ void ccm_peer_withdraw(struct ccm *m, struct ccm_peer *p)
 	}
 }
 
-void ccm_seat_vacate(struct ccm *m, struct ccm_seat *s)
+void ccm_membership_vacate(struct ccm *m, struct ccm_membership *s)
 {
 	if (s->reaping)
 		return;
@@ -565,13 +566,13 @@ void ccm_seat_vacate(struct ccm *m, struct ccm_seat *s)
 
 void ccm_peer_remove(struct ccm *m, struct ccm_peer *p, const char *why)
 {
-	struct ccm_seat *s = p->seat;
+	struct ccm_membership *s = p->membership;
 
 	m->newcomers = true;
 	ccm_peer_withdraw(m, p);
 	ccm_peer_goes_on(m, p);
-	if (s->agent->told)
-		ccm_told_left(s->agent->told, p);
+	if (s->agent->snapshot)
+		ccm_snapshot_left(s->agent->snapshot, p);
 	if (p->phase == CCM_PEER_ACCEPTED)
 		accepted_lost(m, p, why);
 	else
@@ -583,12 +584,12 @@ void ccm_peer_remove(struct ccm *m, struct ccm_peer *p, const char *why)
 	s->group->n_peers--;
 	s->agent->n_peers--;
 	if (--s->n_peers == 0)
-		ccm_seat_vacate(m, s);
+		ccm_membership_vacate(m, s);
 }
 
 void ccm_peer_accept(struct ccm *m, struct ccm_peer *p)
 {
-	struct ccm_seat *s = p->seat;
+	struct ccm_membership *s = p->membership;
 	struct ccm_group *g = s->group;
 	char label[3 * WM_NAME_MAX];
 
@@ -613,18 +614,18 @@ void ccm_peer_accept(struct ccm *m, struct ccm_peer *p)
 
 void ccm_reap(struct ccm *m)
 {
-	struct ccm_seat *s;
+	struct ccm_membership *s;
 	struct ccm_agent *a;
 
 	while ((s = m->reap) != NULL) {
 		m->reap = s->next_reap;
 		s->reaping = false;
 		if (s->n_peers == 0)
-			seat_free(m, s);
+			membership_free(m, s);
 	}
 	while ((a = m->dead) != NULL) {
 		m->dead = a->next_dead;
-		ccm_told_free(a);
+		ccm_snapshot_free(a);
 		free(a->failures);
 		free(a);
 	}

@@ -12,7 +12,7 @@
 #define SLOW_MS           1000u /* whoever takes longer is not waited for by other newcomers */
 #define MANY              64u
 #define SLOW_MAX          32u   /* newcomers of a group that are probed one by one at a time */
-#define PROBING_MS        5000u /* for other places in the ring, after the first failure */
+#define PROBING_MS        5000u /* for other positions in the ring, after the first failure */
 #define AROUND_MAX        4096u /* probes at a time around members that do not reach each other */
 #define FAILURES          3u    /* of links to members: that is enough */
 #define KNOWN_MS          15000u /* a probe tells so long; then it is repeated, and believed meanwhile */
@@ -76,7 +76,8 @@ void ccm_probes_void(struct ccm *m, uint64_t one, uint64_t other)
 	m->newcomers = true;
 }
 
-bool ccm_probe_failed(const struct ccm *m, const struct ccm_seat *from, const struct ccm_seat *to)
+bool ccm_probe_failed(
+	const struct ccm *m, const struct ccm_membership *from, const struct ccm_membership *to)
 {
 	const struct ccm_probe *p;
 
@@ -107,14 +108,14 @@ static struct ccm_probe *probe_get(struct ccm *m, uint64_t from, uint64_t to)
 /* Is what it says of use between s and t? Two members are not asked about the port for shared
  * state, which a newcomer needs. */
 static bool probe_tells(
-	const struct ccm_probe *p, const struct ccm_seat *s, const struct ccm_seat *t)
+	const struct ccm_probe *p, const struct ccm_membership *s, const struct ccm_membership *t)
 {
 	return p->good && (!p->members || (s->n_accepted > 0 && t->n_accepted > 0));
 }
 
 /* Probes the link from s to t, unless its state is known or being probed; and t's port for shared
  * state, unless both are members. */
-static void probe_ask(struct ccm *m, const struct ccm_seat *s, const struct ccm_seat *t)
+static void probe_ask(struct ccm *m, const struct ccm_membership *s, const struct ccm_membership *t)
 {
 	struct ccm_probe *p = probe_get(m, s->agent->no, t->agent->no);
 	struct wm_probe *x;
@@ -134,7 +135,8 @@ static void probe_ask(struct ccm *m, const struct ccm_seat *s, const struct ccm_
 }
 
 /* A link that was proven before the search for a ring began may have broken since. */
-static void probe_anew(struct ccm *m, const struct ccm_seat *s, const struct ccm_seat *t)
+static void probe_anew(
+	struct ccm *m, const struct ccm_membership *s, const struct ccm_membership *t)
 {
 	struct ccm_probe *p = probe_find(m, s->agent->no, t->agent->no);
 
@@ -145,22 +147,23 @@ static void probe_anew(struct ccm *m, const struct ccm_seat *s, const struct ccm
 	probe_ask(m, s, t);
 }
 
-static void probe_with(struct ccm *m, const struct ccm_seat *s, const struct ccm_seat *but)
+static void probe_with(
+	struct ccm *m, const struct ccm_membership *s, const struct ccm_membership *but)
 {
-	const struct ccm_seat *t;
+	const struct ccm_membership *t;
 
-	DL_FOREACH2 (s->group->seats, t, next_g) {
-		if (t == s || t == but || t->n_accepted == 0 || t->agent->absent)
+	DL_FOREACH2 (s->group->memberships, t, next_g) {
+		if (t == s || t == but || t->n_accepted == 0 || t->agent->disconnected)
 			continue;
 		probe_anew(m, s, t);
 		probe_anew(m, t, s);
 	}
 }
 
-void ccm_probe_around(struct ccm *m, const struct ccm_seat *s, const struct ccm_seat *t)
+void ccm_probe_around(struct ccm *m, const struct ccm_membership *s, const struct ccm_membership *t)
 {
-	uint32_t x = s->agent->blame_from + s->agent->blame_to;
-	uint32_t y = t->agent->blame_from + t->agent->blame_to;
+	uint32_t x = s->agent->suspect_from + s->agent->suspect_to;
+	uint32_t y = t->agent->suspect_from + t->agent->suspect_to;
 
 	if (x >= y)
 		probe_with(m, s, t);
@@ -234,7 +237,7 @@ void ccm_newcomer_tick(struct ccm *m)
 	m->newcomers = true;
 	if (m->n_probing == 0)
 		return;
-	bound = UINT64_C(2) * (m->cfg.bounds.ms[CC_BOUND_ROUND] + ccm_ways_ms(m)) * CCM_NS_PER_MS;
+	bound = UINT64_C(2) * (m->cfg.bounds.ms[CC_BOUND_ROUND] + ccm_paths_ms(m)) * CCM_NS_PER_MS;
 	HASH_ITER (hh, m->probes, p, tmp)
 		if (p->number && ccm_age(m->now, p->asked_ns) > bound)
 			probe_end(m, p, false, false,
@@ -393,13 +396,13 @@ void ccm_newcomer_moves(struct ccm *m, struct ccm_agent *a)
 	ccm_newcomer_joins(m, a);
 }
 
-void ccm_newcomer_accepted(struct ccm *m, const struct ccm_seat *seat)
+void ccm_newcomer_accepted(struct ccm *m, const struct ccm_membership *membership)
 {
-	struct ccm_agent *a = seat->agent;
+	struct ccm_agent *a = membership->agent;
 	struct ccm_shunned *s = m->shunned ? shunned_find(m, a) : NULL;
 
 	a->shunned = false;
-	if (!seat->ready || a->n_accepted > 1)
+	if (!membership->ready || a->n_accepted > 1)
 		return;
 	a->admitted_ns = m->now;
 	if (s)
@@ -437,27 +440,28 @@ void ccm_probes_keep(struct ccm *m)
 enum ring_state { RING_PROVEN = 0, RING_UNPROVEN, RING_IMPOSSIBLE };
 
 /* All would wait for a stopped peer in the next vote. */
-static uint32_t awake(const struct ccm_seat *s)
+static uint32_t awake(const struct ccm_membership *s)
 {
 	return s->n_peers - s->n_accepted - s->n_asleep;
 }
 
-static bool is_new(const struct ccm_seat *s)
+static bool is_new(const struct ccm_membership *s)
 {
 	return s->n_accepted == 0 && awake(s) > 0;
 }
 
-static bool is_shunned(const struct ccm *m, const struct ccm_seat *s)
+static bool is_shunned(const struct ccm *m, const struct ccm_membership *s)
 {
 	return m->now < m->spoilt.until_ns || (s->agent->shunned && m->now < s->agent->shunned_ns);
 }
 
-static bool is_fresh(const struct ccm *m, const struct ccm_seat *s)
+static bool is_fresh(const struct ccm *m, const struct ccm_membership *s)
 {
 	return is_new(s) && !s->ready && !s->slow && !is_shunned(m, s);
 }
 
-static bool is_proven(const struct ccm *m, const struct ccm_seat *s, const struct ccm_seat *t)
+static bool is_proven(
+	const struct ccm *m, const struct ccm_membership *s, const struct ccm_membership *t)
 {
 	const struct ccm_probe *p;
 
@@ -468,22 +472,22 @@ static bool is_proven(const struct ccm *m, const struct ccm_seat *s, const struc
 }
 
 /* Does s belong to the ring that is tried? */
-static bool is_tried(
-	const struct ccm *m, const struct ccm_seat *s, bool fresh, const struct ccm_seat *one)
+static bool is_tried(const struct ccm *m, const struct ccm_membership *s, bool fresh,
+	const struct ccm_membership *one)
 {
 	if (s->n_accepted > 0)
-		return !s->agent->absent;
+		return !s->agent->disconnected;
 	return is_new(s) && (s->ready || s == one || (fresh && is_fresh(m, s)));
 }
 
 /* Asks for what is not known of newcomers. */
-static bool ring_is_proven(struct ccm *m, struct ccm_seat *const *ring, uint32_t n)
+static bool ring_is_proven(struct ccm *m, struct ccm_membership *const *ring, uint32_t n)
 {
 	bool proven = true;
 	uint32_t i;
 
 	for (i = 0; n > 1 && i < n; i++) {
-		const struct ccm_seat *s = ring[i], *t = ring[(i + 1) % n];
+		const struct ccm_membership *s = ring[i], *t = ring[(i + 1) % n];
 
 		proven &= is_proven(m, s, t);
 		if (s->n_accepted == 0 || t->n_accepted == 0)
@@ -495,16 +499,16 @@ static bool ring_is_proven(struct ccm *m, struct ccm_seat *const *ring, uint32_t
 /* Of g's members, the newcomers that are ready, and those that are fresh, or one. Asks for what is
  * not known. */
 static enum ring_state try_ring(
-	struct ccm *m, const struct ccm_group *g, bool fresh, const struct ccm_seat *one)
+	struct ccm *m, const struct ccm_group *g, bool fresh, const struct ccm_membership *one)
 {
-	struct ccm_seat **v = ccm_seats_new(m, 2 * g->n_seats), **ring, *s;
+	struct ccm_membership **v = ccm_memberships_new(m, 2 * g->n_memberships), **ring, *s;
 	enum ring_state state;
 	uint32_t n = 0;
 
 	if (!v)
 		return RING_UNPROVEN;
-	ring = v + g->n_seats;
-	DL_FOREACH2 (g->seats, s, next_g)
+	ring = v + g->n_memberships;
+	DL_FOREACH2 (g->memberships, s, next_g)
 		if (is_tried(m, s, fresh, one))
 			v[n++] = s;
 	if (ccm_ring_order(m, v, n, ring))
@@ -517,9 +521,9 @@ static enum ring_state try_ring(
 
 static void set_ready(struct ccm *m, const struct ccm_group *g)
 {
-	struct ccm_seat *s;
+	struct ccm_membership *s;
 
-	DL_FOREACH2 (g->seats, s, next_g)
+	DL_FOREACH2 (g->memberships, s, next_g)
 		if (is_fresh(m, s))
 			s->ready = true;
 }
@@ -527,18 +531,19 @@ static void set_ready(struct ccm *m, const struct ccm_group *g)
 /* Failed links between s and those who are in the ring, or ready. Whoever could not be reached may
  * just have died, which is about to be heard. */
 static uint32_t failures(
-	const struct ccm *m, const struct ccm_seat *s, const struct ccm_probe **ret)
+	const struct ccm *m, const struct ccm_membership *s, const struct ccm_probe **ret)
 {
-	const struct ccm_seat *t;
+	const struct ccm_membership *t;
 	const struct ccm_probe *p;
 	uint64_t no = s->agent->no;
 	uint32_t n = 0;
 
 	for (p = m->probes; p; p = p->hh.next) {
 		if (!p->failed || (p->key.from != no && p->key.to != no) ||
-			ccm_age(m->now, p->known_ns) < m->cfg.verdict_ms * CCM_NS_PER_MS)
+			ccm_age(m->now, p->known_ns) < m->cfg.evict_delay_ms * CCM_NS_PER_MS)
 			continue;
-		t = ccm_seat_find(m, p->key.from == no ? p->key.to : p->key.from, s->group->id);
+		t = ccm_membership_find(
+			m, p->key.from == no ? p->key.to : p->key.from, s->group->id);
 		if (!t || (t->n_accepted == 0 && !t->ready))
 			continue;
 		n++;
@@ -547,7 +552,7 @@ static uint32_t failures(
 	return n;
 }
 
-static void refuse(struct ccm *m, struct ccm_seat *s, const struct ccm_probe *why)
+static void refuse(struct ccm *m, struct ccm_membership *s, const struct ccm_probe *why)
 {
 	struct ccm_peer *p, *next;
 	uint32_t code = why->limit ? WIRE_OUT_OF_MEMORY : WIRE_RANK_CONNECTION_FAILED;
@@ -561,7 +566,7 @@ static void refuse(struct ccm *m, struct ccm_seat *s, const struct ccm_probe *wh
 		ccm_peer_kick(m, p, code, "%s", text);
 }
 
-static void settle_slow(struct ccm *m, struct ccm_seat *s)
+static void settle_slow(struct ccm *m, struct ccm_membership *s)
 {
 	enum ring_state state = try_ring(m, s->group, false, s);
 	const struct ccm_probe *why = NULL;
@@ -581,10 +586,10 @@ static void settle_slow(struct ccm *m, struct ccm_seat *s)
 /* Begins to count the time of newcomers. Returns how many are tried together. */
 static uint32_t count_fresh(struct ccm *m, struct ccm_group *g)
 {
-	struct ccm_seat *s;
+	struct ccm_membership *s;
 	uint32_t n = 0;
 
-	DL_FOREACH2 (g->seats, s, next_g) {
+	DL_FOREACH2 (g->memberships, s, next_g) {
 		if (!is_new(s) || s->ready || is_shunned(m, s))
 			continue;
 		if (!s->probed_ns) {
@@ -600,21 +605,21 @@ static uint32_t count_fresh(struct ccm *m, struct ccm_group *g)
 static void settle_fresh(struct ccm *m, struct ccm_group *g)
 {
 	enum ring_state state = try_ring(m, g, true, NULL);
-	struct ccm_seat *s;
+	struct ccm_membership *s;
 
 	if (state == RING_PROVEN)
 		set_ready(m, g);
-	DL_FOREACH2 (g->seats, s, next_g)
+	DL_FOREACH2 (g->memberships, s, next_g)
 		if (state == RING_IMPOSSIBLE && is_fresh(m, s))
 			s->slow = true;
 }
 
 bool ccm_newcomers_doubt(struct ccm_group *g)
 {
-	struct ccm_seat *s;
+	struct ccm_membership *s;
 	bool any = false;
 
-	DL_FOREACH2 (g->seats, s, next_g) {
+	DL_FOREACH2 (g->memberships, s, next_g) {
 		any |= s->n_accepted == 0 && s->ready;
 		s->ready = false;
 	}
@@ -629,7 +634,7 @@ static bool has_room(const struct ccm *m)
 
 static void settle_group(struct ccm *m, struct ccm_group *g)
 {
-	struct ccm_seat *s;
+	struct ccm_membership *s;
 	uint32_t n = 0;
 
 	/* Members have gone or come: others are neighbours now. */
@@ -637,7 +642,7 @@ static void settle_group(struct ccm *m, struct ccm_group *g)
 		(void)ccm_newcomers_doubt(g);
 	if (count_fresh(m, g) > 0)
 		settle_fresh(m, g);
-	DL_FOREACH2 (g->seats, s, next_g) {
+	DL_FOREACH2 (g->memberships, s, next_g) {
 		if (!is_new(s) || s->ready || !s->slow || is_shunned(m, s))
 			continue;
 		if (++n > SLOW_MAX || !has_room(m))
@@ -667,39 +672,39 @@ void ccm_newcomers_settle(struct ccm *m)
 	m->ring_work = CCM_TOUR_WORK; /* for all of them together */
 	if (m->n_registered == 0)
 		probes_end(m);
-	if (m->n_registered == 0 || m->n_accepted == m->n_absent)
+	if (m->n_registered == 0 || m->n_accepted == m->n_disconnected)
 		return;
 	for (g = m->groups; g && !m->oom; g = g->hh.next)
 		if (g->n_peers > g->n_accepted)
 			settle_group(m, g);
 }
 
-bool ccm_seat_ready(const struct ccm *m, const struct ccm_seat *s)
+bool ccm_membership_ready(const struct ccm *m, const struct ccm_membership *s)
 {
 	return m->n_accepted == 0 || s->n_accepted > 0 || s->ready;
 }
 
-uint32_t ccm_seat_newcomers(const struct ccm *m, const struct ccm_seat *s)
+uint32_t ccm_membership_newcomers(const struct ccm *m, const struct ccm_membership *s)
 {
-	return ccm_seat_ready(m, s) ? awake(s) : 0;
+	return ccm_membership_ready(m, s) ? awake(s) : 0;
 }
 
 uint32_t ccm_newcomers_ready(const struct ccm *m)
 {
-	const struct ccm_seat *s;
+	const struct ccm_membership *s;
 	uint32_t n = 0;
 
 	if (m->n_registered == m->n_asleep || m->n_accepted == 0)
 		return m->n_registered - m->n_asleep;
-	for (s = m->seats; s; s = s->hh.next)
-		n += ccm_seat_newcomers(m, s);
+	for (s = m->memberships; s; s = s->hh.next)
+		n += ccm_membership_newcomers(m, s);
 	return n;
 }
 
 void ccm_newcomers_name(const struct ccm *m, uint64_t now, char *text, size_t size)
 {
 	const struct ccm_probe *p = m->probes;
-	const struct ccm_seat *s;
+	const struct ccm_membership *s;
 
 	if (m->n_asleep > 0) {
 		ccm_print(text, size, "waiting for newcomers to run again: ");
@@ -713,7 +718,7 @@ void ccm_newcomers_name(const struct ccm *m, uint64_t now, char *text, size_t si
 			"; rounds have failed because of newcomers, the next newcomer is admitted "
 			"in %.1f s",
 			(double)(m->spoilt.until_ns - now) / 1e9);
-	for (s = m->seats; s; s = s->hh.next)
+	for (s = m->memberships; s; s = s->hh.next)
 		if (is_new(s) && s->agent->shunned && now < s->agent->shunned_ns)
 			ccm_append(text, size, "; %s has failed, the next attempt is in %.1f s",
 				s->agent->hello.name, (double)(s->agent->shunned_ns - now) / 1e9);

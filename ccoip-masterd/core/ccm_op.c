@@ -35,7 +35,7 @@ const char *ccm_op_label(const struct ccm_op *o, char buf[64])
 /* The group's largest slots may have grown since the operation was made. */
 bool ccm_op_room(struct ccm *m, struct ccm_op *o)
 {
-	uint32_t words = o->group->peer_slots.n / 64 + 1, parts = o->group->seat_slots.n, i;
+	uint32_t words = o->group->peer_slots.n / 64 + 1, parts = o->group->membership_slots.n, i;
 	struct ccm_part *p;
 	uint64_t *w;
 
@@ -81,7 +81,7 @@ static struct ccm_op *op_get(struct ccm *m, struct ccm_group *g, const struct wm
 	o->key = key;
 	o->group = g;
 	o->born_ns = m->now;
-	o->losses = v->is_sync ? g->losses : v->losses;
+	o->generation = v->is_sync ? g->generation : v->generation;
 	if (m->oom || !ccm_op_room(m, o))
 		goto err_free;
 	HASH_ADD(hh, m->ops, key, sizeof o->key, o);
@@ -108,16 +108,16 @@ void ccm_op_drop(struct ccm *m, struct ccm_op *o)
 		HASH_DELETE(hh_seq, m->started, o);
 	else
 		ccm_waits_remove(m, o, false);
-	ccm_ahead_forget(m, o);
+	ccm_spec_forget(m, o);
 	if (o->ready)
 		DL_DELETE2(m->ready, o, prev_r, next_r);
 	DL_DELETE(o->group->ops, o);
 	if (o->sync)
 		o->group->sync = NULL;
 	for (i = 0; i < o->n_parts; i++) {
-		if (!o->parts[i].seat)
+		if (!o->parts[i].membership)
 			continue;
-		DL_FOREACH (o->parts[i].seat->peers, p) {
+		DL_FOREACH (o->parts[i].membership->peers, p) {
 			if (!ccm_op_voted(o, p))
 				continue;
 			ccm_stuck_release(m, o, p);
@@ -135,8 +135,8 @@ static void send_to_voters(struct ccm *m, const struct ccm_op *o)
 	uint32_t i;
 
 	for (i = 0; i < o->n_parts; i++)
-		if (o->parts[i].seat)
-			ccm_send_to(m, o->parts[i].seat->agent);
+		if (o->parts[i].membership)
+			ccm_send_to(m, o->parts[i].membership->agent);
 }
 
 void ccm_op_abort(struct ccm *m, struct ccm_op *o, uint32_t code, const char *text)
@@ -148,7 +148,7 @@ void ccm_op_abort(struct ccm *m, struct ccm_op *o, uint32_t code, const char *te
 	x->tag = o->key.tag;
 	x->is_sync = o->sync != NULL;
 	x->seq = o->seq;
-	x->losses = o->losses;
+	x->generation = o->generation;
 	x->code = code;
 	ccm_print(x->text, sizeof x->text, "%s", text);
 	send_to_voters(m, o);
@@ -183,9 +183,9 @@ static void fill_start(const struct ccm *m, const struct ccm_op *o, struct wm_op
 
 void ccm_op_unvote(struct ccm *m, struct ccm_op *o, struct ccm_peer *p)
 {
-	struct ccm_part *part = &o->parts[p->seat->slot];
+	struct ccm_part *part = &o->parts[p->membership->slot];
 
-	ccm_ahead_forget(m, o);
+	ccm_spec_forget(m, o);
 	ccm_stuck_unblock(m, o, p);
 	o->voted[p->slot / 64] &= ~(UINT64_C(1) << (p->slot % 64));
 	o->n_votes--;
@@ -199,18 +199,18 @@ void ccm_op_unvote(struct ccm *m, struct ccm_op *o, struct ccm_peer *p)
 	*part = (struct ccm_part){0};
 }
 
-void ccm_op_withdraw(struct ccm *m, struct ccm_seat *s)
+void ccm_op_withdraw(struct ccm *m, struct ccm_membership *s)
 {
 	struct ccm_op *o, *tmp;
 	struct ccm_part *part;
 	struct ccm_peer *p;
 
 	DL_FOREACH (s->group->ops, o)
-		if (o->seq || o->doom)
+		if (o->seq || o->abort_code)
 			return;
 	DL_FOREACH_SAFE (s->group->ops, o, tmp) {
 		part = s->slot < o->n_parts ? &o->parts[s->slot] : NULL;
-		if (!part || part->seat != s)
+		if (!part || part->membership != s)
 			continue;
 		if (part->n_votes == o->n_votes) {
 			ccm_op_drop(m, o);
@@ -234,11 +234,11 @@ static void all_reported(struct ccm *m, struct ccm_op *o)
 
 static void op_start(struct ccm *m, struct ccm_op *o)
 {
-	uint64_t ahead = ccm_ahead_take(m, o);
+	uint64_t spec_seq = ccm_spec_commit(m, o);
 
-	if (!ccm_op_continue(m, o, ahead ? ahead : ++m->last_seq))
+	if (!ccm_op_continue(m, o, spec_seq ? spec_seq : ++m->last_seq))
 		return;
-	if (ahead) {
+	if (spec_seq) {
 		all_reported(m, o);
 		return;
 	}
@@ -257,8 +257,8 @@ static void op_evaluate(struct ccm *m, struct ccm_op *o)
 	struct ccm_group *g = o->group;
 	bool complete = o->n_votes == g->n_accepted && o->seq == 0;
 
-	if (complete && o->doom) {
-		ccm_op_abort(m, o, o->doom, o->text);
+	if (complete && o->abort_code) {
+		ccm_op_abort(m, o, o->abort_code, o->text);
 		return;
 	}
 	if (o->ready)
@@ -296,7 +296,7 @@ static void set_conflict(struct ccm_op *o, const char *field, const char *first,
 {
 	char label[3 * WM_NAME_MAX];
 
-	o->doom = WIRE_INVALID_ARGUMENT;
+	o->abort_code = WIRE_INVALID_ARGUMENT;
 	ccm_print(o->text, sizeof o->text,
 		"the peers of group %u disagree on tag %" PRIu64
 		": %s is %s for the peers that called first, %s for %s",
@@ -307,7 +307,7 @@ static void note_refusal(struct ccm_op *o, const struct wm_refusal *f, const str
 {
 	char label[3 * WM_NAME_MAX], said[WM_TEXT_MAX];
 
-	o->doom = f->code;
+	o->abort_code = f->code;
 	ccm_copy(said, sizeof said, f->text);
 	ccm_print(o->text, sizeof o->text, "the call of %s failed: %s", ccm_peer_label(who, label),
 		said);
@@ -336,7 +336,7 @@ static void note_conflict(
 		ccm_print(other, sizeof other, "%" PRIu64, q->count);
 		set_conflict(o, "count", first, other, who);
 	}
-	for (i = 0; i < sizeof f / sizeof f[0] && !o->doom; i++)
+	for (i = 0; i < sizeof f / sizeof f[0] && !o->abort_code; i++)
 		if (f[i].first != f[i].other)
 			set_conflict(
 				o, f[i].field, f[i].name(f[i].first), f[i].name(f[i].other), who);
@@ -344,10 +344,10 @@ static void note_conflict(
 
 void ccm_op_count(struct ccm_op *o, struct ccm_peer *p)
 {
-	struct ccm_part *part = &o->parts[p->seat->slot];
+	struct ccm_part *part = &o->parts[p->membership->slot];
 
-	if (!part->seat) {
-		part->seat = p->seat;
+	if (!part->membership) {
+		part->membership = p->membership;
 		o->n_voters++;
 	}
 	part->n_votes++;
@@ -360,13 +360,13 @@ static void count_vote(
 	struct ccm *m, struct ccm_op *o, struct ccm_peer *p, const struct wm_op_vote *v)
 {
 	if (!o->sync)
-		ccm_ahead_voted(m, o, v->ahead);
+		ccm_spec_voted(m, o, v->spec_seq);
 	ccm_op_count(o, p);
-	ccm_stuck_blocks(m, o, p, v->blocks);
+	ccm_unmet_waits_for(m, o, p, v->waits_for);
 	p->n_alone = 0;
 	if (o->sync)
-		o->sync->offers[p->slot] = (struct ccm_offer){.vote = v->sync};
-	if (o->doom)
+		o->sync->sync_peers[p->slot] = (struct ccm_sync_peer){.vote = v->sync};
+	if (o->abort_code)
 		return;
 	if (v->refusal.code)
 		note_refusal(o, &v->refusal, p);
@@ -382,7 +382,7 @@ static const char *vote_objection(
 {
 	if (p->phase != CCM_PEER_ACCEPTED)
 		return "before it was accepted";
-	if (p->seat->group->id != v->group)
+	if (p->membership->group->id != v->group)
 		return "of a group that it is not in";
 	if (o && (o->seq != 0 || ccm_op_voted(o, p)))
 		return "that it has voted for already";
@@ -399,7 +399,7 @@ void ccm_op_refuse(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *
 	x->group = v->group;
 	x->tag = v->tag;
 	x->is_sync = v->is_sync;
-	x->losses = v->losses;
+	x->generation = v->generation;
 	x->code = code;
 	ccm_print(x->text, sizeof x->text, "%s", text);
 }
@@ -409,7 +409,7 @@ static bool vote_counts(
 	struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v, const struct ccm_group *g)
 {
 	/* Who voted before he knew of the loss is told of it, even when nobody else is left. */
-	if (!v->is_sync && v->losses != g->losses)
+	if (!v->is_sync && v->generation != g->generation)
 		ccm_op_refuse(m, a, v, WIRE_RANK_CONNECTION_LOST,
 			g->loss[0] ? g->loss : "the group has lost a member since the call");
 	else if (g->n_accepted < 2 && !v->is_sync)
@@ -434,7 +434,7 @@ void ccm_op_tell_end(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote
 	x->tag = v->tag;
 	x->is_sync = v->is_sync;
 	x->seq = v->seq;
-	x->losses = v->losses;
+	x->generation = v->generation;
 	x->code = code;
 	ccm_print(x->text, sizeof x->text, "%s", text);
 }
@@ -443,7 +443,7 @@ void ccm_op_tell_end(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote
  * has failed unheard, by the master before, fails with all that its group does, like any other. */
 static void answer_started(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v)
 {
-	struct ccm_seat *s = ccm_seat_of(m, a, v->group);
+	struct ccm_membership *s = ccm_membership_of(m, a, v->group);
 	struct ccm_group *g = s ? s->group : NULL;
 	uint32_t code = ccm_outcome_of(m, g, v->seq);
 
@@ -451,7 +451,7 @@ static void answer_started(struct ccm *m, struct ccm_agent *a, const struct wm_o
 		ccm_op_tell_end(m, a, v, code, CCM_FAILED_UNHEARD);
 		return;
 	}
-	if (g && code != WIRE_SUCCESS && v->losses == g->losses) {
+	if (g && code != WIRE_SUCCESS && v->generation == g->generation) {
 		ccm_group_interrupt(m, g,
 			"the connection of host %s to the master broke during an operation",
 			a->hello.name);
@@ -473,9 +473,9 @@ struct ccm_op *ccm_op_collect(struct ccm *m, struct ccm_agent *a, const struct w
 	HASH_FIND(hh, m->ops, &key, sizeof key, o);
 	for (i = 0; i < v->n_peers && !m->oom; i++) {
 		p = ccm_peer_find(m, &v->peers[i]);
-		if (!p || p->seat->agent != a || vote_objection(p, v, o))
+		if (!p || p->membership->agent != a || vote_objection(p, v, o))
 			continue;
-		o = op_get(m, p->seat->group, v);
+		o = op_get(m, p->membership->group, v);
 		if (o)
 			count_vote(m, o, p, v);
 	}
@@ -487,12 +487,12 @@ bool ccm_op_continue(struct ccm *m, struct ccm_op *o, uint64_t seq)
 	struct ccm_peer *p;
 	uint32_t i;
 
-	if (o->n_votes + ccm_sync_count_away(o) < o->group->n_accepted ||
-		(o->group->n_accepted < 2 && !o->sync) || o->doom) {
+	if (o->n_votes + ccm_sync_count_disconnected(o) < o->group->n_accepted ||
+		(o->group->n_accepted < 2 && !o->sync) || o->abort_code) {
 		ccm_op_drop(m, o);
 		return false;
 	}
-	o->group->told = false;
+	o->group->generation_sent = false;
 	o->seq = seq;
 	HASH_ADD(hh_seq, m->started, seq, sizeof o->seq, o);
 	if (o->unhashed) {
@@ -505,9 +505,9 @@ bool ccm_op_continue(struct ccm *m, struct ccm_op *o, uint64_t seq)
 	ccm_op_set_state(m, o, CCM_PERFORM_COLLECTIVE_COMMS);
 	m->ops_started++;
 	for (i = 0; i < o->n_parts; i++) {
-		if (!o->parts[i].seat)
+		if (!o->parts[i].membership)
 			continue;
-		DL_FOREACH (o->parts[i].seat->peers, p) {
+		DL_FOREACH (o->parts[i].membership->peers, p) {
 			if (!ccm_op_voted(o, p))
 				continue;
 			ccm_stuck_release(m, o, p);
@@ -545,7 +545,7 @@ static void bring_up_to_date(struct ccm *m, struct ccm_agent *a)
 	if (!a->resuming || a->up_to_date || a->n_accepted == 0)
 		return;
 	a->up_to_date = true;
-	ccm_world_tell(m, a);
+	ccm_view_tell(m, a);
 }
 
 /* The votes of agents that come back may be for attempts that have started. */
@@ -571,7 +571,7 @@ void ccm_op_vote(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v)
 	if (speaks_for_nobody(a))
 		return;
 	bring_up_to_date(m, a);
-	if (v->losses > m->last_loss) {
+	if (v->generation > m->last_generation) {
 		ccm_agent_kick(m, a, WIRE_RANK_CONNECTION_LOST,
 			"protocol violation: a vote with a generation that the group has not "
 			"reached");
@@ -593,9 +593,9 @@ void ccm_op_vote(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v)
 			ccm_peer_violation(m, p, "it voted for %s %s", vote_label(v, label), why);
 			continue;
 		}
-		if (!vote_counts(m, a, v, p->seat->group))
+		if (!vote_counts(m, a, v, p->membership->group))
 			return;
-		o = op_get(m, p->seat->group, v);
+		o = op_get(m, p->membership->group, v);
 		if (!o)
 			return;
 		o->changed_ns = m->now;
@@ -614,7 +614,7 @@ void ccm_op_done(struct ccm *m, struct ccm_op *o)
 	x = &ccm_send_all(m, WM_OP_DONE)->u.op_done;
 	x->seq = o->seq;
 	x->revision = o->sync ? o->sync->revision : 0;
-	x->next = o->sync ? 0 : ccm_ahead_grant(m, o);
+	x->next = o->sync ? 0 : ccm_spec_reserve(m, o);
 	send_to_voters(m, o);
 	m->ops_done++;
 	ccm_breaks_over(m, o);
@@ -649,9 +649,9 @@ static bool is_silence(
 	return r->silent && suspect && suspect != a && a->n_accepted > 0 && suspect->n_accepted > 0;
 }
 
-/* An operation that a had begun ahead failed, and has not started. If a link fell silent, the rings
- * have to know; but an attempt that has ended was over for that reason, perhaps, and they know
- * already. */
+/* An operation that a had begun speculatively failed, and has not started. If a link fell silent,
+ * the rings have to know; but an attempt that has ended was over for that reason, perhaps, and they
+ * know already. */
 static void hear_silence(struct ccm *m, const struct ccm_agent *a, const struct wm_op_report *r)
 {
 	const struct ccm_agent *suspect = suspect_of(m, r);
@@ -696,7 +696,8 @@ void ccm_op_reported(struct ccm *m, struct ccm_op *o, struct ccm_part *part)
 		all_reported(m, o);
 }
 
-/* The operation that r is about. NULL: it has ended, or had begun ahead of its start and fails. */
+/* The operation that r is about. NULL: it has ended, or had begun speculatively of its start and
+ * fails. */
 static struct ccm_op *reported_op(struct ccm *m, const struct wm_op_report *r)
 {
 	struct ccm_op *o;
@@ -704,10 +705,10 @@ static struct ccm_op *reported_op(struct ccm *m, const struct wm_op_report *r)
 	HASH_FIND(hh_seq, m->started, &r->seq, sizeof r->seq, o);
 	if (o)
 		return o;
-	o = ccm_ahead_find(m, r->seq);
+	o = ccm_spec_find(m, r->seq);
 	if (!o || r->ok)
 		return o;
-	ccm_ahead_forget(m, o);
+	ccm_spec_forget(m, o);
 	return NULL;
 }
 
@@ -715,9 +716,10 @@ static struct ccm_op *reported_op(struct ccm *m, const struct wm_op_report *r)
 static struct ccm_part *part_of(
 	const struct ccm *m, const struct ccm_agent *a, const struct ccm_op *o)
 {
-	const struct ccm_seat *s = ccm_seat_of(m, a, o->group->id);
+	const struct ccm_membership *s = ccm_membership_of(m, a, o->group->id);
 
-	return s && s->slot < o->n_parts && o->parts[s->slot].seat ? &o->parts[s->slot] : NULL;
+	return s && s->slot < o->n_parts && o->parts[s->slot].membership ? &o->parts[s->slot]
+									 : NULL;
 }
 
 void ccm_op_report(struct ccm *m, struct ccm_agent *a, const struct wm_op_report *r)

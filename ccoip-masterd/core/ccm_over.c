@@ -14,8 +14,8 @@ void ccm_run_reset(struct ccm *m, const char *why)
 	if (m->recovering)
 		ccm_resume_end(m);
 	HASH_ITER (hh, m->peers, p, next) {
-		if (p->seat->agent->absent)
-			ccm_absent_remove(m, p, why);
+		if (p->membership->agent->disconnected)
+			ccm_disconnected_remove(m, p, why);
 		else
 			ccm_peer_kick(m, p, WIRE_MASTER_CONNECTION_FAILED, "%s", why);
 	}
@@ -41,6 +41,6 @@ void ccm_run_end_go_on(struct ccm *m)
 	if (!m->over[0])
 		return;
 	HASH_ITER (hh, m->agents, a, next)
-		if (a->greeted && !a->held && !a->resuming)
+		if (a->greeted && !a->hello_deferred && !a->resuming)
 			ccm_agent_kick(m, a, WIRE_MASTER_CONNECTION_FAILED, "%s", m->over);
 }

@@ -19,7 +19,7 @@ struct entry {
 	struct cc_id peer;
 	char name[WM_NAME_MAX], host[WM_NAME_MAX];
 	uint32_t pid;
-	struct wm_sync_vote offer;
+	struct wm_sync_vote candidate;
 	enum ccm_stand stand;
 	bool misses; /* RECEIVER: other contents than the elected ones */
 	char *text;  /* OUT: why; or NULL */
@@ -42,7 +42,7 @@ static struct wm_digest digest(const struct ccm_digest *d)
 	return (struct wm_digest){d->hi, d->lo};
 }
 
-static struct wm_sync_vote offer_of(const struct ccm_candidate *c)
+static struct wm_sync_vote vote_of(const struct ccm_candidate *c)
 {
 	return (struct wm_sync_vote){
 		.revision = c->revision,
@@ -79,9 +79,9 @@ static void fill_entry(struct entry *x, const struct ccm_peer *p, const struct c
 	x->peer = p->id;
 	x->pid = p->pid;
 	ccm_print(x->name, sizeof x->name, "%s", p->name);
-	ccm_print(x->host, sizeof x->host, "%s", p->seat->agent->hello.name);
-	x->offer = offer_of(c);
-	x->stand = stands[s->verdict];
+	ccm_print(x->host, sizeof x->host, "%s", p->membership->agent->hello.name);
+	x->candidate = vote_of(c);
+	x->stand = stands[s->status];
 	x->misses = s->misses;
 }
 
@@ -142,7 +142,7 @@ void ccm_record_election(struct ccm *m, uint32_t group, struct ccm_peer *const *
 	r->ns = m->now;
 	r->end = e->nobody ? CCM_SYNC_NOBODY : CCM_SYNC_RUNNING;
 	if (!e->nobody) {
-		r->elected = offer_of(&v[e->elected]);
+		r->elected = vote_of(&v[e->elected]);
 		r->elected.revision = e->revision;
 	}
 	r->n = n;
@@ -279,7 +279,7 @@ void ccm_each_state(const struct ccm *m, uint64_t now_ns,
 /* In what x differed from what was elected. */
 static void describe(const struct ccm_record *r, const struct entry *x, char *text, size_t size)
 {
-	const struct wm_sync_vote *have = &x->offer, *want = &r->elected;
+	const struct wm_sync_vote *have = &x->candidate, *want = &r->elected;
 	bool other = have->revision != want->revision;
 
 	text[0] = '\0';
@@ -316,7 +316,7 @@ void ccm_each_stand(
 				.name = x->name,
 				.host = x->host,
 				.pid = x->pid,
-				.offer = x->offer,
+				.candidate = x->candidate,
 				.stand = x->stand,
 			};
 

@@ -41,13 +41,13 @@ static struct wj_member *list_members(struct ccm *m)
 {
 	struct wj_member *v = ccm_calloc(m, m->n_accepted, sizeof *v), *x = v;
 	struct ccm_group *g;
-	struct ccm_seat *s;
+	struct ccm_membership *s;
 	struct ccm_peer *p;
 
 	if (!v)
 		return NULL;
 	for (g = m->groups; g; g = g->hh.next) {
-		DL_FOREACH2 (g->seats, s, next_g) {
+		DL_FOREACH2 (g->memberships, s, next_g) {
 			DL_FOREACH (s->peers, p) {
 				if (p->phase != CCM_PEER_ACCEPTED)
 					break;
@@ -78,11 +78,11 @@ static struct wj_record snapshot(struct ccm *m)
 		.n_revisions = n,
 		.epoch = m->epoch,
 		.round = m->committed,
-		.version = m->world_version,
-		.losses = m->last_loss,
+		.view_id = m->view_id,
+		.generation = m->last_generation,
 		.last_seq = m->last_seq,
-		.topo_turn = m->topo_turn,
-		.pending_turn = m->pending_turn};
+		.topo_ballot = m->topo_ballot,
+		.pending_ballot = m->pending_ballot};
 }
 
 void ccm_journal_members(struct ccm *m)
@@ -108,8 +108,8 @@ void ccm_journal_lost(struct ccm *m)
 
 	if (writes(m) && m->written_term) {
 		r = record(m, WJ_LOST);
-		r->version = m->world_version;
-		r->losses = m->last_loss;
+		r->view_id = m->view_id;
+		r->generation = m->last_generation;
 		r->members = ccm_calloc(m, m->n_unsaved, sizeof *r->members);
 		for (i = 0; r->members && i < m->n_unsaved; i++)
 			r->members[r->n++].peer = m->unsaved[i];
@@ -152,10 +152,10 @@ static void members_lost(struct ccm *m, const struct wj_record *r)
 	struct wj_record *saved = &m->saved;
 	uint32_t i, k;
 
-	if (r->version > saved->version)
-		saved->version = r->version;
-	if (r->losses > saved->losses)
-		saved->losses = r->losses;
+	if (r->view_id > saved->view_id)
+		saved->view_id = r->view_id;
+	if (r->generation > saved->generation)
+		saved->generation = r->generation;
 	for (i = 0; i < r->n; i++) {
 		ccm_lost_note(m, &r->members[i].peer);
 		for (k = 0; k < saved->n; k++)
@@ -200,10 +200,10 @@ static int members_restore(struct ccm *m, const struct wj_record *r)
 		.epoch = r->epoch,
 		.round = r->round,
 		.last_seq = r->last_seq,
-		.topo_turn = r->topo_turn,
-		.pending_turn = r->pending_turn,
-		.version = r->version,
-		.losses = r->losses,
+		.topo_ballot = r->topo_ballot,
+		.pending_ballot = r->pending_ballot,
+		.view_id = r->view_id,
+		.generation = r->generation,
 		.n = r->n,
 		.members = v,
 		.n_revisions = r->n_revisions,
@@ -246,11 +246,11 @@ static struct ccm_agent *restored_agent(struct ccm *m, const struct wj_member *x
 	if (!a)
 		return NULL;
 	a->no = ++m->last_agent;
-	a->greeted = a->absent = a->restored = true;
-	a->absent_ns = m->now;
+	a->greeted = a->disconnected = a->restored = true;
+	a->disconnected_ns = m->now;
 	a->hello.agent = x->agent;
 	ccm_copy(a->hello.name, sizeof a->hello.name, x->host);
-	DL_APPEND2(m->absent, a, prev_ab, next_ab);
+	DL_APPEND2(m->disconnected, a, prev_ab, next_ab);
 	ccm_agent_claim(m, a);
 	return a;
 }
@@ -267,8 +267,8 @@ static void restore_member(struct ccm *m, const struct wj_member *x)
 	if (!p)
 		return;
 	ccm_peer_accept(m, p);
-	p->seat->group->n_absent++;
-	m->n_absent++;
+	p->membership->group->n_disconnected++;
+	m->n_disconnected++;
 }
 
 static void restore_revision(struct ccm *m, const struct wj_revision *x)
@@ -302,17 +302,17 @@ void ccm_restore_begin(struct ccm *m)
 	m->cfg.run_key = s->run_key;
 	m->term = s->term + 1;
 	m->epoch = m->restored_epoch = s->epoch;
-	m->committed = m->wired = m->last_round = s->round;
-	m->world_version = m->restored_version = s->version;
-	m->last_loss = s->losses;
+	m->committed = m->ring_epoch = m->last_round = s->round;
+	m->view_id = m->restored_view_id = s->view_id;
+	m->last_generation = s->generation;
 	m->last_seq = s->last_seq;
-	m->topo_turn = s->topo_turn;
-	m->pending_turn = s->pending_turn;
+	m->topo_ballot = s->topo_ballot;
+	m->pending_ballot = s->pending_ballot;
 	for (i = 0; i < s->n_revisions && !m->oom; i++)
 		restore_revision(m, &s->revisions[i]);
 	for (i = 0; i < s->n && !m->oom; i++)
 		restore_member(m, &s->members[i]);
-	DL_FOREACH2 (m->absent, a, next_ab) {
+	DL_FOREACH2 (m->disconnected, a, next_ab) {
 		if (a->claimed) {
 			/* A claimed agent is in by_id, which is not empty then.
 			 * NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
@@ -328,9 +328,9 @@ void ccm_restore_begin(struct ccm *m)
 		m->epoch += ccm_unheard(m);
 		m->last_seq += ccm_unheard(m);
 		m->last_round += ccm_unheard(m);
-		m->topo_turn += ccm_unheard(m);
-		m->pending_turn += ccm_unheard(m);
-		ccm_at_least(&m->world_version, m->term << CCM_VERSION_SHIFT);
+		m->topo_ballot += ccm_unheard(m);
+		m->pending_ballot += ccm_unheard(m);
+		ccm_at_least(&m->view_id, m->term << CCM_VIEW_SHIFT);
 	}
 	if (writes(m))
 		write_run(m);
@@ -349,7 +349,7 @@ void ccm_restore_outdated(struct ccm *m)
 	ccm_log(m, CCM_LOG_WARNING,
 		"the journal is older than the agents' snapshots: the master ignores it");
 	m->restored = false;
-	DL_FOREACH_SAFE2 (m->absent, a, next, next_ab)
+	DL_FOREACH_SAFE2 (m->disconnected, a, next, next_ab)
 		if (a->restored)
 			ccm_agent_lost(m, a, "the journal was outdated");
 	HASH_ITER (hh, m->gone, x, tmp) {
@@ -360,7 +360,7 @@ void ccm_restore_outdated(struct ccm *m)
 	for (g = m->groups; g; g = g->hh.next)
 		g->n_left = g->n_lost_ever = 0;
 	m->n_left = m->n_unsaved = 0;
-	m->losses = 0;
+	m->lost_members = 0;
 }
 
 /* ---- a master that stood still ---- */
@@ -424,7 +424,7 @@ static void replace(struct ccm *m, struct ccm *with)
 	*with = old;
 }
 
-void ccm_renew(struct ccm *m, uint32_t gone, const char *why)
+void ccm_restart(struct ccm *m, uint32_t gone, const char *why)
 {
 	struct ccm_config cfg = m->cfg;
 	struct ccm *fresh;
@@ -445,14 +445,14 @@ void ccm_renew(struct ccm *m, uint32_t gone, const char *why)
 		ccm_free(fresh);
 		return;
 	}
-	fresh->renewed = true;
+	fresh->restarted_run = true;
 	replace(m, fresh);
 	ccm_free(fresh);
 }
 
 /* ---- a master that has founded a run while there was one ---- */
 
-struct ccm_agent *ccm_begin_again(struct ccm *m, const struct ccm_agent *a)
+struct ccm_agent *ccm_yield_run(struct ccm *m, const struct ccm_agent *a)
 {
 	struct ccm *old = m->oom ? NULL : ccm_new(&m->cfg);
 	struct ccm_agent *x, *ret = NULL;
@@ -472,7 +472,7 @@ struct ccm_agent *ccm_begin_again(struct ccm *m, const struct ccm_agent *a)
 			break;
 		x->hello = a->hello;
 		x->greeted = a->greeted;
-		x->held = a->held;
+		x->hello_deferred = a->hello_deferred;
 		if (x->conn == conn)
 			ret = x;
 	}

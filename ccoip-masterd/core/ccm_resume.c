@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * A master that takes a run over: which run and which term, what the agents say of it, and when
- * enough has been said. What is said is only kept; ccm_conclude.c draws the conclusions.
+ * enough has been said. What is said is only kept; ccm_takeover.c draws the conclusions.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -19,11 +19,11 @@
 /* When the master's host is cut off, newcomers there wait so long for the members elsewhere. */
 #define CUT_OFF_NS YOUNG_NS
 
-struct ccm_told *ccm_told_get(struct ccm *m, struct ccm_agent *a)
+struct ccm_snapshot *ccm_snapshot_get(struct ccm *m, struct ccm_agent *a)
 {
-	if (!a->told)
-		a->told = ccm_calloc(m, 1, sizeof *a->told);
-	return a->told;
+	if (!a->snapshot)
+		a->snapshot = ccm_calloc(m, 1, sizeof *a->snapshot);
+	return a->snapshot;
 }
 
 static void raw_free(struct ccm_raw *x)
@@ -33,9 +33,9 @@ static void raw_free(struct ccm_raw *x)
 	free(x);
 }
 
-void ccm_told_free(struct ccm_agent *a)
+void ccm_snapshot_free(struct ccm_agent *a)
 {
-	struct ccm_told *t = a->told;
+	struct ccm_snapshot *t = a->snapshot;
 	struct ccm_raw *x, *next;
 	struct ccm_lost_link *l;
 	struct ccm_ask *q;
@@ -53,14 +53,14 @@ void ccm_told_free(struct ccm_agent *a)
 		t->links = l->next;
 		free(l);
 	}
-	free(t->r.world.own);
-	free(t->r.places);
+	free(t->r.view.own);
+	free(t->r.positions);
 	free(t->r.outcomes);
 	free(t);
-	a->told = NULL;
+	a->snapshot = NULL;
 }
 
-void ccm_told_left(struct ccm_told *t, const struct ccm_peer *p)
+void ccm_snapshot_left(struct ccm_snapshot *t, const struct ccm_peer *p)
 {
 	t->n_prepared -= p->prepared;
 	t->n_left_prepared += p->prepared;
@@ -96,7 +96,7 @@ static void dismiss_newcomers(struct ccm *m, const struct ccm_agent *but)
 	struct ccm_agent *x, *tmp;
 
 	HASH_ITER (hh, m->agents, x, tmp)
-		if (x != but && x->greeted && !(x->held && cc_id_is_zero(&x->hello.run)))
+		if (x != but && x->greeted && !(x->hello_deferred && cc_id_is_zero(&x->hello.run)))
 			ccm_agent_kick(m, x, WIRE_MASTER_CONNECTION_FAILED,
 				"this master takes over a run that it did not know before: connect "
 				"again");
@@ -143,24 +143,24 @@ static void become_stale(struct ccm *m, uint64_t term)
 	ccm_journal_void(m); /* or we would think better of it when we start again */
 	m->stale = term;
 	m->recovering = false;
-	while (m->absent)
-		ccm_agent_lost(m, m->absent, "a newer master has taken the run over");
+	while (m->disconnected)
+		ccm_agent_lost(m, m->disconnected, "a newer master has taken the run over");
 	HASH_ITER (hh, m->agents, x, tmp) {
 		if (x->greeted)
 			refuse_stale(m, x);
-		ccm_told_free(x);
+		ccm_snapshot_free(x);
 	}
 }
 
-static void release_held(struct ccm *m)
+static void release_blocked(struct ccm *m)
 {
 	struct ccm_agent *a;
 
 	m->key_unknown = false;
 	for (a = m->agents; a; a = a->hh.next) {
-		if (!a->held)
+		if (!a->hello_deferred)
 			continue;
-		a->held = false;
+		a->hello_deferred = false;
 		cc_detect_pause(&a->life, m->now);
 		ccm_agent_ack(m, a);
 	}
@@ -174,10 +174,11 @@ static bool compare(struct ccm *m, struct ccm_agent *a)
 
 	if (m->key_unknown && !stateless) {
 		m->cfg.run_key = h->run_key;
-		release_held(m);
+		release_blocked(m);
 	}
 	same = cc_id_eq(&h->run_key, &m->cfg.run_key);
-	if (same && m->recovering && m->restored && !m->renewed && h->term >= m->term + m->acked)
+	if (same && m->recovering && m->restored && !m->restarted_run &&
+		h->term >= m->term + m->acked)
 		ccm_restore_outdated(m);
 	if (same && h->term >= m->term && m->recovering && !m->restored)
 		m->term = h->term + 1;
@@ -204,7 +205,7 @@ static struct ccm_agent *place_in_run(struct ccm *m, struct ccm_agent *a)
 	if (gives_way(m, &a->hello)) {
 		ccm_journal_void(m); /* the next master must not go on with it */
 		dismiss_newcomers(m, a);
-		a = ccm_begin_again(m, a);
+		a = ccm_yield_run(m, a);
 		if (!a)
 			return NULL;
 	}
@@ -230,8 +231,8 @@ void ccm_resume_hello(struct ccm *m, struct ccm_agent *a)
 	if (a->resuming && !cc_id_is_zero(&a->hello.run_key))
 		ccm_agent_cut_half_open(m, a);
 	/* Agents with state will not take another key for the run than theirs. */
-	a->held = m->recovering ? m->key_unknown : m->adopting;
-	if (!a->held)
+	a->hello_deferred = m->recovering ? m->key_unknown : m->adopting;
+	if (!a->hello_deferred)
 		ccm_agent_ack(m, a);
 }
 
@@ -245,32 +246,32 @@ static bool knows_run(const struct ccm_agent *a)
 }
 
 /* What p was told of its group last. */
-static void keep_world(struct ccm *m, struct ccm_peer *p, const struct wm_join *j)
+static void keep_view(struct ccm *m, struct ccm_peer *p, const struct wm_join *j)
 {
-	struct ccm_group *g = p->seat->group;
+	struct ccm_group *g = p->membership->group;
 
-	ccm_at_least(&m->last_loss, j->losses);
-	ccm_at_least(&g->losses, j->losses);
-	p->told_version = j->version;
-	if (j->version > g->told_version) {
-		g->told_version = j->version;
-		g->told_world = j->world;
-		g->n_told = 0;
-		g->told_wired = 0;
+	ccm_at_least(&m->last_generation, j->generation);
+	ccm_at_least(&g->generation, j->generation);
+	p->snap_view_id = j->view_id;
+	if (j->view_id > g->snap_view_id) {
+		g->snap_view_id = j->view_id;
+		g->snap_world_size = j->world_size;
+		g->n_snapshots = 0;
+		g->snap_ring_epoch = 0;
 	}
-	if (j->version == g->told_version)
-		ccm_at_least(&g->told_wired, j->wired);
-	if (j->version > m->peers_version) {
-		m->peers_version = j->version;
-		m->peers_world = j->global;
-		m->n_told = 0;
+	if (j->view_id == g->snap_view_id)
+		ccm_at_least(&g->snap_ring_epoch, j->ring_epoch);
+	if (j->view_id > m->peers_view_id) {
+		m->peers_view_id = j->view_id;
+		m->peers_world_size = j->global;
+		m->n_snapshots = 0;
 	}
-	m->n_told += j->version > 0 && j->version == m->peers_version;
-	if (j->version >= m->newest_version) {
-		m->newest_version = j->version;
-		m->newest_world = j->global;
+	m->n_snapshots += j->view_id > 0 && j->view_id == m->peers_view_id;
+	if (j->view_id >= m->newest_view_id) {
+		m->newest_view_id = j->view_id;
+		m->newest_world_size = j->global;
 	}
-	g->n_told += j->version > 0 && j->version == g->told_version;
+	g->n_snapshots += j->view_id > 0 && j->view_id == g->snap_view_id;
 }
 
 /* True: the join is dealt with. */
@@ -279,7 +280,7 @@ bool ccm_resume_join(struct ccm *m, struct ccm_agent *a, const struct wm_join *j
 	bool stateless = cc_id_is_zero(&a->hello.run_key);
 	char text[WM_TEXT_MAX];
 	struct ccm_lost *gone;
-	struct ccm_told *t;
+	struct ccm_snapshot *t;
 	struct ccm_peer *p;
 
 	if (j->phase == WM_JOIN_NEW)
@@ -290,13 +291,13 @@ bool ccm_resume_join(struct ccm *m, struct ccm_agent *a, const struct wm_join *j
 		return true;
 	}
 	ccm_agent_cut_older(m, a);
-	if (ccm_seat_objection(m, a, j->group, text, sizeof text)) {
+	if (ccm_membership_objection(m, a, j->group, text, sizeof text)) {
 		ccm_join_refuse(m, a, &j->peer, WIRE_INVALID_USAGE, text);
 		return true;
 	}
 	ccm_agent_claim(m, a);
 	p = ccm_peer_new(m, a, j);
-	t = p ? ccm_told_get(m, a) : NULL;
+	t = p ? ccm_snapshot_get(m, a) : NULL;
 	if (!t)
 		return true;
 	if (j->phase == WM_JOIN_PREPARED) {
@@ -305,15 +306,15 @@ bool ccm_resume_join(struct ccm *m, struct ccm_agent *a, const struct wm_join *j
 		m->n_prepared++;
 		return true;
 	}
-	ccm_vote_learn(m, j->topo_turn, j->pending_turn);
+	ccm_vote_learn(m, j->topo_ballot, j->pending_ballot);
 	p->believed = !stateless;
-	p->told_topo = j->topo_turn;
-	p->told_pending = j->pending_turn;
-	p->told_epoch = j->epoch;
-	p->told_prepared = j->prepared;
-	keep_world(m, p, j);
+	p->snap_topo_ballot = j->topo_ballot;
+	p->snap_pending_ballot = j->pending_ballot;
+	p->snap_epoch = j->epoch;
+	p->snap_prepared = j->prepared;
+	keep_view(m, p, j);
 	ccm_at_least(&m->peers_epoch, j->epoch);
-	ccm_at_least(&m->peers_wired, j->wired);
+	ccm_at_least(&m->peers_ring_epoch, j->ring_epoch);
 	if (stateless)
 		ccm_at_least(&m->peers_prepared, j->prepared);
 	ccm_peer_accept(m, p);
@@ -337,10 +338,10 @@ static void keep_peer_vote(
 		return;
 	if (topology) {
 		p->raw_topo = true;
-		p->raw_topo_turn = v->turn;
+		p->raw_topo_ballot = v->ballot;
 	} else {
 		p->raw_pending = true;
-		p->raw_pending_turn = v->turn;
+		p->raw_pending_ballot = v->ballot;
 	}
 }
 
@@ -357,7 +358,7 @@ static bool says_too_much(struct ccm *m, struct ccm_agent *a, uint32_t n)
 
 static void keep_op_vote(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v)
 {
-	struct ccm_told *t = ccm_told_get(m, a);
+	struct ccm_snapshot *t = ccm_snapshot_get(m, a);
 	struct ccm_raw *x = NULL, *first;
 
 	if (!t || says_too_much(m, a, t->n_ops++))
@@ -418,7 +419,7 @@ static bool add_failures(
 
 static void keep_op_report(struct ccm *m, struct ccm_agent *a, const struct wm_op_report *r)
 {
-	struct ccm_told *t = ccm_told_get(m, a);
+	struct ccm_snapshot *t = ccm_snapshot_get(m, a);
 	struct wm_sync_failure *failed;
 	struct ccm_raw *x = NULL;
 	uint32_t n;
@@ -440,7 +441,7 @@ static void keep_op_report(struct ccm *m, struct ccm_agent *a, const struct wm_o
 
 static void keep_query(struct ccm *m, struct ccm_agent *a, const struct wm_op_query *q)
 {
-	struct ccm_told *t = ccm_told_get(m, a);
+	struct ccm_snapshot *t = ccm_snapshot_get(m, a);
 	struct ccm_ask *x;
 
 	if (!t || says_too_much(m, a, t->n_asks++))
@@ -456,7 +457,7 @@ static void keep_query(struct ccm *m, struct ccm_agent *a, const struct wm_op_qu
 /* An operation that goes on may wait for data that was sent into the lost link. */
 static void keep_link(struct ccm *m, struct ccm_agent *a, const struct wm_link_lost *l)
 {
-	struct ccm_told *t = ccm_told_get(m, a);
+	struct ccm_snapshot *t = ccm_snapshot_get(m, a);
 	struct ccm_lost_link *x;
 
 	if (!t || says_too_much(m, a, t->n_links++))
@@ -480,19 +481,19 @@ static void *copy(struct ccm *m, const void *v, size_t n, size_t size)
 
 static void keep_resume(struct ccm *m, struct ccm_agent *a, const struct wm_resume *r)
 {
-	struct ccm_told *t = ccm_told_get(m, a);
+	struct ccm_snapshot *t = ccm_snapshot_get(m, a);
 
 	ccm_resuming_set(m, a, false);
 	if (!t || t->complete)
 		return;
 	t->complete = true;
 	t->r = *r;
-	t->r.world.own = copy(m, r->world.own, r->world.n, sizeof *r->world.own);
-	t->r.places = copy(m, r->places, r->n_places, sizeof *r->places);
+	t->r.view.own = copy(m, r->view.own, r->view.n, sizeof *r->view.own);
+	t->r.positions = copy(m, r->positions, r->n_positions, sizeof *r->positions);
 	t->r.outcomes = copy(m, r->outcomes, r->n_outcomes, sizeof *r->outcomes);
-	if (r->world.version >= m->newest_version) {
-		m->newest_version = r->world.version;
-		m->newest_world = r->world.global;
+	if (r->view.view_id >= m->newest_view_id) {
+		m->newest_view_id = r->view.view_id;
+		m->newest_world_size = r->view.global;
 	}
 }
 
@@ -537,22 +538,22 @@ static bool in_doubt(const struct ccm *m, uint64_t committed)
 {
 	uint64_t last = committed, here = 0, others = 0;
 	const struct ccm_agent *a;
-	const struct ccm_told *t;
-	bool unprepared = false;
+	const struct ccm_snapshot *t;
+	bool aborted_round = false;
 	uint32_t peers = UINT32_MAX; /* not known */
 
 	ccm_at_least(&last, m->peers_prepared);
 
 	for (a = m->agents; a; a = a->hh.next)
-		if (a->told && a->told->complete && a->told->r.prepared > last)
-			last = a->told->r.prepared;
+		if (a->snapshot && a->snapshot->complete && a->snapshot->r.prepared > last)
+			last = a->snapshot->r.prepared;
 	if (last == committed)
 		return false;
 	for (a = m->agents; a; a = a->hh.next) {
-		t = a->told;
+		t = a->snapshot;
 		if (!t || !t->complete)
 			continue;
-		unprepared |= t->r.unprepared == last;
+		aborted_round |= t->r.aborted_round == last;
 		if (t->r.prepared != last) {
 			others += t->r.prepared > committed;
 			continue;
@@ -560,7 +561,7 @@ static bool in_doubt(const struct ccm *m, uint64_t committed)
 		peers = t->r.prepared_peers;
 		here += a->n_accepted + t->n_prepared + t->n_left_accepted + t->n_left_prepared;
 	}
-	return others > 0 || (!unprepared && here < peers);
+	return others > 0 || (!aborted_round && here < peers);
 }
 
 static void raise_to(uint64_t *v, uint64_t to)
@@ -570,66 +571,67 @@ static void raise_to(uint64_t *v, uint64_t to)
 }
 
 /* Of the resumption of one agent, which is complete. */
-static void tally_told(const struct ccm *m, const struct ccm_told *t, struct ccm_tally *y)
+static void merge_snapshot(const struct ccm *m, const struct ccm_snapshot *t, struct ccm_merged *y)
 {
 	raise_to(&y->epoch, t->r.epoch);
 	raise_to(&y->committed, t->r.round);
-	raise_to(&y->wired, t->r.wired);
-	raise_to(&y->topo_turn, t->r.topo_turn);
-	raise_to(&y->pending_turn, t->r.pending_turn);
-	if (t->r.world.version > y->version && !ccm_told_lags(m, t)) {
-		y->version = t->r.world.version;
-		y->expected = t->r.world.global;
+	raise_to(&y->ring_epoch, t->r.ring_epoch);
+	raise_to(&y->topo_ballot, t->r.topo_ballot);
+	raise_to(&y->pending_ballot, t->r.pending_ballot);
+	if (t->r.view.view_id > y->view_id && !ccm_snapshot_lags(m, t)) {
+		y->view_id = t->r.view.view_id;
+		y->expected = t->r.view.global;
 	}
 }
 
-/* How many of a's peers are members of the run that the tally has found. */
+/* How many of a's peers are members of the run that the snapshots have found. */
 static uint32_t count_back(
-	const struct ccm *m, const struct ccm_agent *a, const struct ccm_tally *y)
+	const struct ccm *m, const struct ccm_agent *a, const struct ccm_merged *y)
 {
-	const struct ccm_told *t = a->told;
+	const struct ccm_snapshot *t = a->snapshot;
 	uint32_t n;
 
-	if (!m->restored && ccm_told_behind(m, t, y))
+	if (!m->restored && ccm_snapshot_is_old(m, t, y))
 		return 0;
-	n = a->n_accepted - ccm_peers_behind(m, a, y);
-	if (t && t->complete && t->r.prepared == y->wired && !ccm_prepared_lost(m, a))
+	n = a->n_accepted - ccm_peers_lost_before(m, a, y);
+	if (t && t->complete && t->r.prepared == y->ring_epoch && !ccm_prepared_lost(m, a))
 		n += t->n_prepared + t->n_left_prepared;
 	return n;
 }
 
-void ccm_tally(const struct ccm *m, struct ccm_tally *y)
+void ccm_merged(const struct ccm *m, struct ccm_merged *y)
 {
 	const struct ccm_agent *a;
 
-	*y = (struct ccm_tally){.epoch = m->epoch,
+	*y = (struct ccm_merged){.epoch = m->epoch,
 		.committed = m->committed,
-		.wired = m->wired,
-		.topo_turn = m->topo_turn,
-		.pending_turn = m->pending_turn};
+		.ring_epoch = m->ring_epoch,
+		.topo_ballot = m->topo_ballot,
+		.pending_ballot = m->pending_ballot};
 	if (!m->restored) {
-		y->version = m->peers_version;
-		y->expected = m->peers_world;
+		y->view_id = m->peers_view_id;
+		y->expected = m->peers_world_size;
 	}
-	ccm_at_least(&y->committed, m->peers_wired);
-	ccm_at_least(&y->wired, m->peers_wired);
+	ccm_at_least(&y->committed, m->peers_ring_epoch);
+	ccm_at_least(&y->ring_epoch, m->peers_ring_epoch);
 	for (a = m->agents; a; a = a->hh.next)
-		if (a->told && a->told->complete)
-			tally_told(m, a->told, y);
+		if (a->snapshot && a->snapshot->complete)
+			merge_snapshot(m, a->snapshot, y);
 	y->back = m->n_left;
 	for (a = m->agents; a; a = a->hh.next)
 		y->back += count_back(m, a, y);
 	y->doubt = in_doubt(m, y->committed);
-	if (m->restored && y->version <= m->restored_version) {
+	if (m->restored && y->view_id <= m->restored_view_id) {
 		y->expected = m->n_accepted + m->n_left;
 		y->doubt = false; /* the journal is written before anybody is told */
 	}
 }
 
-/* Are there too few whatever the tally says? It looks at every agent, and is asked after each. */
+/* Are there too few whatever the snapshots say? It looks at every agent, and is asked after each.
+ */
 static bool too_few(const struct ccm *m)
 {
-	return !m->restored && m->n_accepted + m->n_prepared + m->n_left < m->newest_world;
+	return !m->restored && m->n_accepted + m->n_prepared + m->n_left < m->newest_world_size;
 }
 
 static bool is_late(const struct ccm *m)
@@ -645,7 +647,7 @@ static bool more_follows(const struct ccm *m)
 
 static bool enough(const struct ccm *m)
 {
-	struct ccm_tally y;
+	struct ccm_merged y;
 
 	if (!m->recover_ns)
 		return false;
@@ -654,23 +656,23 @@ static bool enough(const struct ccm *m)
 						   m->cfg.recovery_ms * CCM_NS_PER_MS + SPEAK_NS;
 	if (m->n_resuming > 0 || m->key_unknown || more_follows(m) || too_few(m))
 		return false;
-	ccm_tally(m, &y);
+	ccm_merged(m, &y);
 	return y.expected > 0 && y.back >= y.expected && !y.doubt;
 }
 
 /* The others of the run may be with another master. Of two masters at most one has more than half
  * of it; the agents of the other one look for that, and tell it of the higher term. Once: there may
  * be no other. */
-static bool send_away(struct ccm *m)
+static bool redirect(struct ccm *m)
 {
 	struct ccm_agent *a, *tmp;
 	char text[WM_TEXT_MAX];
-	struct ccm_tally y;
+	struct ccm_merged y;
 
-	ccm_tally(m, &y);
-	if (m->sent_away || !is_late(m) || y.expected == 0 || 2 * y.back > y.expected)
+	ccm_merged(m, &y);
+	if (m->redirected || !is_late(m) || y.expected == 0 || 2 * y.back > y.expected)
 		return false;
-	m->sent_away = true;
+	m->redirected = true;
 	ccm_outcomes_take(m);
 	m->recover_ns = 0; /* from when one of them comes again */
 	ccm_print(text, sizeof text,
@@ -680,7 +682,7 @@ static bool send_away(struct ccm *m)
 	ccm_log(m, CCM_LOG_WARNING, "%s; the agents must look for it", text);
 	HASH_ITER (hh, m->agents, a, tmp)
 		if (a->greeted)
-			ccm_agent_send_away(m, a, text);
+			ccm_agent_redirect(m, a, text);
 	return true;
 }
 
@@ -702,7 +704,7 @@ void ccm_resume_cut_off(struct ccm *m)
 			continue;
 		ccm_close(m, a->conn,
 			"the master's network was down: every agent must connect again");
-		ccm_agent_absent(m, a, "the master's network was down");
+		ccm_agent_disconnected(m, a, "the master's network was down");
 	}
 	m->recover_ns = 0; /* from when one of them comes again */
 }
@@ -720,7 +722,7 @@ static void first_step(struct ccm *m)
 static bool hears_again(const struct ccm *m)
 {
 	return m->recovering && m->cut_off_ns && m->agents &&
-	       (m->n_accepted > m->n_absent || ccm_age(m->now, m->cut_off_ns) > CUT_OFF_NS);
+	       (m->n_accepted > m->n_disconnected || ccm_age(m->now, m->cut_off_ns) > CUT_OFF_NS);
 }
 
 void ccm_resume_step(struct ccm *m)
@@ -732,18 +734,18 @@ void ccm_resume_step(struct ccm *m)
 	if (m->adopting && ccm_age(m->now, m->born_ns) >= m->cfg.adopt_ms * CCM_NS_PER_MS) {
 		m->adopting = false;
 		if (!m->recovering)
-			release_held(m);
+			release_blocked(m);
 	}
 	if (m->recovering && m->key_unknown && m->recover_ns &&
 		ccm_age(m->now, m->recover_ns) > m->cfg.recovery_ms * CCM_NS_PER_MS / 2)
-		release_held(m);
+		release_blocked(m);
 }
 
 void ccm_resume_end(struct ccm *m)
 {
 	if (m->key_unknown)
-		release_held(m);
-	ccm_conclude(m);
+		release_blocked(m);
+	ccm_takeover(m);
 }
 
 bool ccm_resume_settle(struct ccm *m)
@@ -753,7 +755,7 @@ bool ccm_resume_settle(struct ccm *m)
 	if (m->oom || !m->look)
 		return false;
 	m->look = false;
-	if (!enough(m) || send_away(m))
+	if (!enough(m) || redirect(m))
 		return false;
 	ccm_resume_end(m);
 	return true;

@@ -67,7 +67,7 @@ static void add(struct ccm *m, struct ccm_revision *r)
 }
 
 /* At the end of the list. */
-static void set(struct ccm *m, uint32_t group, uint64_t expected, uint64_t version)
+static void set(struct ccm *m, uint32_t group, uint64_t expected, uint64_t view_id)
 {
 	struct ccm_revision *r = ccm_revision_find(m, group);
 
@@ -81,7 +81,7 @@ static void set(struct ccm *m, uint32_t group, uint64_t expected, uint64_t versi
 		r->group = group;
 	}
 	r->expected = expected;
-	r->version = version;
+	r->view_id = view_id;
 	add(m, r);
 }
 
@@ -90,7 +90,7 @@ void ccm_revision_raise(struct ccm *m, uint32_t group, uint64_t expected)
 	const struct ccm_revision *r = ccm_revision_find(m, group);
 
 	if (expected > 0 && (!r || r->expected < expected))
-		set(m, group, expected, m->world_version);
+		set(m, group, expected, m->view_id);
 }
 
 void ccm_revision_forget(struct ccm *m, struct ccm_group *g)
@@ -136,33 +136,33 @@ void ccm_revisions_settle(struct ccm *m)
 
 void ccm_revisions_learn(struct ccm *m, const struct ccm_agent *a)
 {
-	const struct ccm_told *t = a->told;
-	const struct wm_world *w = &t->r.world;
+	const struct ccm_snapshot *t = a->snapshot;
+	const struct wm_view *w = &t->r.view;
 	const struct ccm_revision *r;
 	uint32_t i;
 
-	if (a->hello.newcomers || ccm_told_lags(m, t) ||
-		(m->restored && w->version <= m->restored_version))
+	if (a->hello.newcomers || ccm_snapshot_lags(m, t) ||
+		(m->restored && w->view_id <= m->restored_view_id))
 		return;
 	for (i = 0; i < w->n; i++) {
-		const struct wm_group_world *x = &w->own[i];
+		const struct wm_group_view *x = &w->own[i];
 
 		r = ccm_revision_find(m, x->group);
-		if (r && (w->version < r->version ||
-				 (w->version == r->version && x->revision <= r->expected)))
+		if (r && (w->view_id < r->view_id ||
+				 (w->view_id == r->view_id && x->revision <= r->expected)))
 			continue;
-		set(m, x->group, x->revision, w->version);
+		set(m, x->group, x->revision, w->view_id);
 		m->resave |= x->revision == 0; /* it is forgotten again when the run goes on */
 	}
 }
 
-void ccm_revisions_add(struct ccm *m, const struct ccm_agent *a, const struct wm_world *w)
+void ccm_revisions_add(struct ccm *m, const struct ccm_agent *a, const struct wm_view *w)
 {
-	const struct ccm_seat *s;
+	const struct ccm_membership *s;
 	uint32_t i;
 
 	for (i = 0; i < w->n; i++) {
-		s = ccm_seat_of(m, a, w->own[i].group);
+		s = ccm_membership_of(m, a, w->own[i].group);
 		if (!s || s->n_accepted == 0 || s->group->last ||
 			(s->group->sync && s->group->sync->seq))
 			continue;

@@ -127,24 +127,25 @@ void ccm_pairs_doubt(struct ccm *m, uint64_t agent_no)
 #define STEP_LOOKS 10u /* as long as one step of the depth-first search takes */
 
 /*
- * Depth-first: position d takes the first seat in order that is free and not a failed pair with the
- * one before it. Free seats are a linked list of indices, so an order without obstacles costs n
- * steps. The first seat stays first: a ring has no beginning.
+ * Depth-first: position d takes the first membership in order that is free and not a failed pair
+ * with the one before it. Free memberships are a linked list of indices, so an order without
+ * obstacles costs n steps. The first membership stays first: a ring has no beginning.
  */
 struct search {
 	struct ccm *m;
 	enum ccm_pair_state
 		takes; /* pairs up to this state are as good as others, but failed ones */
 	unsigned met;  /* states of pairs that it went around, as bits */
-	struct ccm_seat **v;
+	struct ccm_membership **v;
 	uint32_t n;
 	uint32_t *next; /* free list; index n is its head and its end */
 	uint32_t *sel;  /* chosen, by position */
-	uint32_t *pre;  /* the free seat before the chosen one when it was taken */
+	uint32_t *pre;  /* the free membership before the chosen one when it was taken */
 	uint32_t *at;   /* where to look on, by position */
 };
 
-static bool failed_pair(struct search *s, const struct ccm_seat *from, const struct ccm_seat *to)
+static bool failed_pair(
+	struct search *s, const struct ccm_membership *from, const struct ccm_membership *to)
 {
 	const struct ccm_pair *p = pair_find(s->m, from->agent->no, to->agent->no);
 
@@ -193,17 +194,18 @@ static bool search_run(struct search *s, bool *tired)
 	return false;
 }
 
-/* The agent's seat if it is among those to be ordered. */
-static const struct ccm_seat *seat_of(const struct search *s, uint64_t agent_no)
+/* The agent's membership if it is among those to be ordered. */
+static const struct ccm_membership *membership_of(const struct search *s, uint64_t agent_no)
 {
-	const struct ccm_seat *x = ccm_seat_find(s->m, agent_no, s->v[0]->group->id);
+	const struct ccm_membership *x = ccm_membership_find(s->m, agent_no, s->v[0]->group->id);
 
 	return x && x->at < s->n && s->v[x->at] == x ? x : NULL;
 }
 
 static void bar(struct search *s, uint8_t *barred, const struct ccm_pair_key *key)
 {
-	const struct ccm_seat *from = seat_of(s, key->from), *to = seat_of(s, key->to);
+	const struct ccm_membership *from = membership_of(s, key->from),
+				    *to = membership_of(s, key->to);
 
 	if (from && to && failed_pair(s, from, to))
 		barred[(size_t)from->at * s->n + to->at] = 1;
@@ -247,12 +249,13 @@ static bool search_tour(struct search *s)
 	return found;
 }
 
-struct ccm_seat **ccm_seats_new(struct ccm *m, uint32_t n)
+struct ccm_membership **ccm_memberships_new(struct ccm *m, uint32_t n)
 {
-	return ccm_calloc(m, n, sizeof(struct ccm_seat *)); /* NOLINT(bugprone-sizeof-expression) */
+	return ccm_calloc(
+		m, n, sizeof(struct ccm_membership *)); /* NOLINT(bugprone-sizeof-expression) */
 }
 
-static bool order(struct search *s, struct ccm_seat **ret)
+static bool order(struct search *s, struct ccm_membership **ret)
 {
 	uint32_t *block, i, n = s->n;
 	bool found, tired = false;
@@ -274,7 +277,8 @@ static bool order(struct search *s, struct ccm_seat **ret)
 	return found;
 }
 
-bool ccm_ring_order(struct ccm *m, struct ccm_seat **v, uint32_t n, struct ccm_seat **ret)
+bool ccm_ring_order(
+	struct ccm *m, struct ccm_membership **v, uint32_t n, struct ccm_membership **ret)
 {
 	struct search s = {.m = m, .v = v, .n = n};
 	uint32_t i;

@@ -6,33 +6,33 @@
 
 #include "ccoip-masterd/core/ccm_internal.h"
 
-#define WAY_MAX_MS 2000u /* of one agent: members wait for so much longer */
+#define PATH_MAX_MS 2000u /* of one agent: members wait for so much longer */
 
 static bool is_candidate(const struct ccm *m, const struct ccm_peer *p, bool accept)
 {
-	bool comes = accept && ccm_seat_ready(m, p->seat) && !p->stopped_ns;
+	bool comes = accept && ccm_membership_ready(m, p->membership) && !p->stopped_ns;
 
-	return (comes || p->phase == CCM_PEER_ACCEPTED) && !p->seat->agent->absent;
+	return (comes || p->phase == CCM_PEER_ACCEPTED) && !p->membership->agent->disconnected;
 }
 
-/* Puts g's candidate seats into g->next_ring. False: they fit no ring. */
+/* Puts g's candidate memberships into g->next_ring. False: they fit no ring. */
 static bool plan_ring(struct ccm *m, struct ccm_group *g, bool accept)
 {
-	struct ccm_seat *s, **v;
+	struct ccm_membership *s, **v;
 	uint32_t i, n = 0;
 	bool ok;
 
 	free(g->next_ring);
 	g->n_next = 0;
-	g->next_ring = ccm_seats_new(m, g->n_seats);
-	v = ccm_seats_new(m, g->n_seats);
+	g->next_ring = ccm_memberships_new(m, g->n_memberships);
+	v = ccm_memberships_new(m, g->n_memberships);
 	if (!v || !g->next_ring) {
 		free(v);
 		return true;
 	}
-	DL_FOREACH2 (g->seats, s, next_g) {
-		s->n_candidates = s->n_accepted + (accept ? ccm_seat_newcomers(m, s) : 0);
-		if (s->agent->absent)
+	DL_FOREACH2 (g->memberships, s, next_g) {
+		s->n_candidates = s->n_accepted + (accept ? ccm_membership_newcomers(m, s) : 0);
+		if (s->agent->disconnected)
 			s->n_candidates = 0;
 		if (s->n_candidates > 0)
 			v[n++] = s;
@@ -72,7 +72,7 @@ static bool has_started(const struct ccm_group *g)
 }
 
 /* The ring of a run that was taken over may not be known while operations of it go on. */
-static bool leads_to(const struct ccm_seat *s, const struct ccm_agent *to)
+static bool leads_to(const struct ccm_membership *s, const struct ccm_agent *to)
 {
 	const struct ccm_group *g = s->group;
 
@@ -84,34 +84,34 @@ static bool leads_to(const struct ccm_seat *s, const struct ccm_agent *to)
 /* Must s open another link to the next host, even if it has one? Its end there may be lost: where
  * no ring in force has this link, it was kept from a round that has been dropped, and only a master
  * that has died may have heard of the loss. */
-static bool renews(const struct ccm_seat *s)
+static bool reopens(const struct ccm_membership *s)
 {
 	const struct ccm_group *g = s->group;
 	const struct ccm_agent *to = g->next_ring[(s->next_pos + 1) % g->n_next]->agent;
-	const struct ccm_seat *x;
+	const struct ccm_membership *x;
 
-	DL_FOREACH2 (s->agent->seats, x, next_a)
+	DL_FOREACH2 (s->agent->memberships, x, next_a)
 		if (leads_to(x, to))
-			return s->renew_to == to->no;
+			return s->reopen_to == to->no;
 	return true;
 }
 
-static void fill_ring(struct ccm *m, const struct ccm_seat *s, bool accept, struct wm_ring *r)
+static void fill_ring(struct ccm *m, const struct ccm_membership *s, bool accept, struct wm_ring *r)
 {
 	const struct ccm_group *g = s->group;
-	const struct ccm_seat *prev_seat;
+	const struct ccm_membership *prev_membership;
 	struct ccm_agent *next, *prev;
 	struct ccm_peer *p;
 
 	*r = (struct wm_ring){.group = g->id, .hosts = g->n_next, .pos = s->next_pos};
 	if (g->n_next > 1) {
 		next = g->next_ring[(s->next_pos + 1) % g->n_next]->agent;
-		prev_seat = g->next_ring[(s->next_pos + g->n_next - 1) % g->n_next];
-		prev = prev_seat->agent;
+		prev_membership = g->next_ring[(s->next_pos + g->n_next - 1) % g->n_next];
+		prev = prev_membership->agent;
 		ccm_agent_endpoint(next, s->agent, &r->next);
 		r->prev = prev->hello.agent;
-		r->renew = renews(s);
-		r->prev_renews = renews(prev_seat);
+		r->reopen = reopens(s);
+		r->prev_reopens = reopens(prev_membership);
 		ccm_print(r->prev_name, sizeof r->prev_name, "%s", prev->hello.name);
 	}
 	r->members = ccm_calloc(m, s->n_candidates, sizeof *r->members);
@@ -124,7 +124,7 @@ static void fill_ring(struct ccm *m, const struct ccm_seat *s, bool accept, stru
 
 static uint32_t round_peers(const struct ccm *m, bool accept)
 {
-	return m->n_accepted - m->n_absent + (accept ? ccm_newcomers_ready(m) : 0);
+	return m->n_accepted - m->n_disconnected + (accept ? ccm_newcomers_ready(m) : 0);
 }
 
 /* The rings are planned. */
@@ -132,16 +132,16 @@ static void send_round(struct ccm *m, struct ccm_agent *a)
 {
 	struct wm_round *w = &ccm_send(m, a, WM_ROUND)->u.round;
 	struct ccm_peer *p;
-	struct ccm_seat *s;
+	struct ccm_membership *s;
 
 	a->round_accept = m->round.accept;
 	w->round = m->last_round;
 	w->peers = round_peers(m, m->round.accept);
 	w->run_key = m->cfg.run_key;
-	w->rings = ccm_calloc(m, a->n_seats, sizeof *w->rings);
+	w->rings = ccm_calloc(m, a->n_memberships, sizeof *w->rings);
 	if (!w->rings)
 		return;
-	DL_FOREACH2 (a->seats, s, next_a) {
+	DL_FOREACH2 (a->memberships, s, next_a) {
 		if (s->n_candidates == 0)
 			continue;
 		fill_ring(m, s, m->round.accept, &w->rings[w->n_rings]);
@@ -156,14 +156,14 @@ static void send_round(struct ccm *m, struct ccm_agent *a)
 }
 
 /* The agent that s has its link to in the planned ring. */
-static struct ccm_agent *next_agent(const struct ccm_seat *s)
+static struct ccm_agent *next_agent(const struct ccm_membership *s)
 {
 	const struct ccm_group *g = s->group;
 
 	return g->next_ring[(s->next_pos + 1) % g->n_next]->agent;
 }
 
-static bool next_is_silent(const struct ccm *m, const struct ccm_seat *s)
+static bool next_is_silent(const struct ccm *m, const struct ccm_membership *s)
 {
 	return s->group->n_next > 1 && ccm_pair_is_silent(m, s->agent->no, next_agent(s)->no);
 }
@@ -181,9 +181,9 @@ static bool ring_tries(const struct ccm *m, const struct ccm_group *g)
 /* The rings are planned. */
 static bool takes_part(const struct ccm_agent *a)
 {
-	const struct ccm_seat *s;
+	const struct ccm_membership *s;
 
-	DL_FOREACH2 (a->seats, s, next_a)
+	DL_FOREACH2 (a->memberships, s, next_a)
 		if (s->n_candidates > 0)
 			return true;
 	return false;
@@ -257,7 +257,7 @@ static void round_drop(struct ccm *m)
 }
 
 struct wm_commit *ccm_commit_new(
-	struct ccm *m, const struct ccm_agent *a, const struct wm_world *totals)
+	struct ccm *m, const struct ccm_agent *a, const struct wm_view *totals)
 {
 	struct wm_commit *c = &ccm_send(m, a, WM_COMMIT)->u.commit;
 
@@ -265,17 +265,17 @@ struct wm_commit *ccm_commit_new(
 	c->round = m->committed;
 	c->epoch = m->epoch;
 	c->accept = true;
-	c->topo_turn = m->topo_turn;
-	c->pending_turn = m->pending_turn;
-	c->world = *totals;
-	ccm_world_own(m, a, &c->world);
+	c->topo_ballot = m->topo_ballot;
+	c->pending_ballot = m->pending_ballot;
+	c->view = *totals;
+	ccm_view_own(m, a, &c->view);
 	return c;
 }
 
 struct wm_commit *ccm_commit_to(struct ccm *m, const struct ccm_agent *a,
-	const struct wm_world *totals, bool accept, struct wm_commit *c)
+	const struct wm_view *totals, bool accept, struct wm_commit *c)
 {
-	if (c && c->accept == accept && ccm_world_fits(a, &c->world)) {
+	if (c && c->accept == accept && ccm_view_fits(a, &c->view)) {
 		ccm_send_to(m, a);
 		return c;
 	}
@@ -288,14 +288,14 @@ struct wm_commit *ccm_commit_to(struct ccm *m, const struct ccm_agent *a,
 static void send_commits(struct ccm *m, bool unchanged)
 {
 	struct wm_commit *c = NULL;
-	struct wm_world totals;
+	struct wm_view totals;
 	struct ccm_agent *a;
 
 	m->committed = m->last_round;
 	m->committed_here = true;
-	m->world_version++;
+	m->view_id++;
 	ccm_journal_members(m);
-	ccm_world_totals(m, &totals);
+	ccm_view_totals(m, &totals);
 	for (a = m->agents; a; a = a->hh.next) {
 		/* Who came back after the round began waits for the next one. */
 		if (a->n_accepted == 0 || !(unchanged || a->round == m->last_round))
@@ -316,7 +316,7 @@ void ccm_votes_clear(struct ccm *m)
 	}
 	for (g = m->groups; g; g = g->hh.next) {
 		g->n_topo = 0;
-		g->told = false; /* with the vote, what was lost before it is settled */
+		g->generation_sent = false; /* with the vote, what was lost before it is settled */
 	}
 	m->n_topo = 0;
 }
@@ -339,7 +339,7 @@ static bool adopt_ring(struct ccm_group *g)
 	for (i = 0; i < g->n_ring; i++) {
 		g->ring[i]->pos = i;
 		g->ring[i]->in_ring = true;
-		g->ring[i]->renew_to = 0;
+		g->ring[i]->reopen_to = 0;
 	}
 	return !same;
 }
@@ -381,7 +381,7 @@ static void round_commit(struct ccm *m)
 	}
 	ccm_probes_keep(m);
 	if (accept) {
-		m->topo_turn++;
+		m->topo_ballot++;
 		ccm_votes_clear(m);
 	}
 	m->changed = false;
@@ -396,7 +396,7 @@ static void round_commit(struct ccm *m)
 /* A topology vote that finds nothing to do. */
 static void commit_unchanged(struct ccm *m)
 {
-	m->topo_turn++;
+	m->topo_ballot++;
 	ccm_votes_clear(m);
 	m->last_round++;
 	send_commits(m, true);
@@ -454,7 +454,7 @@ static bool round_end(struct ccm *m)
 	}
 	if (m->round.failed_ns == 0)
 		m->round.failed_ns = m->now;
-	if (ccm_age(m->now, m->round.failed_ns) < m->cfg.verdict_ms * CCM_NS_PER_MS)
+	if (ccm_age(m->now, m->round.failed_ns) < m->cfg.evict_delay_ms * CCM_NS_PER_MS)
 		return false;
 	if (!failed_by_move(m))
 		ccm_round_judge(m);
@@ -479,8 +479,8 @@ bool ccm_round_settle(struct ccm *m)
 		commit_unchanged(m);
 		return false;
 	}
-	/* Nobody is there to be wired, or there are more to come. */
-	if ((!accept && !m->rewire) || (m->n_accepted > 0 && m->n_accepted == m->n_absent) ||
+	/* Nobody is there to be linked, or there are more to come. */
+	if ((!accept && !m->rewire) || (m->n_accepted > 0 && m->n_accepted == m->n_disconnected) ||
 		ccm_round_waits(m))
 		return false;
 	return round_begin(m, accept);
@@ -489,9 +489,9 @@ bool ccm_round_settle(struct ccm *m)
 /* Is `id` the next host of a in some ring of this round? */
 static bool is_next(const struct ccm_agent *a, const struct cc_id *id)
 {
-	struct ccm_seat *s;
+	struct ccm_membership *s;
 
-	DL_FOREACH2 (a->seats, s, next_a) {
+	DL_FOREACH2 (a->memberships, s, next_a) {
 		if (s->n_candidates == 0 || s->group->n_next < 2)
 			continue;
 		if (cc_id_eq(&next_agent(s)->hello.agent, id))
@@ -550,14 +550,14 @@ void ccm_round_report(struct ccm *m, struct ccm_agent *a, const struct wm_round_
 /* The link from s to the agent `to`: what was under way over it may lie in a dead socket, which
  * only one of them knows, and so may what is sent there next. */
 static void edge_lost(
-	struct ccm *m, struct ccm_seat *s, struct ccm_agent *to, const struct wm_link_lost *l)
+	struct ccm *m, struct ccm_membership *s, struct ccm_agent *to, const struct wm_link_lost *l)
 {
 	struct ccm_group *g = s->group;
 	char text[WM_TEXT_MAX];
 
 	if (m->round.active && s->n_candidates > 0 && g->n_next > 1 && next_agent(s) == to) {
 		if (l->inbound)
-			s->renew_to = to->no;
+			s->reopen_to = to->no;
 		/* who has not reported opens it anew by himself if he knows that it is gone */
 		m->round.stale |= l->inbound || s->agent->reported;
 	}
@@ -565,7 +565,7 @@ static void edge_lost(
 		return;
 	if (!m->round.active) {
 		if (l->inbound)
-			s->renew_to = to->no;
+			s->reopen_to = to->no;
 		m->rewire = true;
 	}
 	if (l->smaller)
@@ -581,7 +581,7 @@ static void edge_lost(
 void ccm_link_lost(struct ccm *m, struct ccm_agent *a, const struct wm_link_lost *l)
 {
 	struct ccm_agent *from = NULL, *to = a;
-	struct ccm_seat *s;
+	struct ccm_membership *s;
 
 	HASH_FIND(hh_id, m->by_id, &l->agent, sizeof l->agent, from);
 	if (!l->inbound) {
@@ -590,14 +590,15 @@ void ccm_link_lost(struct ccm *m, struct ccm_agent *a, const struct wm_link_lost
 	}
 	if (!from || !to || from == to)
 		return;
-	DL_FOREACH2 (from->seats, s, next_a)
+	DL_FOREACH2 (from->memberships, s, next_a)
 		edge_lost(m, s, to, l);
 }
 
 void ccm_link_failed(struct ccm *m, const struct ccm_group *g, struct ccm_agent *a,
 	struct ccm_agent *other, const char *text)
 {
-	const struct ccm_seat *to = ccm_seat_of(m, a, g->id), *from = ccm_seat_of(m, other, g->id);
+	const struct ccm_membership *to = ccm_membership_of(m, a, g->id),
+				    *from = ccm_membership_of(m, other, g->id);
 
 	if (from && leads_to(from, a))
 		ccm_break_count(m, g, other, a, text);
@@ -605,18 +606,18 @@ void ccm_link_failed(struct ccm *m, const struct ccm_group *g, struct ccm_agent 
 		ccm_break_count(m, g, a, other, text);
 }
 
-uint32_t ccm_ways_ms(const struct ccm *m)
+uint32_t ccm_paths_ms(const struct ccm *m)
 {
 	uint64_t longest = 0, next = 0;
 	const struct ccm_agent *a;
 
 	for (a = m->agents; a; a = a->hh.next) {
-		uint64_t ns = a->life.way_ns;
+		uint64_t ns = a->life.path_ns;
 
-		if (!a->seats)
+		if (!a->memberships)
 			continue;
-		if (ns > WAY_MAX_MS * CCM_NS_PER_MS)
-			ns = WAY_MAX_MS * CCM_NS_PER_MS;
+		if (ns > PATH_MAX_MS * CCM_NS_PER_MS)
+			ns = PATH_MAX_MS * CCM_NS_PER_MS;
 		if (ns > longest) {
 			next = longest;
 			longest = ns;
@@ -631,17 +632,17 @@ uint32_t ccm_ways_ms(const struct ccm *m)
  * wait for one that may well be in vain. */
 static uint32_t try_ms(const struct ccm *m)
 {
-	return CCM_TRY_MS(m->cfg.bounds.ms[CC_BOUND_NEW_LINK]) + ccm_ways_ms(m);
+	return CCM_TRY_MS(m->cfg.bounds.ms[CC_BOUND_NEW_LINK]) + ccm_paths_ms(m);
 }
 
 /* What a had the time to open has failed. */
 static void end_try(struct ccm *m, struct ccm_agent *a)
 {
 	struct wm_failure *f;
-	struct ccm_seat *s;
+	struct ccm_membership *s;
 	uint32_t n = 0;
 
-	DL_FOREACH2 (a->seats, s, next_a)
+	DL_FOREACH2 (a->memberships, s, next_a)
 		n += s->n_candidates > 0 && next_is_silent(m, s);
 	if (n == 0)
 		return;
@@ -650,7 +651,7 @@ static void end_try(struct ccm *m, struct ccm_agent *a)
 	a->failures = ccm_calloc(m, n, sizeof *a->failures);
 	if (!a->failures)
 		return;
-	DL_FOREACH2 (a->seats, s, next_a) {
+	DL_FOREACH2 (a->memberships, s, next_a) {
 		if (s->n_candidates == 0 || !next_is_silent(m, s))
 			continue;
 		f = &a->failures[a->n_failures++];
@@ -666,11 +667,11 @@ static void end_try(struct ccm *m, struct ccm_agent *a)
 void ccm_round_tick(struct ccm *m)
 {
 	struct ccm_agent *a, *tmp;
-	uint32_t ways_ms;
+	uint32_t paths_ms;
 
 	if (!m->round.active || m->round.stale)
 		return;
-	ways_ms = ccm_ways_ms(m);
+	paths_ms = ccm_paths_ms(m);
 	if (m->round.tries && ccm_age(m->now, m->round.since_ns) > try_ms(m) * CCM_NS_PER_MS) {
 		m->round.tries = false;
 		for (a = m->agents; a; a = a->hh.next)
@@ -678,7 +679,7 @@ void ccm_round_tick(struct ccm *m)
 				end_try(m, a);
 	}
 	HASH_ITER (hh, m->agents, a, tmp) {
-		uint32_t ms = ccm_round_patience_ms(m, a) + ways_ms;
+		uint32_t ms = ccm_round_patience_ms(m, a) + paths_ms;
 
 		if (a->round != m->last_round || a->reported ||
 			ccm_age(m->now, m->round.since_ns) <= ms * CCM_NS_PER_MS)

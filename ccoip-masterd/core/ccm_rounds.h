@@ -18,11 +18,11 @@ void ccm_round_report(struct ccm *m, struct ccm_agent *a, const struct wm_round_
 void ccm_round_tick(struct ccm *m);
 /* A WM_COMMIT to a that keeps its rings and accepts. */
 struct wm_commit *ccm_commit_new(
-	struct ccm *m, const struct ccm_agent *a, const struct wm_world *totals);
+	struct ccm *m, const struct ccm_agent *a, const struct wm_view *totals);
 /* To all that it is called for, one after the other: c is what it has returned, NULL at first.
  * Nothing else may be sent in between. */
 struct wm_commit *ccm_commit_to(struct ccm *m, const struct ccm_agent *a,
-	const struct wm_world *totals, bool accept, struct wm_commit *c);
+	const struct wm_view *totals, bool accept, struct wm_commit *c);
 /* The topology vote is answered: everybody may vote anew. */
 void ccm_votes_clear(struct ccm *m);
 /* True: look again. */
@@ -37,9 +37,9 @@ static inline bool ccm_in_round(const struct ccm *m, uint64_t round)
 
 /* ccm_newcomer.c */
 /* Can a round admit s's registered peers, those that run, as far as is known? */
-bool ccm_seat_ready(const struct ccm *m, const struct ccm_seat *s);
+bool ccm_membership_ready(const struct ccm *m, const struct ccm_membership *s);
 /* Registered peers that a round can admit: of s, and of all */
-uint32_t ccm_seat_newcomers(const struct ccm *m, const struct ccm_seat *s);
+uint32_t ccm_membership_newcomers(const struct ccm *m, const struct ccm_membership *s);
 uint32_t ccm_newcomers_ready(const struct ccm *m);
 void ccm_newcomers_settle(struct ccm *m);
 /* Names the open probes of newcomers, of which none is ready. */
@@ -51,7 +51,7 @@ void ccm_newcomer_joins(struct ccm *m, struct ccm_agent *a);
 void ccm_newcomer_moves(struct ccm *m, struct ccm_agent *a);
 /* The newcomers of a could not be admitted. round: members have waited for that. */
 void ccm_newcomer_failed(struct ccm *m, struct ccm_agent *a, bool round);
-void ccm_newcomer_accepted(struct ccm *m, const struct ccm_seat *s);
+void ccm_newcomer_accepted(struct ccm *m, const struct ccm_membership *s);
 /* Has it been a member for less than a minute? */
 bool ccm_newcomer_on_trial(const struct ccm *m, const struct ccm_agent *a);
 /* Peers of a were members, and are put out because of its connections: soon after they came in that
@@ -61,17 +61,19 @@ void ccm_newcomer_put_out(struct ccm *m, struct ccm_agent *a);
 void ccm_round_spoilt(struct ccm *m);
 /* How long the round waits for a's report. */
 uint32_t ccm_round_patience_ms(const struct ccm *m, const struct ccm_agent *a);
-/* How much longer a round may take where ways are slow: the round trips of a link between the two
+/* How much longer a round may take where paths are slow: the round trips of a link between the two
  * agents that are farthest from here, and of the report. */
-uint32_t ccm_ways_ms(const struct ccm *m);
+uint32_t ccm_paths_ms(const struct ccm *m);
 /* Links between those who are members now that a probe has failed are worth a try where no ring
  * does without them. */
 void ccm_probes_keep(struct ccm *m);
 /* Members s and t could not open their link: probes the other links of the one with more failures
  * (of both, if equal) while the next ring is tried. */
-void ccm_probe_around(struct ccm *m, const struct ccm_seat *s, const struct ccm_seat *t);
+void ccm_probe_around(
+	struct ccm *m, const struct ccm_membership *s, const struct ccm_membership *t);
 /* As far as is known; never between two members. */
-bool ccm_probe_failed(const struct ccm *m, const struct ccm_seat *from, const struct ccm_seat *to);
+bool ccm_probe_failed(
+	const struct ccm *m, const struct ccm_membership *from, const struct ccm_membership *to);
 /* The pair has failed since: what probes have proven of it counts no more. */
 void ccm_probes_void(struct ccm *m, uint64_t one, uint64_t other);
 /* None of g's newcomers is ready. Was one? */
@@ -79,14 +81,14 @@ bool ccm_newcomers_doubt(struct ccm_group *g);
 void ccm_probes_forget(struct ccm *m, uint64_t agent_no);
 void ccm_probes_free(struct ccm *m);
 
-/* ccm_verdict.c: the round has failures; removes peers or records pairs. */
+/* ccm_evict.c: the round has failures; removes peers or records pairs. */
 void ccm_round_judge(struct ccm *m);
 /* The sentence for both sides: the host of `from` could not reach that of `to`, why (text), what to
  * do, unless it is for a limit that one of their agents has reached. NULL: an agent is gone. */
 void ccm_reach_reason(char *dst, size_t size, const struct ccm_agent *from,
 	const struct ccm_agent *to, bool limit, const char *text);
-/* No ring of the groups marked as failed is possible, or late: was found in time. Kicks the seats
- * that are most at fault. */
+/* No ring of the groups marked as failed is possible, or late: was found in time. Kicks the
+ * memberships that are most at fault. */
 void ccm_groups_judge(struct ccm *m, bool late);
 /* The members on a are kicked. */
 void ccm_agent_put_out(struct ccm *m, struct ccm_agent *a, const char *reason);
@@ -109,8 +111,8 @@ void ccm_breaks_free(struct ccm *m);
 /* ccm_flaps.c */
 /* A call of its peers has come to an end there: it hears the master. */
 void ccm_flaps_over(struct ccm_agent *a);
-/* A peer's vote: with a higher turn than before it has heard how the last one ended. */
-void ccm_flaps_vote(struct ccm_agent *a, bool topology, uint64_t turn);
+/* A peer's vote: with a higher ballot number than before it has heard how the last one ended. */
+void ccm_flaps_vote(struct ccm_agent *a, bool topology, uint64_t ballot);
 /* A peer comes back by a. */
 void ccm_flaps_move(struct ccm_agent *a, const struct ccm_agent *from);
 /* The connection of a is gone. True: it is not to be waited for any more. */
@@ -118,7 +120,7 @@ bool ccm_flaps_count(struct ccm *m, struct ccm_agent *a);
 void ccm_flaps_end(struct ccm *m, struct ccm_agent *a); /* then it is lost */
 
 /* ccm_ring.c */
-struct ccm_seat **ccm_seats_new(struct ccm *m, uint32_t n); /* NULL sets m->oom */
+struct ccm_membership **ccm_memberships_new(struct ccm *m, uint32_t n); /* NULL sets m->oom */
 /* Their link failed. The other direction is avoided as well, where a ring can. */
 void ccm_pair_add(struct ccm *m, uint64_t from, uint64_t to, const char *text);
 /* Nothing came through a link between them. */
@@ -135,10 +137,11 @@ void ccm_pairs_forget(struct ccm *m, uint64_t agent_no);
 /* Something has changed for the agent: its failed pairs are worth a try where no ring does without
  * them. */
 void ccm_pairs_doubt(struct ccm *m, uint64_t agent_no);
-/* Puts the seats of v into ret so that no link of the ring is a failed pair, as near to the given
- * order as the search finds. If there is none, untried pairs are taken, and then silent ones as
- * well. False: nor is there one with them, or m->ring_work is used up. */
-bool ccm_ring_order(struct ccm *m, struct ccm_seat **v, uint32_t n, struct ccm_seat **ret);
+/* Puts the memberships of v into ret so that no link of the ring is a failed pair, as near to the
+ * given order as the search finds. If there is none, untried pairs are taken, and then silent ones
+ * as well. False: nor is there one with them, or m->ring_work is used up. */
+bool ccm_ring_order(
+	struct ccm *m, struct ccm_membership **v, uint32_t n, struct ccm_membership **ret);
 
 /* ccm_tour.c */
 /* Orders 0 .. n - 1 (n at least 3) in ret as a ring, 0 first, without a link for which

@@ -103,7 +103,7 @@ struct ccm_lost_link {
 };
 
 /* The words of one agent to a recovering master. */
-struct ccm_told {
+struct ccm_snapshot {
 	bool complete;                             /* RESUME has come: */
 	struct wm_resume r;                        /* owns its arrays */
 	uint32_t n_prepared;                       /* its peers with that mark */
@@ -116,12 +116,12 @@ struct ccm_told {
 };
 
 /* The sum of these words, of all agents. */
-struct ccm_tally {
-	uint64_t epoch, committed, wired; /* the highest that agents know */
-	uint64_t topo_turn, pending_turn; /* likewise, or their peers */
-	uint64_t version;                 /* of the newest world known, and */
-	uint32_t expected;                /* its accepted peers; 0: unknown */
-	uint32_t back;                    /* that are here, or have left again */
+struct ccm_merged {
+	uint64_t epoch, committed, ring_epoch; /* the highest that agents know */
+	uint64_t topo_ballot, pending_ballot;  /* likewise, or their peers */
+	uint64_t view_id;                      /* of the newest view known, and */
+	uint32_t expected;                     /* its accepted peers; 0: unknown */
+	uint32_t back;                         /* that are here, or have left again */
 	bool doubt; /* a round may have been committed, and not all who would know are here */
 };
 
@@ -139,7 +139,7 @@ struct ccm_round {
 struct ccm_late {
 	uint64_t since_ns; /* the first vote; 0: it is not late */
 	uint64_t looked_ns;
-	unsigned told;
+	unsigned text_hash;
 };
 
 /* A leave whose agent waits for WM_LEFT. */
@@ -152,14 +152,14 @@ struct ccm {
 	struct ccm_config cfg;
 	struct ccm_agent *agents;             /* by connection */
 	struct ccm_agent *by_id;              /* those that joined */
-	struct ccm_agent *absent;             /* by the time that they are absent */
+	struct ccm_agent *disconnected;       /* by the time that they are disconnected */
 	struct ccm_agent *by_conn[CCM_CONNS]; /* by connection, modulo: the last one, or NULL */
 	struct ccm_peer *peers;
 	struct ccm_group *groups;
-	struct ccm_seat *seats;
-	struct ccm_op *ops;     /* by key */
-	struct ccm_op *started; /* by seq */
-	struct ccm_op *ahead;   /* not started: by ahead */
+	struct ccm_membership *memberships;
+	struct ccm_op *ops;      /* by key */
+	struct ccm_op *started;  /* by seq */
+	struct ccm_op *spec_ops; /* not started: by spec_seq */
 	struct ccm_op *ready;
 	struct ccm_op *fresh; /* have not started, by age */
 	struct ccm_op *late;  /* likewise, and have been looked at: by looked_ns */
@@ -179,40 +179,40 @@ struct ccm {
 	struct ccm_record *records;     /* of elections of shared state; by group, oldest first */
 	struct ccm_revision *revisions; /* by group, the one raised last at the end */
 	uint64_t term;
-	uint64_t stale;                   /* the term of a newer master, or 0 */
-	char over[WM_TEXT_MAX];           /* why the run is over, and the master ends; or "" */
-	uint64_t committed;               /* the last round that was */
-	uint64_t wired;                   /* while recovering: the last that had been prepared */
-	uint64_t topo_turn, pending_turn; /* votes that were answered; this one also says how */
+	uint64_t stale;         /* the term of a newer master, or 0 */
+	char over[WM_TEXT_MAX]; /* why the run is over, and the master ends; or "" */
+	uint64_t committed;     /* the last round that was */
+	uint64_t ring_epoch;    /* while recovering: the last that had been prepared */
+	uint64_t topo_ballot, pending_ballot; /* votes that were answered; this one also says how */
 	bool recovering, recovered;
 	bool restored;       /* from the journal */
-	bool renewed;        /* by ccm_renew: the term is still the same */
+	bool restarted_run;  /* by ccm_restart: the term is still the same */
 	bool key_unknown;    /* recovering: no agent has told the run's key */
 	bool acked;          /* an agent of the run was told our term */
-	bool lost_again;     /* those who go now were lost by the master before, it seems */
+	bool lost_before;    /* those who go now were lost by the master before, it seems */
 	bool committed_here; /* a round was, by this master */
 	bool adopting;       /* hellos without a run wait */
 	uint64_t born_ns;    /* of the first step */
 	uint64_t started_ns; /* likewise, of the first one that this process has made */
 	bool look;           /* recovering: it may be over */
-	bool sent_away;      /* recovering: the few that came were, once */
+	bool redirected;     /* recovering: the few that came were, once */
 	uint64_t cut_off_ns; /* when it was found out that no other host is heard, or 0 */
 	uint64_t recover_ns; /* when the first agent came, or 0 */
 	uint64_t asked_ns;   /* when a peer came by a new agent, or 0 */
 	uint64_t said_ns;    /* when an agent said last what it knows of the run, or 0 */
-	uint64_t restored_epoch, restored_version;
-	uint64_t heard_epoch;              /* the highest of agents that came later */
-	uint64_t peers_epoch, peers_wired; /* recovering: the highest that a peer was in, and the
-					    * last committed round that one knows of */
-	uint64_t peers_version;            /* likewise: of the world that one was told, */
-	uint32_t peers_world;              /* its accepted peers, */
-	uint32_t n_told;                   /* and how many of them have said so, */
-	uint64_t peers_prepared; /* and the last round that one without agent was ready for */
-	uint64_t newest_version; /* of the worlds that agents have told, and */
-	uint32_t newest_world;   /* its accepted peers; 0: unknown */
-	uint32_t n_prepared;     /* peers that have come with that mark */
-	uint32_t n_resuming;     /* agents */
-	uint32_t n_left;         /* accepted peers that were lost while recovering */
+	uint64_t restored_epoch, restored_view_id;
+	uint64_t heard_epoch;                   /* the highest of agents that came later */
+	uint64_t peers_epoch, peers_ring_epoch; /* recovering: the highest that a peer was in, and
+						 * the last committed round that one knows of */
+	uint64_t peers_view_id;                 /* likewise: of the view that one was told, */
+	uint32_t peers_world_size;              /* its accepted peers, */
+	uint32_t n_snapshots;                   /* and how many of them have said so, */
+	uint64_t peers_prepared;    /* and the last round that one without agent was ready for */
+	uint64_t newest_view_id;    /* of the views that agents have told, and */
+	uint32_t newest_world_size; /* its accepted peers; 0: unknown */
+	uint32_t n_prepared;        /* peers that have come with that mark */
+	uint32_t n_resuming;        /* agents */
+	uint32_t n_left;            /* accepted peers that were lost while recovering */
 	/* the journal */
 	struct cc_id born_run; /* random, ours alone */
 	bool has_saved;
@@ -226,10 +226,10 @@ struct ccm {
 	bool resave;              /* revisions are to be settled, and written with all members */
 	struct wm_outcome *ended; /* what the last master told, as far as it is known; by seq */
 	uint32_t n_ended;
-	uint64_t last_agent, last_round, last_seq, last_loss, epoch, world_version;
+	uint64_t last_agent, last_round, last_seq, last_generation, epoch, view_id;
 	uint32_t n_registered, n_accepted, n_topo, n_pending;
-	uint32_t n_asleep; /* of n_registered: their processes are stopped */
-	uint32_t n_absent; /* of n_accepted: on absent agents */
+	uint32_t n_asleep;       /* of n_registered: their processes are stopped */
+	uint32_t n_disconnected; /* of n_accepted: on disconnected agents */
 	uint64_t topo_since, pending_since, registered_since; /* when the count left 0 */
 	struct ccm_round round;
 	bool rewire;         /* links or rings are to be checked by a round */
@@ -237,21 +237,22 @@ struct ccm {
 	uint32_t ring_work;  /* looks at links that searches for rings may take yet */
 	uint64_t reorder_ns; /* since when orders of rings fail; 0: they do not */
 	struct ccm_group *lost;
-	struct ccm_seat *reap;
+	struct ccm_membership *reap;
 	struct ccm_agent *dead;
 	uint64_t tick_ns, beat_ns;
-	bool awaited;         /* as the last heartbeats said */
-	uint64_t heard_ns;    /* of any other host, the last time */
-	struct cc_detect any; /* the least bound is the same for all agents */
-	uint64_t losses; /* accepted peers that are gone, by whatever way: goes with each vote */
-	uint64_t leaves; /* those of them that left cleanly */
+	bool awaited;          /* as the last heartbeats said */
+	uint64_t heard_ns;     /* of any other host, the last time */
+	struct cc_detect any;  /* the least bound is the same for all agents */
+	uint64_t lost_members; /* accepted peers that are gone, by whatever way: goes with each vote
+				*/
+	uint64_t leaves;       /* those of them that left cleanly */
 	uint64_t joins, kicks, ops_started, ops_done, ops_aborted, rounds;
-	uint32_t n_blocked_ops; /* of all groups, and the groups */
-	uint32_t n_crossed;     /* with two of them or more */
-	bool shares;            /* there have been peers that have a thread between them */
-	bool stuck_news;    /* somebody waits, or goes on, since it was looked at who is stuck */
-	bool ticking;       /* during a step: it is a tick */
-	const char *broken; /* a transition that must not be */
+	uint32_t n_waited_ops; /* of all groups, and the groups */
+	uint32_t n_crossed;    /* with two of them or more */
+	bool shares;           /* there have been peers that have a thread between them */
+	bool stuck_news;       /* somebody waits, or goes on, since it was looked at who is stuck */
+	bool ticking;          /* during a step: it is a tick */
+	const char *broken;    /* a transition that must not be */
 	/* during a step */
 	uint64_t now;
 	struct ccm_actions *out;

@@ -12,16 +12,16 @@
 
 bool ccm_sync_room(struct ccm_sync *y, uint32_t n)
 {
-	struct ccm_offer *v;
+	struct ccm_sync_peer *v;
 
-	if (n <= y->n_offers)
+	if (n <= y->n_sync_peers)
 		return true;
-	v = realloc(y->offers, n * sizeof *v);
+	v = realloc(y->sync_peers, n * sizeof *v);
 	if (!v)
 		return false;
-	memset(v + y->n_offers, 0, (n - y->n_offers) * sizeof *v);
-	y->offers = v;
-	y->n_offers = n;
+	memset(v + y->n_sync_peers, 0, (n - y->n_sync_peers) * sizeof *v);
+	y->sync_peers = v;
+	y->n_sync_peers = n;
 	return true;
 }
 
@@ -44,7 +44,7 @@ void ccm_sync_free(struct ccm_sync *y)
 		next = q->next;
 		free(q);
 	}
-	free(y->offers);
+	free(y->sync_peers);
 	free(y);
 }
 
@@ -85,7 +85,7 @@ static struct ccm_candidate candidate(const struct wm_sync_vote *x)
 		.torn = x->torn};
 }
 
-static void ballot_add(struct ballot *b, const struct ccm_op *o, const struct ccm_seat *s)
+static void ballot_add(struct ballot *b, const struct ccm_op *o, const struct ccm_membership *s)
 {
 	struct ccm_peer *p;
 
@@ -93,7 +93,7 @@ static void ballot_add(struct ballot *b, const struct ccm_op *o, const struct cc
 		if (b->n == b->cap || !ccm_op_voted(o, p))
 			continue;
 		b->peers[b->n] = p;
-		b->v[b->n++] = candidate(&o->sync->offers[p->slot].vote);
+		b->v[b->n++] = candidate(&o->sync->sync_peers[p->slot].vote);
 	}
 }
 
@@ -108,7 +108,7 @@ static void ballot_free(struct ballot *b)
 static bool ballot_new(struct ccm *m, const struct ccm_op *o, struct ballot *b)
 {
 	struct ccm_group *g = o->group;
-	struct ccm_seat *s;
+	struct ccm_membership *s;
 	uint32_t i;
 
 	*b = (struct ballot){.cap = o->n_votes};
@@ -122,7 +122,7 @@ static bool ballot_new(struct ccm *m, const struct ccm_op *o, struct ballot *b)
 	}
 	for (i = 0; i < g->n_ring; i++)
 		ballot_add(b, o, g->ring[i]);
-	DL_FOREACH2 (g->seats, s, next_g)
+	DL_FOREACH2 (g->memberships, s, next_g)
 		if (!s->in_ring)
 			ballot_add(b, o, s);
 	return true;
@@ -135,7 +135,7 @@ static void kick_out(struct ccm *m, const struct ballot *b)
 	uint32_t i;
 
 	for (i = 0; i < b->n; i++) {
-		if (b->s[i].verdict != CCM_ELECT_KICKED)
+		if (b->s[i].status != CCM_ELECT_KICKED)
 			continue;
 		ccm_elect_sentence(&b->e, b->v, b->s, i, text, sizeof text);
 		ccm_peer_kick(m, b->peers[i], WIRE_INVALID_USAGE, "%s", text);
@@ -152,8 +152,9 @@ static void take_elected(struct ccm_sync *y, const struct ballot *b)
 	y->keys = (struct wm_digest){x->keys.hi, x->keys.lo};
 	y->content = (struct wm_digest){x->content.hi, x->content.lo};
 	for (i = 0; i < b->n; i++)
-		y->offers[b->peers[i]->slot].holder = b->s[i].verdict == CCM_ELECT_HOLDER ||
-						      b->s[i].verdict == CCM_ELECT_HOLDER_OUTDATED;
+		y->sync_peers[b->peers[i]->slot].holder =
+			b->s[i].status == CCM_ELECT_HOLDER ||
+			b->s[i].status == CCM_ELECT_HOLDER_OUTDATED;
 }
 
 static void tell_starts(struct ccm *m, struct ccm_op *o);
@@ -169,8 +170,8 @@ static void go_on(struct ccm *m, struct ccm_op *o, const struct ballot *b)
 		"group %u, shared state, seq %" PRIu64 ": revision %" PRIu64 " is elected", g->id,
 		o->seq, o->sync->revision);
 	kick_out(m, b);
-	g->told = false;
-	if (!g->lost) /* else the world comes first */
+	g->generation_sent = false;
+	if (!g->lost) /* else the view comes first */
 		tell_starts(m, o);
 }
 
@@ -195,7 +196,7 @@ void ccm_sync_start(struct ccm *m, struct ccm_op *o)
 	ballot_free(&b);
 }
 
-void ccm_sync_again(struct ccm *m, struct ccm_op *o, const struct wm_op_vote *told)
+void ccm_sync_readopt(struct ccm *m, struct ccm_op *o, const struct wm_op_vote *told)
 {
 	uint64_t expected = ccm_revision_of(o->group) ? told->elected.revision : 0;
 	struct wm_sync_vote elected = told->sync; /* its keys are the elected ones */
@@ -204,15 +205,15 @@ void ccm_sync_again(struct ccm *m, struct ccm_op *o, const struct wm_op_vote *to
 	elected.revision = told->elected.revision;
 	elected.content = told->elected.content;
 	elected.torn = false;
-	o->losses = o->group->losses; /* some may have been since the votes */
+	o->generation = o->group->generation; /* some may have been since the votes */
 	if (!ballot_new(m, o, &b))
 		return;
 	b.v[b.n] = candidate(&elected);
-	ccm_elect_again(expected, b.v, b.n, b.s, &b.e);
+	ccm_elect_replay(expected, b.v, b.n, b.s, &b.e);
 	ccm_record_election(m, o->group->id, b.peers, b.v, b.n, b.s, &b.e);
-	ccm_lost_again_begin(m); /* who has heard of the start knows of the kicks, too */
+	ccm_lost_before_begin(m); /* who has heard of the start knows of the kicks, too */
 	go_on(m, o, &b);
-	ccm_lost_again_end(m);
+	ccm_lost_before_end(m);
 	ballot_free(&b);
 }
 
@@ -221,27 +222,27 @@ void ccm_sync_again(struct ccm *m, struct ccm_op *o, const struct wm_op_vote *to
 /* The agents in it. */
 struct cast {
 	const struct ccm_op *o;
-	struct ccm_seat **holding; /* with holders */
+	struct ccm_membership **holding; /* with holders */
 	uint32_t *n_holders;
-	struct ccm_seat **lacking; /* with receivers alone */
+	struct ccm_membership **lacking; /* with receivers alone */
 	uint32_t n_holding, n_lacking;
 	uint32_t turn; /* receivers of so many agents have their sources */
 };
 
-static const struct ccm_offer *offer_of(const struct ccm_op *o, const struct ccm_peer *p)
+static const struct ccm_sync_peer *sync_peer_of(const struct ccm_op *o, const struct ccm_peer *p)
 {
-	return ccm_op_voted(o, p) ? &o->sync->offers[p->slot] : NULL;
+	return ccm_op_voted(o, p) ? &o->sync->sync_peers[p->slot] : NULL;
 }
 
-static void count(
-	const struct ccm_op *o, const struct ccm_seat *s, uint32_t *holders, uint32_t *receivers)
+static void count(const struct ccm_op *o, const struct ccm_membership *s, uint32_t *holders,
+	uint32_t *receivers)
 {
-	const struct ccm_offer *x;
+	const struct ccm_sync_peer *x;
 	const struct ccm_peer *p;
 
 	*holders = *receivers = 0;
 	DL_FOREACH (s->peers, p) {
-		x = offer_of(o, p);
+		x = sync_peer_of(o, p);
 		*holders += x && x->holder;
 		*receivers += x && !x->holder;
 	}
@@ -256,18 +257,18 @@ static void cast_free(struct cast *c)
 
 static bool cast_new(struct ccm *m, const struct ccm_op *o, struct cast *c)
 {
-	struct ccm_seat *s;
+	struct ccm_membership *s;
 	uint32_t holders, receivers;
 
 	*c = (struct cast){.o = o};
-	c->holding = ccm_seats_new(m, o->n_voters);
-	c->lacking = ccm_seats_new(m, o->n_voters);
+	c->holding = ccm_memberships_new(m, o->n_voters);
+	c->lacking = ccm_memberships_new(m, o->n_voters);
 	c->n_holders = ccm_calloc(m, o->n_voters, sizeof *c->n_holders);
 	if (m->oom) {
 		cast_free(c);
 		return false;
 	}
-	DL_FOREACH2 (o->group->seats, s, next_g) {
+	DL_FOREACH2 (o->group->memberships, s, next_g) {
 		count(o, s, &holders, &receivers);
 		if (holders > 0) {
 			c->n_holders[c->n_holding] = holders;
@@ -280,8 +281,9 @@ static bool cast_new(struct ccm *m, const struct ccm_op *o, struct cast *c)
 }
 
 /* From v[first] on, in a circle, but for s itself, and agents that have no port for it. */
-static uint32_t list_sources(struct ccm *m, const struct ccm_seat *s, struct ccm_seat **v,
-	const uint32_t *holders, uint32_t n, uint32_t first, struct wm_sync_source **ret)
+static uint32_t list_sources(struct ccm *m, const struct ccm_membership *s,
+	struct ccm_membership **v, const uint32_t *holders, uint32_t n, uint32_t first,
+	struct wm_sync_source **ret)
 {
 	struct wm_sync_source *x = ccm_calloc(m, WM_SOURCES_MAX, sizeof *x);
 	uint32_t i, k, found = 0;
@@ -299,27 +301,27 @@ static uint32_t list_sources(struct ccm *m, const struct ccm_seat *s, struct ccm
 	return found;
 }
 
-static void fill_peers(
-	struct ccm *m, const struct ccm_op *o, const struct ccm_seat *s, struct wm_sync_start *x)
+static void fill_peers(struct ccm *m, const struct ccm_op *o, const struct ccm_membership *s,
+	struct wm_sync_start *x)
 {
-	const struct ccm_offer *offer;
+	const struct ccm_sync_peer *sync_peer;
 	const struct ccm_peer *p;
 
 	x->peers = ccm_calloc(m, o->parts[s->slot].n_votes, sizeof *x->peers);
 	if (!x->peers)
 		return;
 	DL_FOREACH (s->peers, p) {
-		offer = offer_of(o, p);
-		if (offer)
+		sync_peer = sync_peer_of(o, p);
+		if (sync_peer)
 			x->peers[x->n_peers++] = (struct wm_sync_peer){
-				p->id, offer->holder ? WM_SYNC_HOLDER : WM_SYNC_RECEIVER};
+				p->id, sync_peer->holder ? WM_SYNC_HOLDER : WM_SYNC_RECEIVER};
 	}
 }
 
 /* The agents with receivers begin with one holding agent each, and those that lack something with
  * the one after themselves: the load spreads. */
 static void fill_sources(
-	struct ccm *m, struct cast *c, const struct ccm_seat *s, struct wm_sync_start *x)
+	struct ccm *m, struct cast *c, const struct ccm_membership *s, struct wm_sync_start *x)
 {
 	uint32_t holders, receivers, at = 0;
 
@@ -333,7 +335,7 @@ static void fill_sources(
 	x->n_others = list_sources(m, s, c->lacking, NULL, c->n_lacking, at + 1, &x->others);
 }
 
-static void tell_start(struct ccm *m, struct cast *c, const struct ccm_seat *s)
+static void tell_start(struct ccm *m, struct cast *c, const struct ccm_membership *s)
 {
 	const struct ccm_op *o = c->o;
 	struct wm_op_start *x = &ccm_send(m, s->agent, WM_OP_START)->u.op_start;
@@ -353,19 +355,19 @@ static void tell_start(struct ccm *m, struct cast *c, const struct ccm_seat *s)
 /* To all agents that have not heard of it. */
 static void tell_starts(struct ccm *m, struct ccm_op *o)
 {
-	struct ccm_seat *s;
+	struct ccm_membership *s;
 	struct cast c;
 	uint32_t i, n = 0;
 
 	for (i = 0; i < o->n_parts; i++)
-		n += o->parts[i].seat && !o->parts[i].told;
+		n += o->parts[i].membership && !o->parts[i].start_sent;
 	if (n == 0 || m->oom || !cast_new(m, o, &c))
 		return;
-	DL_FOREACH2 (o->group->seats, s, next_g) {
-		if (s->slot >= o->n_parts || o->parts[s->slot].seat != s ||
-			o->parts[s->slot].told || m->oom)
+	DL_FOREACH2 (o->group->memberships, s, next_g) {
+		if (s->slot >= o->n_parts || o->parts[s->slot].membership != s ||
+			o->parts[s->slot].start_sent || m->oom)
 			continue;
-		o->parts[s->slot].told = true;
+		o->parts[s->slot].start_sent = true;
 		tell_start(m, &c, s);
 	}
 	cast_free(&c);
@@ -375,28 +377,28 @@ static void tell_starts(struct ccm *m, struct ccm_op *o)
 
 void ccm_sync_lost(struct ccm *m, struct ccm_peer *p, const char *why)
 {
-	struct ccm_op *o = p->seat->group->sync;
+	struct ccm_op *o = p->membership->group->sync;
 
-	if (!o || (!ccm_op_voted(o, p) && !ccm_sync_is_away(o, p)))
+	if (!o || (!ccm_op_voted(o, p) && !ccm_sync_is_disconnected(o, p)))
 		return;
 	if (o->seq)
 		ccm_record_out(m, o->group->id, o->seq, &p->id, why);
 	if (ccm_op_voted(o, p))
 		ccm_op_unvote(m, o, p);
-	o->sync->offers[p->slot].away = false;
+	o->sync->sync_peers[p->slot].disconnected = false;
 }
 
-bool ccm_sync_is_held(const struct ccm_op *o)
+bool ccm_sync_has_holder(const struct ccm_op *o)
 {
-	const struct ccm_offer *x;
+	const struct ccm_sync_peer *x;
 	const struct ccm_peer *p;
 	uint32_t i;
 
 	for (i = 0; i < o->n_parts; i++) {
-		if (!o->parts[i].seat)
+		if (!o->parts[i].membership)
 			continue;
-		DL_FOREACH (o->parts[i].seat->peers, p) {
-			x = offer_of(o, p);
+		DL_FOREACH (o->parts[i].membership->peers, p) {
+			x = sync_peer_of(o, p);
 			if (x && (x->holder || o->parts[i].reported) &&
 				x->vote.strategy != WM_STRATEGY_RECEIVE_ONLY)
 				return true;
@@ -412,7 +414,7 @@ void ccm_sync_settle(struct ccm *m, struct ccm_group *g, const char *loss)
 
 	if (!o)
 		return;
-	o->losses = g->losses;
+	o->generation = g->generation;
 	if (o->seq == 0) {
 		if (o->n_votes == 0)
 			ccm_op_drop(m, o);
@@ -420,7 +422,7 @@ void ccm_sync_settle(struct ccm *m, struct ccm_group *g, const char *loss)
 	}
 	if (o->n_reported == o->n_voters && g->n_accepted > 0) {
 		ccm_op_done(m, o);
-	} else if (!ccm_sync_is_held(o)) {
+	} else if (!ccm_sync_has_holder(o)) {
 		ccm_print(text, sizeof text, "no remaining peer has the elected shared state: %s",
 			loss);
 		ccm_op_abort(m, o, WIRE_RANK_CONNECTION_LOST, text);
@@ -434,7 +436,7 @@ void ccm_sync_settle(struct ccm *m, struct ccm_group *g, const char *loss)
 void ccm_sync_report(
 	struct ccm *m, struct ccm_agent *a, struct ccm_op *o, const struct wm_op_report *r)
 {
-	struct ccm_seat *s = ccm_seat_of(m, a, o->group->id);
+	struct ccm_membership *s = ccm_membership_of(m, a, o->group->id);
 	char text[WM_TEXT_MAX];
 	struct ccm_peer *p;
 	uint32_t i;
@@ -443,7 +445,7 @@ void ccm_sync_report(
 		p = ccm_peer_of(m, a, &r->failed[i].peer, "a failure report");
 		if (a->dead)
 			return;
-		if (!p || p->seat != s || !ccm_op_voted(o, p))
+		if (!p || p->membership != s || !ccm_op_voted(o, p))
 			continue;
 		if (r->failed[i].code == WIRE_RANK_CONNECTION_LOST)
 			ccm_newcomer_put_out(m, a);
@@ -451,7 +453,7 @@ void ccm_sync_report(
 		ccm_peer_kick(m, p, r->failed[i].code, "%s",
 			text[0] ? text : "its shared state could not be synchronized");
 	}
-	if (r->ok && o->parts[s->slot].seat && !o->parts[s->slot].reported)
+	if (r->ok && o->parts[s->slot].membership && !o->parts[s->slot].reported)
 		ccm_op_reported(m, o, &o->parts[s->slot]);
 }
 
@@ -463,7 +465,7 @@ void ccm_sync_done(struct ccm *m, const struct ccm_op *o)
 	ccm_revision_raise(m, g->id, o->sync->revision + 1);
 	if (g->last)
 		g->last->lost = false;
-	m->world_version++;
+	m->view_id++;
 	ccm_journal_members(m);
-	ccm_world_tell_group(m, g);
+	ccm_view_tell_group(m, g);
 }

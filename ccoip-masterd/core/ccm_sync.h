@@ -12,30 +12,30 @@
 #include "ccoip-masterd/core/ccm_elect.h"
 #include "ccoip-masterd/core/ccm_internal.h"
 
-struct ccm_offer {
+struct ccm_sync_peer {
 	struct wm_sync_vote vote;
 	bool holder; /* it has started: of what was elected; else a receiver */
 	/* It goes on without this peer, whose agent is gone, and had reported: the peer has all of
 	 * it, and asks for its end when it is back, if it is not voting again. */
-	bool away;
+	bool disconnected;
 };
 
 struct ccm_sync {
-	struct ccm_offer *offers; /* by peer slot: of those that have voted */
-	uint32_t n_offers;
+	struct ccm_sync_peer *sync_peers; /* by peer slot: of those that have voted */
+	uint32_t n_sync_peers;
 	uint64_t bytes; /* of all tensors of the first one that voted */
 	/* it has started: what was elected */
 	uint64_t revision;
 	uint32_t hash_type;
 	struct wm_digest keys, content;
-	struct ccm_ask *asks; /* of peers that are away: for its end */
+	struct ccm_ask *asks; /* of peers that are disconnected: for its end */
 };
 
 /* What a group has got to. It outlives its members. */
 struct ccm_revision {
 	uint32_t group;
 	uint64_t expected; /* the next one; 0, only while recovering: any will do */
-	uint64_t version;  /* while recovering: of the world that said so */
+	uint64_t view_id;  /* while recovering: of the view that said so */
 	bool lost;         /* since the last one a member was lost and had not left */
 	bool over;         /* the last member left by itself: to be settled */
 	bool unhashed;
@@ -43,7 +43,7 @@ struct ccm_revision {
 };
 
 /* ccm_sync.c */
-/* Room for so many offers; false without memory. */
+/* Room for so many peers; false without memory. */
 bool ccm_sync_room(struct ccm_sync *y, uint32_t n);
 struct ccm_sync *ccm_sync_new(struct ccm *m, const struct wm_sync_vote *first);
 void ccm_sync_free(struct ccm_sync *y);
@@ -61,13 +61,13 @@ void ccm_sync_report(
 /* All have reported: the group expects the next revision, and its agents are told. */
 void ccm_sync_done(struct ccm *m, const struct ccm_op *o);
 /* Is somebody left in o, which has started, who has what was elected and gives it to others? */
-bool ccm_sync_is_held(const struct ccm_op *o);
+bool ccm_sync_has_holder(const struct ccm_op *o);
 
-/* ccm_away.c: members whose agents are gone */
+/* ccm_sync_disconnect.c: members whose agents are gone */
 /* The agent of s is. False: what it had a part in cannot go on. */
-bool ccm_sync_absent(struct ccm *m, struct ccm_seat *s);
-bool ccm_sync_is_away(const struct ccm_op *o, const struct ccm_peer *p);
-uint32_t ccm_sync_count_away(const struct ccm_op *o);
+bool ccm_sync_disconnected(struct ccm *m, struct ccm_membership *s);
+bool ccm_sync_is_disconnected(const struct ccm_op *o, const struct ccm_peer *p);
+uint32_t ccm_sync_count_disconnected(const struct ccm_op *o);
 /* Its agent is gone again: the next one asks anew. */
 void ccm_sync_unask(struct ccm_op *o, const struct ccm_peer *p);
 /* p asks how attempts have ended. True: one of them has not; it is answered when it has. */
@@ -80,7 +80,7 @@ bool ccm_sync_rejoin(struct ccm *m, const struct ccm_agent *a, const struct wm_o
 
 /* o goes on under its number, after it was collected from what agents tell a new master; `told`
  * says what was elected. Who has not heard of the start gets it, or is kicked. */
-void ccm_sync_again(struct ccm *m, struct ccm_op *o, const struct wm_op_vote *told);
+void ccm_sync_readopt(struct ccm *m, struct ccm_op *o, const struct wm_op_vote *told);
 
 /* ccm_revision.c */
 struct ccm_revision *ccm_revision_find(const struct ccm *m, uint32_t group);
@@ -101,7 +101,7 @@ void ccm_revisions_settle(struct ccm *m);
 void ccm_revisions_learn(struct ccm *m, const struct ccm_agent *a);
 /* Of an agent that says after the recovery what it was told: where we know nothing, and it has a
  * member, its word counts. A synchronization that runs has been elected without it. */
-void ccm_revisions_add(struct ccm *m, const struct ccm_agent *a, const struct wm_world *w);
+void ccm_revisions_add(struct ccm *m, const struct ccm_agent *a, const struct wm_view *w);
 /* It is not known what the group expects. */
 void ccm_revision_forget(struct ccm *m, struct ccm_group *g);
 /* What a journal has of them: *n entries, malloc'd; NULL without memory. */

@@ -12,7 +12,7 @@
 
 #define STRAIGHT 4u /* times n * n looks are what a search takes that never turns back */
 
-struct ways {
+struct paths {
 	int in, out, any; /* any: places that it may come from or go to */
 };
 
@@ -21,12 +21,13 @@ struct tour {
 	uint32_t n;
 	uint64_t work, work_max; /* looks at links */
 	uint32_t *sel;           /* chosen, by position */
-	struct ways *ways; /* of the free places: from these and the end, to these and the start */
+	struct paths
+		*paths; /* of the free places: from these and the end, to these and the start */
 	bool *taken;
 	int closing; /* free places that lead to the start */
 };
 
-static int open_way(const struct tour *t, uint32_t from, uint32_t to)
+static int open_path(const struct tour *t, uint32_t from, uint32_t to)
 {
 	return !t->barred[(size_t)from * t->n + to];
 }
@@ -38,32 +39,32 @@ static void move_end(struct tour *t, uint32_t u, uint32_t w, int sign)
 	uint32_t v;
 
 	for (v = 0; v < t->n; v++) {
-		int from_u = open_way(t, u, v), to_u = u_starts && open_way(t, v, u);
-		int from_w = open_way(t, w, v), to_w = open_way(t, v, w);
+		int from_u = open_path(t, u, v), to_u = u_starts && open_path(t, v, u);
+		int from_w = open_path(t, w, v), to_w = open_path(t, v, w);
 
 		if (t->taken[v])
 			continue;
-		t->ways[v].in -= sign * from_u;
-		t->ways[v].out -= sign * to_w;
-		t->ways[v].any -= sign * ((from_u | to_u) - to_u + (from_w | to_w) - from_w);
+		t->paths[v].in -= sign * from_u;
+		t->paths[v].out -= sign * to_w;
+		t->paths[v].any -= sign * ((from_u | to_u) - to_u + (from_w | to_w) - from_w);
 	}
-	t->closing -= sign * open_way(t, w, t->sel[0]);
+	t->closing -= sign * open_path(t, w, t->sel[0]);
 	t->work += t->n;
 }
 
 /* Can no ring follow from the d places chosen? */
 static bool is_hopeless(struct tour *t, uint32_t d)
 {
-	const struct ways *x;
+	const struct paths *x;
 	uint32_t v;
 
 	t->work += t->n;
 	if (d == t->n)
-		return !open_way(t, t->sel[d - 1], t->sel[0]);
+		return !open_path(t, t->sel[d - 1], t->sel[0]);
 	if (t->closing == 0)
 		return true;
 	for (v = 0; v < t->n; v++) {
-		x = &t->ways[v];
+		x = &t->paths[v];
 		if (!t->taken[v] && (x->in == 0 || x->out == 0 || x->any < 2))
 			return true;
 	}
@@ -74,17 +75,17 @@ static bool comes_before(const struct tour *t, uint32_t v, uint32_t than)
 {
 	if (than == t->n)
 		return true;
-	return t->ways[v].any < t->ways[than].any ||
-	       (v < than && t->ways[v].any == t->ways[than].any);
+	return t->paths[v].any < t->paths[than].any ||
+	       (v < than && t->paths[v].any == t->paths[than].any);
 }
 
 /* The free place after `last` (n: the first one) in the order in which they are tried; n: none. */
-static uint32_t next_place(struct tour *t, uint32_t from, uint32_t last)
+static uint32_t next_host(struct tour *t, uint32_t from, uint32_t last)
 {
 	uint32_t v, best = t->n;
 
 	for (v = 0; v < t->n; v++) {
-		if (t->taken[v] || v == last || !open_way(t, from, v))
+		if (t->taken[v] || v == last || !open_path(t, from, v))
 			continue;
 		if (last != t->n && comes_before(t, v, last))
 			continue;
@@ -95,7 +96,7 @@ static uint32_t next_place(struct tour *t, uint32_t from, uint32_t last)
 	return best;
 }
 
-static void count_ways(struct tour *t)
+static void count_paths(struct tour *t)
 {
 	uint32_t u, v;
 
@@ -103,9 +104,9 @@ static void count_ways(struct tour *t)
 		for (v = 0; v < t->n; v++) {
 			if (u == v)
 				continue;
-			t->ways[u].in += open_way(t, v, u);
-			t->ways[u].out += open_way(t, u, v);
-			t->ways[u].any += open_way(t, u, v) | open_way(t, v, u);
+			t->paths[u].in += open_path(t, v, u);
+			t->paths[u].out += open_path(t, u, v);
+			t->paths[u].any += open_path(t, u, v) | open_path(t, v, u);
 		}
 	}
 	t->work += (uint64_t)t->n * t->n;
@@ -116,7 +117,7 @@ static bool run(struct tour *t)
 	uint32_t d = 1, last = t->n, w;
 
 	while (t->work < t->work_max) {
-		w = d < t->n ? next_place(t, t->sel[d - 1], last) : t->n;
+		w = d < t->n ? next_host(t, t->sel[d - 1], last) : t->n;
 		if (w != t->n) {
 			t->taken[w] = true;
 			move_end(t, t->sel[d - 1], w, 1);
@@ -141,13 +142,13 @@ static bool find(struct tour *t)
 {
 	uint32_t i, first = 0;
 
-	count_ways(t);
+	count_paths(t);
 	for (i = 0; i < t->n; i++)
 		if (comes_before(t, i, first))
 			first = i;
 	t->sel[0] = first;
 	t->taken[first] = true;
-	t->closing = t->ways[first].in;
+	t->closing = t->paths[first].in;
 	return !is_hopeless(t, 1) && run(t);
 }
 
@@ -158,16 +159,16 @@ bool ccm_tour_find(const uint8_t *barred, uint32_t n, uint32_t *work, uint32_t *
 	bool found;
 
 	t.sel = cc_zalloc(n, sizeof *t.sel);
-	t.ways = cc_zalloc(n, sizeof *t.ways);
+	t.paths = cc_zalloc(n, sizeof *t.paths);
 	t.taken = cc_zalloc(n, sizeof *t.taken);
-	found = t.sel && t.ways && t.taken && find(&t);
+	found = t.sel && t.paths && t.taken && find(&t);
 	for (i = 0; found && t.sel[i] != 0; i++)
 		;
 	for (k = 0; found && k < n; k++)
 		ret[k] = t.sel[(i + k) % n];
 	*work -= t.work < *work ? (uint32_t)t.work : *work;
 	free(t.sel);
-	free(t.ways);
+	free(t.paths);
 	free(t.taken);
 	return found;
 }

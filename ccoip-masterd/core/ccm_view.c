@@ -39,14 +39,14 @@ static double seconds(uint64_t now_ns, uint64_t since)
 	return (double)ccm_age(now_ns, since) / 1e9;
 }
 
-static void name_absent(const struct ccm *m, uint64_t now, struct names *x)
+static void name_disconnected(const struct ccm *m, uint64_t now, struct names *x)
 {
 	char text[WM_NAME_MAX + 64];
 	struct ccm_agent *a;
 
-	DL_FOREACH2 (m->absent, a, next_ab) {
+	DL_FOREACH2 (m->disconnected, a, next_ab) {
 		ccm_print(text, sizeof text, "agent %s disconnected for %.1f s", a->hello.name,
-			seconds(now, a->absent_ns));
+			seconds(now, a->disconnected_ns));
 		names_add(x, text);
 		if (x->n > NAMES_MAX)
 			return;
@@ -55,9 +55,9 @@ static void name_absent(const struct ccm *m, uint64_t now, struct names *x)
 
 static void write_recovering(const struct ccm *m, uint64_t now, struct names *x)
 {
-	struct ccm_tally y;
+	struct ccm_merged y;
 
-	ccm_tally(m, &y);
+	ccm_merged(m, &y);
 	if (y.expected > y.back)
 		ccm_print(x->text, x->size, "recovering: waiting for %u of %u peers",
 			y.expected - y.back, y.expected);
@@ -67,10 +67,10 @@ static void write_recovering(const struct ccm *m, uint64_t now, struct names *x)
 			"round was committed");
 	else
 		ccm_print(x->text, x->size, "recovering: waiting for the agents of the run");
-	if (!m->absent)
+	if (!m->disconnected)
 		return;
 	ccm_append(x->text, x->size, ", ");
-	name_absent(m, now, x);
+	name_disconnected(m, now, x);
 }
 
 static void write_round(const struct ccm *m, uint64_t now, char *text, size_t size)
@@ -122,10 +122,11 @@ static void write_waiting(const struct ccm *m, uint64_t now, char *text, size_t 
 	} else if (ccm_round_waits(m) && (m->rewire || ccm_topology_agreed(m))) {
 		ccm_print(text, size, "waiting for the snapshot of the agent on %s",
 			ccm_round_waits(m)->hello.name);
-	} else if (m->absent) {
-		ccm_print(text, size, "waiting for %u of %u peers to come back: ", m->n_absent,
+	} else if (m->disconnected) {
+		ccm_print(text, size,
+			"waiting for %u of %u peers to come back: ", m->n_disconnected,
 			m->n_accepted);
-		name_absent(m, now, &x);
+		name_disconnected(m, now, &x);
 	} else if (waits_for_newcomers(m)) {
 		ccm_newcomers_name(m, now, text, size);
 	} else {
@@ -149,12 +150,12 @@ void ccm_get_status(const struct ccm *m, uint64_t now_ns, struct ccm_status *ret
 		.round_accepts = m->round.active && m->round.accept,
 		.registered = m->n_registered,
 		.accepted = m->n_accepted,
-		.absent = m->n_absent,
+		.disconnected = m->n_disconnected,
 		.groups = HASH_COUNT(m->groups),
 		.revisions = HASH_COUNT(m->revisions),
 		.joins = m->joins,
 		.leaves = m->leaves,
-		.losses = m->losses - m->leaves,
+		.lost_members = m->lost_members - m->leaves,
 		.kicks = m->kicks,
 		.ops_started = m->ops_started,
 		.ops_done = m->ops_done,
@@ -169,18 +170,18 @@ void ccm_get_status(const struct ccm *m, uint64_t now_ns, struct ccm_status *ret
 static void show_peer(const struct ccm_peer *p, int rank, uint64_t now_ns,
 	void (*fn)(void *arg, const struct ccm_peer_info *p), void *arg)
 {
-	const struct ccm_agent *a = p->seat->agent;
+	const struct ccm_agent *a = p->membership->agent;
 	struct ccm_peer_info info = {
 		.peer = p->id,
 		.agent = a->hello.agent,
 		.addr = a->from,
-		.group = p->seat->group->id,
+		.group = p->membership->group->id,
 		.pid = p->pid,
 		.ops = p->n_ops,
 		.rank = rank,
 		.phase = p->phase,
-		.absent = a->absent,
-		.absent_ns = a->absent ? ccm_age(now_ns, a->absent_ns) : 0,
+		.disconnected = a->disconnected,
+		.disconnected_ns = a->disconnected ? ccm_age(now_ns, a->disconnected_ns) : 0,
 		.state = p->state,
 		.state_ns = ccm_age(now_ns, p->state_since),
 	};
@@ -194,7 +195,7 @@ void ccm_each_peer(const struct ccm *m, uint64_t now_ns,
 	void (*fn)(void *arg, const struct ccm_peer_info *p), void *arg)
 {
 	struct ccm_group *g;
-	struct ccm_seat *s;
+	struct ccm_membership *s;
 	struct ccm_peer *p;
 	uint32_t i;
 	int rank;
@@ -205,7 +206,7 @@ void ccm_each_peer(const struct ccm *m, uint64_t now_ns,
 			DL_FOREACH (g->ring[i]->peers, p)
 				if (p->phase == CCM_PEER_ACCEPTED)
 					show_peer(p, rank++, now_ns, fn, arg);
-		DL_FOREACH2 (g->seats, s, next_g)
+		DL_FOREACH2 (g->memberships, s, next_g)
 			DL_FOREACH (s->peers, p)
 				if (p->phase == CCM_PEER_REGISTERED || !s->in_ring)
 					show_peer(p, -1, now_ns, fn, arg);
@@ -231,21 +232,21 @@ static void name_op_awaited(
 	else if (ccm_name_stopped(o->group, now, true, text, size))
 		ccm_append(text, size, "; reports of ");
 	for (i = 0; o->seq && i < o->n_parts; i++)
-		if (o->parts[i].seat && !o->parts[i].reported)
-			names_add(&x, o->parts[i].seat->agent->hello.name);
+		if (o->parts[i].membership && !o->parts[i].reported)
+			names_add(&x, o->parts[i].membership->agent->hello.name);
 }
 
 /* ---- what agents have told so far of a run that is taken over ---- */
 
-struct told_op {
+struct snap_op {
 	const struct ccm_raw *raw;
-	uint32_t world; /* of the group, as the agent knows it; 0: not said yet */
+	uint32_t world_size; /* of the group, as the agent knows it; 0: not said yet */
 };
 
 static int by_key(const void *x, const void *y)
 {
-	const struct wm_op_vote *a = &((const struct told_op *)x)->raw->vote;
-	const struct wm_op_vote *b = &((const struct told_op *)y)->raw->vote;
+	const struct wm_op_vote *a = &((const struct snap_op *)x)->raw->vote;
+	const struct wm_op_vote *b = &((const struct snap_op *)y)->raw->vote;
 
 	if (a->group != b->group)
 		return a->group < b->group ? -1 : 1;
@@ -254,13 +255,13 @@ static int by_key(const void *x, const void *y)
 	return (a->tag > b->tag) - (a->tag < b->tag);
 }
 
-static uint32_t told_world(const struct ccm_told *t, uint32_t group)
+static uint32_t snap_world_size(const struct ccm_snapshot *t, uint32_t group)
 {
 	uint32_t i;
 
-	for (i = 0; i < t->r.world.n; i++)
-		if (t->r.world.own[i].group == group)
-			return t->r.world.own[i].world;
+	for (i = 0; i < t->r.view.n; i++)
+		if (t->r.view.own[i].group == group)
+			return t->r.view.own[i].world_size;
 	return 0;
 }
 
@@ -270,7 +271,7 @@ static uint64_t vote_bytes(const struct wm_op_vote *v)
 }
 
 /* v: n votes for one operation. */
-static void show_told(const struct ccm *m, uint64_t now_ns, const struct told_op *v, uint32_t n,
+static void show_snapshot(const struct ccm *m, uint64_t now_ns, const struct snap_op *v, uint32_t n,
 	void (*fn)(void *arg, const struct ccm_op_info *o), void *arg)
 {
 	const struct wm_op_vote *first = &v->raw->vote;
@@ -279,7 +280,7 @@ static void show_told(const struct ccm *m, uint64_t now_ns, const struct told_op
 		.group = first->group,
 		.tag = first->tag,
 		.age_ns = age,
-		.stalled_ns = age,
+		.standstill_ns = age,
 		.bytes = vote_bytes(first),
 		.params = first->params,
 		.is_sync = first->is_sync,
@@ -293,8 +294,8 @@ static void show_told(const struct ccm *m, uint64_t now_ns, const struct told_op
 		reported |= v[i].raw->reported;
 		if (v[i].raw->vote.seq > info.seq)
 			info.seq = v[i].raw->vote.seq;
-		if (v[i].world > info.world)
-			info.world = v[i].world;
+		if (v[i].world_size > info.world_size)
+			info.world_size = v[i].world_size;
 	}
 	info.state = reported   ? CCM_VOTE_COMPLETE_COLLECTIVE_COMMS
 		     : info.seq ? CCM_PERFORM_COLLECTIVE_COMMS
@@ -303,28 +304,28 @@ static void show_told(const struct ccm *m, uint64_t now_ns, const struct told_op
 	fn(arg, &info);
 }
 
-static void each_told(const struct ccm *m, uint64_t now_ns,
+static void each_snapshot(const struct ccm *m, uint64_t now_ns,
 	void (*fn)(void *arg, const struct ccm_op_info *o), void *arg)
 {
 	const struct ccm_agent *a;
 	const struct ccm_raw *x;
-	struct told_op *v;
+	struct snap_op *v;
 	uint32_t n = 0, i, k;
 
 	for (a = m->agents; a; a = a->hh.next)
-		n += a->told ? a->told->n_ops : 0;
+		n += a->snapshot ? a->snapshot->n_ops : 0;
 	v = calloc(n + 1, sizeof *v);
 	if (!v)
 		return;
 	n = 0;
 	for (a = m->agents; a; a = a->hh.next)
-		for (x = a->told ? a->told->ops : NULL; x; x = x->next)
-			v[n++] = (struct told_op){x, told_world(a->told, x->vote.group)};
+		for (x = a->snapshot ? a->snapshot->ops : NULL; x; x = x->next)
+			v[n++] = (struct snap_op){x, snap_world_size(a->snapshot, x->vote.group)};
 	qsort(v, n, sizeof *v, by_key);
 	for (i = 0; i < n; i = k) {
 		for (k = i + 1; k < n && by_key(&v[i], &v[k]) == 0; k++)
 			;
-		show_told(m, now_ns, &v[i], k - i, fn, arg);
+		show_snapshot(m, now_ns, &v[i], k - i, fn, arg);
 	}
 	free(v);
 }
@@ -336,7 +337,7 @@ void ccm_each_op(const struct ccm *m, uint64_t now_ns,
 	struct ccm_op *o;
 
 	if (m->recovering) { /* then there are none yet */
-		each_told(m, now_ns, fn, arg);
+		each_snapshot(m, now_ns, fn, arg);
 		return;
 	}
 	for (g = m->groups; g; g = g->hh.next) {
@@ -346,14 +347,14 @@ void ccm_each_op(const struct ccm *m, uint64_t now_ns,
 				.tag = o->key.tag,
 				.seq = o->seq,
 				.age_ns = ccm_age(now_ns, o->born_ns),
-				.stalled_ns = ccm_age(now_ns, o->changed_ns),
+				.standstill_ns = ccm_age(now_ns, o->changed_ns),
 				.bytes = o->sync ? o->sync->bytes
 						 : o->params.count * type_size(o->params.dtype),
 				.state = o->state,
 				.params = o->params,
 				.is_sync = o->sync != NULL,
 				.votes = o->n_votes,
-				.world = g->n_accepted,
+				.world_size = g->n_accepted,
 			};
 
 			name_op_awaited(m, o, now_ns, info.awaited, sizeof info.awaited);

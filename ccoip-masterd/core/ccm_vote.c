@@ -4,17 +4,17 @@
  */
 #include "ccoip-masterd/core/ccm_sync.h"
 
-/* The votes that were counted are of a turn that is over. */
-static void topo_raise(struct ccm *m, uint64_t turn)
+/* The votes that were counted are of a ballot that is over. */
+static void topo_raise(struct ccm *m, uint64_t ballot)
 {
 	struct wm_commit *c = NULL;
-	struct wm_world totals;
+	struct wm_view totals;
 	struct ccm_agent *a;
 
-	m->topo_turn = turn;
+	m->topo_ballot = ballot;
 	if (m->n_topo == 0)
 		return;
-	ccm_world_totals(m, &totals);
+	ccm_view_totals(m, &totals);
 	for (a = m->agents; a; a = a->hh.next)
 		if (a->n_accepted > 0)
 			c = ccm_commit_to(m, a, &totals, true, c);
@@ -23,7 +23,7 @@ static void topo_raise(struct ccm *m, uint64_t turn)
 
 static void fill_answer(const struct ccm *m, struct wm_pending_answer *x)
 {
-	x->turn = m->pending_turn;
+	x->ballot = m->pending_ballot;
 }
 
 static void pending_clear(struct ccm *m)
@@ -44,39 +44,39 @@ static void pending_clear(struct ccm *m)
 	m->n_pending = 0;
 }
 
-static void pending_raise(struct ccm *m, uint64_t turn)
+static void pending_raise(struct ccm *m, uint64_t ballot)
 {
-	m->pending_turn = turn;
+	m->pending_ballot = ballot;
 	pending_clear(m);
 }
 
-/* A turn that we do not know of: the last master may have died with all that we could have heard of
- * it from. */
-static bool may_raise(const struct ccm *m, uint64_t turn)
+/* A ballot that we do not know of: the last master may have died with all that we could have heard
+ * of it from. */
+static bool may_raise(const struct ccm *m, uint64_t ballot)
 {
-	return m->recovered && turn < CCM_NUMBER_MAX;
+	return m->recovered && ballot < CCM_NUMBER_MAX;
 }
 
 /* As many votes, the last one with another answer: nobody may go on with both. */
-static bool answered_otherwise(const struct ccm *m, uint64_t turn)
+static bool answered_otherwise(const struct ccm *m, uint64_t ballot)
 {
-	return turn != m->pending_turn &&
-	       wire_pending_votes(turn) == wire_pending_votes(m->pending_turn);
+	return ballot != m->pending_ballot &&
+	       wire_pending_votes(ballot) == wire_pending_votes(m->pending_ballot);
 }
 
 void ccm_vote_topology(struct ccm *m, struct ccm_agent *a, const struct wm_peer *v)
 {
 	struct ccm_peer *p = ccm_peer_of(m, a, &v->peer, "a topology vote");
-	struct wm_world totals;
+	struct wm_view totals;
 
 	if (!p)
 		return;
 	if (p->phase != CCM_PEER_ACCEPTED) {
 		ccm_peer_violation(m, p, "it voted on the topology before it was accepted");
-	} else if (v->turn < m->topo_turn) {
-		ccm_world_totals(m, &totals);
+	} else if (v->ballot < m->topo_ballot) {
+		ccm_view_totals(m, &totals);
 		(void)ccm_commit_new(m, a, &totals);
-	} else if (v->turn > m->topo_turn && !may_raise(m, v->turn)) {
+	} else if (v->ballot > m->topo_ballot && !may_raise(m, v->ballot)) {
 		ccm_peer_violation(m, p, "it voted on the topology with a wrong ballot number");
 	} else if (p->topo_voted) {
 		ccm_peer_violation(m, p, "it voted on the topology twice");
@@ -84,11 +84,11 @@ void ccm_vote_topology(struct ccm *m, struct ccm_agent *a, const struct wm_peer 
 		ccm_peer_violation(
 			m, p, "it voted on the topology with %u operations outstanding", p->n_ops);
 	} else {
-		if (v->turn > m->topo_turn)
-			topo_raise(m, v->turn);
-		ccm_flaps_vote(a, true, v->turn);
+		if (v->ballot > m->topo_ballot)
+			topo_raise(m, v->ballot);
+		ccm_flaps_vote(a, true, v->ballot);
 		p->topo_voted = true;
-		p->seat->group->n_topo++;
+		p->membership->group->n_topo++;
 		if (m->n_topo++ == 0)
 			m->topo_since = m->now;
 		m->stuck_news = true;
@@ -106,15 +106,15 @@ bool ccm_topology_agreed(const struct ccm *m)
 void ccm_vote_learn(struct ccm *m, uint64_t topo, uint64_t pending)
 {
 	if (m->recovering) { /* no vote is counted yet */
-		if (topo > m->topo_turn && topo < CCM_NUMBER_MAX)
-			m->topo_turn = topo;
-		if (pending > m->pending_turn && pending < CCM_NUMBER_MAX)
-			m->pending_turn = pending;
+		if (topo > m->topo_ballot && topo < CCM_NUMBER_MAX)
+			m->topo_ballot = topo;
+		if (pending > m->pending_ballot && pending < CCM_NUMBER_MAX)
+			m->pending_ballot = pending;
 		return;
 	}
-	if (topo > m->topo_turn && may_raise(m, topo))
+	if (topo > m->topo_ballot && may_raise(m, topo))
 		topo_raise(m, topo);
-	if (pending > m->pending_turn && may_raise(m, pending) && !answered_otherwise(m, pending))
+	if (pending > m->pending_ballot && may_raise(m, pending) && !answered_otherwise(m, pending))
 		pending_raise(m, pending);
 }
 
@@ -126,18 +126,18 @@ void ccm_vote_pending(struct ccm *m, struct ccm_agent *a, const struct wm_peer *
 		return;
 	if (p->phase != CCM_PEER_ACCEPTED) {
 		ccm_peer_violation(m, p, "it asked for pending peers before it was accepted");
-	} else if (answered_otherwise(m, v->turn)) {
+	} else if (answered_otherwise(m, v->ballot)) {
 		ccm_peer_kick(m, p, WIRE_RANK_CONNECTION_LOST, "%s", CCM_ANSWERED_OTHERWISE);
-	} else if (v->turn < m->pending_turn) {
+	} else if (v->ballot < m->pending_ballot) {
 		fill_answer(m, &ccm_send(m, a, WM_PENDING_ANSWER)->u.pending_answer);
-	} else if (v->turn > m->pending_turn && !may_raise(m, v->turn)) {
+	} else if (v->ballot > m->pending_ballot && !may_raise(m, v->ballot)) {
 		ccm_peer_violation(m, p, "it asked for pending peers with a wrong ballot number");
 	} else if (p->pending_voted) {
 		ccm_peer_violation(m, p, "it asked for pending peers twice");
 	} else {
-		if (v->turn > m->pending_turn)
-			pending_raise(m, v->turn);
-		ccm_flaps_vote(a, false, v->turn);
+		if (v->ballot > m->pending_ballot)
+			pending_raise(m, v->ballot);
+		ccm_flaps_vote(a, false, v->ballot);
 		p->pending_voted = true;
 		p->acted_ns = m->now;
 		m->stuck_news = true;
@@ -150,18 +150,18 @@ void ccm_pending_settle(struct ccm *m)
 {
 	if (m->n_pending == 0 || m->n_pending < m->n_accepted)
 		return;
-	/* All hear of the same world first: an agent that comes back may not know of a loss. */
+	/* All hear of the same view first: an agent that comes back may not know of a loss. */
 	if (m->rewire || m->round.active || ccm_round_waits(m))
 		return;
-	m->pending_turn = wire_pending_next(m->pending_turn, ccm_newcomers_ready(m) > 0);
+	m->pending_ballot = wire_pending_next(m->pending_ballot, ccm_newcomers_ready(m) > 0);
 	pending_clear(m);
 }
 
-void ccm_world_totals(const struct ccm *m, struct wm_world *ret)
+void ccm_view_totals(const struct ccm *m, struct wm_view *ret)
 {
 	struct ccm_group *g;
 
-	*ret = (struct wm_world){.global = m->n_accepted, .version = m->world_version};
+	*ret = (struct wm_view){.global = m->n_accepted, .view_id = m->view_id};
 	for (g = m->groups; g; g = g->hh.next) {
 		if (g->n_accepted == 0)
 			continue;
@@ -171,37 +171,37 @@ void ccm_world_totals(const struct ccm *m, struct wm_world *ret)
 	}
 }
 
-void ccm_world_own(struct ccm *m, const struct ccm_agent *a, struct wm_world *w)
+void ccm_view_own(struct ccm *m, const struct ccm_agent *a, struct wm_view *w)
 {
-	struct ccm_seat *s;
+	struct ccm_membership *s;
 
 	w->n = 0;
-	w->own = ccm_calloc(m, a->n_seats, sizeof *w->own);
+	w->own = ccm_calloc(m, a->n_memberships, sizeof *w->own);
 	if (!w->own)
 		return;
-	DL_FOREACH2 (a->seats, s, next_a) {
+	DL_FOREACH2 (a->memberships, s, next_a) {
 		const struct ccm_group *g = s->group;
-		struct wm_group_world *x = &w->own[w->n];
+		struct wm_group_view *x = &w->own[w->n];
 
 		if (s->n_accepted == 0)
 			continue;
 		x->group = g->id;
-		x->world = g->n_accepted;
-		x->losses = g->losses;
+		x->world_size = g->n_accepted;
+		x->generation = g->generation;
 		x->revision = ccm_revision_of(g);
 		memcpy(x->loss, g->loss, sizeof x->loss);
-		if (g->at_losses == g->losses && g->at_loss.version != w->version)
-			x->at_loss = g->at_loss;
+		if (g->at_generation_no == g->generation && g->at_generation.view_id != w->view_id)
+			x->at_generation = g->at_generation;
 		w->n++;
 	}
 }
 
-bool ccm_world_fits(const struct ccm_agent *a, const struct wm_world *w)
+bool ccm_view_fits(const struct ccm_agent *a, const struct wm_view *w)
 {
-	const struct ccm_seat *s;
+	const struct ccm_membership *s;
 	uint32_t i = 0;
 
-	DL_FOREACH2 (a->seats, s, next_a) {
+	DL_FOREACH2 (a->memberships, s, next_a) {
 		if (s->n_accepted == 0)
 			continue;
 		if (i == w->n || w->own[i].group != s->group->id)

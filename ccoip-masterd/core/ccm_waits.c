@@ -11,12 +11,12 @@
 
 #include "ccoip-masterd/core/ccm_sync.h"
 
-#define MOMENT_NS (UINT64_C(50) * CCM_NS_PER_MS)
-#define LATE_NS   (UINT64_C(2000) * CCM_NS_PER_MS)
-#define AGAIN_NS  (UINT64_C(2000) * CCM_NS_PER_MS) /* until what was told is looked at again */
-#define LOOKS_MAX 16u                              /* operations looked at in one tick */
-#define NAMES_MAX 4u
-#define MORE_ROOM 24u /* bytes, for " and 65536 more" */
+#define MOMENT_NS  (UINT64_C(50) * CCM_NS_PER_MS)
+#define LATE_NS    (UINT64_C(2000) * CCM_NS_PER_MS)
+#define REFRESH_NS (UINT64_C(2000) * CCM_NS_PER_MS) /* until what was told is looked at again */
+#define LOOKS_MAX  16u                              /* operations looked at in one tick */
+#define NAMES_MAX  4u
+#define MORE_ROOM  24u /* bytes, for " and 65536 more" */
 
 /* ---- their names ---- */
 
@@ -56,14 +56,14 @@ static void add_rest(struct list *x, uint32_t peers)
 static const char *agent_trouble(
 	const struct ccm *m, const struct ccm_agent *a, const struct list *x, char buf[64])
 {
-	uint64_t grace = m->cfg.agent_grace_ms * CCM_NS_PER_MS;
-	uint64_t age = ccm_age(x->now, a->absent_ns);
+	uint64_t lease = m->cfg.agent_lease_ms * CCM_NS_PER_MS;
+	uint64_t age = ccm_age(x->now, a->disconnected_ns);
 
 	buf[0] = '\0';
-	if (a->absent && x->exact)
+	if (a->disconnected && x->exact)
 		ccm_print(buf, 64, "agent is gone, %.1f s of its lease left",
-			(double)(age < grace ? grace - age : 0) / 1e9);
-	else if (a->absent)
+			(double)(age < lease ? lease - age : 0) / 1e9);
+	else if (a->disconnected)
 		ccm_print(buf, 64, "agent is gone");
 	else if (cc_detect_silence(&a->life, x->now) > m->cfg.timeout_ms * CCM_NS_PER_MS / 2)
 		ccm_print(buf, 64, "agent is silent");
@@ -90,7 +90,7 @@ static void add_peer(const struct ccm *m, struct list *x, const struct ccm_peer 
 	char label[3 * WM_NAME_MAX], trouble[64];
 
 	(void)ccm_peer_label(p, label);
-	if (agent_trouble(m, p->seat->agent, x, trouble)[0] && x->odd)
+	if (agent_trouble(m, p->membership->agent, x, trouble)[0] && x->odd)
 		add(x, 1, "%s (its %s)", label, trouble);
 	else if (trouble[0] || x->odd != (p->stopped_ns != 0))
 		return;
@@ -105,17 +105,17 @@ static bool is_full(const struct list *x)
 	return x->n == NAMES_MAX;
 }
 
-static uint32_t seat_votes(const struct ccm_op *o, const struct ccm_seat *s)
+static uint32_t membership_votes(const struct ccm_op *o, const struct ccm_membership *s)
 {
-	return s->slot < o->n_parts && o->parts[s->slot].seat ? o->parts[s->slot].n_votes : 0;
+	return s->slot < o->n_parts && o->parts[s->slot].membership ? o->parts[s->slot].n_votes : 0;
 }
 
 /* Agents keep votes back for a moment, to send those of all their peers at once: of one that has
  * sent none it is not known which of its peers have called. */
-static void add_seat(
-	const struct ccm *m, struct list *x, const struct ccm_op *o, const struct ccm_seat *s)
+static void add_membership(
+	const struct ccm *m, struct list *x, const struct ccm_op *o, const struct ccm_membership *s)
 {
-	uint32_t votes = seat_votes(o, s), idle = s->n_accepted - votes;
+	uint32_t votes = membership_votes(o, s), idle = s->n_accepted - votes;
 	char trouble[64];
 	struct ccm_peer *p;
 
@@ -167,7 +167,7 @@ void ccm_op_awaited(const struct ccm *m, const struct ccm_op *o, uint64_t now, b
 {
 	const struct ccm_group *g = o->group;
 	struct list x = {.text = text, .size = size, .now = now, .exact = exact};
-	const struct ccm_seat *s;
+	const struct ccm_membership *s;
 	int pass;
 
 	if (o->n_votes == g->n_accepted) {
@@ -177,8 +177,8 @@ void ccm_op_awaited(const struct ccm *m, const struct ccm_op *o, uint64_t now, b
 	ccm_print(text, size, "%u of %u peers: ", g->n_accepted - o->n_votes, g->n_accepted);
 	for (pass = 0; pass < 2; pass++) {
 		x.odd = pass == 0;
-		for (s = g->seats; s && !is_full(&x); s = s->next_g)
-			add_seat(m, &x, o, s);
+		for (s = g->memberships; s && !is_full(&x); s = s->next_g)
+			add_membership(m, &x, o, s);
 	}
 	add_rest(&x, g->n_accepted - o->n_votes);
 }
@@ -230,8 +230,8 @@ static void tell_op(struct ccm *m, const struct ccm_op *o, const char *text)
 
 	ccm_print(w.text, sizeof w.text, "%s", text);
 	for (i = 0; i < o->n_parts; i++)
-		if (o->parts[i].seat)
-			tell(m, o->parts[i].seat->agent, &w);
+		if (o->parts[i].membership)
+			tell(m, o->parts[i].membership->agent, &w);
 }
 
 /* One line says it for all operations of the group that wait for the same. */
@@ -239,9 +239,9 @@ static void log_op(struct ccm *m, struct ccm_op *o)
 {
 	char text[WM_TEXT_MAX], label[64];
 
-	if (o->group->n_late > 1 && o->group->late_for == o->told)
+	if (o->group->n_late > 1 && o->group->late_for == o->text_hash)
 		return;
-	o->group->late_for = o->told;
+	o->group->late_for = o->text_hash;
 	o->logged = true;
 	ccm_op_awaited(m, o, m->now, true, text, sizeof text);
 	ccm_log(m, CCM_LOG_WARNING, "%s has waited for %.1f s for %s", ccm_op_label(o, label),
@@ -255,9 +255,9 @@ static void look(struct ccm *m, struct ccm_op *o, bool first)
 
 	ccm_op_awaited(m, o, m->now, false, text, sizeof text);
 	what = cc_hash(text, strlen(text));
-	if (first || what != o->told)
+	if (first || what != o->text_hash)
 		tell_op(m, o, text);
-	o->told = what;
+	o->text_hash = what;
 	if (first)
 		log_op(m, o);
 	o->looked_ns = m->now;
@@ -298,7 +298,7 @@ static void look_at_ops(struct ccm *m)
 		n++;
 	}
 	while ((o = m->late) != NULL && n < LOOKS_MAX &&
-		ccm_age(m->now, o->looked_ns) >= AGAIN_NS) {
+		ccm_age(m->now, o->looked_ns) >= REFRESH_NS) {
 		DL_DELETE2(m->late, o, prev_w, next_w);
 		DL_APPEND2(m->late, o, prev_w, next_w);
 		look(m, o, false);
@@ -318,10 +318,10 @@ static bool vote_waits(const struct ccm *m, bool topology)
 /* Has a peer that waits for the end of the vote? Newcomers wait for a topology vote, too. */
 static bool takes_part(const struct ccm_agent *a, bool topology)
 {
-	const struct ccm_seat *s;
+	const struct ccm_membership *s;
 	const struct ccm_peer *p;
 
-	DL_FOREACH2 (a->seats, s, next_a)
+	DL_FOREACH2 (a->memberships, s, next_a)
 		DL_FOREACH (s->peers, p)
 			if (topology ? p->topo_voted || p->phase == CCM_PEER_REGISTERED
 				     : p->pending_voted)
@@ -351,16 +351,16 @@ static void look_at_vote(struct ccm *m, struct ccm_late *w, bool topology, uint6
 	char text[WM_TEXT_MAX];
 	unsigned what;
 
-	if (waited(m, since) < LATE_NS || (!first && ccm_age(m->now, w->looked_ns) < AGAIN_NS))
+	if (waited(m, since) < LATE_NS || (!first && ccm_age(m->now, w->looked_ns) < REFRESH_NS))
 		return;
 	w->since_ns = since;
 	w->looked_ns = m->now;
 	ccm_print(text, sizeof text, "%u of %u peers: ", m->n_accepted - votes, m->n_accepted);
 	ccm_name_voters(m, topology, m->now, false, text, sizeof text);
 	what = cc_hash(text, strlen(text));
-	if (first || what != w->told)
+	if (first || what != w->text_hash)
 		tell_voters(m, topology, since, text);
-	w->told = what;
+	w->text_hash = what;
 	if (!first)
 		return;
 	ccm_print(text, sizeof text, "%u of %u peers: ", m->n_accepted - votes, m->n_accepted);
@@ -389,11 +389,11 @@ static void look_at_votes(struct ccm *m, struct ccm_late *w, bool topology)
 bool ccm_name_stopped(const struct ccm_group *g, uint64_t now, bool exact, char *text, size_t size)
 {
 	struct list x = {.text = text, .size = size, .now = now, .exact = exact};
-	const struct ccm_seat *s;
+	const struct ccm_membership *s;
 	const struct ccm_peer *p;
 	uint32_t n = 0;
 
-	DL_FOREACH2 (g->seats, s, next_g) {
+	DL_FOREACH2 (g->memberships, s, next_g) {
 		DL_FOREACH (s->peers, p) {
 			if (p->phase != CCM_PEER_ACCEPTED || !p->stopped_ns)
 				continue;
@@ -409,13 +409,13 @@ bool ccm_name_stopped(const struct ccm_group *g, uint64_t now, bool exact, char 
 static void tell_stopped(struct ccm *m, struct ccm_group *g)
 {
 	struct wm_waits *w = &ccm_send_all(m, WM_WAITS)->u.waits;
-	const struct ccm_seat *s;
+	const struct ccm_membership *s;
 
 	w->kind = WM_WAIT_STOPPED;
 	w->group = g->id;
 	g->stopped = ccm_name_stopped(g, m->now, false, w->text, sizeof w->text);
 	g->stopped_news = false;
-	DL_FOREACH2 (g->seats, s, next_g)
+	DL_FOREACH2 (g->memberships, s, next_g)
 		if (s->n_accepted > 0)
 			ccm_send_to(m, s->agent);
 }
@@ -446,10 +446,10 @@ void ccm_name_asleep(const struct ccm *m, uint64_t now, char *text, size_t size)
 void ccm_asleep_count(struct ccm *m, struct ccm_peer *p, bool is)
 {
 	if (is) {
-		p->seat->n_asleep++;
+		p->membership->n_asleep++;
 		m->n_asleep++;
 	} else {
-		p->seat->n_asleep--;
+		p->membership->n_asleep--;
 		m->n_asleep--;
 	}
 	m->newcomers = true;
@@ -460,7 +460,7 @@ static void set_stopped(struct ccm *m, struct ccm_peer *p, uint64_t since)
 	if (p->phase == CCM_PEER_REGISTERED)
 		ccm_asleep_count(m, p, since != 0);
 	p->stopped_ns = since;
-	p->seat->group->stopped_news = m->stopped_news = true;
+	p->membership->group->stopped_news = m->stopped_news = true;
 	m->stuck_news = true;
 }
 
@@ -480,8 +480,8 @@ void ccm_peer_goes_on(struct ccm *m, struct ccm_peer *p)
 
 void ccm_stopped_tell(struct ccm *m, const struct ccm_peer *p)
 {
-	if (p->stopped_ns || p->seat->group->stopped)
-		p->seat->group->stopped_news = m->stopped_news = true;
+	if (p->stopped_ns || p->membership->group->stopped)
+		p->membership->group->stopped_news = m->stopped_news = true;
 }
 
 /* Those that are fresh stand in the order of their birth. */

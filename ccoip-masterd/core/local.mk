@@ -4,17 +4,17 @@
 noinst_LTLIBRARIES += libccm.la
 libccm_la_SOURCES = \
 	ccoip-masterd/core/ccm.c ccoip-masterd/core/ccm.h \
-	ccoip-masterd/core/ccm_absent.c \
-	ccoip-masterd/core/ccm_ahead.c \
-	ccoip-masterd/core/ccm_away.c \
+	ccoip-masterd/core/ccm_disconnect.c \
+	ccoip-masterd/core/ccm_spec.c \
+	ccoip-masterd/core/ccm_sync_disconnect.c \
 	ccoip-masterd/core/ccm_action.c \
 	ccoip-masterd/core/ccm_agent.c \
-	ccoip-masterd/core/ccm_behind.c \
+	ccoip-masterd/core/ccm_lost_before.c \
 	ccoip-masterd/core/ccm_breaks.c \
 	ccoip-masterd/core/ccm_check.c \
-	ccoip-masterd/core/ccm_conclude.c \
+	ccoip-masterd/core/ccm_takeover.c \
 	ccoip-masterd/core/ccm_elect.c ccoip-masterd/core/ccm_elect.h \
-	ccoip-masterd/core/ccm_fate.c \
+	ccoip-masterd/core/ccm_takeover_op.c \
 	ccoip-masterd/core/ccm_flaps.c \
 	ccoip-masterd/core/ccm_internal.h ccoip-masterd/core/ccm_rounds.h ccoip-masterd/core/ccm_run.h \
 	ccoip-masterd/core/ccm_takeover.h \
@@ -31,10 +31,10 @@ libccm_la_SOURCES = \
 	ccoip-masterd/core/ccm_round.c \
 	ccoip-masterd/core/ccm_tour.c \
 	ccoip-masterd/core/ccm_state.c \
-	ccoip-masterd/core/ccm_stall.c \
-	ccoip-masterd/core/ccm_stuck.c \
+	ccoip-masterd/core/ccm_standstill.c \
+	ccoip-masterd/core/ccm_unmet.c \
 	ccoip-masterd/core/ccm_sync.c ccoip-masterd/core/ccm_sync.h \
-	ccoip-masterd/core/ccm_verdict.c \
+	ccoip-masterd/core/ccm_evict.c \
 	ccoip-masterd/core/ccm_view.c \
 	ccoip-masterd/core/ccm_types.h \
 	ccoip-masterd/core/ccm_waits.c \

@@ -133,7 +133,7 @@ typedef enum pcclResult_t {
 	/* The peer group has fewer than two peers. Call pcclUpdateTopology until others have
 	 * joined, then repeat the step. */
 	pcclTooFewPeers = 5,
-	/* The master cannot be reached, or was gone for longer than master_grace_ms of the agent.
+	/* The master cannot be reached, or was gone for longer than master_lease_ms of the agent.
 	 * In the second case calls return this code until pcclConnect. Call pcclConnect, later or
 	 * with another communicator for another address. */
 	pcclMasterConnectionFailed = 6,
@@ -473,7 +473,7 @@ PCCL_EXPORT pcclResult_t pcclDestroyCommunicator(pcclComm_t *communicator);
 /*
  * Joins the run of the master named at creation. The first peer of a new run is accepted at once.
  * A later peer waits, without limit, until the accepted peers call pcclUpdateTopology. Only these
- * waits have a limit: connect_timeout_ms of the agent to reach a master, master_grace_ms of the
+ * waits have a limit: connect_timeout_ms of the agent to reach a master, master_lease_ms of the
  * agent if the master dies in the meantime, and PCCL_AGENT_GRACE_MS if the agent dies. Any thread,
  * which is the main thread from then on.
  *

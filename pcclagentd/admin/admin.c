@@ -15,7 +15,7 @@ struct fill {
 	struct adm *a;
 	uint64_t now;
 	struct wa_table *table;
-	bool told; /* of runs: only those that AGT_EV_SET_MASTER concerned */
+	bool master_set; /* of runs: only those that AGT_EV_SET_MASTER concerned */
 };
 
 /* ---- status ---- */
@@ -106,13 +106,13 @@ static void fill_run(void *arg, const struct agt_run_info *r)
 	struct wa_table *t = f->table;
 	char id[CC_ID_SHORT_SIZE], addr[CC_ADDR_STR_SIZE];
 
-	if (f->told && !r->told)
+	if (f->master_set && !r->master_set)
 		return;
 	wa_row_add(t);
 	wa_set_number(t, 0, r->run);
 	wa_set_text(t, 1, "%s", cc_id_is_zero(&r->id) ? "" : cc_id_short(&r->id, id));
 	wa_set_text(t, 2, "%s", cc_addr_str(&r->master, addr));
-	wa_set_text(t, 3, "%s", cc_addr_str(&r->dialled, addr));
+	wa_set_text(t, 3, "%s", cc_addr_str(&r->connect_addr, addr));
 	wa_set_text(t, 4, "%s", r->state);
 	wa_set_number(t, 5, r->state_ns);
 	wa_set_number(t, 6, r->term);
@@ -139,7 +139,7 @@ static const struct wa_column peer_cols[] = {
 	{"master", WA_KIND_TEXT},
 	{"group", WA_KIND_COUNT},
 	{"state", WA_KIND_TEXT},
-	{"world", WA_KIND_COUNT},
+	{"world_size", WA_KIND_COUNT},
 	{"group_world", WA_KIND_COUNT},
 	{"hosts", WA_KIND_COUNT},
 	{"position", WA_KIND_COUNT},
@@ -175,8 +175,8 @@ static void fill_peer(void *arg, const struct agt_comm_info *c)
 	wa_set_text(t, 5, "%s", cc_addr_str(&c->master, master));
 	wa_set_number(t, 6, c->group);
 	wa_set_text(t, 7, "%s", state_name(c->attrs.state));
-	wa_set_number(t, 8, c->world.global);
-	wa_set_number(t, 9, c->world.group);
+	wa_set_number(t, 8, c->view.global);
+	wa_set_number(t, 9, c->view.group);
 	wa_set_number(t, 10, c->attrs.hosts);
 	wa_set_number(t, 11, c->attrs.pos);
 	wa_set_number(t, 12, c->ops);
@@ -198,7 +198,7 @@ static const struct wa_column op_cols[] = {
 	{"done", WA_KIND_BYTES},
 	{"tx", WA_KIND_BYTES},
 	{"rx", WA_KIND_BYTES},
-	{"stalled", WA_KIND_NS},
+	{"standstill", WA_KIND_NS},
 	{"submitted", WA_KIND_COUNT},
 	{"members", WA_KIND_COUNT},
 	{"awaited", WA_KIND_TEXT},
@@ -214,7 +214,7 @@ static uint64_t bytes_done(uint64_t bytes, const struct eng_progress *p)
 
 /* How far it is on this host. */
 struct motion {
-	uint64_t done, tx_bytes, rx_bytes, stalled_ns;
+	uint64_t done, tx_bytes, rx_bytes, standstill_ns;
 	char waits[WM_TEXT_MAX]; /* whom it waits for, or "" */
 };
 
@@ -225,11 +225,11 @@ static struct motion look(const struct fill *f, struct run *r, const struct agt_
 	struct op_progress p;
 
 	if (o->is_sync && op_sync_get_view(r, o->seq, f->now, &s)) {
-		m = (struct motion){s.done, s.net_tx_bytes, s.net_rx_bytes, s.stalled_ns, ""};
+		m = (struct motion){s.done, s.net_tx_bytes, s.net_rx_bytes, s.standstill_ns, ""};
 		memcpy(m.waits, s.waits, sizeof m.waits);
 	} else if (!o->is_sync && op_get_progress(r, o->seq, f->now, &p)) {
 		m = (struct motion){bytes_done(o->bytes, &p.eng), p.eng.tx_bytes, p.eng.rx_bytes,
-			p.stalled_ns, ""};
+			p.standstill_ns, ""};
 		memcpy(m.waits, p.waits, sizeof m.waits);
 	}
 	return m;
@@ -256,7 +256,7 @@ static void fill_op(void *arg, const struct agt_op_info *o)
 	wa_set_number(t, col++, m.done);
 	wa_set_number(t, col++, m.tx_bytes);
 	wa_set_number(t, col++, m.rx_bytes);
-	wa_set_number(t, col++, m.stalled_ns);
+	wa_set_number(t, col++, m.standstill_ns);
 	wa_set_number(t, col++, o->submitted);
 	wa_set_number(t, col++, o->members);
 	wa_set_text(t, col, "%s", m.waits[0] ? m.waits : o->awaited);
@@ -300,7 +300,7 @@ static void handle_set_master(struct fill *f, const struct wa_request *q, struct
 		snprintf(which, sizeof which, "%s", q->from);
 	cc_log(CC_LOG_NOTICE, "uid %" PRIu32 ": the master %s is now sought %s%s", uid, which,
 		q->to[0] ? "at " : "at its own address", q->to);
-	f->told = true;
+	f->master_set = true;
 	fill_runs(f, reply);
 }
 

@@ -21,7 +21,7 @@ struct fill {
 	uint64_t now;
 	struct wa_table *peers, *differed, *transfers, *sources, *receivers, *keys;
 	size_t differed_room, keys_room;
-	struct findings *going; /* of the job that was asked about last; NULL */
+	struct diff_report *going; /* of the job that was asked about last; NULL */
 };
 
 /* False: there is no room for another row with these texts. */
@@ -42,7 +42,7 @@ static const struct wa_column group_cols[] = {
 	{"group", WA_KIND_COUNT},
 	{"revision", WA_KIND_COUNT},
 	{"expected", WA_KIND_COUNT},
-	{"world", WA_KIND_COUNT},
+	{"world_size", WA_KIND_COUNT},
 	{"local", WA_KIND_COUNT},
 };
 
@@ -57,7 +57,7 @@ static void fill_group(void *arg, const struct agt_group_info *g)
 	wa_set_number(t, col++, g->group);
 	wa_set_number(t, col++, g->expected ? g->expected - 1 : 0);
 	wa_set_number(t, col++, g->expected);
-	wa_set_number(t, col++, g->world);
+	wa_set_number(t, col++, g->world_size);
 	wa_set_number(t, col, g->local);
 }
 
@@ -73,7 +73,7 @@ static const struct wa_column peer_cols[] = {
 	{"strategy", WA_KIND_TEXT},
 	{"offered", WA_KIND_COUNT},
 	{"torn", WA_KIND_BOOL},
-	CC_ADMIN_OFFER,
+	CC_ADMIN_CANDIDATE,
 	{"role", WA_KIND_TEXT},
 	{"state", WA_KIND_TEXT},
 	{"revision", WA_KIND_COUNT},
@@ -144,16 +144,16 @@ static const struct wa_column differed_cols[] = {
 };
 
 /* "": sums of several. */
-static const char *key_of(const struct found_diff *d)
+static const char *key_of(const struct diff_entry *d)
 {
 	return d->name ? d->name : "";
 }
 
 /* A key, or the sums of several. */
 static void differed_row(struct wa_table *t, const struct agt_synced_info *s,
-	const struct findings *f, const struct found_member *m, const struct found_diff *d)
+	const struct diff_report *f, const struct diff_member *m, const struct diff_entry *d)
 {
-	bool told = !op_found_there(m, d) && s->seq == f->seq;
+	bool told = !op_diff_there(m, d) && s->seq == f->seq;
 	uint32_t col = 0;
 
 	wa_row_add(t);
@@ -169,49 +169,49 @@ static void differed_row(struct wa_table *t, const struct agt_synced_info *s,
 	wa_set_number(t, col++, d->of);
 	wa_set_number(t, col++, d->bytes);
 	wa_set_number(t, col++, d->done);
-	wa_set_text(t, col++, "%s", op_found_cause_name(m->cause));
-	wa_set_text(t, col++, "%s", op_found_outcome(m, d));
+	wa_set_text(t, col++, "%s", op_diff_cause_name(m->cause));
+	wa_set_text(t, col++, "%s", op_diff_outcome(m, d));
 	wa_set_text(t, col++, "%s", f->from);
 	wa_set_text(t, col, "%s", told ? s->text : "");
 }
 
 /* Of the job that the peer takes part in, or of its last one. */
-static const struct findings *find_findings(struct fill *f, const struct agt_synced_info *s)
+static const struct diff_report *find_diff_report(struct fill *f, const struct agt_synced_info *s)
 {
 	const struct run *r = op_run(f->a->o, s->run);
 
 	if (!r || !op_sync_goes_on(r, s->seq))
-		return op_findings_of(f->a->o, s->comm);
+		return op_diff_of(f->a->o, s->comm);
 	if (!f->going || f->going->run != s->run || f->going->seq != s->seq) {
-		op_findings_unref(f->going);
-		f->going = op_findings_now(r, s->seq);
+		op_diff_unref(f->going);
+		f->going = op_diff_now(r, s->seq);
 	}
 	return f->going;
 }
 
 static void fill_differed(struct fill *f, const struct agt_synced_info *s)
 {
-	const struct findings *found = find_findings(f, s);
-	const struct found_member *m = op_findings_member(found, s->comm);
-	struct found_diff rest[2];
+	const struct diff_report *report = find_diff_report(f, s);
+	const struct diff_member *m = op_diff_member(report, s->comm);
+	struct diff_entry rest[2];
 	uint32_t i;
 
-	if (!found || !m || m->n_tensors == 0)
+	if (!report || !m || m->n_tensors == 0)
 		return;
 	for (i = 0; i < m->n; i++) {
 		size_t *room = &f->differed_room;
 
-		if (!take_room(room, key_of(&m->diffs[i]), found->from) ||
+		if (!take_room(room, key_of(&m->diffs[i]), report->from) ||
 			!take_room(room, s->name, s->text))
 			break;
-		differed_row(f->differed, s, found, m, &m->diffs[i]);
+		differed_row(f->differed, s, report, m, &m->diffs[i]);
 	}
 	memcpy(rest, m->rest, sizeof rest);
 	for (; i < m->n; i++)
-		op_found_diff_add(&rest[op_found_there(m, &m->diffs[i])], &m->diffs[i]);
+		op_diff_entry_add(&rest[op_diff_there(m, &m->diffs[i])], &m->diffs[i]);
 	for (i = 0; i < 2; i++)
 		if (rest[i].keys > 0)
-			differed_row(f->differed, s, found, m, &rest[i]);
+			differed_row(f->differed, s, report, m, &rest[i]);
 }
 
 /* Of one that is running: what it has sent and received by now. */
@@ -240,10 +240,10 @@ static void fill_peer(void *arg, const struct agt_synced_info *s)
 	wa_set_text(t, col++, "%s", cc_id_short(&s->peer, peer));
 	wa_set_text(t, col++, "%s", cc_addr_str(&s->master, master));
 	wa_set_number(t, col++, s->group);
-	wa_set_text(t, col++, "%s", wire_strategy_name(s->offer.strategy));
-	wa_set_number(t, col++, s->offer.revision);
-	wa_set_number(t, col++, s->offer.torn);
-	col = cc_admin_put_offer(t, col, &s->offer);
+	wa_set_text(t, col++, "%s", wire_strategy_name(s->candidate.strategy));
+	wa_set_number(t, col++, s->candidate.revision);
+	wa_set_number(t, col++, s->candidate.torn);
+	col = cc_admin_put_candidate(t, col, &s->candidate);
 	wa_set_text(t, col++, "%s", role_name(s->started, s->holder));
 	wa_set_text(t, col++, "%s", agt_sync_end_name(s->end));
 	wa_set_number(t, col++, s->revision);
@@ -270,7 +270,7 @@ static const struct wa_column transfer_cols[] = {
 	{"done", WA_KIND_BYTES},
 	{"rate", WA_KIND_RATE},
 	{"left", WA_KIND_NS},
-	{"stalled", WA_KIND_NS},
+	{"standstill", WA_KIND_NS},
 	{"network_tx", WA_KIND_BYTES},
 	{"network_rx", WA_KIND_BYTES},
 	{"tx", WA_KIND_BYTES},
@@ -342,7 +342,7 @@ static void fill_transfer(void *arg, const struct agt_op_info *o)
 	wa_set_number(t, col++, v.done);
 	wa_set_number(t, col++, v.rate == STE_UNMEASURED ? WA_UNKNOWN : v.rate);
 	wa_set_number(t, col++, v.left_ns == OP_LEFT_UNKNOWN ? WA_UNKNOWN : v.left_ns);
-	wa_set_number(t, col++, v.stalled_ns);
+	wa_set_number(t, col++, v.standstill_ns);
 	wa_set_number(t, col++, v.net_tx_bytes);
 	wa_set_number(t, col++, v.net_rx_bytes);
 	wa_set_number(t, col++, v.tx_bytes);
@@ -369,7 +369,7 @@ static const struct wa_column key_cols[] = {
 	{"may_differ", WA_KIND_BOOL},
 };
 
-static void key_row(struct wa_table *t, const char *master, const struct findings *f)
+static void key_row(struct wa_table *t, const char *master, const struct diff_report *f)
 {
 	wa_row_add(t);
 	wa_set_text(t, 0, "%s", master);
@@ -380,8 +380,8 @@ static void key_row(struct wa_table *t, const char *master, const struct finding
 static void fill_keys(void *arg, const struct agt_group_info *g)
 {
 	struct fill *a = arg;
-	const struct findings *f = op_findings_last(a->a->o, g->run, g->group);
-	const struct found_keys *k = f ? f->keys : NULL;
+	const struct diff_report *f = op_diff_last(a->a->o, g->run, g->group);
+	const struct diff_keys *k = f ? f->keys : NULL;
 	char master[CC_ADDR_STR_SIZE];
 	uint32_t i;
 
@@ -417,5 +417,5 @@ void adm_state(struct adm *a, uint64_t now, struct wa_reply *reply)
 	agt_each_synced(a->base->core, now, fill_peer, &f);
 	agt_each_op(a->base->core, now, fill_transfer, &f);
 	agt_each_group(a->base->core, fill_keys, &f);
-	op_findings_unref(f.going);
+	op_diff_unref(f.going);
 }

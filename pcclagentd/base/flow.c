@@ -34,7 +34,7 @@ bool flow_is_stuck(struct flow *f, int fd, uint32_t stuck_ms)
 	}
 	f->segs_in = info.tcpi_segs_in;
 	f->delivered = info.tcpi_delivered;
-	bound_ms = stuck_ms + 2 * cc_tcp_info_way_ms(info.tcpi_rtt, info.tcpi_rttvar);
+	bound_ms = stuck_ms + 2 * cc_tcp_info_path_ms(info.tcpi_rtt, info.tcpi_rttvar);
 	return now - f->since_ns >= bound_ms * UINT64_C(1000000) &&
 	       info.tcpi_total_retrans - f->repeated >= FLOW_STUCK_TRIES;
 }

@@ -2,7 +2,7 @@
  *
  * The handshake of a stream between agents (proto/wire_link.h), both ends of it: who connects
  * proves that the master has sent it, who answers that it is the agent that was meant. `key` is
- * known to these two, see cc_key_of_way. The functions that send want a socket on which nothing was
+ * known to these two, see cc_link_key. The functions that send want a socket on which nothing was
  * sent yet, and do not block.
  */
 #ifndef HANDSHAKE_H

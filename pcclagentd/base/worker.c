@@ -97,7 +97,7 @@ void wrk_end(struct worker *w, uint64_t quit)
 }
 
 /* An event that is lost would be a transfer, or a link, that nobody ends. */
-static void put_events_aside(struct worker *w)
+static void defer_events(struct worker *w)
 {
 	struct wrk_backlog *b;
 	uint64_t event;
@@ -118,7 +118,7 @@ void wrk_command(struct worker *w, uint64_t command, bool wake)
 
 	while (!cc_spsc_push(&w->commands, command)) {
 		/* A thread that waits for room among its events takes no commands: make room. */
-		put_events_aside(w);
+		defer_events(w);
 		waited = true;
 		wrk_wake(w);
 		sched_yield();

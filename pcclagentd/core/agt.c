@@ -19,10 +19,10 @@ struct agt *agt_new(const struct agt_config *cfg)
 		a->cfg.max_comms_per_uid = AGT_MAX_COMMS;
 	if (a->cfg.connect_timeout_ms == 0)
 		a->cfg.connect_timeout_ms = AGT_CONNECT_MS;
-	if (a->cfg.place_timeout_ms == 0)
-		a->cfg.place_timeout_ms = AGT_PLACE_MS;
-	if (a->cfg.master_grace_ms == 0)
-		a->cfg.master_grace_ms = AGT_GRACE_MS;
+	if (a->cfg.master_addr_timeout_ms == 0)
+		a->cfg.master_addr_timeout_ms = AGT_MASTER_ADDR_MS;
+	if (a->cfg.master_lease_ms == 0)
+		a->cfg.master_lease_ms = AGT_LEASE_MS;
 	if (a->cfg.stopped_ms == 0)
 		a->cfg.stopped_ms = AGT_STOPPED_MS;
 	return a;
@@ -118,7 +118,7 @@ static void dispatch(struct agt *a, const struct agt_event *ev)
 		agt_stuck_any(a, ev);
 		break;
 	case AGT_EV_MASTER_TAKEN:
-		agt_dial_taken(a, ev);
+		agt_conn_taken(a, ev);
 		break;
 	case AGT_EV_MASTER_UP:
 		agt_master_up(a, ev);
@@ -130,7 +130,7 @@ static void dispatch(struct agt *a, const struct agt_event *ev)
 		agt_master_addresses(a, ev->addresses);
 		break;
 	case AGT_EV_SET_MASTER:
-		agt_dial_set_master(a, ev);
+		agt_conn_set_master(a, ev);
 		break;
 	case AGT_EV_MASTER_MSG:
 		agt_master_msg(a, ev);
@@ -150,8 +150,8 @@ static void dispatch(struct agt *a, const struct agt_event *ev)
 	case AGT_EV_XFER_CANCELLED:
 		agt_op_xfer_cancelled(a, ev);
 		break;
-	case AGT_EV_XFER_STALLED:
-		agt_op_xfer_stalled(a, ev);
+	case AGT_EV_XFER_STANDSTILL:
+		agt_op_xfer_standstill(a, ev);
 		break;
 	case AGT_EV_SYNC_DONE:
 		agt_sync_done(a, ev);

@@ -22,12 +22,13 @@
 struct agt_config {
 	struct cc_id agent; /* random bytes from the caller */
 	char name[WM_NAME_MAX];
-	struct wm_addresses addresses; /* where it is reached */
-	uint32_t max_comms_per_uid;    /* P8; default 1024 */
-	uint32_t connect_timeout_ms;   /* to reach a master, and to its answer; default 10000 */
-	uint32_t place_timeout_ms; /* for one of its places to take the connection; default 1000 */
-	uint32_t master_grace_ms;  /* that a run outlives its master; default 60000 */
-	uint32_t stopped_ms;       /* after which a stopped process counts as lost; default 10000 */
+	struct wm_addresses addresses;   /* where it is reached */
+	uint32_t max_comms_per_uid;      /* P8; default 1024 */
+	uint32_t connect_timeout_ms;     /* to reach a master, and to its answer; default 10000 */
+	uint32_t master_addr_timeout_ms; /* for one of its places to take the connection; default
+					    1000 */
+	uint32_t master_lease_ms;        /* that a run outlives its master; default 60000 */
+	uint32_t stopped_ms; /* after which a stopped process counts as lost; default 10000 */
 };
 
 enum agt_event_type {
@@ -45,7 +46,7 @@ enum agt_event_type {
 			    * nothing else */
 	AGT_EV_ASLEEP_ANY, /* comm, n_ops: likewise until any of its operations ends, as long as
 			    * these are so many */
-	AGT_EV_MASTER_TAKEN, /* run, way_ms: TCP connection made; on a slow way an answer may take
+	AGT_EV_MASTER_TAKEN, /* run, path_ms: TCP connection made; on a slow path an answer may take
 			      * so much longer */
 	AGT_EV_MASTER_UP,    /* run: somebody answers there */
 	AGT_EV_MASTER_DOWN,  /* run, text, code (0, or this host lacks what the run takes: it ends,
@@ -70,9 +71,10 @@ enum agt_event_type {
 			     * reached; else text: why not */
 	AGT_EV_XFER_DONE,   /* run, seq, code == 0: all here is final and sent; else failed, text;
 			     * for all with this code, or, with pcclRankConnectionLost, as a loss */
-	AGT_EV_XFER_CANCELLED, /* run, seq: no thread uses it any more */
-	AGT_EV_XFER_STALLED,   /* run, seq, tx_bytes, rx_bytes, still_ms: it stands still, and waits
-				* for   no process of this host; to be said again while that is so */
+	AGT_EV_XFER_CANCELLED,  /* run, seq: no thread uses it any more */
+	AGT_EV_XFER_STANDSTILL, /* run, seq, tx_bytes, rx_bytes, still_ms: it stands still, and
+				 * waits for   no process of this host; to be said again while that
+				 * is so */
 	AGT_EV_SYNC_DONE, /* run, seq, results: code == 0: every receiver here that has not failed
 			   * has everything; it may come again, when another member has failed
 			   * since. Else the job failed, text: pcclRankConnectionLost: nobody is
@@ -111,7 +113,7 @@ struct agt_event {
 	bool silent;       /* LINK_DOWN, LINK_SILENT */
 	bool smaller;      /* LINK_DOWN, outbound */
 	bool stopped;      /* SESSION_STOPPED */
-	uint32_t way_ms;   /* MASTER_MSG, a heartbeat: see cc_detect_way; MASTER_TAKEN */
+	uint32_t path_ms;  /* MASTER_MSG, a heartbeat: see cc_detect_path; MASTER_TAKEN */
 	struct cc_addr from, to; /* SET_MASTER */
 	bool now;                /* SET_MASTER */
 	bool foreign;            /* MASTER_DOWN: what answers speaks another protocol: to try again
@@ -157,20 +159,21 @@ enum agt_action_type {
 	AGT_ACT_XFER_START,  /* run, xfer */
 	AGT_ACT_XFER_CANCEL, /* run, xfer.seq; answered by XFER_CANCELLED, also after XFER_DONE */
 	AGT_ACT_XFER_FREE,   /* run, xfer.seq: after DONE (ok) or CANCELLED: give its memory back */
-	AGT_ACT_XFER_RETRACT, /* run, xfer.seq: it was ahead: forget it and give its memory back, at
-			       * once and whatever it does; its members may be in another one next
-			       */
-	AGT_ACT_XFER_EXPECT,  /* run, xfer.seq, xfer.hosts, xfer.prev: the next small operation of a
-			       * tag may  begin ahead, and elsewhere before it does here: keep what
-			       * comes */
-	AGT_ACT_XFER_FORGET,  /* run, xfer.seq: it was expected and never began here: drop it */
-	AGT_ACT_XFER_SKIP,  /* run, xfer.seq: started elsewhere, not here: drop what comes of it */
-	AGT_ACT_SYNC_START, /* run, sync: get what the receivers lack, serve other agents until it
-			     * is  cancelled; answered by SYNC_DONE, once at least. If it cannot be
-			     * started: SYNC_DONE with code != 0, or with members that failed */
-	AGT_ACT_SYNC_DROP,  /* run, sync.seq, comm: this member is out, its process may be gone: the
-			     * job goes on without it; answered by SYNC_DROPPED, unless the job is
-			     * cancelled before. Not for the last one: then it is cancelled */
+	AGT_ACT_XFER_ROLLBACK, /* run, xfer.seq: it was ahead: forget it and give its memory back,
+				* at once and whatever it does; its members may be in another one
+				* next
+				*/
+	AGT_ACT_XFER_EXPECT, /* run, xfer.seq, xfer.hosts, xfer.prev: the next small operation of a
+			      * tag may  begin speculatively, and elsewhere before it does here:
+			      * keep what comes */
+	AGT_ACT_XFER_FORGET, /* run, xfer.seq: it was expected and never began here: drop it */
+	AGT_ACT_XFER_SKIP,   /* run, xfer.seq: started elsewhere, not here: drop what comes of it */
+	AGT_ACT_SYNC_START,  /* run, sync: get what the receivers lack, serve other agents until it
+			      * is  cancelled; answered by SYNC_DONE, once at least. If it cannot be
+			      * started: SYNC_DONE with code != 0, or with members that failed */
+	AGT_ACT_SYNC_DROP, /* run, sync.seq, comm: this member is out, its process may be gone: the
+			    * job goes on without it; answered by SYNC_DROPPED, unless the job is
+			    * cancelled before. Not for the last one: then it is cancelled */
 	AGT_ACT_SYNC_CANCEL, /* run, sync.seq: whatever has come of it; answered by SYNC_CANCELLED,
 			      * after which no SYNC_DONE follows; also if it could not be started */
 	AGT_ACT_SYNC_FREE,   /* run, sync.seq: after CANCELLED: give its memory back. Once for each
@@ -183,22 +186,22 @@ struct agt_attrs {
 	uint32_t hosts, pos;
 	uint32_t code; /* when LOST */
 	char text[SHM_TEXT];
-	struct cc_addr at; /* the last word of where the master is; family 0: none */
-	uint64_t epoch;    /* of the last commit; 0: none */
-	uint64_t wired;    /* the last round that was committed; 0: none */
-	uint64_t prepared; /* the last one that was reported as good; 0: none */
+	struct cc_addr at;   /* the last word of where the master is; family 0: none */
+	uint64_t epoch;      /* of the last commit; 0: none */
+	uint64_t ring_epoch; /* the last round that was committed; 0: none */
+	uint64_t prepared;   /* the last one that was reported as good; 0: none */
 	/* as of what was told last: */
-	uint64_t version;       /* of the world; 0: none */
-	uint64_t losses;        /* of the group */
-	uint32_t global, world; /* peers of all groups, of this one */
+	uint64_t view_id;            /* of the view; 0: none */
+	uint64_t generation;         /* of the group */
+	uint32_t global, world_size; /* peers of all groups, of this one */
 };
 
 struct agt_done {
 	uint32_t code; /* pcclResult_t */
-	uint32_t world;
-	uint64_t losses; /* of the group, for the application to know once it has awaited this; 0
-			  * when the peer is in no group any more */
-	struct wire_world after; /* as of the end; version 0 likewise */
+	uint32_t world_size;
+	uint64_t generation; /* of the group, for the application to know once it has awaited this;
+			      * 0 when the peer is in no group any more */
+	struct wire_view after; /* as of the end; version 0 likewise */
 	uint64_t tx_bytes, rx_bytes;
 	uint64_t revision; /* a synchronization that succeeded: what all have now; else 0 */
 	char text[SHM_TEXT];
@@ -215,11 +218,11 @@ struct agt_member {
 
 struct agt_xfer {
 	uint64_t seq, tag, epoch;
-	bool ahead; /* small, and the master has not started it: it may be retracted */
+	bool spec; /* small, and the master has not started it: it may be rolled back */
 	uint32_t group;
 	struct wm_op_params params;
-	uint32_t world;          /* contributions in all: the divisor of an average */
-	struct wire_world begin; /* for the callers, if this agent dies before the end */
+	uint32_t world_size;    /* contributions in all: the divisor of an average */
+	struct wire_view begin; /* for the callers, if this agent dies before the end */
 	uint32_t hosts, pos, segment_max;
 	struct cc_id next, prev;     /* agents; zero when hosts == 1 */
 	char prev_name[WM_NAME_MAX]; /* of its host */
@@ -247,7 +250,7 @@ struct agt_sync {
 	uint64_t revision;  /* elected */
 	uint32_t hash_type; /* enum wm_hash_type, or another number */
 	struct wm_digest keys, content;
-	struct wire_world begin;         /* for the callers, if this agent dies before the end */
+	struct wire_view begin;          /* for the callers, if this agent dies before the end */
 	uint32_t n_members;              /* 1 .. AGT_MEMBERS_MAX */
 	struct agt_sync_member *members; /* owned by the action list */
 	uint32_t n_sources;              /* at most 2 * WM_SOURCES_MAX, holders first */
@@ -318,7 +321,7 @@ struct agt_comm_info {
 	struct cc_id peer;
 	struct cc_addr master;
 	struct agt_attrs attrs;
-	struct wire_world world; /* version 0: not connected */
+	struct wire_view view; /* version 0: not connected */
 	uint32_t ops;
 	uint64_t stopped_ns;       /* for how long its process has been stopped; 0: it runs */
 	char waiting[WM_TEXT_MAX]; /* "waiting for the master to accept it for 3.2 s", or "" */
@@ -328,14 +331,14 @@ void agt_each_comm(const struct agt *a, uint64_t now_ns,
 
 struct agt_run_info {
 	uint32_t run, comms, ops;
-	struct cc_addr master;  /* as the processes name it */
-	struct cc_addr dialled; /* where it is, or is sought now */
-	struct cc_id id;        /* zero until a master has answered */
+	struct cc_addr master;       /* as the processes name it */
+	struct cc_addr connect_addr; /* where it is, or is sought now */
+	struct cc_id id;             /* zero until a master has answered */
 	uint64_t term, epoch;
 	const char
 		*state; /* static: "connecting", "greeting", "up", "orphan", "resuming", "over" */
 	uint64_t state_ns; /* for so long */
-	bool told;         /* the latest AGT_EV_SET_MASTER concerned it */
+	bool master_set;   /* the latest AGT_EV_SET_MASTER concerned it */
 };
 void agt_each_run(const struct agt *a, uint64_t now_ns,
 	void (*fn)(void *arg, const struct agt_run_info *r), void *arg);
@@ -369,7 +372,7 @@ struct agt_synced_info {
 	const char *name;
 	struct cc_id peer;
 	struct cc_addr master;
-	struct wm_sync_vote offer;
+	struct wm_sync_vote candidate;
 	enum agt_sync_end end;
 	bool started, holder; /* holder: started, and it had what was elected */
 	uint64_t seq;
@@ -385,8 +388,8 @@ void agt_each_synced(const struct agt *a, uint64_t now_ns,
 struct agt_group_info {
 	uint32_t run, group;
 	struct cc_addr master;
-	uint32_t local, world; /* accepted peers here, and everywhere */
-	uint64_t expected;     /* revision; 0: nothing was synchronized, any will do */
+	uint32_t local, world_size; /* accepted peers here, and everywhere */
+	uint64_t expected;          /* revision; 0: nothing was synchronized, any will do */
 };
 void agt_each_group(
 	const struct agt *a, void (*fn)(void *arg, const struct agt_group_info *g), void *arg);

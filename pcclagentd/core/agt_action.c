@@ -81,7 +81,7 @@ static size_t size_of(enum agt_action_type type)
 	case AGT_ACT_XFER_START:
 	case AGT_ACT_XFER_CANCEL:
 	case AGT_ACT_XFER_FREE:
-	case AGT_ACT_XFER_RETRACT:
+	case AGT_ACT_XFER_ROLLBACK:
 	case AGT_ACT_XFER_EXPECT:
 	case AGT_ACT_XFER_FORGET:
 	case AGT_ACT_XFER_SKIP:
@@ -160,7 +160,7 @@ void agt_copy_text(char *dst, size_t size, const char *text)
 		memcpy(dst + len - 3, "...", 3);
 }
 
-void agt_verdict_set(struct agt_verdict *v, uint32_t code, const char *fmt, ...)
+void agt_end_status_set(struct agt_end_status *v, uint32_t code, const char *fmt, ...)
 {
 	va_list ap;
 

@@ -52,15 +52,15 @@ void agt_attach_request(struct agt *a, struct agt_session *s, const struct wl_re
 	c->peer = q->peer;
 	c->token = q->token;
 	c->thread = q->thread;
-	c->topo_turn = q->topo_turn;
-	c->pending_turn = q->pending_turn;
+	c->topo_ballot = q->topo_ballot;
+	c->pending_ballot = q->pending_ballot;
 	c->epoch = q->epoch;
-	c->wired = q->wired;
+	c->ring_epoch = q->ring_epoch;
 	c->prepared = q->prepared;
-	c->version = q->version;
-	c->losses = q->losses;
+	c->view_id = q->view_id;
+	c->generation = q->generation;
 	c->global = q->global;
-	c->world = q->world;
+	c->world_size = q->world_size;
 	agt_comm_set_state(a, c, AGT_COMM_JOINING);
 	agt_comm_wait(a, c, q);
 	agt_run_attach(a, c);
@@ -120,10 +120,10 @@ void agt_attach_try(struct agt *a, struct agt_comm *c)
 	r->req_id = c->wait_req;
 	r->comm = c->id;
 	r->run = c->run->run_id;
-	r->losses = c->grp->losses;
+	r->generation = c->grp->generation;
 	r->done = c->attach->done;
-	r->topo_turn = c->topo_turn;
-	r->pending_turn = c->pending_turn;
+	r->topo_ballot = c->topo_ballot;
+	r->pending_ballot = c->pending_ballot;
 	agt_comm_attrs(c, &c->attrs);
 	x->u.open.attrs = c->attrs;
 	c->opened = true;
@@ -139,11 +139,11 @@ void agt_attach_check_run(struct agt *a, struct agt_run *r, const struct cc_id *
 {
 	char addr[CC_ADDR_STR_SIZE];
 	struct agt_comm *c, *next;
-	struct agt_verdict v;
+	struct agt_end_status v;
 
-	agt_verdict_set(&v, WIRE_MASTER_CONNECTION_FAILED,
+	agt_end_status_set(&v, WIRE_MASTER_CONNECTION_FAILED,
 		"the master at %s has another run now: call pcclConnect to join that one",
-		cc_addr_str(&r->dialled, addr));
+		cc_addr_str(&r->connect_addr, addr));
 	DL_FOREACH_SAFE2 (r->comms, c, next, next_r)
 		if (c->attach && !cc_id_eq(&c->attach->run, run))
 			agt_run_lose(a, c, AGT_EXIT_DOWN, &v);
@@ -151,10 +151,10 @@ void agt_attach_check_run(struct agt *a, struct agt_run *r, const struct cc_id *
 
 void agt_attach_tick(struct agt *a)
 {
-	uint64_t limit = (uint64_t)a->cfg.master_grace_ms * AGT_NS_PER_MS;
+	uint64_t limit = (uint64_t)a->cfg.master_lease_ms * AGT_NS_PER_MS;
 	struct agt_comm *c, *next;
 	char addr[CC_ADDR_STR_SIZE];
-	struct agt_verdict v;
+	struct agt_end_status v;
 
 	if (a->n_attaching == 0)
 		return;
@@ -163,12 +163,13 @@ void agt_attach_tick(struct agt *a)
 		 * others do. */
 		if (!c->attach || c->state == AGT_COMM_ACCEPTED || a->now - c->wait_ns < limit)
 			continue;
-		agt_verdict_set(&v,
+		agt_end_status_set(&v,
 			c->joined ? WIRE_RANK_CONNECTION_LOST : WIRE_MASTER_CONNECTION_FAILED,
 			"%s at %s within %.1f s: call pcclConnect again",
 			c->joined ? "this peer was not taken back into the run of the master"
 				  : "cannot reach the master",
-			cc_addr_str(&c->run->dialled, addr), (double)a->cfg.master_grace_ms / 1e3);
+			cc_addr_str(&c->run->connect_addr, addr),
+			(double)a->cfg.master_lease_ms / 1e3);
 		agt_run_lose(a, c, AGT_EXIT_DIED, &v);
 	}
 }

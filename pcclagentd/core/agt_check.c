@@ -160,15 +160,15 @@ static bool may_be_ahead(const struct agt_op *o)
 
 static const char *check_op_state(const struct agt_op *o)
 {
-	bool transfers = o->state == AGT_OP_RUNNING || o->state == AGT_OP_CANCELLING || o->ahead;
+	bool transfers = o->state == AGT_OP_RUNNING || o->state == AGT_OP_CANCELLING || o->spec;
 
-	if (o->ahead && !may_be_ahead(o))
+	if (o->spec && !may_be_ahead(o))
 		return "an operation is speculative that may not be";
 	if (o->xfer != transfers && o->state != AGT_OP_REPORTED)
 		return "an operation's state and its transfer do not agree";
 	if (o->run->state == AGT_RUN_OVER && o->state != AGT_OP_CANCELLING)
 		return "an operation goes on in a run that is over";
-	if ((o->seq != 0) != (o->state > AGT_OP_VOTING || o->ahead))
+	if ((o->seq != 0) != (o->state > AGT_OP_VOTING || o->spec))
 		return "an operation's sequence number and its state do not agree";
 	return NULL;
 }
@@ -180,9 +180,9 @@ static const char *check_collecting(const struct agt_op *o)
 	HASH_FIND(hh, o->run->groups, &o->key.group, sizeof o->key.group, g);
 	if (!g || o->n > g->accepted)
 		return "an operation has more members than its group";
-	if (g->world < 2 && !o->key.is_sync)
+	if (g->world_size < 2 && !o->key.is_sync)
 		return "an operation collects in a group that is too small";
-	if (o->losses != g->losses)
+	if (o->generation != g->generation)
 		return "an operation collects across a loss";
 	if (o->n == g->accepted && !agt_op_find(o->run->active, &o->key))
 		return "an operation is complete and has not voted";
@@ -292,9 +292,9 @@ static const char *check_run_state(const struct agt_run *r)
 
 	if ((r->state == AGT_RUN_OVER) != idle || (r->state == AGT_RUN_OVER && !r->ops))
 		return "a run lives without need, or is over too early";
-	if (r->state == AGT_RUN_UP && r->dialling)
+	if (r->state == AGT_RUN_UP && r->connecting)
 		return "the master of a run that is up is sought";
-	if ((r->state == AGT_RUN_GREETING || r->state == AGT_RUN_RESUMING) && !r->dialling)
+	if ((r->state == AGT_RUN_GREETING || r->state == AGT_RUN_RESUMING) && !r->connecting)
 		return "a run greets a master without a connection";
 	return NULL;
 }

@@ -8,17 +8,17 @@
  *   agt_session.c  sessions, communicators, their requests
  *   agt_run.c      runs: joining, leaving, the end
  *   agt_master.c   what masters say
- *   agt_dial.c     where masters are sought, and how often
+ *   agt_conn_open.c     where masters are sought, and how often
  *   agt_leave.c    peers that have left, until a master knows
  *   agt_resume.c   what outlives a master, and what its successor is told
  *   agt_attach.c   peers that outlived their agent
  *   agt_round.c    links, rounds, rings, world sizes
  *   agt_op.c       operations: their life with the master and the engine
- *   agt_ahead.c    ... that begin before the votes are counted
+ *   agt_spec.c    ... that begin before the votes are counted
  *   agt_sync.c     synchronizations of shared state: their jobs
  *   agt_submit.c   submissions: validation, collecting, the vote
  *   agt_waits.c    who is awaited by operations and votes that are late
- *   agt_stuck.c    who waits in a call and does nothing else
+ *   agt_unmet.c    who waits in a call and does nothing else
  *   agt_view.c     looking inside
  *   agt_record.c   what became of synchronizations of shared state, for people
  *   agt_check.c    the invariants
@@ -42,8 +42,8 @@ void agt_no_memory(struct agt *a);
 void agt_action_clear(struct agt_action *x);
 /* Copies text and cuts it; never NULL-safe in dst. */
 void agt_copy_text(char *dst, size_t size, const char *text);
-__attribute__((format(printf, 3, 4))) void agt_verdict_set(
-	struct agt_verdict *v, uint32_t code, const char *fmt, ...);
+__attribute__((format(printf, 3, 4))) void agt_end_status_set(
+	struct agt_end_status *v, uint32_t code, const char *fmt, ...);
 
 enum agt_level {
 	AGT_LOG_ERR = 3,
@@ -78,7 +78,7 @@ void agt_refuse_request(struct agt *a, const struct agt_session *s, const struct
 /* What c is now. */
 /* Of the last commit that it was in; and the last round that was committed with it. */
 uint64_t agt_comm_epoch(const struct agt_comm *c);
-uint64_t agt_comm_wired(const struct agt_comm *c);
+uint64_t agt_comm_ring_epoch(const struct agt_comm *c);
 void agt_comm_attrs(const struct agt_comm *c, struct agt_attrs *ret);
 /* The request waits for its answer. */
 void agt_comm_wait(struct agt *a, struct agt_comm *c, const struct wl_request *q);
@@ -87,10 +87,10 @@ void agt_vote_send(struct agt *a, struct agt_comm *c, enum wm_type type);
 /* Publishes what has changed. */
 void agt_comm_publish(struct agt *a, struct agt_comm *c);
 /* What goes with the end of a call of c now. Version 0 unless it is accepted. */
-void agt_comm_world(const struct agt_comm *c, struct wire_world *ret);
-/* After a call that was made with `losses` has ended with `code`. */
-void agt_comm_world_after(
-	const struct agt_comm *c, uint64_t losses, uint32_t code, struct wire_world *ret);
+void agt_comm_view(const struct agt_comm *c, struct wire_view *ret);
+/* After a call that was made with `generation` has ended with `code`. */
+void agt_comm_view_after(
+	const struct agt_comm *c, uint64_t generation, uint32_t code, struct wire_view *ret);
 /* Answers the request that waits, if one does. A failed attach takes c with it. */
 /* Of a call of pcclArePeersPending that waits. */
 void agt_pending_answer(struct agt *a, struct agt_comm *c, bool pending);
@@ -123,7 +123,7 @@ void agt_run_move(struct agt *a, struct agt_comm *c, struct agt_run *to);
 void agt_run_rejoin(struct agt *a, struct agt_comm *c);
 void agt_run_fill_join(const struct agt_comm *c, struct wm_join *ret);
 /* Everything that the run is good for ends with *v. */
-void agt_run_over(struct agt *a, struct agt_run *r, const struct agt_verdict *v);
+void agt_run_over(struct agt *a, struct agt_run *r, const struct agt_end_status *v);
 enum agt_exit {
 	AGT_EXIT_CLEAN,   /* destroyed by its process: WM_LEAVE */
 	AGT_EXIT_DIED,    /* its process is gone: WM_LEAVE */
@@ -134,16 +134,16 @@ enum agt_exit {
 /* Takes c out of its run. Its operations end with *v; the state of c is the caller's to set
  * before. why: what the others are told of a leave, or NULL. */
 void agt_run_detach(struct agt *a, struct agt_comm *c, enum agt_exit how, const char *why,
-	const struct agt_verdict *v);
+	const struct agt_end_status *v);
 /* The master put c out, or is gone, or c gives up: what waits on c ends with *v. c may be gone. */
 void agt_run_lose(
-	struct agt *a, struct agt_comm *c, enum agt_exit how, const struct agt_verdict *v);
+	struct agt *a, struct agt_comm *c, enum agt_exit how, const struct agt_end_status *v);
 void agt_run_master_down(struct agt *a, const struct agt_event *ev);
 void agt_run_tick(struct agt *a, struct agt_run *r);
 /* Agent or master lack what the run takes; members may have it again in a moment. open: the
  * connection still stands. */
-void agt_run_short(struct agt *a, struct agt_run *r, const struct agt_verdict *v, bool open);
-/* Peers that have a place to lose: they were accepted, or come back. */
+void agt_run_short(struct agt *a, struct agt_run *r, const struct agt_end_status *v, bool open);
+/* Peers that have a membership to lose: they were accepted, or come back. */
 bool agt_run_has_members(const struct agt_run *r);
 /* The master did what it must not do. r is over when this returns. */
 void agt_run_violation(struct agt *a, struct agt_run *r, const char *what);
@@ -162,24 +162,24 @@ void agt_master_msg(struct agt *a, const struct agt_event *ev);
 void agt_probed(struct agt *a, const struct agt_event *ev);
 void agt_master_settings(struct agt *a, struct agt_run *r, const struct wm_hello_ack *m);
 
-/* agt_dial.c */
-void agt_dial(struct agt *a, struct agt_run *r, const struct cc_addr *addr);
+/* agt_conn_open.c */
+void agt_conn_open(struct agt *a, struct agt_run *r, const struct cc_addr *addr);
 /* At the next of the places where it may be. */
-void agt_dial_next(struct agt *a, struct agt_run *r);
+void agt_conn_next(struct agt *a, struct agt_run *r);
 /* The attempt failed. open: its connection still stands. */
-void agt_dial_failed(struct agt *a, struct agt_run *r, const char *why, bool open);
+void agt_conn_failed(struct agt *a, struct agt_run *r, const char *why, bool open);
 /* Likewise, with what those are told that come. */
-void agt_dial_refused(struct agt *a, struct agt_run *r, const struct agt_verdict *v, bool open);
-/* A master has answered where it was dialled. */
-void agt_dial_reached(struct agt *a, struct agt_run *r);
-/* The master where it was reached last sends it away: the others come first. */
-void agt_dial_away(const struct agt *a, struct agt_run *r);
+void agt_conn_refused(struct agt *a, struct agt_run *r, const struct agt_end_status *v, bool open);
+/* A master has answered where the agent connected to it. */
+void agt_conn_reached(struct agt *a, struct agt_run *r);
+/* The master where it was reached last redirects it: the others come first. */
+void agt_conn_redirected(const struct agt *a, struct agt_run *r);
 /* addr is where r's master is, too. */
-void agt_dial_alias(struct agt_run *r, const struct cc_addr *addr);
-void agt_dial_tick(struct agt *a, struct agt_run *r);
-/* The time that a place has begins anew. */
-void agt_dial_taken(struct agt *a, const struct agt_event *ev);
-void agt_dial_set_master(struct agt *a, const struct agt_event *ev);
+void agt_conn_alias(struct agt_run *r, const struct cc_addr *addr);
+void agt_conn_tick(struct agt *a, struct agt_run *r);
+/* The time that an address has begins anew. */
+void agt_conn_taken(struct agt *a, const struct agt_event *ev);
+void agt_conn_set_master(struct agt *a, const struct agt_event *ev);
 
 /* agt_resume.c */
 /* The master of a run that is up is gone. open: its connection still stands. */
@@ -204,7 +204,7 @@ void agt_leaves_tell(struct agt *a, struct agt_run *r);
 void agt_leaves_answer(struct agt *a, struct agt_run *r);
 void agt_leaves_tick(struct agt *a, struct agt_run *r);
 /* Has a master been told of every one of them? */
-bool agt_leaves_told(const struct agt_run *r);
+bool agt_leaves_sent(const struct agt_run *r);
 void agt_ghosts_free(struct agt_run *r);
 
 /* agt_attach.c */
@@ -229,13 +229,13 @@ void agt_round_clear(struct agt_round *rd);
 void agt_ring_leave(struct agt_run *r, struct agt_group *g);
 /* Is the peer a member of the round, and has the round been reported as good? */
 bool agt_round_prepared(const struct agt_run *r, const struct cc_id *peer);
-void agt_world_told(struct agt *a, struct agt_run *r, const struct wm_world *w);
+void agt_view_set(struct agt *a, struct agt_run *r, const struct wm_view *w);
 /* As the master told last, for the peers of g. */
-struct wire_world agt_world_of(const struct agt_run *r, const struct agt_group *g);
-/* The losses and the world that a call is told of which was made with `losses` and ends with `code`
- * now: those of the first loss since, which ends it for all members. */
-struct agt_loss agt_world_after(
-	const struct agt_run *r, const struct agt_group *g, uint64_t losses, uint32_t code);
+struct wire_view agt_view_of(const struct agt_run *r, const struct agt_group *g);
+/* The losses and the view that a call is told of which was made with `generation` and ends with
+ * `code` now: those of the first loss since, which ends it for all members. */
+struct agt_generation agt_view_after(
+	const struct agt_run *r, const struct agt_group *g, uint64_t generation, uint32_t code);
 void agt_link_event(struct agt *a, const struct agt_event *ev);
 bool agt_link_is_up(struct agt_run *r, const struct cc_id *peer);
 /* Whether the outbound link to peer can be used is not known yet. */

@@ -110,7 +110,7 @@ void agt_leaves_tick(struct agt *a, struct agt_run *r)
 		answer(a, g);
 }
 
-bool agt_leaves_told(const struct agt_run *r)
+bool agt_leaves_sent(const struct agt_run *r)
 {
 	const struct agt_ghost *g;
 

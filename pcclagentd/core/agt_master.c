@@ -34,12 +34,12 @@ static void merge_into(struct agt *a, struct agt_run *from, struct agt_run *to)
 	DL_FOREACH_SAFE2 (from->comms, c, next, next_r) {
 		agt_run_move(a, c, to);
 	}
-	agt_dial_alias(to, &from->addr);
-	agt_dial_alias(to, &from->dialled);
+	agt_conn_alias(to, &from->addr);
+	agt_conn_alias(to, &from->connect_addr);
 	agt_run_set_state(a, from, AGT_RUN_OVER);
 	agt_emit(a, AGT_ACT_MASTER_CLOSE)->run = from->id;
 	if (to->state == AGT_RUN_ORPHAN)
-		agt_dial(a, to, &from->dialled);
+		agt_conn_open(a, to, &from->connect_addr);
 }
 
 /* The run that the peers of r want is up meanwhile. A second hello would look as if the agent had
@@ -71,7 +71,7 @@ void agt_master_up(struct agt *a, const struct agt_event *ev)
 	struct agt_run *other;
 	struct wm_hello *h;
 
-	if (!r || !r->dialling)
+	if (!r || !r->connecting)
 		return;
 	other = r->state == AGT_RUN_CONNECTING ? wanted_run(a, r) : NULL;
 	if (other) {
@@ -100,7 +100,7 @@ void agt_master_up(struct agt *a, const struct agt_event *ev)
 	h->run = agt_run_orphaned(r) ? r->run_id : r->want_run;
 	h->run_key = r->run_key;
 	h->term = cc_id_is_zero(&r->run_key) ? 0 : r->term;
-	h->newcomers = !cc_id_is_zero(&h->run) && has_no_members(r) && agt_leaves_told(r);
+	h->newcomers = !cc_id_is_zero(&h->run) && has_no_members(r) && agt_leaves_sent(r);
 	h->left = h->newcomers && r->ghosts;
 }
 
@@ -114,21 +114,21 @@ void agt_master_settings(struct agt *a, struct agt_run *r, const struct wm_hello
 	cc_detect_init(&r->life, r->heartbeat_ms, r->timeout_ms, a->now);
 }
 
-/* Who comes to a stale master has nothing to keep; who comes back dials on. */
+/* Who comes to a stale master has nothing to keep; who comes back connects again. */
 static void stale(struct agt *a, struct agt_run *r, const struct wm_hello_ack *m)
 {
 	char addr[CC_ADDR_STR_SIZE];
-	struct agt_verdict v;
+	struct agt_end_status v;
 
-	agt_verdict_set(&v, WIRE_MASTER_CONNECTION_FAILED,
+	agt_end_status_set(&v, WIRE_MASTER_CONNECTION_FAILED,
 		"the master at %s is stale: it has term %" PRIu64 " of its run, and term %" PRIu64
 		" has begun elsewhere",
-		cc_addr_str(&r->dialled, addr), m->term, agt_term_of(a, &m->run));
+		cc_addr_str(&r->connect_addr, addr), m->term, agt_term_of(a, &m->run));
 	agt_log(a, AGT_LOG_WARNING, "%s", v.text);
 	if (cc_id_is_zero(&r->want_run))
 		agt_run_over(a, r, &v);
 	else
-		agt_dial_failed(a, r, v.text, true);
+		agt_conn_failed(a, r, v.text, true);
 }
 
 static void run_ready(struct agt *a, struct agt_run *r, const struct wm_hello_ack *m)
@@ -177,7 +177,7 @@ static bool is_given_up(const struct agt_run *r, const struct wm_hello_ack *m)
 {
 	bool resumes = m->resume && cc_id_eq(&m->run, &r->run_id);
 
-	return !resumes && has_no_members(r) && (!r->sent_away || agt_leaves_told(r));
+	return !resumes && has_no_members(r) && (!r->redirected || agt_leaves_sent(r));
 }
 
 static void got_hello_ack(struct agt *a, struct agt_run *r, const struct wm_hello_ack *m)
@@ -208,10 +208,10 @@ static void got_hello_ack(struct agt *a, struct agt_run *r, const struct wm_hell
 		return;
 	}
 	agt_master_settings(a, r, m);
-	agt_dial_reached(a, r);
+	agt_conn_reached(a, r);
 	agt_run_set_state(a, r, AGT_RUN_UP);
-	agt_log(a, AGT_LOG_NOTICE, "master %s: connected, run %u", cc_addr_str(&r->dialled, addr),
-		r->id);
+	agt_log(a, AGT_LOG_NOTICE, "master %s: connected, run %u",
+		cc_addr_str(&r->connect_addr, addr), r->id);
 	run_ready(a, r, m);
 	DL_FOREACH2 (r->comms, c, next_r)
 		agt_run_send_join(a, c);
@@ -232,29 +232,29 @@ static bool other_version(const struct wm_refuse *m)
 static void got_refuse(struct agt *a, struct agt_run *r, const struct wm_refuse *m)
 {
 	char addr[CC_ADDR_STR_SIZE];
-	struct agt_verdict v;
+	struct agt_end_status v;
 
 	/* a stale master: the one that took its run over may be at the next address */
 	if (!other_version(m) && m->code == WIRE_MASTER_CONNECTION_FAILED &&
 		(agt_run_lives(r) || !cc_id_is_zero(&r->want_run))) {
 		if (r->state == AGT_RUN_UP) {
-			agt_dial_away(a, r);
+			agt_conn_redirected(a, r);
 			agt_orphan(a, r, m->text, true);
-			r->sent_away = true;
+			r->redirected = true;
 		} else {
-			agt_dial_failed(a, r, m->text, true);
+			agt_conn_failed(a, r, m->text, true);
 		}
 		return;
 	}
-	(void)cc_addr_str(&r->dialled, addr);
+	(void)cc_addr_str(&r->connect_addr, addr);
 	if (other_version(m))
-		agt_verdict_set(&v, WIRE_VERSION_MISMATCH,
+		agt_end_status_set(&v, WIRE_VERSION_MISMATCH,
 			"the master at %s speaks protocol versions %u to %u, this agent %u to "
 			"%u%s%.120s: update the older one",
 			addr, m->version_min, m->version_max, WM_VERSION_MIN, WM_VERSION_MAX,
 			m->text[0] ? "; it says: " : "", m->text);
 	else
-		agt_verdict_set(
+		agt_end_status_set(
 			&v, m->code, "the master at %s refused this host: %s", addr, m->text);
 	if (v.code == WIRE_OUT_OF_MEMORY) {
 		agt_run_short(a, r, &v, true);
@@ -267,7 +267,7 @@ static void got_refuse(struct agt *a, struct agt_run *r, const struct wm_refuse 
 static void got_kick(struct agt *a, struct agt_run *r, const struct wm_kick *m)
 {
 	struct agt_comm *c;
-	struct agt_verdict v;
+	struct agt_end_status v;
 
 	DL_FOREACH2 (r->comms, c, next_r)
 		if (c->joined && cc_id_eq(&c->peer, &m->peer))
@@ -294,23 +294,23 @@ void agt_pending_answer(struct agt *a, struct agt_comm *c, bool pending)
 	x->u.reply.req_id = c->wait_req;
 	x->u.reply.comm = c->id;
 	x->u.reply.flag = pending;
-	agt_comm_world(c, &x->u.reply.world);
-	x->u.reply.pending_turn = c->pending_turn;
+	agt_comm_view(c, &x->u.reply.view);
+	x->u.reply.pending_ballot = c->pending_ballot;
 }
 
 static void got_pending_answer(struct agt *a, struct agt_run *r, const struct wm_pending_answer *m)
 {
 	struct agt_comm *c;
 
-	if (m->turn > r->pending_turn)
+	if (m->ballot > r->pending_ballot)
 		agt_waits_over(a, r, &r->pending_awaited);
-	if (m->turn >= r->pending_turn)
-		r->pending_turn = m->turn;
+	if (m->ballot >= r->pending_ballot)
+		r->pending_ballot = m->ballot;
 	DL_FOREACH2 (r->comms, c, next_r) {
-		if (c->wait != WL_ARE_PENDING || c->pending_turn >= m->turn)
+		if (c->wait != WL_ARE_PENDING || c->pending_ballot >= m->ballot)
 			continue;
-		c->pending_turn = m->turn;
-		agt_pending_answer(a, c, wire_pending_answer(m->turn));
+		c->pending_ballot = m->ballot;
+		agt_pending_answer(a, c, wire_pending_answer(m->ballot));
 	}
 }
 
@@ -362,8 +362,8 @@ static void got_msg(struct agt *a, struct agt_run *r, const struct wm_msg *m)
 	case WM_COMMIT:
 		agt_round_commit(a, r, &m->u.commit);
 		break;
-	case WM_WORLD:
-		agt_world_told(a, r, &m->u.world);
+	case WM_VIEW:
+		agt_view_set(a, r, &m->u.view);
 		break;
 	case WM_OP_START:
 		agt_op_start(a, r, &m->u.op_start);
@@ -387,7 +387,7 @@ static void got_msg(struct agt *a, struct agt_run *r, const struct wm_msg *m)
 		agt_unmet(a, r, &m->u.unmet);
 		break;
 	case WM_WAITS:
-		agt_waits_told(a, r, &m->u.waits);
+		agt_waits_set(a, r, &m->u.waits);
 		break;
 	case WM_OP_OUTCOMES:
 		agt_attach_outcomes(a, r, &m->u.op_outcomes);
@@ -408,7 +408,7 @@ void agt_master_msg(struct agt *a, const struct agt_event *ev)
 		return;
 	cc_detect_heard(&r->life, a->now);
 	if (m->type == WM_HEARTBEAT)
-		cc_detect_way(&r->life, ev->way_ms);
+		cc_detect_path(&r->life, ev->path_ms);
 	if (r->state == AGT_RUN_UP)
 		got_msg(a, r, m);
 	else if (m->type == WM_HELLO_ACK)

@@ -51,7 +51,7 @@ struct agt_op *agt_op_new(
 	}
 	o->run = r;
 	o->key = *key;
-	o->losses = g->losses;
+	o->generation = g->generation;
 	o->born_ns = a->now;
 	HASH_ADD(hh_key, r->collecting, key, sizeof o->key, o);
 	if (o->unhashed) {
@@ -65,7 +65,7 @@ struct agt_op *agt_op_new(
 }
 
 int agt_op_add(struct agt *a, struct agt_op *o, struct agt_comm *c, const struct shm_submission *s,
-	const struct agt_verdict *refusal)
+	const struct agt_end_status *refusal)
 {
 	struct agt_op_member *m;
 
@@ -115,21 +115,21 @@ void agt_op_free(struct agt *a, struct agt_op *o)
 
 /* What the application knows once it has heard of this end: of later losses only if the end tells
  * of one. Otherwise its next call does. */
-static uint64_t losses_told(
-	const struct agt_op *o, const struct agt_comm *c, const struct agt_verdict *v)
+static uint64_t generation_told(
+	const struct agt_op *o, const struct agt_comm *c, const struct agt_end_status *v)
 {
 	if (!c->grp)
 		return 0;
 	if (!v || v->code != WIRE_RANK_CONNECTION_LOST)
-		return o->losses;
+		return o->generation;
 	if (o->state == AGT_OP_CANCELLING)
-		return o->at_end.losses;
-	return agt_world_after(c->run, c->grp, o->losses, v->code).losses;
+		return o->at_end.generation;
+	return agt_view_after(c->run, c->grp, o->generation, v->code).generation;
 }
 
 /* v: NULL is success. What tensors were read or written is told in any case. */
 static void fill_done(const struct agt_op *o, const struct agt_op_member *m,
-	const struct agt_verdict *v, struct agt_done *ret)
+	const struct agt_end_status *v, struct agt_done *ret)
 {
 	ret->tx_bytes = m->tx_bytes;
 	ret->rx_bytes = m->rx_bytes;
@@ -138,7 +138,7 @@ static void fill_done(const struct agt_op *o, const struct agt_op_member *m,
 		memcpy(ret->text, v->text, sizeof ret->text);
 		return;
 	}
-	ret->world = o->world;
+	ret->world_size = o->world_size;
 	ret->revision = o->elected.revision;
 	if (o->key.is_sync)
 		return;
@@ -146,8 +146,8 @@ static void fill_done(const struct agt_op *o, const struct agt_op_member *m,
 	ret->rx_bytes = o->rx_bytes;
 }
 
-void agt_op_complete(
-	struct agt *a, const struct agt_op *o, struct agt_op_member *m, const struct agt_verdict *v)
+void agt_op_complete(struct agt *a, const struct agt_op *o, struct agt_op_member *m,
+	const struct agt_end_status *v)
 {
 	struct agt_done done = {.code = WIRE_SUCCESS};
 	struct agt_comm *c = m->comm;
@@ -156,11 +156,11 @@ void agt_op_complete(
 		return;
 	m->comm = NULL;
 	fill_done(o, m, v, &done);
-	done.losses = losses_told(o, c, v);
+	done.generation = generation_told(o, c, v);
 	if (o->state == AGT_OP_CANCELLING && c->run == o->run)
-		done.after = o->at_end.world;
+		done.after = o->at_end.view;
 	else if (c->run == o->run)
-		agt_comm_world_after(c, o->losses, done.code, &done.after);
+		agt_comm_view_after(c, o->generation, done.code, &done.after);
 	c->slots[m->sub.slot] = NULL;
 	c->n_ops--;
 	c->waits_any = false; /* or its process says so again */
@@ -184,7 +184,7 @@ static void emit_seq(
 		x->u.xfer.seq = o->seq;
 }
 
-void agt_op_end(struct agt *a, struct agt_op *o, const struct agt_verdict *v)
+void agt_op_end(struct agt *a, struct agt_op *o, const struct agt_end_status *v)
 {
 	struct agt_run *r = o->run;
 	uint32_t i;
@@ -214,18 +214,18 @@ void agt_op_cancel(struct agt *a, struct agt_op *o)
 	const struct agt_group *g = agt_group_find(o->run, o->key.group);
 
 	if (g)
-		o->at_end = agt_world_after(
-			o->run, g, o->losses, o->won ? WIRE_SUCCESS : o->verdict.code);
+		o->at_end = agt_view_after(
+			o->run, g, o->generation, o->won ? WIRE_SUCCESS : o->end_status.code);
 	emit_seq(a, o, AGT_ACT_XFER_CANCEL, AGT_ACT_SYNC_CANCEL);
 	HASH_DELETE(hh_key, o->run->active, o);
 	agt_op_set_state(a, o, AGT_OP_CANCELLING);
-	o->ahead = o->mute = false;
+	o->spec = o->awaits_start = false;
 	o->doubt_ns = 0;
 	if (agt_op_find(o->run->collecting, &o->key))
 		o->run->check_votes = true;
 }
 
-void agt_op_member_out(struct agt_op_member *m, enum agt_exit how, const struct agt_verdict *v)
+void agt_op_member_out(struct agt_op_member *m, enum agt_exit how, const struct agt_end_status *v)
 {
 	m->out = true;
 	if (v)
@@ -244,10 +244,10 @@ uint32_t agt_op_members_in(const struct agt_op *o)
 }
 
 /* c leaves an operation that has no transfer: nothing holds it back. */
-static void drop_now(
-	struct agt *a, struct agt_op *o, uint32_t i, enum agt_exit how, const struct agt_verdict *v)
+static void drop_now(struct agt *a, struct agt_op *o, uint32_t i, enum agt_exit how,
+	const struct agt_end_status *v)
 {
-	static const struct agt_verdict nobody = {.code = WIRE_RANK_CONNECTION_LOST};
+	static const struct agt_end_status nobody = {.code = WIRE_RANK_CONNECTION_LOST};
 	struct agt_op_member m = o->members[i];
 
 	memmove(&o->members[i], &o->members[i + 1], (o->n - i - 1) * sizeof m);
@@ -285,20 +285,20 @@ static void leave_orphan(struct agt *a, struct agt_op *o, struct agt_op_member *
 		agt_op_complete(a, o, m, &m->own);
 		return;
 	}
-	agt_verdict_set(&o->verdict, WIRE_RANK_CONNECTION_LOST,
+	agt_end_status_set(&o->end_status, WIRE_RANK_CONNECTION_LOST,
 		"a local peer has left while the master was disconnected");
 	agt_op_cancel(a, o);
 }
 
 static void drop_member(struct agt *a, struct agt_op *o, struct agt_comm *c, enum agt_exit how,
-	const struct agt_verdict *v)
+	const struct agt_end_status *v)
 {
 	struct agt_op_member *m = o->members;
 
 	while (m->comm != c)
 		m++;
-	if (o->ahead && o->state == AGT_OP_VOTING)
-		agt_ahead_retract(a, o);
+	if (o->spec && o->state == AGT_OP_VOTING)
+		agt_spec_rollback(a, o);
 	if (!o->xfer) {
 		drop_now(a, o, (uint32_t)(m - o->members), how, v);
 		return;
@@ -311,7 +311,8 @@ static void drop_member(struct agt *a, struct agt_op *o, struct agt_comm *c, enu
 	if (o->state == AGT_OP_CANCELLING)
 		return;
 	if (agt_op_members_in(o) == 0) {
-		agt_verdict_set(&o->verdict, WIRE_RANK_CONNECTION_LOST, "no local member is left");
+		agt_end_status_set(
+			&o->end_status, WIRE_RANK_CONNECTION_LOST, "no local member is left");
 		agt_op_cancel(a, o);
 	} else if (how == AGT_EXIT_CLEAN && agt_run_orphaned(o->run)) {
 		leave_orphan(a, o, m);
@@ -319,7 +320,7 @@ static void drop_member(struct agt *a, struct agt_op *o, struct agt_comm *c, enu
 }
 
 void agt_op_drop_comm(
-	struct agt *a, struct agt_comm *c, enum agt_exit how, const struct agt_verdict *v)
+	struct agt *a, struct agt_comm *c, enum agt_exit how, const struct agt_end_status *v)
 {
 	struct agt_op *mine[SHM_SLOTS];
 	uint32_t i;
@@ -349,7 +350,7 @@ struct wm_op_report *agt_op_report(struct agt *a, struct agt_run *r, uint64_t se
 static void report_failure(struct agt *a, struct agt_op *o, const struct cc_id *suspect)
 {
 	struct wm_op_report *m =
-		agt_op_report(a, o->run, o->seq, suspect, o->ok ? NULL : o->verdict.text);
+		agt_op_report(a, o->run, o->seq, suspect, o->ok ? NULL : o->end_status.text);
 
 	m->silent = o->silent;
 	m->code = o->ok ? 0 : o->failure;
@@ -360,7 +361,7 @@ void agt_op_failed(struct agt *a, struct agt_op *o, const struct cc_id *suspect,
 {
 	o->ok = false;
 	o->failure = agt_own_code(code);
-	agt_copy_text(o->verdict.text, sizeof o->verdict.text, why);
+	agt_copy_text(o->end_status.text, sizeof o->end_status.text, why);
 	report_failure(a, o, suspect);
 	agt_op_set_state(a, o, AGT_OP_REPORTED);
 	o->doubt_ns = 0;
@@ -375,11 +376,11 @@ void agt_op_tell(struct agt *a, struct agt_op *o)
 	/* No vote counts that is not told again, but those of attempts that have started; and one
 	 * of these whose voter has left costs its group a loss, which ends this one as well. */
 	o->spoiled = false;
-	o->mute = o->ahead && o->state == AGT_OP_VOTING;
-	o->ahead = o->mute;
-	agt_op_vote_again(a, o);
+	o->awaits_start = o->spec && o->state == AGT_OP_VOTING;
+	o->spec = o->awaits_start;
+	agt_op_resend_vote(a, o);
 	if (o->key.is_sync)
-		agt_sync_report_again(a, o);
+		agt_sync_resend_report(a, o);
 	else if (o->state == AGT_OP_REPORTED)
 		report_failure(a, o, &o->suspect);
 }
@@ -434,13 +435,13 @@ void agt_op_xfer_start(struct agt *a, struct agt_op *o, const struct agt_group *
 
 	x->run = o->run->id;
 	t->seq = o->seq;
-	t->ahead = o->ahead;
+	t->spec = o->spec;
 	t->tag = o->key.tag;
 	t->epoch = o->epoch;
 	t->group = g->group;
 	t->params = agt_sub_params(&o->members[0].sub);
-	t->world = o->world = g->world;
-	t->begin = agt_world_of(o->run, g);
+	t->world_size = o->world_size = g->world_size;
+	t->begin = agt_view_of(o->run, g);
 	t->hosts = g->ring.hosts;
 	t->pos = g->ring.pos;
 	t->segment_max = o->run->segment_max;
@@ -482,13 +483,13 @@ static bool take_seq(
 	struct agt_op *o = agt_op_find(r->active, &key);
 	struct agt_op *again = agt_op_by_seq(r, m->seq);
 
-	if (again && again->ahead && again->epoch != m->epoch) {
-		agt_ahead_retract(a, again);
+	if (again && again->spec && again->epoch != m->epoch) {
+		agt_spec_rollback(a, again);
 		again = NULL;
 	}
 	if (again && memcmp(&again->key, &key, sizeof key) == 0) {
-		if (again->ahead)
-			agt_ahead_started(a, again);
+		if (again->spec)
+			agt_spec_committed(a, again);
 		return false; /* a master that resumes the run makes sure */
 	}
 	if (again || seq_is_old(r, m->seq, o)) {
@@ -497,8 +498,8 @@ static bool take_seq(
 	}
 	if (m->seq > r->last_seq)
 		r->last_seq = m->seq;
-	if (o && o->ahead)
-		agt_ahead_retract(a, o);
+	if (o && o->spec)
+		agt_spec_rollback(a, o);
 	if (o && o->state != AGT_OP_VOTING) {
 		agt_run_violation(a, r, "OP_START of an operation that has started");
 		return false;
@@ -513,7 +514,7 @@ static void op_start(struct agt *a, struct agt_op *o)
 	const struct cc_id *suspect;
 	const char *why = agt_op_cannot_start(o, g, &suspect);
 
-	if (o->seq == o->retracted)
+	if (o->seq == o->rolled_back)
 		why = "its transfer had started and was aborted";
 	if (why) {
 		xfer_skip(a, o->run, o->seq);
@@ -532,7 +533,7 @@ void agt_op_start(struct agt *a, struct agt_run *r, const struct wm_op_start *m)
 	if (!take_seq(a, r, m, &o))
 		return;
 	if (g)
-		g->begun = r->wired;
+		g->begun = r->ring_epoch;
 	if (!o) {
 		/* Of a synchronization nobody expects anything of those who have left. */
 		if (m->is_sync)
@@ -564,23 +565,23 @@ void agt_op_abort(struct agt *a, struct agt_run *r, const struct wm_op_abort *m)
 
 	o = m->seq ? agt_op_by_seq(r, m->seq) : agt_op_find(r->active, &key);
 	if (!o)
-		o = agt_ahead_retracted(r, &key, m->seq);
+		o = agt_spec_rolled_back(r, &key, m->seq);
 	/* An attempt that nobody here takes part in any more, or of a vote before the last. Those
 	 * of a synchronization outlive losses, of which they may not know. */
 	if (!o || o->state == AGT_OP_CANCELLING ||
-		(m->seq == 0 && ((o->state != AGT_OP_VOTING && !o->ahead) ||
-					(!m->is_sync && o->losses != m->losses))))
+		(m->seq == 0 && ((o->state != AGT_OP_VOTING && !o->spec) ||
+					(!m->is_sync && o->generation != m->generation))))
 		return;
-	agt_verdict_set(&o->verdict, m->code ? m->code : WIRE_INTERNAL_ERROR, "%s",
+	agt_end_status_set(&o->end_status, m->code ? m->code : WIRE_INTERNAL_ERROR, "%s",
 		m->text[0] ? m->text : "the master aborted the operation and gave no reason");
 	agt_log(a, AGT_LOG_INFO, "run %u, %s, seq %" PRIu64 ": %s", r->id,
-		agt_op_name(o, name, sizeof name), o->seq, o->verdict.text);
+		agt_op_name(o, name, sizeof name), o->seq, o->end_status.text);
 	if (o->seq)
-		agt_history_add(a, r, o->key.group, o->seq, o->verdict.code);
+		agt_history_add(a, r, o->key.group, o->seq, o->end_status.code);
 	if (o->xfer)
 		agt_op_cancel(a, o);
 	else
-		agt_op_end(a, o, &o->verdict);
+		agt_op_end(a, o, &o->end_status);
 }
 
 void agt_op_done(struct agt *a, struct agt_run *r, const struct wm_op_done *m)
@@ -616,7 +617,7 @@ void agt_op_done(struct agt *a, struct agt_run *r, const struct wm_op_done *m)
 	bytes = o->members[0].sub.bytes;
 	agt_op_end(a, o, NULL);
 	if (m->next)
-		agt_ahead_grant(a, r, &key, bytes, m->next);
+		agt_spec_reserve(a, r, &key, bytes, m->next);
 }
 
 void agt_op_xfer_done(struct agt *a, const struct agt_event *ev)
@@ -627,12 +628,12 @@ void agt_op_xfer_done(struct agt *a, const struct agt_event *ev)
 	const char *why;
 
 	if (!o || o->key.is_sync ||
-		(o->state != AGT_OP_RUNNING && !(o->ahead && o->state == AGT_OP_VOTING)))
+		(o->state != AGT_OP_RUNNING && !(o->spec && o->state == AGT_OP_VOTING)))
 		return;
 	if (ev->code == WIRE_SUCCESS) {
 		o->tx_bytes = ev->tx_bytes;
 		o->rx_bytes = ev->rx_bytes;
-		if (!o->mute)
+		if (!o->awaits_start)
 			(void)agt_op_report(a, r, o->seq, NULL, NULL);
 		agt_op_set_state(a, o, AGT_OP_REPORTED);
 		o->ok = true;
@@ -641,8 +642,8 @@ void agt_op_xfer_done(struct agt *a, const struct agt_event *ev)
 	if (cc_id_eq(&ev->peer, &o->next) || cc_id_eq(&ev->peer, &o->prev))
 		suspect = &ev->peer;
 	why = ev->text ? ev->text : "the transfer failed";
-	if (o->ahead)
-		agt_ahead_failed(a, o, suspect, why)->code = agt_own_code(ev->code);
+	if (o->spec)
+		agt_spec_failed(a, o, suspect, why)->code = agt_own_code(ev->code);
 	else
 		agt_op_failed(a, o, suspect, ev->code, why);
 }
@@ -653,19 +654,19 @@ void agt_op_xfer_cancelled(struct agt *a, const struct agt_event *ev)
 	struct agt_op *o = r ? agt_op_by_seq(r, ev->seq) : NULL;
 
 	if (o && !o->key.is_sync && o->state == AGT_OP_CANCELLING)
-		agt_op_end(a, o, &o->verdict);
+		agt_op_end(a, o, &o->end_status);
 }
 
 /* The master compares it with what the neighbours say. */
-void agt_op_xfer_stalled(struct agt *a, const struct agt_event *ev)
+void agt_op_xfer_standstill(struct agt *a, const struct agt_event *ev)
 {
 	struct agt_run *r = agt_run_find(a, ev->run);
 	struct agt_op *o = r ? agt_op_by_seq(r, ev->seq) : NULL;
 
-	if (!o || o->key.is_sync || r->state != AGT_RUN_UP || !(r->features & WM_STALLS) ||
-		(o->state != AGT_OP_RUNNING && !(o->ahead && o->state == AGT_OP_VOTING)))
+	if (!o || o->key.is_sync || r->state != AGT_RUN_UP || !(r->features & WM_STANDSTILLS) ||
+		(o->state != AGT_OP_RUNNING && !(o->spec && o->state == AGT_OP_VOTING)))
 		return;
-	agt_send(a, r, WM_STALLED)->u.stalled = (struct wm_stalled){
+	agt_send(a, r, WM_STANDSTILL)->u.standstill = (struct wm_standstill){
 		.seq = ev->seq, .sent = ev->tx_bytes, .received = ev->rx_bytes, .ms = ev->still_ms};
 }
 
@@ -682,8 +683,8 @@ void agt_op_link_down(struct agt *a, struct agt_run *r, const struct agt_event *
 
 		if (!o->xfer || !cc_id_eq(neighbour, &ev->peer))
 			continue;
-		if (o->ahead && o->state == AGT_OP_VOTING)
-			agt_ahead_failed(a, o, &ev->peer, why)->silent = ev->silent;
+		if (o->spec && o->state == AGT_OP_VOTING)
+			agt_spec_failed(a, o, &ev->peer, why)->silent = ev->silent;
 		if (o->state != AGT_OP_RUNNING)
 			continue;
 		o->silent = ev->silent;

@@ -10,7 +10,7 @@
 
 struct agt_record {
 	uint32_t group;
-	struct wm_sync_vote offer;
+	struct wm_sync_vote candidate;
 	enum agt_sync_end end;
 	bool holder;       /* once it has started */
 	uint64_t revision; /* RUNNING: elected; DONE: what it has */
@@ -26,8 +26,10 @@ void agt_record_voted(struct agt *a, struct agt_comm *c, const struct wm_sync_vo
 	if (!r)
 		r = c->record = malloc(sizeof *r);
 	if (r)
-		*r = (struct agt_record){
-			.group = c->group, .offer = *v, .end = AGT_SYNC_VOTED, .since_ns = a->now};
+		*r = (struct agt_record){.group = c->group,
+			.candidate = *v,
+			.end = AGT_SYNC_VOTED,
+			.since_ns = a->now};
 }
 
 void agt_record_started(struct agt_comm *c, uint64_t seq, uint64_t revision, bool holder)
@@ -84,7 +86,7 @@ void agt_each_synced(const struct agt *a, uint64_t now_ns,
 					.peer = c->peer,
 					.master = c->master,
 					.group = r->group,
-					.offer = r->offer,
+					.candidate = r->candidate,
 					.end = r->end,
 					.started = r->seq != 0,
 					.holder = r->holder,
@@ -119,7 +121,7 @@ void agt_each_group(
 					.master = r->addr,
 					.group = g->group,
 					.local = g->accepted,
-					.world = g->world,
+					.world_size = g->world_size,
 					.expected = g->revision,
 				});
 }

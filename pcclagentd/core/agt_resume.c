@@ -14,13 +14,13 @@
 
 /* A master that is lost again in a moment, and again and again, as its answer is all that gets
  * through, is none. */
-static void run_grace(const struct agt *a, struct agt_run *r)
+static void run_lease(const struct agt *a, struct agt_run *r)
 {
 	bool moment = a->now - r->since_ns < UINT64_C(2) * r->timeout_ms * AGT_NS_PER_MS;
 
 	r->n_moments = moment ? r->n_moments + 1 : 0;
 	if (r->n_moments <= MOMENTS_MAX)
-		r->grace_ns = a->now;
+		r->lease_ns = a->now;
 }
 
 void agt_orphan(struct agt *a, struct agt_run *r, const char *why, bool open)
@@ -30,23 +30,23 @@ void agt_orphan(struct agt *a, struct agt_run *r, const char *why, bool open)
 
 	agt_copy_text(r->why, sizeof r->why, why);
 	agt_log(a, AGT_LOG_WARNING, "lost the master at %s (%s): its run is kept for %.1f s",
-		cc_addr_str(&r->dialled, addr), why, (double)a->cfg.master_grace_ms / 1e3);
-	run_grace(a, r);
+		cc_addr_str(&r->connect_addr, addr), why, (double)a->cfg.master_lease_ms / 1e3);
+	run_lease(a, r);
 	agt_run_set_state(a, r, AGT_RUN_ORPHAN);
 	r->orphan_ns = a->now;
-	r->sent_away = false;
+	r->redirected = false;
 	agt_waits_forget(r);
 	agt_leaves_answer(a, r);
 	/* What was not reported as good here is in force nowhere. */
 	if (rd->active && (!rd->reported || !rd->ok)) {
-		r->unprepared = rd->number;
+		r->aborted_round = rd->number;
 		agt_round_clear(rd);
 	}
 	r->check_links = true;
 	if (open)
 		agt_emit(a, AGT_ACT_MASTER_DROP)->run = r->id;
 	if (r->n_comms || r->ghosts)
-		agt_dial_next(a, r);
+		agt_conn_next(a, r);
 }
 
 /* ---- how attempts have ended ---- */
@@ -190,9 +190,9 @@ static int fill_outcomes(const struct agt_run *r, struct wm_resume *m)
 	return 0;
 }
 
-static struct wire_world last_loss(const struct agt_group *g)
+static struct wire_view last_generation(const struct agt_group *g)
 {
-	return g->n_lost ? g->lost[g->n_lost - 1].world : (struct wire_world){.version = 0};
+	return g->n_lost ? g->lost[g->n_lost - 1].view : (struct wire_view){.view_id = 0};
 }
 
 static int fill_groups(const struct agt_run *r, struct wm_resume *m)
@@ -200,25 +200,25 @@ static int fill_groups(const struct agt_run *r, struct wm_resume *m)
 	uint32_t n = HASH_COUNT(r->groups);
 	const struct agt_group *g;
 
-	m->world = r->world;
+	m->view = r->view;
 	if (n == 0)
 		return 0;
-	m->world.own = calloc(n, sizeof *m->world.own);
-	m->places = calloc(n, sizeof *m->places);
-	if (!m->world.own || !m->places)
+	m->view.own = calloc(n, sizeof *m->view.own);
+	m->positions = calloc(n, sizeof *m->positions);
+	if (!m->view.own || !m->positions)
 		return CC_ERR_NOMEM;
 	for (g = r->groups; g; g = g->hh.next) {
-		if (g->world == 0)
+		if (g->world_size == 0)
 			continue;
-		m->world.own[m->world.n++] = (struct wm_group_world){.group = g->group,
-			.world = g->world,
-			.losses = g->losses,
-			.at_loss = last_loss(g),
+		m->view.own[m->view.n++] = (struct wm_group_view){.group = g->group,
+			.world_size = g->world_size,
+			.generation = g->generation,
+			.at_generation = last_generation(g),
 			.revision = g->revision,
 			.begun = g->begun};
 		if (g->has_ring)
-			m->places[m->n_places++] =
-				(struct wm_ring_place){g->group, g->ring.hosts, g->ring.pos};
+			m->positions[m->n_positions++] =
+				(struct wm_ring_position){g->group, g->ring.hosts, g->ring.pos};
 	}
 	return 0;
 }
@@ -230,19 +230,19 @@ void agt_resume_end(struct agt *a, struct agt_run *r)
 
 	m->epoch = r->epoch;
 	m->round = r->committed;
-	m->wired = r->wired;
+	m->ring_epoch = r->ring_epoch;
 	m->prepared = r->round.active ? r->round.number : 0;
 	m->prepared_peers = r->round.peers;
-	m->unprepared = r->unprepared;
+	m->aborted_round = r->aborted_round;
 	m->last_seq = r->last_seq;
-	m->topo_turn = r->topo_turn;
-	m->pending_turn = r->pending_turn;
+	m->topo_ballot = r->topo_ballot;
+	m->pending_ballot = r->pending_ballot;
 	/* an agent that has died since may have told its processes more */
 	DL_FOREACH2 (r->comms, c, next_r) {
-		if (c->topo_turn > m->topo_turn)
-			m->topo_turn = c->topo_turn;
-		if (c->pending_turn > m->pending_turn)
-			m->pending_turn = c->pending_turn;
+		if (c->topo_ballot > m->topo_ballot)
+			m->topo_ballot = c->topo_ballot;
+		if (c->pending_ballot > m->pending_ballot)
+			m->pending_ballot = c->pending_ballot;
 	}
 	if (fill_groups(r, m) < 0 || fill_outcomes(r, m) < 0)
 		agt_no_memory(a);
@@ -254,7 +254,7 @@ static void tell(struct agt *a, struct agt_run *r)
 	struct agt_comm *c;
 	struct agt_op *o;
 
-	agt_ahead_forget_all(a, r);
+	agt_spec_forget_all(a, r);
 	tell_members(a, r);
 	DL_FOREACH2 (r->ops, o, next_op)
 		agt_op_tell(a, o);
@@ -272,16 +272,16 @@ static void tell(struct agt *a, struct agt_run *r)
 static void refused(struct agt *a, struct agt_run *r, bool same)
 {
 	char addr[CC_ADDR_STR_SIZE];
-	struct agt_verdict v;
+	struct agt_end_status v;
 
-	(void)cc_addr_str(&r->dialled, addr);
+	(void)cc_addr_str(&r->connect_addr, addr);
 	if (same)
-		agt_verdict_set(&v, WIRE_RANK_CONNECTION_LOST,
+		agt_end_status_set(&v, WIRE_RANK_CONNECTION_LOST,
 			"lost the master (%.100s); the run has gone on under the master at %s, "
 			"without the peers of this host: call pcclConnect again",
 			r->why, addr);
 	else
-		agt_verdict_set(&v, WIRE_MASTER_CONNECTION_FAILED,
+		agt_end_status_set(&v, WIRE_MASTER_CONNECTION_FAILED,
 			"lost the master (%.100s); the master at %s does not know its run: call "
 			"pcclConnect to join the run of that master",
 			r->why, addr);
@@ -294,10 +294,10 @@ void agt_resume_ack(struct agt *a, struct agt_run *r, const struct wm_hello_ack 
 	bool same = cc_id_eq(&m->run, &r->run_id);
 	char addr[CC_ADDR_STR_SIZE];
 
-	(void)cc_addr_str(&r->dialled, addr);
-	if (!same && r->sent_away) {
+	(void)cc_addr_str(&r->connect_addr, addr);
+	if (!same && r->redirected) {
 		agt_log(a, AGT_LOG_NOTICE, "the master at %s has another run", addr);
-		agt_dial_failed(a, r, "it has another run", true);
+		agt_conn_failed(a, r, "it has another run", true);
 		return;
 	}
 	if (!same || !m->resume) {
@@ -309,13 +309,13 @@ void agt_resume_ack(struct agt *a, struct agt_run *r, const struct wm_hello_ack 
 			"the master at %s is stale: term %" PRIu64
 			", the run had one of term %" PRIu64,
 			addr, m->term, r->term);
-		agt_dial_failed(a, r, "stale", true);
+		agt_conn_failed(a, r, "stale", true);
 		return;
 	}
 	agt_term_set(a, r, m->term);
 	r->resumed = true;
 	agt_master_settings(a, r, m);
-	agt_dial_reached(a, r);
+	agt_conn_reached(a, r);
 	agt_run_set_state(a, r, AGT_RUN_UP);
 	agt_log(a, AGT_LOG_NOTICE, "master %s: run %u goes on after %.3f s, term %" PRIu64, addr,
 		r->id, (double)(a->now - r->orphan_ns) / 1e9, m->term);

@@ -291,11 +291,11 @@ static bool link_is_in_use(const struct agt_run *r, const struct agt_link *l)
 /* As it is? One that is silent may be dead: unless something flows, a new one is as good. One that
  * is still being opened with the proof of an earlier round may be refused. */
 static bool link_serves(const struct agt_run *r, const struct agt_link *l,
-	const struct wm_endpoint *to, uint32_t streams, bool renew)
+	const struct wm_endpoint *to, uint32_t streams, bool reopen)
 {
 	if (l->state == AGT_LINK_OPENING)
 		return l->n_streams >= streams && l->endpoint.key_no == to->key_no;
-	if (l->state == AGT_LINK_FAILED || renew)
+	if (l->state == AGT_LINK_FAILED || reopen)
 		return false;
 	if (l->silent)
 		return link_is_in_use(r, l);
@@ -304,7 +304,7 @@ static bool link_serves(const struct agt_run *r, const struct agt_link *l,
 
 /* A link that is up serves as it is, unless it has too few streams and nothing flows through it. */
 static void link_want(struct agt *a, struct agt_run *r, const struct wm_endpoint *to,
-	uint32_t streams, bool renew)
+	uint32_t streams, bool reopen)
 {
 	struct agt_link *l = link_find(r, &to->agent);
 
@@ -312,7 +312,7 @@ static void link_want(struct agt *a, struct agt_run *r, const struct wm_endpoint
 		l = link_new(a, r, &to->agent);
 		if (!l)
 			return;
-	} else if (link_serves(r, l, to, streams, renew)) {
+	} else if (link_serves(r, l, to, streams, reopen)) {
 		return;
 	} else {
 		link_reopen(a, r, l);
@@ -432,16 +432,16 @@ void agt_round_begin(struct agt *a, struct agt_run *r, const struct wm_round *m)
 	if (!cc_id_is_zero(&m->run_key))
 		r->run_key = m->run_key;
 	rd->segment_max = r->segment_wanted;
-	r->unprepared = 0;
+	r->aborted_round = 0;
 	r->check_links = true;
 	for (i = 0; i < rd->n_rings; i++) {
 		const struct wm_ring *g = &rd->rings[i];
 
 		if (g->hosts == 1)
 			continue;
-		if (!g->prev_renews && agt_link_from_lost(r, &g->prev))
+		if (!g->prev_reopens && agt_link_from_lost(r, &g->prev))
 			tell_lost(a, r, &g->prev, true, "it was not reopened");
-		link_want(a, r, &g->next, round_streams(rd, &g->next.agent), g->renew);
+		link_want(a, r, &g->next, round_streams(rd, &g->next.agent), g->reopen);
 	}
 	round_report(a, r);
 }
@@ -523,59 +523,60 @@ static bool admit(struct agt *a, struct agt_run *r, const struct wm_commit *m)
 			continue;
 		agt_run_comm_accepted(a, c);
 		if (!c->attach) {
-			c->topo_turn = m->topo_turn;
-			c->pending_turn = m->pending_turn;
+			c->topo_ballot = m->topo_ballot;
+			c->pending_ballot = m->pending_ballot;
 		}
 	}
 	return true;
 }
 
-struct wire_world agt_world_of(const struct agt_run *r, const struct agt_group *g)
+struct wire_view agt_view_of(const struct agt_run *r, const struct agt_group *g)
 {
-	return (struct wire_world){.version = r->world.version,
-		.global = r->world.global,
-		.group = g->world,
-		.groups = r->world.groups,
-		.largest = r->world.largest};
+	return (struct wire_view){.view_id = r->view.view_id,
+		.global = r->view.global,
+		.group = g->world_size,
+		.groups = r->view.groups,
+		.largest = r->view.largest};
 }
 
-/* at_loss: what the others were told with it, or of version 0. */
-static void loss_add(struct agt_group *g, uint64_t losses, const struct wire_world *at_loss)
+/* at_generation: what the others were told with it, or of view id 0. */
+static void loss_add(
+	struct agt_group *g, uint64_t generation, const struct wire_view *at_generation)
 {
-	if (losses < g->losses) /* another master counts anew */
+	if (generation < g->generation) /* another master counts anew */
 		g->n_lost = 0;
-	if (losses != g->losses || g->n_lost == 0) {
-		if (g->n_lost == AGT_LOSSES_MAX)
+	if (generation != g->generation || g->n_lost == 0) {
+		if (g->n_lost == AGT_GENERATIONS_MAX)
 			memmove(g->lost, g->lost + 1, --g->n_lost * sizeof *g->lost);
 		g->n_lost++;
 	}
-	g->lost[g->n_lost - 1] = (struct agt_loss){losses, *at_loss};
+	g->lost[g->n_lost - 1] = (struct agt_generation){generation, *at_generation};
 }
 
-static void world_set(struct agt *a, struct agt_run *r, const struct wm_world *w)
+static void view_set(struct agt *a, struct agt_run *r, const struct wm_view *w)
 {
-	struct wire_world at_loss;
+	struct wire_view at_generation;
 	struct agt_group *g;
 	uint32_t i;
 
-	r->world = *w;
-	r->world.n = 0;
-	r->world.own = NULL;
+	r->view = *w;
+	r->view.n = 0;
+	r->view.own = NULL;
 	for (g = r->groups; g; g = g->hh.next)
-		g->world = 0;
+		g->world_size = 0;
 	for (i = 0; i < w->n; i++) {
 		g = agt_group_find(r, w->own[i].group);
 		if (!g)
 			continue;
-		g->world = w->own[i].world;
-		if (g->losses != w->own[i].losses) /* others may have begun before it */
-			agt_ahead_forget(a, r, g);
-		at_loss = agt_world_of(r, g);
-		if (w->own[i].at_loss.version)
-			loss_add(g, w->own[i].losses, &w->own[i].at_loss);
-		else if (g->losses != w->own[i].losses)
-			loss_add(g, w->own[i].losses, &at_loss);
-		g->losses = w->own[i].losses;
+		g->world_size = w->own[i].world_size;
+		if (g->generation != w->own[i].generation) /* others may have begun before it */
+			agt_spec_forget(a, r, g);
+		at_generation = agt_view_of(r, g);
+		if (w->own[i].at_generation.view_id)
+			loss_add(g, w->own[i].generation, &w->own[i].at_generation);
+		else if (g->generation != w->own[i].generation)
+			loss_add(g, w->own[i].generation, &at_generation);
+		g->generation = w->own[i].generation;
 		g->revision = w->own[i].revision;
 		memcpy(g->loss, w->own[i].loss, sizeof g->loss);
 	}
@@ -591,9 +592,9 @@ static void committed(struct agt *a, struct agt_comm *c, const struct wm_commit 
 	agt_comm_publish(a, c);
 	if (c->wait == WL_COMM_CONNECT)
 		agt_comm_answer(a, c, WIRE_SUCCESS, "");
-	if (c->wait != WL_UPDATE_TOPOLOGY || !m->accept || c->topo_turn >= m->topo_turn)
+	if (c->wait != WL_UPDATE_TOPOLOGY || !m->accept || c->topo_ballot >= m->topo_ballot)
 		return;
-	c->topo_turn = m->topo_turn;
+	c->topo_ballot = m->topo_ballot;
 	agt_comm_answer(a, c, WIRE_SUCCESS, "");
 }
 
@@ -618,42 +619,42 @@ void agt_round_commit(struct agt *a, struct agt_run *r, const struct wm_commit *
 		}
 		r->check_links = true;
 		lost_sweep(r);
-		r->wired = m->round;
+		r->ring_epoch = m->round;
 	}
-	agt_ahead_forget_all(a, r);
+	agt_spec_forget_all(a, r);
 	for (g = r->groups; g; g = g->hh.next)
 		if (m->round >= g->left)
 			g->left = 0;
 	r->epoch = m->epoch;
 	r->committed = m->round;
-	if (m->topo_turn > r->topo_turn || m->accept)
+	if (m->topo_ballot > r->topo_ballot || m->accept)
 		agt_waits_over(a, r, &r->topo_awaited);
-	if (m->topo_turn > r->topo_turn)
-		r->topo_turn = m->topo_turn;
-	if (m->pending_turn > r->pending_turn)
-		r->pending_turn = m->pending_turn;
-	world_set(a, r, &m->world);
+	if (m->topo_ballot > r->topo_ballot)
+		r->topo_ballot = m->topo_ballot;
+	if (m->pending_ballot > r->pending_ballot)
+		r->pending_ballot = m->pending_ballot;
+	view_set(a, r, &m->view);
 	DL_FOREACH2 (r->comms, c, next_r)
 		committed(a, c, m);
 }
 
-struct agt_loss agt_world_after(
-	const struct agt_run *r, const struct agt_group *g, uint64_t losses, uint32_t code)
+struct agt_generation agt_view_after(
+	const struct agt_run *r, const struct agt_group *g, uint64_t generation, uint32_t code)
 {
 	uint32_t i;
 
 	for (i = 0; code == WIRE_RANK_CONNECTION_LOST && i < g->n_lost; i++)
-		if (losses < g->lost[i].losses)
+		if (generation < g->lost[i].generation)
 			return g->lost[i];
-	return (struct agt_loss){g->losses, agt_world_of(r, g)};
+	return (struct agt_generation){g->generation, agt_view_of(r, g)};
 }
 
 /* What attempts end with that are aborted next, the peers know already if this agent dies then. */
-void agt_world_told(struct agt *a, struct agt_run *r, const struct wm_world *w)
+void agt_view_set(struct agt *a, struct agt_run *r, const struct wm_view *w)
 {
 	struct agt_comm *c;
 
-	world_set(a, r, w);
+	view_set(a, r, w);
 	DL_FOREACH2 (r->comms, c, next_r)
 		agt_comm_publish(a, c);
 }

@@ -75,23 +75,23 @@ static struct agt_run *run_open(struct agt *a, const struct agt_comm *c, const s
 		agt_no_memory(a);
 		return NULL;
 	}
-	agt_dial_next(a, r);
+	agt_conn_next(a, r);
 	return r;
 }
 
 /* Until the run has taken it back, it knows only what it has heard before. */
-static void fill_world(const struct agt_comm *c, struct wm_join *ret)
+static void fill_view(const struct agt_comm *c, struct wm_join *ret)
 {
 	if (c->counted) {
-		ret->version = c->run->world.version;
-		ret->global = c->run->world.global;
-		ret->world = c->grp->world;
-		ret->losses = c->grp->losses;
+		ret->view_id = c->run->view.view_id;
+		ret->global = c->run->view.global;
+		ret->world_size = c->grp->world_size;
+		ret->generation = c->grp->generation;
 	} else {
-		ret->version = c->version;
+		ret->view_id = c->view_id;
 		ret->global = c->global;
-		ret->world = c->world;
-		ret->losses = c->losses;
+		ret->world_size = c->world_size;
+		ret->generation = c->generation;
 	}
 }
 
@@ -108,12 +108,12 @@ void agt_run_fill_join(const struct agt_comm *c, struct wm_join *ret)
 	agt_copy_text(ret->name, sizeof ret->name, c->session->name);
 	if (c->counted || c->attach) {
 		ret->phase = WM_JOIN_ACCEPTED;
-		ret->topo_turn = c->topo_turn;
-		ret->pending_turn = c->pending_turn;
+		ret->topo_ballot = c->topo_ballot;
+		ret->pending_ballot = c->pending_ballot;
 		ret->epoch = agt_comm_epoch(c);
-		ret->wired = agt_comm_wired(c);
+		ret->ring_epoch = agt_comm_ring_epoch(c);
 		ret->prepared = c->prepared;
-		fill_world(c, ret);
+		fill_view(c, ret);
 	} else if (agt_round_prepared(c->run, &c->peer)) {
 		ret->phase = WM_JOIN_PREPARED;
 	}
@@ -265,7 +265,7 @@ void agt_run_rejoin(struct agt *a, struct agt_comm *c)
 }
 
 void agt_run_detach(struct agt *a, struct agt_comm *c, enum agt_exit how, const char *why,
-	const struct agt_verdict *v)
+	const struct agt_end_status *v)
 {
 	bool leaves = how == AGT_EXIT_CLEAN || how == AGT_EXIT_DIED || how == AGT_EXIT_STOPPED;
 	struct agt_run *r = c->run;
@@ -280,7 +280,7 @@ void agt_run_detach(struct agt *a, struct agt_comm *c, enum agt_exit how, const 
 		agt_leave(a, r, c, &l);
 	}
 	if (c->counted || c->grp->users == 1) /* a loss comes; else the group goes */
-		agt_ahead_forget(a, r, c->grp);
+		agt_spec_forget(a, r, c->grp);
 	if (c->counted)
 		c->grp->left = AGT_NEXT_ROUND;
 	unlink_comm(c);
@@ -289,7 +289,8 @@ void agt_run_detach(struct agt *a, struct agt_comm *c, enum agt_exit how, const 
 	agt_op_drop_comm(a, c, how == AGT_EXIT_STOPPED ? AGT_EXIT_DIED : how, v);
 }
 
-void agt_run_lose(struct agt *a, struct agt_comm *c, enum agt_exit how, const struct agt_verdict *v)
+void agt_run_lose(
+	struct agt *a, struct agt_comm *c, enum agt_exit how, const struct agt_end_status *v)
 {
 	bool was_accepted = c->state == AGT_COMM_ACCEPTED;
 
@@ -305,7 +306,7 @@ void agt_run_lose(struct agt *a, struct agt_comm *c, enum agt_exit how, const st
 	agt_comm_answer(a, c, v->code, v->text);
 }
 
-void agt_run_over(struct agt *a, struct agt_run *r, const struct agt_verdict *v)
+void agt_run_over(struct agt *a, struct agt_run *r, const struct agt_end_status *v)
 {
 	struct agt_comm *c, *next;
 
@@ -321,16 +322,16 @@ void agt_run_over(struct agt *a, struct agt_run *r, const struct agt_verdict *v)
 void agt_run_violation(struct agt *a, struct agt_run *r, const char *what)
 {
 	char addr[CC_ADDR_STR_SIZE];
-	struct agt_verdict v;
+	struct agt_end_status v;
 
 	(void)cc_addr_str(&r->addr, addr);
 	agt_log(a, AGT_LOG_ERR, "master %s broke the protocol: %s", addr, what);
 	/* It may be no master at all: the run's own is still to be found. */
 	if (r->state == AGT_RUN_RESUMING) {
-		agt_dial_failed(a, r, what, true);
+		agt_conn_failed(a, r, what, true);
 		return;
 	}
-	agt_verdict_set(&v, WIRE_MASTER_CONNECTION_FAILED,
+	agt_end_status_set(&v, WIRE_MASTER_CONNECTION_FAILED,
 		"the master at %s broke the protocol (%s): see the logs of agent and master", addr,
 		what);
 	agt_run_over(a, r, &v);
@@ -346,7 +347,7 @@ bool agt_run_has_members(const struct agt_run *r)
 	return false;
 }
 
-void agt_run_short(struct agt *a, struct agt_run *r, const struct agt_verdict *v, bool open)
+void agt_run_short(struct agt *a, struct agt_run *r, const struct agt_end_status *v, bool open)
 {
 	bool first = !r->short_ns;
 
@@ -363,8 +364,8 @@ void agt_run_short(struct agt *a, struct agt_run *r, const struct agt_verdict *v
 			(double)AGT_SHORT_MS / 1e3);
 	if (r->state == AGT_RUN_UP) {
 		agt_orphan(a, r, v->text, open);
-	} else if (r->dialling) {
-		agt_dial_refused(a, r, v, open);
+	} else if (r->connecting) {
+		agt_conn_refused(a, r, v, open);
 	}
 }
 
@@ -372,21 +373,21 @@ void agt_run_master_down(struct agt *a, const struct agt_event *ev)
 {
 	struct agt_run *r = agt_run_find(a, ev->run);
 	const char *why = ev->text ? ev->text : "connection closed";
-	struct agt_verdict v;
+	struct agt_end_status v;
 
 	if (!r || r->state == AGT_RUN_OVER)
 		return;
 	r->foreign = ev->foreign;
 	if (ev->code) {
-		agt_verdict_set(&v, ev->code, "%s", why);
+		agt_end_status_set(&v, ev->code, "%s", why);
 		agt_run_short(a, r, &v, false);
 		return;
 	}
 	r->short_ns = 0;
 	if (r->state == AGT_RUN_UP)
 		agt_orphan(a, r, why, false);
-	else if (r->dialling)
-		agt_dial_failed(a, r, why, false);
+	else if (r->connecting)
+		agt_conn_failed(a, r, why, false);
 }
 
 /* Or would it be overdue with the next tick, if that takes as long as this one has? */
@@ -408,7 +409,7 @@ void agt_run_tick(struct agt *a, struct agt_run *r)
 	if (r->state == AGT_RUN_OVER)
 		return;
 	if (r->state != AGT_RUN_UP) {
-		agt_dial_tick(a, r);
+		agt_conn_tick(a, r);
 		return;
 	}
 	/* This process stood still: what the master has sent meanwhile is not read yet. */

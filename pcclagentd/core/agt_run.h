@@ -71,25 +71,25 @@ struct agt_run {
 	struct cc_addr at;      /* the last word of where it is, as published; or none */
 	bool hinted;            /* `reached` is what a process of hint_uid said */
 	uint32_t hint_uid;
-	bool told;              /* the latest AGT_EV_SET_MASTER concerned it */
-	uint32_t addresses;     /* the master knows agt.addresses as of this number */
-	struct cc_addr dialled; /* where it is sought now, or was last */
-	uint32_t n_dialled;     /* places tried since it was reached last */
-	bool taken;             /* the connection of this attempt */
-	bool foreign;           /* what has answered there speaks another protocol */
-	uint32_t n_refused;     /* of them, one after the other: not left without any answer */
-	uint64_t sought_ns;     /* since when, while connecting, nobody takes the connection */
-	bool dialling;          /* no answer yet: to MASTER_OPEN, or to HELLO */
-	uint32_t n_silent;      /* attempts since then that nobody took, nor refused */
-	uint32_t way_ms;        /* how much longer an answer may take: see MASTER_TAKEN */
-	uint64_t dial_ns;       /* when that attempt began; else when the next one is due */
+	bool master_set;             /* the latest AGT_EV_SET_MASTER concerned it */
+	uint32_t addresses;          /* the master knows agt.addresses as of this number */
+	struct cc_addr connect_addr; /* where it is sought now, or was last */
+	uint32_t n_connects;         /* places tried since it was reached last */
+	bool taken;                  /* the connection of this attempt */
+	bool foreign;                /* what has answered there speaks another protocol */
+	uint32_t n_refused;          /* of them, one after the other: not left without any answer */
+	uint64_t sought_ns;          /* since when, while connecting, nobody takes the connection */
+	bool connecting;             /* no answer yet: to MASTER_OPEN, or to HELLO */
+	uint32_t n_silent;           /* attempts since then that nobody took, nor refused */
+	uint32_t path_ms;            /* how much longer an answer may take: see MASTER_TAKEN */
+	uint64_t connect_ns;         /* when that attempt began; else when the next one is due */
 	uint32_t backoff_ms;
 	uint64_t short_ns;     /* since when agent or master lack what it takes, or 0 */
 	uint64_t orphan_ns;    /* since when it has no master */
-	uint64_t grace_ns;     /* from when its time runs */
+	uint64_t lease_ns;     /* from when its time runs */
 	uint32_t n_moments;    /* masters in a row that were there for a moment only */
 	char why[WM_TEXT_MAX]; /* and why */
-	bool sent_away; /* it lives, and has sent us to look for another one: we may come back */
+	bool redirected; /* it lives, and has sent us to look for another one: we may come back */
 	enum agt_run_state state;
 	uint64_t since_ns, spoke_ns;
 	struct cc_detect life; /* the master's; from its greeting on */
@@ -108,12 +108,12 @@ struct agt_run {
 	struct agt_link *links;
 	struct agt_lost_link *lost_links; /* inbound ones that neighbours may think are up */
 	struct agt_round round;
-	struct wm_world world; /* own is not kept here but in groups */
+	struct wm_view view; /* own is not kept here but in groups */
 	uint64_t epoch, last_seq;
-	uint64_t committed;               /* number of the last round in force */
-	uint64_t wired;                   /* of the rings in force */
-	uint64_t unprepared;              /* orphaned in this round, before it was ready; or 0 */
-	uint64_t topo_turn, pending_turn; /* votes that have been answered */
+	uint64_t committed;     /* number of the last round in force */
+	uint64_t ring_epoch;    /* of the rings in force */
+	uint64_t aborted_round; /* orphaned in this round, before it was ready; or 0 */
+	uint64_t topo_ballot, pending_ballot; /* votes that have been answered */
 	struct agt_awaited topo_awaited, pending_awaited;
 	struct agt_ghost *ghosts;
 	uint32_t n_ghosts;
@@ -156,13 +156,13 @@ struct agt_comm {
 	uint32_t wait; /* enum wl_type of the request that waits, 0: none */
 	uint32_t wait_req;
 	uint64_t wait_ns;
-	struct agt_attach *attach;        /* with wait == WL_COMM_ATTACH */
-	uint64_t topo_turn, pending_turn; /* votes of the run that this peer knows the end of */
-	uint64_t epoch, wired;            /* from its agent before; 0: none */
+	struct agt_attach *attach;            /* with wait == WL_COMM_ATTACH */
+	uint64_t topo_ballot, pending_ballot; /* votes of the run that this peer knows the end of */
+	uint64_t epoch, ring_epoch;           /* from its agent before; 0: none */
 	uint64_t prepared; /* the last round with it that was reported as good, also by that one */
-	uint64_t version, losses; /* of the world and of its group, from its agent before, */
-	uint32_t global, world;   /* and their sizes */
-	struct agt_verdict lost;
+	uint64_t view_id, generation; /* of the view and of its group, from its agent before, */
+	uint32_t global, world_size;  /* and their sizes */
+	struct agt_end_status lost;
 	struct agt_attrs attrs;    /* as published last */
 	struct agt_record *record; /* of its last synchronization, or NULL */
 	struct agt_op *slots[SHM_SLOTS];

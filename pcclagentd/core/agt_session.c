@@ -166,9 +166,10 @@ uint64_t agt_comm_epoch(const struct agt_comm *c)
 	return c->counted && c->run->epoch > c->epoch ? c->run->epoch : c->epoch;
 }
 
-uint64_t agt_comm_wired(const struct agt_comm *c)
+uint64_t agt_comm_ring_epoch(const struct agt_comm *c)
 {
-	return c->counted && c->run->wired > c->wired ? c->run->wired : c->wired;
+	return c->counted && c->run->ring_epoch > c->ring_epoch ? c->run->ring_epoch
+								: c->ring_epoch;
 }
 
 void agt_comm_attrs(const struct agt_comm *c, struct agt_attrs *ret)
@@ -181,12 +182,12 @@ void agt_comm_attrs(const struct agt_comm *c, struct agt_attrs *ret)
 		ret->pos = c->grp->ring.pos;
 		ret->at = c->run->at;
 		ret->epoch = agt_comm_epoch(c);
-		ret->wired = agt_comm_wired(c);
+		ret->ring_epoch = agt_comm_ring_epoch(c);
 		ret->prepared = c->prepared;
-		ret->version = c->run->world.version;
-		ret->losses = c->grp->losses;
-		ret->global = c->run->world.global;
-		ret->world = c->grp->world;
+		ret->view_id = c->run->view.view_id;
+		ret->generation = c->grp->generation;
+		ret->global = c->run->view.global;
+		ret->world_size = c->grp->world_size;
 	} else if (c->state == AGT_COMM_LOST) {
 		ret->state = SHM_COMM_LOST;
 		ret->code = c->lost.code;
@@ -195,30 +196,31 @@ void agt_comm_attrs(const struct agt_comm *c, struct agt_attrs *ret)
 	}
 }
 
-void agt_comm_world(const struct agt_comm *c, struct wire_world *ret)
+void agt_comm_view(const struct agt_comm *c, struct wire_view *ret)
 {
 	if (c->state == AGT_COMM_ACCEPTED)
-		*ret = agt_world_of(c->run, c->grp);
+		*ret = agt_view_of(c->run, c->grp);
 	else
-		*ret = (struct wire_world){.version = 0};
+		*ret = (struct wire_view){.view_id = 0};
 }
 
-void agt_comm_world_after(
-	const struct agt_comm *c, uint64_t losses, uint32_t code, struct wire_world *ret)
+void agt_comm_view_after(
+	const struct agt_comm *c, uint64_t generation, uint32_t code, struct wire_view *ret)
 {
 	if (c->state == AGT_COMM_ACCEPTED)
-		*ret = agt_world_after(c->run, c->grp, losses, code).world;
+		*ret = agt_view_after(c->run, c->grp, generation, code).view;
 	else
-		*ret = (struct wire_world){.version = 0};
+		*ret = (struct wire_view){.view_id = 0};
 }
 
 static bool attrs_eq(const struct agt_attrs *a, const struct agt_attrs *b)
 {
 	return a->state == b->state && a->hosts == b->hosts && a->pos == b->pos &&
-	       a->epoch == b->epoch && a->wired == b->wired && a->prepared == b->prepared &&
-	       a->version == b->version && a->losses == b->losses && a->global == b->global &&
-	       a->world == b->world && a->code == b->code && strcmp(a->text, b->text) == 0 &&
-	       cc_addr_eq(&a->at, &b->at);
+	       a->epoch == b->epoch && a->ring_epoch == b->ring_epoch &&
+	       a->prepared == b->prepared && a->view_id == b->view_id &&
+	       a->generation == b->generation && a->global == b->global &&
+	       a->world_size == b->world_size && a->code == b->code &&
+	       strcmp(a->text, b->text) == 0 && cc_addr_eq(&a->at, &b->at);
 }
 
 void agt_comm_publish(struct agt *a, struct agt_comm *c)
@@ -247,17 +249,17 @@ void agt_comm_answer(struct agt *a, struct agt_comm *c, uint32_t code, const cha
 	c->wait = 0;
 	agt_comm_publish(a, c);
 	r = agt_reply(a, c, c->wait_req, code, text);
-	agt_comm_world(c, &r->world);
+	agt_comm_view(c, &r->view);
 	if (code != WIRE_SUCCESS) {
 		if (c->attach)
 			agt_comm_free(a, c);
 		return;
 	}
-	r->losses = c->grp->losses;
-	r->topo_turn = c->topo_turn;
+	r->generation = c->grp->generation;
+	r->topo_ballot = c->topo_ballot;
 	if (wait != WL_COMM_CONNECT)
 		return;
-	r->pending_turn = c->pending_turn;
+	r->pending_ballot = c->pending_ballot;
 	r->run = c->run->run_id;
 }
 
@@ -367,8 +369,8 @@ struct agt_comm *agt_comm_new(struct agt *a, struct agt_session *s, const struct
 	} while (c->id == 0 || agt_comm_find(a, c->id));
 	c->session = s;
 	c->master = q->master;
-	if (!cc_addr_eq(&q->at, &q->master))
-		c->at = q->at;
+	if (!cc_addr_eq(&q->master_addr, &q->master))
+		c->at = q->master_addr;
 	c->group = q->group;
 	c->pool_size = q->pool_size ? q->pool_size : 1;
 	HASH_ADD(hh, a->comms, id, sizeof c->id, c);
@@ -408,9 +410,9 @@ static void comm_connect(struct agt *a, struct agt_comm *c, const struct wl_requ
 	c->peer = q->peer;
 	c->token = q->token;
 	c->thread = q->thread;
-	c->epoch = c->wired = c->prepared = c->topo_turn = c->pending_turn = 0;
-	c->version = c->losses = 0;
-	c->global = c->world = 0;
+	c->epoch = c->ring_epoch = c->prepared = c->topo_ballot = c->pending_ballot = 0;
+	c->view_id = c->generation = 0;
+	c->global = c->world_size = 0;
 	agt_comm_wait(a, c, q);
 	agt_comm_publish(a, c);
 	agt_run_join(a, c);
@@ -418,11 +420,11 @@ static void comm_connect(struct agt *a, struct agt_comm *c, const struct wl_requ
 
 static void comm_destroy(struct agt *a, struct agt_comm *c, const struct wl_request *q)
 {
-	struct agt_verdict v;
+	struct agt_end_status v;
 	uint32_t waiting = c->wait, req_id = c->wait_req;
 	bool idle;
 
-	agt_verdict_set(&v, WIRE_INVALID_USAGE,
+	agt_end_status_set(&v, WIRE_INVALID_USAGE,
 		"the communicator was destroyed while this call was in progress: await all "
 		"operations "
 		"before pcclDestroyCommunicator");
@@ -460,7 +462,7 @@ void agt_vote_send(struct agt *a, struct agt_comm *c, enum wm_type type)
 	struct wm_peer *m = &agt_send(a, c->run, type)->u.peer;
 
 	m->peer = c->peer;
-	m->turn = type == WM_TOPO_VOTE ? c->topo_turn : c->pending_turn;
+	m->ballot = type == WM_TOPO_VOTE ? c->topo_ballot : c->pending_ballot;
 }
 
 static void update_topology(struct agt *a, struct agt_comm *c, const struct wl_request *q)

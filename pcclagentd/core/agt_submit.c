@@ -20,7 +20,7 @@ static bool digests_equal(const struct wm_digest *x, const struct wm_digest *y)
 	return x->hi == y->hi && x->lo == y->lo;
 }
 
-static bool offers_equal(const struct wm_sync_vote *x, const struct wm_sync_vote *y)
+static bool candidates_equal(const struct wm_sync_vote *x, const struct wm_sync_vote *y)
 {
 	return x->revision == y->revision && x->strategy == y->strategy &&
 	       x->hash_type == y->hash_type && digests_equal(&x->keys, &y->keys) &&
@@ -33,7 +33,7 @@ bool agt_subs_agree(const struct shm_submission *x, const struct shm_submission 
 	if (x->refused || y->refused)
 		return false;
 	if (x->is_sync)
-		return y->is_sync && offers_equal(&x->sync, &y->sync);
+		return y->is_sync && candidates_equal(&x->sync, &y->sync);
 	return !y->is_sync && x->count == y->count && x->dtype == y->dtype && x->op == y->op;
 }
 
@@ -60,69 +60,69 @@ static bool tag_in_flight(const struct agt_comm *c, uint64_t tag)
 	return false;
 }
 
-static void too_few(struct agt_verdict *v, uint32_t group, uint32_t world)
+static void too_few(struct agt_end_status *v, uint32_t group, uint32_t world_size)
 {
-	agt_verdict_set(v, WIRE_TOO_FEW_PEERS,
+	agt_end_status_set(v, WIRE_TOO_FEW_PEERS,
 		"peer group %u has %u member%s; an all-reduce needs two: call pcclUpdateTopology "
 		"until "
 		"the world size is 2 or more",
-		group, world, world == 1 ? "" : "s");
+		group, world_size, world_size == 1 ? "" : "s");
 }
 
 /* advice: what to do now. */
-static void group_lost(struct agt_verdict *v, const struct agt_group *g, const char *advice)
+static void group_lost(struct agt_end_status *v, const struct agt_group *g, const char *advice)
 {
 	if (g->loss[0])
-		agt_verdict_set(v, WIRE_RANK_CONNECTION_LOST, "%s; %s", g->loss, advice);
+		agt_end_status_set(v, WIRE_RANK_CONNECTION_LOST, "%s; %s", g->loss, advice);
 	else
-		agt_verdict_set(v, WIRE_RANK_CONNECTION_LOST,
+		agt_end_status_set(v, WIRE_RANK_CONNECTION_LOST,
 			"group %u has lost a peer or the connection to one; %s", g->group, advice);
 }
 
 /* v->code stays 0 when c can start an operation. */
-static void check_caller(const struct agt_comm *c, struct agt_verdict *v)
+static void check_caller(const struct agt_comm *c, struct agt_end_status *v)
 {
 	if (c->state == AGT_COMM_LOST)
 		*v = c->lost;
 	else if (c->state != AGT_COMM_ACCEPTED)
-		agt_verdict_set(v, WIRE_INVALID_USAGE,
+		agt_end_status_set(v, WIRE_INVALID_USAGE,
 			"the communicator is not connected: call pcclConnect first");
 	else if (c->wait == WL_UPDATE_TOPOLOGY)
-		agt_verdict_set(v, WIRE_INVALID_USAGE,
+		agt_end_status_set(v, WIRE_INVALID_USAGE,
 			"pcclUpdateTopology is in progress on this communicator: start operations "
 			"after it");
 }
 
 /* v->code stays 0 when the submission is in order. */
 static void check_submission(
-	const struct agt_comm *c, const struct agt_event *ev, struct agt_verdict *v)
+	const struct agt_comm *c, const struct agt_event *ev, struct agt_end_status *v)
 {
 	check_caller(c, v);
 	if (v->code)
 		return;
 	if (!ev->sub) {
-		agt_verdict_set(v, ev->code, "%s", ev->text ? ev->text : "bad submission");
+		agt_end_status_set(v, ev->code, "%s", ev->text ? ev->text : "bad submission");
 		return;
 	}
 	if (sync_in_flight(c))
-		agt_verdict_set(v, WIRE_INVALID_USAGE,
+		agt_end_status_set(v, WIRE_INVALID_USAGE,
 			"pcclSynchronizeSharedState is in progress on this communicator: start "
 			"operations after it");
 	else if (ev->sub->is_sync && c->n_ops)
-		agt_verdict_set(v, WIRE_PENDING_ASYNC_OPS,
+		agt_end_status_set(v, WIRE_PENDING_ASYNC_OPS,
 			"%u operation%s of this communicator in flight: await all of them before "
 			"pcclSynchronizeSharedState",
 			c->n_ops, c->n_ops == 1 ? " is" : "s are");
 	else if (!ev->sub->is_sync && tag_in_flight(c, ev->sub->tag))
-		agt_verdict_set(v, WIRE_INVALID_ARGUMENT,
+		agt_end_status_set(v, WIRE_INVALID_ARGUMENT,
 			"tag %" PRIu64
 			" is in flight on this communicator: await that operation or use "
 			"another tag",
 			ev->sub->tag);
-	else if (!ev->sub->is_sync && ev->sub->losses < c->grp->losses)
+	else if (!ev->sub->is_sync && ev->sub->generation < c->grp->generation)
 		group_lost(v, c->grp, "await all operations in flight, if any, then call again");
-	else if (!ev->sub->is_sync && c->grp->world < 2)
-		too_few(v, c->group, c->grp->world);
+	else if (!ev->sub->is_sync && c->grp->world_size < 2)
+		too_few(v, c->group, c->grp->world_size);
 }
 
 /* Who has left a synchronization that goes on has no part in it any more. */
@@ -138,9 +138,9 @@ static void fill_vote(const struct agt_op *o, uint32_t first, struct wm_op_vote 
 
 	m->group = o->key.group;
 	m->tag = o->key.tag;
-	m->losses = o->losses;
+	m->generation = o->generation;
 	m->seq = o->state > AGT_OP_VOTING ? o->seq : 0;
-	m->ahead = o->ahead && !o->mute ? o->seq : 0;
+	m->spec_seq = o->spec && !o->awaits_start ? o->seq : 0;
 	m->is_sync = o->key.is_sync;
 	m->refusal.code = x->sub.refused;
 	if (m->refusal.code)
@@ -167,7 +167,7 @@ static void send_vote(struct agt *a, struct agt_op *o, uint32_t first)
 		agt_no_memory(a);
 		return;
 	}
-	m->blocks = m->seq ? WM_BLOCK_NONE : WM_BLOCK_MAIN;
+	m->waits_for = m->seq ? WM_WAIT_FOR_NONE : WM_WAIT_FOR_MAIN;
 	for (i = first; i < o->n; i++) {
 		const struct agt_op_member *x = &o->members[i];
 
@@ -175,11 +175,11 @@ static void send_vote(struct agt *a, struct agt_op *o, uint32_t first)
 			(!votes(x, o) || !agt_subs_agree(&o->members[first].sub, &x->sub)))
 			continue;
 		m->peers[m->n_peers++] = x->peer;
-		if (agt_stuck_said(x) < m->blocks)
-			m->blocks = agt_stuck_said(x);
+		if (agt_stuck_said(x) < m->waits_for)
+			m->waits_for = agt_stuck_said(x);
 	}
 	if (!m->seq)
-		agt_stuck_voted(a, o, m->blocks != WM_BLOCK_NONE, first);
+		agt_stuck_voted(a, o, m->waits_for != WM_WAIT_FOR_NONE, first);
 }
 
 static void send_votes(struct agt *a, struct agt_op *o)
@@ -198,7 +198,7 @@ static void send_votes(struct agt *a, struct agt_op *o)
 	}
 }
 
-void agt_op_vote_again(struct agt *a, struct agt_op *o)
+void agt_op_resend_vote(struct agt *a, struct agt_op *o)
 {
 	send_votes(a, o);
 }
@@ -206,7 +206,7 @@ void agt_op_vote_again(struct agt *a, struct agt_op *o)
 void agt_op_try_vote(struct agt *a, struct agt_op *o)
 {
 	struct agt_run *r = o->run;
-	struct agt_verdict v;
+	struct agt_end_status v;
 	struct agt_group *g;
 	char advice[80];
 
@@ -214,16 +214,16 @@ void agt_op_try_vote(struct agt *a, struct agt_op *o)
 		return;
 	g = agt_group_find(r, o->key.group);
 	if (g && o->key.is_sync)
-		o->losses = g->losses;
-	if (g && g->losses != o->losses) {
+		o->generation = g->generation;
+	if (g && g->generation != o->generation) {
 		(void)snprintf(advice, sizeof advice,
 			"tag %" PRIu64 " waited for its peers: call again", o->key.tag);
 		group_lost(&v, g, advice);
 		agt_op_end(a, o, &v);
 		return;
 	}
-	if (g && g->world < 2 && !o->key.is_sync) {
-		too_few(&v, g->group, g->world);
+	if (g && g->world_size < 2 && !o->key.is_sync) {
+		too_few(&v, g->group, g->world_size);
 		agt_op_end(a, o, &v);
 		return;
 	}
@@ -239,30 +239,30 @@ void agt_op_try_vote(struct agt *a, struct agt_op *o)
 		return;
 	}
 	agt_op_set_state(a, o, AGT_OP_VOTING);
-	agt_ahead_begin(a, o, g);
+	agt_spec_start(a, o, g);
 	send_votes(a, o);
 }
 
 static void refuse_submission(struct agt *a, const struct agt_comm *c, const struct agt_event *ev,
-	const struct agt_verdict *v)
+	const struct agt_end_status *v)
 {
 	struct agt_done done = {.code = v->code};
 
 	a->refused++;
 	if (c->grp && ev->sub)
-		done.losses =
-			v->code == WIRE_RANK_CONNECTION_LOST ? c->grp->losses : ev->sub->losses;
+		done.generation = v->code == WIRE_RANK_CONNECTION_LOST ? c->grp->generation
+								       : ev->sub->generation;
 	memcpy(done.text, v->text, sizeof done.text);
 	/* A late call fails once, with the last loss. */
-	agt_comm_world_after(c, c->grp ? c->grp->losses - 1 : 0, v->code, &done.after);
+	agt_comm_view_after(c, c->grp ? c->grp->generation - 1 : 0, v->code, &done.after);
 	agt_complete(a, c->id, ev->slot, &done);
 }
 
 static void join_vote(struct agt *a, struct agt_op *o, struct agt_comm *c,
-	const struct shm_submission *s, const struct agt_verdict *refusal)
+	const struct shm_submission *s, const struct agt_end_status *refusal)
 {
-	if (o->ahead) /* of the rings before it was let in: nobody counts it any more */
-		agt_ahead_retract(a, o);
+	if (o->spec) /* of the rings before it was let in: nobody counts it any more */
+		agt_spec_rollback(a, o);
 	if (agt_op_add(a, o, c, s, refusal) < 0)
 		return;
 	send_vote(a, o, o->n - 1);
@@ -271,26 +271,26 @@ static void join_vote(struct agt *a, struct agt_op *o, struct agt_comm *c,
 }
 
 /* A peer that is late, or has come back, while the others here have voted already: nothing starts
- * without its vote. It shares the fate of an attempt whose voter has left, too: the loss of that
+ * without its vote. It shares the outcome of an attempt whose voter has left, too: the loss of that
  * one ends it, or the votes are counted anew. */
 static bool joins_vote(const struct agt_op *o, const struct agt_comm *c)
 {
-	return (o->state == AGT_OP_VOTING || o->ahead) &&
-	       (o->key.is_sync || o->losses == c->grp->losses);
+	return (o->state == AGT_OP_VOTING || o->spec) &&
+	       (o->key.is_sync || o->generation == c->grp->generation);
 }
 
 void agt_submit(struct agt *a, const struct agt_event *ev)
 {
 	struct agt_comm *c = agt_comm_find(a, ev->comm);
 	const struct shm_submission *s = ev->sub;
-	struct agt_verdict v = {.code = WIRE_SUCCESS}, refusal = {.code = WIRE_SUCCESS};
+	struct agt_end_status v = {.code = WIRE_SUCCESS}, refusal = {.code = WIRE_SUCCESS};
 	struct agt_op_key key;
 	struct agt_op *o;
 
 	if (!c || (!s && !ev->code))
 		return;
 	if (s && s->refused)
-		agt_verdict_set(&refusal, s->refused, "%s", ev->text ? ev->text : "");
+		agt_end_status_set(&refusal, s->refused, "%s", ev->text ? ev->text : "");
 	check_submission(c, ev, &v);
 	if (v.code) {
 		refuse_submission(a, c, ev, &v);

@@ -118,7 +118,7 @@ static void job_start(
 	y->hash_type = s->hash_type;
 	y->keys = s->keys;
 	y->content = s->content;
-	y->begin = agt_world_of(o->run, g);
+	y->begin = agt_view_of(o->run, g);
 	fill_members(a, o, y);
 	fill_sources(a, s, y);
 }
@@ -138,8 +138,8 @@ void agt_sync_start(struct agt *a, struct agt_op *o, const struct wm_op_start *m
 		.hash_type = s->hash_type,
 		.keys = s->keys,
 		.content = s->content};
-	o->losses = g->losses;
-	o->world = g->world;
+	o->generation = g->generation;
+	o->world_size = g->world_size;
 	job_start(a, o, g, s);
 	o->xfer = true;
 	agt_op_set_state(a, o, AGT_OP_RUNNING);
@@ -184,7 +184,7 @@ static void report(struct agt *a, struct agt_op *o, bool ok)
 	}
 }
 
-void agt_sync_report_again(struct agt *a, struct agt_op *o)
+void agt_sync_resend_report(struct agt *a, struct agt_op *o)
 {
 	uint32_t i;
 
@@ -194,7 +194,8 @@ void agt_sync_report_again(struct agt *a, struct agt_op *o)
 	if (o->doubt_ns)
 		o->doubt_ns = a->now;
 	if (o->state == AGT_OP_REPORTED && !o->ok)
-		agt_op_report(a, o->run, o->seq, &o->suspect, o->verdict.text)->code = o->failure;
+		agt_op_report(a, o->run, o->seq, &o->suspect, o->end_status.text)->code =
+			o->failure;
 	else if (o->state == AGT_OP_REPORTED || count_fresh(o))
 		report(a, o, o->state == AGT_OP_REPORTED);
 }
@@ -213,7 +214,7 @@ static void member_fails(
 	if (m->failed || m->out)
 		return;
 	m->failed = m->fresh = true;
-	agt_verdict_set(&m->own, code ? code : WIRE_INVALID_USAGE, "%s",
+	agt_end_status_set(&m->own, code ? code : WIRE_INVALID_USAGE, "%s",
 		text && text[0] ? text : "the agent could not synchronize its shared state");
 	agt_log(a, AGT_LOG_WARNING,
 		"run %u, the synchronization of group %u, seq %" PRIu64 ": pid %u (%s): %s",
@@ -268,10 +269,10 @@ static uint64_t doubt_until(const struct agt *a, const struct agt_op *o)
 /* The master would have missed those who have it by now: they are there, but not for us, and what
  * they have may not be what was elected. Whoever lacks it is put out, so that this is no loss after
  * which to repeat the call. Or they have heard of the start from the next master, when our job was
- * over: then nobody is to blame. */
+ * over: then there is no suspect. */
 static void give_up(struct agt *a, struct agt_op *o)
 {
-	struct agt_verdict why = o->verdict;
+	struct agt_end_status why = o->end_status;
 	uint32_t i;
 
 	if (o->resumed) {
@@ -280,7 +281,7 @@ static void give_up(struct agt *a, struct agt_op *o)
 	}
 	for (i = 0; i < o->n; i++)
 		if (receives(&o->members[i]))
-			member_fails(a, o, &o->members[i], WIRE_INVALID_USAGE, o->verdict.text);
+			member_fails(a, o, &o->members[i], WIRE_INVALID_USAGE, o->end_status.text);
 	done(a, o);
 }
 
@@ -290,7 +291,7 @@ static void doubt(struct agt *a, struct agt_op *o, const char *text)
 
 	if (!o->doubt_ns)
 		o->doubt_ns = a->now;
-	agt_verdict_set(&o->verdict, WIRE_RANK_CONNECTION_LOST, "%s",
+	agt_end_status_set(&o->end_status, WIRE_RANK_CONNECTION_LOST, "%s",
 		text ? text : "no remaining peer has the elected shared state");
 	if (!anyone_receives(o)) {
 		done(a, o);
@@ -363,7 +364,7 @@ static void drop_from_job(struct agt *a, const struct agt_op *o, const struct ag
 }
 
 void agt_sync_drop(struct agt *a, struct agt_op *o, struct agt_op_member *m, enum agt_exit how,
-	const struct agt_verdict *v)
+	const struct agt_end_status *v)
 {
 	if (o->won || m->out) { /* it has what it waits for, or its part ends already */
 		if (how == AGT_EXIT_DIED)
@@ -374,7 +375,8 @@ void agt_sync_drop(struct agt *a, struct agt_op *o, struct agt_op_member *m, enu
 	if (o->state == AGT_OP_CANCELLING)
 		return;
 	if (agt_op_members_in(o) == 0) {
-		agt_verdict_set(&o->verdict, WIRE_RANK_CONNECTION_LOST, "no local member is left");
+		agt_end_status_set(
+			&o->end_status, WIRE_RANK_CONNECTION_LOST, "no local member is left");
 		agt_op_cancel(a, o);
 		return;
 	}
@@ -403,5 +405,5 @@ void agt_sync_cancelled(struct agt *a, const struct agt_event *ev)
 	if (!o || o->state != AGT_OP_CANCELLING)
 		return;
 	take_results(a, o, ev);
-	agt_op_end(a, o, o->won ? NULL : &o->verdict);
+	agt_op_end(a, o, o->won ? NULL : &o->end_status);
 }

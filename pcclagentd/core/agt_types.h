@@ -28,23 +28,23 @@
 #define AGT_HEARTBEAT_MIN  10u /* ms; what the master asks for is kept within reason */
 #define AGT_TIMEOUT_MIN    100u
 #define AGT_QUIET_MIN_BEAT (AGT_QUIET_TICK_MS + 50u) /* shorter ones need more ticks than that */
-#define AGT_GRACE_MS       60000u
+#define AGT_LEASE_MS       60000u
 #define AGT_STOPPED_MS     10000u
 /* Ticks are no clockwork: one that comes a little early should not leave it to the next one. */
-#define AGT_SLACK_NS       (UINT64_C(10) * AGT_NS_PER_MS)
-#define AGT_STOOD_STILL_NS 1000000000u /* between two ticks: this process did not run */
-#define AGT_REDIAL_MIN     50u         /* ms between attempts at a master that is gone */
-#define AGT_REDIAL_MAX     500u
-#define AGT_PLACE_MS       1000u
-#define AGT_SHORT_MS       4000u /* that the run of members may lack what it takes */
-#define AGT_ALIASES_MAX    8u
-#define AGT_MASTERS_MAX    64u
-#define AGT_FENCES         32u
-#define AGT_PLACES_MAX     (2 * (AGT_ALIASES_MAX + 3)) /* where one master is sought */
-#define AGT_GHOSTS_MAX     4096u
-#define AGT_LEAVE_MS       2000u /* of waiting for the master to know of a leave */
-#define AGT_DOUBT_MS       1000u /* beyond the master's own time to miss an agent */
-#define AGT_PART_MS        1000u /* of waiting for local votes: those that are here go out */
+#define AGT_SLACK_NS         (UINT64_C(10) * AGT_NS_PER_MS)
+#define AGT_STOOD_STILL_NS   1000000000u /* between two ticks: this process did not run */
+#define AGT_RECONNECT_MIN    50u         /* ms between attempts at a master that is gone */
+#define AGT_RECONNECT_MAX    500u
+#define AGT_MASTER_ADDR_MS   1000u
+#define AGT_SHORT_MS         4000u /* that the run of members may lack what it takes */
+#define AGT_ALIASES_MAX      8u
+#define AGT_MASTERS_MAX      64u
+#define AGT_FENCES           32u
+#define AGT_MASTER_ADDRS_MAX (2 * (AGT_ALIASES_MAX + 3)) /* where one master is sought */
+#define AGT_GHOSTS_MAX       4096u
+#define AGT_LEAVE_MS         2000u /* of waiting for the master to know of a leave */
+#define AGT_DOUBT_MS         1000u /* beyond the master's own time to miss an agent */
+#define AGT_PART_MS          1000u /* of waiting for local votes: those that are here go out */
 
 enum agt_comm_state {
 	AGT_COMM_NEW = 0,    /* not connected */
@@ -90,7 +90,7 @@ struct agt_session {
 };
 
 /* What a member says when its operation does not succeed. */
-struct agt_verdict {
+struct agt_end_status {
 	uint32_t code;
 	char text[SHM_TEXT];
 };
@@ -100,8 +100,8 @@ struct agt_op_member {
 	uint32_t comm_id;
 	struct cc_id peer;
 	uint32_t rank;
-	bool out;               /* left the run or was kicked; counts on until the operation ends */
-	struct agt_verdict own; /* of a member that is out, has failed, or was refused (sub) */
+	bool out; /* left the run or was kicked; counts on until the operation ends */
+	struct agt_end_status own; /* of a member that is out, has failed, or was refused (sub) */
 	struct shm_submission sub;
 	/* Of a synchronization, once it has started. */
 	bool holder;
@@ -125,11 +125,11 @@ struct agt_elected {
 	struct wm_digest keys, content;
 };
 
-#define AGT_LOSSES_MAX 16u /* of a group: calls that are later see that of the first one */
-/* The world as the master told it with the loss that raised a group's losses to so many. */
-struct agt_loss {
-	uint64_t losses;
-	struct wire_world world;
+#define AGT_GENERATIONS_MAX 16u /* of a group: calls that are later see that of the first one */
+/* The view as the master told it with the loss that raised a group's losses to so many. */
+struct agt_generation {
+	uint64_t generation;
+	struct wire_view view;
 };
 
 /* One attempt. Of each key a run has at most one that collects and at most one that is voting,
@@ -138,9 +138,9 @@ struct agt_op {
 	struct agt_run *run;
 	struct agt_op_key key;
 	enum agt_op_state state;
-	uint64_t seq; /* 0 until WM_OP_START, unless it has begun ahead */
+	uint64_t seq; /* 0 until WM_OP_START, unless it has begun speculatively */
 	uint64_t epoch;
-	uint64_t losses; /* of the group when it was submitted: no attempt spans a loss */
+	uint64_t generation; /* of the group when it was submitted: no attempt spans a loss */
 	uint64_t born_ns;
 	enum agt_watch {
 		AGT_WATCH_NONE = 0,
@@ -151,15 +151,15 @@ struct agt_op {
 	bool late, told;   /* the log names those who are awaited: here, elsewhere */
 	char *awaited;     /* whom the master says it waits for, or NULL */
 	uint64_t waits_ns; /* awaited: since when */
-	bool ahead;        /* VOTING, REPORTED: its transfer has begun without WM_OP_START */
-	bool mute;         /* likewise: the master was told of the vote alone, and will say START */
-	uint64_t retracted;         /* an attempt that had begun ahead, or 0 */
-	bool spoiled;               /* VOTING: a voter has left, its vote may be counted */
-	bool xfer;                  /* the engine has it */
-	bool ok;                    /* REPORTED: what was reported */
-	struct agt_verdict verdict; /* CANCELLING: for members that are not out; REPORTED, not ok:
-				     * its text is what was reported */
-	bool won;                   /* CANCELLING, of a synchronization: it has succeeded */
+	bool spec;         /* VOTING, REPORTED: its transfer has begun without WM_OP_START */
+	bool awaits_start; /* likewise: the master was told of the vote alone, and will say START */
+	uint64_t rolled_back;             /* an attempt that had begun speculatively, or 0 */
+	bool spoiled;                     /* VOTING: a voter has left, its vote may be counted */
+	bool xfer;                        /* the engine has it */
+	bool ok;                          /* REPORTED: what was reported */
+	struct agt_end_status end_status; /* CANCELLING: for members that are not out; REPORTED, not
+					   * ok: its text is what was reported */
+	bool won;                         /* CANCELLING, of a synchronization: it has succeeded */
 	uint64_t doubt_ns; /* RUNNING, likewise: since when it is not known whether those who have
 			    * what was elected are lost, or we cannot reach them; 0: no doubt */
 	bool resumed; /* likewise: another master goes on with it, maybe with agents that begin late
@@ -168,10 +168,10 @@ struct agt_op {
 	struct cc_id suspect; /* REPORTED, not ok: as reported */
 	uint32_t failure;     /* likewise */
 	bool silent;          /* likewise */
-	uint32_t world;
+	uint32_t world_size;
 	struct cc_id next, prev;
 	uint64_t tx_bytes, rx_bytes;
-	struct agt_loss at_end; /* CANCELLING: when that was decided */
+	struct agt_generation at_end; /* CANCELLING: when that was decided */
 	uint32_t n, cap;
 	struct agt_op_member *members;
 	bool unhashed;
@@ -181,8 +181,8 @@ struct agt_op {
 	struct agt_op *prev_w, *next_w;   /* by age */
 };
 
-#define AGT_AHEAD_MAX 16u /* tags of a group whose next attempts have a number */
-struct agt_grant {
+#define AGT_RESERVED_MAX 16u /* tags of a group whose next attempts have a number */
+struct agt_reserved {
 	uint64_t tag, seq; /* seq 0: none */
 };
 
@@ -191,11 +191,11 @@ struct agt_grant {
 /* A peer group of a run with local peers. */
 struct agt_group {
 	uint32_t group;
-	uint32_t users;                       /* comms joining, registered, accepted */
-	uint32_t accepted;                    /* of them */
-	uint32_t world;                       /* accepted peers everywhere */
-	uint64_t losses;                      /* as the master counts them: goes with each vote */
-	struct agt_loss lost[AGT_LOSSES_MAX]; /* the last ones, oldest first */
+	uint32_t users;      /* comms joining, registered, accepted */
+	uint32_t accepted;   /* of them */
+	uint32_t world_size; /* accepted peers everywhere */
+	uint64_t generation; /* as the master counts them: goes with each vote */
+	struct agt_generation lost[AGT_GENERATIONS_MAX]; /* the last ones, oldest first */
 	uint32_t n_lost;
 	uint64_t revision;      /* of shared state, that is expected next; 0: any */
 	uint64_t begun;         /* round of the rings that the last attempt started on; 0: none */
@@ -203,8 +203,8 @@ struct agt_group {
 	char stopped[WM_TEXT_MAX]; /* peers whose processes are, as the master says, or "" */
 	bool has_ring;
 	struct wm_ring ring; /* in force; owns its members */
-	uint32_t n_ahead;
-	struct agt_grant ahead[AGT_AHEAD_MAX]; /* by n_ahead % AGT_AHEAD_MAX */
+	uint32_t n_reserved;
+	struct agt_reserved reserved[AGT_RESERVED_MAX]; /* by n_reserved % AGT_RESERVED_MAX */
 	/* An accepted peer here has left: by the commit of this round the master has heard of it.
 	 * AGT_NEXT_ROUND: of the one that is reported next; 0: none has. */
 	uint64_t left;

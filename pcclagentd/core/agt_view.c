@@ -150,7 +150,7 @@ void agt_each_comm(const struct agt *a, uint64_t now_ns,
 			.stopped_ns = stopped_for(c, now_ns),
 		};
 
-		agt_comm_world(c, &i.world);
+		agt_comm_view(c, &i.view);
 		memcpy(i.name, c->session->name, sizeof i.name);
 		if (c->wait)
 			comm_awaits(c, now_ns, i.waiting, sizeof i.waiting);
@@ -169,13 +169,13 @@ void agt_each_run(const struct agt *a, uint64_t now_ns,
 			.run = r->id,
 			.comms = r->n_comms,
 			.master = r->addr,
-			.dialled = r->dialled,
+			.connect_addr = r->connect_addr,
 			.id = r->run_id,
 			.term = r->term,
 			.epoch = r->epoch,
 			.state = agt_run_state_name(r->state),
 			.state_ns = now_ns - r->since_ns,
-			.told = r->told,
+			.master_set = r->master_set,
 		};
 
 		DL_FOREACH2 (r->ops, o, next_op)
@@ -277,15 +277,15 @@ static void op_awaits(
 
 static void sync_info(const struct agt_op *o, struct agt_op_info *ret)
 {
-	const struct wm_sync_vote *offer = &o->members[0].sub.sync;
+	const struct wm_sync_vote *candidate = &o->members[0].sub.sync;
 	bool started = o->state > AGT_OP_VOTING;
 	uint32_t i;
 
-	ret->bytes = offer->bytes;
-	ret->revision = started ? o->elected.revision : offer->revision;
-	ret->hash_type = started ? o->elected.hash_type : offer->hash_type;
-	ret->keys = started ? o->elected.keys : offer->keys;
-	ret->content = started ? o->elected.content : offer->content;
+	ret->bytes = candidate->bytes;
+	ret->revision = started ? o->elected.revision : candidate->revision;
+	ret->hash_type = started ? o->elected.hash_type : candidate->hash_type;
+	ret->keys = started ? o->elected.keys : candidate->keys;
+	ret->content = started ? o->elected.content : candidate->content;
 	for (i = 0; i < o->n; i++)
 		ret->failed += o->members[i].failed && !o->members[i].out;
 }

@@ -212,7 +212,7 @@ static void stopped_told(struct agt_run *r, const struct wm_waits *m)
 		agt_copy_text(g->stopped, sizeof g->stopped, m->text);
 }
 
-void agt_waits_told(struct agt *a, struct agt_run *r, const struct wm_waits *m)
+void agt_waits_set(struct agt *a, struct agt_run *r, const struct wm_waits *m)
 {
 	if (m->kind == WM_WAIT_OP || m->kind == WM_WAIT_SYNC)
 		op_told(a, r, m);

@@ -5,10 +5,10 @@ noinst_LTLIBRARIES += libagt.la
 libagt_la_SOURCES = \
 	pcclagentd/core/agt.c pcclagentd/core/agt.h \
 	pcclagentd/core/agt_action.c \
-	pcclagentd/core/agt_ahead.c \
+	pcclagentd/core/agt_spec.c \
 	pcclagentd/core/agt_attach.c \
 	pcclagentd/core/agt_check.c \
-	pcclagentd/core/agt_dial.c \
+	pcclagentd/core/agt_conn.c \
 	pcclagentd/core/agt_internal.h pcclagentd/core/agt_run.h pcclagentd/core/agt_types.h \
 	pcclagentd/core/agt_leave.c \
 	pcclagentd/core/agt_master.c \
@@ -19,7 +19,7 @@ libagt_la_SOURCES = \
 	pcclagentd/core/agt_run.c \
 	pcclagentd/core/agt_session.c \
 	pcclagentd/core/agt_state.c \
-	pcclagentd/core/agt_stuck.c \
+	pcclagentd/core/agt_unmet.c \
 	pcclagentd/core/agt_submit.c \
 	pcclagentd/core/agt_sync.c \
 	pcclagentd/core/agt_view.c \

@@ -23,7 +23,7 @@
 enum eng_seg_state {
 	ENG_SEG_REDUCED = 1u << 0,
 	ENG_SEG_FINAL = 1u << 1,
-	ENG_SEG_ASIDE = 1u << 2, /* its partial sum is in `aside`, or the area */
+	ENG_SEG_SPILLED = 1u << 2, /* its partial sum is in `spilled`, or the area */
 };
 
 struct eng_xfer {
@@ -38,11 +38,11 @@ struct eng_xfer {
 	_Atomic uint64_t tx_bytes, rx_bytes;
 	_Atomic uint8_t *leaving; /* T sets 1 when it begins to send a segment's partial sum */
 	uint8_t *seg_state;       /* R: enum eng_seg_state */
-	uint8_t *aside;           /* R: NULL, or memory for partial sums that wait */
-	uint32_t n_aside;         /* R: such sums */
-	uint64_t aside_input;     /* R: eng_xfer_input when the last one came */
+	uint8_t *spilled;         /* R: NULL, or memory for partial sums that wait */
+	uint32_t n_spilled;       /* R: such sums */
+	uint64_t spilled_input;   /* R: eng_xfer_input when the last one came */
 	uint64_t tried_input;     /* R: eng_xfer_input when they were looked at last */
-	uint64_t hold_end_ns;     /* R: 0, or when streams are not held for it any more */
+	uint64_t block_end_ns;    /* R: 0, or when streams are not held for it any more */
 	struct eng_xfer *rx_next; /* R: bucket chain */
 	uint32_t origin_next;     /* T: segments of the first chunk that have been taken */
 	struct eng_xfer *tx_next; /* T: list of active transfers */
@@ -64,22 +64,22 @@ struct eng_stream {
 	uint32_t left;         /* payload bytes still to be moved */
 	struct eng_xfer *xfer; /* NULL: payload of a stale segment, or a spilled one */
 	uint32_t seg;
-	uint8_t phase;       /* enum wlk_phase */
-	bool busy;           /* a segment is under way */
-	uint8_t *partial;    /* room for a partial sum that comes, or begins here; owned */
-	bool held;           /* RX: it is there and waits for local input */
-	uint64_t held_ns;    /* since */
-	uint64_t held_input; /* eng_xfer_input then */
-	bool parked;         /* RX: header of a transfer that is not known here yet */
-	uint64_t parked_ns;  /* the time limit runs from here */
-	uint32_t segs_in;    /* TCP segments received until the last look */
-	uint32_t silent_ms;  /* time watched since there was a new one */
-	uint32_t way_ms;     /* added to the bounds of silence: see cc_tcp_way_ms */
-	bool quiet;          /* by FLOW_QUIET_MS, and the loop was told */
-	bool paced;          /* see life.c */
-	bool writable;       /* TX */
-	uint32_t shift;      /* TX */
-	uint8_t *spill;      /* TX: rest of a segment whose transfer is gone; owned */
+	uint8_t phase;          /* enum wlk_phase */
+	bool busy;              /* a segment is under way */
+	uint8_t *partial;       /* room for a partial sum that comes, or begins here; owned */
+	bool blocked;           /* RX: it is there and waits for local input */
+	uint64_t blocked_ns;    /* since */
+	uint64_t blocked_input; /* eng_xfer_input then */
+	bool stalled;           /* RX: header of a transfer that is not known here yet */
+	uint64_t stalled_ns;    /* the time limit runs from here */
+	uint32_t segs_in;       /* TCP segments received until the last look */
+	uint32_t silent_ms;     /* time watched since there was a new one */
+	uint32_t path_ms;       /* added to the bounds of silence: see cc_tcp_path_ms */
+	bool quiet;             /* by FLOW_QUIET_MS, and the loop was told */
+	bool paced;             /* see life.c */
+	bool writable;          /* TX */
+	uint32_t set;           /* TX */
+	uint8_t *tail_buf;      /* TX: rest of a segment whose transfer is gone; owned */
 
 	/* TX */
 	struct flow flow;
@@ -111,7 +111,7 @@ struct eng_thread {
 };
 
 struct eng {
-	uint64_t shift_ns;                     /* how long a shift works */
+	uint64_t set_ns;                       /* how long a shift works */
 	_Atomic uint32_t bounds_ms[CC_BOUNDS]; /* L writes */
 	struct eng_thread rx, tx;
 	/* L */
@@ -119,15 +119,15 @@ struct eng {
 	/* R */
 	struct eng_xfer *buckets[ENG_BUCKETS];
 	uint64_t last_seq; /* greatest started */
-	uint32_t n_parked, n_held;
-	uint32_t n_aside;  /* transfers with sums that wait aside */
-	uint8_t *sum;      /* a partial sum that was aside */
-	uint32_t rx_local; /* transfers with hosts == 1 */
+	uint32_t n_stalled, n_blocked_streams;
+	uint32_t n_spilled; /* transfers with spilled sums */
+	uint8_t *sum;       /* a partial sum that was spilled */
+	uint32_t rx_local;  /* transfers with hosts == 1 */
 	/* T */
 	uint32_t tx_local;       /* transfers with hosts == 1 */
 	struct eng_xfer *active; /* circular singly linked: points to the last one served */
-	uint32_t shift;          /* that is at work */
-	uint64_t shift_since_ns;
+	uint32_t set;            /* that is at work */
+	uint64_t set_since_ns;
 };
 
 /* Commands and events: the types of wrk_pack_ptr and wrk_pack_num. */
@@ -157,9 +157,9 @@ static inline uint64_t eng_forward(uint32_t seg, enum wlk_phase phase)
 /* Link, milliseconds and a flag in a number of 60 bits. */
 #define ENG_HEARD_MS_BITS 27u
 #define ENG_HEARD_MS_MAX  ((1u << ENG_HEARD_MS_BITS) - 1)
-static inline uint64_t eng_heard(uint32_t link, uint32_t ms, bool blocked)
+static inline uint64_t eng_heard(uint32_t link, uint32_t ms, bool congested)
 {
-	return ((uint64_t)link << 1 | blocked) << ENG_HEARD_MS_BITS | ms;
+	return ((uint64_t)link << 1 | congested) << ENG_HEARD_MS_BITS | ms;
 }
 
 /* Payload of ENG_NOTE_BROKEN; freed by the loop. */

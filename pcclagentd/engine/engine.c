@@ -33,10 +33,10 @@ void eng_close_link(struct eng_thread *t, uint32_t link)
 			continue;
 		}
 		*p = s->next;
-		if (s->parked)
-			t->e->n_parked--;
-		if (s->held)
-			t->e->n_held--;
+		if (s->stalled)
+			t->e->n_stalled--;
+		if (s->blocked)
+			t->e->n_blocked_streams--;
 		close(s->fd);
 		s->fd = -1;
 		s->next = t->closed;
@@ -51,7 +51,7 @@ static void free_closed(struct eng_thread *t)
 		struct eng_stream *s = t->closed;
 
 		t->closed = s->next;
-		free(s->spill);
+		free(s->tail_buf);
 		free(s->partial);
 		free(s);
 	}
@@ -123,20 +123,20 @@ static void take_stream(struct eng_thread *t, struct eng_stream *s)
 void eng_tell_heard(struct eng_thread *t, uint32_t link)
 {
 	uint32_t least = ENG_HEARD_MS_MAX;
-	bool any = false, blocked = false;
+	bool any = false, congested = false;
 
 	for (const struct eng_stream *s = t->streams; s; s = s->next) {
-		uint32_t ms = s->silent_ms > s->way_ms ? s->silent_ms - s->way_ms : 0;
+		uint32_t ms = s->silent_ms > s->path_ms ? s->silent_ms - s->path_ms : 0;
 
 		if (s->link != link)
 			continue;
 		least = ms < least ? ms : least;
-		blocked = blocked || (s->tx && s->busy && !s->writable);
+		congested = congested || (s->tx && s->busy && !s->writable);
 		any = true;
 	}
 	if (any)
 		wrk_notify(&t->worker,
-			wrk_pack_num(eng_heard(link, least, blocked), ENG_NOTE_HEARD), true);
+			wrk_pack_num(eng_heard(link, least, congested), ENG_NOTE_HEARD), true);
 }
 
 bool eng_run_commands(struct eng_thread *t)
@@ -228,7 +228,7 @@ struct eng *eng_new(int event_fd)
 	if (!e)
 		return NULL;
 	memset(e, 0, sizeof *e);
-	e->shift_ns = ENG_SHIFT_NS;
+	e->set_ns = ENG_SET_NS;
 	cc_bounds_complete(&usual);
 	eng_set_bounds(e, &usual);
 	e->sum = aligned_alloc(64, CC_PLAN_SEGMENT_MAX);
@@ -292,7 +292,7 @@ void eng_bell_remove(struct eng *e, int fd)
 }
 
 static int add_stream(struct eng_thread *t, uint32_t link, const struct cc_id *from, int fd,
-	bool tx, uint32_t shift)
+	bool tx, uint32_t set)
 {
 	struct eng_stream *s = malloc(sizeof *s);
 
@@ -313,20 +313,20 @@ static int add_stream(struct eng_thread *t, uint32_t link, const struct cc_id *f
 		s->from = *from;
 	s->tx = tx;
 	s->writable = tx;
-	s->shift = shift;
+	s->set = set;
 	eng_tune(fd);
 	wrk_command(&t->worker, wrk_pack_ptr(s, ENG_CMD_STREAM), true);
 	return 0;
 }
 
-int eng_add_tx_stream(struct eng *e, uint32_t link, int fd, uint32_t shift)
+int eng_add_tx_stream(struct eng *e, uint32_t link, int fd, uint32_t set)
 {
-	return add_stream(&e->tx, link, NULL, fd, true, shift);
+	return add_stream(&e->tx, link, NULL, fd, true, set);
 }
 
 int eng_add_rx_stream(struct eng *e, uint32_t link, const struct cc_id *from, int fd)
 {
-	return add_stream(&e->rx, link, from, fd, false, ENG_NO_SHIFT);
+	return add_stream(&e->rx, link, from, fd, false, ENG_NO_SET);
 }
 
 void eng_drop_link(struct eng *e, uint32_t link)
@@ -462,7 +462,7 @@ static void link_heard(uint64_t heard, struct eng_event *ret)
 {
 	ret->type = ENG_LINK_HEARD;
 	ret->heard_ms = heard & ENG_HEARD_MS_MAX;
-	ret->blocked = heard >> ENG_HEARD_MS_BITS & 1;
+	ret->congested = heard >> ENG_HEARD_MS_BITS & 1;
 	ret->link = (uint32_t)(heard >> (ENG_HEARD_MS_BITS + 1));
 }
 

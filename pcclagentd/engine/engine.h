@@ -40,18 +40,18 @@ void eng_bell_remove(struct eng *e, int fd);
  * 0 or CC_ERR_*.
  *
  * A stream of a shift takes data only while that one is at work; the next one takes over with the
- * first operation after ENG_SHIFT_NS, if there is no other one under way. A link has streams of
+ * first operation after ENG_SET_NS, if there is no other one under way. A link has streams of
  * every shift, or only such as are always at work.
  */
-#define ENG_SHIFTS   3u
-#define ENG_SHIFT_NS UINT64_C(5000000000)
-#define ENG_NO_SHIFT ENG_SHIFTS
-int eng_add_tx_stream(struct eng *e, uint32_t link, int fd, uint32_t shift);
+#define ENG_SETS   3u
+#define ENG_SET_NS UINT64_C(5000000000)
+#define ENG_NO_SET ENG_SETS
+int eng_add_tx_stream(struct eng *e, uint32_t link, int fd, uint32_t set);
 /* from: the agent that has opened it. */
 int eng_add_rx_stream(struct eng *e, uint32_t link, const struct cc_id *from, int fd);
 /*
  * Looks for signs of life of the hosts at the other ends. A link is broken when nothing at all was
- * heard of its host for CC_BOUND_LINK, and longer on a slow way (cc_tcp_way_ms); a host that only
+ * heard of its host for CC_BOUND_LINK, and longer on a slow path (cc_tcp_path_ms); a host that only
  * takes no data is never given up. One stream's packets may all be lost for a while: its link ends
  * with it after CC_BOUND_STREAM, if the other host is heard of on others. To be called every
  * FLOW_LOOK_MS; time in which nobody called is not held against the others. The rest of half a
@@ -83,9 +83,9 @@ struct eng_xfer_spec {
 	struct cc_plan plan;
 	uint32_t segment_max;
 	uint32_t pos;
-	uint32_t world;    /* divisor of an average */
-	uint32_t tx_link;  /* to next; unused when plan.hosts == 1 */
-	struct cc_id prev; /* the agent that segments come from; likewise */
+	uint32_t world_size; /* divisor of an average */
+	uint32_t tx_link;    /* to next; unused when plan.hosts == 1 */
+	struct cc_id prev;   /* the agent that segments come from; likewise */
 	/* count * esize bytes: partial sums and the result, or the undo copies. It may be an output
 	 * whose old contents nobody needs, or the only member's staged operand: each segment of
 	 * that is used once, before it is overwritten. */
@@ -107,7 +107,7 @@ static inline bool eng_has_windows(const struct eng_xfer_spec *spec)
 /* By the shim, too: such operands are never in windows. */
 static inline bool eng_is_small(const struct eng_xfer_spec *spec)
 {
-	return shm_is_small(spec->plan.count * spec->plan.esize, spec->plan.hosts);
+	return shm_is_eager(spec->plan.count * spec->plan.esize, spec->plan.hosts);
 }
 
 /* Memory in the spec must stay mapped until ENG_XFER_DONE (ok) or ENG_XFER_CANCELLED has been
@@ -139,10 +139,10 @@ struct eng_event {
 	 * for the time that it may have been under way. The
 	 * agent there may be stopped all the same. */
 	uint32_t heard_ms;
-	bool silent;  /* LINK_BROKEN: nothing was heard of the other host any more */
-	bool ended;   /* LINK_BROKEN: the other agent has closed it */
-	bool stuck;   /* LINK_BROKEN: a stream was stuck, see flow_is_stuck */
-	bool blocked; /* outbound: a stream has data under way that it cannot take */
+	bool silent;    /* LINK_BROKEN: nothing was heard of the other host any more */
+	bool ended;     /* LINK_BROKEN: the other agent has closed it */
+	bool stuck;     /* LINK_BROKEN: a stream was stuck, see flow_is_stuck */
+	bool congested; /* outbound: a stream has data under way that it cannot take */
 	char text[128];
 };
 

@@ -29,10 +29,10 @@
  * than we do. */
 #define KEEPALIVE_PROBES 127
 /*
- * Bytes that a stream may hold and not have sent yet, on a long way. No other one can take them
- * over, and one that stands still for a while, as bbr has each do for 200 ms every ten seconds, or
- * is slow after a loss, would have the end of an operation wait for megabytes. A segment lasts
- * until the next acknowledgements make room: 10 ms of 200 Mbit/s.
+ * Bytes that a stream may hold and not have sent yet, on a high round-trip path. No other one can
+ * take them over, and one that stands still for a while, as bbr has each do for 200 ms every ten
+ * seconds, or is slow after a loss, would have the end of an operation wait for megabytes. A
+ * segment lasts until the next acknowledgements make room: 10 ms of 200 Mbit/s.
  */
 #define UNSENT_MAX ((int)CC_PLAN_SEGMENT_MAX)
 
@@ -45,7 +45,7 @@ void eng_tune(int fd)
 	/* While there is a TCP_USER_TIMEOUT it also counts instead of the number of probes. */
 	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &no_limit, sizeof no_limit);
 	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
-	if (cc_tcp_round_trip_us(fd) >= CC_LONG_WAY_US)
+	if (cc_tcp_round_trip_us(fd) >= CC_HIGH_RTT_US)
 		setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent);
 }
 
@@ -73,8 +73,8 @@ static bool has_spoken(struct eng_stream *s)
 		len < offsetof(struct tcp_info, tcpi_segs_in) + sizeof info.tcpi_segs_in ||
 		info.tcpi_segs_in == 0)
 		return true;
-	s->way_ms = cc_tcp_info_way_ms(info.tcpi_rtt, info.tcpi_rttvar);
-	if (s->way_ms > 0 && !s->paced)
+	s->path_ms = cc_tcp_info_path_ms(info.tcpi_rtt, info.tcpi_rttvar);
+	if (s->path_ms > 0 && !s->paced)
 		pace(s);
 	if (info.tcpi_segs_in == s->segs_in)
 		return false;
@@ -89,7 +89,7 @@ static uint32_t bound_ms(const struct eng_thread *t, enum cc_bound b)
 
 static bool is_silent(const struct eng_stream *s, uint32_t ms)
 {
-	return s->silent_ms >= ms + s->way_ms;
+	return s->silent_ms >= ms + s->path_ms;
 }
 
 static bool is_gone(const struct eng_thread *t, const struct eng_stream *s)
@@ -145,8 +145,8 @@ void eng_look_at_streams(struct eng_thread *t, bool starts)
 	t->looked_ns = now;
 	for (s = t->streams; s; s = s->next) {
 		s->silent_ms = has_spoken(s) ? 0 : s->silent_ms + (uint32_t)passed_ms;
-		if (s->parked && !starts)
-			s->parked_ns = now;
+		if (s->stalled && !starts)
+			s->stalled_ns = now;
 	}
 	tell_quiet(t);
 	for (s = t->streams; s;) {

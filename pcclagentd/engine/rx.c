@@ -4,7 +4,7 @@
  * the TX thread. A partial sum is received into its stream's own buffer and leaves it for the place
  * where the result will stand later, so there is no buffer to run out of. It waits there for
  * nothing but local input, while some comes: when none does, a trainer has been stopped, and what
- * comes behind on the stream may be another one's. Then the sum is put aside.
+ * comes behind on the stream may be another one's. Then the sum is spilled.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,11 +20,11 @@
 /* Bytes taken from one stream before the next has its turn. */
 #define RX_BUDGET ((size_t)1 << 20)
 /* A header whose transfer is not known here yet: its start is on the way from the master. */
-#define PARK_MAX_NS 30000000000ull
+#define STALL_MAX_NS 30000000000ull
 /* How long a stream is held while nothing is copied. 256 KiB take a hundredth of it. */
-#define HOLD_MAX_MS 10
+#define BLOCK_MAX_MS 10
 /* How long streams are held for a transfer in all, whatever its processes say of their copying. */
-#define HOLD_ALL_NS 3000000000ull
+#define BLOCK_ALL_NS 3000000000ull
 
 static struct eng_xfer **bucket_of(struct eng *e, uint64_t seq)
 {
@@ -73,7 +73,7 @@ static void finish_sum(
 
 	eng_xfer_combine(x, seg, out, sum);
 	if (spec->op == KRN_AVG)
-		krn_divide(spec->dtype, out, span.len / spec->plan.esize, spec->world);
+		krn_divide(spec->dtype, out, span.len / spec->plan.esize, spec->world_size);
 	if (spec->direct) {
 		save_undo(x, seg, span);
 		memcpy(spec->direct + span.off, out, span.len);
@@ -111,35 +111,35 @@ static bool reduce_received(struct eng_thread *t, struct eng_stream *s)
 /* ---- sums that wait for longer ---- */
 
 /* Nobody needs the area until then, if it is not the operand that is waited for. */
-static uint8_t *aside(struct eng_xfer *x)
+static uint8_t *spilled(struct eng_xfer *x)
 {
 	const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 	void *p;
 
 	if (!eng_xfer_in_place(x))
 		return x->spec.area;
-	if (!x->aside) {
+	if (!x->spilled) {
 		/* cppcheck-suppress invalidFunctionArg ; it is no file that is mapped */
 		p = mmap(NULL, x->bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
-		x->aside = p == MAP_FAILED ? NULL : p;
+		x->spilled = p == MAP_FAILED ? NULL : p;
 	}
-	return x->aside;
+	return x->spilled;
 }
 
 /* False: no memory. */
-static bool put_aside(struct eng_thread *t, struct eng_stream *s)
+static bool spill_segment(struct eng_thread *t, struct eng_stream *s)
 {
 	struct eng_xfer *x = s->xfer;
 	struct cc_span span = cc_plan_segment(&x->spec.plan, s->seg);
-	uint8_t *to = aside(x);
+	uint8_t *to = spilled(x);
 
 	if (!to)
 		return false;
 	memcpy(to + span.off, s->partial, span.len);
-	x->seg_state[s->seg] |= ENG_SEG_ASIDE;
-	x->aside_input = eng_xfer_input(x);
-	if (x->n_aside++ == 0) {
-		t->e->n_aside++;
+	x->seg_state[s->seg] |= ENG_SEG_SPILLED;
+	x->spilled_input = eng_xfer_input(x);
+	if (x->n_spilled++ == 0) {
+		t->e->n_spilled++;
 		x->tried_input = UINT64_MAX;
 	}
 	s->xfer = NULL;
@@ -149,36 +149,36 @@ static bool put_aside(struct eng_thread *t, struct eng_stream *s)
 /* Others wait already, and nothing has been copied since the last of them came; or for too long. */
 static bool is_stopped(const struct eng_xfer *x)
 {
-	return x->n_aside > 0 &&
-	       (eng_xfer_input(x) <= x->aside_input || cc_now_ns() >= x->hold_end_ns);
+	return x->n_spilled > 0 &&
+	       (eng_xfer_input(x) <= x->spilled_input || cc_now_ns() >= x->block_end_ns);
 }
 
-static void retry_aside(struct eng_thread *t, struct eng_xfer *x)
+static void retry_spilled(struct eng_thread *t, struct eng_xfer *x)
 {
 	uint64_t input = eng_xfer_input(x);
 
 	if (input == x->tried_input)
 		return; /* the bell has been asked for */
 	x->tried_input = input;
-	for (uint32_t seg = 0; seg < x->spec.plan.n_segs && x->n_aside > 0; seg++) {
+	for (uint32_t seg = 0; seg < x->spec.plan.n_segs && x->n_spilled > 0; seg++) {
 		struct cc_span span = cc_plan_segment(&x->spec.plan, seg);
 
-		if (!(x->seg_state[seg] & ENG_SEG_ASIDE) || !eng_xfer_ready(x, span))
+		if (!(x->seg_state[seg] & ENG_SEG_SPILLED) || !eng_xfer_ready(x, span))
 			continue;
-		memcpy(t->e->sum, aside(x) + span.off, span.len);
-		x->seg_state[seg] &= (uint8_t)~ENG_SEG_ASIDE;
-		t->e->n_aside -= --x->n_aside == 0;
+		memcpy(t->e->sum, spilled(x) + span.off, span.len);
+		x->seg_state[seg] &= (uint8_t)~ENG_SEG_SPILLED;
+		t->e->n_spilled -= --x->n_spilled == 0;
 		reduce(t, x, seg, span, t->e->sum);
 	}
 }
 
-static void forget_aside(struct eng_thread *t, struct eng_xfer *x)
+static void forget_spilled(struct eng_thread *t, struct eng_xfer *x)
 {
-	t->e->n_aside -= x->n_aside > 0;
-	x->n_aside = 0;
-	if (x->aside)
-		munmap(x->aside, x->bytes);
-	x->aside = NULL;
+	t->e->n_spilled -= x->n_spilled > 0;
+	x->n_spilled = 0;
+	if (x->spilled)
+		munmap(x->spilled, x->bytes);
+	x->spilled = NULL;
 }
 
 /* ---- streams ---- */
@@ -190,17 +190,17 @@ static void watch_input(const struct eng_thread *t, struct eng_stream *s, bool o
 	epoll_ctl(t->worker.epfd, EPOLL_CTL_MOD, s->fd, &ev);
 }
 
-static void set_held(struct eng_thread *t, struct eng_stream *s, bool held)
+static void set_blocked(struct eng_thread *t, struct eng_stream *s, bool blocked)
 {
-	if (s->held == held)
+	if (s->blocked == blocked)
 		return;
-	watch_input(t, s, !held);
-	s->held = held;
-	s->held_ns = held ? cc_now_ns() : 0;
-	s->held_input = held ? eng_xfer_input(s->xfer) : 0;
-	if (held && s->xfer->hold_end_ns == 0)
-		s->xfer->hold_end_ns = s->held_ns + HOLD_ALL_NS;
-	t->e->n_held += held ? 1u : -1u;
+	watch_input(t, s, !blocked);
+	s->blocked = blocked;
+	s->blocked_ns = blocked ? cc_now_ns() : 0;
+	s->blocked_input = blocked ? eng_xfer_input(s->xfer) : 0;
+	if (blocked && s->xfer->block_end_ns == 0)
+		s->xfer->block_end_ns = s->blocked_ns + BLOCK_ALL_NS;
+	t->e->n_blocked_streams += blocked ? 1u : -1u;
 }
 
 static void segment_arrived(struct eng_thread *t, struct eng_stream *s)
@@ -211,8 +211,8 @@ static void segment_arrived(struct eng_thread *t, struct eng_stream *s)
 	if (s->phase == WLK_GATHER) {
 		finish(t, x, s->seg, cc_plan_forwards_result(&x->spec.plan, chunk, x->spec.pos));
 		s->xfer = NULL;
-	} else if (!reduce_received(t, s) && !(is_stopped(x) && put_aside(t, s))) {
-		set_held(t, s, true);
+	} else if (!reduce_received(t, s) && !(is_stopped(x) && spill_segment(t, s))) {
+		set_blocked(t, s, true);
 	}
 }
 
@@ -221,11 +221,12 @@ static bool is_enough(struct eng_stream *s, uint64_t now)
 {
 	uint64_t input = eng_xfer_input(s->xfer);
 
-	if (input > s->held_input) {
-		s->held_input = input;
-		s->held_ns = now;
+	if (input > s->blocked_input) {
+		s->blocked_input = input;
+		s->blocked_ns = now;
 	}
-	return now - s->held_ns >= HOLD_MAX_MS * UINT64_C(1000000) || now >= s->xfer->hold_end_ns;
+	return now - s->blocked_ns >= BLOCK_MAX_MS * UINT64_C(1000000) ||
+	       now >= s->xfer->block_end_ns;
 }
 
 /* What waits for local input. */
@@ -233,15 +234,15 @@ static void retry(struct eng_thread *t)
 {
 	uint64_t now = cc_now_ns();
 
-	for (unsigned b = 0; b < ENG_BUCKETS && t->e->n_aside > 0; b++)
+	for (unsigned b = 0; b < ENG_BUCKETS && t->e->n_spilled > 0; b++)
 		for (struct eng_xfer *x = t->e->buckets[b]; x; x = x->rx_next)
-			if (x->n_aside > 0)
-				retry_aside(t, x);
+			if (x->n_spilled > 0)
+				retry_spilled(t, x);
 	for (struct eng_stream *s = t->streams; s; s = s->next) {
-		if (!s->held)
+		if (!s->blocked)
 			continue;
-		if (reduce_received(t, s) || (is_enough(s, now) && put_aside(t, s)))
-			set_held(t, s, false);
+		if (reduce_received(t, s) || (is_enough(s, now) && spill_segment(t, s)))
+			set_blocked(t, s, false);
 	}
 }
 
@@ -279,14 +280,14 @@ static const char *check_segment(
 	return NULL;
 }
 
-static void set_parked(struct eng_thread *t, struct eng_stream *s, bool parked)
+static void set_stalled(struct eng_thread *t, struct eng_stream *s, bool stalled)
 {
-	if (s->parked == parked)
+	if (s->stalled == stalled)
 		return;
-	watch_input(t, s, !parked);
-	s->parked = parked;
-	s->parked_ns = parked ? cc_now_ns() : 0;
-	t->e->n_parked += parked ? 1u : -1u;
+	watch_input(t, s, !stalled);
+	s->stalled = stalled;
+	s->stalled_ns = stalled ? cc_now_ns() : 0;
+	t->e->n_stalled += stalled ? 1u : -1u;
 }
 
 /* A whole header is there. NULL or why the stream must end. */
@@ -298,14 +299,14 @@ static const char *begin_segment(struct eng_thread *t, struct eng_stream *s)
 
 	if (wlk_data_get(s->hdr, &d, &why) < 0)
 		return why;
-	if (d.phase == WLK_SMALL)
+	if (d.phase == WLK_EAGER)
 		return "operand of an eager operation among segments";
 	x = find(t->e, d.seq);
 	if (!x && d.seq > t->e->last_seq) {
-		set_parked(t, s, true);
+		set_stalled(t, s, true);
 		return NULL;
 	}
-	set_parked(t, s, false);
+	set_stalled(t, s, false);
 	s->busy = true;
 	s->left = d.len;
 	s->seg = d.seg;
@@ -399,7 +400,7 @@ static void on_readable(struct eng_thread *t, struct eng_stream *s, uint32_t eve
 	const char *why = NULL;
 	size_t budget = RX_BUDGET;
 
-	if (s->parked || s->held) {
+	if (s->stalled || s->blocked) {
 		/* Only hang-ups are reported meanwhile. */
 		if (events & EPOLLERR)
 			eng_break_link(t, s->link, "the connection was reset");
@@ -407,7 +408,7 @@ static void on_readable(struct eng_thread *t, struct eng_stream *s, uint32_t eve
 			eng_end_link(t, s->link);
 		return;
 	}
-	while (budget > 0 && !s->parked && !s->held) {
+	while (budget > 0 && !s->stalled && !s->blocked) {
 		ssize_t n = s->busy ? receive_payload(t, s, &why) : receive_header(t, s, &why);
 
 		if (n < 0 && why)
@@ -446,9 +447,9 @@ static void forget(struct eng_thread *t, struct eng_xfer *x)
 		if (s->xfer != x)
 			continue;
 		s->xfer = NULL; /* the rest is read and dropped */
-		set_held(t, s, false);
+		set_blocked(t, s, false);
 	}
-	forget_aside(t, x);
+	forget_spilled(t, x);
 	wrk_notify(&t->worker, wrk_pack_ptr(x, ENG_NOTE_ACK), x->cancelled);
 }
 
@@ -462,9 +463,9 @@ static void unpark(struct eng_thread *t)
 		const char *why = NULL;
 
 		next = s->next;
-		if (!s->parked)
+		if (!s->stalled)
 			continue;
-		if (now - s->parked_ns > PARK_MAX_NS)
+		if (now - s->stalled_ns > STALL_MAX_NS)
 			why = "segment of an operation that never started here";
 		else
 			why = begin_segment(t, s);
@@ -489,9 +490,9 @@ static bool reduce_local(struct eng_thread *t)
 /* How long there is nothing to do but what is woken for, in milliseconds. */
 static int patience(const struct eng_thread *t)
 {
-	if (t->e->n_held > 0)
-		return HOLD_MAX_MS;
-	return t->e->n_parked > 0 ? 1000 : -1;
+	if (t->e->n_blocked_streams > 0)
+		return BLOCK_MAX_MS;
+	return t->e->n_stalled > 0 ? 1000 : -1;
 }
 
 static void *rx_main(void *thread)
@@ -501,9 +502,9 @@ static void *rx_main(void *thread)
 	while (!t->quit) {
 		bool busy = eng_run_commands(t);
 
-		if (t->e->n_parked > 0)
+		if (t->e->n_stalled > 0)
 			unpark(t);
-		if (t->e->n_held + t->e->n_aside > 0)
+		if (t->e->n_blocked_streams + t->e->n_spilled > 0)
 			retry(t);
 		busy |= reduce_local(t);
 		if (busy) {

@@ -136,8 +136,8 @@ static void load(struct eng_stream *s, const struct job *j)
 static void sent_all(struct eng_thread *t, struct eng_stream *s)
 {
 	s->busy = false;
-	free(s->spill);
-	s->spill = NULL;
+	free(s->tail_buf);
+	s->tail_buf = NULL;
 	if (s->xfer && s->phase == WLK_GATHER && eng_xfer_in_place(s->xfer))
 		eng_xfer_publish(t, s->xfer, s->seg);
 	if (s->xfer)
@@ -181,7 +181,7 @@ static void push(struct eng_thread *t, struct eng_stream *s)
 
 static bool at_work(const struct eng *e, const struct eng_stream *s)
 {
-	return s->shift == ENG_NO_SHIFT || s->shift == e->shift;
+	return s->set == ENG_NO_SET || s->set == e->set;
 }
 
 /* One send per stream that can take bytes. */
@@ -218,14 +218,14 @@ static void on_ready(struct eng_thread *t, struct eng_stream *s, uint32_t events
 }
 
 /* Between operations, so that those that begin to work find the way without a queue. */
-static void change_shift(struct eng *e)
+static void rotate_sets(struct eng *e)
 {
 	uint64_t now = cc_now_ns();
 
-	if (now - e->shift_since_ns < e->shift_ns)
+	if (now - e->set_since_ns < e->set_ns)
 		return;
-	e->shift_since_ns = now;
-	e->shift = (e->shift + 1) % ENG_SHIFTS;
+	e->set_since_ns = now;
+	e->set = (e->set + 1) % ENG_SETS;
 }
 
 static void start(struct eng_thread *t, struct eng_xfer *x)
@@ -233,7 +233,7 @@ static void start(struct eng_thread *t, struct eng_xfer *x)
 	struct eng *e = t->e;
 
 	if (!e->active) {
-		change_shift(e);
+		rotate_sets(e);
 		x->tx_next = x;
 		e->active = x;
 	} else {
@@ -257,7 +257,7 @@ static void unlink_active(struct eng *e, struct eng_xfer *x)
 }
 
 /* The rest of a segment must still go out, or the stream would lose its framing. */
-static void spill(struct eng_thread *t, struct eng_stream *s)
+static void drain_tail(struct eng_thread *t, struct eng_stream *s)
 {
 	uint8_t *copy = malloc(s->left ? s->left : 1);
 
@@ -266,7 +266,7 @@ static void spill(struct eng_thread *t, struct eng_stream *s)
 		return;
 	}
 	memcpy(copy, s->data, s->left);
-	s->spill = copy;
+	s->tail_buf = copy;
 	s->data = copy;
 	s->xfer = NULL;
 }
@@ -279,7 +279,7 @@ static void forget(struct eng_thread *t, struct eng_xfer *x)
 	unlink_active(t->e, x);
 	while (s) {
 		if (s->xfer == x)
-			spill(t, s);
+			drain_tail(t, s);
 		s = s->fd < 0 ? t->streams : s->next;
 	}
 	wrk_notify(&t->worker, wrk_pack_ptr(x, ENG_NOTE_ACK), cancelled);

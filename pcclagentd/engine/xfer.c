@@ -28,8 +28,8 @@ void eng_xfer_free(struct eng_xfer *x)
 	free((void *)x->leaving);
 	free(x->seg_state);
 	free(x->members);
-	if (x->aside)
-		munmap(x->aside, x->bytes);
+	if (x->spilled)
+		munmap(x->spilled, x->bytes);
 	free(x);
 }
 
@@ -112,7 +112,7 @@ int eng_xfer_setup(struct eng_xfer *x, const struct eng_xfer_spec *spec)
 	atomic_init(&x->tx_bytes, 0);
 	atomic_init(&x->rx_bytes, 0);
 	x->rx_next = NULL;
-	x->hold_end_ns = 0;
+	x->block_end_ns = 0;
 	x->origin_next = 0;
 	x->tx_next = NULL;
 	x->acks_awaited = 0;
@@ -256,7 +256,7 @@ bool eng_xfer_reduce_local(struct eng_thread *t, struct eng_xfer *x)
 		return true;
 	eng_xfer_combine(x, seg, s->area + span.off, NULL);
 	if (s->op == KRN_AVG)
-		krn_divide(s->dtype, s->area + span.off, span.len / s->plan.esize, s->world);
+		krn_divide(s->dtype, s->area + span.off, span.len / s->plan.esize, s->world_size);
 	eng_xfer_publish(t, x, seg);
 	return true;
 }

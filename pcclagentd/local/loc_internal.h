@@ -126,7 +126,7 @@ struct loc_manifest {
 	uint64_t charged; /* for our own tables */
 };
 
-enum result_state { RESULT_BUSY = 1, RESULT_HELD, RESULT_IDLE };
+enum result_state { RESULT_BUSY = 1, RESULT_IN_USE, RESULT_IDLE };
 
 /* BUSY while an operation writes it, HELD while the processes still copy out of it. */
 struct loc_result {
@@ -137,9 +137,9 @@ struct loc_result {
 	uint64_t size_class;
 	enum result_state state;
 	uint64_t idle_since_ns;
-	uint32_t n_holders;
+	uint32_t n_readers;
 	uint32_t cap_members;
-	struct loc_holder *holders; /* room for cap_members, owned; and so are mappers */
+	struct loc_reader *readers; /* room for cap_members, owned; and so are mappers */
 	/* Communicators whose processes have it: nobody else's data may come here. */
 	uint32_t n_mappers;
 	uint32_t *mappers;
@@ -149,9 +149,9 @@ struct loc_result {
 /* ---- session.c ---- */
 
 struct session *loc_session_find(const struct loc *loc, uint32_t id);
-/* Sends an offer (wire_local_is_offer), with its descriptor, which stays the caller's. CC_ERR_*: it
- * has not been sent, which is of no consequence to the session. */
-int loc_session_offer(struct loc *loc, uint32_t session, const struct wl_reply *r, int fd);
+/* Sends an offer (wire_local_is_handover), with its descriptor, which stays the caller's. CC_ERR_*:
+ * it has not been sent, which is of no consequence to the session. */
+int loc_session_hand_over(struct loc *loc, uint32_t session, const struct wl_reply *r, int fd);
 void loc_session_free_all(struct loc *loc);
 
 /* ---- queue.c ---- */
@@ -160,7 +160,7 @@ void loc_session_free_all(struct loc *loc);
 void loc_comm_checked(struct loc *loc, struct loc_comm *c, const struct shm_submission *sub,
 	struct loc_manifest *m, uint32_t code, const char *text);
 /* Is the slot still the holder's, or its result not taken yet? */
-bool loc_comm_holds(const struct loc_holder *h);
+bool loc_comm_holds(const struct loc_reader *h);
 
 /* ---- account.c ---- */
 

@@ -96,7 +96,7 @@ void loc_comm_publish(struct loc *loc, uint32_t id, const struct agt_attrs *a);
 void loc_comm_complete(struct loc *loc, uint32_t id, uint32_t slot, const struct agt_done *done);
 struct shm_slot *loc_comm_slot(const struct loc_comm *c, uint32_t slot);
 /* Never half of it, whenever this process dies. */
-void loc_comm_put_world(struct shm_slot *s, const struct wire_world *w);
+void loc_comm_put_view(struct shm_slot *s, const struct wire_view *w);
 /* loc_ops.doorbell is called once when the submission doorbell rings next. */
 void loc_comm_await_operand(struct loc_comm *c);
 /* The engine watches the communicator's data doorbell; it leaves the one that did before. */
@@ -109,13 +109,13 @@ void loc_comms_leave_state(struct loc *loc, const struct ste *e);
 /* ---- submissions under way ---- */
 
 /* One slot that takes part in an operation. */
-struct loc_holder {
+struct loc_reader {
 	struct loc_comm *comm; /* referenced */
 	uint32_t slot, gen;
 };
 
 struct loc_member {
-	struct loc_holder h;
+	struct loc_reader h;
 	struct loc_region *in;  /* its operand; referenced */
 	struct loc_region *out; /* its registered output, referenced; or NULL */
 };
@@ -156,7 +156,7 @@ uint64_t loc_result_region(const struct loc_result *res);
 bool loc_result_is_mapped(const struct loc_result *res, const struct loc_comm *c);
 /* Hands the region over to those of the members that do not have it. What lies in the socket of a
  * process by now, it has: also if this agent dies before the process looks there. */
-void loc_result_offer(
+void loc_result_hand_over(
 	struct loc *loc, struct loc_result *res, const struct loc_member *members, uint32_t n);
 void loc_result_tick(struct loc *loc, uint64_t now);
 

@@ -282,7 +282,7 @@ static bool charge_for_good(struct check *k)
 }
 
 /* The regions that tensors lie in may have been freed meanwhile. */
-static bool hold_regions(struct check *k)
+static bool pin_regions(struct check *k)
 {
 	struct loc_manifest *m = k->m;
 
@@ -314,7 +314,7 @@ static void finish(struct check *k)
 	if (k->charged > 0)
 		loc_account_discharge(loc, m->uid, k->charged);
 	if (k->code == WIRE_SUCCESS && !c->closed && charge_for_good(k))
-		(void)hold_regions(k);
+		(void)pin_regions(k);
 	if (k->code != WIRE_SUCCESS) {
 		loc_manifest_leave(m);
 		loc_manifest_unref(m);

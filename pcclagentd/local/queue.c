@@ -431,7 +431,7 @@ void loc_comm_close_all(struct loc *loc)
 
 /* ---- what the shim reads ---- */
 
-static void publish_place(struct shm_attr *t, const struct cc_addr *at)
+static void publish_master_addr(struct shm_attr *t, const struct cc_addr *at)
 {
 	const uint8_t *ip = at->ip;
 
@@ -462,27 +462,27 @@ void loc_comm_publish(struct loc *loc, uint32_t id, const struct agt_attrs *a)
 	atomic_store_explicit(&t->pos, a->pos, memory_order_relaxed);
 	atomic_store_explicit(&t->code, a->code, memory_order_relaxed);
 	memcpy(t->text, a->text, sizeof t->text);
-	publish_place(t, &a->at);
+	publish_master_addr(t, &a->at);
 	atomic_store_explicit(&t->epoch, a->epoch, memory_order_relaxed);
-	atomic_store_explicit(&t->wired, a->wired, memory_order_relaxed);
+	atomic_store_explicit(&t->ring_epoch, a->ring_epoch, memory_order_relaxed);
 	atomic_store_explicit(&t->prepared, a->prepared, memory_order_relaxed);
-	atomic_store_explicit(&t->world_version, a->version, memory_order_relaxed);
-	atomic_store_explicit(&t->losses, a->losses, memory_order_relaxed);
+	atomic_store_explicit(&t->view_id, a->view_id, memory_order_relaxed);
+	atomic_store_explicit(&t->generation, a->generation, memory_order_relaxed);
 	atomic_store_explicit(&t->global, a->global, memory_order_relaxed);
-	atomic_store_explicit(&t->world, a->world, memory_order_relaxed);
+	atomic_store_explicit(&t->world_size, a->world_size, memory_order_relaxed);
 	atomic_store_explicit(&t->version, v + 1, memory_order_release);
 }
 
-void loc_comm_put_world(struct shm_slot *s, const struct wire_world *w)
+void loc_comm_put_view(struct shm_slot *s, const struct wire_view *w)
 {
 	/* This process may die between any two of these. */
-	__atomic_store_n(&s->world.version, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&s->view.view_id, 0, __ATOMIC_RELAXED);
 	atomic_thread_fence(memory_order_release);
-	s->world.global = w->global;
-	s->world.group = w->group;
-	s->world.groups = w->groups;
-	s->world.largest = w->largest;
-	__atomic_store_n(&s->world.version, w->version, __ATOMIC_RELEASE);
+	s->view.global = w->global;
+	s->view.group = w->group;
+	s->view.groups = w->groups;
+	s->view.largest = w->largest;
+	__atomic_store_n(&s->view.view_id, w->view_id, __ATOMIC_RELEASE);
 }
 
 void loc_comm_complete(struct loc *loc, uint32_t id, uint32_t slot, const struct agt_done *done)
@@ -494,9 +494,9 @@ void loc_comm_complete(struct loc *loc, uint32_t id, uint32_t slot, const struct
 		return;
 	release_slot(loc, c, slot);
 	s = loc_comm_slot(c, slot);
-	s->local_world = done->world;
-	s->losses = done->losses;
-	loc_comm_put_world(s, &done->after);
+	s->local_world_size = done->world_size;
+	s->generation = done->generation;
+	loc_comm_put_view(s, &done->after);
 	s->tx_bytes = done->tx_bytes;
 	s->rx_bytes = done->rx_bytes;
 	s->revision = done->revision;
@@ -507,7 +507,7 @@ void loc_comm_complete(struct loc *loc, uint32_t id, uint32_t slot, const struct
 		cc_futex_wake(&s->wait, INT32_MAX);
 }
 
-bool loc_comm_holds(const struct loc_holder *h)
+bool loc_comm_holds(const struct loc_reader *h)
 {
 	const struct comm_slot *s = &h->comm->slot[h->slot];
 

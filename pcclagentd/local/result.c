@@ -28,19 +28,19 @@ static uint64_t size_class(uint64_t need)
 	return c;
 }
 
-static void release_holders(struct loc_result *res)
+static void release_readers(struct loc_result *res)
 {
-	for (uint32_t i = 0; i < res->n_holders; i++)
-		loc_comm_unref(res->holders[i].comm);
-	res->n_holders = 0;
+	for (uint32_t i = 0; i < res->n_readers; i++)
+		loc_comm_unref(res->readers[i].comm);
+	res->n_readers = 0;
 }
 
 static void destroy(struct loc *loc, struct loc_result *res)
 {
 	DL_DELETE(loc->results, res);
-	release_holders(res);
+	release_readers(res);
 	loc_region_drop_result(loc, res->region, !res->abandoned);
-	free(res->holders);
+	free(res->readers);
 	free(res->mappers);
 	free(res);
 }
@@ -48,15 +48,15 @@ static void destroy(struct loc *loc, struct loc_result *res)
 /* HELD -> IDLE when all shims are done with it. */
 static void settle(struct loc_result *res, uint64_t now)
 {
-	if (res->state != RESULT_HELD)
+	if (res->state != RESULT_IN_USE)
 		return;
-	for (uint32_t i = 0; i < res->n_holders; i++) {
-		if (loc_comm_holds(&res->holders[i]))
+	for (uint32_t i = 0; i < res->n_readers; i++) {
+		if (loc_comm_holds(&res->readers[i]))
 			return;
-		if (res->holders[i].comm->closed)
+		if (res->readers[i].comm->closed)
 			res->abandoned = true;
 	}
-	release_holders(res);
+	release_readers(res);
 	res->state = RESULT_IDLE;
 	res->idle_since_ns = now;
 }
@@ -147,9 +147,9 @@ static void make_room(struct loc_result *res, uint32_t members)
 {
 	if (members <= res->cap_members)
 		return;
-	res->holders = realloc(res->holders, members * sizeof *res->holders);
+	res->readers = realloc(res->readers, members * sizeof *res->readers);
 	res->mappers = realloc(res->mappers, members * sizeof *res->mappers);
-	if (!res->holders || !res->mappers)
+	if (!res->readers || !res->mappers)
 		rep_out_of_memory("result regions");
 	res->cap_members = members;
 }
@@ -167,10 +167,10 @@ uint32_t loc_result_take(struct loc *loc, const struct loc_group *group, uint64_
 		return code;
 	make_room(res, n);
 	res->state = RESULT_BUSY;
-	res->n_holders = n;
+	res->n_readers = n;
 	for (uint32_t i = 0; i < n; i++) {
-		res->holders[i] = members[i].h;
-		res->holders[i].comm->refs++;
+		res->readers[i] = members[i].h;
+		res->readers[i].comm->refs++;
 	}
 	*ret = res;
 	return WIRE_SUCCESS;
@@ -178,7 +178,7 @@ uint32_t loc_result_take(struct loc *loc, const struct loc_group *group, uint64_
 
 void loc_result_give_back(struct loc_result *res)
 {
-	res->state = RESULT_HELD;
+	res->state = RESULT_IN_USE;
 	settle(res, cc_now_ns());
 }
 
@@ -190,9 +190,9 @@ struct loc_result *loc_result_find(
 	DL_FOREACH (loc->results, res) {
 		if (res->region->id != region)
 			continue;
-		for (uint32_t i = 0; i < res->n_holders; i++)
-			if (res->holders[i].comm->session == session &&
-				res->holders[i].comm->id == comm)
+		for (uint32_t i = 0; i < res->n_readers; i++)
+			if (res->readers[i].comm->session == session &&
+				res->readers[i].comm->id == comm)
 				return res;
 	}
 	return NULL;
@@ -221,7 +221,7 @@ bool loc_result_add_mapper(struct loc_result *res, uint32_t comm)
 	return true;
 }
 
-void loc_result_offer(
+void loc_result_hand_over(
 	struct loc *loc, struct loc_result *res, const struct loc_member *members, uint32_t n)
 {
 	struct wl_reply r = {.region = res->region->id, .size = res->region->size};
@@ -236,7 +236,7 @@ void loc_result_offer(
 			fd = cc_shm_read_only(res->region->fd);
 		r.comm = c->id;
 		/* Whoever does not get it asks for it. */
-		if (fd >= 0 && loc_session_offer(loc, c->session, &r, fd) == 0)
+		if (fd >= 0 && loc_session_hand_over(loc, c->session, &r, fd) == 0)
 			loc_result_add_mapper(res, c->id);
 	}
 	if (fd >= 0)

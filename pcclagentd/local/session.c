@@ -154,7 +154,7 @@ void loc_session_reply(
 	drop_unsent(loc, session, err < 0 ? err : await_room(s));
 }
 
-int loc_session_offer(struct loc *loc, uint32_t session, const struct wl_reply *r, int fd)
+int loc_session_hand_over(struct loc *loc, uint32_t session, const struct wl_reply *r, int fd)
 {
 	const struct session *s = loc_session_find(loc, session);
 

@@ -53,11 +53,11 @@ static void add_missing(struct found *f, const struct place *p)
 	const char *comma = len ? ", " : "";
 	char addr[CC_ADDR_STR_SIZE], *to = f->missing + len;
 
-	if (p->kind == PLACE_INTERFACE)
+	if (p->kind == ADDR_SPEC_INTERFACE)
 		(void)snprintf(to, sizeof f->missing - len, "%s%s", comma, p->name);
 	else
 		(void)snprintf(to, sizeof f->missing - len, "%s%s/%u", comma, say(&p->addr, addr),
-			p->kind == PLACE_NET         ? p->bits
+			p->kind == ADDR_SPEC_NET     ? p->bits
 			: p->addr.family == CC_INET4 ? 32
 						     : 128);
 }
@@ -69,7 +69,7 @@ static void add_own(
 	bool any = false;
 
 	for (uint32_t i = 0; i < n; i++) {
-		if (!place_has(p, &own[i]))
+		if (!addr_spec_has(p, &own[i]))
 			continue;
 		add(f, own[i].addr);
 		any = true;
@@ -94,9 +94,9 @@ static void add_advertised(
 	for (uint32_t k = 0; k < net->base->cfg.advertise.n; k++) {
 		const struct place *p = &net->base->cfg.advertise.v[k];
 
-		if (p->kind == PLACE_ADDR)
+		if (p->kind == ADDR_SPEC_ADDR)
 			add(f, p->addr);
-		else if (p->kind == PLACE_NAME)
+		else if (p->kind == ADDR_SPEC_NAME)
 			add_host(f, net, p);
 		else
 			add_own(f, p, own, n);
@@ -112,7 +112,7 @@ static void find_out(const struct net *net, struct found *ret)
 {
 	static struct cc_interface own[INTERFACES_MAX];
 	const struct agentd_config *c = &net->base->cfg;
-	const struct places *p = c->advertise.n ? &c->advertise : &c->interfaces;
+	const struct addrs *p = c->advertise.n ? &c->advertise : &c->interfaces;
 	uint32_t n = list_interfaces(own);
 	struct net_stats s;
 
@@ -212,12 +212,12 @@ bool net_address_is_lost(struct net_lost_address *last, const struct cc_addr *ad
 
 /* ---- those of others ---- */
 
-enum rank { RANK_CHOSEN, RANK_NEAR, RANK_FAR, RANK_OWN };
+enum rank { RANK_CHOSEN, RANK_NEAR, RANK_REMOTE, RANK_OWN };
 
 static enum rank rank_of(
 	const struct net *net, const struct cc_addr *a, const struct cc_interface *own, uint32_t n)
 {
-	enum rank r = RANK_FAR;
+	enum rank r = RANK_REMOTE;
 
 	for (uint32_t i = 0; i < n; i++) {
 		uint8_t whole = own[i].addr.family == CC_INET4 ? 32 : 128;
@@ -226,10 +226,10 @@ static enum rank rank_of(
 			return RANK_OWN;
 		if (own[i].bits == 0 || !cc_addr_in_net(a, &own[i].addr, own[i].bits))
 			continue;
-		if (r == RANK_FAR)
+		if (r == RANK_REMOTE)
 			r = RANK_NEAR;
 		for (uint32_t k = 0; k < net->base->cfg.interfaces.n; k++)
-			if (place_has(&net->base->cfg.interfaces.v[k], &own[i]))
+			if (addr_spec_has(&net->base->cfg.interfaces.v[k], &own[i]))
 				r = RANK_CHOSEN;
 	}
 	return r;

@@ -40,7 +40,7 @@ bool net_run_proves(const struct net_run *r, const struct wlk_hello *h,
 	const uint8_t buf[WLK_HELLO_SIZE], struct cc_key *ret_key)
 {
 	for (uint32_t i = 0; i < r->n_keys; i++) {
-		cc_key_of_way(
+		cc_link_key(
 			&r->keys[i], h->service, h->number, &h->from, &r->net->base->id, ret_key);
 		if (hs_is_proven(buf, ret_key))
 			return true;
@@ -156,7 +156,7 @@ void net_in_links_free(struct net_run *r)
 
 static bool is_missing(const struct net_in_link *l, const struct wlk_hello *h)
 {
-	if (h->stream == WLK_STREAM_SMALL)
+	if (h->stream == WLK_STREAM_EAGER)
 		return !l->eager;
 	return !(l->have >> h->stream & 1);
 }
@@ -242,7 +242,7 @@ static int add_stream(struct net_in_link *l, uint16_t stream, int fd)
 {
 	struct net_run *r = l->run;
 
-	if (stream == WLK_STREAM_SMALL) {
+	if (stream == WLK_STREAM_EAGER) {
 		l->eager = r->ops->eager_open(r->arg, l, &l->peer, fd);
 		return l->eager ? 0 : CC_ERR_NOMEM;
 	}

@@ -45,8 +45,8 @@ void net_link_free(struct out_link *l)
 		net_try_stop(&l->tries[i]);
 	for (uint32_t i = 0; l->streams && i <= l->n_streams; i++)
 		net_try_stop(&l->streams[i]);
-	if (l->small)
-		cc_conn_close(l->small);
+	if (l->eager)
+		cc_conn_close(l->eager);
 	if (l->up)
 		drop_when_unused(l->run, l->num);
 	DL_DELETE(l->run->out_links, l);
@@ -149,7 +149,7 @@ void net_link_heard(struct net_run *r, const struct eng_event *e)
 
 	if (h) {
 		h->heard_ns = now > BASE_MS(e->heard_ms) ? now - BASE_MS(e->heard_ms) : 1;
-		h->blocked = e->blocked;
+		h->congested = e->congested;
 	}
 	if (out)
 		heard_out(out, e);
@@ -184,7 +184,7 @@ struct net_neighbour net_neighbour(const struct net_run *r, const struct cc_id *
 		ret.heard_ns = net_in_link_health(in)->heard_ns;
 	if (out && out->health.heard_ns > ret.heard_ns)
 		ret.heard_ns = out->health.heard_ns;
-	ret.blocked = out && out->health.blocked;
+	ret.congested = out && out->health.congested;
 	return ret;
 }
 
@@ -219,10 +219,10 @@ void net_link_send(struct net_run *r, uint32_t num, const uint8_t hdr[WLK_DATA_S
 	struct out_link *l;
 
 	DL_SEARCH_SCALAR(r->out_links, l, num, num);
-	if (l && l->small && !l->jammed)
-		l->jammed = cc_conn_send(l->small, hdr, WLK_DATA_SIZE) < 0;
-	if (l && l->small && !l->jammed)
-		l->jammed = cc_conn_send_ref(l->small, payload, len, done, arg) < 0;
+	if (l && l->eager && !l->send_failed)
+		l->send_failed = cc_conn_send(l->eager, hdr, WLK_DATA_SIZE) < 0;
+	if (l && l->eager && !l->send_failed)
+		l->send_failed = cc_conn_send_ref(l->eager, payload, len, done, arg) < 0;
 	else
 		done(payload, len, arg);
 }
@@ -241,18 +241,18 @@ void net_links_leave(struct net_run *r, struct net_lost_address *last)
 	}
 }
 
-static void look_at_small(struct out_link *l)
+static void look_at_eager(struct out_link *l)
 {
 	struct eng_event how = {.link = l->num};
 
-	if (l->jammed)
+	if (l->send_failed)
 		snprintf(how.text, sizeof how.text, "it takes no more operands");
-	else if (l->small &&
-		 flow_is_stuck(&l->small_flow, l->small_fd, net_link_bound_ms(l, CC_BOUND_STUCK)))
+	else if (l->eager &&
+		 flow_is_stuck(&l->eager_flow, l->eager_fd, net_link_bound_ms(l, CC_BOUND_STUCK)))
 		snprintf(how.text, sizeof how.text, "%s", FLOW_STUCK_TEXT);
 	else
 		return;
-	how.stuck = !l->jammed;
+	how.stuck = !l->send_failed;
 	net_link_break(l, &how);
 }
 
@@ -264,7 +264,7 @@ void net_links_tick(struct net_run *r, uint64_t now)
 		if (!l->up)
 			net_link_go_on(l, now);
 		else
-			look_at_small(l);
+			look_at_eager(l);
 	}
 }
 

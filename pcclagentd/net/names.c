@@ -10,12 +10,12 @@
 #include "common/cc_sys.h"
 #include "pcclagentd/net/net_internal.h"
 
-#define ADDRS_MAX 16u
-#define AGAIN_NS  BASE_MS(30000) /* a name that was found */
-#define RETRY_NS  BASE_MS(3000)  /* one that was not */
+#define ADDRS_MAX  16u
+#define REFRESH_NS BASE_MS(30000) /* a name that was found */
+#define RETRY_NS   BASE_MS(3000)  /* one that was not */
 
 struct entry {
-	struct place place;
+	struct place spec;
 	struct gaicb lookup;
 	struct addrinfo hints;
 	bool under_way;
@@ -30,21 +30,21 @@ struct names {
 	struct entry v[];
 };
 
-struct names *net_names_new(const struct places *p)
+struct names *net_names_new(const struct addrs *p)
 {
 	struct names *ret;
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < p->n; i++)
-		n += p->v[i].kind == PLACE_NAME;
+		n += p->v[i].kind == ADDR_SPEC_NAME;
 	if (n == 0)
 		return NULL;
 	ret = calloc(1, sizeof *ret + n * sizeof ret->v[0]);
 	if (!ret)
 		rep_out_of_memory("names of hosts");
 	for (uint32_t i = 0; i < p->n; i++)
-		if (p->v[i].kind == PLACE_NAME)
-			ret->v[ret->n++].place = p->v[i];
+		if (p->v[i].kind == ADDR_SPEC_NAME)
+			ret->v[ret->n++].spec = p->v[i];
 	return ret;
 }
 
@@ -69,7 +69,7 @@ static void start(struct entry *e)
 	struct gaicb *list[] = {&e->lookup};
 
 	e->hints = (struct addrinfo){.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
-	e->lookup = (struct gaicb){.ar_name = e->place.name, .ar_request = &e->hints};
+	e->lookup = (struct gaicb){.ar_name = e->spec.name, .ar_request = &e->hints};
 	e->under_way = getaddrinfo_a(GAI_NOWAIT, list, 1, NULL) == 0;
 	e->next_ns = cc_now_ns() + RETRY_NS;
 }
@@ -79,7 +79,7 @@ static void fail(struct entry *e, int error)
 {
 	if (error != e->error)
 		cc_log(CC_LOG_WARNING, "the host name %s in advertise is not found: %s",
-			e->place.name, gai_strerror(error));
+			e->spec.name, gai_strerror(error));
 	e->error = error;
 	e->next_ns = cc_now_ns() + RETRY_NS;
 }
@@ -91,10 +91,10 @@ static void take(struct entry *e)
 	for (struct addrinfo *a = e->lookup.ar_result; a && e->n < ADDRS_MAX; a = a->ai_next)
 		if (cc_addr_from_sockaddr(a->ai_addr, &e->v[e->n]) == 0 &&
 			!cc_addr_is_link_local(&e->v[e->n]))
-			e->v[e->n++].port = e->place.addr.port;
+			e->v[e->n++].port = e->spec.addr.port;
 	freeaddrinfo(e->lookup.ar_result);
 	e->lookup.ar_result = NULL;
-	e->next_ns = cc_now_ns() + AGAIN_NS;
+	e->next_ns = cc_now_ns() + REFRESH_NS;
 }
 
 static void look(struct entry *e)
@@ -126,7 +126,7 @@ uint32_t net_names_get(const struct names *n, const struct place *p, const struc
 	for (uint32_t i = 0; n && i < n->n; i++) {
 		const struct entry *e = &n->v[i];
 
-		if (e->place.addr.port != p->addr.port || strcmp(e->place.name, p->name) != 0)
+		if (e->spec.addr.port != p->addr.port || strcmp(e->spec.name, p->name) != 0)
 			continue;
 		*ret = e->v;
 		return e->n;

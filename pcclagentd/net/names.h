@@ -7,12 +7,12 @@
 #define NAMES_H
 
 #include "common/cc_addr.h"
-#include "pcclagentd/base/place.h"
+#include "pcclagentd/base/addr_spec.h"
 
 struct names;
 
 /* The names among the places; NULL: there are none. */
-struct names *net_names_new(const struct places *p);
+struct names *net_names_new(const struct addrs *p);
 void net_names_free(struct names *n);
 /* Takes what has been found, and looks up what has not been for a while. */
 void net_names_look(struct names *n);

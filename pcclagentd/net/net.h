@@ -133,7 +133,7 @@ void net_in_link_down(struct net_in_link *l, bool ended, const char *text);
 struct net_neighbour {
 	const char *host;  /* its name, "": not known */
 	uint64_t heard_ns; /* when its system sent something; 0: not known */
-	bool blocked;      /* it takes no more data */
+	bool congested;    /* it takes no more data */
 };
 struct net_neighbour net_neighbour(const struct net_run *r, const struct cc_id *peer);
 /* Has the engine find out about its links: net_link_heard follows. Once for each `now`. */

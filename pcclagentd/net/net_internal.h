@@ -79,7 +79,7 @@ struct net_run {
 struct link_health {
 	uint64_t probed_ns;
 	uint64_t heard_ns; /* the other host's system sent something */
-	bool blocked;      /* outbound: it does not take what is there to be sent */
+	bool congested;    /* outbound: it does not take what is there to be sent */
 };
 
 /* A connection without its hello, one whose hello is judged, or one that was refused and lingers.

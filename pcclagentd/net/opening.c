@@ -13,7 +13,7 @@
 #define STAGGER_NS BASE_MS(200) /* between two candidates; less if there are many */
 /* Operands that wait to be sent: those of the operations in flight, and of some that have failed
  * meanwhile. */
-#define SMALL_MAX_OUT ((size_t)256 << 20)
+#define EAGER_MAX_OUT ((size_t)256 << 20)
 
 /* As many as there is room for. */
 static void list_errors(const struct out_link *l, char *text, size_t size)
@@ -104,36 +104,35 @@ static long on_data(void *arg, const uint8_t *buf, size_t len)
 	return CC_ERR_PROTO;
 }
 
-static void on_small_closed(void *arg, int err, const char *text)
+static void on_eager_closed(void *arg, int err, const char *text)
 {
 	struct out_link *l = arg;
 	struct eng_event how = {.link = l->num};
 
 	(void)err;
-	l->small = NULL;
+	l->eager = NULL;
 	snprintf(how.text, sizeof how.text, "%s", text);
 	net_link_break(l, &how);
 }
 
-static int add_small(struct out_link *l, int fd)
+static int add_eager(struct out_link *l, int fd)
 {
-	static const struct cc_conn_ops ops = {.on_data = on_data, .on_closed = on_small_closed};
+	static const struct cc_conn_ops ops = {.on_data = on_data, .on_closed = on_eager_closed};
 
-	l->small = cc_conn_new(l->run->net->base->loop, fd, &ops, l);
-	if (!l->small)
+	l->eager = cc_conn_new(l->run->net->base->loop, fd, &ops, l);
+	if (!l->eager)
 		return CC_ERR_NOMEM;
-	l->small_fd = fd;
-	cc_conn_set_limits(l->small, 0, SMALL_MAX_OUT);
-	cc_conn_allow_silence(l->small, net_link_bound_ms(l, CC_BOUND_STREAM));
+	l->eager_fd = fd;
+	cc_conn_set_limits(l->eager, 0, EAGER_MAX_OUT);
+	cc_conn_allow_silence(l->eager, net_link_bound_ms(l, CC_BOUND_STREAM));
 	return 0;
 }
 
 static int hand_over(struct out_link *l, uint32_t stream, int fd)
 {
 	if (stream == l->n_streams)
-		return add_small(l, fd);
-	return eng_add_tx_stream(
-		l->run->eng, l->num, fd, l->shifts ? stream % ENG_SHIFTS : ENG_NO_SHIFT);
+		return add_eager(l, fd);
+	return eng_add_tx_stream(l->run->eng, l->num, fd, l->sets ? stream % ENG_SETS : ENG_NO_SET);
 }
 
 /* All streams are there: the engine gets them, but the last one. */
@@ -186,7 +185,7 @@ static void choose(struct out_link *l, struct connect_try *good)
 	for (uint32_t i = 0; i <= l->n_streams; i++)
 		l->streams[i] = (struct connect_try){
 			.link = l, .addr = good->addr, .stream = (uint16_t)i, .fd = -1};
-	l->streams[l->n_streams].stream = WLK_STREAM_SMALL;
+	l->streams[l->n_streams].stream = WLK_STREAM_EAGER;
 	l->streams[0].state = TRY_GOOD;
 	l->streams[0].fd = fd;
 	l->next_stream = 1;
@@ -308,11 +307,11 @@ static void add_candidate(struct out_link *l, struct cc_addr a)
 }
 
 /* How much longer the first answer may take, if the other host is as far away as the master. */
-static uint64_t far_ns(const struct net_run *r)
+static uint64_t high_rtt_ns(const struct net_run *r)
 {
 	uint32_t us = r->ops->master_trip_us(r->arg);
 
-	return us < CC_SLOW_WAY_US ? 0 : UINT64_C(2000) * us;
+	return us < CC_PACED_RTT_US ? 0 : UINT64_C(2000) * us;
 }
 
 /* Of a probe, or of a link. */
@@ -324,7 +323,7 @@ static void start(struct out_link *l, const struct wm_endpoint *to)
 	l->to = *to;
 	l->n_streams = l->asked;
 	l->since = cc_now_ns();
-	l->deadline = l->since + BASE_MS(net_link_bound_ms(l, CC_BOUND_NEW_LINK)) + far_ns(r);
+	l->deadline = l->since + BASE_MS(net_link_bound_ms(l, CC_BOUND_NEW_LINK)) + high_rtt_ns(r);
 	DL_APPEND(r->out_links, l);
 	if (l->segments == CC_TCP_SIZES) {
 		link_fail_narrow(l);

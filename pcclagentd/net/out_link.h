@@ -60,7 +60,7 @@ struct out_link {
 	struct cc_id nonce;  /* of the answer to stream 0 */
 	uint32_t asked;      /* for so many streams */
 	uint32_t n_streams;  /* how many there are */
-	bool shifts;         /* they take turns */
+	bool sets;           /* they take turns */
 	struct probe *probe; /* NULL: a link */
 	bool bulk;           /* which the other agent knows how to go on with */
 	enum wlk_service service;
@@ -76,11 +76,11 @@ struct out_link {
 	 * operations. */
 	struct connect_try *streams;
 	uint32_t next_stream;
-	struct cc_conn *small; /* that one, when it is up */
-	int small_fd;          /* its own */
-	struct flow small_flow;
+	struct cc_conn *eager; /* that one, when it is up */
+	int eager_fd;          /* its own */
+	struct flow eager_flow;
 	uint32_t segments; /* the place of their size in cc_tcp_sizes */
-	bool jammed;       /* and does not take what it should */
+	bool send_failed;  /* and does not take what it should */
 	struct out_link *prev, *next;
 };
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Probes: whether a link could be opened, for newcomers to be admitted or not, and whether a way
+ * Probes: whether a link could be opened, for newcomers to be admitted or not, and whether a path
  * that was narrow has become wide. A hello is small and passes where data does not. So once it is
  * answered, bytes of full packets go forth and back; when they stand still, another connection
- * tries smaller segments, unless the kernel has counted that some of these have passed: a way that
+ * tries smaller segments, unless the kernel has counted that some of these have passed: a path that
  * loses packets of all sizes is no narrow one. What passes is remembered for links. Then the other
  * agent's port for shared state has to answer, too.
  */

@@ -19,9 +19,9 @@
 #define SYN_MAX_MS 600000u
 #define SYN_NS     BASE_MS(200) /* between two connections for one stream */
 
-#define LONG_WAY_STREAM_US   12000u /* of a round trip, for each stream */
-#define LONG_WAY_STREAMS_MIN 4u
-#define LONG_WAY_STREAMS_MAX 8u
+#define HIGH_RTT_STREAM_US   12000u /* of a round trip, for each stream */
+#define HIGH_RTT_STREAMS_MIN 4u
+#define HIGH_RTT_STREAMS_MAX 8u
 
 uint32_t net_link_bound_ms(const struct out_link *l, enum cc_bound b)
 {
@@ -34,17 +34,17 @@ static uint64_t hello_ns(const struct out_link *l)
 	return BASE_MS(net_link_bound_ms(l, CC_BOUND_NEW_LINK)) / 2;
 }
 
-/* How much longer each step of a link may take on a slow way. */
+/* How much longer each step of a link may take on a slow path. */
 static uint64_t slow_ns(const struct out_link *l)
 {
-	return l->trip_ns < CC_SLOW_WAY_US * UINT64_C(1000) ? 0 : CC_SLOW_WAY_TRIPS * l->trip_ns;
+	return l->trip_ns < CC_PACED_RTT_US * UINT64_C(1000) ? 0 : CC_PACED_RTT_TRIPS * l->trip_ns;
 }
 
-/* All of the link's time, before the master gives the round up (ccm_ways_ms: the two ways to the
+/* All of the link's time, before the master gives the round up (ccm_paths_ms: the two paths to the
  * master are half a second shorter each). */
 static uint64_t most_ns(const struct out_link *l)
 {
-	uint64_t near = BASE_MS(2 * CC_WAY_MS), far = l->trip_ns > near ? l->trip_ns - near : 0;
+	uint64_t near = BASE_MS(2 * CC_PATH_MS), far = l->trip_ns > near ? l->trip_ns - near : 0;
 
 	return BASE_MS(net_link_bound_ms(l, CC_BOUND_ROUND) - CC_ROUND_SELF_MS / 2) +
 	       CC_ROUND_TRIPS * far;
@@ -141,11 +141,12 @@ static void on_ack(void *arg)
 }
 
 /*
- * A long way takes several streams, whatever was asked for. What one can have under way is bounded
- * by the kernel's send buffer: of the 4 MiB that Linux allows by default 2.8 are filled at any
- * time, because room is announced only when a third is free. After a loss all that follows stays
- * there for another round trip. So there are enough for two round trips of 1 Gbit/s; the real rate
- * is not known here, and a few more than it needs do no harm. But many get into each other's way:
+ * A high round-trip path takes several streams, whatever was asked for. What one can have under way
+ * is bounded by the kernel's send buffer: of the 4 MiB that Linux allows by default 2.8 are filled
+ * at any time, because room is announced only when a third is free. After a loss all that follows
+ * stays there for another round trip. So there are enough for two round trips of 1 Gbit/s; the real
+ * rate is not known here, and a few more than it needs do no harm. But many get into each other's
+ * way:
  * together they overrun the queues of routers.
  *
  * bbr has a connection stand still for 200 ms or more when its shortest round trip is ten seconds
@@ -155,21 +156,21 @@ static void on_ack(void *arg)
  */
 void net_try_choose_streams(struct out_link *l, int fd)
 {
-	uint32_t round_trip_us = cc_tcp_round_trip_us(fd), n = round_trip_us / LONG_WAY_STREAM_US;
+	uint32_t round_trip_us = cc_tcp_round_trip_us(fd), n = round_trip_us / HIGH_RTT_STREAM_US;
 
 	l->n_streams = l->asked;
-	l->shifts = false;
-	if (round_trip_us < CC_LONG_WAY_US)
+	l->sets = false;
+	if (round_trip_us < CC_HIGH_RTT_US)
 		return;
-	if (n < LONG_WAY_STREAMS_MIN)
-		n = LONG_WAY_STREAMS_MIN;
-	if (n > LONG_WAY_STREAMS_MAX)
-		n = LONG_WAY_STREAMS_MAX;
+	if (n < HIGH_RTT_STREAMS_MIN)
+		n = HIGH_RTT_STREAMS_MIN;
+	if (n > HIGH_RTT_STREAMS_MAX)
+		n = HIGH_RTT_STREAMS_MAX;
 	if (l->n_streams < n)
 		l->n_streams = n;
-	l->shifts = cc_tcp_has_bbr(fd) && l->n_streams * ENG_SHIFTS <= WM_POOL_MAX;
-	if (l->shifts)
-		l->n_streams *= ENG_SHIFTS;
+	l->sets = cc_tcp_has_bbr(fd) && l->n_streams * ENG_SETS <= WM_POOL_MAX;
+	if (l->sets)
+		l->n_streams *= ENG_SETS;
 }
 
 /* See wlk_hello. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Small operations take a way of their own: the loop's thread does them, so that none of the
+ * Small operations take a path of their own: the loop's thread does them, so that none of the
  * engine's has to be woken. Each host sends its peers' combined operand round the ring, on a stream
  * that every link has for this; a host that has all of them reduces them in the order of the ring,
  * which is the same everywhere. That is half the hops of reducing on the way, and more bytes.
@@ -22,9 +22,9 @@ struct parts {
 	uint8_t *bytes; /* behind this, on a line of the cache of their own */
 };
 
-/* What has come of an operation that may begin ahead here, too: of as many bytes as the first
- * operand that came, or 0. */
-struct early {
+/* What has come of an operation that may begin speculatively here, too: of as many bytes as the
+ * first operand that came, or 0. */
+struct unexpected {
 	uint64_t seq;
 	uint32_t hosts;
 	struct cc_id prev; /* the agent that operands come from */
@@ -35,7 +35,7 @@ struct early {
 	UT_hash_handle hh;
 };
 
-struct small {
+struct eager {
 	struct eng_xfer_spec spec; /* its members are the ones below */
 	uint64_t bytes;            /* of an operand */
 	struct parts *parts;       /* NULL on one host */
@@ -75,25 +75,25 @@ static struct parts *parts_new(struct loc *loc, uint64_t bytes)
 
 /* ---- what comes early ---- */
 
-static struct early *early_find(const struct run *r, uint64_t seq)
+static struct unexpected *unexpected_find(const struct run *r, uint64_t seq)
 {
-	struct early *e;
+	struct unexpected *e;
 
-	HASH_FIND(hh, r->early, &seq, sizeof seq, e);
+	HASH_FIND(hh, r->unexpected, &seq, sizeof seq, e);
 	return e;
 }
 
-static void early_free(struct run *r, struct early *e)
+static void unexpected_free(struct run *r, struct unexpected *e)
 {
-	HASH_DEL(r->early, e);
+	HASH_DEL(r->unexpected, e);
 	parts_unref(NULL, 0, e->parts);
 	free(e->got);
 	free(e);
 }
 
-void op_small_expect(struct run *r, uint64_t seq, uint32_t hosts, const struct cc_id *prev)
+void op_eager_expect(struct run *r, uint64_t seq, uint32_t hosts, const struct cc_id *prev)
 {
-	struct early *e = hosts > 1 ? cc_zalloc(1, sizeof *e) : NULL;
+	struct unexpected *e = hosts > 1 ? cc_zalloc(1, sizeof *e) : NULL;
 
 	if (hosts > 1 && !e)
 		rep_out_of_memory("operations");
@@ -101,35 +101,35 @@ void op_small_expect(struct run *r, uint64_t seq, uint32_t hosts, const struct c
 		e->seq = seq;
 		e->hosts = hosts;
 		e->prev = *prev;
-		HASH_ADD(hh, r->early, seq, sizeof e->seq, e);
+		HASH_ADD(hh, r->unexpected, seq, sizeof e->seq, e);
 	}
-	op_small_started(r, seq);
+	op_eager_started(r, seq);
 }
 
-void op_small_forget(struct run *r, uint64_t seq)
+void op_eager_forget(struct run *r, uint64_t seq)
 {
-	struct early *e = early_find(r, seq);
+	struct unexpected *e = unexpected_find(r, seq);
 
 	if (e)
-		early_free(r, e);
+		unexpected_free(r, e);
 }
 
-void op_small_forget_all(struct run *r)
+void op_eager_forget_all(struct run *r)
 {
-	struct early *e, *tmp;
+	struct unexpected *e, *tmp;
 
-	HASH_ITER (hh, r->early, e, tmp) {
-		early_free(r, e);
+	HASH_ITER (hh, r->unexpected, e, tmp) {
+		unexpected_free(r, e);
 	}
 }
 
-static bool is_of(const struct early *e, uint64_t tag, uint32_t group, uint64_t epoch)
+static bool is_of(const struct unexpected *e, uint64_t tag, uint32_t group, uint64_t epoch)
 {
 	return e->d.tag == tag && e->d.group == group && e->d.epoch == epoch;
 }
 
 /* What is dropped does not come again: without memory the agent ends, which its peers survive. */
-static bool early_room(struct run *r, struct early *e, const struct wlk_data *d)
+static bool unexpected_room(struct run *r, struct unexpected *e, const struct wlk_data *d)
 {
 	if (e->parts)
 		return e->bytes == d->len && is_of(e, d->tag, d->group, d->epoch);
@@ -149,10 +149,10 @@ static const char *origin_objection(const struct cc_id *prev, const struct cc_id
 		       : "an operand of a group in whose ring it is not the previous host";
 }
 
-const char *op_small_early_objection(
+const char *op_eager_unexpected_objection(
 	struct run *r, const struct wlk_data *d, const struct cc_id *from)
 {
-	const struct early *e = early_find(r, d->seq);
+	const struct unexpected *e = unexpected_find(r, d->seq);
 
 	if (!e)
 		return NULL;
@@ -161,28 +161,28 @@ const char *op_small_early_objection(
 	return origin_objection(&e->prev, from);
 }
 
-uint8_t *op_small_early_place(struct run *r, const struct wlk_data *d)
+uint8_t *op_eager_unexpected_dst(struct run *r, const struct wlk_data *d)
 {
-	struct early *e = early_find(r, d->seq);
+	struct unexpected *e = unexpected_find(r, d->seq);
 
-	if (!e || d->seg >= e->hosts || !shm_is_small(d->len, e->hosts) || d->len == 0 ||
-		!early_room(r, e, d))
+	if (!e || d->seg >= e->hosts || !shm_is_eager(d->len, e->hosts) || d->len == 0 ||
+		!unexpected_room(r, e, d))
 		return NULL;
 	return e->parts->bytes + d->seg * e->bytes;
 }
 
-void op_small_early_got(struct run *r, const struct wlk_data *d, uint32_t bytes)
+void op_eager_unexpected_got(struct run *r, const struct wlk_data *d, uint32_t bytes)
 {
-	struct early *e = early_find(r, d->seq);
+	struct unexpected *e = unexpected_find(r, d->seq);
 
 	if (bytes > e->got[d->seg])
 		e->got[d->seg] = bytes;
 }
 
 /* Operands of that operation that are there already; false: none. */
-static bool take_early(struct run *r, struct small *s)
+static bool take_unexpected(struct run *r, struct eager *s)
 {
-	struct early *e = early_find(r, s->spec.seq);
+	struct unexpected *e = unexpected_find(r, s->spec.seq);
 	bool any;
 
 	if (!e)
@@ -195,16 +195,16 @@ static bool take_early(struct run *r, struct small *s)
 		e->parts = NULL;
 		e->got = NULL;
 	}
-	early_free(r, e);
+	unexpected_free(r, e);
 	return any;
 }
 
-static struct small *small_of(const struct xfer *x)
+static struct eager *small_of(const struct xfer *x)
 {
 	return x->algo == &op_eager ? x->work.own : NULL;
 }
 
-static void small_free(struct small *s)
+static void eager_free(struct eager *s)
 {
 	if (!s)
 		return;
@@ -214,21 +214,21 @@ static void small_free(struct small *s)
 	free(s);
 }
 
-static struct small *small_new(const struct xfer *x, const struct eng_xfer_spec *spec)
+static struct eager *eager_new(const struct xfer *x, const struct eng_xfer_spec *spec)
 {
 	struct loc_region *own = x->n_members == 1 ? x->members[0].in : NULL;
 	uint64_t bytes = spec->plan.count * spec->plan.esize;
 	uint32_t hosts = spec->plan.hosts;
-	struct small *s = malloc(sizeof *s + spec->n_members * sizeof *s->members);
+	struct eager *s = malloc(sizeof *s + spec->n_members * sizeof *s->members);
 
 	if (!s)
 		return NULL;
-	*s = (struct small){.spec = *spec, .bytes = bytes};
+	*s = (struct eager){.spec = *spec, .bytes = bytes};
 	memcpy(s->members, spec->members, spec->n_members * sizeof *s->members);
 	s->spec.members = s->members;
 	if (hosts == 1)
 		return s;
-	if (!take_early(x->run, s)) {
+	if (!take_unexpected(x->run, s)) {
 		s->got = cc_zalloc(hosts, sizeof *s->got);
 		s->parts = parts_new(x->run->o->loc, hosts * bytes);
 	}
@@ -238,22 +238,22 @@ static struct small *small_new(const struct xfer *x, const struct eng_xfer_spec 
 		s->got[spec->pos] = 0;
 		return s;
 	}
-	small_free(s);
+	eager_free(s);
 	return NULL;
 }
 
-static uint8_t *part(const struct small *s, uint32_t pos)
+static uint8_t *part(const struct eager *s, uint32_t pos)
 {
 	return s->parts->bytes + pos * s->bytes;
 }
 
 /* Of any host, to be read. */
-static const uint8_t *operand(const struct small *s, uint32_t pos)
+static const uint8_t *operand(const struct eager *s, uint32_t pos)
 {
 	return s->parts->own && pos == s->spec.pos ? s->spec.members[0].in : part(s, pos);
 }
 
-static bool is_there(const struct small *s, uint32_t member)
+static bool is_there(const struct eager *s, uint32_t member)
 {
 	const struct eng_member *m = &s->spec.members[member];
 
@@ -261,7 +261,7 @@ static bool is_there(const struct small *s, uint32_t member)
 }
 
 /* The first member whose operand is not all there; n_members: all are. */
-static uint32_t copying(const struct small *s)
+static uint32_t copying(const struct eager *s)
 {
 	uint32_t i = 0;
 
@@ -273,7 +273,7 @@ static uint32_t copying(const struct small *s)
 /* Are all operands there? If not, the doorbell of whose is not will ring. */
 static bool all_there(const struct xfer *x)
 {
-	const struct small *s = small_of(x);
+	const struct eager *s = small_of(x);
 
 	for (uint32_t i = 0; i < s->spec.n_members; i++) {
 		if (is_there(s, i))
@@ -286,7 +286,7 @@ static bool all_there(const struct xfer *x)
 	return true;
 }
 
-static void combine(const struct small *s, uint8_t *dst)
+static void combine(const struct eager *s, uint8_t *dst)
 {
 	const void *srcs[ENG_MEMBERS_MAX];
 
@@ -296,7 +296,7 @@ static void combine(const struct small *s, uint8_t *dst)
 }
 
 /* As far as the operands of all hosts are there. */
-static void reduce(struct small *s)
+static void reduce(struct eager *s)
 {
 	uint32_t hosts = s->spec.plan.hosts;
 	uint64_t to = s->bytes, from = s->reduced;
@@ -316,10 +316,10 @@ static void reduce(struct small *s)
 
 static void finish(struct xfer *x)
 {
-	const struct small *s = small_of(x);
+	const struct eager *s = small_of(x);
 
 	if (s->spec.op == KRN_AVG)
-		krn_divide(s->spec.dtype, s->spec.area, s->spec.plan.count, s->spec.world);
+		krn_divide(s->spec.dtype, s->spec.area, s->spec.plan.count, s->spec.world_size);
 	/* Nobody is woken for it: the end follows in a moment, and wakes all. */
 	for (uint32_t i = 0; i < s->spec.plan.n_segs; i++)
 		atomic_store_explicit(&s->spec.flags[i], 1, memory_order_release);
@@ -330,8 +330,8 @@ static void finish(struct xfer *x)
 /* The operand of the host at this position goes on to our next one, unless it comes from there. */
 static void pass_on(struct xfer *x, uint32_t pos)
 {
-	struct small *s = small_of(x);
-	struct wlk_data d = {.phase = WLK_SMALL,
+	struct eager *s = small_of(x);
+	struct wlk_data d = {.phase = WLK_EAGER,
 		.group = s->spec.group,
 		.epoch = s->spec.epoch,
 		.seq = s->spec.seq,
@@ -350,9 +350,9 @@ static void pass_on(struct xfer *x, uint32_t pos)
 	s->tx_bytes += sizeof hdr + s->bytes;
 }
 
-void op_small_got(const struct xfer *x, uint32_t pos, uint32_t bytes)
+void op_eager_got(const struct xfer *x, uint32_t pos, uint32_t bytes)
 {
-	struct small *s = small_of(x);
+	struct eager *s = small_of(x);
 
 	if (bytes > s->got[pos])
 		s->got[pos] = bytes;
@@ -361,16 +361,16 @@ void op_small_got(const struct xfer *x, uint32_t pos, uint32_t bytes)
 
 static void have(struct xfer *x, uint32_t pos)
 {
-	struct small *s = small_of(x);
+	struct eager *s = small_of(x);
 
 	s->n_have++;
 	pass_on(x, pos);
-	op_small_got(x, pos, (uint32_t)s->bytes);
+	op_eager_got(x, pos, (uint32_t)s->bytes);
 }
 
 static void go_on(struct xfer *x)
 {
-	struct small *s = small_of(x);
+	struct eager *s = small_of(x);
 	uint32_t pos = s->spec.pos;
 
 	if (x->over || !all_there(x))
@@ -390,7 +390,7 @@ static void go_on(struct xfer *x)
 		finish(x);
 }
 
-void op_small_fed(struct ops *o)
+void op_eager_fed(struct ops *o)
 {
 	struct run *r, *next_run;
 	struct xfer *x, *tmp;
@@ -413,7 +413,7 @@ static bool eager_can(const struct eng_xfer_spec *spec)
 /* With what was there before it began. */
 static void begin(struct xfer *x)
 {
-	struct small *s = small_of(x);
+	struct eager *s = small_of(x);
 
 	for (uint32_t i = 0; s->parts && i < s->spec.plan.hosts; i++) {
 		if (s->got[i] < s->bytes)
@@ -429,7 +429,7 @@ static int eager_start(struct eng_work *w, const struct eng_xfer_spec *spec)
 {
 	struct xfer *x = w->owner;
 
-	w->own = small_new(x, spec);
+	w->own = eager_new(x, spec);
 	if (!w->own)
 		return CC_ERR_NOMEM;
 	begin(x);
@@ -438,7 +438,7 @@ static int eager_start(struct eng_work *w, const struct eng_xfer_spec *spec)
 
 static bool eager_progress(const struct eng_work *w, struct eng_progress *ret)
 {
-	const struct small *s = w->own;
+	const struct eager *s = w->own;
 	uint32_t slow = copying(s);
 
 	*ret = (struct eng_progress){.segs_done = s->n_have,
@@ -459,7 +459,7 @@ static bool eager_cancel(struct eng_work *w)
 
 static void eager_release(struct eng_work *w)
 {
-	small_free(w->own);
+	eager_free(w->own);
 }
 
 const struct eng_algo op_eager = {
@@ -474,13 +474,13 @@ const struct eng_algo op_eager = {
 
 /* ---- what comes in ---- */
 
-const char *op_small_objection(
+const char *op_eager_objection(
 	const struct xfer *x, const struct wlk_data *d, const struct cc_id *from, bool *ret_grave)
 {
-	const struct small *s = small_of(x);
+	const struct eager *s = small_of(x);
 	const char *what = origin_objection(&x->prev, from);
 
-	*ret_grave = !x->ahead || what;
+	*ret_grave = !x->spec || what;
 	if (what)
 		return what;
 	if (!s)
@@ -495,21 +495,21 @@ const char *op_small_objection(
 	return "an operand that is here already";
 }
 
-uint8_t *op_small_place(const struct xfer *x, uint32_t pos)
+uint8_t *op_eager_dst(const struct xfer *x, uint32_t pos)
 {
 	return part(small_of(x), pos);
 }
 
-void op_small_arrived(struct xfer *x, const struct wlk_data *d)
+void op_eager_arrived(struct xfer *x, const struct wlk_data *d)
 {
 	small_of(x)->rx_bytes += WLK_DATA_SIZE + d->len;
 	have(x, d->seg);
 	go_on(x);
 }
 
-void op_small_started(struct run *r, uint64_t seq)
+void op_eager_started(struct run *r, uint64_t seq)
 {
 	if (seq > r->last_seq)
 		r->last_seq = seq;
-	op_small_ins_look(r);
+	op_eager_ins_look(r);
 }

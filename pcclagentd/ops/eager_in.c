@@ -2,7 +2,7 @@
  *
  * What comes in on a link's stream for small operations: operands, each of which is read to the
  * place in its operation where it is wanted. Nothing is read of one whose operation has not started
- * here, unless it may begin ahead.
+ * here, unless it may begin speculatively.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 #define READ_MAX   ((size_t)128 << 10) /* at once: it is added up while it is in the cache */
 #define TURN       ((size_t)4 << 20)   /* bytes in one go: others want the loop, too */
 
-struct small_in {
+struct eager_in {
 	struct net_in_link *link;
 	struct run *run;
 	struct cc_id peer;
@@ -31,17 +31,17 @@ struct small_in {
 	bool wanted;                  /* when it began */
 	size_t left;                  /* of this turn */
 	bool busy, closed;            /* freed when nothing of it is on the stack */
-	struct small_in *prev, *next; /* of the run's */
+	struct eager_in *prev, *next; /* of the run's */
 };
 
 enum step {
-	STEP_ON,   /* and on */
-	STEP_WAIT, /* for bytes, or the start of an operation */
-	STEP_TURN, /* it has had its turn */
-	STEP_END,  /* why is set */
+	STEP_ON,    /* and on */
+	STEP_WAIT,  /* for bytes, or the start of an operation */
+	STEP_YIELD, /* it has had its turn */
+	STEP_END,   /* why is set */
 };
 
-static void refuse(const struct small_in *in, const char *what, const char **why)
+static void refuse(const struct eager_in *in, const char *what, const char **why)
 {
 	char peer[CC_ID_SHORT_SIZE];
 
@@ -50,7 +50,7 @@ static void refuse(const struct small_in *in, const char *what, const char **why
 	*why = cc_err_str(CC_ERR_PROTO);
 }
 
-static struct xfer *find(const struct small_in *in)
+static struct xfer *find(const struct eager_in *in)
 {
 	struct xfer *x;
 
@@ -60,14 +60,14 @@ static struct xfer *find(const struct small_in *in)
 
 /* Reads up to len bytes to `to`, and what there is beyond them ahead. *ret: those at `to`. */
 static enum step receive(
-	struct small_in *in, uint8_t *to, size_t len, size_t *ret, const char **why)
+	struct eager_in *in, uint8_t *to, size_t len, size_t *ret, const char **why)
 {
 	struct iovec v[2] = {{to, len}, {in->ahead + in->end, sizeof in->ahead - in->end}};
 	struct msghdr msg = {.msg_iov = v, .msg_iovlen = 2};
 	ssize_t n;
 
 	if (in->left == 0)
-		return STEP_TURN;
+		return STEP_YIELD;
 	do
 		n = recvmsg(in->fd, &msg, MSG_DONTWAIT);
 	while (n < 0 && errno == EINTR);
@@ -83,7 +83,7 @@ static enum step receive(
 	return STEP_ON;
 }
 
-static enum step take_header(struct small_in *in, const char **why)
+static enum step take_header(struct eager_in *in, const char **why)
 {
 	const char *what;
 	size_t none;
@@ -103,7 +103,7 @@ static enum step take_header(struct small_in *in, const char **why)
 		refuse(in, what, why);
 		return STEP_END;
 	}
-	if (in->d.phase != WLK_SMALL || !shm_is_small(in->d.len, 2) || in->d.offset != 0) {
+	if (in->d.phase != WLK_EAGER || !shm_is_eager(in->d.len, 2) || in->d.offset != 0) {
 		refuse(in, "a segment that is not of the eager path", why);
 		return STEP_END;
 	}
@@ -114,7 +114,7 @@ static enum step take_header(struct small_in *in, const char **why)
 }
 
 /* The next bytes of the operand under way. place: NULL if it is not wanted any more. */
-static enum step take_payload(struct small_in *in, uint8_t *place, const char **why)
+static enum step take_payload(struct eager_in *in, uint8_t *dst, const char **why)
 {
 	size_t wanted = in->d.len - in->got, n = in->end - in->begin;
 	enum step s;
@@ -122,13 +122,13 @@ static enum step take_payload(struct small_in *in, uint8_t *place, const char **
 	if (n > wanted)
 		n = wanted;
 	if (n > 0) {
-		if (place)
-			memcpy(place + in->got, in->ahead + in->begin, n);
+		if (dst)
+			memcpy(dst + in->got, in->ahead + in->begin, n);
 		in->begin += n;
 	} else {
 		in->begin = in->end = 0;
 		wanted = wanted < READ_MAX ? wanted : READ_MAX;
-		s = receive(in, place ? place + in->got : NULL, place ? wanted : 0, &n, why);
+		s = receive(in, dst ? dst + in->got : NULL, dst ? wanted : 0, &n, why);
 		if (s != STEP_ON)
 			return s;
 	}
@@ -137,33 +137,33 @@ static enum step take_payload(struct small_in *in, uint8_t *place, const char **
 }
 
 /* Where the bytes to come belong: in x, or with what is early, or nowhere. */
-static uint8_t *place(const struct small_in *in, const struct xfer *x)
+static uint8_t *dst_of(const struct eager_in *in, const struct xfer *x)
 {
-	return x ? op_small_place(x, in->d.seg) : op_small_early_place(in->run, &in->d);
+	return x ? op_eager_dst(x, in->d.seg) : op_eager_unexpected_dst(in->run, &in->d);
 }
 
-/* Who begins ahead may mean another operation: their votes will tell. */
-static const char *objection(const struct small_in *in, struct xfer **x)
+/* Who begins speculatively may mean another operation: their votes will tell. */
+static const char *objection(const struct eager_in *in, struct xfer **x)
 {
 	const struct cc_id *from = &in->peer;
 	const char *what = NULL;
 	bool grave = false;
 
 	if (*x)
-		what = op_small_objection(*x, &in->d, from, &grave);
+		what = op_eager_objection(*x, &in->d, from, &grave);
 	else if (in->got == 0)
-		what = op_small_early_objection(in->run, &in->d, from);
+		what = op_eager_unexpected_objection(in->run, &in->d, from);
 	if (!what || grave || !*x)
 		return what;
 	*x = NULL;
 	return NULL;
 }
 
-static enum step take_operand(struct small_in *in, const char **why)
+static enum step take_operand(struct eager_in *in, const char **why)
 {
 	struct xfer *x = find(in);
 	const char *what = objection(in, &x);
-	uint8_t *to = place(in, x);
+	uint8_t *to = dst_of(in, x);
 	enum step s;
 
 	if (!x && in->got == 0 && in->d.seq > in->run->last_seq)
@@ -183,28 +183,28 @@ static enum step take_operand(struct small_in *in, const char **why)
 		if (s != STEP_ON)
 			return s;
 		if (x)
-			op_small_got(x, in->d.seg, in->got);
+			op_eager_got(x, in->d.seg, in->got);
 		else if (to)
-			op_small_early_got(in->run, &in->d, in->got);
+			op_eager_unexpected_got(in->run, &in->d, in->got);
 	}
 	in->under_way = false;
 	if (x)
-		op_small_arrived(x, &in->d);
+		op_eager_arrived(x, &in->d);
 	return STEP_ON;
 }
 
-static void destroy(struct small_in *in)
+static void destroy(struct eager_in *in)
 {
 	cc_watch_free(in->watch);
 	close(in->fd);
 	free(in);
 }
 
-static bool watch(struct small_in *in);
+static bool watch(struct eager_in *in);
 
 static void go_on(void *arg)
 {
-	struct small_in *in = arg;
+	struct eager_in *in = arg;
 	const char *why = "";
 	enum step s = STEP_ON;
 
@@ -215,7 +215,7 @@ static void go_on(void *arg)
 	while (s == STEP_ON && !in->closed)
 		s = in->under_way ? take_operand(in, &why) : take_header(in, &why);
 	in->busy = false;
-	if (s == STEP_TURN && !in->closed && !watch(in)) {
+	if (s == STEP_YIELD && !in->closed && !watch(in)) {
 		why = cc_err_str(CC_ERR_NOMEM);
 		s = STEP_END;
 	}
@@ -227,16 +227,16 @@ static void go_on(void *arg)
 
 /* By edges: of an operation that has not started here nothing is read. Anew, what is there already
  * is an edge, too. */
-static bool watch(struct small_in *in)
+static bool watch(struct eager_in *in)
 {
 	cc_watch_free(in->watch);
 	in->watch = cc_watch_new(in->run->o->base->loop, in->fd, true, go_on, in);
 	return in->watch != NULL;
 }
 
-void *op_small_in_open(void *run, struct net_in_link *l, const struct cc_id *peer, int fd)
+void *op_eager_in_open(void *run, struct net_in_link *l, const struct cc_id *peer, int fd)
 {
-	struct small_in *in = calloc(1, sizeof *in);
+	struct eager_in *in = calloc(1, sizeof *in);
 	struct run *r = run;
 
 	if (!in) {
@@ -254,25 +254,25 @@ void *op_small_in_open(void *run, struct net_in_link *l, const struct cc_id *pee
 	(void)cc_tcp_tune(fd);
 	/* The engine looks whether the host is there, by the other streams. */
 	cc_tcp_allow_silence(fd, r->bounds.ms[CC_BOUND_STREAM]);
-	DL_APPEND(r->small_ins, in);
+	DL_APPEND(r->eager_ins, in);
 	return in;
 }
 
-void op_small_in_close(void *stream)
+void op_eager_in_close(void *stream)
 {
-	struct small_in *in = stream;
+	struct eager_in *in = stream;
 
-	DL_DELETE(in->run->small_ins, in);
+	DL_DELETE(in->run->eager_ins, in);
 	in->closed = true;
 	if (!in->busy)
 		destroy(in);
 }
 
-void op_small_ins_look(struct run *r)
+void op_eager_ins_look(struct run *r)
 {
-	struct small_in *in, *tmp;
+	struct eager_in *in, *tmp;
 
-	DL_FOREACH_SAFE (r->small_ins, in, tmp) {
+	DL_FOREACH_SAFE (r->eager_ins, in, tmp) {
 		go_on(in);
 	}
 }

@@ -10,12 +10,12 @@
 
 static void on_doorbell(void *arg)
 {
-	op_small_fed(arg);
+	op_eager_fed(arg);
 }
 
 static void on_comm_closed(void *arg, uint32_t comm)
 {
-	op_findings_forget(arg, comm);
+	op_diff_forget(arg, comm);
 }
 
 static struct loc_region *shown(void *arg, const struct loc_comm *c, uint64_t region)
@@ -76,7 +76,7 @@ void op_free(struct ops *o)
 	if (!o)
 		return;
 	op_runs_free(o);
-	op_findings_free(o);
+	op_diff_free(o);
 	free(o);
 }
 
@@ -126,14 +126,14 @@ static void carry_out(struct run *r, const struct agt_action *a)
 	case AGT_ACT_XFER_START:
 		op_xfer_start(r, &a->u.xfer);
 		break;
-	case AGT_ACT_XFER_RETRACT:
-		op_xfer_retract(r, a->u.xfer.seq);
+	case AGT_ACT_XFER_ROLLBACK:
+		op_xfer_rollback(r, a->u.xfer.seq);
 		break;
 	case AGT_ACT_XFER_EXPECT:
-		op_small_expect(r, a->u.xfer.seq, a->u.xfer.hosts, &a->u.xfer.prev);
+		op_eager_expect(r, a->u.xfer.seq, a->u.xfer.hosts, &a->u.xfer.prev);
 		break;
 	case AGT_ACT_XFER_FORGET:
-		op_small_forget(r, a->u.xfer.seq);
+		op_eager_forget(r, a->u.xfer.seq);
 		break;
 	case AGT_ACT_XFER_SKIP:
 		op_xfer_skip(r, a->u.xfer.seq);

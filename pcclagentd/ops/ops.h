@@ -14,7 +14,7 @@
 #include "pcclagentd/engine/engine.h"
 #include "pcclagentd/local/local.h"
 #include "pcclagentd/net/net.h"
-#include "pcclagentd/ops/findings.h"
+#include "pcclagentd/ops/diff_report.h"
 #include "pcclagentd/state/state.h"
 
 struct base;
@@ -55,7 +55,7 @@ void op_run_carry_out(struct ops *o, const struct agt_action *a);
 
 struct op_progress {
 	struct eng_progress eng;
-	uint64_t stalled_ns;     /* since the last progress */
+	uint64_t standstill_ns;  /* since the last progress */
 	char waits[WM_TEXT_MAX]; /* "waits for data from b for 3.1 s; ..."; "" while it moves */
 };
 /* False: no such operation is under way. */
@@ -74,7 +74,7 @@ struct op_sync_view {
 	uint64_t tx_bytes, rx_bytes;                /* of the members' tensors, for and by others */
 	uint32_t holders, receivers, failed;        /* members */
 	uint32_t sources, sources_up, sources_lost; /* other agents: all, with streams, given up */
-	uint64_t stalled_ns;     /* since the last progress; 0 when nothing is expected to move */
+	uint64_t standstill_ns;  /* since the last progress; 0 when nothing is expected to move */
 	char waits[WM_TEXT_MAX]; /* "waits for data from b for 3.1 s"; "" while it moves */
 };
 #define OP_LEFT_UNKNOWN UINT64_MAX
@@ -95,10 +95,10 @@ bool op_sync_get_member(
 bool op_sync_goes_on(const struct run *r, uint64_t seq);
 /* Of a job that goes on, as far as it is known: without keys and hashes. The caller's; NULL:
  * nothing is. */
-struct findings *op_findings_now(const struct run *r, uint64_t seq);
+struct diff_report *op_diff_now(const struct run *r, uint64_t seq);
 /* Of the last job that the communicator took part in; NULL: none. */
-const struct findings *op_findings_of(const struct ops *o, uint32_t comm);
+const struct diff_report *op_diff_of(const struct ops *o, uint32_t comm);
 /* Of the last job of a group that peers here took part in; NULL: none. */
-const struct findings *op_findings_last(const struct ops *o, uint32_t run, uint32_t group);
+const struct diff_report *op_diff_last(const struct ops *o, uint32_t run, uint32_t group);
 
 #endif

@@ -8,7 +8,7 @@
  *   xfer.c      all-reduces under way; output.c where their results go
  *   algos.c     the table of algorithms; eager.c the one of small operations, which needs no
  *               engine; eager_in.c their operands from other hosts
- *   sync.c      synchronizations; findings.c what came of them
+ *   sync.c      synchronizations; diff_report.c what came of them
  *   progress.c  whether they move, and who is at fault
  *   benchmark.c a service that refuses
  */
@@ -29,17 +29,17 @@
 #include "proto/wire_link.h"
 #include "proto/wire_master.h"
 
-struct early;    /* eager.c */
-struct small_in; /* eager_in.c */
+struct unexpected; /* eager.c */
+struct eager_in;   /* eager_in.c */
 
 struct ops {
 	struct base *base;
 	struct loc *loc;
 	struct net *net;
 	struct run *runs;
-	struct found *found;  /* findings.c: by communicator */
-	uint64_t here_ns;     /* when it was looked whether addresses in use are still ours */
-	uint64_t progress_ns; /* when progress.c looked last */
+	struct found *comm_reports; /* diff_report.c: by communicator */
+	uint64_t here_ns;           /* when it was looked whether addresses in use are still ours */
+	uint64_t progress_ns;       /* when progress.c looked last */
 };
 
 struct run {
@@ -62,8 +62,8 @@ struct run {
 	struct cc_watch *event_watch;
 	uint64_t looked_ns; /* the engine at its streams */
 	struct xfer *xfers;
-	struct early *early; /* by seq */
-	struct small_in *small_ins;
+	struct unexpected *unexpected; /* by seq */
+	struct eager_in *eager_ins;
 	uint64_t last_seq; /* of an operation that was started or skipped */
 	struct ste *ste;   /* NULL until somebody synchronizes */
 	int state_fd;
@@ -93,7 +93,7 @@ struct xfer {
 	uint64_t said_ns; /* progress.c: when the master was told of it last */
 	uint64_t bytes;   /* of the operand */
 	uint32_t tx_link;
-	bool ahead; /* it may be retracted, and others may mean another one */
+	bool spec; /* it may be rolled back, and others may mean another one */
 	struct op_output output;
 	UT_hash_handle hh;
 	uint32_t n_members;
@@ -143,7 +143,7 @@ void op_xfer_start(struct run *r, const struct agt_xfer *t);
 void op_xfer_skip(struct run *r, uint64_t seq);
 void op_xfer_cancel(struct run *r, uint64_t seq);
 /* It was ahead: as if it had never been. */
-void op_xfer_retract(struct run *r, uint64_t seq);
+void op_xfer_rollback(struct run *r, uint64_t seq);
 void op_xfer_free(struct run *r, uint64_t seq);
 /* Its algorithm has finished it. */
 void op_xfer_done(struct xfer *x, uint64_t tx_bytes, uint64_t rx_bytes);
@@ -162,39 +162,39 @@ extern const struct eng_algo *const op_algos[]; /* ends with NULL; the first tha
 
 extern const struct eng_algo op_eager;
 /* All of them, with operands that were not there before. */
-void op_small_fed(struct ops *o);
+void op_eager_fed(struct ops *o);
 /* NULL, or why this cannot be meant for x. grave: nobody sends that who means another operation. */
-const char *op_small_objection(
+const char *op_eager_objection(
 	const struct xfer *x, const struct wlk_data *d, const struct cc_id *from, bool *ret_grave);
 /* Where the operand of the host at this position belongs, until x is over. */
-uint8_t *op_small_place(const struct xfer *x, uint32_t pos);
+uint8_t *op_eager_dst(const struct xfer *x, uint32_t pos);
 /* So many bytes of it are there. */
-void op_small_got(const struct xfer *x, uint32_t pos, uint32_t bytes);
+void op_eager_got(const struct xfer *x, uint32_t pos, uint32_t bytes);
 /* It is all there. */
-void op_small_arrived(struct xfer *x, const struct wlk_data *d);
+void op_eager_arrived(struct xfer *x, const struct wlk_data *d);
 /* An operation, small or not, has been started or will never be: what came of it early is wanted
  * now, or not at all. */
-void op_small_started(struct run *r, uint64_t seq);
+void op_eager_started(struct run *r, uint64_t seq);
 /* An operation on so many hosts may begin elsewhere before it does here: what comes of it from the
- * agent before this one is kept, for its start or until op_small_forget. */
-void op_small_expect(struct run *r, uint64_t seq, uint32_t hosts, const struct cc_id *prev);
-void op_small_forget(struct run *r, uint64_t seq);
-void op_small_forget_all(struct run *r);
+ * agent before this one is kept, for its start or until op_eager_forget. */
+void op_eager_expect(struct run *r, uint64_t seq, uint32_t hosts, const struct cc_id *prev);
+void op_eager_forget(struct run *r, uint64_t seq);
+void op_eager_forget_all(struct run *r);
 /* NULL, or why what d announces cannot be kept: it comes from somebody else, or is there. */
-const char *op_small_early_objection(
+const char *op_eager_unexpected_objection(
 	struct run *r, const struct wlk_data *d, const struct cc_id *from);
 /* Where what d announces is to be kept, until its operation begins. NULL: nowhere. */
-uint8_t *op_small_early_place(struct run *r, const struct wlk_data *d);
+uint8_t *op_eager_unexpected_dst(struct run *r, const struct wlk_data *d);
 /* So many bytes of it are there. */
-void op_small_early_got(struct run *r, const struct wlk_data *d, uint32_t bytes);
+void op_eager_unexpected_got(struct run *r, const struct wlk_data *d, uint32_t bytes);
 
 /* ---- eager_in.c ---- */
 
 /* net_run_ops, of which arg is the run. */
-void *op_small_in_open(void *run, struct net_in_link *l, const struct cc_id *peer, int fd);
-void op_small_in_close(void *in);
+void *op_eager_in_open(void *run, struct net_in_link *l, const struct cc_id *peer, int fd);
+void op_eager_in_close(void *in);
 /* What streams of the run wait for may be there. */
-void op_small_ins_look(struct run *r);
+void op_eager_ins_look(struct run *r);
 
 /* ---- progress.c ---- */
 
@@ -226,12 +226,12 @@ void op_syncs_halt(struct run *r);
 
 extern const struct net_service op_benchmark;
 
-/* ---- findings.c ---- */
+/* ---- diff_report.c ---- */
 
 /* The job's STE_CANCELLED has been taken, and its members have not heard of its end. The peers that
  * it has repaired are logged. */
-void op_findings_take(const struct sync *x);
-void op_findings_forget(struct ops *o, uint32_t comm);
-void op_findings_free(struct ops *o);
+void op_diff_take(const struct sync *x);
+void op_diff_forget(struct ops *o, uint32_t comm);
+void op_diff_free(struct ops *o);
 
 #endif

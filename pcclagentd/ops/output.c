@@ -94,21 +94,21 @@ void op_output_announce(const struct xfer *x, const struct agt_xfer *t)
 {
 	const struct op_output *out = &x->output;
 
-	loc_result_offer(x->run->o->loc, out->result, x->members, x->n_members);
+	loc_result_hand_over(x->run->o->loc, out->result, x->members, x->n_members);
 	for (uint32_t i = 0; i < x->n_members; i++) {
 		struct shm_slot *s = loc_comm_slot(x->members[i].h.comm, x->members[i].h.slot);
 
 		s->seq = t->seq;
 		s->hosts = t->hosts;
 		s->segment_max = t->segment_max;
-		s->local_world = t->world;
-		loc_comm_put_world(s, &t->begin);
+		s->local_world_size = t->world_size;
+		loc_comm_put_view(s, &t->begin);
 		s->flags_off_lo = (uint32_t)out->flags_off;
 		s->flags_off_hi = (uint32_t)(out->flags_off >> 32);
 		s->result_region = loc_result_region(out->result);
 		s->result_off = 0;
 		atomic_store_explicit(&s->mode,
-			x->ahead ? (uint32_t)SHM_RESULT_AHEAD : (uint32_t)out->mode,
+			x->spec ? (uint32_t)SHM_RESULT_SPEC : (uint32_t)out->mode,
 			memory_order_release);
 	}
 }

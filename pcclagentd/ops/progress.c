@@ -11,22 +11,22 @@
 
 #include "pcclagentd/ops/ops_internal.h"
 
-#define LOOK_NS   BASE_MS(250)   /* between looks */
-#define PROBE_NS  BASE_MS(500)   /* of standing still: links are looked at, too */
-#define STALL_NS  BASE_MS(1000)  /* is worth a line in the log */
-#define REPEAT_NS BASE_MS(10000) /* and another one */
-#define SAY_NS    BASE_MS(1000)  /* between words to the master on a standstill */
-#define SILENT_NS BASE_MS(2000)  /* idle streams ask the other host's system once a second */
+#define LOOK_NS       BASE_MS(250)   /* between looks */
+#define PROBE_NS      BASE_MS(500)   /* of standing still: links are looked at, too */
+#define STANDSTILL_NS BASE_MS(1000)  /* is worth a line in the log */
+#define REPEAT_NS     BASE_MS(10000) /* and another one */
+#define SAY_NS        BASE_MS(1000)  /* between words to the master on a standstill */
+#define SILENT_NS     BASE_MS(2000)  /* idle streams ask the other host's system once a second */
 
 static bool has_begun(const struct xfer *x)
 {
 	return x->started && !x->finished && !x->over;
 }
 
-/* An operation that began ahead may wait for peers that have not called yet. */
+/* An operation that began speculatively may wait for peers that have not called yet. */
 static bool is_moving(const struct xfer *x)
 {
-	return has_begun(x) && !x->ahead;
+	return has_begun(x) && !x->spec;
 }
 
 static bool get_progress(const struct xfer *x, struct eng_progress *ret)
@@ -34,7 +34,7 @@ static bool get_progress(const struct xfer *x, struct eng_progress *ret)
 	return x->algo->progress(&x->work, ret);
 }
 
-static uint64_t stalled_ns(const struct xfer *x, uint64_t now)
+static uint64_t standstill_ns(const struct xfer *x, uint64_t now)
 {
 	return watermark_still_ns(&x->progress.mark, now);
 }
@@ -42,7 +42,7 @@ static uint64_t stalled_ns(const struct xfer *x, uint64_t now)
 /* Is its standstill worth a line in the log, which is taken for written? */
 static bool is_to_be_told(struct progress *p, uint64_t now)
 {
-	if (watermark_still_ns(&p->mark, now) < STALL_NS ||
+	if (watermark_still_ns(&p->mark, now) < STANDSTILL_NS ||
 		(p->told_ns && now - p->told_ns < REPEAT_NS))
 		return false;
 	p->told_ns = now;
@@ -75,7 +75,7 @@ __attribute__((format(printf, 3, 4))) static void append(
 
 /* c: NULL or one of its communicators; doing: what it is to do. */
 static void append_process(
-	const struct loc_comm *c, const char *doing, uint64_t stalled, char *text, size_t size)
+	const struct loc_comm *c, const char *doing, uint64_t standstill, char *text, size_t size)
 {
 	struct loc_process p = {.pid = 0};
 
@@ -84,7 +84,8 @@ static void append_process(
 			p.name, doing);
 	else
 		append(text, size, "waits for a process that is gone");
-	append(text, size, " for %.1f s%s", seconds(stalled), p.stopped ? "; it is stopped" : "");
+	append(text, size, " for %.1f s%s", seconds(standstill),
+		p.stopped ? "; it is stopped" : "");
 }
 
 /* name: of its host, should the net not know it. */
@@ -101,15 +102,15 @@ static void append_neighbour(const struct xfer *x, uint64_t now, char *text, siz
 {
 	struct net_neighbour next = look_up(x->run, &x->next, "");
 	struct net_neighbour prev = look_up(x->run, &x->prev, x->prev_name);
-	const struct net_neighbour *n = next.blocked ? &next : &prev;
+	const struct net_neighbour *n = next.congested ? &next : &prev;
 	uint64_t silent = now > n->heard_ns ? now - n->heard_ns : 0;
 	const char *stopped = agt_stopped_in(x->run->o->base->core, x->run->id, x->group);
 
 	if (stopped[0])
 		append(text, size, "%.340s; ", stopped);
-	append(text, size, next.blocked ? "waits for %s to take data" : "waits for data from %s",
+	append(text, size, next.congested ? "waits for %s to take data" : "waits for data from %s",
 		n->host);
-	append(text, size, " for %.1f s", seconds(stalled_ns(x, now)));
+	append(text, size, " for %.1f s", seconds(standstill_ns(x, now)));
 	if (n->heard_ns == 0)
 		return;
 	append(text, size,
@@ -124,12 +125,12 @@ static void describe(
 	text[0] = '\0';
 	if (p->copying != ENG_NO_MEMBER)
 		append_process(p->copying < x->n_members ? x->members[p->copying].h.comm : NULL,
-			"operand in", stalled_ns(x, now), text, size);
+			"operand in", standstill_ns(x, now), text, size);
 	else if (x->hosts > 1)
 		append_neighbour(x, now, text, size);
 	else
 		append(text, size, "waits for the agent's threads for %.1f s",
-			seconds(stalled_ns(x, now)));
+			seconds(standstill_ns(x, now)));
 }
 
 bool op_get_progress(const struct run *r, uint64_t seq, uint64_t now, struct op_progress *ret)
@@ -139,9 +140,9 @@ bool op_get_progress(const struct run *r, uint64_t seq, uint64_t now, struct op_
 	HASH_FIND(hh, r->xfers, &seq, sizeof seq, x);
 	if (!x || !is_moving(x) || !get_progress(x, &ret->eng))
 		return false;
-	ret->stalled_ns = ret->eng.moved == x->progress.mark.moved ? stalled_ns(x, now) : 0;
+	ret->standstill_ns = ret->eng.moved == x->progress.mark.moved ? standstill_ns(x, now) : 0;
 	ret->waits[0] = '\0';
-	if (ret->stalled_ns >= PROBE_NS)
+	if (ret->standstill_ns >= PROBE_NS)
 		describe(x, &ret->eng, now, ret->waits, sizeof ret->waits);
 	return true;
 }
@@ -175,7 +176,7 @@ void op_progress_moved(struct xfer *x, uint64_t now)
 		rep_complain(&x->run->o->base->report, CC_LOG_NOTICE,
 			"tag %" PRIu64 " of group %" PRIu32 " of master %s goes on after %.1f s",
 			x->tag, x->group, cc_addr_str(&x->run->addr, master),
-			seconds(stalled_ns(x, now)));
+			seconds(standstill_ns(x, now)));
 	end_standstill(&x->progress, now);
 }
 
@@ -183,17 +184,17 @@ void op_progress_moved(struct xfer *x, uint64_t now)
 static bool is_for_master(const struct xfer *x, const struct eng_progress *p, uint64_t now)
 {
 	return x->hosts > 1 && p->copying == ENG_NO_MEMBER && now - x->said_ns >= SAY_NS &&
-	       stalled_ns(x, now) >= BASE_MS(x->run->bounds.ms[CC_BOUND_STREAM]);
+	       standstill_ns(x, now) >= BASE_MS(x->run->bounds.ms[CC_BOUND_STREAM]);
 }
 
 static void tell_master(const struct xfer *x, const struct eng_progress *p, uint64_t now)
 {
-	struct agt_event ev = {.type = AGT_EV_XFER_STALLED,
+	struct agt_event ev = {.type = AGT_EV_XFER_STANDSTILL,
 		.run = x->run->id,
 		.seq = x->seq,
 		.tx_bytes = p->tx_bytes,
 		.rx_bytes = p->rx_bytes,
-		.still_ms = (uint32_t)(stalled_ns(x, now) / BASE_MS(1))};
+		.still_ms = (uint32_t)(standstill_ns(x, now) / BASE_MS(1))};
 
 	ev_post(x->run->o->base, &ev);
 }
@@ -213,9 +214,9 @@ static void look_at(struct xfer *x, uint64_t now)
 		x->said_ns = now;
 		tell_master(x, &p, now);
 	}
-	if (x->ahead)
+	if (x->spec)
 		return;
-	if (stalled_ns(x, now) >= PROBE_NS)
+	if (standstill_ns(x, now) >= PROBE_NS)
 		probe_neighbours(x, now);
 	if (is_to_be_told(&x->progress, now))
 		tell(x, &p, now);
@@ -228,7 +229,7 @@ static bool sync_is_moving(const struct sync *x)
 	return x->started && !x->finished && !x->over;
 }
 
-static uint64_t sync_stalled_ns(const struct sync *x, uint64_t now)
+static uint64_t sync_standstill_ns(const struct sync *x, uint64_t now)
 {
 	return watermark_still_ns(&x->progress.mark, now);
 }
@@ -269,7 +270,7 @@ static void describe_sync(
 		if (x->members[i].index == p->waits_for)
 			c = x->members[i].comm;
 	if (c) {
-		append_process(c, "tensors", sync_stalled_ns(x, now), text, size);
+		append_process(c, "tensors", sync_standstill_ns(x, now), text, size);
 		return;
 	}
 	if (stopped[0])
@@ -277,21 +278,21 @@ static void describe_sync(
 	if (append_sources(x, true, false, text, size) == 0 &&
 		append_sources(x, false, false, text, size) == 0)
 		append(text, size, "waits for the agent's thread");
-	append(text, size, " for %.1f s", seconds(sync_stalled_ns(x, now)));
+	append(text, size, " for %.1f s", seconds(sync_standstill_ns(x, now)));
 	(void)append_sources(x, true, true, text, size);
 }
 
 uint64_t op_progress_sync(
 	const struct sync *x, const struct ste_progress *p, uint64_t now, char *waits)
 {
-	uint64_t stalled = sync_stalled_ns(x, now);
+	uint64_t standstill = sync_standstill_ns(x, now);
 
 	waits[0] = '\0';
 	if (!sync_is_moving(x) || p->moved != x->progress.mark.moved)
 		return 0;
-	if (stalled >= PROBE_NS)
+	if (standstill >= PROBE_NS)
 		describe_sync(x, p, now, waits, WM_TEXT_MAX);
-	return stalled;
+	return standstill;
 }
 
 void op_progress_sync_moved(struct sync *x, uint64_t now)
@@ -303,7 +304,7 @@ void op_progress_sync_moved(struct sync *x, uint64_t now)
 			"the synchronization of group %" PRIu32
 			" of master %s goes on after %.1f s",
 			x->group, cc_addr_str(&x->run->addr, master),
-			seconds(sync_stalled_ns(x, now)));
+			seconds(sync_standstill_ns(x, now)));
 	end_standstill(&x->progress, now);
 }
 
@@ -343,7 +344,7 @@ static void look_at_syncs(struct run *r, bool stood_still, uint64_t now)
 
 void op_progress_tick(struct ops *o, uint64_t now)
 {
-	bool stood_still = now - o->progress_ns > STALL_NS;
+	bool stood_still = now - o->progress_ns > STANDSTILL_NS;
 	struct run *r, *next_run;
 	struct xfer *x, *next;
 

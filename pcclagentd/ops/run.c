@@ -187,7 +187,7 @@ static void tell_taken(struct run *r)
 	ev_post(r->o->base,
 		&(struct agt_event){.type = AGT_EV_MASTER_TAKEN,
 			.run = r->id,
-			.way_ms = us < CC_SLOW_WAY_US ? 0 : CC_SLOW_WAY_TRIPS * (us / 1000)});
+			.path_ms = us < CC_PACED_RTT_US ? 0 : CC_PACED_RTT_TRIPS * (us / 1000)});
 }
 
 static void on_connected(void *arg)
@@ -252,7 +252,7 @@ static void feed_msg(struct run *r, const struct wm_msg *m)
 	struct agt_event ev = {.type = AGT_EV_MASTER_MSG,
 		.run = r->id,
 		.msg = m,
-		.way_ms = m->type == WM_HEARTBEAT ? cc_conn_way_ms(r->conn) : 0};
+		.path_ms = m->type == WM_HEARTBEAT ? cc_conn_path_ms(r->conn) : 0};
 	struct ops *o = r->o;
 	uint32_t id = r->id, attempt = r->attempt;
 
@@ -380,8 +380,8 @@ static uint32_t master_trip_us(void *arg)
 
 static const struct net_run_ops net_ops = {.uses_link = uses_link,
 	.master_trip_us = master_trip_us,
-	.eager_open = op_small_in_open,
-	.eager_close = op_small_in_close};
+	.eager_open = op_eager_in_open,
+	.eager_close = op_eager_in_close};
 
 static void destroy(struct run *r)
 {
@@ -394,7 +394,7 @@ static void destroy(struct run *r)
 		cc_conn_close(r->conn);
 	cc_seal_free(r->seal);
 	net_run_free(r->net);
-	op_small_forget_all(r);
+	op_eager_forget_all(r);
 	if (r->eng)
 		eng_free(r->eng);
 	cc_watch_free(r->event_watch);
@@ -426,7 +426,7 @@ void op_run_open(struct ops *o, uint32_t id, const struct cc_addr *addr)
 	hang_up(r);
 	r->addr = *addr;
 	/* The core asks for another attempt before that. Segments are small in both directions: a
-	 * way that loses large packets would silence this agent, and cost it its peers. */
+	 * path that loses large packets would silence this agent, and cost it its peers. */
 	r->conn = cc_conn_connect(o->base->loop, addr, o->base->cfg.connect_timeout_ms,
 		CC_TCP_NARROW, &master_ops, r);
 	if (!r->conn) {
@@ -461,7 +461,7 @@ void op_run_send(struct ops *o, uint32_t id, const struct wm_msg *m)
 {
 	struct run *r = op_run(o, id);
 	/* The report follows as soon as all operands are here: one packet can have both. */
-	bool may_wait = m->type == WM_OP_VOTE && m->u.op_vote.ahead;
+	bool may_wait = m->type == WM_OP_VOTE && m->u.op_vote.spec_seq;
 	int err;
 
 	if (!r || !r->conn)
@@ -559,7 +559,7 @@ void op_runs_tick(struct ops *o, uint64_t now)
 		if (r->ste)
 			ste_tick(r->ste);
 	}
-	op_small_fed(o); /* who knows of another ring rings another bell */
+	op_eager_fed(o); /* who knows of another ring rings another bell */
 }
 
 void op_halt(struct ops *o)

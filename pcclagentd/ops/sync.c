@@ -155,7 +155,7 @@ static void take_event(struct run *r, const struct ste_event *e)
 		break;
 	case STE_CANCELLED:
 		x->finished = true;
-		op_findings_take(x);
+		op_diff_take(x);
 		tell(x, AGT_EV_SYNC_CANCELLED, WIRE_SUCCESS, NULL, NULL);
 		break;
 	}
@@ -257,7 +257,7 @@ static void add_source(struct sync *x, const struct agt_sync_source *t, struct s
 static void announce(struct shm_slot *s, const struct agt_sync *t)
 {
 	s->seq = t->seq;
-	loc_comm_put_world(s, &t->begin);
+	loc_comm_put_view(s, &t->begin);
 }
 
 static void fill_member(
@@ -520,7 +520,7 @@ bool op_sync_get_view(const struct run *r, uint64_t seq, uint64_t now, struct op
 		ret->sources_up += s.up;
 		ret->sources_lost += s.lost;
 	}
-	ret->stalled_ns = op_progress_sync(x, &p, now, ret->waits);
+	ret->standstill_ns = op_progress_sync(x, &p, now, ret->waits);
 	return true;
 }
 

@@ -60,7 +60,7 @@ static uint32_t make_spec(
 	spec->op = (enum krn_op)p->op;
 	spec->segment_max = t->segment_max;
 	spec->pos = t->pos;
-	spec->world = t->world;
+	spec->world_size = t->world_size;
 	if (cc_plan_init(&spec->plan, p->count, esize, t->hosts, t->segment_max) < 0) {
 		snprintf(text, WL_TEXT_MAX, "the operation is too large: %" PRIu64 " elements",
 			p->count);
@@ -175,7 +175,7 @@ void op_xfer_start(struct run *r, const struct agt_xfer *t)
 		.tag = t->tag,
 		.group = t->group,
 		.hosts = t->hosts,
-		.ahead = t->ahead,
+		.spec = t->spec,
 		.next = t->next,
 		.prev = t->prev,
 		.progress.mark.since_ns = cc_now_ns(),
@@ -186,18 +186,18 @@ void op_xfer_start(struct run *r, const struct agt_xfer *t)
 	code = start(x, t, text);
 	if (code != WIRE_SUCCESS) {
 		x->over = true;
-		if (!x->ahead)
+		if (!x->spec)
 			eng_skip(r->eng, t->seq);
 		tell_failed(x, t, code, text);
 	}
-	op_small_started(r, t->seq);
+	op_eager_started(r, t->seq);
 }
 
 void op_xfer_skip(struct run *r, uint64_t seq)
 {
 	if (r->eng)
 		eng_skip(r->eng, seq);
-	op_small_started(r, seq);
+	op_eager_started(r, seq);
 }
 
 /* False: no thread uses its memory. */
@@ -231,7 +231,7 @@ static void destroy(struct xfer *x)
 	net_links_sweep(r->net);
 }
 
-void op_xfer_retract(struct run *r, uint64_t seq)
+void op_xfer_rollback(struct run *r, uint64_t seq)
 {
 	struct xfer *x = find(r, seq);
 

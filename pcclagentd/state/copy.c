@@ -59,7 +59,7 @@ static void finish_if_over(struct ste_job *j, struct ste_block *b)
 }
 
 /* What was put into p's memory is not what lies at home, or home has changed. */
-static void blame(struct ste_job *j, struct ste_block *b, struct ste_peer *p)
+static void mark_wrong_source(struct ste_job *j, struct ste_block *b, struct ste_peer *p)
 {
 	bool home_is_right = ste_job_block_is(j, b, b->data);
 	char name[64];
@@ -90,7 +90,7 @@ void ste_block_copied(struct ste_job *j, struct ste_block *b, struct ste_peer *p
 		count_read(b);
 		ste_job_got(j, p, b);
 	} else if (!j->over && !p->failed) {
-		blame(j, b, p);
+		mark_wrong_source(j, b, p);
 	}
 	finish_if_over(j, b);
 }
@@ -140,7 +140,7 @@ static bool show(struct ste_job *j, struct ste_block *b, struct ste_peer *p, uin
 
 	/* Before it is known the hash of an only leaf is that of the tensor. */
 	if (j->tensors[b->tensor].bytes <= WIRE_LEAF && !ste_job_block_is(j, b, b->data)) {
-		blame(j, b, b->home);
+		mark_wrong_source(j, b, b->home);
 		return true;
 	}
 	slot = ste_window_take(p, STE_USE_BLOCK);
@@ -171,7 +171,7 @@ static bool give(struct ste_job *j, struct ste_block *b, struct ste_peer *p)
 		dst = ste_window_at(p, slot);
 	}
 	ste_set_remove(&b->todo, p->index);
-	if (slot < 0 && b->home_slot < 0 && !at_home && ste_crew_give(j, b, p, dst)) {
+	if (slot < 0 && b->home_slot < 0 && !at_home && ste_pool_give(j, b, p, dst)) {
 		b->writes++;
 		return true;
 	}
@@ -181,7 +181,7 @@ static bool give(struct ste_job *j, struct ste_block *b, struct ste_peer *p)
 		if (!ste_job_block_copy(j, b, dst)) {
 			if (slot >= 0)
 				ste_window_put(p, slot);
-			blame(j, b, p);
+			mark_wrong_source(j, b, p);
 			return true;
 		}
 		count_read(b);
@@ -279,7 +279,7 @@ void ste_block_refused(struct ste_job *j, struct ste_peer *p, int slot, bool wro
 	b->writes--;
 	ste_set_add(&b->todo, p->index);
 	if (wrong && !b->bad && !ste_job_block_is(j, b, b->data))
-		blame(j, b, b->home);
+		mark_wrong_source(j, b, b->home);
 	else if (!b->bad)
 		ste_set_add(&p->blind,
 			b->home->index); /* as one that is about to leave: in another way, then */

@@ -112,10 +112,10 @@ static void return_all(struct ste_stream *s)
 
 	if (s->block)
 		ste_block_drop(j, s->block);
-	else if (s->parked || (s->busy && s->cur.req.kind != WST_BLOCK))
+	else if (s->stalled || (s->busy && s->cur.req.kind != WST_BLOCK))
 		ste_fetch_return(j, &s->cur.req);
 	s->block = NULL;
-	s->busy = s->parked = false;
+	s->busy = s->stalled = false;
 	for (; s->n_asks > 0; s->n_asks--)
 		ste_fetch_return(j, &s->asks[s->ask_head++ % STE_ASKS].req);
 	if (s->hash_next < s->hash_end)
@@ -141,10 +141,10 @@ void ste_stream_lost(struct ste_stream *s, enum ste_fault fault, const char *why
 {
 	struct ste_job *j = s->j;
 	struct ste_src *src = s->src;
-	bool was_up = s->state == STE_UP, was_parked = s->parked;
+	bool was_up = s->state == STE_UP, was_stalled = s->stalled;
 	bool suspect = fault == STE_FAULT_LOST && ste_narrow_suspect(s);
 	/* What goes together is lost once. */
-	bool excused = fault == STE_FAULT_WRONG
+	bool ignored = fault == STE_FAULT_WRONG
 			       ? wrong_of_member(s)
 			       : fault == STE_FAULT_LOST && s->opened_ns <= src->struck_ns;
 	char text[STE_TEXT_MAX];
@@ -164,7 +164,7 @@ void ste_stream_lost(struct ste_stream *s, enum ste_fault fault, const char *why
 		memcpy(src->last, text, sizeof text);
 	src->retry_ns = j->e->now_ns + RETRY_NS;
 	/* Other addresses are tried; or it was for us that it had to wait. */
-	if ((!was_up && src->good_addr < 0) || was_parked || excused)
+	if ((!was_up && src->good_addr < 0) || was_stalled || ignored)
 		return;
 	src->strikes++;
 	src->struck_ns = j->e->now_ns;
@@ -446,7 +446,7 @@ static bool has_passed(const struct ste_stream *s, uint64_t since_ns, uint64_t m
 	uint64_t passed = s->j->e->now_ns - since_ns;
 
 	return s->j->e->now_ns > since_ns && passed > STE_MS(ms) &&
-	       passed > STE_MS(ms + UINT64_C(2) * cc_tcp_way_ms(s->f.fd));
+	       passed > STE_MS(ms + UINT64_C(2) * cc_tcp_path_ms(s->f.fd));
 }
 
 /* Bytes behind a packet that got lost cannot be read yet, but show that the source sends. */
@@ -475,7 +475,7 @@ static bool is_overdue(struct ste_stream *s, char why[STE_TEXT_MAX])
 		snprintf(why, STE_TEXT_MAX, "no answer to the hello within %u ms", open_ms);
 		return has_passed(s, s->heard_ns, open_ms);
 	}
-	if (s->parked || (s->n_asks == 0 && !s->busy))
+	if (s->stalled || (s->n_asks == 0 && !s->busy))
 		return false;
 	if (is_silent(s, silence_ms)) {
 		snprintf(why, STE_TEXT_MAX, "it sent nothing for %u ms", silence_ms);
@@ -609,7 +609,7 @@ void ste_fetch_step(struct ste_job *j)
 	}
 	for (s = j->streams; s; s = next) {
 		next = s->next;
-		if (s->parked)
+		if (s->stalled)
 			ste_stream_resume(s);
 		if (s->f.fd < 0) {
 			next = j->streams;

@@ -80,7 +80,7 @@ bool ste_job_take_tensors(struct ste_job *j)
 			if (p->m.state->tensors[t].hash == j->want[t])
 				continue;
 			lacked = true;
-			atomic_store_explicit(&p->found[t].differs, true, memory_order_relaxed);
+			atomic_store_explicit(&p->diffs[t].differs, true, memory_order_relaxed);
 		}
 		/* An empty tensor's hash can differ only by a lie that harms nobody else. */
 		if (!lacked || s->bytes == 0) {
@@ -113,7 +113,7 @@ static void compare(struct ste_job *j, struct ste_peer *p, uint32_t t)
 {
 	const struct shm_state_tensor *s = &j->tensors[t];
 	uint64_t n = wire_leaf_count(s->bytes), lacking = p->lacking, leaves = 0;
-	struct ste_found *d = &p->found[t];
+	struct ste_diffs *d = &p->diffs[t];
 	bool all = n == 1;
 
 	if (p->m.state->tensors[t].hash == j->want[t])
@@ -306,7 +306,7 @@ void ste_job_got(struct ste_job *j, struct ste_peer *p, const struct ste_block *
 		p->lacks[i / 8] &= (uint8_t) ~(1u << i % 8);
 	p->lacking -= b->len;
 	atomic_fetch_add_explicit(&p->rx_bytes, b->len, memory_order_relaxed);
-	atomic_fetch_add_explicit(&p->found[b->tensor].done, b->len, memory_order_relaxed);
+	atomic_fetch_add_explicit(&p->diffs[b->tensor].done, b->len, memory_order_relaxed);
 	atomic_fetch_add_explicit(&j->done, b->len, memory_order_relaxed);
 	ste_job_moved(j);
 }
@@ -441,9 +441,9 @@ static bool copy_member(
 	p->regions = calloc((size_t)m->n_regions + 1, sizeof *p->regions);
 	if (!m->holder) {
 		p->lacks = calloc(m->state->n_leaves / 8 + 1, 1);
-		p->found = calloc((size_t)m->state->n_tensors + 1, sizeof *p->found);
+		p->diffs = calloc((size_t)m->state->n_tensors + 1, sizeof *p->diffs);
 	}
-	if (!p->mem || !p->regions || (!m->holder && (!p->lacks || !p->found)))
+	if (!p->mem || !p->regions || (!m->holder && (!p->lacks || !p->diffs)))
 		return false;
 	if (m->n_regions > 0)
 		memcpy(p->regions, m->regions, m->n_regions * sizeof *p->regions);
@@ -517,7 +517,7 @@ void ste_job_free(struct ste_job *j)
 		free(j->peers[i].mem);
 		free(j->peers[i].regions);
 		free(j->peers[i].lacks);
-		free(j->peers[i].found);
+		free(j->peers[i].diffs);
 	}
 	free(j->peers);
 	free(j->srcs);

@@ -39,7 +39,7 @@ void ste_peer_drop(struct ste_job *j, struct ste_peer *p)
 {
 	if (p->dropped)
 		return;
-	ste_crew_settle(j->e);
+	ste_pool_settle(j->e);
 	ste_peer_fail(j, p, "it was removed from the synchronization");
 	ste_block_evict(j, p);
 	atomic_store_explicit(&p->dropped, true, memory_order_release);

@@ -79,7 +79,7 @@ bool ste_narrow_hears(struct ste_stream *s)
 
 bool ste_narrow_suspect(const struct ste_stream *s)
 {
-	return s->state == STE_UP && !s->parked && (s->busy || s->n_asks > 0) &&
+	return s->state == STE_UP && !s->stalled && (s->busy || s->n_asks > 0) &&
 	       s->j->e->now_ns - s->heard_ns > WAITED_NS &&
 	       s->j->e->now_ns - s->segs_ns > WAITED_NS && host_is_heard(s->f.fd);
 }

@@ -23,7 +23,7 @@
 /* An agent that takes nothing of an answer for so long is not waited for. */
 static unsigned stall_ms(const struct ste *e, int fd)
 {
-	return STE_STALLS * ste_bound_ms(e, CC_BOUND_STREAM) + 2 * cc_tcp_way_ms(fd);
+	return STE_STALLS * ste_bound_ms(e, CC_BOUND_STREAM) + 2 * cc_tcp_path_ms(fd);
 }
 
 struct ste_conn *ste_conn_new(const struct ste *e, int fd, uint64_t features, uint64_t seq)

@@ -56,7 +56,7 @@ static void forget_job(struct ste *e, struct ste_job *j)
 	j->over = true;
 	for (uint32_t i = 0; i < j->n_peers; i++)
 		(void)ste_window_acks(j, &j->peers[i]); /* what is written counts */
-	ste_crew_settle(e);
+	ste_pool_settle(e);
 	ste_fetch_end(j);
 	ste_conns_forget(e, j, NULL);
 }
@@ -170,7 +170,7 @@ static bool may_sleep(struct ste *e)
 	for (struct ste_job *j = e->jobs; j; j = j->next)
 		for (uint32_t i = 0; i < j->n_peers; i++)
 			found |= ste_window_sleep(&j->peers[i]);
-	if (!found && atomic_load(&e->crew.n_done) == 0)
+	if (!found && atomic_load(&e->pool.n_done) == 0)
 		return true;
 	wrk_stay_awake(&e->worker);
 	return false;
@@ -190,10 +190,10 @@ static void *thread_main(void *arg)
 		run_commands(e);
 		if (e->quit)
 			break;
-		busy = ste_crew_collect(e);
+		busy = ste_pool_collect(e);
 		busy |= run_jobs(e);
-		busy |= ste_crew_help(e);
-		ste_crew_tick(e);
+		busy |= ste_pool_help(e);
+		ste_pool_tick(e);
 		ste_conns_tick(e);
 		e->looked_ns = e->now_ns;
 		n = wrk_wait(&e->worker, ev, EPOLL_MAX, !busy && may_sleep(e) ? timeout(e) : 0);
@@ -208,7 +208,7 @@ static void *thread_main(void *arg)
 	while (e->conns)
 		ste_conn_close(e, e->conns);
 	free_closed(e);
-	ste_crew_end(e);
+	ste_pool_end(e);
 	return NULL;
 }
 
@@ -260,7 +260,7 @@ struct ste *ste_new(const struct ste_config *cfg, int event_fd)
 		e->cfg.idle_ms = STE_IDLE_MS;
 	e->bell = (struct ste_fd){.kind = STE_FD_BELL};
 	e->drain = malloc((size_t)WST_BLOCK_MAX * WIRE_LEAF);
-	if (!ste_crew_init(&e->crew, e->cfg.crew) || !e->drain ||
+	if (!ste_pool_init(&e->pool, e->cfg.pool) || !e->drain ||
 		wrk_init(&e->worker, RING, event_fd) < 0) {
 		error = errno;
 		ste_free(e);
@@ -288,7 +288,7 @@ void ste_free(struct ste *e)
 		e->l_jobs = j->l_next;
 		ste_job_free(j);
 	}
-	ste_crew_destroy(&e->crew);
+	ste_pool_destroy(&e->pool);
 	wrk_destroy(&e->worker);
 	free(e->drain);
 	free(e);
@@ -348,7 +348,7 @@ bool ste_is_running(const struct ste *e)
 
 uint64_t ste_copied(const struct ste *e)
 {
-	return atomic_load_explicit(&e->crew.n_copied, memory_order_relaxed);
+	return atomic_load_explicit(&e->pool.n_copied, memory_order_relaxed);
 }
 
 static struct ste_job *find(struct ste *e, uint64_t seq)
@@ -504,7 +504,7 @@ bool ste_next_diff(
 	struct ste *e, uint64_t seq, uint32_t member, uint32_t from, struct ste_diff *ret)
 {
 	const struct ste_job *j = find_any(e, seq);
-	const struct ste_found *v = j && member < j->n_peers ? j->peers[member].found : NULL;
+	const struct ste_diffs *v = j && member < j->n_peers ? j->peers[member].diffs : NULL;
 	uint32_t t = from;
 
 	while (v && t < j->n_tensors && !atomic_load_explicit(&v[t].differs, memory_order_relaxed))

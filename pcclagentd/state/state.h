@@ -49,17 +49,17 @@ struct ste;
 #define STE_STALLS   3u    /* likewise: who takes nothing of an answer */
 #define STE_UNASKED  6u    /* likewise: who asks nothing */
 #define STE_IDLE_MS  10000 /* default of ste_config.idle_ms */
-#define STE_CREW_MAX 7     /* threads that copy */
+#define STE_POOL_MAX 7     /* threads that copy */
 #define STE_MAPPED   65536u /* bytes */
-#define STE_NO_CREW  UINT32_MAX
+#define STE_NO_POOL  UINT32_MAX
 
 struct ste_config {
 	struct cc_id run, self; /* for the hello */
 	uint32_t idle_ms;       /* 0: STE_IDLE_MS; then the thread ends */
 	uint32_t streams;       /* of one job, if its sources are fewer; 1 .. 16 */
 	uint32_t hashes;        /* asked for at once; 0: WST_HASHES_MAX */
-	uint32_t crew;          /* threads that copy; 0: as many as there are processors
-				 * besides one, STE_CREW_MAX at most; STE_NO_CREW */
+	uint32_t pool;          /* threads that copy; 0: as many as there are processors
+				 * besides one, STE_POOL_MAX at most; STE_NO_POOL */
 };
 
 /* event_fd (owned by the caller) is written when ste_next_event has something. NULL + errno. */
@@ -227,7 +227,7 @@ const uint64_t *ste_get_hashes(struct ste *e, uint64_t seq);
 
 /* For tests and pcclctl: is there a thread? */
 bool ste_is_running(const struct ste *e);
-/* Blocks that were copied by threads of the crew or for them. */
+/* Blocks that were copied by threads of the pool or for them. */
 uint64_t ste_copied(const struct ste *e);
 
 #endif

@@ -7,7 +7,7 @@
  *   member.c  its members
  *   window.c  commands to processes
  *   copy.c    blocks on their way into tensors; copies from holders on this host
- *   crew.c    threads that copy
+ *   pool.c    threads that copy
  *   fetch.c   sources: what is asked of whom, and who is given up
  *   pace.c    how much is asked for ahead
  *   stream.c  streams to sources: connecting, requests, answers
@@ -62,7 +62,7 @@ struct ste_window {
 };
 
 /* Of a receiver's tensor, see ste_diff. */
-struct ste_found {
+struct ste_diffs {
 	_Atomic bool differs;
 	_Atomic uint64_t leaves, of, bytes, done;
 };
@@ -79,7 +79,7 @@ struct ste_peer {
 	uint8_t *lacks;             /* receivers: a bit for each leaf; owned */
 	uint64_t lacking;           /* bytes, of leaves that are known to differ */
 	bool touched;               /* its memory was written to */
-	struct ste_found *found;    /* receivers: of each tensor; owned */
+	struct ste_diffs *diffs;    /* receivers: of each tensor; owned */
 	struct ste_window w;
 	_Atomic uint64_t tx_bytes, rx_bytes;
 	_Atomic uint64_t total; /* bytes that were lacking once */
@@ -124,7 +124,7 @@ struct ste_src {
 	uint64_t retry_ns;  /* no new stream before */
 	uint32_t strikes;   /* times that streams were lost since something right came last */
 	uint64_t struck_ns; /* the last of these */
-	uint32_t wrong;     /* answers that did not fit their hashes, and no member is to blame */
+	uint32_t wrong;     /* answers that did not fit their hashes, and no member is a suspect */
 	uint64_t liars;     /* members that were, and are not asked any more: see wst_request */
 	_Atomic uint32_t not_yet; /* such answers in a row */
 	uint64_t not_yet_ns;      /* since then */
@@ -162,7 +162,7 @@ struct ste_stream {
 	struct ste_src *src;
 	uint8_t state;  /* enum ste_stream_state */
 	bool busy;      /* the payload of an answer is coming in */
-	bool parked;    /* a block has come, and there is no room for it */
+	bool stalled;   /* a block has come, and there is no room for it */
 	uint8_t narrow; /* which segments it has, of cc_tcp_sizes */
 	uint32_t addr, number, next_id;
 	struct cc_key proof;      /* of the hello */
@@ -180,7 +180,7 @@ struct ste_stream {
 	uint64_t segs_ns; /* when it has counted one last, as far as was looked at */
 	uint64_t heard_ns, answered_ns; /* or since when there has been something to wait for */
 	uint64_t quiet_ns;              /* asks nothing before */
-	struct ste_ask cur;             /* busy or parked: what is answered */
+	struct ste_ask cur;             /* busy or stalled: what is answered */
 	uint8_t *dst;
 	uint32_t got, len, checked; /* bytes of the payload; leaves of it that are right */
 	uint8_t member;             /* of the source, that the payload is of, see wst_answer */
@@ -300,17 +300,17 @@ struct ste_task {
 	struct ste_task *next;
 };
 
-struct ste_crew {
+struct ste_pool {
 	bool ready;
 	pthread_mutex_t lock;
-	pthread_cond_t work, news; /* for the crew; for the thread */
+	pthread_cond_t work, news; /* for the pool; for the thread */
 	struct ste_task *todo, **todo_end, *done;
 	uint32_t n_running;
 	_Atomic uint32_t n_done;
 	bool quit;
 	/* The thread's alone. */
 	uint32_t max, n_threads, n_given;
-	pthread_t threads[STE_CREW_MAX];
+	pthread_t threads[STE_POOL_MAX];
 	struct ste_task tasks[STE_TASKS], *free;
 	uint64_t used_ns;
 	_Atomic uint64_t n_copied; /* L: reads */
@@ -338,7 +338,7 @@ struct ste {
 	uint32_t next_conn;
 	uint64_t now_ns, looked_ns;
 	uint64_t last_seq; /* greatest started */
-	struct ste_crew crew;
+	struct ste_pool pool;
 	struct ste_narrow narrow[STE_NARROW_MAX];
 	uint8_t *drain; /* WST_LEN_MAX bytes: where payload goes that nobody wants */
 	_Atomic uint32_t n_conns;
@@ -439,21 +439,21 @@ void ste_block_refused(struct ste_job *j, struct ste_peer *p, int slot, bool wro
 void ste_block_forget(struct ste_job *j, struct ste_peer *p);
 /* Nothing is at home there any more; after the above. */
 void ste_block_evict(struct ste_job *j, struct ste_peer *p);
-/* What was given to the crew. */
+/* What was given to the pool. */
 void ste_block_copied(struct ste_job *j, struct ste_block *b, struct ste_peer *p, bool right);
 /* Blocks that wait for slots; copies from holders. True: there is more to do at once. */
 bool ste_copy_step(struct ste_job *j);
 
-/* crew.c: by the thread, but for the first two */
-bool ste_crew_init(struct ste_crew *c, uint32_t wanted);
-void ste_crew_destroy(struct ste_crew *c);
+/* pool.c: by the thread, but for the first two */
+bool ste_pool_init(struct ste_pool *c, uint32_t wanted);
+void ste_pool_destroy(struct ste_pool *c);
 /* False: to be copied at once, by whoever asks. Else ste_block_copied follows. */
-bool ste_crew_give(struct ste_job *j, struct ste_block *b, struct ste_peer *p, uint8_t *dst);
-bool ste_crew_help(struct ste *e);    /* with one task; false: none waits */
-bool ste_crew_collect(struct ste *e); /* what is done */
-void ste_crew_settle(struct ste *e);  /* likewise, until nothing is under way */
-void ste_crew_tick(struct ste *e);    /* ends threads that are idle */
-void ste_crew_end(struct ste *e);
+bool ste_pool_give(struct ste_job *j, struct ste_block *b, struct ste_peer *p, uint8_t *dst);
+bool ste_pool_help(struct ste *e);    /* with one task; false: none waits */
+bool ste_pool_collect(struct ste *e); /* what is done */
+void ste_pool_settle(struct ste *e);  /* likewise, until nothing is under way */
+void ste_pool_tick(struct ste *e);    /* ends threads that are idle */
+void ste_pool_end(struct ste *e);
 
 /* fetch.c */
 void ste_fetch_begin(struct ste_job *j);
@@ -520,7 +520,7 @@ void ste_stream_close(struct ste_stream *s); /* and takes it from the job's list
 void ste_stream_ready(struct ste_stream *s, uint32_t events);
 void ste_stream_ask(struct ste_stream *s, struct wst_request *r, uint64_t len);
 void ste_stream_flush(struct ste_stream *s);
-void ste_stream_resume(struct ste_stream *s); /* parked: is there room now? */
+void ste_stream_resume(struct ste_stream *s); /* stalled: is there room now? */
 
 /* serve.c */
 struct ste_conn *ste_conn_new(const struct ste *e, int fd, uint64_t features, uint64_t seq);

@@ -151,7 +151,7 @@ void ste_stream_ask(struct ste_stream *s, struct wst_request *r, uint64_t len)
 {
 	uint64_t now = s->j->e->now_ns;
 
-	if (s->n_asks == 0 && !s->busy && !s->parked)
+	if (s->n_asks == 0 && !s->busy && !s->stalled)
 		s->heard_ns = s->answered_ns = now;
 	if (s->out_to + WST_HDR_SIZE > sizeof s->out) {
 		memmove(s->out, s->out + s->out_from, s->out_to - s->out_from);
@@ -171,7 +171,7 @@ void ste_stream_ask(struct ste_stream *s, struct wst_request *r, uint64_t len)
 
 static void watch(struct ste_stream *s)
 {
-	uint32_t events = (s->parked ? 0u : EPOLLIN) | (s->out_to > s->out_from ? EPOLLOUT : 0u);
+	uint32_t events = (s->stalled ? 0u : EPOLLIN) | (s->out_to > s->out_from ? EPOLLOUT : 0u);
 
 	if (s->f.fd >= 0)
 		ste_watch(s->j->e, &s->f, events);
@@ -235,7 +235,7 @@ static void land(struct ste_stream *s)
 		b->state = STE_BLOCK_FREE;
 		j->n_blocks--;
 	}
-	s->parked = true;
+	s->stalled = true;
 }
 
 /* Of the request's first hash among those of its kind, and its tensor. */
@@ -321,9 +321,9 @@ static void begin_answer(struct ste_stream *s)
 
 void ste_stream_resume(struct ste_stream *s)
 {
-	s->parked = false;
+	s->stalled = false;
 	land(s);
-	if (s->parked)
+	if (s->stalled)
 		return;
 	s->heard_ns = s->answered_ns = s->j->e->now_ns;
 	watch(s);
@@ -475,14 +475,14 @@ void ste_stream_ready(struct ste_stream *s, uint32_t events)
 		greet(s);
 		return;
 	}
-	if (s->parked) {
+	if (s->stalled) {
 		if (events & (EPOLLERR | EPOLLHUP))
 			lose(s, STE_FAULT_LOST, "closed by the other agent");
 		return;
 	}
 	if ((events & EPOLLOUT) && s->out_to > s->out_from)
 		ste_stream_flush(s);
-	while (budget > 0 && s->f.fd >= 0 && !s->parked) {
+	while (budget > 0 && s->f.fd >= 0 && !s->stalled) {
 		ssize_t n = s->busy ? receive_payload(s) : receive_header(s);
 
 		if (n == 0)

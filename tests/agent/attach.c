@@ -24,21 +24,21 @@ static void attach(uint32_t session, unsigned peer, uint32_t n_seqs)
 	struct wl_request q = {.type = WL_COMM_ATTACH,
 		.req_id = ++f->req_id,
 		.master = fx_addr(1),
-		.at = at,
+		.master_addr = at,
 		.group = 7,
 		.pool_size = 2,
 		.peer = fx_id(peer),
 		.token = fx_token(peer),
 		.run = fx_id(201),
-		.losses = 1,
-		.topo_turn = 4,
-		.pending_turn = 3,
+		.generation = 1,
+		.topo_ballot = 4,
+		.pending_ballot = 3,
 		.epoch = 17,
-		.wired = 16,
+		.ring_epoch = 16,
 		.prepared = 18,
-		.version = 19,
+		.view_id = 19,
 		.global = 6,
-		.world = 5,
+		.world_size = 5,
 		.n_seqs = n_seqs,
 		.n_succeeded = n_seqs / 2,
 		.seqs = {11, 12, 13}};
@@ -88,7 +88,7 @@ static void kick(unsigned peer, uint32_t code)
 /* A rewiring round whose ring has these peers. */
 static void ring_of(uint64_t round, const struct fx_ring *ring)
 {
-	f->topo_turn = 5;
+	f->topo_ballot = 5;
 	fx_round(f, 1, round, false, ring, 1);
 	if (fx_count(f, AGT_ACT_LINK_OPEN))
 		fx_link(f, AGT_EV_LINK_UP, 1, 100, false);
@@ -96,7 +96,7 @@ static void ring_of(uint64_t round, const struct fx_ring *ring)
 }
 
 static const struct fx_ring one = {
-	.group = 7, .hosts = 2, .world = 2, .losses = 2, .n = 1, .members = {1}};
+	.group = 7, .hosts = 2, .world_size = 2, .generation = 2, .n = 1, .members = {1}};
 
 START_TEST(a_peer_comes_back)
 {
@@ -112,9 +112,9 @@ START_TEST(a_peer_comes_back)
 	ck_assert(fx_is(&j->peer, fx_id(1)) && fx_is(&j->token, fx_token(1)));
 	ck_assert_uint_eq(j->phase, WM_JOIN_ACCEPTED);
 	ck_assert_uint_eq(j->epoch, 17);
-	ck_assert_uint_eq(j->wired, 16);
+	ck_assert_uint_eq(j->ring_epoch, 16);
 	ck_assert_uint_eq(j->prepared, 18);
-	ck_assert(j->version == 19 && j->global == 6 && j->world == 5 && j->losses == 1);
+	ck_assert(j->view_id == 19 && j->global == 6 && j->world_size == 5 && j->generation == 1);
 	ck_assert_uint_eq(fx_sent(f, WM_RESUME), 1);
 	ck_assert_uint_eq(fx_msg(f, WM_RESUME, 0)->u.resume.epoch, 0);
 	ck_assert_uint_eq(fx_sent(f, WM_OP_QUERY), 1);
@@ -133,12 +133,12 @@ START_TEST(a_peer_comes_back)
 	ck_assert_uint_eq(x->u.open.reply.comm, comm);
 	ck_assert_uint_eq(x->u.open.reply.code, WIRE_SUCCESS);
 	ck_assert_uint_eq(x->u.open.reply.done, 5);
-	ck_assert_uint_eq(x->u.open.reply.losses, 2);
-	ck_assert_uint_eq(x->u.open.reply.topo_turn, 4); /* of the peer, not of the run */
-	ck_assert_uint_eq(x->u.open.reply.pending_turn, 3);
+	ck_assert_uint_eq(x->u.open.reply.generation, 2);
+	ck_assert_uint_eq(x->u.open.reply.topo_ballot, 4); /* of the peer, not of the run */
+	ck_assert_uint_eq(x->u.open.reply.pending_ballot, 3);
 	ck_assert(fx_is(&x->u.open.reply.run, fx_id(201)));
 	ck_assert_uint_eq(x->u.open.attrs.state, SHM_COMM_CONNECTED);
-	f->losses = 2;
+	f->generation = 2;
 	fx_submit(f, comm, 0, 5, 8);
 	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
 	fx_op_start(f, 1, 7, 5, 20);
@@ -146,11 +146,11 @@ START_TEST(a_peer_comes_back)
 	fx_op_done(f, 1, 20);
 	fx_expect_done(f, 0, comm, WIRE_SUCCESS, "");
 	fx_request(f, 1, comm, WL_UPDATE_TOPOLOGY); /* which others have had answered */
-	ck_assert_uint_eq(fx_msg(f, WM_TOPO_VOTE, 0)->u.peer.turn, 4);
-	f->topo_turn = 4;
+	ck_assert_uint_eq(fx_msg(f, WM_TOPO_VOTE, 0)->u.peer.ballot, 4);
+	f->topo_ballot = 4;
 	fx_commit(f, 1, 8, true, &one, 1);
 	fx_expect_reply(f, WIRE_SUCCESS, "");
-	ck_assert_uint_eq(fx_get(f, AGT_ACT_REPLY, 0)->u.reply.topo_turn, 5);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_REPLY, 0)->u.reply.topo_ballot, 5);
 }
 END_TEST
 
@@ -202,10 +202,10 @@ START_TEST(peers_come_back_one_by_one)
 	attach(1, 1, 0);
 	master_answers(1, true);
 	ck_assert_uint_eq(fx_sent(f, WM_OP_QUERY), 0);
-	ring.world = 3;
+	ring.world_size = 3;
 	ring_of(8, &ring);
 	c1 = fx_get(f, AGT_ACT_COMM_OPEN, 0)->comm;
-	f->losses = 2;
+	f->generation = 2;
 	fx_submit(f, c1, 0, 5, 8);
 	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
 	attach(2, 2, 0);
@@ -322,12 +322,12 @@ START_TEST(who_comes_to_a_run_that_is_up_was_in_no_later_ring)
 	attach(2, 2, 0);
 	j = &fx_msg(f, WM_JOIN, 0)->u.join;
 	ck_assert_uint_eq(j->epoch, 17);
-	ck_assert_uint_eq(j->wired, 16);
+	ck_assert_uint_eq(j->ring_epoch, 16);
 	next_master();
 	j = &fx_msg(f, WM_JOIN, 0)->u.join;
 	ck_assert(fx_is(&j->peer, fx_id(1)));
 	ck_assert_uint_eq(j->epoch, 20);
-	ck_assert_uint_eq(j->wired, 20);
+	ck_assert_uint_eq(j->ring_epoch, 20);
 }
 END_TEST
 
@@ -378,7 +378,7 @@ END_TEST
 
 START_TEST(a_run_that_is_up_takes_it)
 {
-	struct fx_ring ring = {.group = 7, .hosts = 2, .world = 3, .n = 2, .members = {1, 9}};
+	struct fx_ring ring = {.group = 7, .hosts = 2, .world_size = 3, .n = 2, .members = {1, 9}};
 	uint32_t comms[1];
 
 	fx_group(f, 1, 2, comms);
@@ -387,7 +387,7 @@ START_TEST(a_run_that_is_up_takes_it)
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_OPEN), 0);
 	ck_assert_uint_eq(fx_sent(f, WM_JOIN), 1);
 	/* The run may have heard of its loss: what it was in is what it says. */
-	ck_assert_uint_eq(fx_msg(f, WM_JOIN, 0)->u.join.version, 19);
+	ck_assert_uint_eq(fx_msg(f, WM_JOIN, 0)->u.join.view_id, 19);
 	ck_assert_uint_eq(fx_sent(f, WM_OP_QUERY), 1);
 	ck_assert_uint_eq(fx_sent(f, WM_RESUME), 0);
 	outcomes(9, 0, 0, 0);
@@ -426,7 +426,7 @@ START_TEST(a_second_connection_is_closed_when_its_run_is_up)
 }
 END_TEST
 
-static unsigned dialled(void)
+static unsigned connects_made(void)
 {
 	return fx_get(f, AGT_ACT_MASTER_OPEN, 0)->addr.ip[3];
 }
@@ -443,12 +443,12 @@ START_TEST(a_master_that_has_moved_is_found)
 	fx_session(f, 1, 1000);
 	attach(1, 1, 0);
 	for (i = 0; i < 4; i++) { /* there first, and under its name */
-		ck_assert_uint_eq(dialled(), i % 2 ? 1 : 3);
+		ck_assert_uint_eq(connects_made(), i % 2 ? 1 : 3);
 		fx_event(f, AGT_EV_MASTER_DOWN, 1, "Connection refused");
 		if (!fx_count(f, AGT_ACT_MASTER_OPEN))
 			fx_tick(f, 500);
 	}
-	ck_assert_uint_eq(dialled(), 3);
+	ck_assert_uint_eq(connects_made(), 3);
 	master_answers(1, true);
 	ring_of(8, &one);
 	x = fx_get(f, AGT_ACT_COMM_OPEN, 0);
@@ -463,12 +463,12 @@ START_TEST(a_master_that_has_moved_is_found)
 	/* Processes of another user look for themselves: the word of this one is not theirs. */
 	fx_session(f, 2, 1001);
 	fx_connect(f, 2, fx_create(f, 2, 7, 1), 6);
-	ck_assert_uint_eq(dialled(), 1);
+	ck_assert_uint_eq(connects_made(), 1);
 }
 END_TEST
 
 /* It goes by the name of one that is there still, or again, and has another run. */
-START_TEST(a_moved_master_and_one_at_its_old_place)
+START_TEST(a_moved_master_and_one_at_its_old_address)
 {
 	uint32_t c;
 
@@ -484,7 +484,7 @@ START_TEST(a_moved_master_and_one_at_its_old_place)
 	}
 	at = fx_addr(3);
 	attach(1, 1, 0);
-	ck_assert_uint_eq(dialled(), 3);
+	ck_assert_uint_eq(connects_made(), 3);
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_MASTER_OPEN, 0)->run, 2);
 	master_answers(2, true);
 	ck_assert_uint_eq(fx_sent(f, WM_JOIN), 1);
@@ -516,16 +516,16 @@ START_TEST(a_create_knows_where_the_master_is)
 
 	fx_session(f, 1, 1000);
 	fx_connect(f, 1, fx_create(f, 1, 7, 1), 5);
-	ck_assert_uint_eq(dialled(), 1); /* and goes on there */
+	ck_assert_uint_eq(connects_made(), 1); /* and goes on there */
 	q.master = fx_addr(1);
-	q.at = fx_addr(3);
+	q.master_addr = fx_addr(3);
 	q.req_id = ++f->req_id;
 	fx_step(f, &ev);
 	c = fx_get(f, AGT_ACT_COMM_OPEN, 0)->comm;
 	fx_connect(f, 1, c, 6);
-	ck_assert_uint_eq(dialled(), 3);
+	ck_assert_uint_eq(connects_made(), 3);
 	fx_event(f, AGT_EV_MASTER_DOWN, 2, "Connection refused");
-	ck_assert_uint_eq(dialled(), 1);
+	ck_assert_uint_eq(connects_made(), 1);
 }
 END_TEST
 
@@ -549,7 +549,7 @@ Suite *attach_suite(void)
 	tcase_add_test(t, a_run_that_is_up_takes_it);
 	tcase_add_test(t, a_second_connection_is_closed_when_its_run_is_up);
 	tcase_add_test(t, a_master_that_has_moved_is_found);
-	tcase_add_test(t, a_moved_master_and_one_at_its_old_place);
+	tcase_add_test(t, a_moved_master_and_one_at_its_old_address);
 	tcase_add_test(t, a_word_that_is_confirmed);
 	tcase_add_test(t, a_create_knows_where_the_master_is);
 	suite_add_tcase(s, t);

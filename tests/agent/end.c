@@ -154,7 +154,8 @@ END_TEST
 START_TEST(a_new_attempt_waits_for_nobody_who_is_still_cancelling)
 {
 	uint32_t extra;
-	struct fx_ring ring = {.group = 7, .hosts = 2, .world = 4, .n = 3, .members = {1, 2, 3}};
+	struct fx_ring ring = {
+		.group = 7, .hosts = 2, .world_size = 4, .n = 3, .members = {1, 2, 3}};
 
 	fx_group(f, 2, 2, comms);
 	submit_all(2, 5);
@@ -180,7 +181,7 @@ START_TEST(a_complete_attempt_waits_for_the_one_before_it)
 {
 	/* the members of the first attempt are kicked out of it one by one, so that the second is
 	 * complete while the first has not been aborted */
-	struct fx_ring ring = {.group = 7, .hosts = 2, .world = 3, .n = 2, .members = {1, 3}};
+	struct fx_ring ring = {.group = 7, .hosts = 2, .world_size = 3, .n = 2, .members = {1, 3}};
 	uint32_t extra;
 
 	fx_group(f, 2, 2, comms);

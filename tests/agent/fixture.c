@@ -22,15 +22,15 @@ struct cc_addr fx_addr(unsigned n)
 
 struct fx *fx_new(void)
 {
-	return fx_new_place(0);
+	return fx_new_addr(0);
 }
 
-struct fx *fx_new_place(uint32_t place_timeout_ms)
+struct fx *fx_new_addr(uint32_t master_addr_timeout_ms)
 {
 	struct agt_config cfg = {.agent = fx_id(99),
 		.name = "testhost",
 		.max_comms_per_uid = 16,
-		.place_timeout_ms = place_timeout_ms};
+		.master_addr_timeout_ms = master_addr_timeout_ms};
 	struct fx *f = calloc(1, sizeof *f);
 
 	ck_assert_ptr_nonnull(f);
@@ -248,7 +248,7 @@ void fx_round(struct fx *f, uint32_t run, uint64_t round, bool accept, const str
 			rings[i].next.n_addrs = 1;
 			rings[i].next.addrs[0] = fx_addr(100);
 			rings[i].prev = v[i].hosts == 2 ? fx_id(100) : fx_id(101);
-			rings[i].renew = rings[i].prev_renews = v[i].renew;
+			rings[i].reopen = rings[i].prev_reopens = v[i].reopen;
 		}
 		for (j = 0; j < v[i].n; j++)
 			members[i][j] = fx_id(v[i].members[j]);
@@ -262,22 +262,23 @@ void fx_round(struct fx *f, uint32_t run, uint64_t round, bool accept, const str
 	fx_from_master(f, run, &m);
 }
 
-static void fill_world(struct fx *f, struct wm_world *w, struct wm_group_world *own,
+static void fill_view(struct fx *f, struct wm_view *w, struct wm_group_view *own,
 	const struct fx_ring *v, unsigned n)
 {
 	unsigned i;
 
-	w->version = ++f->version;
+	w->view_id = ++f->view_id;
 	w->groups = n;
 	w->n = n;
 	w->own = own;
 	for (i = 0; i < n; i++) {
-		own[i] = (struct wm_group_world){
-			.group = v[i].group, .world = v[i].world, .losses = v[i].losses};
+		own[i] = (struct wm_group_view){.group = v[i].group,
+			.world_size = v[i].world_size,
+			.generation = v[i].generation};
 		(void)snprintf(own[i].loss, sizeof own[i].loss, "%s", v[i].loss ? v[i].loss : "");
-		w->global += v[i].world;
-		if (v[i].world > w->largest)
-			w->largest = v[i].world;
+		w->global += v[i].world_size;
+		if (v[i].world_size > w->largest)
+			w->largest = v[i].world_size;
 	}
 }
 
@@ -285,24 +286,24 @@ void fx_commit(struct fx *f, uint32_t run, uint64_t round, bool accept, const st
 	unsigned n)
 {
 	struct wm_msg m = {.type = WM_COMMIT};
-	struct wm_group_world own[8] = {0};
+	struct wm_group_view own[8] = {0};
 
 	m.u.commit.round = round;
 	m.u.commit.epoch = round;
 	m.u.commit.accept = accept;
-	f->topo_turn += accept;
+	f->topo_ballot += accept;
 	f->epoch = round;
-	m.u.commit.topo_turn = f->topo_turn;
-	fill_world(f, &m.u.commit.world, own, v, n);
+	m.u.commit.topo_ballot = f->topo_ballot;
+	fill_view(f, &m.u.commit.view, own, v, n);
 	fx_from_master(f, run, &m);
 }
 
-void fx_world(struct fx *f, uint32_t run, const struct fx_ring *v, unsigned n)
+void fx_view(struct fx *f, uint32_t run, const struct fx_ring *v, unsigned n)
 {
-	struct wm_msg m = {.type = WM_WORLD};
-	struct wm_group_world own[8] = {0};
+	struct wm_msg m = {.type = WM_VIEW};
+	struct wm_group_view own[8] = {0};
 
-	fill_world(f, &m.u.world, own, v, n);
+	fill_view(f, &m.u.view, own, v, n);
 	fx_from_master(f, run, &m);
 }
 
@@ -330,14 +331,15 @@ void fx_submit(struct fx *f, uint32_t comm, uint32_t slot, uint64_t tag, uint64_
 		.slot = slot, .tag = tag, .count = count, .bytes = count * 4, .dtype = 10};
 	struct agt_event ev = {.type = AGT_EV_SUBMIT, .comm = comm, .slot = slot, .sub = &s};
 
-	s.losses = f->losses;
+	s.generation = f->generation;
 	fx_step(f, &ev);
 }
 
 void fx_refuse(
 	struct fx *f, uint32_t comm, uint32_t slot, uint64_t tag, uint32_t code, const char *text)
 {
-	struct shm_submission s = {.slot = slot, .tag = tag, .refused = code, .losses = f->losses};
+	struct shm_submission s = {
+		.slot = slot, .tag = tag, .refused = code, .generation = f->generation};
 	struct agt_event ev = {
 		.type = AGT_EV_SUBMIT, .comm = comm, .slot = slot, .sub = &s, .text = text};
 
@@ -391,7 +393,7 @@ void fx_xfer(struct fx *f, enum agt_event_type type, uint32_t run, uint64_t seq,
 
 void fx_group(struct fx *f, unsigned n, uint32_t hosts, uint32_t *comms)
 {
-	struct fx_ring ring = {.group = 7, .hosts = hosts, .world = n + hosts - 1, .n = n};
+	struct fx_ring ring = {.group = 7, .hosts = hosts, .world_size = n + hosts - 1, .n = n};
 	unsigned s;
 
 	for (s = 1; s <= n; s++) {

@@ -21,14 +21,14 @@ struct fx {
 	struct agt_actions acts; /* of the last step */
 	uint64_t now;
 	uint32_t req_id;                   /* of the last request */
-	uint64_t losses;                   /* that applications know of */
-	uint64_t topo_turn, epoch;         /* of the last commit */
-	uint64_t version;                  /* of the world */
+	uint64_t generation;               /* that applications know of */
+	uint64_t topo_ballot, epoch;       /* of the last commit */
+	uint64_t view_id;                  /* of the view */
 	uint32_t heartbeat_ms, timeout_ms; /* of the next master; 1000, 3000 */
 };
 
 struct fx *fx_new(void);
-struct fx *fx_new_place(uint32_t place_timeout_ms);
+struct fx *fx_new_addr(uint32_t master_addr_timeout_ms);
 void fx_free(struct fx *f);
 void fx_step(struct fx *f, const struct agt_event *ev);
 
@@ -73,18 +73,18 @@ void fx_left(struct fx *f, uint32_t run, unsigned peer);
 /* One group's ring: `hosts` hosts, this one at position 0; next is agent fx_id(100), prev
  * fx_id(101), or fx_id(100) too with two hosts. */
 struct fx_ring {
-	uint32_t group, hosts, world;
-	uint64_t losses;
+	uint32_t group, hosts, world_size;
+	uint64_t generation;
 	const char *loss; /* the last one; NULL: the master does not know */
 	unsigned n;
 	unsigned members[8];
-	bool renew; /* both links */
+	bool reopen; /* both links */
 };
 void fx_round(struct fx *f, uint32_t run, uint64_t round, bool accept, const struct fx_ring *v,
 	unsigned n);
 void fx_commit(struct fx *f, uint32_t run, uint64_t round, bool accept, const struct fx_ring *v,
 	unsigned n);
-void fx_world(struct fx *f, uint32_t run, const struct fx_ring *v, unsigned n);
+void fx_view(struct fx *f, uint32_t run, const struct fx_ring *v, unsigned n);
 void fx_link(struct fx *f, enum agt_event_type type, uint32_t run, unsigned peer, bool inbound);
 /* ROUND, LINK_UP where a link was opened, COMMIT. */
 void fx_accept(struct fx *f, uint32_t run, uint64_t round, const struct fx_ring *v, unsigned n);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 
 agent_suites = \
-	tests/agent/ahead.c \
+	tests/agent/spec.c \
 	tests/agent/attach.c \
 	tests/agent/end.c \
 	tests/agent/leave.c \
@@ -11,9 +11,9 @@ agent_suites = \
 	tests/agent/resume.c \
 	tests/agent/round.c \
 	tests/agent/run.c \
-	tests/agent/seek.c \
+	tests/agent/connect.c \
 	tests/agent/session.c \
-	tests/agent/stuck.c \
+	tests/agent/unmet.c \
 	tests/agent/sync.c \
 	tests/agent/sync_end.c \
 	tests/agent/wait.c

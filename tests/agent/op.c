@@ -17,9 +17,9 @@ static void teardown(void)
 	fx_free(f);
 }
 
-static void stalled(uint64_t seq)
+static void stands_still(uint64_t seq)
 {
-	struct agt_event ev = {.type = AGT_EV_XFER_STALLED,
+	struct agt_event ev = {.type = AGT_EV_XFER_STANDSTILL,
 		.run = 1,
 		.seq = seq,
 		.tx_bytes = 100,
@@ -31,19 +31,19 @@ static void stalled(uint64_t seq)
 
 START_TEST(the_master_hears_of_a_standstill)
 {
-	const struct wm_stalled *x;
+	const struct wm_standstill *x;
 
 	fx_group(f, 1, 2, comms);
 	fx_submit(f, comms[0], 0, 5, 8);
-	stalled(31);
-	ck_assert_uint_eq(fx_sent(f, WM_STALLED), 0);
+	stands_still(31);
+	ck_assert_uint_eq(fx_sent(f, WM_STANDSTILL), 0);
 	fx_op_start(f, 1, 7, 5, 31);
-	stalled(31);
-	x = &fx_msg(f, WM_STALLED, 0)->u.stalled;
+	stands_still(31);
+	x = &fx_msg(f, WM_STANDSTILL, 0)->u.standstill;
 	ck_assert(x->seq == 31 && x->sent == 100 && x->received == 60 && x->ms == 10000);
 	fx_xfer(f, AGT_EV_XFER_DONE, 1, 31, 0);
-	stalled(31);
-	ck_assert_uint_eq(fx_sent(f, WM_STALLED), 0);
+	stands_still(31);
+	ck_assert_uint_eq(fx_sent(f, WM_STANDSTILL), 0);
 }
 END_TEST
 
@@ -96,7 +96,7 @@ START_TEST(success_for_all_members_at_once)
 	ck_assert_uint_eq(x->u.xfer.tag, 5);
 	ck_assert_uint_eq(x->u.xfer.epoch, 9);
 	ck_assert_uint_eq(x->u.xfer.group, 7);
-	ck_assert_uint_eq(x->u.xfer.world, 5);
+	ck_assert_uint_eq(x->u.xfer.world_size, 5);
 	ck_assert_uint_eq(x->u.xfer.hosts, 3);
 	ck_assert_uint_eq(x->u.xfer.segment_max, 65536);
 	ck_assert(memcmp(x->u.xfer.next.b, fx_id(100).b, 16) == 0);
@@ -111,7 +111,7 @@ START_TEST(success_for_all_members_at_once)
 	fx_op_done(f, 1, 31);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 3);
 	fx_expect_done(f, 0, comms[0], WIRE_SUCCESS, "");
-	ck_assert_uint_eq(fx_get(f, AGT_ACT_COMPLETE, 2)->u.done.world, 5);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_COMPLETE, 2)->u.done.world_size, 5);
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_COMPLETE, 2)->u.done.tx_bytes, 111);
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_COMPLETE, 2)->u.done.rx_bytes, 222);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_FREE), 1);
@@ -124,49 +124,53 @@ END_TEST
 /* What is submitted before the application knows of the loss fails, whatever its tag. */
 START_TEST(a_loss_ends_what_is_called_before_it_is_known)
 {
-	struct fx_ring world = {
-		.group = 7, .hosts = 1, .world = 2, .losses = 1, .n = 2, .members = {1, 2}};
+	struct fx_ring ring = {.group = 7,
+		.hosts = 1,
+		.world_size = 2,
+		.generation = 1,
+		.n = 2,
+		.members = {1, 2}};
 
 	fx_group(f, 2, 2, comms);
 	fx_submit(f, comms[0], 0, 5, 8);
 	fx_submit(f, comms[0], 1, 6, 8);
-	fx_world(f, 1, &world, 1);
+	fx_view(f, 1, &ring, 1);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 2);
-	ck_assert_uint_eq(fx_get(f, AGT_ACT_COMPLETE, 1)->u.done.losses, 1);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_COMPLETE, 1)->u.done.generation, 1);
 	fx_submit(f, comms[0], 2, 7, 8);
 	fx_expect_done(f, 0, comms[0], WIRE_RANK_CONNECTION_LOST, "await all operations");
 	fx_submit(f, comms[0], 2, 5, 8);
 	fx_expect_done(f, 0, comms[0], WIRE_RANK_CONNECTION_LOST, "await all operations");
 	fx_submit(f, comms[1], 0, 7, 8); /* had nothing in flight: the call fails for all */
 	fx_expect_done(f, 0, comms[1], WIRE_RANK_CONNECTION_LOST, "await all operations");
-	ck_assert_uint_eq(fx_get(f, AGT_ACT_COMPLETE, 0)->u.done.losses, 1);
-	f->losses = 1;
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_COMPLETE, 0)->u.done.generation, 1);
+	f->generation = 1;
 	fx_submit(f, comms[1], 0, 7, 8);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
 	fx_submit(f, comms[0], 0, 6, 8);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
 	fx_submit(f, comms[0], 1, 7, 8);
 	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
-	ck_assert_uint_eq(fx_msg(f, WM_OP_VOTE, 0)->u.op_vote.losses, 1);
+	ck_assert_uint_eq(fx_msg(f, WM_OP_VOTE, 0)->u.op_vote.generation, 1);
 }
 END_TEST
 
 START_TEST(a_refusal_says_whom_the_group_has_lost)
 {
-	struct fx_ring world = {.group = 7, .hosts = 1, .world = 2, .losses = 1, .n = 2};
+	struct fx_ring ring = {.group = 7, .hosts = 1, .world_size = 2, .generation = 1, .n = 2};
 
 	fx_group(f, 2, 2, comms);
 	fx_submit(f, comms[0], 0, 5, 8); /* the other one is missing */
-	world.loss = "lost train@b pid 7 of group 7: its process died";
-	fx_world(f, 1, &world, 1);
-	fx_expect_done(f, 0, comms[0], WIRE_RANK_CONNECTION_LOST, world.loss);
+	ring.loss = "lost train@b pid 7 of group 7: its process died";
+	fx_view(f, 1, &ring, 1);
+	fx_expect_done(f, 0, comms[0], WIRE_RANK_CONNECTION_LOST, ring.loss);
 	fx_expect_done(f, 0, comms[0], WIRE_RANK_CONNECTION_LOST, "tag 5 waited for its peers");
 	fx_submit(f, comms[1], 0, 5, 8);
-	fx_expect_done(f, 0, comms[1], WIRE_RANK_CONNECTION_LOST, world.loss);
-	world.losses = 2;
-	world.loss = NULL;
-	fx_world(f, 1, &world, 1);
-	f->losses = 1;
+	fx_expect_done(f, 0, comms[1], WIRE_RANK_CONNECTION_LOST, ring.loss);
+	ring.generation = 2;
+	ring.loss = NULL;
+	fx_view(f, 1, &ring, 1);
+	f->generation = 1;
 	fx_submit(f, comms[1], 0, 5, 8);
 	fx_expect_done(f, 0, comms[1], WIRE_RANK_CONNECTION_LOST, "group 7 has lost a peer");
 }
@@ -175,30 +179,30 @@ END_TEST
 /* An end that does not tell of a loss does not make it known. */
 START_TEST(only_a_loss_tells_of_a_loss)
 {
-	struct fx_ring world = {
-		.group = 7, .hosts = 1, .world = 1, .losses = 1, .n = 1, .members = {1}};
+	struct fx_ring ring = {
+		.group = 7, .hosts = 1, .world_size = 1, .generation = 1, .n = 1, .members = {1}};
 
 	fx_group(f, 1, 2, comms);
 	fx_submit(f, comms[0], 0, 5, 8);
 	fx_op_start(f, 1, 7, 5, 1);
 	fx_xfer(f, AGT_EV_XFER_DONE, 1, 1, 0);
-	fx_world(f, 1, &world, 1);
+	fx_view(f, 1, &ring, 1);
 	fx_op_done(f, 1, 1);
 	fx_expect_done(f, 0, comms[0], WIRE_SUCCESS, "");
-	ck_assert_uint_eq(fx_get(f, AGT_ACT_COMPLETE, 0)->u.done.losses, 0);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_COMPLETE, 0)->u.done.generation, 0);
 	fx_submit(f, comms[0], 0, 6, 8); /* also to the last one left */
 	fx_expect_done(f, 0, comms[0], WIRE_RANK_CONNECTION_LOST, "await all operations");
-	ck_assert_uint_eq(fx_get(f, AGT_ACT_COMPLETE, 0)->u.done.losses, 1);
-	f->losses = 1;
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_COMPLETE, 0)->u.done.generation, 1);
+	f->generation = 1;
 	fx_submit(f, comms[0], 0, 6, 8);
 	fx_expect_done(f, 0, comms[0], WIRE_TOO_FEW_PEERS, "");
 }
 END_TEST
 
-START_TEST(replies_tell_of_losses)
+START_TEST(replies_carry_the_generation)
 {
 	struct fx_ring ring = {
-		.group = 7, .hosts = 2, .world = 2, .losses = 4, .n = 1, .members = {1}};
+		.group = 7, .hosts = 2, .world_size = 2, .generation = 4, .n = 1, .members = {1}};
 	const struct wl_reply *r;
 	uint32_t comm;
 
@@ -209,117 +213,121 @@ START_TEST(replies_tell_of_losses)
 	fx_accept(f, 1, 1, &ring, 1);
 	fx_expect_reply(f, WIRE_SUCCESS, "");
 	r = &fx_get(f, AGT_ACT_REPLY, 0)->u.reply;
-	ck_assert_uint_eq(r->losses, 4);
+	ck_assert_uint_eq(r->generation, 4);
 	ck_assert(fx_is(&r->run, fx_id(201)));
-	ring.losses = 5;
-	fx_world(f, 1, &ring, 1);
+	ring.generation = 5;
+	fx_view(f, 1, &ring, 1);
 	fx_request(f, 1, comm, WL_UPDATE_TOPOLOGY);
 	fx_commit(f, 1, 2, true, &ring, 1);
 	fx_expect_reply(f, WIRE_SUCCESS, "");
-	ck_assert_uint_eq(fx_get(f, AGT_ACT_REPLY, 0)->u.reply.losses, 5);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_REPLY, 0)->u.reply.generation, 5);
 }
 END_TEST
 
 START_TEST(an_abort_that_answers_an_older_vote_is_passed_over)
 {
-	struct fx_ring world = {
-		.group = 7, .hosts = 2, .world = 2, .losses = 1, .n = 1, .members = {1}};
+	struct fx_ring ring = {
+		.group = 7, .hosts = 2, .world_size = 2, .generation = 1, .n = 1, .members = {1}};
 
 	fx_group(f, 1, 3, comms);
 	fx_submit(f, comms[0], 0, 5, 8);
-	fx_world(f, 1, &world, 1);
+	fx_view(f, 1, &ring, 1);
 	fx_op_abort(f, 1, 7, 5, 0);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 1);
-	f->losses = 1;
+	f->generation = 1;
 	fx_submit(f, comms[0], 0, 5, 8);
 	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
-	fx_op_abort(f, 1, 7, 5, 0); /* of losses 0 again */
+	fx_op_abort(f, 1, 7, 5, 0); /* of generation 0 again */
 	ck_assert_uint_eq(f->acts.n, 0);
 }
 END_TEST
 
-static const struct wire_world *told(unsigned n)
+static const struct wire_view *told(unsigned n)
 {
 	return &fx_get(f, AGT_ACT_COMPLETE, n)->u.done.after;
 }
 
 /* Not of the moment at which an operation ends here, which is another one on each host. */
-START_TEST(the_world_is_that_of_the_end_for_all)
+START_TEST(the_view_is_that_of_the_end_for_all)
 {
-	struct fx_ring ring = {.group = 7, .hosts = 2, .world = 4, .n = 2, .members = {1, 2}};
+	struct fx_ring ring = {.group = 7, .hosts = 2, .world_size = 4, .n = 2, .members = {1, 2}};
 
 	fx_group(f, 2, 2, comms);
-	fx_world(f, 1, &ring, 1);
+	fx_view(f, 1, &ring, 1);
 	fx_submit_all(f, comms, 2, 5);
 	fx_submit_all(f, comms, 2, 6);
 	fx_op_start(f, 1, 7, 5, 1);
-	ck_assert_uint_eq(fx_get(f, AGT_ACT_XFER_START, 0)->u.xfer.begin.version, f->version);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_XFER_START, 0)->u.xfer.begin.view_id, f->view_id);
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_XFER_START, 0)->u.xfer.begin.group, 4);
 	fx_op_start(f, 1, 7, 6, 2);
 	fx_xfer(f, AGT_EV_XFER_DONE, 1, 1, 0);
 	fx_op_done(f, 1, 1);
-	ck_assert_uint_eq(told(0)->version, f->version);
+	ck_assert_uint_eq(told(0)->view_id, f->view_id);
 	ck_assert_uint_eq(told(0)->group, 4);
 	ck_assert_uint_eq(told(1)->group, 4);
-	ring.world = 3;
-	ring.losses = 1;
-	fx_world(f, 1, &ring, 1);
+	ring.world_size = 3;
+	ring.generation = 1;
+	fx_view(f, 1, &ring, 1);
 	fx_op_abort(f, 1, 7, 6, 2);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
-	ring.world = 2;
-	ring.losses = 2;
-	fx_world(f, 1, &ring, 1);
+	ring.world_size = 2;
+	ring.generation = 2;
+	fx_view(f, 1, &ring, 1);
 	fx_xfer(f, AGT_EV_XFER_CANCELLED, 1, 2, 0);
-	ck_assert_uint_eq(told(0)->version, f->version - 1);
+	ck_assert_uint_eq(told(0)->view_id, f->view_id - 1);
 	ck_assert_uint_eq(told(0)->group, 3);
 	ck_assert_uint_eq(told(1)->group, 3);
 	/* what is refused here ends now */
 	fx_submit(f, comms[0], 9, 9, 8);
-	ck_assert_uint_eq(told(0)->version, f->version);
+	ck_assert_uint_eq(told(0)->view_id, f->view_id);
 	ck_assert_uint_eq(told(0)->group, 2);
 }
 END_TEST
 
 /* A vote was long under way: what it is answered with comes after the next loss. */
-START_TEST(a_late_end_tells_of_the_world_of_its_loss)
+START_TEST(a_late_end_carries_the_view_of_its_loss)
 {
-	struct fx_ring ring = {.group = 7, .hosts = 2, .world = 4, .n = 1, .members = {1}};
+	struct fx_ring ring = {.group = 7, .hosts = 2, .world_size = 4, .n = 1, .members = {1}};
 
 	fx_group(f, 1, 2, comms);
-	fx_world(f, 1, &ring, 1);
+	fx_view(f, 1, &ring, 1);
 	fx_submit(f, comms[0], 5, 5, 8);
 	fx_op_start(f, 1, 7, 5, 1);
-	for (ring.losses = 1; ring.losses <= 2; ring.losses++) {
-		ring.world = 4 - (uint32_t)ring.losses;
-		fx_world(f, 1, &ring, 1);
+	for (ring.generation = 1; ring.generation <= 2; ring.generation++) {
+		ring.world_size = 4 - (uint32_t)ring.generation;
+		fx_view(f, 1, &ring, 1);
 	}
 	fx_op_abort(f, 1, 7, 5, 1);
 	fx_xfer(f, AGT_EV_XFER_CANCELLED, 1, 1, 0);
-	ck_assert_uint_eq(told(0)->version, f->version - 1);
+	ck_assert_uint_eq(told(0)->view_id, f->view_id - 1);
 	ck_assert_uint_eq(told(0)->group, 3);
-	ck_assert_uint_eq(fx_get(f, AGT_ACT_COMPLETE, 0)->u.done.losses, 1);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_COMPLETE, 0)->u.done.generation, 1);
 }
 END_TEST
 
 /* Somebody else of the group goes after the loss, before the call is made that the loss ends: it
  * sees what those see who have called in time. */
-START_TEST(a_late_call_sees_the_world_of_its_loss)
+START_TEST(a_late_call_sees_the_view_of_its_loss)
 {
-	struct fx_ring ring = {
-		.group = 7, .hosts = 1, .world = 5, .losses = 1, .n = 2, .members = {1, 2}};
+	struct fx_ring ring = {.group = 7,
+		.hosts = 1,
+		.world_size = 5,
+		.generation = 1,
+		.n = 2,
+		.members = {1, 2}};
 
 	fx_group(f, 2, 6, comms);
-	fx_world(f, 1, &ring, 1);
-	ring.world = 4;
-	fx_world(f, 1, &ring, 1);
+	fx_view(f, 1, &ring, 1);
+	ring.world_size = 4;
+	fx_view(f, 1, &ring, 1);
 	fx_submit(f, comms[0], 0, 5, 8);
 	fx_expect_done(f, 0, comms[0], WIRE_RANK_CONNECTION_LOST, "");
 	ck_assert_uint_eq(told(0)->group, 5);
-	ck_assert_uint_eq(told(0)->version, f->version - 1);
-	f->losses = 1;
+	ck_assert_uint_eq(told(0)->view_id, f->view_id - 1);
+	f->generation = 1;
 	fx_submit(f, comms[0], 0, 5, 8);
 	fx_submit(f, comms[1], 0, 5, 8);
-	ck_assert_uint_eq(fx_msg(f, WM_OP_VOTE, 0)->u.op_vote.losses, 1);
+	ck_assert_uint_eq(fx_msg(f, WM_OP_VOTE, 0)->u.op_vote.generation, 1);
 	fx_op_start(f, 1, 7, 5, 1);
 	fx_xfer(f, AGT_EV_XFER_DONE, 1, 1, 0);
 	fx_op_done(f, 1, 1);
@@ -330,24 +338,28 @@ END_TEST
 /* Not even a vote has gone out from here, and still the waiting caller is told of the loss. */
 START_TEST(a_loss_ends_what_is_being_collected)
 {
-	struct fx_ring world = {
-		.group = 7, .hosts = 1, .world = 2, .losses = 1, .n = 2, .members = {1, 2}};
+	struct fx_ring ring = {.group = 7,
+		.hosts = 1,
+		.world_size = 2,
+		.generation = 1,
+		.n = 2,
+		.members = {1, 2}};
 
 	fx_group(f, 2, 2, comms);
 	fx_submit(f, comms[0], 0, 5, 8);
-	fx_world(f, 1, &world, 1);
+	fx_view(f, 1, &ring, 1);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 1);
 	fx_expect_done(f, 0, comms[0], WIRE_RANK_CONNECTION_LOST, "tag 5");
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_COMPLETE, 0)->u.done.after.group, 2);
-	f->losses = 1;
+	f->generation = 1;
 	fx_submit(f, comms[0], 0, 5, 8);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
-	fx_world(f, 1, &world, 1); /* the same world once more is no loss */
+	fx_view(f, 1, &ring, 1); /* the same view once more is no loss */
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
-	f->losses = 0; /* its application does not know yet */
+	f->generation = 0; /* its application does not know yet */
 	fx_submit(f, comms[1], 0, 5, 8);
 	fx_expect_done(f, 0, comms[1], WIRE_RANK_CONNECTION_LOST, "has lost");
-	f->losses = 1;
+	f->generation = 1;
 	fx_submit(f, comms[1], 0, 5, 8);
 	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
 }
@@ -674,14 +686,14 @@ Suite *op_suite(void)
 	tcase_add_test(t, local_votes_are_merged);
 	tcase_add_test(t, other_parameters_vote_by_themselves);
 	tcase_add_test(t, success_for_all_members_at_once);
-	tcase_add_test(t, the_world_is_that_of_the_end_for_all);
-	tcase_add_test(t, a_late_end_tells_of_the_world_of_its_loss);
-	tcase_add_test(t, a_late_call_sees_the_world_of_its_loss);
+	tcase_add_test(t, the_view_is_that_of_the_end_for_all);
+	tcase_add_test(t, a_late_end_carries_the_view_of_its_loss);
+	tcase_add_test(t, a_late_call_sees_the_view_of_its_loss);
 	tcase_add_test(t, a_loss_ends_what_is_being_collected);
 	tcase_add_test(t, a_loss_ends_what_is_called_before_it_is_known);
 	tcase_add_test(t, a_refusal_says_whom_the_group_has_lost);
 	tcase_add_test(t, only_a_loss_tells_of_a_loss);
-	tcase_add_test(t, replies_tell_of_losses);
+	tcase_add_test(t, replies_carry_the_generation);
 	tcase_add_test(t, an_abort_that_answers_an_older_vote_is_passed_over);
 	tcase_add_test(t, what_the_caller_found_bad_is_completed_with_its_words);
 	tcase_add_test(t, a_tag_in_flight_is_refused);

@@ -33,13 +33,14 @@ static void stopped(uint32_t session, bool is)
 
 START_TEST(from_the_first_process_to_the_ring)
 {
-	const struct fx_ring ring = {.group = 7, .hosts = 2, .world = 2, .n = 1, .members = {1}};
+	const struct fx_ring ring = {
+		.group = 7, .hosts = 2, .world_size = 2, .n = 1, .members = {1}};
 
 	ck_assert(agt_is_quiet(f->a));
 	fx_session(f, 1, 1000);
 	comms[0] = fx_create(f, 1, 7, 1);
 	ck_assert(agt_is_quiet(f->a));
-	fx_connect(f, 1, comms[0], 1); /* the master is dialled */
+	fx_connect(f, 1, comms[0], 1); /* the master is connected to */
 	ck_assert(!agt_is_quiet(f->a));
 	fx_master_up(f, 1);
 	ck_assert(agt_is_quiet(f->a)); /* a newcomer waits for the others' votes */
@@ -89,7 +90,7 @@ START_TEST(not_while_an_operation_lives)
 }
 END_TEST
 
-START_TEST(not_while_the_master_is_away)
+START_TEST(not_while_the_master_is_gone)
 {
 	fx_group(f, 1, 2, comms);
 	fx_orphan(f);
@@ -199,7 +200,7 @@ Suite *quiet_suite(void)
 	tcase_add_test(t, from_the_first_process_to_the_ring);
 	tcase_add_test(t, due_while_somebody_waits);
 	tcase_add_test(t, not_while_an_operation_lives);
-	tcase_add_test(t, not_while_the_master_is_away);
+	tcase_add_test(t, not_while_the_master_is_gone);
 	tcase_add_loop_test(t, not_while_a_process_is_stopped, 0, 2);
 	tcase_add_test(t, not_while_somebody_is_awaited);
 	tcase_add_test(t, another_master_begins_anew);

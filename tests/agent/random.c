@@ -9,7 +9,7 @@
 #define STEPS 5000
 #define SEEDS 36u /* of a test */
 
-static struct comm *some_comm(struct world *w)
+static struct comm *some_comm(struct rnd_run *w)
 {
 	uint32_t i, at = rnd(w, COMMS);
 
@@ -19,7 +19,7 @@ static struct comm *some_comm(struct world *w)
 	return NULL;
 }
 
-static void end_session(struct world *w, uint32_t s)
+static void end_session(struct rnd_run *w, uint32_t s)
 {
 	struct agt_event ev = {.type = AGT_EV_SESSION_CLOSED, .session = s};
 
@@ -28,7 +28,7 @@ static void end_session(struct world *w, uint32_t s)
 	rw_step(w, &ev);
 }
 
-static void do_session(struct world *w)
+static void do_session(struct rnd_run *w)
 {
 	uint32_t s = 1 + rnd(w, SESSIONS), i;
 	struct agt_event ev = {.type = AGT_EV_SESSION_OPEN, .session = s, .uid = s / 2, .pid = s};
@@ -46,7 +46,7 @@ static void do_session(struct world *w)
 		ck_assert(!w->comms[i].alive || w->session[w->comms[i].session]);
 }
 
-static void do_request(struct world *w)
+static void do_request(struct rnd_run *w)
 {
 	static const enum wl_type types[] = {WL_COMM_CREATE, WL_COMM_CONNECT, WL_COMM_CONNECT,
 		WL_COMM_CONNECT, WL_COMM_CONNECT, WL_UPDATE_TOPOLOGY, WL_UPDATE_TOPOLOGY,
@@ -75,7 +75,7 @@ static void do_request(struct world *w)
 	rw_step(w, &ev);
 }
 
-static void do_submit(struct world *w)
+static void do_submit(struct rnd_run *w)
 {
 	struct comm *c = some_comm(w);
 	struct shm_submission s = {
@@ -90,7 +90,7 @@ static void do_submit(struct world *w)
 		s.sync.revision = rnd(w, 3);
 		s.sync.hash_type = WM_HASH_SIMPLE;
 	}
-	s.losses = rnd(w, 20) ? UINT32_MAX : rnd(w, 4);
+	s.generation = rnd(w, 20) ? UINT32_MAX : rnd(w, 4);
 	ev.comm = c->id;
 	if (!is_sync) {
 		s.dtype = rnd(w, 40) ? 10 : rnd(w, 12);
@@ -105,7 +105,7 @@ static void do_submit(struct world *w)
 }
 
 /* A member that was asked for lets go, or one that was not. */
-static bool do_drop(struct world *w, struct xfer *t)
+static bool do_drop(struct rnd_run *w, struct xfer *t)
 {
 	struct agt_event ev = {.type = AGT_EV_SYNC_DROPPED, .run = t->run, .seq = t->seq};
 	uint32_t i = rnd(w, t->n);
@@ -118,7 +118,7 @@ static bool do_drop(struct world *w, struct xfer *t)
 	return true;
 }
 
-static void do_job(struct world *w, struct xfer *t)
+static void do_job(struct rnd_run *w, struct xfer *t)
 {
 	static const uint32_t codes[] = {0, 0, 0, WIRE_RANK_CONNECTION_LOST, WIRE_OUT_OF_MEMORY};
 	struct agt_sync_result r = {.comm = t->comm[rnd(w, t->n)], .failed = !rnd(w, 2)};
@@ -144,7 +144,7 @@ static void do_job(struct world *w, struct xfer *t)
 	rw_step(w, &ev);
 }
 
-static void do_xfer(struct world *w)
+static void do_xfer(struct rnd_run *w)
 {
 	struct xfer *t = &w->xfers[rnd(w, 4)];
 	struct agt_event ev = {.run = t->run, .seq = t->seq};
@@ -169,7 +169,7 @@ static void do_xfer(struct world *w)
 	rw_step(w, &ev);
 }
 
-static void do_probed(struct world *w)
+static void do_probed(struct rnd_run *w)
 {
 	uint32_t run;
 	struct agt_event ev = {.type = AGT_EV_PROBED, .seq = 1 + rnd(w, 9), .text = "random"};
@@ -181,7 +181,7 @@ static void do_probed(struct world *w)
 	rw_step(w, &ev);
 }
 
-static void do_link(struct world *w)
+static void do_link(struct rnd_run *w)
 {
 	uint32_t run, peer = rnd(w, LINKS);
 	struct run *r = rw_run(w, &run);
@@ -209,7 +209,7 @@ static void do_link(struct world *w)
 	rw_step(w, &ev);
 }
 
-static void do_set_master(struct world *w)
+static void do_set_master(struct rnd_run *w)
 {
 	struct agt_event ev = {.type = AGT_EV_SET_MASTER, .from = fx_addr(rnd(w, 3))};
 
@@ -219,7 +219,7 @@ static void do_set_master(struct world *w)
 	rw_step(w, &ev);
 }
 
-static void do_stop(struct world *w)
+static void do_stop(struct rnd_run *w)
 {
 	struct agt_event ev = {.type = AGT_EV_SESSION_STOPPED, .stopped = rnd(w, 2)};
 
@@ -228,7 +228,7 @@ static void do_stop(struct world *w)
 }
 
 /* All processes end and the engine answers: nothing may be left. */
-static void drain(struct world *w)
+static void drain(struct rnd_run *w)
 {
 	struct agt_status st;
 	uint32_t i;
@@ -261,7 +261,7 @@ static void drain(struct world *w)
 	ck_assert_uint_eq(st.sessions + st.comms + st.runs + st.ops, 0);
 }
 
-static void run_seed(uint64_t seed, struct world *w)
+static void run_seed(uint64_t seed, struct rnd_run *w)
 {
 	struct agt_event tick = {.type = AGT_EV_TICK};
 	int i;
@@ -297,7 +297,7 @@ static void run_seed(uint64_t seed, struct world *w)
 
 START_TEST(promises_hold_whatever_happens)
 {
-	static struct world w;
+	static struct rnd_run w;
 	uint32_t jobs = 0, won = 0, drops = 0, failures = 0;
 	uint32_t starts = 0, successes = 0, resumptions = 0, attached = 0;
 	uint64_t seed;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The world of random events around an agent: what the agent has promised to those around it.
+ * The view of random events around an agent: what the agent has promised to those around it.
  */
 #ifndef RANDOM_H
 #define RANDOM_H
@@ -31,12 +31,12 @@ struct peer { /* as the master knows it */
 };
 
 struct run {
-	bool open, dialled, up, acked, ready, closed;
+	bool open, connecting, up, acked, ready, closed;
 	struct cc_id id;
-	uint64_t term, topo_turn, pending_turn;
+	uint64_t term, topo_ballot, pending_ballot;
 	uint8_t links[LINKS]; /* 0 none, 1 opening, 2 up */
 	uint64_t round, seq, epoch;
-	uint64_t losses[2], vote_losses;
+	uint64_t generation[2], vote_generation;
 	uint32_t vote_group;
 	uint64_t vote_tag;
 	bool vote_is_sync;
@@ -49,7 +49,7 @@ struct comm {
 	bool busy[SHM_SLOTS];
 };
 
-struct world {
+struct rnd_run {
 	struct fx *f;
 	uint64_t rng;
 	bool session[SESSIONS + 1];
@@ -64,7 +64,7 @@ struct world {
 	uint32_t jobs, won, drops, failures; /* of synchronizations */
 };
 
-static inline uint32_t rnd(struct world *w, uint32_t n)
+static inline uint32_t rnd(struct rnd_run *w, uint32_t n)
 {
 	w->rng ^= w->rng << 13;
 	w->rng ^= w->rng >> 7;
@@ -73,10 +73,10 @@ static inline uint32_t rnd(struct world *w, uint32_t n)
 }
 
 /* One event; all that the agent does is held against the model. */
-void rw_step(struct world *w, const struct agt_event *ev);
+void rw_step(struct rnd_run *w, const struct agt_event *ev);
 /* One of the last runs, and its number in *ret; NULL when it is not open. */
-struct run *rw_run(struct world *w, uint32_t *ret);
+struct run *rw_run(struct rnd_run *w, uint32_t *ret);
 /* The master of some run does something. */
-void rw_master(struct world *w);
+void rw_master(struct rnd_run *w);
 
 #endif

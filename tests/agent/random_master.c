@@ -4,7 +4,7 @@
  */
 #include "tests/agent/random.h"
 
-struct run *rw_run(struct world *w, uint32_t *ret)
+struct run *rw_run(struct rnd_run *w, uint32_t *ret)
 {
 	uint32_t at = w->last_run - rnd(w, 3);
 
@@ -14,14 +14,14 @@ struct run *rw_run(struct world *w, uint32_t *ret)
 	return at < RUNS && w->runs[at].open && !w->runs[at].closed ? &w->runs[at] : NULL;
 }
 
-static void master_says(struct world *w, uint32_t run, struct wm_msg *m)
+static void master_says(struct rnd_run *w, uint32_t run, struct wm_msg *m)
 {
 	struct agt_event ev = {.type = AGT_EV_MASTER_MSG, .run = run, .msg = m};
 
 	rw_step(w, &ev);
 }
 
-static void master_round(struct world *w, uint32_t run, struct run *r)
+static void master_round(struct rnd_run *w, uint32_t run, struct run *r)
 {
 	struct cc_id members[2][PEERS];
 	struct wm_ring rings[2] = {0};
@@ -54,37 +54,37 @@ static void master_round(struct world *w, uint32_t run, struct run *r)
 	master_says(w, run, &m);
 }
 
-static void master_world(struct world *w, uint32_t run, struct run *r, enum wm_type type)
+static void master_view(struct rnd_run *w, uint32_t run, struct run *r, enum wm_type type)
 {
-	struct wm_group_world own[2];
+	struct wm_group_view own[2];
 	uint32_t i;
-	struct wm_world x = {.global = 8, .groups = 2, .largest = 5, .n = 2, .own = own};
+	struct wm_view x = {.global = 8, .groups = 2, .largest = 5, .n = 2, .own = own};
 	struct wm_msg m = {.type = type};
 
 	for (i = 0; i < 2; i++) {
-		r->losses[i] += !rnd(w, 10);
-		own[i] = (struct wm_group_world){
-			.group = i, .world = 2 + rnd(w, 4), .losses = r->losses[i]};
+		r->generation[i] += !rnd(w, 10);
+		own[i] = (struct wm_group_view){
+			.group = i, .world_size = 2 + rnd(w, 4), .generation = r->generation[i]};
 	}
 	if (!rnd(w, 20))
-		own[rnd(w, 2)].world = rnd(w, 2);
-	if (type == WM_WORLD) {
-		m.u.world = x;
+		own[rnd(w, 2)].world_size = rnd(w, 2);
+	if (type == WM_VIEW) {
+		m.u.view = x;
 	} else {
-		m.u.commit.world = x;
+		m.u.commit.view = x;
 		m.u.commit.round = rnd(w, 10) ? r->round : r->round + 1;
 		m.u.commit.epoch = rnd(w, 100) ? ++r->epoch : 0;
 		if (!r->reported && m.u.commit.round == r->round && rnd(w, 100))
 			return;
 		m.u.commit.accept = rnd(w, 5);
-		r->topo_turn += m.u.commit.accept;
-		m.u.commit.topo_turn = r->topo_turn;
+		r->topo_ballot += m.u.commit.accept;
+		m.u.commit.topo_ballot = r->topo_ballot;
 	}
 	master_says(w, run, &m);
 }
 
 /* What everybody of the group has to do who is here. */
-static void fill_sync(struct world *w, uint32_t run, uint32_t group, struct wm_sync_start *s,
+static void fill_sync(struct rnd_run *w, uint32_t run, uint32_t group, struct wm_sync_start *s,
 	struct wm_sync_peer *v)
 {
 	uint32_t i;
@@ -98,7 +98,7 @@ static void fill_sync(struct world *w, uint32_t run, uint32_t group, struct wm_s
 			v[s->n_peers++] = (struct wm_sync_peer){w->peers[i].id, rnd(w, 2)};
 }
 
-static void master_op(struct world *w, uint32_t run, struct run *r, enum wm_type type)
+static void master_op(struct rnd_run *w, uint32_t run, struct run *r, enum wm_type type)
 {
 	uint64_t seq = r->seq - rnd(w, 3);
 	struct wm_sync_peer peers[PEERS];
@@ -119,7 +119,7 @@ static void master_op(struct world *w, uint32_t run, struct run *r, enum wm_type
 		if (m.u.op_abort.is_sync)
 			m.u.op_abort.tag = 0;
 		m.u.op_abort.code = rnd(w, 10);
-		m.u.op_abort.losses = rnd(w, 20) ? r->vote_losses : 0;
+		m.u.op_abort.generation = rnd(w, 20) ? r->vote_generation : 0;
 	} else {
 		struct xfer *t = w->xfers;
 
@@ -138,7 +138,7 @@ static void master_op(struct world *w, uint32_t run, struct run *r, enum wm_type
 	master_says(w, run, &m);
 }
 
-static void master_kick(struct world *w, uint32_t run)
+static void master_kick(struct rnd_run *w, uint32_t run)
 {
 	struct peer *p = &w->peers[rnd(w, PEERS)];
 	struct wm_msg m = {.type = WM_KICK};
@@ -150,7 +150,7 @@ static void master_kick(struct world *w, uint32_t run)
 	master_says(w, run, &m);
 }
 
-static void master_greets(struct world *w, uint32_t run, struct run *r)
+static void master_greets(struct rnd_run *w, uint32_t run, struct run *r)
 {
 	struct wm_msg m = {.type = WM_HELLO_ACK};
 	struct wm_hello_ack *a = &m.u.hello_ack;
@@ -174,7 +174,7 @@ static void master_greets(struct world *w, uint32_t run, struct run *r)
 	master_says(w, run, &m);
 }
 
-static void master_outcomes(struct world *w, uint32_t run)
+static void master_outcomes(struct rnd_run *w, uint32_t run)
 {
 	const struct peer *p = &w->peers[rnd(w, PEERS)];
 	struct wm_msg m = {.type = WM_OP_OUTCOMES, .u.op_outcomes = {.n = 2}};
@@ -185,7 +185,7 @@ static void master_outcomes(struct world *w, uint32_t run)
 	master_says(w, run, &m);
 }
 
-void rw_master(struct world *w)
+void rw_master(struct rnd_run *w)
 {
 	uint32_t run;
 	struct run *r = rw_run(w, &run);
@@ -194,10 +194,10 @@ void rw_master(struct world *w)
 
 	if (!r)
 		return;
-	if (!r->up && !r->dialled)
+	if (!r->up && !r->connecting)
 		return;
 	if (!r->up) {
-		r->dialled = false;
+		r->connecting = false;
 		ev.type = rnd(w, 8) ? AGT_EV_MASTER_UP : AGT_EV_MASTER_DOWN;
 		r->up = ev.type == AGT_EV_MASTER_UP;
 		rw_step(w, &ev);
@@ -215,10 +215,10 @@ void rw_master(struct world *w)
 	case 2:
 	case 3:
 	case 4:
-		master_world(w, run, r, WM_COMMIT);
+		master_view(w, run, r, WM_COMMIT);
 		break;
 	case 5:
-		master_world(w, run, r, WM_WORLD);
+		master_view(w, run, r, WM_VIEW);
 		break;
 	case 6:
 	case 7:
@@ -238,7 +238,7 @@ void rw_master(struct world *w)
 			master_kick(w, run);
 		break;
 	case 14:
-		m.u.pending_answer.turn = ++r->pending_turn;
+		m.u.pending_answer.ballot = ++r->pending_ballot;
 		master_says(w, run, &m);
 		master_outcomes(w, run);
 		break;

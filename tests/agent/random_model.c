@@ -6,7 +6,7 @@
  */
 #include "tests/agent/random.h"
 
-static struct xfer *xfer_find(struct world *w, uint32_t run, uint64_t seq)
+static struct xfer *xfer_find(struct rnd_run *w, uint32_t run, uint64_t seq)
 {
 	uint32_t i;
 
@@ -16,7 +16,7 @@ static struct xfer *xfer_find(struct world *w, uint32_t run, uint64_t seq)
 	return NULL;
 }
 
-static struct comm *comm_find(struct world *w, uint32_t id)
+static struct comm *comm_find(struct rnd_run *w, uint32_t id)
 {
 	struct comm *c = &w->comms[id % COMMS];
 
@@ -43,7 +43,7 @@ static void saw_job_complete(struct xfer *t, uint32_t member, bool success)
 	t->comm[member] = 0;
 }
 
-static void saw_complete(struct world *w, const struct agt_action *x)
+static void saw_complete(struct rnd_run *w, const struct agt_action *x)
 {
 	struct comm *c = comm_find(w, x->comm);
 	uint32_t i, j;
@@ -67,7 +67,7 @@ static void saw_complete(struct world *w, const struct agt_action *x)
 	}
 }
 
-static void saw_xfer_start(struct world *w, const struct agt_action *x)
+static void saw_xfer_start(struct rnd_run *w, const struct agt_action *x)
 {
 	const struct agt_xfer *t = &x->u.xfer;
 	struct xfer *m = w->xfers;
@@ -90,7 +90,7 @@ static void saw_xfer_start(struct world *w, const struct agt_action *x)
 	w->starts++;
 }
 
-static void saw_job_start(struct world *w, const struct agt_action *x)
+static void saw_job_start(struct rnd_run *w, const struct agt_action *x)
 {
 	const struct agt_sync *y = &x->u.sync;
 	struct xfer *m = w->xfers;
@@ -112,7 +112,7 @@ static void saw_job_start(struct world *w, const struct agt_action *x)
 	w->jobs++;
 }
 
-static void saw_drop(struct world *w, const struct agt_action *x)
+static void saw_drop(struct rnd_run *w, const struct agt_action *x)
 {
 	struct xfer *t = xfer_find(w, x->run, x->u.sync.seq);
 	uint32_t i;
@@ -127,7 +127,7 @@ static void saw_drop(struct world *w, const struct agt_action *x)
 	}
 }
 
-static void saw_report(struct world *w, uint32_t run, const struct wm_op_report *m)
+static void saw_report(struct rnd_run *w, uint32_t run, const struct wm_op_report *m)
 {
 	struct xfer *t = xfer_find(w, run, m->seq);
 
@@ -136,7 +136,7 @@ static void saw_report(struct world *w, uint32_t run, const struct wm_op_report 
 	ck_assert(!m->ok || !t || t->is_sync || m->n_failed == 0);
 }
 
-static void saw_link(struct world *w, const struct agt_action *x)
+static void saw_link(struct rnd_run *w, const struct agt_action *x)
 {
 	uint8_t *l = &w->runs[x->run].links[link_number(&x->u.endpoint.agent)];
 
@@ -148,7 +148,7 @@ static void saw_link(struct world *w, const struct agt_action *x)
 	}
 }
 
-static void saw_join(struct world *w, uint32_t run, const struct wm_join *j)
+static void saw_join(struct rnd_run *w, uint32_t run, const struct wm_join *j)
 {
 	struct peer *p = w->peers;
 	uint32_t i;
@@ -161,7 +161,7 @@ static void saw_join(struct world *w, uint32_t run, const struct wm_join *j)
 		*p = (struct peer){.in = true, .run = run, .group = j->group, .id = j->peer};
 }
 
-static void saw_send(struct world *w, const struct agt_action *x)
+static void saw_send(struct rnd_run *w, const struct agt_action *x)
 {
 	struct run *r = &w->runs[x->run];
 	const struct wm_msg *m = &x->u.msg;
@@ -201,14 +201,14 @@ static void saw_send(struct world *w, const struct agt_action *x)
 		r->vote_group = m->u.op_vote.group;
 		r->vote_tag = m->u.op_vote.tag;
 		r->vote_is_sync = m->u.op_vote.is_sync;
-		r->vote_losses = m->u.op_vote.losses;
+		r->vote_generation = m->u.op_vote.generation;
 		break;
 	default:
 		break;
 	}
 }
 
-static void saw_close(struct world *w, uint32_t run)
+static void saw_close(struct rnd_run *w, uint32_t run)
 {
 	struct run *r = &w->runs[run];
 	uint32_t i;
@@ -223,7 +223,7 @@ static void saw_close(struct world *w, uint32_t run)
 			w->peers[i].in = false;
 }
 
-static void saw_comm_open(struct world *w, const struct agt_action *x)
+static void saw_comm_open(struct rnd_run *w, const struct agt_action *x)
 {
 	struct comm *c = &w->comms[x->comm % COMMS];
 
@@ -233,7 +233,7 @@ static void saw_comm_open(struct world *w, const struct agt_action *x)
 	*c = (struct comm){.alive = true, .id = x->comm, .session = x->session};
 }
 
-static void saw_dial(struct world *w, const struct agt_action *x)
+static void saw_connect(struct rnd_run *w, const struct agt_action *x)
 {
 	struct run *r;
 
@@ -245,11 +245,11 @@ static void saw_dial(struct world *w, const struct agt_action *x)
 		w->last_run = x->run;
 	}
 	ck_assert(r->open);
-	r->dialled = x->type == AGT_ACT_MASTER_OPEN;
+	r->connecting = x->type == AGT_ACT_MASTER_OPEN;
 	r->up = r->acked = false;
 }
 
-static void saw_xfer_end(struct world *w, const struct agt_action *x)
+static void saw_xfer_end(struct rnd_run *w, const struct agt_action *x)
 {
 	bool is_sync = x->type == AGT_ACT_SYNC_CANCEL || x->type == AGT_ACT_SYNC_FREE;
 	struct xfer *t = xfer_find(w, x->run, is_sync ? x->u.sync.seq : x->u.xfer.seq);
@@ -264,7 +264,7 @@ static void saw_xfer_end(struct world *w, const struct agt_action *x)
 	}
 }
 
-static void saw(struct world *w, const struct agt_action *x)
+static void saw(struct rnd_run *w, const struct agt_action *x)
 {
 	switch (x->type) {
 	case AGT_ACT_REPLY:
@@ -291,7 +291,7 @@ static void saw(struct world *w, const struct agt_action *x)
 		break;
 	case AGT_ACT_MASTER_OPEN:
 	case AGT_ACT_MASTER_DROP:
-		saw_dial(w, x);
+		saw_connect(w, x);
 		break;
 	case AGT_ACT_MASTER_SEND:
 		saw_send(w, x);
@@ -325,7 +325,7 @@ static void saw(struct world *w, const struct agt_action *x)
 	case AGT_ACT_SYNC_DROP:
 		saw_drop(w, x);
 		break;
-	case AGT_ACT_XFER_RETRACT:
+	case AGT_ACT_XFER_ROLLBACK:
 		ck_assert_ptr_nonnull(xfer_find(w, x->run, x->u.xfer.seq));
 		ck_assert(!xfer_find(w, x->run, x->u.xfer.seq)->cancel);
 		xfer_find(w, x->run, x->u.xfer.seq)->live = false;
@@ -341,7 +341,7 @@ static void saw(struct world *w, const struct agt_action *x)
 	}
 }
 
-void rw_step(struct world *w, const struct agt_event *ev)
+void rw_step(struct rnd_run *w, const struct agt_event *ev)
 {
 	size_t i;
 

@@ -34,7 +34,7 @@ static void pass_part(void)
 }
 
 /* Place of the first message of that type among all actions. */
-static size_t place(enum wm_type type)
+static size_t sent_at(enum wm_type type)
 {
 	size_t i;
 
@@ -70,8 +70,8 @@ START_TEST(a_run_is_told_as_it_is)
 	ck_assert_uint_eq(fx_sent(f, WM_JOIN), 2);
 	ck_assert_uint_eq(fx_msg(f, WM_JOIN, 0)->u.join.phase, WM_JOIN_ACCEPTED);
 	ck_assert(fx_is(&fx_msg(f, WM_JOIN, 1)->u.join.token, fx_token(2)));
-	ck_assert_uint_eq(fx_msg(f, WM_JOIN, 0)->u.join.version, f->version);
-	ck_assert_uint_eq(fx_msg(f, WM_JOIN, 0)->u.join.world, 3);
+	ck_assert_uint_eq(fx_msg(f, WM_JOIN, 0)->u.join.view_id, f->view_id);
+	ck_assert_uint_eq(fx_msg(f, WM_JOIN, 0)->u.join.world_size, 3);
 	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 3);
 	v = &fx_msg(f, WM_OP_VOTE, 0)->u.op_vote;
 	ck_assert(v->tag == 6 && v->seq == 2 && v->n_peers == 2);
@@ -83,18 +83,19 @@ START_TEST(a_run_is_told_as_it_is)
 	ck_assert_uint_eq(fx_msg(f, WM_OP_REPORT, 0)->u.op_report.seq, 3);
 	ck_assert(fx_msg(f, WM_OP_REPORT, 0)->u.op_report.ok);
 	r = resumed();
-	ck_assert(r->epoch == 1 && r->round == 1 && r->wired == 1 && r->prepared == 0 &&
+	ck_assert(r->epoch == 1 && r->round == 1 && r->ring_epoch == 1 && r->prepared == 0 &&
 		  r->last_seq == 4);
-	ck_assert(r->topo_turn == 1);
-	ck_assert(r->world.global == 3 && r->world.n == 1);
-	ck_assert(r->world.own[0].group == 7 && r->world.own[0].world == 3);
-	ck_assert_uint_eq(r->world.own[0].begun, 1);
-	ck_assert(r->n_places == 1 && r->places[0].hosts == 2 && r->places[0].pos == 0);
+	ck_assert(r->topo_ballot == 1);
+	ck_assert(r->view.global == 3 && r->view.n == 1);
+	ck_assert(r->view.own[0].group == 7 && r->view.own[0].world_size == 3);
+	ck_assert_uint_eq(r->view.own[0].begun, 1);
+	ck_assert(r->n_positions == 1 && r->positions[0].hosts == 2 && r->positions[0].pos == 0);
 	ck_assert_uint_eq(r->n_outcomes, 2);
 	ck_assert(r->outcomes[0].seq == 1 && r->outcomes[0].code == WIRE_SUCCESS);
 	ck_assert(r->outcomes[1].seq == 4 && r->outcomes[1].code == WIRE_RANK_CONNECTION_LOST);
-	ck_assert(place(WM_JOIN) < place(WM_OP_VOTE) && place(WM_OP_VOTE) < place(WM_OP_REPORT) &&
-		  place(WM_OP_REPORT) < place(WM_RESUME));
+	ck_assert(sent_at(WM_JOIN) < sent_at(WM_OP_VOTE) &&
+		  sent_at(WM_OP_VOTE) < sent_at(WM_OP_REPORT) &&
+		  sent_at(WM_OP_REPORT) < sent_at(WM_RESUME));
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
 	fx_xfer(f, AGT_EV_XFER_DONE, 1, 2, 0); /* and on it goes */
 	ck_assert_uint_eq(fx_sent(f, WM_OP_REPORT), 1);
@@ -134,8 +135,9 @@ END_TEST
 
 START_TEST(votes_are_sent_again_once)
 {
-	struct fx_ring ring = {.group = 7, .hosts = 2, .world = 4, .n = 3, .members = {1, 2, 3}};
-	struct wm_msg m = {.type = WM_PENDING_ANSWER, .u.pending_answer = {.turn = 5}};
+	struct fx_ring ring = {
+		.group = 7, .hosts = 2, .world_size = 4, .n = 3, .members = {1, 2, 3}};
+	struct wm_msg m = {.type = WM_PENDING_ANSWER, .u.pending_answer = {.ballot = 5}};
 
 	fx_group(f, 3, 2, comms);
 	fx_request(f, 1, comms[0], WL_UPDATE_TOPOLOGY);
@@ -146,21 +148,21 @@ START_TEST(votes_are_sent_again_once)
 	ck_assert_uint_eq(f->acts.n, 0);
 	fx_resume(f);
 	ck_assert_uint_eq(fx_sent(f, WM_TOPO_VOTE), 2);
-	ck_assert_uint_eq(fx_msg(f, WM_TOPO_VOTE, 0)->u.peer.turn, 1);
+	ck_assert_uint_eq(fx_msg(f, WM_TOPO_VOTE, 0)->u.peer.ballot, 1);
 	ck_assert_uint_eq(fx_sent(f, WM_PENDING_VOTE), 1);
-	ck_assert(place(WM_PENDING_VOTE) < place(WM_RESUME));
+	ck_assert(sent_at(WM_PENDING_VOTE) < sent_at(WM_RESUME));
 	fx_from_master(f, 1, &m);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 1);
-	ck_assert_uint_eq(fx_get(f, AGT_ACT_REPLY, 0)->u.reply.pending_turn, 5);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_REPLY, 0)->u.reply.pending_ballot, 5);
 	fx_request(f, 3, comms[2], WL_ARE_PENDING);
 	fx_from_master(f, 1, &m); /* the answer to the vote before */
 	ck_assert_uint_eq(f->acts.n, 0);
 	fx_commit(f, 1, 2, true, &ring, 1);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 2);
-	ck_assert_uint_eq(fx_get(f, AGT_ACT_REPLY, 0)->u.reply.topo_turn, 2);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_REPLY, 0)->u.reply.topo_ballot, 2);
 	fx_request(f, 1, comms[0], WL_UPDATE_TOPOLOGY);
-	ck_assert_uint_eq(fx_msg(f, WM_TOPO_VOTE, 0)->u.peer.turn, 2);
-	f->topo_turn--; /* the commit of the vote before, once more */
+	ck_assert_uint_eq(fx_msg(f, WM_TOPO_VOTE, 0)->u.peer.ballot, 2);
+	f->topo_ballot--; /* the commit of the vote before, once more */
 	fx_commit(f, 1, 2, true, &ring, 1);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 0);
 }
@@ -186,7 +188,8 @@ END_TEST
 
 START_TEST(newcomers_join_the_next_master)
 {
-	struct fx_ring ring = {.group = 7, .hosts = 2, .world = 4, .n = 3, .members = {1, 2, 3}};
+	struct fx_ring ring = {
+		.group = 7, .hosts = 2, .world_size = 4, .n = 3, .members = {1, 2, 3}};
 	uint32_t c;
 
 	fx_group(f, 1, 2, comms);
@@ -214,7 +217,7 @@ END_TEST
 
 START_TEST(a_round_that_is_not_ready_is_dropped)
 {
-	struct fx_ring ring = {.group = 7, .hosts = 2, .world = 2, .n = 1, .members = {1}};
+	struct fx_ring ring = {.group = 7, .hosts = 2, .world_size = 2, .n = 1, .members = {1}};
 
 	fx_group(f, 1, 1, comms);
 	fx_round(f, 1, 2, false, &ring, 1);
@@ -223,7 +226,7 @@ START_TEST(a_round_that_is_not_ready_is_dropped)
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_LINK_CLOSE), 1);
 	fx_resume(f);
 	ck_assert_uint_eq(resumed()->prepared, 0);
-	ck_assert_uint_eq(resumed()->unprepared, 2);
+	ck_assert_uint_eq(resumed()->aborted_round, 2);
 	ck_assert_uint_eq(fx_sent(f, WM_ROUND_REPORT), 0);
 }
 END_TEST
@@ -253,7 +256,7 @@ START_TEST(who_leaves_meanwhile_is_told_too)
 	l = &fx_msg(f, WM_LEAVE, 0)->u.leave;
 	ck_assert(fx_is(&l->peer, fx_id(2)));
 	ck_assert_uint_eq(l->kind, WM_LEAVE_DIED);
-	ck_assert(place(WM_LEAVE) < place(WM_OP_VOTE));
+	ck_assert(sent_at(WM_LEAVE) < sent_at(WM_OP_VOTE));
 	ck_assert_uint_eq(fx_msg(f, WM_OP_VOTE, 0)->u.op_vote.n_peers, 3);
 }
 END_TEST
@@ -277,7 +280,7 @@ START_TEST(destroying_does_not_wait_for_a_master)
 		ck_assert_uint_eq(l->kind, WM_LEAVE_CLEAN);
 		ck_assert_str_eq(l->text, fx_is(&l->peer, fx_id(2)) ? "it is out of memory" : "");
 	}
-	ck_assert(place(WM_LEAVE) < place(WM_RESUME));
+	ck_assert(sent_at(WM_LEAVE) < sent_at(WM_RESUME));
 	fx_left(f, 1, 1);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_CLOSE), 0);
 	fx_left(f, 1, 2);
@@ -333,7 +336,7 @@ END_TEST
 /* Others may have started the attempt before the last master died. */
 START_TEST(segments_of_another_size_come_with_the_next_rings)
 {
-	struct fx_ring ring = {.group = 7, .hosts = 2, .world = 3, .n = 2, .members = {1, 2}};
+	struct fx_ring ring = {.group = 7, .hosts = 2, .world_size = 3, .n = 2, .members = {1, 2}};
 	struct wm_msg m = fx_ack(2);
 
 	fx_group(f, 2, 2, comms);
@@ -403,15 +406,15 @@ END_TEST
 START_TEST(a_newcomer_does_not_know_votes)
 {
 	struct wm_msg kick = {.type = WM_KICK, .u.kick = {.peer = fx_id(1), .code = 8}};
-	struct fx_ring ring = {.group = 7, .hosts = 1, .world = 1, .n = 1, .members = {2}};
+	struct fx_ring ring = {.group = 7, .hosts = 1, .world_size = 1, .n = 1, .members = {2}};
 	struct wm_msg ack = fx_ack(2);
 	uint32_t c;
 
-	f->topo_turn = 6;
+	f->topo_ballot = 6;
 	fx_group(f, 1, 2, comms);
 	fx_from_master(f, 1, &kick);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_CLOSE), 1);
-	f->topo_turn = 0;
+	f->topo_ballot = 0;
 	fx_session(f, 2, 1000);
 	c = fx_create(f, 2, 7, 1);
 	fx_connect(f, 2, c, 2);
@@ -423,7 +426,7 @@ START_TEST(a_newcomer_does_not_know_votes)
 	fx_event(f, AGT_EV_MASTER_UP, 2, NULL);
 	ack.u.hello_ack.run = fx_id(202);
 	fx_from_master(f, 2, &ack);
-	ck_assert_uint_eq(resumed()->topo_turn, 1);
+	ck_assert_uint_eq(resumed()->topo_ballot, 1);
 }
 END_TEST
 

@@ -29,10 +29,11 @@ static void two_groups(void)
 }
 
 static const struct fx_ring groups[2] = {
-	{.group = 7, .hosts = 2, .world = 2, .n = 1, .members = {1}},
-	{.group = 8, .hosts = 3, .world = 3, .n = 1, .members = {2}},
+	{.group = 7, .hosts = 2, .world_size = 2, .n = 1, .members = {1}},
+	{.group = 8, .hosts = 3, .world_size = 3, .n = 1, .members = {2}},
 };
-static const struct fx_ring alone = {.group = 7, .hosts = 1, .world = 1, .n = 1, .members = {1}};
+static const struct fx_ring alone = {
+	.group = 7, .hosts = 1, .world_size = 1, .n = 1, .members = {1}};
 
 START_TEST(rings_share_links_with_the_most_streams)
 {
@@ -52,12 +53,12 @@ START_TEST(rings_share_links_with_the_most_streams)
 	fx_commit(f, 1, 1, true, groups, 2);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 2);
 	x = fx_get(f, AGT_ACT_REPLY, 1);
-	ck_assert_uint_eq(x->u.reply.world.version, f->version);
-	ck_assert_uint_eq(x->u.reply.world.global, 5);
-	ck_assert_uint_eq(x->u.reply.world.group, 3);
-	ck_assert_uint_eq(x->u.reply.world.groups, 2);
-	ck_assert_uint_eq(x->u.reply.world.largest, 3);
-	ck_assert_uint_eq(fx_get(f, AGT_ACT_REPLY, 0)->u.reply.world.group, 2);
+	ck_assert_uint_eq(x->u.reply.view.view_id, f->view_id);
+	ck_assert_uint_eq(x->u.reply.view.global, 5);
+	ck_assert_uint_eq(x->u.reply.view.group, 3);
+	ck_assert_uint_eq(x->u.reply.view.groups, 2);
+	ck_assert_uint_eq(x->u.reply.view.largest, 3);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_REPLY, 0)->u.reply.view.group, 2);
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 1)->u.attrs.hosts, 3);
 }
 END_TEST
@@ -121,7 +122,7 @@ END_TEST
 
 START_TEST(links_close_when_no_ring_uses_them)
 {
-	struct fx_ring here = {.group = 7, .hosts = 1, .world = 2, .n = 1, .members = {1}};
+	struct fx_ring here = {.group = 7, .hosts = 1, .world_size = 2, .n = 1, .members = {1}};
 
 	fx_group(f, 1, 2, comms);
 	fx_round(f, 1, 2, false, &here, 1);
@@ -150,7 +151,7 @@ END_TEST
 
 START_TEST(a_transfer_keeps_its_link)
 {
-	struct fx_ring here = {.group = 7, .hosts = 1, .world = 2, .n = 1, .members = {1}};
+	struct fx_ring here = {.group = 7, .hosts = 1, .world_size = 2, .n = 1, .members = {1}};
 
 	fx_group(f, 1, 2, comms);
 	fx_submit(f, comms[0], 0, 1, 8);
@@ -167,7 +168,7 @@ END_TEST
 
 START_TEST(a_commit_without_round_keeps_the_rings)
 {
-	struct fx_ring ring = {.group = 7, .hosts = 2, .world = 2, .n = 1, .members = {1}};
+	struct fx_ring ring = {.group = 7, .hosts = 2, .world_size = 2, .n = 1, .members = {1}};
 
 	fx_group(f, 1, 2, comms);
 	fx_request(f, 1, comms[0], WL_UPDATE_TOPOLOGY);
@@ -179,7 +180,7 @@ START_TEST(a_commit_without_round_keeps_the_rings)
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_LINK_CLOSE), 0);
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 0)->u.attrs.hosts, 2);
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 0)->u.attrs.epoch, 3); /* for the next agent */
-	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 0)->u.attrs.wired, 1); /* not 3: no round */
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 0)->u.attrs.ring_epoch, 1); /* not 3: no round */
 	fx_submit(f, comms[0], 0, 1, 8);
 	fx_op_start(f, 1, 7, 1, 1);
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_XFER_START, 0)->u.xfer.hosts, 2);
@@ -216,7 +217,7 @@ END_TEST
 /* If this agent dies before it hears of the commit, its peers know that they may be in it. */
 START_TEST(what_the_peers_are_ready_for_is_published_before_it_is_told)
 {
-	struct fx_ring ring = {.group = 7, .hosts = 2, .world = 2, .n = 1, .members = {1}};
+	struct fx_ring ring = {.group = 7, .hosts = 2, .world_size = 2, .n = 1, .members = {1}};
 
 	fx_group(f, 1, 2, comms);
 	fx_link(f, AGT_EV_LINK_DOWN, 1, 100, false);
@@ -225,7 +226,7 @@ START_TEST(what_the_peers_are_ready_for_is_published_before_it_is_told)
 	fx_link(f, AGT_EV_LINK_UP, 1, 100, false);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_ATTRS), 1);
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 0)->u.attrs.prepared, 2);
-	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 0)->u.attrs.wired, 1);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 0)->u.attrs.ring_epoch, 1);
 	ck_assert_uint_eq(fx_sent(f, WM_ROUND_REPORT), 1);
 	ck_assert_uint_lt(fx_index(f, AGT_ACT_ATTRS, 0), fx_index(f, AGT_ACT_MASTER_SEND, 0));
 	/* ... or could not be */
@@ -236,32 +237,32 @@ START_TEST(what_the_peers_are_ready_for_is_published_before_it_is_told)
 END_TEST
 
 /* Peers that go by what they see must see the same: what belongs to a call, not what came since. */
-START_TEST(the_world_goes_with_the_end_of_a_call)
+START_TEST(the_view_comes_with_the_end_of_a_call)
 {
-	struct fx_ring ring = {.group = 7, .hosts = 2, .world = 3, .n = 2, .members = {1, 2}};
+	struct fx_ring ring = {.group = 7, .hosts = 2, .world_size = 3, .n = 2, .members = {1, 2}};
 
 	fx_group(f, 2, 2, comms);
-	fx_world(f, 1, &ring, 1);
+	fx_view(f, 1, &ring, 1);
 	ck_assert_uint_eq(f->acts.n, 2);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_ATTRS), 2); /* not for the application */
-	ring.world = 2;
-	ring.losses = 3;
-	fx_world(f, 1, &ring, 1);
+	ring.world_size = 2;
+	ring.generation = 3;
+	fx_view(f, 1, &ring, 1);
 	ck_assert_uint_eq(f->acts.n, 2);
-	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 1)->u.attrs.version, f->version);
-	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 1)->u.attrs.world, 2);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 1)->u.attrs.view_id, f->view_id);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 1)->u.attrs.world_size, 2);
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 1)->u.attrs.global, 2);
-	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 1)->u.attrs.losses, 3);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 1)->u.attrs.generation, 3);
 	fx_request(f, 1, comms[0], WL_UPDATE_TOPOLOGY);
 	fx_commit(f, 1, 2, true, &ring, 1);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 1);
-	ck_assert_uint_eq(fx_get(f, AGT_ACT_REPLY, 0)->u.reply.world.group, 2);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_REPLY, 0)->u.reply.view.group, 2);
 }
 END_TEST
 
 START_TEST(a_commit_must_not_forget_an_accepted_peer)
 {
-	struct fx_ring ring = {.group = 7, .hosts = 1, .world = 2, .n = 1, .members = {2}};
+	struct fx_ring ring = {.group = 7, .hosts = 1, .world_size = 2, .n = 1, .members = {2}};
 
 	fx_group(f, 2, 1, comms);
 	fx_round(f, 1, 2, false, &ring, 1);
@@ -272,7 +273,7 @@ END_TEST
 
 START_TEST(a_link_that_breaks_is_opened_again_by_a_round)
 {
-	struct fx_ring ring = {.group = 7, .hosts = 2, .world = 2, .n = 1, .members = {1}};
+	struct fx_ring ring = {.group = 7, .hosts = 2, .world_size = 2, .n = 1, .members = {1}};
 
 	fx_group(f, 1, 2, comms);
 	fx_link(f, AGT_EV_LINK_DOWN, 1, 100, true); /* the one from there: not ours */
@@ -304,7 +305,7 @@ END_TEST
 /* Its agent may think that it is up: the master has it made anew, and nothing starts before. */
 START_TEST(a_lost_link_from_a_neighbour_is_told_until_there_is_another_one)
 {
-	struct fx_ring ring = {.group = 7, .hosts = 2, .world = 2, .n = 1, .members = {1}};
+	struct fx_ring ring = {.group = 7, .hosts = 2, .world_size = 2, .n = 1, .members = {1}};
 
 	fx_group(f, 1, 2, comms);
 	fx_link(f, AGT_EV_LINK_DOWN, 1, 100, true);
@@ -315,13 +316,13 @@ START_TEST(a_lost_link_from_a_neighbour_is_told_until_there_is_another_one)
 	ck_assert(!fx_msg(f, WM_OP_REPORT, 0)->u.op_report.ok);
 	fx_round(f, 1, 2, false, &ring, 1);
 	ck_assert_uint_eq(fx_sent(f, WM_LINK_LOST), 1);
-	ring.renew = true; /* as the master says now, on both sides */
+	ring.reopen = true; /* as the master says now, on both sides */
 	fx_round(f, 1, 3, false, &ring, 1);
 	ck_assert_uint_eq(fx_sent(f, WM_LINK_LOST), 0);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_LINK_CLOSE), 1);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_LINK_OPEN), 1);
 	fx_link(f, AGT_EV_LINK_UP, 1, 100, true);
-	ring.renew = false;
+	ring.reopen = false;
 	fx_round(f, 1, 4, false, &ring, 1);
 	ck_assert_uint_eq(fx_sent(f, WM_LINK_LOST), 0);
 }
@@ -330,7 +331,7 @@ END_TEST
 /* The neighbour heard of the round first. Until then the commit before may still be on its way. */
 START_TEST(a_link_that_is_lost_before_its_round_comes_is_told_with_the_round)
 {
-	struct fx_ring ring = {.group = 7, .hosts = 1, .world = 1, .n = 1, .members = {1}};
+	struct fx_ring ring = {.group = 7, .hosts = 1, .world_size = 1, .n = 1, .members = {1}};
 
 	fx_group(f, 1, 1, comms);
 	if (_i == 1) {
@@ -341,7 +342,7 @@ START_TEST(a_link_that_is_lost_before_its_round_comes_is_told_with_the_round)
 	ck_assert_uint_eq(fx_sent(f, WM_LINK_LOST), 0);
 	if (_i == 1)
 		fx_commit(f, 1, 2, false, &ring, 1);
-	ring.hosts = ring.world = 2;
+	ring.hosts = ring.world_size = 2;
 	fx_round(f, 1, 3, true, &ring, 1);
 	ck_assert(fx_msg(f, WM_LINK_LOST, 0)->u.link_lost.inbound);
 }
@@ -350,7 +351,7 @@ END_TEST
 /* Who is no neighbour has closed its link meanwhile. */
 START_TEST(a_lost_link_from_nowhere_is_forgotten)
 {
-	struct fx_ring ring = {.group = 7, .hosts = 1, .world = 1, .n = 1, .members = {1}};
+	struct fx_ring ring = {.group = 7, .hosts = 1, .world_size = 1, .n = 1, .members = {1}};
 	uint64_t round;
 
 	fx_group(f, 1, 1, comms);
@@ -359,7 +360,7 @@ START_TEST(a_lost_link_from_nowhere_is_forgotten)
 		fx_round(f, 1, round, false, &ring, 1);
 		fx_commit(f, 1, round, false, &ring, 1);
 	}
-	ring.hosts = ring.world = 2;
+	ring.hosts = ring.world_size = 2;
 	fx_round(f, 1, round, true, &ring, 1);
 	ck_assert_uint_eq(fx_sent(f, WM_LINK_LOST), 0);
 }
@@ -400,7 +401,7 @@ static void hear(unsigned peer, bool silent)
 
 START_TEST(a_link_that_is_silent_is_not_counted_on)
 {
-	struct fx_ring ring = {.group = 7, .hosts = 2, .world = 2, .n = 1, .members = {1}};
+	struct fx_ring ring = {.group = 7, .hosts = 2, .world_size = 2, .n = 1, .members = {1}};
 
 	fx_group(f, 1, 2, comms);
 	hear(100, true);
@@ -423,8 +424,8 @@ END_TEST
 START_TEST(a_silent_link_in_use_is_waited_for)
 {
 	struct fx_ring rings[2] = {
-		{.group = 7, .hosts = 2, .world = 2, .n = 1, .members = {1}},
-		{.group = 8, .hosts = 2, .world = 2, .n = 1, .members = {2}},
+		{.group = 7, .hosts = 2, .world_size = 2, .n = 1, .members = {1}},
+		{.group = 8, .hosts = 2, .world_size = 2, .n = 1, .members = {2}},
 	};
 	bool ends = _i == 1;
 
@@ -452,8 +453,8 @@ END_TEST
 START_TEST(more_streams_mean_a_new_link)
 {
 	struct fx_ring rings[2] = {
-		{.group = 7, .hosts = 2, .world = 2, .n = 1, .members = {1}},
-		{.group = 8, .hosts = 2, .world = 2, .n = 1, .members = {2}},
+		{.group = 7, .hosts = 2, .world_size = 2, .n = 1, .members = {1}},
+		{.group = 8, .hosts = 2, .world_size = 2, .n = 1, .members = {2}},
 	};
 	uint32_t c;
 
@@ -524,7 +525,7 @@ Suite *round_suite(void)
 	tcase_add_test(t, a_transfer_keeps_its_link);
 	tcase_add_test(t, a_commit_without_round_keeps_the_rings);
 	tcase_add_test(t, what_the_peers_are_ready_for_is_published_before_it_is_told);
-	tcase_add_test(t, the_world_goes_with_the_end_of_a_call);
+	tcase_add_test(t, the_view_comes_with_the_end_of_a_call);
 	tcase_add_test(t, a_commit_must_not_forget_an_accepted_peer);
 	tcase_add_test(t, a_link_that_breaks_is_opened_again_by_a_round);
 	tcase_add_test(t, the_master_hears_that_the_next_link_has_smaller_segments);

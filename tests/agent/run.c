@@ -71,8 +71,8 @@ END_TEST
 
 START_TEST(connect_answers_when_the_ring_lists_the_peer)
 {
-	struct fx_ring first = {.group = 7, .hosts = 1, .world = 1, .n = 1, .members = {1}};
-	struct fx_ring both = {.group = 7, .hosts = 1, .world = 2, .n = 2, .members = {1, 2}};
+	struct fx_ring first = {.group = 7, .hosts = 1, .world_size = 1, .n = 1, .members = {1}};
+	struct fx_ring both = {.group = 7, .hosts = 1, .world_size = 2, .n = 2, .members = {1, 2}};
 	uint32_t c1, c2;
 
 	fx_session(f, 1, 1000);
@@ -89,7 +89,7 @@ START_TEST(connect_answers_when_the_ring_lists_the_peer)
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_ATTRS), 1);
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 0)->comm, c1);
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 0)->u.attrs.state, SHM_COMM_CONNECTED);
-	ck_assert_uint_eq(fx_get(f, AGT_ACT_REPLY, 0)->u.reply.world.group, 1);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_REPLY, 0)->u.reply.view.group, 1);
 	ck_assert_uint_lt(fx_index(f, AGT_ACT_ATTRS, 0), fx_index(f, AGT_ACT_REPLY, 0));
 	f->req_id--;
 	fx_expect_reply(f, WIRE_SUCCESS, "");
@@ -105,7 +105,7 @@ START_TEST(connect_answers_when_the_ring_lists_the_peer)
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 2); /* the vote and the connect */
 	ck_assert_uint_lt(fx_index(f, AGT_ACT_ATTRS, 0), fx_index(f, AGT_ACT_REPLY, 1));
 	for (uint32_t i = 0; i < 2; i++)
-		ck_assert_uint_eq(fx_get(f, AGT_ACT_REPLY, i)->u.reply.world.group, 2);
+		ck_assert_uint_eq(fx_get(f, AGT_ACT_REPLY, i)->u.reply.view.group, 2);
 }
 END_TEST
 
@@ -156,7 +156,7 @@ END_TEST
 
 /* A place that does not answer is left for the next one after a second, and gets another chance,
  * and more time each time: the way may be far. */
-START_TEST(all_places_are_tried_in_turn)
+START_TEST(all_addresses_are_tried_in_turn)
 {
 	struct agt_event moved = {.type = AGT_EV_SET_MASTER, .from = fx_addr(1), .to = fx_addr(2)};
 	static const unsigned times[] = {1000, 1000, 2000, 2000};
@@ -199,7 +199,7 @@ START_TEST(a_far_master_is_waited_for)
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_OPEN), 1);
 	advance(1500);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_OPEN), 0);
-	fx_step(f, &(struct agt_event){.type = AGT_EV_MASTER_TAKEN, .run = 1, .way_ms = 6000});
+	fx_step(f, &(struct agt_event){.type = AGT_EV_MASTER_TAKEN, .run = 1, .path_ms = 6000});
 	advance(6500);
 	ck_assert_uint_eq(f->acts.n, 0);
 	advance(1000);
@@ -207,7 +207,7 @@ START_TEST(a_far_master_is_waited_for)
 		"no answer came within the 10000 ms of connect_timeout_ms");
 	fx_connect(f, 1, comm, 2);
 	advance(1000);
-	fx_step(f, &(struct agt_event){.type = AGT_EV_MASTER_TAKEN, .run = 2, .way_ms = 6000});
+	fx_step(f, &(struct agt_event){.type = AGT_EV_MASTER_TAKEN, .run = 2, .path_ms = 6000});
 	advance(1500);
 	fx_master_up(f, 2);
 	ck_assert_uint_eq(fx_sent(f, WM_JOIN), 1);
@@ -472,7 +472,7 @@ END_TEST
 
 START_TEST(pending_answer_reaches_all_that_asked)
 {
-	struct wm_msg m = {.type = WM_PENDING_ANSWER, .u.pending_answer = {.turn = 3}};
+	struct wm_msg m = {.type = WM_PENDING_ANSWER, .u.pending_answer = {.ballot = 3}};
 	uint32_t comms[3];
 
 	fx_group(f, 3, 1, comms);
@@ -551,7 +551,7 @@ END_TEST
 
 START_TEST(a_master_greets_first)
 {
-	struct wm_msg m = {.type = WM_WORLD};
+	struct wm_msg m = {.type = WM_VIEW};
 	uint32_t comm;
 
 	fx_session(f, 1, 1000);
@@ -579,7 +579,7 @@ Suite *run_suite(void)
 	tcase_add_test(t, connect_answers_when_the_ring_lists_the_peer);
 	tcase_add_test(t, an_unreachable_master_is_named_and_can_be_tried_again);
 	tcase_add_test(t, a_master_that_does_not_answer_is_given_up);
-	tcase_add_test(t, all_places_are_tried_in_turn);
+	tcase_add_test(t, all_addresses_are_tried_in_turn);
 	tcase_add_test(t, a_far_master_is_waited_for);
 	tcase_add_loop_test(t, a_connection_that_ends_without_an_answer_is_a_failed_attempt, 0, 2);
 	tcase_add_test(t, what_speaks_another_protocol_is_told_at_once);

@@ -5,7 +5,7 @@
 #include "tests/runner.h"
 
 #define SUITES(X)                                                                                  \
-	X(ahead)                                                                                   \
+	X(spec)                                                                                    \
 	X(attach)                                                                                  \
 	X(end)                                                                                     \
 	X(leave)                                                                                   \
@@ -15,9 +15,9 @@
 	X(resume)                                                                                  \
 	X(round)                                                                                   \
 	X(run)                                                                                     \
-	X(seek)                                                                                    \
+	X(connect)                                                                                 \
 	X(session)                                                                                 \
-	X(stuck)                                                                                   \
+	X(unmet)                                                                                   \
 	X(sync)                                                                                    \
 	X(sync_end)                                                                                \
 	X(wait)

@@ -25,19 +25,19 @@ static const struct wm_op_vote *vote(uint32_t n)
 
 /* ---- submissions and votes ---- */
 
-START_TEST(those_who_offer_the_same_vote_together)
+START_TEST(equal_candidates_vote_together)
 {
-	struct wm_sync_vote offer = sy_offer(7, 1);
+	struct wm_sync_vote candidate = sy_candidate(7, 1);
 
 	fx_group(f, 4, 2, comms);
-	sy_submit(f, comms[0], &offer);
-	sy_submit(f, comms[1], &offer);
+	sy_submit(f, comms[0], &candidate);
+	sy_submit(f, comms[1], &candidate);
 	ck_assert_uint_eq(f->acts.n, 0);
-	offer.revision = 6;
-	sy_submit(f, comms[2], &offer);
-	offer = sy_offer(7, 1);
-	offer.strategy = WM_STRATEGY_SEND_ONLY;
-	sy_submit(f, comms[3], &offer);
+	candidate.revision = 6;
+	sy_submit(f, comms[2], &candidate);
+	candidate = sy_candidate(7, 1);
+	candidate.strategy = WM_STRATEGY_SEND_ONLY;
+	sy_submit(f, comms[3], &candidate);
 	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 3);
 	ck_assert(vote(0)->is_sync && vote(0)->tag == 0 && vote(0)->group == 7);
 	ck_assert(vote(0)->n_peers == 2 && fx_is(&vote(0)->peers[1], fx_id(2)));
@@ -49,45 +49,45 @@ START_TEST(those_who_offer_the_same_vote_together)
 END_TEST
 
 /* Each field of an offer by itself. */
-START_TEST(nothing_in_an_offer_may_differ_in_one_vote)
+START_TEST(nothing_in_a_candidate_may_differ_in_one_vote)
 {
-	struct wm_sync_vote offer[9];
+	struct wm_sync_vote candidate[9];
 	unsigned i;
 
 	for (i = 0; i < 9; i++)
-		offer[i] = sy_offer(7, 1);
-	offer[0].revision++;
-	offer[1].strategy++;
-	offer[2].hash_type++;
-	offer[3].keys.hi++;
-	offer[4].keys.lo++;
-	offer[5].content.hi++;
-	offer[6].n_tensors++;
-	offer[7].bytes++;
-	offer[8].torn = true;
+		candidate[i] = sy_candidate(7, 1);
+	candidate[0].revision++;
+	candidate[1].strategy++;
+	candidate[2].hash_type++;
+	candidate[3].keys.hi++;
+	candidate[4].keys.lo++;
+	candidate[5].content.hi++;
+	candidate[6].n_tensors++;
+	candidate[7].bytes++;
+	candidate[8].torn = true;
 	for (i = 0; i < 9; i++) {
-		struct wm_sync_vote same = sy_offer(7, 1);
+		struct wm_sync_vote same = sy_candidate(7, 1);
 		uint32_t two[2];
 
 		fx_free(f);
 		f = fx_new();
 		fx_group(f, 2, 2, two);
 		sy_submit(f, two[0], &same);
-		sy_submit(f, two[1], &offer[i]);
+		sy_submit(f, two[1], &candidate[i]);
 		ck_assert_msg(fx_sent(f, WM_OP_VOTE) == 2, "field %u", i);
 	}
 }
 END_TEST
 
 /* The next master has to know it, too. */
-START_TEST(a_mixture_is_told_again)
+START_TEST(torn_state_is_reported_again)
 {
-	struct wm_sync_vote offer = sy_offer(7, 1);
+	struct wm_sync_vote candidate = sy_candidate(7, 1);
 
 	fx_group(f, 2, 2, comms);
-	sy_submit(f, comms[0], &offer);
-	offer.torn = true;
-	sy_submit(f, comms[1], &offer);
+	sy_submit(f, comms[0], &candidate);
+	candidate.torn = true;
+	sy_submit(f, comms[1], &candidate);
 	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 2);
 	ck_assert(!vote(0)->sync.torn && vote(1)->sync.torn);
 	if (_i)
@@ -103,13 +103,13 @@ END_TEST
 START_TEST(those_who_are_here_vote_after_a_second)
 {
 	fx_group(f, 2, 2, comms);
-	sy_offer_all(f, comms, 1, 7, 1);
+	sy_candidate_all(f, comms, 1, 7, 1);
 	fx_tick(f, 900);
 	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 0);
 	fx_tick(f, 100);
 	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
 	ck_assert(vote(0)->is_sync && vote(0)->n_peers == 1);
-	sy_offer_all(f, comms + 1, 1, 7, 1);
+	sy_candidate_all(f, comms + 1, 1, 7, 1);
 	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
 	ck_assert(vote(0)->is_sync && fx_is(&vote(0)->peers[0], fx_id(2)));
 }
@@ -118,7 +118,7 @@ END_TEST
 START_TEST(a_group_of_one_may_synchronize)
 {
 	fx_group(f, 1, 1, comms);
-	sy_offer_all(f, comms, 1, 7, 1);
+	sy_candidate_all(f, comms, 1, 7, 1);
 	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
 	sy_start(f, 5, 7, "1H");
 	sy_done(f, 5);
@@ -131,20 +131,20 @@ END_TEST
 
 START_TEST(one_operation_at_a_time_around_it)
 {
-	struct wm_sync_vote offer = sy_offer(7, 1);
+	struct wm_sync_vote candidate = sy_candidate(7, 1);
 
 	fx_group(f, 2, 2, comms);
 	fx_submit(f, comms[0], 3, 4, 8);
 	fx_submit(f, comms[0], 4, 5, 8);
-	sy_submit(f, comms[0], &offer);
+	sy_submit(f, comms[0], &candidate);
 	fx_expect_done(f, 0, comms[0], WIRE_PENDING_ASYNC_OPS, "2 operations");
-	sy_submit(f, comms[1], &offer); /* has none */
+	sy_submit(f, comms[1], &candidate); /* has none */
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
 	fx_submit(f, comms[1], 3, 0, 8);
 	fx_expect_done(f, 0, comms[1], WIRE_INVALID_USAGE, "pcclSynchronizeSharedState");
 	fx_submit(f, comms[1], 3, 9, 8);
 	fx_expect_done(f, 0, comms[1], WIRE_INVALID_USAGE, "pcclSynchronizeSharedState");
-	sy_submit_slot(f, comms[1], 3, &offer);
+	sy_submit_slot(f, comms[1], 3, &candidate);
 	fx_expect_done(f, 0, comms[1], WIRE_INVALID_USAGE, "pcclSynchronizeSharedState");
 	fx_request(f, 2, comms[1], WL_UPDATE_TOPOLOGY);
 	fx_expect_reply(f, WIRE_PENDING_ASYNC_OPS, "");
@@ -156,7 +156,7 @@ START_TEST(it_has_no_tag)
 {
 	fx_group(f, 2, 2, comms);
 	fx_submit(f, comms[0], 3, 0, 8);
-	sy_offer_all(f, comms + 1, 1, 7, 1);
+	sy_candidate_all(f, comms + 1, 1, 7, 1);
 	ck_assert_uint_eq(f->acts.n, 0);
 	fx_tick(f, 1000);
 	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 2);
@@ -172,16 +172,16 @@ END_TEST
 /* Of a synchronization it takes a vote away, and no more. */
 START_TEST(a_loss_before_the_start_ends_nothing)
 {
-	struct fx_ring world = {.group = 7, .hosts = 1, .world = 2, .losses = 1, .n = 2};
-	struct wm_sync_vote offer = sy_offer(7, 1);
+	struct fx_ring ring = {.group = 7, .hosts = 1, .world_size = 2, .generation = 1, .n = 2};
+	struct wm_sync_vote candidate = sy_candidate(7, 1);
 
 	fx_group(f, 2, 2, comms);
-	sy_submit(f, comms[0], &offer);
-	fx_world(f, 1, &world, 1);
+	sy_submit(f, comms[0], &candidate);
+	fx_view(f, 1, &ring, 1);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
-	sy_submit(f, comms[1], &offer); /* which knows of none either */
+	sy_submit(f, comms[1], &candidate); /* which knows of none either */
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
-	ck_assert_uint_eq(vote(0)->losses, 1);
+	ck_assert_uint_eq(vote(0)->generation, 1);
 	ck_assert_uint_eq(vote(0)->n_peers, 2);
 }
 END_TEST
@@ -194,14 +194,14 @@ START_TEST(the_job_is_what_was_elected)
 	const struct agt_done *d;
 
 	fx_group(f, 2, 2, comms);
-	sy_offer_all(f, comms, 1, 7, 1);
-	sy_offer_all(f, comms + 1, 1, 3, 2);
+	sy_candidate_all(f, comms, 1, 7, 1);
+	sy_candidate_all(f, comms + 1, 1, 3, 2);
 	sy_start(f, 5, 7, "1H2R");
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_SYNC_START), 1);
 	y = &fx_get(f, AGT_ACT_SYNC_START, 0)->u.sync;
 	ck_assert(y->seq == 5 && y->epoch == 9 && y->group == 7 && y->revision == 7);
 	ck_assert(y->hash_type == WM_HASH_SIMPLE && y->content.lo == 1 && y->keys.hi == 33);
-	ck_assert(y->begin.version == f->version && y->begin.group == 3);
+	ck_assert(y->begin.view_id == f->view_id && y->begin.group == 3);
 	ck_assert_uint_eq(y->n_members, 2);
 	ck_assert(y->members[0].comm == comms[0] && y->members[0].holder);
 	ck_assert(y->members[1].comm == comms[1] && !y->members[1].holder);
@@ -224,7 +224,7 @@ START_TEST(the_job_is_what_was_elected)
 	fx_expect_done(f, 0, comms[0], WIRE_SUCCESS, "");
 	d = &fx_get(f, AGT_ACT_COMPLETE, 0)->u.done;
 	ck_assert(d->revision == 7 && d->tx_bytes == 1000 && d->rx_bytes == 2000);
-	ck_assert(d->after.version == f->version);
+	ck_assert(d->after.view_id == f->view_id);
 	fx_expect_done(f, 1, comms[1], WIRE_SUCCESS, "");
 	d = &fx_get(f, AGT_ACT_COMPLETE, 1)->u.done;
 	ck_assert(d->revision == 7 && d->tx_bytes == 1001 && d->rx_bytes == 2001);
@@ -236,7 +236,7 @@ END_TEST
 START_TEST(an_abort_cancels_the_job)
 {
 	fx_group(f, 2, 2, comms);
-	sy_offer_all(f, comms, 2, 7, 1);
+	sy_candidate_all(f, comms, 2, 7, 1);
 	sy_start(f, 5, 7, "1H2H");
 	sy_abort(f, 5);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_SYNC_CANCEL), 1);
@@ -256,15 +256,15 @@ END_TEST
 START_TEST(one_that_is_cancelled_holds_nobody_up)
 {
 	fx_group(f, 2, 2, comms);
-	sy_offer_all(f, comms, 2, 7, 1);
+	sy_candidate_all(f, comms, 2, 7, 1);
 	sy_start(f, 5, 7, "1H2H");
 	sy_kick(f, 2, "you did it");
 	sy_dropped(f, 5, comms[1]);
 	sy_abort(f, 5);
-	sy_offer_all(f, comms, 1, 7, 1);
+	sy_candidate_all(f, comms, 1, 7, 1);
 	fx_expect_done(f, 0, comms[0], WIRE_INVALID_USAGE, "in progress");
 	sy_cancelled(f, 5, comms, 1);
-	sy_offer_all(f, comms, 1, 7, 1);
+	sy_candidate_all(f, comms, 1, 7, 1);
 	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
 }
 END_TEST
@@ -272,7 +272,7 @@ END_TEST
 START_TEST(a_start_without_a_voter_is_a_violation)
 {
 	fx_group(f, 2, 2, comms);
-	sy_offer_all(f, comms, 2, 7, 1);
+	sy_candidate_all(f, comms, 2, 7, 1);
 	sy_start(f, 5, 7, "1H");
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_CLOSE), 1);
 }
@@ -281,7 +281,7 @@ END_TEST
 START_TEST(who_left_after_the_vote_has_no_part)
 {
 	fx_group(f, 3, 2, comms);
-	sy_offer_all(f, comms, 3, 7, 1);
+	sy_candidate_all(f, comms, 3, 7, 1);
 	fx_session_closed(f, 2);
 	sy_kick(f, 3, "outdated");
 	fx_expect_done(f, 0, comms[2], WIRE_INVALID_USAGE, "outdated");
@@ -293,7 +293,7 @@ END_TEST
 START_TEST(a_start_for_nobody_is_nothing)
 {
 	fx_group(f, 2, 2, comms);
-	sy_offer_all(f, comms, 1, 7, 1);
+	sy_candidate_all(f, comms, 1, 7, 1);
 	fx_tick(f, 1000);
 	fx_session_closed(f, 1);
 	sy_start(f, 5, 7, "1H");
@@ -310,7 +310,7 @@ END_TEST
 START_TEST(a_kick_takes_one_out)
 {
 	fx_group(f, 3, 2, comms);
-	sy_offer_all(f, comms, 3, 7, 1);
+	sy_candidate_all(f, comms, 3, 7, 1);
 	sy_start(f, 5, 7, "1H2R3R");
 	sy_kick(f, 2, "cannot be had");
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
@@ -336,7 +336,7 @@ END_TEST
 START_TEST(a_success_is_none_of_those_who_are_out)
 {
 	fx_group(f, 2, 2, comms);
-	sy_offer_all(f, comms, 2, 7, 1);
+	sy_candidate_all(f, comms, 2, 7, 1);
 	sy_start(f, 5, 7, "1H2R");
 	sy_done(f, 5);
 	sy_kick(f, 2, "you lied");
@@ -352,7 +352,7 @@ END_TEST
 START_TEST(a_process_dies_in_the_middle)
 {
 	fx_group(f, 2, 2, comms);
-	sy_offer_all(f, comms, 2, 7, 1);
+	sy_candidate_all(f, comms, 2, 7, 1);
 	sy_start(f, 5, 7, "1H2R");
 	fx_session_closed(f, 2);
 	ck_assert_uint_eq(fx_sent(f, WM_LEAVE), 1);
@@ -374,7 +374,7 @@ END_TEST
 START_TEST(a_communicator_is_destroyed_in_the_middle)
 {
 	fx_group(f, 2, 2, comms);
-	sy_offer_all(f, comms, 2, 7, 1);
+	sy_candidate_all(f, comms, 2, 7, 1);
 	sy_start(f, 5, 7, "1H2R");
 	fx_request(f, 2, comms[1], WL_COMM_DESTROY);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_SYNC_DROP), 1);
@@ -393,7 +393,7 @@ END_TEST
 START_TEST(nothing_undoes_a_success)
 {
 	fx_group(f, 3, 2, comms);
-	sy_offer_all(f, comms, 3, 7, 1);
+	sy_candidate_all(f, comms, 3, 7, 1);
 	sy_start(f, 5, 7, "1H2R3H");
 	sy_done(f, 5);
 	sy_op_done(f, 5, 7);
@@ -413,23 +413,23 @@ END_TEST
 /* ---- losses and revisions ---- */
 
 /* A loss after the start does not abort it, and does not come as a surprise if it was before. */
-START_TEST(losses_before_the_start_are_told_with_the_end)
+START_TEST(losses_before_the_start_come_with_the_end)
 {
-	struct fx_ring world = {.group = 7, .hosts = 1, .world = 2, .losses = 3, .n = 2};
+	struct fx_ring ring = {.group = 7, .hosts = 1, .world_size = 2, .generation = 3, .n = 2};
 
 	fx_group(f, 2, 3, comms);
-	sy_offer_all(f, comms, 2, 7, 1);
-	fx_world(f, 1, &world, 1); /* by kicks that the election meant */
+	sy_candidate_all(f, comms, 2, 7, 1);
+	fx_view(f, 1, &ring, 1); /* by kicks that the election meant */
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
 	sy_start(f, 5, 7, "1H2H");
-	world.losses = 4;
-	fx_world(f, 1, &world, 1);
+	ring.generation = 4;
+	fx_view(f, 1, &ring, 1);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_ATTRS), f->acts.n);
 	sy_done(f, 5);
 	sy_finish(f, 5, 7);
 	fx_expect_done(f, 0, comms[0], WIRE_SUCCESS, "");
-	ck_assert_uint_eq(fx_get(f, AGT_ACT_COMPLETE, 0)->u.done.losses, 3);
-	f->losses = 3;
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_COMPLETE, 0)->u.done.generation, 3);
+	f->generation = 3;
 	fx_submit(f, comms[0], 0, 5, 8); /* and so the next call fails for all */
 	fx_expect_done(f, 0, comms[0], WIRE_RANK_CONNECTION_LOST, "");
 }
@@ -442,20 +442,20 @@ static uint64_t told_revision(void)
 	fx_event(f, AGT_EV_MASTER_DOWN, 1, "gone");
 	sy_resume(f);
 	r = &fx_msg(f, WM_RESUME, 0)->u.resume;
-	ck_assert_uint_eq(r->world.n, 1);
-	return r->world.own[0].revision;
+	ck_assert_uint_eq(r->view.n, 1);
+	return r->view.own[0].revision;
 }
 
 START_TEST(the_revision_is_kept_and_told)
 {
 	fx_group(f, 1, 2, comms);
 	ck_assert_uint_eq(told_revision(), 0);
-	sy_world_revision(f, 20);
+	sy_view_revision(f, 20);
 	ck_assert_uint_eq(told_revision(), 20);
-	sy_world_revision(f, 0); /* that run of the group is over */
+	sy_view_revision(f, 0); /* that run of the group is over */
 	ck_assert_uint_eq(told_revision(), 0);
-	sy_world_revision(f, 20);
-	sy_offer_all(f, comms, 1, 20, 1);
+	sy_view_revision(f, 20);
+	sy_candidate_all(f, comms, 1, 20, 1);
 	sy_start(f, 5, 20, "1H");
 	sy_done(f, 5);
 	sy_op_done(f, 5, 20);
@@ -467,7 +467,7 @@ END_TEST
 START_TEST(the_first_revision_may_be_zero)
 {
 	fx_group(f, 1, 2, comms);
-	sy_offer_all(f, comms, 1, 0, 1);
+	sy_candidate_all(f, comms, 1, 0, 1);
 	sy_start(f, 5, 0, "1H");
 	sy_done(f, 5);
 	sy_finish(f, 5, 0);
@@ -479,7 +479,7 @@ END_TEST
 START_TEST(the_end_says_the_revision)
 {
 	fx_group(f, 1, 2, comms);
-	sy_offer_all(f, comms, 1, 7, 1);
+	sy_candidate_all(f, comms, 1, 7, 1);
 	sy_start(f, 5, 7, "1H");
 	sy_done(f, 5);
 	sy_finish(f, 5, 8);
@@ -492,9 +492,9 @@ END_TEST
 START_TEST(a_success_without_members_counts)
 {
 	fx_group(f, 2, 2, comms);
-	sy_offer_all(f, comms, 1, 7, 1);
+	sy_candidate_all(f, comms, 1, 7, 1);
 	fx_tick(f, 1000);
-	sy_offer_all(f, comms + 1, 1, 7, 1);
+	sy_candidate_all(f, comms + 1, 1, 7, 1);
 	sy_start(f, 5, 7, "1H2H");
 	fx_session_closed(f, 1);
 	sy_done(f, 5);
@@ -512,9 +512,9 @@ Suite *sync_suite(void)
 	TCase *t = tcase_create("sync");
 
 	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, those_who_offer_the_same_vote_together);
-	tcase_add_test(t, nothing_in_an_offer_may_differ_in_one_vote);
-	tcase_add_loop_test(t, a_mixture_is_told_again, 0, 2);
+	tcase_add_test(t, equal_candidates_vote_together);
+	tcase_add_test(t, nothing_in_a_candidate_may_differ_in_one_vote);
+	tcase_add_loop_test(t, torn_state_is_reported_again, 0, 2);
 	tcase_add_test(t, those_who_are_here_vote_after_a_second);
 	tcase_add_test(t, a_group_of_one_may_synchronize);
 	tcase_add_test(t, one_operation_at_a_time_around_it);
@@ -531,7 +531,7 @@ Suite *sync_suite(void)
 	tcase_add_test(t, a_process_dies_in_the_middle);
 	tcase_add_test(t, a_communicator_is_destroyed_in_the_middle);
 	tcase_add_test(t, nothing_undoes_a_success);
-	tcase_add_test(t, losses_before_the_start_are_told_with_the_end);
+	tcase_add_test(t, losses_before_the_start_come_with_the_end);
 	tcase_add_test(t, the_revision_is_kept_and_told);
 	tcase_add_test(t, the_first_revision_may_be_zero);
 	tcase_add_test(t, the_end_says_the_revision);

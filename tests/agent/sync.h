@@ -9,12 +9,13 @@
 #include "tests/agent/fixture.h"
 
 /* Enforce-popular, keys 33, 34. */
-struct wm_sync_vote sy_offer(uint64_t revision, uint64_t content);
+struct wm_sync_vote sy_candidate(uint64_t revision, uint64_t content);
 /* In slot 20, or another. */
-void sy_submit(struct fx *f, uint32_t comm, const struct wm_sync_vote *offer);
-void sy_submit_slot(struct fx *f, uint32_t comm, uint32_t slot, const struct wm_sync_vote *offer);
+void sy_submit(struct fx *f, uint32_t comm, const struct wm_sync_vote *candidate);
+void sy_submit_slot(
+	struct fx *f, uint32_t comm, uint32_t slot, const struct wm_sync_vote *candidate);
 /* The same by each of n communicators. */
-void sy_offer_all(
+void sy_candidate_all(
 	struct fx *f, const uint32_t *comms, unsigned n, uint64_t revision, uint64_t content);
 /* roles: "1H2R": peer 1 is a holder, peer 2 a receiver. Content 1; agent fx_id(100) has two
  * holders, fx_id(101) a receiver. */
@@ -23,7 +24,7 @@ void sy_abort(struct fx *f, uint64_t seq); /* 0: of the votes */
 void sy_op_done(struct fx *f, uint64_t seq, uint64_t revision);
 void sy_kick(struct fx *f, unsigned peer, const char *text); /* pcclInvalidUsage */
 /* The group has three peers and no losses. */
-void sy_world_revision(struct fx *f, uint64_t revision);
+void sy_view_revision(struct fx *f, uint64_t revision);
 /* The engine has done its part. */
 void sy_done(struct fx *f, uint64_t seq);
 /* One member has failed; code 0: the rest is done, else the job as a whole failed. comm 0: nobody

@@ -40,7 +40,7 @@ static void expect_failed(unsigned peer, uint32_t code, const char *text)
 static void run_three(void)
 {
 	fx_group(f, 3, 2, comms);
-	sy_offer_all(f, comms, 3, 7, 1);
+	sy_candidate_all(f, comms, 3, 7, 1);
 	sy_start(f, 5, 7, "1H2R3R");
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_SYNC_START), 1);
 }
@@ -184,7 +184,7 @@ END_TEST
 START_TEST(nobody_doubts_for_those_who_have_failed)
 {
 	fx_group(f, 2, 2, comms);
-	sy_offer_all(f, comms, 2, 7, 1);
+	sy_candidate_all(f, comms, 2, 7, 1);
 	sy_start(f, 5, 7, "1H2R");
 	sy_failed(f, 5, comms[1], "it lies", WIRE_RANK_CONNECTION_LOST);
 	ck_assert(report()->ok);
@@ -241,7 +241,7 @@ END_TEST
 
 /* The holder has not been told of the start before: that its agent gave nothing is nobody's fault.
  */
-START_TEST(no_receiver_is_to_blame_for_a_start_that_the_next_master_tells)
+START_TEST(no_receiver_is_suspected_for_a_start_that_the_next_master_sends)
 {
 	run_three();
 	if (_i == 0)
@@ -290,8 +290,8 @@ START_TEST(the_next_master_is_told_everything)
 	const struct wm_op_vote *v;
 
 	fx_group(f, 4, 2, comms);
-	sy_offer_all(f, comms, 2, 7, 1);
-	sy_offer_all(f, comms + 2, 2, 3, 2);
+	sy_candidate_all(f, comms, 2, 7, 1);
+	sy_candidate_all(f, comms + 2, 2, 3, 2);
 	sy_start(f, 5, 7, "1H2H3R4R");
 	sy_failed(f, 5, comms[2], "it lies", 0);
 	fx_orphan(f);
@@ -367,7 +367,7 @@ END_TEST
 START_TEST(votes_are_told_again)
 {
 	fx_group(f, 2, 2, comms);
-	sy_offer_all(f, comms, 2, 7, 1);
+	sy_candidate_all(f, comms, 2, 7, 1);
 	fx_orphan(f);
 	sy_resume(f);
 	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
@@ -387,7 +387,7 @@ START_TEST(outcomes_are_told)
 	run_three();
 	sy_done(f, 5);
 	sy_finish(f, 5, 7);
-	sy_offer_all(f, comms, 3, 8, 1);
+	sy_candidate_all(f, comms, 3, 8, 1);
 	sy_start(f, 6, 8, "1H2R3R");
 	sy_abort(f, 6);
 	fx_orphan(f);
@@ -396,7 +396,7 @@ START_TEST(outcomes_are_told)
 	ck_assert_uint_eq(r->n_outcomes, 2);
 	ck_assert(r->outcomes[0].seq == 5 && r->outcomes[0].code == WIRE_SUCCESS);
 	ck_assert(r->outcomes[1].seq == 6 && r->outcomes[1].code == WIRE_RANK_CONNECTION_LOST);
-	ck_assert_uint_eq(r->world.own[0].revision, 8);
+	ck_assert_uint_eq(r->view.own[0].revision, 8);
 }
 END_TEST
 
@@ -424,7 +424,7 @@ START_TEST(no_master_hears_of_a_run_that_is_over)
 	unsigned i;
 
 	fx_group(f, 3, 2, comms);
-	sy_offer_all(f, comms, 3, 7, 1);
+	sy_candidate_all(f, comms, 3, 7, 1);
 	sy_start(f, 5, 7, "1R2R3H");
 	sy_failed(f, 5, 0, NULL, WIRE_RANK_CONNECTION_LOST);
 	fx_orphan(f);
@@ -468,12 +468,12 @@ START_TEST(it_is_seen_as_what_it_is)
 	struct agt_op_info o;
 
 	fx_group(f, 2, 2, comms);
-	sy_offer_all(f, comms, 1, 7, 2);
+	sy_candidate_all(f, comms, 1, 7, 2);
 	o = look();
 	ck_assert(o.is_sync && o.group == 7 && o.bytes == 4096 && o.revision == 7);
 	ck_assert(o.content.lo == 2 && o.keys.hi == 33 && o.hash_type == WM_HASH_SIMPLE);
 	ck_assert_str_eq(o.awaited, "waiting for local pid 1002 (trainer) to submit");
-	sy_offer_all(f, comms + 1, 1, 9, 1);
+	sy_candidate_all(f, comms + 1, 1, 9, 1);
 	sy_start(f, 5, 9, "1R2H");
 	o = look();
 	ck_assert(o.revision == 9 && o.content.lo == 1 && o.failed == 0);
@@ -506,11 +506,11 @@ START_TEST(the_last_one_is_remembered)
 	struct agt_group_info g;
 
 	fx_group(f, 2, 2, comms);
-	sy_offer_all(f, comms, 1, 7, 1);
+	sy_candidate_all(f, comms, 1, 7, 1);
 	agt_each_synced(f->a, f->now, copy_synced, v);
 	ck_assert(v[0].comm == comms[0] && v[0].end == AGT_SYNC_VOTED && !v[0].started);
-	ck_assert(v[0].offer.revision == 7 && v[1].comm == 0);
-	sy_offer_all(f, comms + 1, 1, 3, 2);
+	ck_assert(v[0].candidate.revision == 7 && v[1].comm == 0);
+	sy_candidate_all(f, comms + 1, 1, 3, 2);
 	sy_start(f, 5, 7, "1H2R");
 	agt_each_synced(f->a, f->now, copy_synced, v);
 	ck_assert(v[0].end == AGT_SYNC_RUNNING && v[0].seq == 5 && v[0].holder);
@@ -537,7 +537,7 @@ START_TEST(its_waits_are_told)
 	m.u.waits.waited_ms = 2000;
 	(void)snprintf(m.u.waits.text, sizeof m.u.waits.text, "1 of 3 peers: train@b pid 7");
 	fx_group(f, 2, 2, comms);
-	sy_offer_all(f, comms, 2, 7, 1);
+	sy_candidate_all(f, comms, 2, 7, 1);
 	fx_from_master(f, 1, &m);
 	ck_assert(logged("the synchronization of group 7 of master"));
 	ck_assert(logged("for 1 of 3 peers: train@b pid 7"));
@@ -597,7 +597,7 @@ Suite *sync_end_suite(void)
 	tcase_add_test(t, a_doubt_ends_with_its_receivers);
 	tcase_add_test(t, nobody_is_missed_without_a_master);
 	tcase_add_loop_test(
-		t, no_receiver_is_to_blame_for_a_start_that_the_next_master_tells, 0, 3);
+		t, no_receiver_is_suspected_for_a_start_that_the_next_master_sends, 0, 3);
 	tcase_add_test(t, a_doubt_does_not_end_in_a_sleep);
 	tcase_add_test(t, the_next_master_is_told_everything);
 	tcase_add_test(t, who_leaves_an_orphan_takes_nobody_along);

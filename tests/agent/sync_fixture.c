@@ -4,7 +4,7 @@
 #define RUN   1u
 #define GROUP 7u
 
-struct wm_sync_vote sy_offer(uint64_t revision, uint64_t content)
+struct wm_sync_vote sy_candidate(uint64_t revision, uint64_t content)
 {
 	return (struct wm_sync_vote){.revision = revision,
 		.strategy = WM_STRATEGY_ENFORCE_POPULAR,
@@ -15,28 +15,29 @@ struct wm_sync_vote sy_offer(uint64_t revision, uint64_t content)
 		.bytes = 4096};
 }
 
-void sy_submit_slot(struct fx *f, uint32_t comm, uint32_t slot, const struct wm_sync_vote *offer)
+void sy_submit_slot(
+	struct fx *f, uint32_t comm, uint32_t slot, const struct wm_sync_vote *candidate)
 {
-	struct shm_submission s = {.slot = slot, .is_sync = true, .sync = *offer};
+	struct shm_submission s = {.slot = slot, .is_sync = true, .sync = *candidate};
 	struct agt_event ev = {.type = AGT_EV_SUBMIT, .comm = comm, .slot = slot, .sub = &s};
 
-	s.losses = f->losses;
+	s.generation = f->generation;
 	fx_step(f, &ev);
 }
 
-void sy_submit(struct fx *f, uint32_t comm, const struct wm_sync_vote *offer)
+void sy_submit(struct fx *f, uint32_t comm, const struct wm_sync_vote *candidate)
 {
-	sy_submit_slot(f, comm, 20, offer);
+	sy_submit_slot(f, comm, 20, candidate);
 }
 
-void sy_offer_all(
+void sy_candidate_all(
 	struct fx *f, const uint32_t *comms, unsigned n, uint64_t revision, uint64_t content)
 {
-	struct wm_sync_vote offer = sy_offer(revision, content);
+	struct wm_sync_vote candidate = sy_candidate(revision, content);
 	unsigned i;
 
 	for (i = 0; i < n; i++)
-		sy_submit(f, comms[i], &offer);
+		sy_submit(f, comms[i], &candidate);
 }
 
 static struct wm_sync_source source(unsigned agent, uint32_t holders)
@@ -102,15 +103,15 @@ void sy_kick(struct fx *f, unsigned peer, const char *text)
 	fx_from_master(f, RUN, &m);
 }
 
-void sy_world_revision(struct fx *f, uint64_t revision)
+void sy_view_revision(struct fx *f, uint64_t revision)
 {
-	struct wm_group_world own = {.group = GROUP, .world = 3, .revision = revision};
-	struct wm_msg m = {.type = WM_WORLD};
+	struct wm_group_view own = {.group = GROUP, .world_size = 3, .revision = revision};
+	struct wm_msg m = {.type = WM_VIEW};
 
-	m.u.world = (struct wm_world){.global = 3,
+	m.u.view = (struct wm_view){.global = 3,
 		.groups = 1,
 		.largest = 3,
-		.version = ++f->version,
+		.view_id = ++f->view_id,
 		.n = 1,
 		.own = &own};
 	fx_from_master(f, RUN, &m);

@@ -237,7 +237,7 @@ START_TEST(the_log_names_a_late_process_once)
 }
 END_TEST
 
-START_TEST(an_agent_that_stood_still_blames_nobody)
+START_TEST(an_agent_that_stood_still_suspects_nobody)
 {
 	fx_group(f, 2, 2, comms);
 	fx_submit(f, comms[0], 0, 5, 8);
@@ -292,8 +292,9 @@ END_TEST
 
 START_TEST(a_vote_that_is_late_is_shown_too)
 {
-	const struct fx_ring ring = {.group = 7, .hosts = 2, .world = 2, .n = 1, .members = {1}};
-	struct wm_msg answer = {.type = WM_PENDING_ANSWER, .u.pending_answer.turn = 1};
+	const struct fx_ring ring = {
+		.group = 7, .hosts = 2, .world_size = 2, .n = 1, .members = {1}};
+	struct wm_msg answer = {.type = WM_PENDING_ANSWER, .u.pending_answer.ballot = 1};
 
 	fx_group(f, 1, 2, comms);
 	fx_request(f, 1, comms[0], _i ? WL_ARE_PENDING : WL_UPDATE_TOPOLOGY);
@@ -348,7 +349,7 @@ Suite *wait_suite(void)
 	tcase_add_test(t, a_late_vote_has_parameters_of_its_own);
 	tcase_add_test(t, part_of_the_votes_is_told_again);
 	tcase_add_loop_test(t, the_log_names_a_late_process_once, 0, 2);
-	tcase_add_test(t, an_agent_that_stood_still_blames_nobody);
+	tcase_add_test(t, an_agent_that_stood_still_suspects_nobody);
 	tcase_add_loop_test(t, what_the_master_says_is_shown_and_logged_once, 0, 2);
 	tcase_add_loop_test(t, a_vote_that_is_late_is_shown_too, 0, 2);
 	tcase_add_test(t, the_master_is_told_of_stopped_processes);

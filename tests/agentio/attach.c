@@ -47,13 +47,13 @@ static void attach(void)
 {
 	struct wl_request q = {.type = WL_COMM_ATTACH,
 		.master = name.family ? name : m.addr,
-		.at = at.family ? at : m.addr,
+		.master_addr = at.family ? at : m.addr,
 		.group = 1,
 		.pool_size = 1,
 		.peer = peer,
 		.token = token,
 		.run = m.run,
-		.losses = 1,
+		.generation = 1,
 		.n_seqs = 2,
 		.seqs = {11, 12}};
 	bool joined = false, asked = false, resumed = false;
@@ -80,7 +80,7 @@ static void attach(void)
 
 static void welcome(void)
 {
-	struct wm_group_world own = {.group = 1, .world = 2, .losses = 4};
+	struct wm_group_view own = {.group = 1, .world_size = 2, .generation = 4};
 	struct wm_ring ring = {
 		.group = 1, .hosts = 1, .pool_size = 1, .n_members = 1, .members = &peer};
 	struct wm_msg msg = {.type = WM_OP_OUTCOMES,
@@ -97,7 +97,7 @@ static void welcome(void)
 	msg = (struct wm_msg){.type = WM_COMMIT,
 		.u.commit = {.round = 7,
 			.epoch = 9,
-			.world = {.version = 3,
+			.view = {.view_id = 3,
 				.global = 2,
 				.groups = 1,
 				.largest = 2,
@@ -126,7 +126,7 @@ START_TEST(comes_back_with_its_memory)
 	welcome();
 	ck_assert(client_receive(&c, &r, fds, 3));
 	ck_assert_uint_eq(r.code, WIRE_SUCCESS);
-	ck_assert_uint_eq(r.losses, 4);
+	ck_assert_uint_eq(r.generation, 4);
 	ck_assert_uint_eq(r.done, 2); /* the second succeeded */
 	queue = (struct queue){.comm = r.comm, .sq_bell = fds[1], .data_bell = fds[2]};
 	ck_assert_int_eq(cc_shm_map(fds[0], SHM_SIZE, (void **)&queue.map), 0);
@@ -136,10 +136,10 @@ START_TEST(comes_back_with_its_memory)
 		atomic_load(&((struct shm_attr *)(void *)(queue.map + SHM_ATTR_OFF))->state),
 		SHM_COMM_CONNECTED);
 	e = queue_sum(0, 5, BYTES / 4, &mem);
-	e.losses = 4;
+	e.generation = 4;
 	queue_push(&queue, &e);
 	master_expect(&m, WM_OP_VOTE, &msg);
-	ck_assert_uint_eq(msg.u.op_vote.losses, 4);
+	ck_assert_uint_eq(msg.u.op_vote.generation, 4);
 	wire_master_clear(&msg);
 	m.seq = 20;
 	master_finish_op(&m, master_started(&m, 5));

@@ -106,9 +106,9 @@ static int add(struct eng *e, uint32_t link, int fd, bool tx)
 	return 0;
 }
 
-int eng_add_tx_stream(struct eng *e, uint32_t link, int fd, uint32_t shift)
+int eng_add_tx_stream(struct eng *e, uint32_t link, int fd, uint32_t set)
 {
-	(void)shift;
+	(void)set;
 	return add(e, link, fd, true);
 }
 

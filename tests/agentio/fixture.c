@@ -194,7 +194,7 @@ void client_connect(struct fx *f, struct client *c)
 {
 	c->fd = cc_connect_unix(f->path, SOCK_SEQPACKET);
 	c->last_req = 0;
-	c->n_offers = 0;
+	c->n_handed = 0;
 	ck_assert_int_ge(c->fd, 0);
 	bound(c->fd);
 }
@@ -288,14 +288,14 @@ static bool receive(
 	return true;
 }
 
-static void take_offer(struct client *c, const struct wl_reply *r, int fd)
+static void take_candidate(struct client *c, const struct wl_reply *r, int fd)
 {
 	void *map;
 
 	ck_assert_int_eq(cc_shm_map(fd, (size_t)r->size, &map), 0);
 	cc_shm_unmap(map, (size_t)r->size);
 	close(fd);
-	c->offers[c->n_offers++ % OFFERS] = *r;
+	c->handed[c->n_handed++ % HANDED_MAX] = *r;
 }
 
 bool client_receive(struct client *c, struct wl_reply *r, int *fds, unsigned want_fds)
@@ -306,10 +306,10 @@ bool client_receive(struct client *c, struct wl_reply *r, int *fds, unsigned wan
 	for (;;) {
 		if (!receive(c, r, got, WL_FDS_MAX, &n))
 			return false;
-		if (!wire_local_is_offer(r))
+		if (!wire_local_is_handover(r))
 			break;
 		ck_assert_uint_eq(n, 1);
-		take_offer(c, r, got[0]);
+		take_candidate(c, r, got[0]);
 	}
 	ck_assert_uint_eq(n, r->code == WIRE_SUCCESS ? want_fds : 0);
 	if (n > 0)
@@ -516,13 +516,13 @@ static void take_knock(struct master *m)
 struct cc_key master_prove(const struct master *m, uint8_t buf[WLK_HELLO_SIZE])
 {
 	struct wlk_hello h;
-	struct cc_key way;
+	struct cc_key link_key;
 	const char *why;
 
 	ck_assert_int_eq(wlk_hello_get(buf, &h, &why), 0);
-	cc_key_of_way(cc_seal_agent_key(m->seal), h.service, h.number, &h.from, &m->agent, &way);
-	(void)hs_prove_hello(&way, buf);
-	return way;
+	cc_link_key(cc_seal_agent_key(m->seal), h.service, h.number, &h.from, &m->agent, &link_key);
+	(void)hs_prove_hello(&link_key, buf);
+	return link_key;
 }
 
 void master_take(struct master *m, uint64_t term, struct wm_msg *hello)
@@ -622,10 +622,10 @@ void master_join_two(struct master *m, struct fx *f, struct client *a, struct qu
 {
 	struct wl_request q = {.type = WL_COMM_CONNECT, .token = {{1}}};
 	struct cc_id members[2];
-	struct wm_group_world own = {.group = 1, .world = 2};
+	struct wm_group_view own = {.group = 1, .world_size = 2};
 	struct wm_ring ring = {
 		.group = 1, .hosts = 1, .pool_size = 1, .n_members = 2, .members = members};
-	struct wm_world world = {.global = 2, .groups = 1, .largest = 2, .n = 1, .own = &own};
+	struct wm_view view = {.global = 2, .groups = 1, .largest = 2, .n = 1, .own = &own};
 	struct wl_reply r;
 	struct wm_msg msg;
 
@@ -651,7 +651,7 @@ void master_join_two(struct master *m, struct fx *f, struct client *a, struct qu
 	ck_assert_uint_eq(msg.u.round_report.n_failures, 0);
 	wire_master_clear(&msg);
 	msg = (struct wm_msg){.type = WM_COMMIT,
-		.u.commit = {.round = 1, .epoch = 1, .accept = true, .world = world}};
+		.u.commit = {.round = 1, .epoch = 1, .accept = true, .view = view}};
 	master_send(m, &msg);
 	ck_assert(client_receive(a, &r, NULL, 0));
 	ck_assert_uint_eq(r.code, WIRE_SUCCESS);

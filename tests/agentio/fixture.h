@@ -50,13 +50,13 @@ unsigned fx_count_fds(void);
 
 /* ---- a process ---- */
 
-#define OFFERS 16
+#define HANDED_MAX 16
 
 struct client {
 	int fd;
 	uint32_t last_req;
-	struct wl_reply offers[OFFERS]; /* result regions that came unasked; the last ones */
-	unsigned n_offers;
+	struct wl_reply handed[HANDED_MAX]; /* result regions that came unasked; the last ones */
+	unsigned n_handed;
 };
 
 void client_connect(struct fx *f, struct client *c); /* without hello */

@@ -50,12 +50,13 @@ static struct wlk_hello good_hello(uint16_t stream, uint16_t n_streams)
 }
 
 /* Has the agent that the hello was meant for answered? */
-static bool is_proven(const struct cc_key *way, const struct cc_key *proof, const uint8_t *answer)
+static bool is_proven(
+	const struct cc_key *link_key, const struct cc_key *proof, const uint8_t *answer)
 {
 	uint8_t right[WLK_ACK_SIZE];
 
 	memcpy(right, answer, sizeof right);
-	hs_prove_answer(way, proof, right);
+	hs_prove_answer(link_key, proof, right);
 	return memcmp(right, answer, sizeof right) == 0;
 }
 
@@ -64,19 +65,19 @@ static int greet(uint16_t port, const struct wlk_hello *h, struct wlk_ack *ret)
 {
 	uint8_t buf[WLK_HELLO_SIZE], answer[WLK_ACK_SIZE];
 	struct wlk_hello proven;
-	struct cc_key way;
+	struct cc_key link_key;
 	const char *why;
 	int fd = tcp_connect(port);
 
 	wlk_hello_put(buf, h);
-	way = master_prove(&m, buf);
+	link_key = master_prove(&m, buf);
 	buf[WLK_HELLO_SIZE - 1] ^= forged;
 	tcp_send(fd, buf, sizeof buf);
 	ck_assert_uint_eq(tcp_receive(fd, answer, sizeof answer), sizeof answer);
 	ck_assert_msg(wlk_ack_get(answer, ret, &why) == 0, "%s", why);
 	wlk_hello_get(buf, &proven, &why);
 	if (h->stream != WLK_STREAM_PROBE)
-		ck_assert_int_eq(ret->code == WLK_OK, is_proven(&way, &proven.proof, answer));
+		ck_assert_int_eq(ret->code == WLK_OK, is_proven(&link_key, &proven.proof, answer));
 	if (ret->code == WLK_OK && h->stream == 0)
 		nonce = ret->nonce;
 	return fd;

@@ -9,26 +9,26 @@
 #include <string.h>
 
 #include "proto/wire_codes.h"
-#include "tests/agentio/offer.h"
+#include "tests/agentio/candidate.h"
 #include "tests/agentio/pair.h"
 #include "tests/agentio/suites.h"
 
 #define BYTES ((uint64_t)100000)
 
-static struct offer oa, ob; /* a has what is elected, b has not */
+static struct candidate oa, ob; /* a has what is elected, b has not */
 
 static void setup(void)
 {
 	pair_begin(NULL);
-	offer_init(&oa, &a, &qa, BYTES, 7, true);
-	offer_init(&ob, &b, &qb, BYTES, 9, true);
+	candidate_init(&oa, &a, &qa, BYTES, 7, true);
+	candidate_init(&ob, &b, &qb, BYTES, 9, true);
 }
 
 static void teardown(void)
 {
 	pair_end();
-	offer_free(&oa);
-	offer_free(&ob);
+	candidate_free(&oa);
+	candidate_free(&ob);
 }
 
 /* ---- jobs */
@@ -37,14 +37,14 @@ static void teardown(void)
 static void write_both(uint8_t fill)
 {
 	memset(ob.data[0], fill, BYTES + 5);
-	offer_write(&oa, 3);
-	offer_write(&ob, 3);
+	candidate_write(&oa, 3);
+	candidate_write(&ob, 3);
 }
 
 static void push_both(void)
 {
-	offer_push(&oa);
-	offer_push(&ob);
+	candidate_push(&oa);
+	candidate_push(&ob);
 	sync_expect_votes(&m, 2);
 }
 
@@ -57,9 +57,9 @@ static void succeed(void)
 	sync_expect_report(&m, 0, &msg);
 	wire_master_clear(&msg);
 	sync_finish(&m, 3);
-	ck_assert_uint_eq(offer_await(&oa), WIRE_SUCCESS);
-	ck_assert_uint_eq(offer_await(&ob), WIRE_SUCCESS);
-	offer_check(&ob, 7);
+	ck_assert_uint_eq(candidate_await(&oa), WIRE_SUCCESS);
+	ck_assert_uint_eq(candidate_await(&ob), WIRE_SUCCESS);
+	candidate_check(&ob, 7);
 }
 
 static void run(uint8_t fill)
@@ -73,31 +73,31 @@ static void run(uint8_t fill)
 
 struct look {
 	bool any, has_keys;
-	enum found_cause cause;
+	enum diff_cause cause;
 	uint32_t n_tensors, n_keys;
 	struct wm_digest keys;
-	char key[2][FOUND_NAME_MAX];
+	char key[2][DIFF_NAME_MAX];
 };
 
 static void look_inside(struct agentd *d, void *arg)
 {
-	const struct findings *found = op_findings_of(d->ops, qb.comm);
-	const struct found_member *x = found ? op_findings_member(found, qb.comm) : NULL;
+	const struct diff_report *report = op_diff_of(d->ops, qb.comm);
+	const struct diff_member *x = report ? op_diff_member(report, qb.comm) : NULL;
 	struct look *l = arg;
 
-	*l = (struct look){.any = found != NULL};
+	*l = (struct look){.any = report != NULL};
 	if (!l->any)
 		return;
 	ck_assert_ptr_nonnull(x);
 	l->cause = x->cause;
 	l->n_tensors = x->n_tensors;
-	l->has_keys = found->keys != NULL;
+	l->has_keys = report->keys != NULL;
 	if (!l->has_keys)
 		return;
-	l->keys = found->keys->digest;
-	l->n_keys = found->keys->n;
+	l->keys = report->keys->digest;
+	l->n_keys = report->keys->n;
 	for (uint32_t i = 0; i < l->n_keys && i < 2; i++)
-		snprintf(l->key[i], sizeof l->key[i], "%s", found->keys->v[i].name);
+		snprintf(l->key[i], sizeof l->key[i], "%s", report->keys->v[i].name);
 }
 
 static struct look look(void)
@@ -110,7 +110,7 @@ static struct look look(void)
 
 /* ---- tests */
 
-/* A mixture is called that, whether its peer has been equal before or not. */
+/* Torn state is called that, whether its peer has been equal before or not. */
 START_TEST(torn)
 {
 	write_both(9);
@@ -118,7 +118,7 @@ START_TEST(torn)
 	ob.sqe.flags |= _i ? SHM_SQE_SYNCED : 0;
 	push_both();
 	succeed();
-	ck_assert_uint_eq(look().cause, FOUND_TORN);
+	ck_assert_uint_eq(look().cause, DIFF_TORN);
 	ck_assert_uint_eq(look().n_tensors, 2);
 }
 END_TEST
@@ -171,7 +171,7 @@ static void get_used(struct agentd *d, void *arg)
  * stays charged. */
 START_TEST(no_room)
 {
-	uint64_t room = _i == 1 ? sizeof(struct findings) - 1 : 0, before, after;
+	uint64_t room = _i == 1 ? sizeof(struct diff_report) - 1 : 0, before, after;
 
 	write_both(9);
 	fx_call(&f, get_used, &before);

@@ -11,7 +11,7 @@
 #include "common/cc_sys.h"
 #include "proto/wire_codes.h"
 #include "tests/agentio/fake_engine.h"
-#include "tests/agentio/far.h"
+#include "tests/agentio/other.h"
 #include "tests/agentio/suites.h"
 
 #define STREAMS 20u /* more than are opened at a time */
@@ -20,13 +20,13 @@ static struct fx f;
 static struct master m;
 static struct client a;
 static struct queue qa;
-static struct far far;
+static struct other other;
 
 static void setup(void)
 {
 	fx_start(&f, NULL);
 	master_listen(&m);
-	far_listen(&far, STREAMS);
+	other_listen(&other, STREAMS);
 }
 
 static void teardown(void)
@@ -36,17 +36,17 @@ static void teardown(void)
 	fx_stop(&f);
 	queue_close(&qa);
 	master_close(&m);
-	close(far.listener);
+	close(other.listener);
 }
 
 static void order_link(const struct cc_addr *addrs, uint32_t n, bool at_master)
 {
-	far_order(&far, &f, &m, &a, &qa, addrs, n, at_master);
+	other_order(&other, &f, &m, &a, &qa, addrs, n, at_master);
 }
 
 static int accept_stream(struct wlk_hello *h)
 {
-	return far_accept_stream(&far, &m, h);
+	return other_accept_stream(&other, &m, h);
 }
 
 static void expect_failure(const char *const *words)
@@ -55,7 +55,7 @@ static void expect_failure(const char *const *words)
 
 	master_expect(&m, WM_ROUND_REPORT, &msg);
 	ck_assert_uint_eq(msg.u.round_report.n_failures, 1);
-	ck_assert(cc_id_eq(&msg.u.round_report.failures[0].agent, &far.id));
+	ck_assert(cc_id_eq(&msg.u.round_report.failures[0].agent, &other.id));
 	for (; *words; words++)
 		ck_assert_msg(strstr(msg.u.round_report.failures[0].text, *words) != NULL,
 			"\"%s\" in \"%s\"", *words, msg.u.round_report.failures[0].text);
@@ -73,9 +73,9 @@ START_TEST(opens_all_streams)
 {
 	int fds[STREAMS + 1];
 
-	order_link(&far.at, 1, false);
-	far_accept_link(&far, &m, fds);
-	far_expect_success(&m);
+	order_link(&other.at, 1, false);
+	other_accept_link(&other, &m, fds);
+	other_expect_success(&m);
 	fx_await(&f, links_out_are, 1);
 	ck_assert_uint_eq(fake_counts().tx_streams, STREAMS);
 	for (uint32_t i = 0; i <= STREAMS; i++)
@@ -90,8 +90,8 @@ START_TEST(by_the_masters_address)
 	int fds[STREAMS + 1];
 
 	order_link(&nowhere, 1, true);
-	far_accept_link(&far, &m, fds);
-	far_expect_success(&m);
+	other_accept_link(&other, &m, fds);
+	other_expect_success(&m);
 	for (uint32_t i = 0; i <= STREAMS; i++)
 		close(fds[i]);
 }
@@ -113,23 +113,23 @@ END_TEST
 START_TEST(wrong_host_first)
 {
 	struct cc_addr second = {.family = CC_INET4, .ip = {127, 0, 0, 2}};
-	struct cc_addr addrs[2] = {far.at, second};
+	struct cc_addr addrs[2] = {other.at, second};
 	struct wlk_hello h;
-	int elsewhere = far.listener, fd, fds[STREAMS + 1];
+	int elsewhere = other.listener, fd, fds[STREAMS + 1];
 
-	far.listener = cc_listen_tcp(&second, 0);
+	other.listener = cc_listen_tcp(&second, 0);
 	addrs[1] = second;
 	order_link(addrs, 2, false);
 	{
-		int right = far.listener;
+		int right = other.listener;
 
-		far.listener = elsewhere;
+		other.listener = elsewhere;
 		fd = accept_stream(&h);
-		far.listener = right;
+		other.listener = right;
 	}
-	far_answer(fd, WLK_REFUSED_AGENT, "this is somebody else");
-	far_accept_link(&far, &m, fds);
-	far_expect_success(&m);
+	other_answer(fd, WLK_REFUSED_AGENT, "this is somebody else");
+	other_accept_link(&other, &m, fds);
+	other_expect_success(&m);
 	close(fd);
 	close(elsewhere);
 	for (uint32_t i = 0; i <= STREAMS; i++)
@@ -142,9 +142,9 @@ START_TEST(refusal_is_told)
 	struct wlk_hello h;
 	int fd;
 
-	order_link(&far.at, 1, false);
+	order_link(&other.at, 1, false);
 	fd = accept_stream(&h);
-	far_answer(fd, WLK_REFUSED_RUN, "no such run here");
+	other_answer(fd, WLK_REFUSED_RUN, "no such run here");
 	EXPECT_FAILURE("refused: no such run here");
 	close(fd);
 }
@@ -155,16 +155,16 @@ START_TEST(later_stream_fails)
 	struct wlk_hello h;
 	int fd;
 
-	order_link(&far.at, 1, false);
+	order_link(&other.at, 1, false);
 	fd = accept_stream(&h);
-	far_answer(fd, WLK_OK, "");
+	other_answer(fd, WLK_OK, "");
 	close(fd);
 	for (uint32_t i = 1; i < 5; i++) {
 		fd = accept_stream(&h);
 		if (i == 4)
-			far_answer(fd, WLK_REFUSED_LIMIT, "enough of you");
+			other_answer(fd, WLK_REFUSED_LIMIT, "enough of you");
 		else
-			far_answer(fd, WLK_OK, "");
+			other_answer(fd, WLK_OK, "");
 		if (i < 4)
 			continue;
 		EXPECT_FAILURE("stream", "enough of you");
@@ -181,7 +181,7 @@ START_TEST(answers_garbage_or_nothing)
 	uint64_t start;
 	int fd;
 
-	order_link(&far.at, 1, false);
+	order_link(&other.at, 1, false);
 	fd = accept_stream(&h);
 	tcp_send(fd, junk, sizeof junk);
 	EXPECT_FAILURE("no agent there");
@@ -190,7 +190,7 @@ START_TEST(answers_garbage_or_nothing)
 	queue_close(&qa);
 	close(m.fd);
 	start = cc_now_ns();
-	order_link(&far.at, 1, false);
+	order_link(&other.at, 1, false);
 	fd = accept_stream(&h);
 	EXPECT_FAILURE("no answer in time");
 	ck_assert_uint_lt(cc_now_ns() - start, 4500000000u);
@@ -211,7 +211,7 @@ START_TEST(the_master_tells_the_bounds)
 	int fd;
 
 	m.bounds = told;
-	order_link(&far.at, 1, false);
+	order_link(&other.at, 1, false);
 	start = cc_now_ns();
 	fd = accept_stream(&h);
 	EXPECT_FAILURE("no answer in time");
@@ -230,16 +230,16 @@ START_TEST(dropped_connections_are_bounded)
 	int filler[4];
 	uint64_t start;
 
-	ck_assert_int_eq(listen(far.listener, 0), 0);
+	ck_assert_int_eq(listen(other.listener, 0), 0);
 	for (unsigned i = 0; i < 4; i++) {
 		struct sockaddr_storage ss;
-		socklen_t len = cc_addr_to_sockaddr(&far.at, &ss);
+		socklen_t len = cc_addr_to_sockaddr(&other.at, &ss);
 
 		filler[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 		(void)!connect(filler[i], (struct sockaddr *)&ss, len);
 	}
 	start = cc_now_ns();
-	order_link(&far.at, 1, false);
+	order_link(&other.at, 1, false);
 	EXPECT_FAILURE("127.0.0.1:");
 	ck_assert_uint_lt(cc_now_ns() - start, 2400000000u);
 	for (unsigned i = 0; i < 4; i++)
@@ -251,17 +251,17 @@ START_TEST(breaks_and_is_reopened)
 {
 	int fds[STREAMS + 1], again[STREAMS + 1];
 
-	order_link(&far.at, 1, false);
-	far_accept_link(&far, &m, fds);
-	far_expect_success(&m);
+	order_link(&other.at, 1, false);
+	other_accept_link(&other, &m, fds);
+	other_expect_success(&m);
 	fake_break_link(fake_last_link());
 	fx_await(&f, links_out_are, 0);
 	client_close(&a);
 	queue_close(&qa);
 	close(m.fd);
-	order_link(&far.at, 1, false);
-	far_accept_link(&far, &m, again);
-	far_expect_success(&m);
+	order_link(&other.at, 1, false);
+	other_accept_link(&other, &m, again);
+	other_expect_success(&m);
 	for (uint32_t i = 0; i <= STREAMS; i++) {
 		close(fds[i]);
 		close(again[i]);

@@ -3,20 +3,20 @@
 agentio_suites = \
 	tests/agentio/algo.c \
 	tests/agentio/attach.c \
-	tests/agentio/findings.c \
+	tests/agentio/diff.c \
 	tests/agentio/hello.c \
 	tests/agentio/kept.c \
 	tests/agentio/link.c \
 	tests/agentio/manifest.c \
 	tests/agentio/narrow.c \
 	tests/agentio/options.c \
-	tests/agentio/place.c \
+	tests/agentio/result_mode.c \
 	tests/agentio/process.c \
 	tests/agentio/queue.c \
-	tests/agentio/redial.c \
+	tests/agentio/reconnect.c \
 	tests/agentio/region.c \
 	tests/agentio/session.c \
-	tests/agentio/small.c \
+	tests/agentio/eager.c \
 	tests/agentio/stop.c \
 	tests/agentio/sync.c
 check_PROGRAMS += tests/agentio/agentio
@@ -29,10 +29,10 @@ $(agentio_suites:.c=.log): tests/agentio/agentio$(EXEEXT)
 # not taken out of it.
 tests_agentio_agentio_SOURCES = $(agentio_suites) \
 	tests/agentio/fake_engine.c tests/agentio/fake_engine.h \
-	tests/agentio/far.c tests/agentio/far.h \
+	tests/agentio/other.c tests/agentio/other.h \
 	tests/agentio/fixture.c tests/agentio/fixture.h \
 	tests/agentio/main.c tests/agentio/suites.h \
-	tests/agentio/offer.c tests/agentio/offer.h \
+	tests/agentio/candidate.c tests/agentio/candidate.h \
 	tests/agentio/pair.c tests/agentio/pair.h
 tests_agentio_agentio_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_agentio_agentio_LDADD = tests/librunner.la pcclagentd/libpcclagentd.la $(CHECK_LIBS)

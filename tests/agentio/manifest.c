@@ -10,13 +10,13 @@
 #include "common/cc_shm.h"
 #include "kernels/hsh.h"
 #include "proto/wire_codes.h"
-#include "tests/agentio/offer.h"
+#include "tests/agentio/candidate.h"
 #include "tests/agentio/pair.h"
 #include "tests/agentio/suites.h"
 
 #define BYTES ((uint64_t)200000)
 
-static struct offer o;
+static struct candidate o;
 
 static void small_memory(struct agentd_config *cfg)
 {
@@ -31,8 +31,8 @@ static void small_own(struct agentd_config *cfg)
 static void begin(void (*tweak)(struct agentd_config *c))
 {
 	pair_begin(tweak);
-	offer_init(&o, &a, &qa, BYTES, 7, true);
-	offer_write(&o, 3);
+	candidate_init(&o, &a, &qa, BYTES, 7, true);
+	candidate_write(&o, 3);
 }
 
 static void setup(void)
@@ -54,7 +54,7 @@ static void teardown(void)
 {
 	fx_check_alive(&f);
 	pair_end();
-	offer_free(&o);
+	candidate_free(&o);
 }
 
 /* All peers of the group are told: the agent votes with the refusal, the master ends the call. */
@@ -72,24 +72,24 @@ static void end_refused(uint32_t code)
 
 static void expect_code(uint32_t code, const char *part)
 {
-	ck_assert_uint_eq(offer_await(&o), code);
-	ck_assert_msg(strstr(offer_slot(&o)->text, part) != NULL, "\"%s\" in \"%s\"", part,
-		offer_slot(&o)->text);
+	ck_assert_uint_eq(candidate_await(&o), code);
+	ck_assert_msg(strstr(candidate_slot(&o)->text, part) != NULL, "\"%s\" in \"%s\"", part,
+		candidate_slot(&o)->text);
 	queue_free_slot(&qa, o.slot);
-	offer_write(&o, 3);
+	candidate_write(&o, 3);
 }
 
 /* The submission itself is wrong. */
 static void expect_refused(uint32_t code, const char *part)
 {
-	offer_push(&o);
+	candidate_push(&o);
 	expect_code(code, part);
 }
 
 /* The manifest is. */
 static void expect_told(uint32_t code, const char *part)
 {
-	offer_push(&o);
+	candidate_push(&o);
 	end_refused(code);
 	expect_code(code, part);
 }
@@ -97,22 +97,22 @@ static void expect_told(uint32_t code, const char *part)
 /* What is good is voted for. */
 static void expect_vote(void)
 {
-	struct offer other;
+	struct candidate other;
 	struct wm_msg msg;
 
-	offer_init(&other, &b, &qb, BYTES, 7, true);
+	candidate_init(&other, &b, &qb, BYTES, 7, true);
 	other.may_differ[1] = o.may_differ[1];
-	offer_write(&other, 3);
-	offer_push(&o);
-	offer_push(&other);
+	candidate_write(&other, 3);
+	candidate_push(&o);
+	candidate_push(&other);
 	master_expect(&m, WM_OP_VOTE, &msg);
 	ck_assert(msg.u.op_vote.is_sync);
 	ck_assert_uint_eq(msg.u.op_vote.n_peers, 2);
 	ck_assert_uint_eq(msg.u.op_vote.sync.keys.hi, o.sqe.sync.keys[0]);
 	ck_assert_uint_eq(msg.u.op_vote.sync.content.lo, o.sqe.sync.content[1]);
 	wire_master_clear(&msg);
-	ck_assert(!offer_at_work(&o) && !offer_at_work(&other));
-	offer_free(&other);
+	ck_assert(!candidate_at_work(&o) && !candidate_at_work(&other));
+	candidate_free(&other);
 }
 
 START_TEST(other_regions)
@@ -192,7 +192,7 @@ START_TEST(digests)
 	expect_told(WIRE_INVALID_ARGUMENT, "keys: the digest is not that of");
 	/* A tensor that may differ has no part in the contents. */
 	o.may_differ[1] = true;
-	offer_write(&o, 3);
+	candidate_write(&o, 3);
 	o.entry[1].hash ^= 1;
 	expect_vote();
 }
@@ -331,7 +331,7 @@ START_TEST(tables_are_given_back)
 	o.sqe.sync.keys[0]++;
 	expect_told(WIRE_INVALID_ARGUMENT, "keys");
 	ck_assert_uint_eq(fx_stats(&f).mem_used, before);
-	offer_push(&o);
+	candidate_push(&o);
 	while (fx_stats(&f).mem_used == before)
 		;
 	client_close(&a);

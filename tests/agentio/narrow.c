@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Ways that lose large packets: what is remembered, and for how long.
+ * Paths that lose large packets: what is remembered, and for how long.
  */
 #include "common/cc_sys.h"
 #include "pcclagentd/net/narrow.h"
@@ -77,7 +77,7 @@ START_TEST(larger_segments_are_tried_ever_more_seldom)
 }
 END_TEST
 
-START_TEST(a_way_that_is_wide_again_is_forgotten_with_care)
+START_TEST(a_path_that_is_wide_again_is_forgotten_with_care)
 {
 	learn(1, 1, 0);
 	learn(1, 0, due_after(0));
@@ -97,7 +97,7 @@ Suite *narrow_suite(void)
 	tcase_add_checked_fixture(t, NULL, teardown);
 	tcase_add_test(t, hosts_are_wide_until_something_is_known);
 	tcase_add_test(t, larger_segments_are_tried_ever_more_seldom);
-	tcase_add_test(t, a_way_that_is_wide_again_is_forgotten_with_care);
+	tcase_add_test(t, a_path_that_is_wide_again_is_forgotten_with_care);
 	suite_add_tcase(s, t);
 	return s;
 }

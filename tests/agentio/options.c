@@ -43,7 +43,7 @@ START_TEST(defaults)
 	ck_assert_uint_eq(o.cfg.idle_exit_ms, 0);
 	ck_assert_uint_eq(o.cfg.stopped_timeout_ms, 10000);
 	ck_assert_uint_eq(o.cfg.beat_timeout_ms, 3000);
-	ck_assert_uint_eq(o.cfg.place_timeout_ms, 1000);
+	ck_assert_uint_eq(o.cfg.master_addr_timeout_ms, 1000);
 	ck_assert_int_eq(o.listen_fd, -1);
 	ck_assert_uint_eq(o.cfg.advertise.n, 0);
 	ck_assert_int_eq(PARSE(&o, "--private", "--listen-fd", "3"), 0);
@@ -73,8 +73,8 @@ START_TEST(wrong_values)
 		"--advertise=a..b", "--advertise=.a.b", "--advertise=-a.b", "--advertise=a-.b",
 		"--advertise=a.b-", "--advertise=" LONG_WORD ".b", "--advertise-port-p2p=0",
 		"--advertise-port-shared-state=0", "--advertise-port-benchmark=0",
-		"--log-level=loud", "--sessions-per-user=0", "--master-grace-ms=0",
-		"--stopped-timeout-ms=x", "--beat-timeout-ms=0", "--place-timeout-ms=0",
+		"--log-level=loud", "--sessions-per-user=0", "--master-lease-ms=0",
+		"--stopped-timeout-ms=x", "--beat-timeout-ms=0", "--master-addr-timeout-ms=0",
 		"--idle-exit=-5", "--listen-fd=x", "--name=", "--no-such-option", "stray"};
 	struct agentd_options o;
 
@@ -217,18 +217,18 @@ START_TEST(file_environment_command_line)
 				 "--advertise-port-shared-state=8", "--advertise-port-benchmark=9"),
 		0);
 	ck_assert_uint_eq(o.cfg.interfaces.n, 2);
-	ck_assert_int_eq(o.cfg.interfaces.v[0].kind, PLACE_INTERFACE);
-	ck_assert_int_eq(o.cfg.interfaces.v[1].kind, PLACE_NET);
+	ck_assert_int_eq(o.cfg.interfaces.v[0].kind, ADDR_SPEC_INTERFACE);
+	ck_assert_int_eq(o.cfg.interfaces.v[1].kind, ADDR_SPEC_NET);
 	ck_assert_uint_eq(o.cfg.interfaces.v[1].bits, 16);
 	ck_assert_uint_eq(o.cfg.advertise_port_p2p, 7);
 	ck_assert_uint_eq(o.cfg.advertise_port_shared_state, 8);
 	ck_assert_uint_eq(o.cfg.advertise_port_benchmark, 9);
 	ck_assert_int_eq(PARSE(&o, "--advertise=a.b.example,a--1.b"), 0);
 	ck_assert_int_eq(PARSE(&o, "--advertise=a-1.example:7,eth0.100"), 0);
-	ck_assert_int_eq(o.cfg.advertise.v[0].kind, PLACE_NAME);
+	ck_assert_int_eq(o.cfg.advertise.v[0].kind, ADDR_SPEC_NAME);
 	ck_assert_str_eq(o.cfg.advertise.v[0].name, "a-1.example");
 	ck_assert_uint_eq(o.cfg.advertise.v[0].addr.port, 7);
-	ck_assert_int_eq(o.cfg.advertise.v[1].kind, PLACE_INTERFACE);
+	ck_assert_int_eq(o.cfg.advertise.v[1].kind, ADDR_SPEC_INTERFACE);
 	unsetenv("PCCL_ADVERTISE");
 	unlink(path);
 }
@@ -246,7 +246,7 @@ START_TEST(masters)
 			 "192.0.2.3:1=\"192.0.2.4:2\"\n"
 			 "\"[2001:db8::1]:48148\" = \"[2001:db8::2]:48149\"\n");
 	ck_assert_int_eq(PARSE(&o, "--config", path), 0);
-	ck_assert_uint_eq(o.cfg.master_grace_ms, 1234);
+	ck_assert_uint_eq(o.cfg.master_lease_ms, 1234);
 	ck_assert_uint_eq(o.cfg.stopped_timeout_ms, 99);
 	ck_assert_uint_eq(o.cfg.masters.n, 3);
 	ck_assert_str_eq(cc_addr_str(&o.cfg.masters.v[0].from, str), "192.0.2.1:48148");
@@ -321,7 +321,7 @@ static const struct mistakes {
 	{"[agent]\np2p_port = 5#five\n", EX_CONFIG,
 		{", line 2: p2p_port is \"5#five\", it must be"}, 0},
 	{"[agent]\np2p_port = x\nname = a\nmaster_grace_ms = 0\nmtu = 1\n", EX_CONFIG,
-		{", line 2: p2p_port is \"x\", it must be", ", line 4: master_grace_ms is \"0\"",
+		{", line 2: p2p_port is \"x\", it must be", ", line 4: master_lease_ms is \"0\"",
 			", line 5: there is no setting \"mtu\""},
 		0},
 	{"\n\n[agent\np2p_port = 5\n", EX_CONFIG,

@@ -31,29 +31,29 @@ void pair_end(void)
 	master_part_two(&m, &f, &a, &qa, &b, &qb);
 }
 
-void pair_begin_ring(struct far *x, uint32_t segment_max, int fds[2])
+void pair_begin_ring(struct other *x, uint32_t segment_max, int fds[2])
 {
-	struct wm_group_world own = {.group = 1, .world = 3};
+	struct wm_group_view own = {.group = 1, .world_size = 3};
 	struct wm_msg commit = {.type = WM_COMMIT,
 		.u.commit = {.round = 1,
 			.accept = true,
 			.epoch = 1,
-			.world = {.global = 3, .groups = 1, .largest = 3, .n = 1, .own = &own}}};
+			.view = {.global = 3, .groups = 1, .largest = 3, .n = 1, .own = &own}}};
 	struct wl_reply r;
 
 	fx_start(&f, NULL);
 	master_listen(&m);
 	m.segment_max = segment_max;
-	far_listen(x, 1);
-	far_order(x, &f, &m, &a, &qa, &x->at, 1, false);
-	far_accept_link(x, &m, fds);
-	far_expect_success(&m);
+	other_listen(x, 1);
+	other_order(x, &f, &m, &a, &qa, &x->at, 1, false);
+	other_accept_link(x, &m, fds);
+	other_expect_success(&m);
 	master_send(&m, &commit);
 	ck_assert(client_receive(&a, &r, NULL, 0));
 	ck_assert_uint_eq(r.code, WIRE_SUCCESS);
 }
 
-void pair_end_ring(struct far *x, const int fds[2])
+void pair_end_ring(struct other *x, const int fds[2])
 {
 	fx_check_alive(&f);
 	client_close(&a);

@@ -6,7 +6,7 @@
 #ifndef PAIR_H
 #define PAIR_H
 
-#include "tests/agentio/far.h"
+#include "tests/agentio/other.h"
 #include "tests/agentio/fixture.h"
 
 extern struct fx f;
@@ -22,7 +22,7 @@ void pair_begin_with(void (*tweak)(struct agentd_config *), uint64_t bytes);
 void pair_end(void);
 /* Instead of the second process another host: the first one is in a ring with it, links are open,
  * and its ends of the one to it are `fds`. */
-void pair_begin_ring(struct far *x, uint32_t segment_max, int fds[2]);
-void pair_end_ring(struct far *x, const int fds[2]);
+void pair_begin_ring(struct other *x, uint32_t segment_max, int fds[2]);
+void pair_end_ring(struct other *x, const int fds[2]);
 
 #endif

@@ -16,9 +16,9 @@
 
 static uint64_t next_tag = 1;
 
-static void short_grace(struct agentd_config *cfg)
+static void short_lease(struct agentd_config *cfg)
 {
-	cfg->master_grace_ms = 300;
+	cfg->master_lease_ms = 300;
 }
 
 static void small_memory(struct agentd_config *cfg)
@@ -29,7 +29,7 @@ static void small_memory(struct agentd_config *cfg)
 
 static void setup(void)
 {
-	pair_begin_with(short_grace, COUNT * 4);
+	pair_begin_with(short_lease, COUNT * 4);
 }
 
 static void setup_small(void)
@@ -53,7 +53,7 @@ static void one_op(uint32_t slot)
 	master_finish_op(&m, master_start_op(&m, tag));
 	ck_assert_uint_eq(queue_await(&qa, slot), WIRE_SUCCESS);
 	ck_assert_uint_eq(queue_await(&qb, slot), WIRE_SUCCESS);
-	ck_assert_uint_eq(queue_slot(&qa, slot)->local_world, 2);
+	ck_assert_uint_eq(queue_slot(&qa, slot)->local_world_size, 2);
 }
 
 static bool results_are(const struct agentd_stats *s, uint64_t n)
@@ -86,12 +86,12 @@ END_TEST
 
 /* What a shim needs when its agent dies: the attempt's name, before there is a result to look at.
  * And what it knows of losses goes with each submission and comes with each completion. */
-START_TEST(attempts_and_losses_are_told)
+START_TEST(attempts_and_generations_are_shown)
 {
 	struct shm_sqe ea = queue_sum(2, 30, COUNT, &ma), eb = queue_sum(2, 30, COUNT, &mb);
-	struct wm_group_world own = {.group = 1, .world = 2, .losses = 3};
-	struct wm_msg msg = {.type = WM_WORLD,
-		.u.world = {.version = 9, .global = 2, .groups = 1, .n = 1, .own = &own}};
+	struct wm_group_view own = {.group = 1, .world_size = 2, .generation = 3};
+	struct wm_msg msg = {.type = WM_VIEW,
+		.u.view = {.view_id = 9, .global = 2, .groups = 1, .n = 1, .own = &own}};
 	uint64_t seq;
 
 	queue_push(&qa, &ea);
@@ -103,7 +103,7 @@ START_TEST(attempts_and_losses_are_told)
 	master_finish_op(&m, seq);
 	ck_assert_uint_eq(queue_await(&qa, 2), WIRE_SUCCESS);
 	ck_assert_uint_eq(queue_await(&qb, 2), WIRE_SUCCESS);
-	ck_assert_uint_eq(queue_slot(&qa, 2)->losses, 0);
+	ck_assert_uint_eq(queue_slot(&qa, 2)->generation, 0);
 	master_send(&m, &msg);
 	fx_check_alive(&f);
 	/* The loss is told by what the application tries next. */
@@ -112,10 +112,10 @@ START_TEST(attempts_and_losses_are_told)
 	queue_push(&qa, &ea);
 	if (queue_await(&qa, 3) != WIRE_RANK_CONNECTION_LOST)
 		ck_abort_msg("code %u", queue_slot(&qa, 3)->code);
-	ck_assert_uint_eq(queue_slot(&qa, 3)->losses, 3);
+	ck_assert_uint_eq(queue_slot(&qa, 3)->generation, 3);
 	ea.slot = eb.slot = 4;
 	ea.tag = eb.tag = 32;
-	ea.losses = eb.losses = 3;
+	ea.generation = eb.generation = 3;
 	queue_push(&qa, &ea);
 	queue_push(&qb, &eb);
 	seq = master_start_op(&m, 32);
@@ -123,7 +123,7 @@ START_TEST(attempts_and_losses_are_told)
 	ck_assert_uint_eq(queue_await(&qa, 4), WIRE_SUCCESS);
 	ck_assert_uint_eq(queue_await(&qb, 4), WIRE_SUCCESS);
 	ck_assert_uint_eq(queue_slot(&qa, 4)->seq, seq);
-	ck_assert_uint_eq(queue_slot(&qa, 4)->losses, 3);
+	ck_assert_uint_eq(queue_slot(&qa, 4)->generation, 3);
 }
 END_TEST
 
@@ -187,17 +187,17 @@ START_TEST(results_come_unasked)
 	one_op(0);
 	client_call(&a, &q, &r, NULL, 0);
 	client_call(&b, &q, &r, NULL, 0);
-	ck_assert_uint_eq(a.n_offers, 1);
-	ck_assert_uint_eq(a.offers[0].comm, qa.comm);
-	ck_assert_uint_eq(a.offers[0].region, queue_slot(&qa, 0)->result_region);
-	ck_assert_uint_eq(b.n_offers, 1);
-	ck_assert_uint_eq(b.offers[0].comm, qb.comm);
-	ck_assert_uint_eq(b.offers[0].region, a.offers[0].region);
+	ck_assert_uint_eq(a.n_handed, 1);
+	ck_assert_uint_eq(a.handed[0].comm, qa.comm);
+	ck_assert_uint_eq(a.handed[0].region, queue_slot(&qa, 0)->result_region);
+	ck_assert_uint_eq(b.n_handed, 1);
+	ck_assert_uint_eq(b.handed[0].comm, qb.comm);
+	ck_assert_uint_eq(b.handed[0].region, a.handed[0].region);
 	queue_free_slot(&qa, 0);
 	queue_free_slot(&qb, 0);
 	one_op(0);
 	client_call(&a, &q, &r, NULL, 0);
-	ck_assert_uint_eq(a.n_offers, 1);
+	ck_assert_uint_eq(a.n_handed, 1);
 }
 END_TEST
 
@@ -519,7 +519,7 @@ Suite *queue_suite(void)
 	tcase_set_timeout(t, 60);
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, good_op);
-	tcase_add_test(t, attempts_and_losses_are_told);
+	tcase_add_test(t, attempts_and_generations_are_shown);
 	tcase_add_test(t, results_reused_when_read);
 	tcase_add_test(t, result_mapping);
 	tcase_add_test(t, results_come_unasked);

@@ -7,20 +7,20 @@
 #define SUITES(X)                                                                                  \
 	X(algo)                                                                                    \
 	X(attach)                                                                                  \
-	X(findings)                                                                                \
+	X(diff)                                                                                    \
 	X(hello)                                                                                   \
 	X(kept)                                                                                    \
 	X(link)                                                                                    \
 	X(manifest)                                                                                \
 	X(narrow)                                                                                  \
 	X(options)                                                                                 \
-	X(place)                                                                                   \
+	X(result_mode)                                                                             \
 	X(process)                                                                                 \
 	X(queue)                                                                                   \
-	X(redial)                                                                                  \
+	X(reconnect)                                                                               \
 	X(region)                                                                                  \
 	X(session)                                                                                 \
-	X(small)                                                                                   \
+	X(eager)                                                                                   \
 	X(stop)                                                                                    \
 	X(sync)
 

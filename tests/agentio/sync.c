@@ -16,56 +16,56 @@
 #include "pcclagentd/agentd_internal.h"
 #include "proto/wire_codes.h"
 #include "proto/wire_state.h"
-#include "tests/agentio/offer.h"
+#include "tests/agentio/candidate.h"
 #include "tests/agentio/pair.h"
 #include "tests/agentio/suites.h"
 
 #define BYTES ((uint64_t)3 << 20)
 
-static struct offer oa, ob; /* a has what is elected, b has not */
+static struct candidate oa, ob; /* a has what is elected, b has not */
 
-static void short_grace(struct agentd_config *cfg)
+static void short_lease(struct agentd_config *cfg)
 {
-	cfg->master_grace_ms = 300;
+	cfg->master_lease_ms = 300;
 }
 
 static void setup(void)
 {
-	pair_begin(short_grace);
+	pair_begin(short_lease);
 }
 
 static void teardown(void)
 {
 	pair_end();
-	offer_free(&oa);
-	offer_free(&ob);
+	candidate_free(&oa);
+	candidate_free(&ob);
 }
 
 /* ---- what processes do */
 
 static void init_both(bool a_registered, bool b_registered)
 {
-	offer_init(&oa, &a, &qa, BYTES, 7, a_registered);
-	offer_init(&ob, &b, &qb, BYTES, 9, b_registered);
+	candidate_init(&oa, &a, &qa, BYTES, 7, a_registered);
+	candidate_init(&ob, &b, &qb, BYTES, 9, b_registered);
 }
 
 static void push_both(void)
 {
-	offer_push(&oa);
-	offer_push(&ob);
+	candidate_push(&oa);
+	candidate_push(&ob);
 	sync_expect_votes(&m, 2);
 }
 
-static void offer_both(bool a_registered, bool b_registered)
+static void candidate_both(bool a_registered, bool b_registered)
 {
 	init_both(a_registered, b_registered);
-	offer_write(&oa, 3);
-	offer_write(&ob, 0);
+	candidate_write(&oa, 3);
+	candidate_write(&ob, 0);
 	push_both();
 }
 
 /* Hashes by CRC32C from here on. */
-static void use_crc32c(struct offer *o)
+static void use_crc32c(struct candidate *o)
 {
 	char why[200] = "";
 
@@ -74,17 +74,17 @@ static void use_crc32c(struct offer *o)
 	o->hash_type = WM_HASH_CRC32C;
 }
 
-static bool done(const struct offer *o)
+static bool done(const struct candidate *o)
 {
-	return atomic_load(&offer_slot(o)->state) == SHM_SLOT_DONE;
+	return atomic_load(&candidate_slot(o)->state) == SHM_SLOT_DONE;
 }
 
 /* Both carry out commands until the report. */
 static void serve_until_report(unsigned n_failed, struct wm_msg *ret)
 {
-	while (!offer_complete(&ob)) {
-		(void)offer_carry_out(&oa);
-		(void)offer_carry_out(&ob);
+	while (!candidate_complete(&ob)) {
+		(void)candidate_carry_out(&oa);
+		(void)candidate_carry_out(&ob);
 	}
 	sync_expect_report(&m, n_failed, ret);
 }
@@ -95,9 +95,9 @@ static bool syncs_are(const struct agentd_stats *s, uint64_t n)
 }
 
 /* Commands are given to it, and it does nothing. */
-static void until_commanded(struct offer *o)
+static void until_commanded(struct candidate *o)
 {
-	ck_assert(offer_wait(o, FX_TIMEOUT_MS) && !done(o));
+	ck_assert(candidate_wait(o, FX_TIMEOUT_MS) && !done(o));
 }
 
 /* ---- tests */
@@ -108,27 +108,27 @@ START_TEST(same_host)
 {
 	struct wm_msg msg;
 
-	offer_both(_i & 1, _i & 2);
+	candidate_both(_i & 1, _i & 2);
 	sync_elect(&m, &oa, true, false, NULL);
 	serve_until_report(0, &msg);
 	wire_master_clear(&msg);
-	ck_assert(offer_complete(&oa) && offer_complete(&ob));
-	ck_assert(offer_at_work(&oa) && offer_at_work(&ob));
+	ck_assert(candidate_complete(&oa) && candidate_complete(&ob));
+	ck_assert(candidate_at_work(&oa) && candidate_at_work(&ob));
 	ck_assert(!done(&oa) && !done(&ob)); /* it is not over for the others */
-	ck_assert_uint_eq(offer_slot(&ob)->seq, m.seq);
-	ck_assert_uint_eq(offer_slot(&ob)->world.group, 2);
-	ck_assert_uint_eq(atomic_load(&offer_slot(&ob)->mode), SHM_RESULT_NONE);
+	ck_assert_uint_eq(candidate_slot(&ob)->seq, m.seq);
+	ck_assert_uint_eq(candidate_slot(&ob)->view.group, 2);
+	ck_assert_uint_eq(atomic_load(&candidate_slot(&ob)->mode), SHM_RESULT_NONE);
 	sync_finish(&m, 3);
-	ck_assert_uint_eq(offer_await(&oa), WIRE_SUCCESS);
-	ck_assert_uint_eq(offer_await(&ob), WIRE_SUCCESS);
-	offer_check(&oa, 7);
-	offer_check(&ob, 7);
-	ck_assert_uint_eq(offer_slot(&oa)->tx_bytes, BYTES + 5);
-	ck_assert_uint_eq(offer_slot(&oa)->rx_bytes, 0);
-	ck_assert_uint_eq(offer_slot(&ob)->tx_bytes, 0);
-	ck_assert_uint_eq(offer_slot(&ob)->rx_bytes, BYTES + 5);
-	ck_assert_uint_eq(offer_slot(&oa)->revision, 3);
-	ck_assert_uint_eq(offer_slot(&ob)->revision, 3);
+	ck_assert_uint_eq(candidate_await(&oa), WIRE_SUCCESS);
+	ck_assert_uint_eq(candidate_await(&ob), WIRE_SUCCESS);
+	candidate_check(&oa, 7);
+	candidate_check(&ob, 7);
+	ck_assert_uint_eq(candidate_slot(&oa)->tx_bytes, BYTES + 5);
+	ck_assert_uint_eq(candidate_slot(&oa)->rx_bytes, 0);
+	ck_assert_uint_eq(candidate_slot(&ob)->tx_bytes, 0);
+	ck_assert_uint_eq(candidate_slot(&ob)->rx_bytes, BYTES + 5);
+	ck_assert_uint_eq(candidate_slot(&oa)->revision, 3);
+	ck_assert_uint_eq(candidate_slot(&ob)->revision, 3);
 	ck_assert(!(_i & 2) == (ob.shown != 0));
 	fx_await(&f, syncs_are, 0);
 	fx_check_alive(&f);
@@ -153,7 +153,7 @@ START_TEST(shown)
 	struct client stranger;
 	struct wm_msg msg;
 
-	offer_both(true, false);
+	candidate_both(true, false);
 	ck_assert_uint_eq(map(&b, &qb, oa.region[0]), WIRE_INVALID_USAGE);
 	sync_elect(&m, &oa, true, false, NULL);
 	until_commanded(&ob);
@@ -168,12 +168,12 @@ START_TEST(shown)
 	serve_until_report(0, &msg);
 	wire_master_clear(&msg);
 	sync_finish(&m, 3);
-	ck_assert_uint_eq(offer_await(&oa), WIRE_SUCCESS);
-	ck_assert_uint_eq(offer_await(&ob), WIRE_SUCCESS);
+	ck_assert_uint_eq(candidate_await(&oa), WIRE_SUCCESS);
+	ck_assert_uint_eq(candidate_await(&ob), WIRE_SUCCESS);
 	fx_await(&f, syncs_are, 0);
 	ck_assert_uint_eq(map(&b, &qb, oa.region[0]), WIRE_INVALID_USAGE);
 	ck_assert_uint_eq(map(&b, &qb, oa.state.region), WIRE_INVALID_USAGE);
-	offer_check(&ob, 7);
+	candidate_check(&ob, 7);
 }
 END_TEST
 
@@ -185,17 +185,17 @@ START_TEST(crc32c)
 	init_both(_i & 1, _i & 2);
 	use_crc32c(&oa);
 	use_crc32c(&ob);
-	offer_write(&oa, 3);
-	offer_write(&ob, 0);
+	candidate_write(&oa, 3);
+	candidate_write(&ob, 0);
 	push_both();
 	sync_elect(&m, &oa, true, false, NULL);
 	serve_until_report(0, &msg);
 	wire_master_clear(&msg);
 	sync_finish(&m, 3);
-	ck_assert_uint_eq(offer_await(&oa), WIRE_SUCCESS);
-	ck_assert_uint_eq(offer_await(&ob), WIRE_SUCCESS);
-	offer_check(&ob, 7);
-	ck_assert_uint_eq(offer_slot(&ob)->rx_bytes, BYTES + 5);
+	ck_assert_uint_eq(candidate_await(&oa), WIRE_SUCCESS);
+	ck_assert_uint_eq(candidate_await(&ob), WIRE_SUCCESS);
+	candidate_check(&ob, 7);
+	ck_assert_uint_eq(candidate_slot(&ob)->rx_bytes, BYTES + 5);
 }
 END_TEST
 
@@ -209,10 +209,10 @@ START_TEST(hash_types_vote_apart)
 	init_both(true, true);
 	memset(ob.data[0], 7, BYTES + 5);
 	use_crc32c(&ob);
-	offer_write(&oa, 3);
-	offer_write(&ob, 3);
-	offer_push(&oa);
-	offer_push(&ob);
+	candidate_write(&oa, 3);
+	candidate_write(&ob, 3);
+	candidate_push(&oa);
+	candidate_push(&ob);
 	for (int i = 0; i < 2; i++) {
 		master_expect(&m, WM_OP_VOTE, &msg);
 		v = &msg.u.op_vote.sync;
@@ -231,14 +231,14 @@ END_TEST
 /* While the job goes on its memory cannot be freed; after the completion it can. */
 START_TEST(memory_in_use)
 {
-	offer_both(true, true);
+	candidate_both(true, true);
 	ck_assert_uint_eq(client_free(&a, oa.region[0]), WIRE_INVALID_USAGE);
 	ck_assert_uint_eq(client_free(&a, oa.state.region), WIRE_INVALID_USAGE);
 	sync_elect(&m, &oa, true, false, NULL);
 	sync_abort(&m);
-	ck_assert_uint_eq(offer_await(&oa), WIRE_RANK_CONNECTION_LOST);
-	ck_assert_str_eq(offer_slot(&oa)->text, "a peer died");
-	ck_assert_uint_eq(offer_await(&ob), WIRE_RANK_CONNECTION_LOST);
+	ck_assert_uint_eq(candidate_await(&oa), WIRE_RANK_CONNECTION_LOST);
+	ck_assert_str_eq(candidate_slot(&oa)->text, "a peer died");
+	ck_assert_uint_eq(candidate_await(&ob), WIRE_RANK_CONNECTION_LOST);
 	ck_assert_uint_eq(client_free(&a, oa.region[0]), WIRE_SUCCESS);
 	ck_assert_uint_eq(client_free(&a, oa.state.region), WIRE_SUCCESS);
 	ck_assert_uint_eq(client_free(&b, ob.region[0]), WIRE_SUCCESS);
@@ -257,7 +257,7 @@ START_TEST(receiver_dies)
 {
 	struct wm_msg msg;
 
-	offer_both(true, false);
+	candidate_both(true, false);
 	sync_elect(&m, &oa, true, false, NULL);
 	until_commanded(&ob);
 	client_close(&b);
@@ -267,7 +267,7 @@ START_TEST(receiver_dies)
 	sync_expect_report(&m, 0, &msg);
 	wire_master_clear(&msg);
 	sync_finish(&m, 3);
-	ck_assert_uint_eq(offer_await(&oa), WIRE_SUCCESS);
+	ck_assert_uint_eq(candidate_await(&oa), WIRE_SUCCESS);
 	fx_await(&f, syncs_are, 0);
 }
 END_TEST
@@ -275,12 +275,12 @@ END_TEST
 /* Kicked in the middle: its call ends and its memory is its own again, while others go on. */
 START_TEST(receiver_is_kicked)
 {
-	offer_both(true, false);
+	candidate_both(true, false);
 	sync_elect(&m, &oa, true, false, NULL);
 	until_commanded(&ob);
 	sync_kick(&m, 2);
-	ck_assert_uint_eq(offer_await(&ob), WIRE_INVALID_USAGE);
-	ck_assert_str_eq(offer_slot(&ob)->text, "out with it");
+	ck_assert_uint_eq(candidate_await(&ob), WIRE_INVALID_USAGE);
+	ck_assert_str_eq(candidate_slot(&ob)->text, "out with it");
 	ck_assert_uint_eq(client_free(&b, ob.state.region), WIRE_SUCCESS);
 	ck_assert_uint_eq(fx_stats(&f).syncs, 1);
 	ck_assert(!done(&oa));
@@ -292,15 +292,15 @@ START_TEST(holder_dies)
 {
 	struct wm_msg msg;
 
-	offer_both(true, false);
+	candidate_both(true, false);
 	sync_elect(&m, &oa, true, false, NULL);
 	until_commanded(&ob);
 	client_close(&a);
 	master_expect(&m, WM_LEAVE, &msg);
 	fx_await(&f, regions_are, 1); /* that of b */
 	sync_abort(&m);
-	ck_assert_uint_eq(offer_await(&ob), WIRE_RANK_CONNECTION_LOST);
-	ck_assert(!offer_complete(&ob));
+	ck_assert_uint_eq(candidate_await(&ob), WIRE_RANK_CONNECTION_LOST);
+	ck_assert(!candidate_complete(&ob));
 	fx_await(&f, syncs_are, 0);
 }
 END_TEST
@@ -316,8 +316,8 @@ START_TEST(holder_lies)
 		use_crc32c(&oa);
 		use_crc32c(&ob);
 	}
-	offer_write(&oa, 3);
-	offer_write(&ob, 0);
+	candidate_write(&oa, 3);
+	candidate_write(&ob, 0);
 	oa.data[0][70000] = 8;
 	push_both();
 	sync_elect(&m, &oa, true, false, NULL);
@@ -332,8 +332,8 @@ START_TEST(holder_lies)
 		"%s", msg.u.op_report.failed[0].text);
 	wire_master_clear(&msg);
 	sync_abort(&m);
-	ck_assert_uint_eq(offer_await(&ob), WIRE_RANK_CONNECTION_LOST);
-	ck_assert(!offer_complete(&ob));
+	ck_assert_uint_eq(candidate_await(&ob), WIRE_RANK_CONNECTION_LOST);
+	ck_assert(!candidate_complete(&ob));
 }
 END_TEST
 
@@ -347,7 +347,7 @@ START_TEST(fails_later)
 	struct wm_msg msg;
 	int fd;
 
-	offer_both(false, true);
+	candidate_both(false, true);
 	sync_elect(&m, &oa, true, false, NULL);
 	serve_until_report(0, &msg);
 	wire_master_clear(&msg);
@@ -356,7 +356,7 @@ START_TEST(fails_later)
 	wst_request_put(buf, &r);
 	do
 		tcp_send(fd, buf, WST_HDR_SIZE);
-	while (!offer_wait(&oa, 20));
+	while (!candidate_wait(&oa, 20));
 	acks = (void *)(oa.state.map + SHM_STATE_ACK_OFF);
 	atomic_store(&acks->v[oa.acked % SHM_STATE_SLOTS], 99);
 	atomic_store(&acks->tail, oa.acked + 1);
@@ -366,7 +366,7 @@ START_TEST(fails_later)
 		strstr(msg.u.op_report.failed[0].text, "a command that it was not given"));
 	wire_master_clear(&msg);
 	sync_kick(&m, 1);
-	ck_assert_uint_eq(offer_await(&oa), WIRE_INVALID_USAGE);
+	ck_assert_uint_eq(candidate_await(&oa), WIRE_INVALID_USAGE);
 	close(fd);
 }
 END_TEST
@@ -382,7 +382,7 @@ START_TEST(others_are_served)
 	uint64_t hashes[2];
 
 	stream_ask(fd, &tensors, WST_NOT_YET, buf, 0);
-	offer_both(true, true);
+	candidate_both(true, true);
 	sync_elect(&m, &oa, true, false, NULL);
 	sync_expect_report(&m, 0, &msg);
 	wire_master_clear(&msg);
@@ -394,11 +394,11 @@ START_TEST(others_are_served)
 	for (uint32_t i = 0; i < WIRE_LEAF; i++)
 		ck_assert_uint_eq(buf[i], 7);
 	sync_finish(&m, 3);
-	ck_assert_uint_eq(offer_await(&oa), WIRE_SUCCESS);
-	ck_assert_uint_eq(offer_await(&ob), WIRE_SUCCESS);
+	ck_assert_uint_eq(candidate_await(&oa), WIRE_SUCCESS);
+	ck_assert_uint_eq(candidate_await(&ob), WIRE_SUCCESS);
 	/* To the receiver on this host, and a leaf to the other agent, from either of them. */
-	ck_assert_uint_eq(
-		offer_slot(&oa)->tx_bytes + offer_slot(&ob)->tx_bytes, BYTES + 5 + WIRE_LEAF);
+	ck_assert_uint_eq(candidate_slot(&oa)->tx_bytes + candidate_slot(&ob)->tx_bytes,
+		BYTES + 5 + WIRE_LEAF);
 	fx_await(&f, syncs_are, 0);
 	stream_ask(fd, &tensors, WST_GONE, buf, 0);
 	close(fd);
@@ -418,10 +418,10 @@ START_TEST(fetched_from_another_agent)
 	int listener = cc_listen_tcp(&at, 0), second;
 	struct pollfd first = {.events = POLLRDHUP};
 
-	offer_init(&oa, &a, &qa, BYTES, 9, true);
-	offer_init(&ob, &b, &qb, BYTES, 7, true);
-	offer_write(&oa, 0);
-	offer_write(&ob, 3);
+	candidate_init(&oa, &a, &qa, BYTES, 9, true);
+	candidate_init(&ob, &b, &qb, BYTES, 7, true);
+	candidate_write(&oa, 0);
+	candidate_write(&ob, 3);
 	push_both();
 	ob.sqe.sync.content[0] ^= 1; /* what nobody here has */
 	src.endpoint.port = src.endpoint.addrs[0].port = at.port;
@@ -434,8 +434,8 @@ START_TEST(fetched_from_another_agent)
 	close(second);
 	close(listener);
 	sync_abort(&m);
-	ck_assert_uint_eq(offer_await(&oa), WIRE_RANK_CONNECTION_LOST);
-	ck_assert_uint_eq(offer_await(&ob), WIRE_RANK_CONNECTION_LOST);
+	ck_assert_uint_eq(candidate_await(&oa), WIRE_RANK_CONNECTION_LOST);
+	ck_assert_uint_eq(candidate_await(&ob), WIRE_RANK_CONNECTION_LOST);
 }
 END_TEST
 
@@ -452,7 +452,7 @@ START_TEST(communicator_is_destroyed)
 {
 	uint64_t end;
 
-	offer_both(true, false);
+	candidate_both(true, false);
 	sync_elect(&m, &oa, true, false, NULL);
 	until_commanded(&ob);
 	destroy_comm(&b, &qb);
@@ -470,13 +470,13 @@ END_TEST
 /* It cannot be started: nothing of it is left, and it comes to its end like any other. */
 START_TEST(cannot_start)
 {
-	offer_both(true, true);
+	candidate_both(true, true);
 	oa.sqe.sync.hash_type = 77;
 	sync_elect(&m, &oa, true, false, NULL);
 	sync_abort(&m);
-	ck_assert_uint_eq(offer_await(&oa), WIRE_RANK_CONNECTION_LOST);
-	ck_assert_uint_eq(offer_await(&ob), WIRE_RANK_CONNECTION_LOST);
-	ck_assert(!offer_complete(&ob));
+	ck_assert_uint_eq(candidate_await(&oa), WIRE_RANK_CONNECTION_LOST);
+	ck_assert_uint_eq(candidate_await(&ob), WIRE_RANK_CONNECTION_LOST);
+	ck_assert(!candidate_complete(&ob));
 	fx_await(&f, syncs_are, 0);
 	ck_assert_uint_eq(client_free(&b, ob.region[0]), WIRE_SUCCESS);
 }
@@ -485,12 +485,12 @@ END_TEST
 /* The run goes with its master, and its jobs before it. */
 START_TEST(master_goes)
 {
-	offer_both(true, false);
+	candidate_both(true, false);
 	sync_elect(&m, &oa, true, false, NULL);
 	until_commanded(&ob);
 	master_hang_up(&m);
-	ck_assert_uint_eq(offer_await(&oa), WIRE_MASTER_CONNECTION_FAILED);
-	ck_assert_uint_eq(offer_await(&ob), WIRE_MASTER_CONNECTION_FAILED);
+	ck_assert_uint_eq(candidate_await(&oa), WIRE_MASTER_CONNECTION_FAILED);
+	ck_assert_uint_eq(candidate_await(&ob), WIRE_MASTER_CONNECTION_FAILED);
 	fx_await(&f, syncs_are, 0);
 }
 END_TEST
@@ -508,7 +508,7 @@ START_TEST(agent_ends)
 	char text[WL_TEXT_MAX];
 	uint32_t given;
 
-	offer_both(true, false);
+	candidate_both(true, false);
 	sync_elect(&m, &oa, true, false, NULL);
 	ob.blind = true;
 	until_commanded(&ob);
@@ -517,12 +517,12 @@ START_TEST(agent_ends)
 	ck_assert_str_eq(text, "told to end");
 	c = (void *)(ob.state.map + SHM_STATE_CMD_OFF);
 	given = atomic_load(&c->tail);
-	while (offer_carry_out(&ob))
+	while (candidate_carry_out(&ob))
 		;
 	client_await_end(&b, text);
 	ck_assert_uint_eq(atomic_load(&c->tail), given);
 	ck_assert(!done(&oa) && !done(&ob));
-	ck_assert(!offer_complete(&ob));
+	ck_assert(!candidate_complete(&ob));
 }
 END_TEST
 
@@ -556,34 +556,34 @@ START_TEST(receive_only)
 {
 	struct look l;
 
-	offer_init(&oa, &a, &qa, BYTES, 9, true);
-	offer_init(&ob, &b, &qb, BYTES, 7, true);
-	offer_write(&oa, 0);
-	offer_write(&ob, 3);
+	candidate_init(&oa, &a, &qa, BYTES, 9, true);
+	candidate_init(&ob, &b, &qb, BYTES, 7, true);
+	candidate_write(&oa, 0);
+	candidate_write(&ob, 3);
 	ob.sqe.sync.strategy = WM_STRATEGY_RECEIVE_ONLY;
-	offer_push(&oa);
-	offer_push(&ob);
+	candidate_push(&oa);
+	candidate_push(&ob);
 	sync_expect_votes(&m, 2);
 	sync_elect(&m, &ob, false, false, NULL);
 	do
 		fx_call(&f, look, &l);
 	while (!l.found || strcmp(l.view.state, "failed") != 0);
-	ck_assert(offer_complete(&ob) && !offer_complete(&oa));
+	ck_assert(candidate_complete(&ob) && !candidate_complete(&oa));
 	ck_assert_uint_eq(l.view.tx_bytes, 0);
 	sync_abort(&m);
-	ck_assert_uint_eq(offer_await(&oa), WIRE_RANK_CONNECTION_LOST);
-	offer_check(&oa, 9);
+	ck_assert_uint_eq(candidate_await(&oa), WIRE_RANK_CONNECTION_LOST);
+	candidate_check(&oa, 9);
 }
 END_TEST
 
 /* Carries out commands, one after the other, until it can be seen how fast they are. */
-static void until_rated(struct offer *o, struct look *l)
+static void until_rated(struct candidate *o, struct look *l)
 {
 	uint64_t next = 0;
 
 	do {
 		if (cc_now_ns() >= next) {
-			(void)offer_carry_out(o);
+			(void)candidate_carry_out(o);
 			next = cc_now_ns() + UINT64_C(200000000);
 		}
 		fx_call(&f, look, l);
@@ -596,7 +596,7 @@ START_TEST(process_is_named)
 	char want[64];
 	double left;
 
-	offer_both(true, false);
+	candidate_both(true, false);
 	sync_elect(&m, &oa, true, false, NULL);
 	until_commanded(&ob);
 	snprintf(want, sizeof want, "waits for local pid %d (test) to copy its tensors for ",
@@ -607,7 +607,7 @@ START_TEST(process_is_named)
 	ck_assert_uint_lt(l.view.done, BYTES + 5);
 	ck_assert_uint_eq(l.view.holders, 1);
 	ck_assert_uint_eq(l.view.receivers, 1);
-	ck_assert_uint_gt(l.view.stalled_ns, 0);
+	ck_assert_uint_gt(l.view.standstill_ns, 0);
 	ck_assert(!l.has_src);
 	until_rated(&ob, &l);
 	left = (double)(l.view.bytes - l.view.done) / (double)l.view.rate * 1e9;
@@ -615,7 +615,7 @@ START_TEST(process_is_named)
 	ck_assert_uint_gt(l.view.tx_bytes, 0);
 	ck_assert_uint_ge(l.view.rx_bytes, l.view.done);
 	sync_abort(&m);
-	ck_assert_uint_eq(offer_await(&ob), WIRE_RANK_CONNECTION_LOST);
+	ck_assert_uint_eq(candidate_await(&ob), WIRE_RANK_CONNECTION_LOST);
 	fx_call(&f, look, &l);
 	ck_assert(!l.found);
 }
@@ -629,7 +629,7 @@ START_TEST(source_is_named)
 	int listener = cc_listen_tcp(&at, 0);
 	struct look l;
 
-	offer_both(true, true);
+	candidate_both(true, true);
 	oa.sqe.sync.content[0] ^= 1;
 	src.endpoint.addrs[0] = at;
 	src.endpoint.port = at.port;
@@ -642,7 +642,7 @@ START_TEST(source_is_named)
 	ck_assert_uint_eq(l.view.left_ns, OP_LEFT_UNKNOWN);
 	close(listener);
 	sync_abort(&m);
-	ck_assert_uint_eq(offer_await(&oa), WIRE_RANK_CONNECTION_LOST);
+	ck_assert_uint_eq(candidate_await(&oa), WIRE_RANK_CONNECTION_LOST);
 }
 END_TEST
 

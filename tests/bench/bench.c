@@ -194,7 +194,7 @@ START_TEST(defaults)
 
 	ck_assert_int_eq(parse("allreduce", &o, complaint), 0);
 	ck_assert(o.todo == CC_OPTIONS_GO_ON && o.begin == 4 && o.end == 64 << 20 && o.factor == 4);
-	ck_assert(o.iterations == 20 && o.warm_ups == 5 && o.peers == 2 && o.world == 2);
+	ck_assert(o.iterations == 20 && o.warm_ups == 5 && o.peers == 2 && o.world_size == 2);
 	ck_assert(o.kind.type == pcclFloat && o.kind.op == pcclSum && o.hosts == 1);
 	ck_assert(o.streams == 1 && o.async == 0 && !o.registered && !o.in_place && !o.check);
 	ck_assert(!o.disposable);
@@ -218,7 +218,7 @@ START_TEST(all_options)
 				 &o, complaint),
 		0);
 	ck_assert(o.kind.type == pcclBFloat16 && o.kind.op == pcclAvg && o.peers == 5);
-	ck_assert(o.hosts == 5 && o.world == 5 && o.in_place && o.check && o.json);
+	ck_assert(o.hosts == 5 && o.world_size == 5 && o.in_place && o.check && o.json);
 	ck_assert(!o.disposable);
 	ck_assert_int_eq(parse("allreduce --memory registered --streams 4 --async 64 --timeout 9",
 				 &o, complaint),
@@ -229,7 +229,7 @@ START_TEST(all_options)
 	ck_assert_int_eq(
 		parse("allreduce --master [::1]:77 --world 9 --first-rank 7", &o, complaint), 0);
 	ck_assert(o.master.family == CC_INET6 && o.master.port == 77);
-	ck_assert(o.world == 9 && o.first_rank == 7);
+	ck_assert(o.world_size == 9 && o.first_rank == 7);
 	ck_assert_int_eq(parse("allreduce --library x.so --memory staged", &o, complaint), 0);
 	ck_assert_str_eq(o.library, "x.so");
 	bch_options_clear(&o);

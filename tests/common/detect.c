@@ -176,21 +176,21 @@ START_TEST(a_burst_teaches_nothing)
 }
 END_TEST
 
-START_TEST(a_slow_way_adds_to_the_bound)
+START_TEST(a_slow_path_adds_to_the_bound)
 {
 	struct cc_detect d;
 	uint64_t ms = 1000000, bound;
 
 	cc_detect_init(&d, 500, 2800, 0);
 	bound = cc_detect_bound(&d);
-	cc_detect_way(&d, 4000);
+	cc_detect_path(&d, 4000);
 	ck_assert_uint_eq(cc_detect_bound(&d), bound + 4000 * ms);
 	ck_assert(!cc_detect_gone(&d, bound + 4000 * ms));
 	ck_assert(cc_detect_gone(&d, bound + 4000 * ms + 1));
-	cc_detect_way(&d, 0);
+	cc_detect_path(&d, 0);
 	ck_assert_uint_eq(cc_detect_bound(&d), bound + 3500 * ms);
 	for (int i = 0; i < 300; i++)
-		cc_detect_way(&d, 0);
+		cc_detect_path(&d, 0);
 	ck_assert_uint_eq(cc_detect_bound(&d), bound);
 }
 END_TEST
@@ -295,7 +295,7 @@ Suite *detect_suite(void)
 	tcase_add_test(tc, jitter_widens_the_bound);
 	tcase_add_test(tc, a_long_silence_is_remembered_for_a_while);
 	tcase_add_test(tc, a_burst_teaches_nothing);
-	tcase_add_test(tc, a_slow_way_adds_to_the_bound);
+	tcase_add_test(tc, a_slow_path_adds_to_the_bound);
 	tcase_add_test(tc, the_observers_standstill_is_no_silence);
 	tcase_add_test(tc, clocks_may_jump);
 	tcase_add_test(tc, few_false_alarms);

@@ -203,7 +203,7 @@ static void take_in(void *arg, int fd)
 	cc_loop_stop(loop);
 }
 
-static void turn_away(void *arg, int fd, int error, const char *limit)
+static void reject_connection(void *arg, int fd, int error, const char *limit)
 {
 	(void)arg;
 	ck_assert_int_eq(error, EMFILE);
@@ -216,7 +216,7 @@ static void turn_away(void *arg, int fd, int error, const char *limit)
 /* Somebody else has the descriptor before it can be kept again. */
 static void lose_spare(void *arg, int fd, int error, const char *limit)
 {
-	turn_away(arg, fd, error, limit);
+	reject_connection(arg, fd, error, limit);
 	hole = open_null();
 	ck_assert_int_ge(hole, 0);
 }
@@ -241,10 +241,10 @@ START_TEST(a_listener_that_cannot_refuse_is_an_error)
 
 	ck_assert_ptr_nonnull(x);
 	use_up_descriptors();
-	ck_assert_int_lt(cc_listener_on_shortage(x, turn_away), 0);
+	ck_assert_int_lt(cc_listener_on_shortage(x, reject_connection), 0);
 	ck_assert_int_eq(errno, EMFILE);
 	close(hole);
-	ck_assert_int_eq(cc_listener_on_shortage(x, turn_away), 0);
+	ck_assert_int_eq(cc_listener_on_shortage(x, reject_connection), 0);
 	cc_listener_free(x);
 }
 END_TEST
@@ -268,7 +268,7 @@ START_TEST(who_comes_is_refused_although_the_spare_is_lost)
 		ck_assert_uint_eq(n_taken, i < 3 ? 0 : 1);
 		close(i < 2 ? hole : clients[0]);
 		if (i == 1)
-			ck_assert_int_eq(cc_listener_on_shortage(x, turn_away), 0);
+			ck_assert_int_eq(cc_listener_on_shortage(x, reject_connection), 0);
 	}
 	cc_listener_free(x);
 }

@@ -94,21 +94,21 @@ START_TEST(no_share)
 }
 END_TEST
 
-START_TEST(each_way_has_its_key)
+START_TEST(each_direction_has_its_key)
 {
 	const struct cc_key *k = cc_seal_agent_key(agent);
 	struct cc_id a = {{1}}, b = {{2}};
-	struct cc_key way, x;
+	struct cc_key link_key, x;
 
-	cc_key_of_way(k, 1, 7, &a, &b, &way);
-	cc_key_of_way(k, 1, 7, &a, &b, &x);
-	ck_assert(cc_key_eq(&way, &x));
-	cc_key_of_way(k, 2, 7, &a, &b, &x);
-	ck_assert(!cc_key_eq(&way, &x));
-	cc_key_of_way(k, 1, 8, &a, &b, &x);
-	ck_assert(!cc_key_eq(&way, &x));
-	cc_key_of_way(k, 1, 7, &b, &a, &x);
-	ck_assert(!cc_key_eq(&way, &x));
+	cc_link_key(k, 1, 7, &a, &b, &link_key);
+	cc_link_key(k, 1, 7, &a, &b, &x);
+	ck_assert(cc_key_eq(&link_key, &x));
+	cc_link_key(k, 2, 7, &a, &b, &x);
+	ck_assert(!cc_key_eq(&link_key, &x));
+	cc_link_key(k, 1, 8, &a, &b, &x);
+	ck_assert(!cc_key_eq(&link_key, &x));
+	cc_link_key(k, 1, 7, &b, &a, &x);
+	ck_assert(!cc_key_eq(&link_key, &x));
 }
 END_TEST
 
@@ -122,7 +122,7 @@ Suite *seal_suite(void)
 	tcase_add_loop_test(tc, each_once_and_unchanged, 0, 9 + CC_SEAL_TAG);
 	tcase_add_test(tc, an_identity_is_proven_on_one_connection);
 	tcase_add_test(tc, no_share);
-	tcase_add_test(tc, each_way_has_its_key);
+	tcase_add_test(tc, each_direction_has_its_key);
 	suite_add_tcase(s, tc);
 	return s;
 }

@@ -200,13 +200,13 @@ START_TEST(tuned_sockets_notice_dead_peers)
 	ck_assert_int_eq(option(fd, IPPROTO_TCP, TCP_KEEPINTVL), 1);
 	ck_assert_int_eq(option(fd, IPPROTO_TCP, TCP_KEEPCNT), 2);
 	cc_tcp_allow_silence(fd, 1000);
-	ck_assert_int_gt(option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT), CC_WAY_MAX_MS);
+	ck_assert_int_gt(option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT), CC_PATH_MAX_MS);
 	cc_tcp_allow_silence(fd, 60000);
 	ck_assert_int_gt(option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT), 60000);
-	ck_assert_uint_eq(cc_tcp_way_ms(fd), 0);
-	ck_assert_uint_eq(cc_tcp_info_way_ms(80000, 20000), 0);
-	ck_assert_uint_eq(cc_tcp_info_way_ms(4000000, 250000), 5000 - CC_WAY_MS);
-	ck_assert_uint_eq(cc_tcp_info_way_ms(UINT32_MAX, 0), CC_WAY_MAX_MS);
+	ck_assert_uint_eq(cc_tcp_path_ms(fd), 0);
+	ck_assert_uint_eq(cc_tcp_info_path_ms(80000, 20000), 0);
+	ck_assert_uint_eq(cc_tcp_info_path_ms(4000000, 250000), 5000 - CC_PATH_MS);
+	ck_assert_uint_eq(cc_tcp_info_path_ms(UINT32_MAX, 0), CC_PATH_MAX_MS);
 	ck_assert_uint_eq(cc_tcp_lossy_ms(10, 3), 0);
 	ck_assert_uint_eq(cc_tcp_lossy_ms(64, 4), CC_LOSSY_MS);
 	ck_assert_uint_eq(cc_tcp_lossy_ms(UINT32_MAX, 1000), 0);

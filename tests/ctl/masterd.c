@@ -121,7 +121,7 @@ static unsigned log_lines(const char *text)
 
 /* ---- clients ---- */
 
-static int dial(void)
+static int connect_agent(void)
 {
 	struct timeval tv = {10, 0};
 	struct sockaddr_storage ss;
@@ -225,12 +225,12 @@ static void add_msg(struct bytes *x, const struct wm_msg *msg)
 	free(frame);
 }
 
-/* Dials and knocks: x, which is empty, is for that connection. */
+/* Connects and knocks: x, which is empty, is for that connection. */
 static int knock(struct bytes *x)
 {
 	struct wm_msg msg = {.type = WM_KNOCK,
 		.u.knock = {.version_min = WM_VERSION_MIN, .version_max = WM_VERSION_MAX}};
-	int fd = dial();
+	int fd = connect_agent();
 
 	ck_assert_int_lt(fd, 4096);
 	cc_seal_free(seals[fd]);
@@ -448,7 +448,7 @@ START_TEST(malformed_bytes_of_every_length)
 	for (unsigned len = 0; len <= 300; len++) {
 		for (unsigned framed = 0; framed < 2; framed++) {
 			struct bytes x = {.n = 0};
-			int fd = dial();
+			int fd = connect_agent();
 
 			if (framed)
 				add_header(&x, len);
@@ -496,7 +496,7 @@ END_TEST
 
 static struct wm_refuse refusal_of(const struct bytes *x)
 {
-	int fd = dial();
+	int fd = connect_agent();
 
 	put(fd, x->b, x->n);
 	return expect_refusal(fd);
@@ -522,7 +522,7 @@ static void break_seal(unsigned how, const char *why)
 	if (how == 3)
 		x.b[x.n - 1] ^= 1;
 	if (how == 4)
-		second = dial();
+		second = connect_agent();
 	put(second < 0 ? fd : second, x.b, x.n);
 	r = expect_refusal(second < 0 ? fd : second);
 	ck_assert_msg(strstr(r.text, why) != NULL, "%s", r.text);
@@ -601,7 +601,7 @@ START_TEST(idle_connections_harm_nobody)
 	unsigned too_many = 0;
 
 	for (size_t i = 0; i < n; i++)
-		fds[i] = dial();
+		fds[i] = connect_agent();
 	check_alive();
 	for (size_t i = 0; i < n; i++)
 		too_many +=
@@ -621,7 +621,7 @@ static void short_hello(void)
 START_TEST(dripping_is_no_hello)
 {
 	uint8_t hdr[WIRE_FRAME_HDR];
-	struct pollfd p = {.fd = dial(), .events = POLLIN};
+	struct pollfd p = {.fd = connect_agent(), .events = POLLIN};
 	size_t i = 0;
 
 	wire_frame_put(hdr, WIRE_KIND_MASTER, 1000);
@@ -644,7 +644,7 @@ START_TEST(connections_are_bounded)
 	int fds[3];
 
 	for (int i = 0; i < 3; i++)
-		fds[i] = dial();
+		fds[i] = connect_agent();
 	check_alive(); /* one more: the oldest that has said no hello makes room */
 	ck_assert_ptr_nonnull(strstr(expect_refusal(fds[0]).text, "3 connections"));
 	for (int i = 1; i < 3; i++)
@@ -730,7 +730,7 @@ END_TEST
 static void little_memory(void)
 {
 	prepare();
-	cfg.max_held = 40 << 10;
+	cfg.max_buffered = 40 << 10;
 	start();
 }
 

@@ -579,7 +579,7 @@ START_TEST(other_servers_are_recognized)
 }
 END_TEST
 
-START_TEST(absent_daemon_is_said)
+START_TEST(a_missing_daemon_is_reported)
 {
 	ck_assert_int_eq(ctl("status"), EX_UNAVAILABLE);
 	ck_assert_ptr_nonnull(strstr(out, path));
@@ -736,7 +736,7 @@ Suite *pcclctl_suite(void)
 		set_master_is_asked, reset_is_asked, denial_has_its_own_status, wrong_set_masters,
 		server_refuses_other_versions, server_survives_garbage,
 		closed_connection_is_an_error, other_versions_are_named,
-		other_servers_are_recognized, absent_daemon_is_said, usage_errors,
+		other_servers_are_recognized, a_missing_daemon_is_reported, usage_errors,
 		full_disk_is_an_error, numbers_have_units, a_master_is_counted_once,
 		a_master_that_answers_is_preferred};
 	Suite *s = suite_create("pcclctl");

@@ -83,14 +83,14 @@ def ctl(path, *arguments):
     return run(PCCLCTL, "--master", path, *arguments)
 
 
-def dial(address):
+def open_connection(address):
     host, port = address.rsplit(":", 1)
     return socket.create_connection((host.strip("[]"), int(port)), timeout=LIMIT)
 
 
 def refuses(address):
     """Is a master there? It turns strangers away."""
-    with dial(address) as s:
+    with open_connection(address) as s:
         s.sendall(b"GET / HTTP/1.0\r\n\r\n")
         data = b""
         while chunk := s.recv(4096):
@@ -100,7 +100,7 @@ def refuses(address):
 
 def test_signals_end_it_cleanly(folder):
     for signo in (signal.SIGTERM, signal.SIGINT):
-        with Master(folder, "--listen", "127.0.0.1:0") as m, dial(m.addresses[0]) as s:
+        with Master(folder, "--listen", "127.0.0.1:0") as m, open_connection(m.addresses[0]) as s:
             assert m.end(signo) == 0
             assert s.recv(1) == b""
 

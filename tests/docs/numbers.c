@@ -9,7 +9,7 @@
 #include "common/cc_bounds.h"
 #include "common/cc_sys.h"
 #include "libpccl-shim/backlog.h"
-#include "libpccl-shim/keeper.h"
+#include "libpccl-shim/reconnector.h"
 #include "pcclagentd/agentd.h"
 #include "pcclagentd/engine/engine.h"
 #include "pcclagentd/options.h"
@@ -64,10 +64,10 @@ static void bounds(const struct agentd_config *agent, const struct ccm_config *m
 	bound("Source does not begin", ms[CC_BOUND_STREAM]);
 	bound("Receiver takes nothing", STE_STALLS * ms[CC_BOUND_STREAM]);
 	bound("Receiver asks nothing", STE_UNASKED * ms[CC_BOUND_STREAM]);
-	bound("One address of master", agent->place_timeout_ms);
+	bound("One address of master", agent->master_addr_timeout_ms);
 	bound("All addresses of master", agent->connect_timeout_ms);
-	bound("Run without its master", agent->master_grace_ms);
-	bound("Peers without agent", master->agent_grace_ms);
+	bound("Run without its master", agent->master_lease_ms);
+	bound("Peers without agent", master->agent_lease_ms);
 	bound("Agents after takeover", master->recovery_ms);
 	bound("Process does not answer", agent->beat_timeout_ms);
 	bound("Stopped process", agent->stopped_timeout_ms);
@@ -75,9 +75,9 @@ static void bounds(const struct agentd_config *agent, const struct ccm_config *m
 
 static void words(const struct agentd_config *agent)
 {
-	printf("words PCCL_AGENT_GRACE_MS , %u seconds.\n", PCCL_GRACE_MS / 1000);
-	printf("words that is above half a second, up to %u seconds.\n", CC_WAY_MAX_MS / 1000);
-	_Static_assert(CC_WAY_MS == 500, "as the page says");
+	printf("words PCCL_AGENT_GRACE_MS , %u seconds.\n", PCCL_LEASE_MS / 1000);
+	printf("words that is above half a second, up to %u seconds.\n", CC_PATH_MAX_MS / 1000);
+	_Static_assert(CC_PATH_MS == 500, "as the page says");
 	_Static_assert(CC_TCP_SIZES == 3, "as the page says");
 	_Static_assert(FLOW_STUCK_TRIES == 3, "as the page says");
 	printf("words the kernel has repeated its packets three times.\n");

@@ -24,7 +24,7 @@
 
 static struct {
 	pcclCommCreateParams_t params;
-	unsigned n, world;
+	unsigned n, world_size;
 	bool state, has_state;
 	pthread_barrier_t made;
 } crowd;
@@ -56,7 +56,7 @@ static bool same(unsigned peer, const char *what, uint32_t is, uint32_t should_b
 	return false;
 }
 
-static int world_of(pcclComm_t *c)
+static int view_of(pcclComm_t *c)
 {
 	int v = -1;
 
@@ -66,10 +66,10 @@ static int world_of(pcclComm_t *c)
 
 static bool gather(unsigned peer, pcclComm_t *c)
 {
-	while (world_of(c) < (int)crowd.world)
+	while (view_of(c) < (int)crowd.world_size)
 		if (!good(peer, "pcclUpdateTopology", pcclUpdateTopology(c)))
 			return false;
-	return same(peer, "world", (uint32_t)world_of(c), crowd.world);
+	return same(peer, "world", (uint32_t)view_of(c), crowd.world_size);
 }
 
 static bool reduce(unsigned peer, pcclComm_t *c, uint64_t tag, size_t count)
@@ -84,9 +84,9 @@ static bool reduce(unsigned peer, pcclComm_t *c, uint64_t tag, size_t count)
 	for (size_t i = 0; fine && i < count; i++)
 		in[i] = (uint32_t)i + 1;
 	fine = fine && good(peer, "pcclAllReduce", pcclAllReduce(in, out, &d, c, &info)) &&
-	       same(peer, "info.world", info.local_world_size, crowd.world);
+	       same(peer, "info.world", info.local_world_size, crowd.world_size);
 	for (size_t i = 0; fine && i < count; i++)
-		fine = same(peer, "sum", out[i], ((uint32_t)i + 1) * crowd.world);
+		fine = same(peer, "sum", out[i], ((uint32_t)i + 1) * crowd.world_size);
 	free(in);
 	free(out);
 	return fine;
@@ -124,7 +124,7 @@ static void *run(void *arg)
 	fine = fine && good(peer, "pcclConnect", pcclConnect(c)) && gather(peer, c);
 	fine = fine && (!crowd.state || synchronize(peer, c));
 	fine = fine && reduce(peer, c, 1, 10) && reduce(peer, c, 2, 10) && reduce(peer, c, 3, 10);
-	fine = fine && reduce(peer, c, 4, crowd.world > 256 ? 3000 : 300000);
+	fine = fine && reduce(peer, c, 4, crowd.world_size > 256 ? 3000 : 300000);
 	/* Nobody goes before all are done, or the others would have lost a peer. */
 	if (fine)
 		(void)reduce(peer, c, 5, 1);
@@ -165,7 +165,7 @@ int main(int argc, char **argv)
 	crowd.params.peer_group = number(argc, argv, "group", "0");
 	crowd.params.p2p_connection_pool_size = 1;
 	crowd.n = number(argc, argv, "n", "1");
-	crowd.world = number(argc, argv, "world", "1");
+	crowd.world_size = number(argc, argv, "world", "1");
 	crowd.state = number(argc, argv, "state", "0") != 0;
 	crowd.has_state = number(argc, argv, "first", "0") != 0;
 	if (pcclInit() != pcclSuccess)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""How fast all-reduces are where ./dev bench does not look: on links with a rate or a long way, many at
+"""How fast all-reduces are where ./dev bench does not look: on links with a rate or a high round-trip path, many at
 once; and what they and idle sessions cost.
 
 usage: ./dev figures [links] [--rows ROW,...] [--size MIB] [--repeat N]
@@ -24,7 +24,7 @@ import sys
 import time
 
 import lib
-import longway
+import high_rtt
 from lib import Failed
 from measure import MIB, PAYLOAD, main, median, note, shape, since_all_called
 
@@ -90,7 +90,7 @@ def shaped(size, repeat):
 def far(size, repeat):
     for trip in (20, 100):
         for loss in (0, 0.001):
-            hosts = lib.make_namespaces(2, longway.Hosts,
+            hosts = lib.make_namespaces(2, high_rtt.Hosts,
                                         ways={1: {"delay": trip / 2, "loss": loss}})
             of_link("far", hosts, f"1 Gbit/s, {trip} ms, {loss:.1%} lost", 1000, size, repeat,
                     "90 %" if trip == 100 and not loss else "")

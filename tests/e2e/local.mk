@@ -28,8 +28,8 @@ e2e_tests = \
 	tests/e2e/test_threads.py \
 	tests/e2e/test_kill.py \
 	tests/e2e/test_meet.py \
-	tests/e2e/test_places.py \
-	tests/e2e/test_world.py \
+	tests/e2e/test_membership.py \
+	tests/e2e/test_view.py \
 	tests/e2e/test_deaths.py \
 	tests/e2e/test_restart.py \
 	tests/e2e/test_unconnected.py \
@@ -40,7 +40,7 @@ e2e_tests = \
 	tests/e2e/test_binding.py \
 	tests/e2e/test_stood_still.py \
 	tests/e2e/test_frozen.py \
-	tests/e2e/test_slow_way.py \
+	tests/e2e/test_paced_path.py \
 	tests/e2e/test_far_state.py \
 	tests/e2e/test_far_newcomer.py \
 	tests/e2e/test_newcomers.py \
@@ -54,7 +54,7 @@ e2e_tests = \
 	tests/e2e/test_fresh_start.py \
 	tests/e2e/test_links.py \
 	tests/e2e/test_mtu.py \
-	tests/e2e/test_stalled.py \
+	tests/e2e/test_standstill.py \
 	tests/e2e/test_breaks.py \
 	tests/e2e/test_flaps.py \
 	tests/e2e/test_resets.py \
@@ -72,14 +72,14 @@ e2e_tests = \
 TESTS += $(e2e_tests)
 PLAIN_TESTS += $(e2e_tests)
 HOSTILE_TESTS += tests/e2e/test_hostile.py tests/e2e/test_trust.py tests/e2e/test_attack.py
-LONG_TESTS += tests/e2e/test_places.py tests/e2e/test_kill.py tests/e2e/test_state.py \
+LONG_TESTS += tests/e2e/test_membership.py tests/e2e/test_kill.py tests/e2e/test_state.py \
 	tests/e2e/test_restart.py tests/e2e/test_parity.py tests/e2e/test_links.py \
 	tests/e2e/test_async.py tests/e2e/test_fresh_start.py tests/e2e/test_long.py \
 	tests/e2e/test_stood_still.py tests/e2e/test_half_open.py tests/e2e/test_far_newcomer.py
 EXTRA_DIST += $(e2e_tests) tests/e2e/README.md tests/e2e/figures.py \
 	tests/e2e/attack.py tests/e2e/attacker.py tests/e2e/binding.py tests/e2e/cgroup.py \
 	tests/e2e/figures_attack.py tests/e2e/figures_state.py tests/e2e/halfopen.py tests/e2e/lib.py \
-	tests/e2e/longway.py tests/e2e/measure.py tests/e2e/private.py tests/e2e/recovery.py tests/e2e/seal.py \
+	tests/e2e/high_rtt.py tests/e2e/measure.py tests/e2e/private.py tests/e2e/recovery.py tests/e2e/seal.py \
 	tests/e2e/wire.py
 
 # The tests import from the source folder and must leave nothing there.

@@ -250,7 +250,7 @@ static void in_thread(void *(*run)(void *), pthread_t *ret)
  * this one votes. */
 static void do_second(void)
 {
-	int world = attribute(PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE);
+	int world_size = attribute(PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE);
 	uint64_t begin = now();
 	pthread_t t;
 
@@ -264,7 +264,7 @@ static void do_second(void)
 	if (strcmp(word("connected", ""), "thread") == 0) {
 		in_thread(connect_second, &t);
 		while (!atomic_load(&second_over) &&
-			attribute(PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE) == world &&
+			attribute(PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE) == world_size &&
 			pcclUpdateTopology(peer.comm) == pcclSuccess)
 			usleep(2000);
 		pthread_join(t, NULL);
@@ -280,16 +280,16 @@ static void do_second(void)
  * other millisecond. */
 static void do_until(void)
 {
-	int world = (int)number("world", NULL);
+	int world_size = (int)number("world", NULL);
 	uint64_t begin = now(), limit = begin + number("ms", "20000") * 1000000u;
 	struct timespec pause = {.tv_nsec = 2000000};
 	pcclResult_t r = pcclSuccess;
 
-	while (attribute(PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE) != world && now() < limit) {
+	while (attribute(PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE) != world_size && now() < limit) {
 		r = pcclUpdateTopology(peer.comm);
 		if (r != pcclSuccess && r != pcclUpdateTopologyFailed)
 			break;
-		if (attribute(PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE) != world)
+		if (attribute(PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE) != world_size)
 			nanosleep(&pause, NULL);
 	}
 	printf("until world=%d", attribute(PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE));

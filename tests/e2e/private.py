@@ -10,7 +10,7 @@ import lib
 
 SYSTEM_SOCKET = "/run/pccl/agent.sock"
 IDLE_SECONDS = 1
-MASTER_GRACE_MS = 1500
+MASTER_LEASE_MS = 1500
 
 
 def skip_beside_system_agent():
@@ -36,7 +36,7 @@ class PrivateAgents:
         # the same program, but one that does not stay for 30 s, nor wait for a master for 60
         program = lab.folder / "agentd"
         program.write_text(f'#!/bin/sh\nexec "{lib.AGENTD}" "$@" --idle-exit {IDLE_SECONDS}'
-                           f' --master-grace-ms {MASTER_GRACE_MS}\n', encoding="ascii")
+                           f' --master-lease-ms {MASTER_LEASE_MS}\n', encoding="ascii")
         program.chmod(0o755)
         self.env = {"PCCL_AGENTD": str(program), "PCCL_MASTERD": str(lib.MASTERD)}
 

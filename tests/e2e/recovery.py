@@ -291,7 +291,7 @@ def master_killed(row, hosts):
 
 
 def master_host_cut(row, hosts):
-    """The master is alone on its host, whose cable is out for a while: nobody loses its place."""
+    """The master is alone on its host, whose cable is out for a while: nobody loses its membership."""
     with lib.Lab(3, hosts) as lab:
         lab.start_master()
         for host in (1, 2):
@@ -318,9 +318,9 @@ def master_host_cut(row, hosts):
 def master_gone(row, hosts):
     """Until the run is given up. The next one is at another port: every other time the agents are
     told, else the peers make communicators for its address."""
-    grace_ms = 1000
+    lease_ms = 1000
     with lib.Lab(3, hosts) as lab:
-        lab.start(agent_options=["--master-grace-ms", grace_ms])
+        lab.start(agent_options=["--master-lease-ms", lease_ms])
         peers = form(lab, (0, 1, 2))
         name = lab.master.address  # as the communicators say
         for k in range(row.events):
@@ -328,8 +328,8 @@ def master_gone(row, hosts):
             lab.drop(lab.master)
             for a in lib.together(peers, f"reduce {SMALL} tag=1"):
                 row.count(f"code {a['code']}")
-                row.add(f"error, after the grace time of {grace_ms} ms",
-                        a["end"] - began - int(grace_ms * MS))
+                row.add(f"error, after the lease of {lease_ms} ms",
+                        a["end"] - began - int(lease_ms * MS))
             lab.start_master()
             started = now()
             words = ["connect", f"until world={len(peers)}"]

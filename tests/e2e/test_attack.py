@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Somebody in a network namespace of his own who reaches the ports and is no member (attacker.py): no
-result is wrong, nobody loses a place, what the daemons keep and log is bounded."""
+result is wrong, nobody loses its membership, what the daemons keep and log is bounded."""
 
 import contextlib
 import threading
@@ -121,8 +121,8 @@ def test():
         check(not work.wrong, f"{work.count} steps in all", work.wrong)
         vote_each_step(lab, peers)
         after = lib.ask("--master", lab.master, "status")[0]
-        check(all(after[k] == status[k] for k in ("accepted", "losses", "epoch")),
-              "no member has lost its place", (status, after))
+        check(all(after[k] == status[k] for k in ("accepted", "lost_members", "epoch")),
+              "no member has lost its membership", (status, after))
         logged = sum(d.log.stat().st_size for d in lab.daemons)
         seconds = time.monotonic() - began
         check(logged < LOGGED + LOGGED_PER_S * seconds,

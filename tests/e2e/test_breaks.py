@@ -11,7 +11,7 @@ import subprocess
 import threading
 
 import lib
-import longway
+import high_rtt
 from lib import RANK_CONNECTION_LOST, TOO_FEW_PEERS, check, ids_of, judge
 
 RATE = 200  # Mbit/s: an operation takes longer than it takes to look at its connections
@@ -65,7 +65,7 @@ def start(lab, n_hosts):
 
 
 def hosts_of(n_hosts):
-    hosts = lib.make_namespaces(n_hosts, longway.Hosts, ways={1: {"rate": RATE}})
+    hosts = lib.make_namespaces(n_hosts, high_rtt.Hosts, ways={1: {"rate": RATE}})
     if not hosts:
         raise lib.Skipped("needs root, network namespaces and TAP devices")
     return hosts

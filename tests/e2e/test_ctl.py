@@ -172,7 +172,7 @@ def standstill(lab, peers):
     who = f"waits for local pid {slow.pid} "
     rows = until_ops("--agent", far, named(who))
     check(named(who)(rows) and named("is stopped")(rows) and rows[0]["state"] == "running"
-          and rows[0]["stalled"] > 0 and rows[0]["done"] < rows[0]["bytes"],
+          and rows[0]["standstill"] > 0 and rows[0]["done"] < rows[0]["bytes"],
           "an agent names its own process that copies no further", rows)
     culprit = f"peer@host-1 pid {slow.pid} (is stopped"
     for option, daemon in (("--master", lab.master), ("--agent", lab.agents[0]),
@@ -184,7 +184,7 @@ def standstill(lab, peers):
     near = neighbour(lab)
     rows = until_ops("--agent", near, named("host-1 was last heard"))
     check(named("waits for data from host-1 for ")(rows) and named("host-1 was last heard")(rows)
-          and rows[0]["stalled"] > 0, "the neighbour names the host, which is there", rows)
+          and rows[0]["standstill"] > 0, "the neighbour names the host, which is there", rows)
     logged = [f"tag 78 of group 0 of master .* {text}"
               for text in (f"stands still.*{who}", "stands still.*data from host-1")]
     for daemon, pattern in zip((far, near), logged):
@@ -238,7 +238,7 @@ def recovering(lab, peers):
     far.process.send_signal(signal.SIGCONT)
     rows = answer["ops"]
     check(answer.get("recovery") == [{"waiting": text}] and len(rows) == 1
-          and rows[0]["tag"] == 82 and rows[0]["votes"] == 2 and rows[0]["world"] == 3
+          and rows[0]["tag"] == 82 and rows[0]["votes"] == 2 and rows[0]["world_size"] == 3
           and rows[0]["awaited"] == text, "a recovering master shows what it was told", answer)
     peers[2].send("reduce type=f32 op=sum count=1000 tag=82")
     wrong = lib.judge([p.read() for p in peers])
@@ -253,7 +253,7 @@ def one_stays(lab, leaver, victim):
     status = ask("--master", lab.master, "status")[0]
     while status["accepted"] != 1 and time.monotonic() < deadline:
         status = ask("--master", lab.master, "status")[0]
-    check([status[k] for k in ("accepted", "joins", "leaves", "losses", "kicks")]
+    check([status[k] for k in ("accepted", "joins", "leaves", "lost_members", "kicks")]
           == [1, 3, 1, 1, 0], "the master tells leaves from losses", status)
 
 
@@ -276,7 +276,7 @@ def test():
         check(sorted(r["pid"] for r in rows) == sorted(p.pid for p in peers)
               and all(r["phase"] == "PEER_ACCEPTED" for r in rows), "peers of the master", rows)
         rows = ask("--agent", lab.agents[1], "peers")
-        check([r["pid"] for r in rows] == [peers[2].pid] and rows[0]["world"] == 3,
+        check([r["pid"] for r in rows] == [peers[2].pid] and rows[0]["world_size"] == 3,
               "peers of an agent", rows)
         for verb in ("status", "peers", "ops"):
             for option, daemon in (("--master", lab.master), ("--agent", lab.agents[0])):

@@ -39,7 +39,7 @@ def nothing_yet(lab):
           and groups[0]["last"] == "" and groups[0]["since"] is None and not state_of(lab)["election"],
           "there was no synchronization", groups)
     agent = tables("--agent", lab.agents[0], "state")
-    check([(g["world"], g["local"], g["expected"]) for g in agent["groups"]] == [(3, 2, 0)]
+    check([(g["world_size"], g["local"], g["expected"]) for g in agent["groups"]] == [(3, 2, 0)]
           and not agent["peers"] and not agent["transfers"] and not agent["sources"]
           and not agent["receivers"], "an agent knows of none, either", agent)
 

@@ -8,7 +8,7 @@ import sys
 import time
 
 import lib
-import longway
+import high_rtt
 from lib import SUCCESS, check, ids_of, judge
 
 FAR = {"delay": 750}  # ms each way
@@ -18,7 +18,7 @@ UNTRUE = "MTU"
 
 
 def comes_in(name, way, seconds, attempts):
-    hosts = lib.make_namespaces(2, longway.Hosts, ways={1: way})
+    hosts = lib.make_namespaces(2, high_rtt.Hosts, ways={1: way})
     if not hosts:
         raise lib.Skipped("needs root, network namespaces and TAP devices")
     with lib.Lab(hosts=hosts) as lab:
@@ -64,7 +64,7 @@ def test():
     if "lossy" not in sys.argv[1:]:
         comes_in("a round trip of 1.5 s", FAR, 45, 1)
     if "far" not in sys.argv[1:]:
-        comes_in("a way that loses 20 % of the packets in each direction", LOSSY, 50, 3)
+        comes_in("a path that loses 20 % of the packets in each direction", LOSSY, 50, 3)
 
 
 lib.run(test, 120)

@@ -7,7 +7,7 @@ import select
 import time
 
 import lib
-import longway
+import high_rtt
 from lib import check
 
 FAR = {"delay": 750}  # ms each way
@@ -41,7 +41,7 @@ def start(lab, count):
 
 
 def scene(way, name, count):
-    hosts = lib.make_namespaces(2, longway.Hosts, ways={1: way})
+    hosts = lib.make_namespaces(2, high_rtt.Hosts, ways={1: way})
     if not hosts:
         raise lib.Skipped("needs root, network namespaces and TAP devices")
     with lib.Lab(hosts=hosts) as lab:
@@ -61,7 +61,7 @@ def scene(way, name, count):
 
 def moves():
     """The way to the source, and no other, begins at an address that the receiver's host loses."""
-    hosts = lib.make_namespaces(3, longway.Hosts, ways={1: {"rate": 100}})
+    hosts = lib.make_namespaces(3, high_rtt.Hosts, ways={1: {"rate": 100}})
     if not hosts:
         raise lib.Skipped("needs root, network namespaces and TAP devices")
     extra, host = "10.84.0.102", hosts.name(1)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Two hosts with a long way between them on which packets get lost: results are right, newcomers
+"""Two hosts with a high round-trip path between them on which packets get lost: results are right, newcomers
 get their state, and streams have the congestion control that the hosts' administrator has chosen, and
 are as many as the way takes, three times, because bbr has each stand still now and then. Where it is
 short they do without, if that one paces, and are no more than asked for."""
@@ -10,13 +10,13 @@ import subprocess
 import time
 
 import lib
-import longway
+import high_rtt
 from lib import SUCCESS, check, ids_of, judge, together
 
 P2P, STATE = 20001, 20002  # ports, the same on all hosts
 DEFAULT, NEAR = "bbr", "cubic"  # congestion control of the hosts; of streams of short round trips
 DELAY_MS, FARTHER_MS, FARTHEST_MS, LOSS = 10, 50, 175, 0.001  # each way
-SHIFTS_SECONDS = 11  # each of a link's three shifts works for five
+SETS_SECONDS = 11  # each of a link's three stream sets works for five
 COUNTS = (1, 255, 16384, 262144, 4194304)  # of f32
 TENSORS = ("name=big type=f32 count=1000000", "name=small type=bf16 count=500001",
            "name=shared type=u8 count=65537 mem=shared")
@@ -99,7 +99,7 @@ def scene(hosts, what, wanted, n, round_trip, counts, seconds=0):
 
 
 def test():
-    hosts = lib.make_namespaces(2, longway.Hosts, ways={1: {"delay": DELAY_MS, "loss": LOSS}})
+    hosts = lib.make_namespaces(2, high_rtt.Hosts, ways={1: {"delay": DELAY_MS, "loss": LOSS}})
     if not hosts:
         raise lib.Skipped("needs root, network namespaces and TAP devices")
     # one is asked for, and each link has another one for small operations
@@ -107,11 +107,11 @@ def test():
     check(all(way["lost"] for way in hosts.told[1].values()), "packets were lost both ways",
           hosts.told)
     # a stream for each 12 ms, and no more than eight at a time
-    hosts = lib.make_namespaces(2, longway.Hosts, ways={1: {"delay": FARTHER_MS}})
+    hosts = lib.make_namespaces(2, high_rtt.Hosts, ways={1: {"delay": FARTHER_MS}})
     scene(hosts, f"{2 * FARTHER_MS} ms", DEFAULT, (2 * (3 * 8 + 1),) * 2, 2 * FARTHER_MS, COUNTS[-1:],
-          SHIFTS_SECONDS)
-    # farther than streams that are dialled one lot after another would be there in time
-    hosts = lib.make_namespaces(2, longway.Hosts, ways={1: {"delay": FARTHEST_MS}})
+          SETS_SECONDS)
+    # farther than streams that are connected one lot after another would be there in time
+    hosts = lib.make_namespaces(2, high_rtt.Hosts, ways={1: {"delay": FARTHEST_MS}})
     scene(hosts, f"{2 * FARTHEST_MS} ms", DEFAULT, (2 * (3 * 8 + 1),) * 2, 2 * FARTHEST_MS, COUNTS[:1])
     near = 2 * (1 + 1)
     scene(lib.make_namespaces(2), "a short way", NEAR, (near, near), 0, COUNTS[:1])

@@ -166,7 +166,7 @@ def interrupted(lab):
             lab.drop_peer(peer)
 
 
-def away_at_the_end(hosts):
+def disconnected_at_the_end(hosts):
     """Nobody restarts the master: an agent that is between two connections when it is told to end
     does not wait for the next one."""
     with lib.Lab(hosts=hosts) as lab:
@@ -187,7 +187,7 @@ def away_at_the_end(hosts):
         owner.expect("master-signal")
         answer = peers[0].call("update")
         check(answer["code"] == MASTER_CONNECTION_FAILED and "told to end" in answer["text"],
-              "the master is told to end while an agent is away: who is there is told", answer)
+              "the master is told to end while an agent is disconnected: who is there is told", answer)
         hosts.reject(1, 0, False)
         answer = peers[1].read()
         check(answer["code"] == MASTER_CONNECTION_FAILED and "told to end" in answer["text"],
@@ -198,7 +198,7 @@ def away_at_the_end(hosts):
 def test():
     hosts = not halfopen.missing() and lib.make_namespaces(2)
     if hosts:
-        away_at_the_end(hosts)
+        disconnected_at_the_end(hosts)
     with lib.Lab(2) as lab:
         lab.start(master_options=["--state-dir", lab.folder / "journal"])
         second_job(lab)

@@ -17,7 +17,7 @@ STATE = 48149
 P2P = 48150
 ATTEMPTS = 4
 INSISTS = 12  # seconds for which a newcomer repeats pcclConnect, 0.2 s after each answer
-# An attempt looks for another place in the ring for 5 s (PROBING_MS), and failures are remembered: so many
+# An attempt looks for another position in the ring for 5 s (PROBING_MS), and failures are remembered: so many
 # connections of members it takes at most. One that began anew every 0.2 s would take four each time.
 CONNECTIONS = 16 * (1 + INSISTS // 5)
 NARROW = 1300  # bytes of a packet
@@ -203,7 +203,7 @@ def one_way(hosts, name, port):
     members_do_not_wait(hosts, name, lambda: each(True), lambda: each(False), "host-2 could")
 
 
-def narrow_way(hosts, size, done):
+def narrow_path(hosts, size, done):
     """Packets above this size get lost on the way to a newcomer. The master's host has small ones
     only."""
     with lib.Lab(hosts=hosts) as lab:
@@ -220,7 +220,7 @@ def narrow_way(hosts, size, done):
 
 
 def too_narrow(hosts):
-    rounds, answers = narrow_way(hosts, TOO_NARROW,
+    rounds, answers = narrow_path(hosts, TOO_NARROW,
                                  lambda x: len(x.failures()) >= ATTEMPTS)
     check(rounds == 0, f"a way that no packet of some size passes: {ATTEMPTS} attempts: members went "
           "through no round", rounds)
@@ -229,7 +229,7 @@ def too_narrow(hosts):
 
 
 def narrow(hosts):
-    _, answers = narrow_way(hosts, NARROW, lambda x: x.is_in())
+    _, answers = narrow_path(hosts, NARROW, lambda x: x.is_in())
     check(len(answers) == 1, f"packets above {NARROW} bytes get lost: a newcomer comes in at once, and "
           "members see no error", answers)
 

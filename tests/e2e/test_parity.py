@@ -70,7 +70,7 @@ def choose_cases(rng):
     return cases
 
 
-class Crew:
+class Pool:
     """Peer processes by host, used again for each run."""
 
     def __init__(self, lab):
@@ -126,9 +126,9 @@ def test():
     tag = 0
     with lib.Lab(MAX_HOSTS) as lab:
         lab.start()
-        crew = Crew(lab)
+        pool = Pool(lab)
         for (world, hosts, streams), mine in sorted(groups.items()):
-            peers = crew.pick(world, hosts)
+            peers = pool.pick(world, hosts)
             lib.form_run(peers, streams)
             for case in mine:
                 tag += 1
@@ -139,7 +139,7 @@ def test():
                     raise lib.Failed(f"destroy: {answer}")
         lab.check_alive()
 
-        peers = crew.pick(2, 2)
+        peers = pool.pick(2, 2)
         lib.form_run(peers, 4)
         large = {"hosts": 2, "type": "f32", "op": "sum", "buffers": "in shared",
                  "count": 1 << 26, "shift": 0, "special": 0}

@@ -152,8 +152,8 @@ def member_is_led_to_itself(hosts):
         wrong = lib.judge([peer.read() for peer in peers])
         check(not wrong, "a member whose agent was led to itself goes on with the next master", wrong)
         status = lib.ask("--master", lab.master, "status")[0]
-        check([status[k] for k in ("accepted", "losses", "kicks")] == [2, 0, 0],
-              "nobody has lost its place", status)
+        check([status[k] for k in ("accepted", "lost_members", "kicks")] == [2, 0, 0],
+              "nobody has lost its membership", status)
         wrong = lib.judge(lib.together(peers, f"{line} tag=2"))
         check(not wrong, "and all go on", wrong)
         lab.check_alive()

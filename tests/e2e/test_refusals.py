@@ -43,7 +43,7 @@ def disagreements():
         check(all(a["code"] == INVALID_ARGUMENT and a["check"] == "ok" for a in answers),
               "with windows that differ all are told as well", answers)
         status = ask("--master", lab.master, "status")[0]
-        check([status[k] for k in ("accepted", "losses", "kicks")] == [3, 0, 0],
+        check([status[k] for k in ("accepted", "lost_members", "kicks")] == [3, 0, 0],
               "nobody was put out", status)
         lab.check_alive()
 
@@ -84,7 +84,7 @@ def wrong_calls():
         check(good, "and by pcclAllReduceMultipleWithRetry", answers)
         wrong = judge(lib.together(peers, f"reduce {LINE} tag=5 ids={ids_of(peers)} verify=1"))
         status = ask("--master", lab.master, "status")[0]
-        check(not wrong and [status[k] for k in ("accepted", "losses", "kicks")] == [3, 0, 0],
+        check(not wrong and [status[k] for k in ("accepted", "lost_members", "kicks")] == [3, 0, 0],
               "nobody was put out, and the next call succeeds", f"{wrong} {status}")
         lab.check_alive()
 
@@ -113,7 +113,7 @@ def wrong_tables():
                       f"the others are told: {answers[0]['text']}", answers)
         wrong = judge(lib.together(peers, f"reduce {LINE} tag=10 ids={ids_of(peers)} verify=1"))
         status = ask("--master", lab.master, "status")[0]
-        check(not wrong and [status[k] for k in ("accepted", "losses", "kicks")] == [3, 0, 0],
+        check(not wrong and [status[k] for k in ("accepted", "lost_members", "kicks")] == [3, 0, 0],
               "nobody was put out, and the next call succeeds", f"{wrong} {status}")
         # A tag that this peer alone has in flight meets what the others launch under it.
         peers[0].expect(f"submit slot=9 {LINE} tag=10")

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Agents and masters that are killed, or told to end, while their peers live. A new agent at the same
-socket costs its peers at most one retriable error of a call, and nobody a place in the run; a new
+socket costs its peers at most one retriable error of a call, and nobody a membership of the run; a new
 master costs nothing.
-One that does not come back costs its peers, or the run, when the grace time is over."""
+One that does not come back costs its peers, or the run, when the lease has expired."""
 
 import json
 import os
@@ -22,7 +22,7 @@ COUNT = 300007
 PLACES = ("place=out", "place=in mem=shared", "place=in", "place=out mem=shared", "place=out mem=recv",
           "place=out mem=send")
 RANDOM_KILLS = 16
-SMALL_GRACE_MS = 700
+SHORT_LEASE_MS = 700
 
 
 class Run:
@@ -298,9 +298,9 @@ def agent_deaths():
 
 
 def agent_for_good():
-    """Its peers are lost after the grace time, and are told so by their own bound."""
+    """Its peers are lost after the lease, and are told so by their own bound."""
     with lib.Lab(2) as lab:
-        lab.start(master_options=["--agent-grace-ms", SMALL_GRACE_MS])
+        lab.start(master_options=["--agent-lease-ms", SHORT_LEASE_MS])
         here = [lab.start_peer(k, 0, ready=False) for k in range(2)]
         there = [lab.start_peer(2 + k, 1, ready=False, env={"PCCL_AGENT_GRACE_MS": "900"})
                  for k in range(2)]
@@ -316,8 +316,8 @@ def agent_for_good():
         answers = [p.read() for p in here]
         check(not judge(answers) and all(a["world"] == 2 and a["losses"] <= 1 for a in answers),
               "an agent does not come back: the others go on without its peers", answers)
-        check(min(a["end"] for a in answers) >= alive + (SMALL_GRACE_MS - 50) * 10**6,
-              "after the grace time", answers)
+        check(min(a["end"] for a in answers) >= alive + (SHORT_LEASE_MS - 50) * 10**6,
+              "after the lease", answers)
         answer = there[0].read()
         check(answer["code"] == AGENT_UNAVAILABLE and answer["check"] == "ok"
               and answer["end"] >= alive + 900 * 10**6,
@@ -654,7 +654,7 @@ def master_found_by_a_newcomer_first():
 
 def master_for_good():
     with lib.Lab(2) as lab:
-        lab.start(agent_options=["--master-grace-ms", SMALL_GRACE_MS])
+        lab.start(agent_options=["--master-lease-ms", SHORT_LEASE_MS])
         run = Run(lab, (0, 1, 1))
         peers = run.peers
         run.ask(but=peers[2], retry=0)
@@ -664,8 +664,8 @@ def master_for_good():
         answers.append(peers[2].call(f"reduce {run.line(2, 1, 1, retry=0)}"))
         check(all(a["code"] == MASTER_CONNECTION_FAILED and a["check"] == "ok" for a in answers),
               f"a master does not come back: {answers[0]['text']}", answers)
-        check(min(a["end"] for a in answers) >= died + (SMALL_GRACE_MS - 50) * 10**6,
-              "after the grace time", answers)
+        check(min(a["end"] for a in answers) >= died + (SHORT_LEASE_MS - 50) * 10**6,
+              "after the lease", answers)
         lab.start_master(port=lab.master.port)
         for peer in peers:
             peer.send("connect", f"until world={len(peers)}")

@@ -31,7 +31,7 @@ def goes_on(lab, peers, what):
     """The run is as it was: nobody is lost, and what fits succeeds."""
     wrong = judge(lib.together(peers, f"reduce {SMALL} tag=77 ids={ids_of(peers)} verify=1"))
     status = ask_status(lab)
-    check(not wrong and status["accepted"] == len(peers) and status["losses"] == 0,
+    check(not wrong and status["accepted"] == len(peers) and status["lost_members"] == 0,
           f"{what}: the run goes on without a loss", f"{wrong} {status}")
     lab.check_alive()
 

@@ -503,7 +503,7 @@ def one_source_changes(lab):
 
 
 def other_state(lab):
-    """A peer that has a mixture may connect as often as it likes, and say what it likes. To load
+    """A peer that has torn state may connect as often as it likes, and say what it likes. To load
     another revision helps."""
     with Middle(lab, (0, 1), 1) as m:
         lab.drop_peer(m.holders[0])
@@ -518,15 +518,15 @@ def other_state(lab):
                 peer.expect("connect")
             answer = peer.call(f"sync {words}")
             check(kicked(answer, "tensors torn"),
-                  f"a mixture is one still, {words}{', after a reset' * reset}", answer)
+                  f"torn state is still torn, {words}{', after a reset' * reset}", answer)
             peer.expect("connect")
         give_state(peer, 9)
         good([peer.call("sync")], "another revision is another state", 9)
 
 
-def mixture_at_a_tie(lab):
+def torn_state_at_a_tie(lab):
     """An agent dies, and with it the attempt; then the majority is gone. What the first in the ring
-    has would be elected, were it not a mixture."""
+    has would be elected, were it not torn."""
     for places in ((0, 1, 2), (0, 0, 2)):
         with Drifted(lab, places) as m:
             first, whole, last = m.peers
@@ -539,7 +539,7 @@ def mixture_at_a_tie(lab):
             lab.drop_peer(last)
             want = whole.expect("digest")["hash"]
             answers = together([first, whole], "sync retry=1")
-            if good(answers, "of two peers the one with a mixture receives", 5):
+            if good(answers, "of two peers the one with torn state receives", 5):
                 check(answers[0]["hash"] == want and answers[0]["rx"] > 0
                       and answers[1]["rx"] == 0, "what the other one has", answers)
             rows = lib.tables("--master", m.fresh.master, "state")["election"]
@@ -565,9 +565,9 @@ def receiver_dies(lab):
 def agent_of_a_source_dies(lab):
     """Others have what its peers have: the attempt goes on. Who had it may be away until it is over, or
     be back before."""
-    grace = 20  # seconds
+    lease = 20  # seconds
     for number, back in ((signal.SIGKILL, False), (signal.SIGTERM, False), (signal.SIGKILL, True)):
-        with Middle(lab, (0, 1, 2), 2, ("--agent-grace-ms", str(grace * 1000))) as m:
+        with Middle(lab, (0, 1, 2), 2, ("--agent-lease-ms", str(lease * 1000))) as m:
             how = (f"the agent of one of two sources gets {number.name}"
                    f"{', and the next one is there at once' * back}")
             old, began = lab.agents[0], time.monotonic()
@@ -583,7 +583,7 @@ def agent_of_a_source_dies(lab):
             good(without_tx(left), f"{how}: the others end the same call without it", 5)
             check(left[1]["rx"] == ALL + FROZEN and 0 < left[0]["tx"] <= ALL + FROZEN,
                   "nothing is received twice", left)
-            check(took < grace, "nor is it waited for", took)
+            check(took < lease, "nor is it waited for", took)
             if not back:
                 lab.start_agent(0, path=old.socket, admin=old.admin)
             late = m.peers[0].read()
@@ -666,7 +666,7 @@ def test():
         source_changes(lab)
         one_source_changes(lab)
         other_state(lab)
-        mixture_at_a_tie(lab)
+        torn_state_at_a_tie(lab)
         receiver_dies(lab)
         agent_of_a_source_dies(lab)
         agent_dies(lab)

@@ -186,7 +186,7 @@ def under_true_ids(lab, work, heard, ack):
     short = {p["agent"] for p in lib.ask("--master", lab.master, "peers")}
     check({i[:4].hex() for i in ids} == short and all(h.run == ack[3] for h in heard),
           f"{len(heard)} hellos of links were heard, of the {len(ids)} agents of the run", (ids, short))
-    kept = ("rounds", "losses", "epoch", "agents", "accepted")
+    kept = ("rounds", "lost_members", "epoch", "agents", "accepted")
     before = lib.ask("--master", lab.master, "status")[0]
     answers = work.during("a second hello under a true id, with a higher term", be_a_known_agent,
                           lab.master, ids, ack)

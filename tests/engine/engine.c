@@ -218,7 +218,7 @@ START_TEST(forged_segments_are_refused)
 		if (i == 7)
 			d.phase = WLK_GATHER; /* computed here */
 		if (i == 8)
-			d.phase = WLK_SMALL;
+			d.phase = WLK_EAGER;
 		wlk_data_put(hdr, &d);
 		tcp_pair(pair);
 		ck_assert_int_eq(
@@ -301,8 +301,8 @@ START_TEST(a_full_link_beside_an_idle_one)
 	tcp_pair(out);
 	tcp_pair(idle);
 	tcp_pair(in);
-	ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, 1, out[0], ENG_NO_SHIFT), 0);
-	ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, 9, idle[0], ENG_NO_SHIFT), 0);
+	ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, 1, out[0], ENG_NO_SET), 0);
+	ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, 9, idle[0], ENG_NO_SET), 0);
 	ck_assert_int_eq(eng_add_rx_stream(n.h[0].e, 2, NULL, in[1]), 0);
 	start_alone(&n, &o, &plan);
 	poll(NULL, 0, 100); /* no event tells that the socket is full */
@@ -343,7 +343,7 @@ START_TEST(own_segments_go_first)
 	net_up(&n, 1, 1);
 	tcp_pair(out);
 	tcp_pair(in);
-	ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, 1, out[0], ENG_NO_SHIFT), 0);
+	ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, 1, out[0], ENG_NO_SET), 0);
 	ck_assert_int_eq(eng_add_rx_stream(n.h[0].e, 2, NULL, in[1]), 0);
 	start_alone(&n, &o, &plan);
 	send_segment(in[0], &plan, 1, plan.segs_per_chunk, 0);
@@ -362,17 +362,17 @@ START_TEST(own_segments_go_first)
 END_TEST
 
 /* The stream on which the first segment of that transfer comes. */
-static uint32_t stream_used(int out[ENG_SHIFTS][2], uint64_t seq)
+static uint32_t stream_used(int out[ENG_SETS][2], uint64_t seq)
 {
-	struct pollfd p[ENG_SHIFTS];
+	struct pollfd p[ENG_SETS];
 	uint8_t buf[WLK_DATA_SIZE];
 	struct wlk_data d;
 	const char *why;
 
-	for (uint32_t i = 0; i < ENG_SHIFTS; i++)
+	for (uint32_t i = 0; i < ENG_SETS; i++)
 		p[i] = (struct pollfd){.fd = out[i][1], .events = POLLIN};
-	ck_assert_int_eq(poll(p, ENG_SHIFTS, WAIT_MS), 1);
-	for (uint32_t i = 0; i < ENG_SHIFTS; i++) {
+	ck_assert_int_eq(poll(p, ENG_SETS, WAIT_MS), 1);
+	for (uint32_t i = 0; i < ENG_SETS; i++) {
 		if (!p[i].revents)
 			continue;
 		ck_assert_int_eq(recv(out[i][1], buf, sizeof buf, MSG_WAITALL), sizeof buf);
@@ -390,7 +390,7 @@ static uint32_t stream_used(int out[ENG_SHIFTS][2], uint64_t seq)
 }
 
 /* Starts a transfer; the stream on which it goes. */
-static uint32_t use_stream(struct net *n, const struct op *op, int out[ENG_SHIFTS][2], uint64_t seq)
+static uint32_t use_stream(struct net *n, const struct op *op, int out[ENG_SETS][2], uint64_t seq)
 {
 	struct op o = *op;
 
@@ -412,36 +412,36 @@ static void end_transfer(struct net *n, uint64_t seq)
 }
 
 /* One after the other, when its time is over and no transfer under way. */
-START_TEST(shifts_take_turns)
+START_TEST(stream_sets_rotate)
 {
 	const struct op o = {.count = 1024, .op = KRN_SUM, .segment_max = CC_PLAN_SEGMENT_MAX};
-	int out[ENG_SHIFTS][2];
+	int out[ENG_SETS][2];
 	struct net n;
 
 	net_up(&n, 1, 1);
 	n.h[0].n_members = 1;
 	prepare(&n, &o);
-	for (uint32_t i = 0; i < ENG_SHIFTS; i++) {
+	for (uint32_t i = 0; i < ENG_SETS; i++) {
 		tcp_pair(out[i]);
 		ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, 1, out[i][0], i), 0);
 	}
-	n.h[0].e->shift_ns = UINT64_MAX;
+	n.h[0].e->set_ns = UINT64_MAX;
 	ck_assert_uint_eq(use_stream(&n, &o, out, 1), 0);
 	end_transfer(&n, 1);
 	ck_assert_uint_eq(use_stream(&n, &o, out, 2), 0);
 	ck_assert_uint_eq(use_stream(&n, &o, out, 3), 0);
 	end_transfer(&n, 3);
-	n.h[0].e->shift_ns = 0;
+	n.h[0].e->set_ns = 0;
 	ck_assert_uint_eq(use_stream(&n, &o, out, 4), 0);
 	end_transfer(&n, 2);
 	end_transfer(&n, 4);
-	for (uint32_t i = 1; i <= ENG_SHIFTS; i++) {
-		ck_assert_uint_eq(use_stream(&n, &o, out, 4 + i), i % ENG_SHIFTS);
+	for (uint32_t i = 1; i <= ENG_SETS; i++) {
+		ck_assert_uint_eq(use_stream(&n, &o, out, 4 + i), i % ENG_SETS);
 		end_transfer(&n, 4 + i);
 	}
 	cleanup(&n);
 	net_down(&n);
-	for (uint32_t i = 0; i < ENG_SHIFTS; i++)
+	for (uint32_t i = 0; i < ENG_SETS; i++)
 		close(out[i][1]);
 }
 END_TEST
@@ -461,7 +461,7 @@ START_TEST(skipped_transfers_hold_nothing_up)
 	tcp_pair(in);
 	tcp_pair(out);
 	ck_assert_int_eq(eng_add_rx_stream(n.h[0].e, 2, NULL, in[1]), 0);
-	ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, 1, out[0], ENG_NO_SHIFT), 0);
+	ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, 1, out[0], ENG_NO_SET), 0);
 	start_alone(&n, &o, &plan);
 	/* Behind a segment of the second one, all that the first one still needs. */
 	send_segment(in[0], &plan, 2, plan.segs_per_chunk, 0);
@@ -491,22 +491,22 @@ START_TEST(links_tell_how_they_are)
 	struct cc_plan plan;
 	struct eng_event ev;
 	int out[2], in[2];
-	bool blocked;
+	bool congested;
 
 	net_up(&n, 1, 1);
 	tcp_pair(out);
 	tcp_pair(in);
-	ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, 1, out[0], ENG_NO_SHIFT), 0);
+	ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, 1, out[0], ENG_NO_SET), 0);
 	ck_assert_int_eq(eng_add_rx_stream(n.h[0].e, 2, NULL, in[1]), 0);
 	eng_probe(n.h[0].e, 7); /* there is none: no answer */
 	eng_probe(n.h[0].e, 2);
 	ck_assert(wait_event(&n.h[0], &ev, WAIT_MS));
 	ck_assert_int_eq(ev.type, ENG_LINK_HEARD);
 	ck_assert_uint_eq(ev.link, 2);
-	ck_assert(!ev.blocked);
+	ck_assert(!ev.congested);
 	ck_assert_uint_lt(ev.heard_ms, WAIT_MS);
 	start_alone(&n, &o, &plan);
-	for (blocked = false; !blocked; blocked = ev.blocked) {
+	for (congested = false; !congested; congested = ev.congested) {
 		eng_probe(n.h[0].e, 1);
 		ck_assert(wait_event(&n.h[0], &ev, WAIT_MS));
 		ck_assert_int_eq(ev.type, ENG_LINK_HEARD);
@@ -524,12 +524,12 @@ START_TEST(links_tell_how_they_are)
 	ck_assert(wait_event(&n.h[0], &ev, WAIT_MS));
 	ck_assert_uint_eq(ev.heard_ms, 0);
 	/* The other side reads: the link is as free as before in the end. */
-	while (blocked) {
+	while (congested) {
 		while (recv(out[1], buf, sizeof buf, MSG_DONTWAIT) > 0)
 			;
 		eng_probe(n.h[0].e, 1);
 		ck_assert(wait_event(&n.h[0], &ev, WAIT_MS));
-		blocked = ev.blocked;
+		congested = ev.congested;
 	}
 	cancel_alone(&n, 1);
 	net_down(&n);
@@ -590,7 +590,7 @@ START_TEST(thousands_cancelled_at_once)
 	struct eng_member member;
 	struct eng_xfer_spec s = {.dtype = KRN_U32,
 		.op = KRN_SUM,
-		.world = 2,
+		.world_size = 2,
 		.n_members = 1,
 		.members = &member,
 		.segment_max = CC_PLAN_SEGMENT_MAX};
@@ -629,7 +629,7 @@ START_TEST(many_in_flight)
 		.group = 5,
 		.dtype = KRN_U32,
 		.op = KRN_SUM,
-		.world = 3,
+		.world_size = 3,
 		.tx_link = 1,
 		.n_members = 1,
 		.members = &member,
@@ -689,7 +689,7 @@ Suite *engine_suite(void)
 	tcase_add_loop_test(tc, no_segment_comes_twice, 0, 2);
 	tcase_add_test(tc, a_full_link_beside_an_idle_one);
 	tcase_add_test(tc, own_segments_go_first);
-	tcase_add_test(tc, shifts_take_turns);
+	tcase_add_test(tc, stream_sets_rotate);
 	tcase_add_test(tc, skipped_transfers_hold_nothing_up);
 	tcase_add_test(tc, links_tell_how_they_are);
 	tcase_add_test(tc, progress_names_who_copies);

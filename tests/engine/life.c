@@ -28,7 +28,7 @@
 #define COUNT    ((uint64_t)4 << 20) /* elements: what one host sends first fills any stream */
 #define LINKS    16u
 #define NEAR     "10.85.0.1"
-#define FAR      "10.85.0.2"
+#define OTHER    "10.85.0.2"
 
 static int near_ns = -1, far_ns = -1, middle_ns = -1;
 
@@ -70,7 +70,7 @@ static bool make_hosts(void)
 	return near_ns >= 0 && far_ns >= 0 && middle_ns >= 0 &&
 	       ip(middle_ns, "ip link add bridge type bridge") &&
 	       ip(middle_ns, "ip link set bridge up") && add_host(near_ns, "near", NEAR) &&
-	       add_host(far_ns, "far", FAR);
+	       add_host(far_ns, "far", OTHER);
 }
 
 /* pair[0]: the near host's end. The far one has room for little and is tuned as an engine does. */
@@ -80,7 +80,7 @@ static void connect_hosts(int pair[2])
 	socklen_t len = sizeof a;
 	int l, little = 1 << 16;
 
-	inet_pton(AF_INET, FAR, &a.sin_addr);
+	inet_pton(AF_INET, OTHER, &a.sin_addr);
 	ck_assert_int_eq(setns(far_ns, CLONE_NEWNET), 0);
 	l = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	ck_assert_int_eq(setsockopt(l, SOL_SOCKET, SO_RCVBUF, &little, sizeof little), 0);
@@ -111,7 +111,7 @@ static void start(struct eng *e, struct sent *s, uint64_t seq, uint32_t link)
 		.dtype = KRN_U32,
 		.op = KRN_SUM,
 		.segment_max = CC_PLAN_SEGMENT_MAX,
-		.world = 2,
+		.world_size = 2,
 		.tx_link = link,
 		.n_members = 1};
 	ck_assert_int_eq(cc_plan_init(&s->spec.plan, COUNT, 4, 2, CC_PLAN_SEGMENT_MAX), 0);
@@ -215,13 +215,13 @@ static void send_early(int fd)
 /* ---- the tests ---- */
 
 enum {
-	TX_SHUT = 1,   /* the far host takes nothing */
-	TX_MIDWAY = 2, /* takes what comes, after a long time */
-	TX_IDLE = 3,   /* gets nothing */
-	TX_LATE = 4,   /* is sent something only after it has vanished */
-	RX_IDLE = 5,   /* sends nothing */
-	RX_MIDWAY = 6, /* has sent half a header */
-	RX_PARKED = 7, /* sends more than is taken here */
+	TX_SHUT = 1,    /* the far host takes nothing */
+	TX_MIDWAY = 2,  /* takes what comes, after a long time */
+	TX_IDLE = 3,    /* gets nothing */
+	TX_LATE = 4,    /* is sent something only after it has vanished */
+	RX_IDLE = 5,    /* sends nothing */
+	RX_MIDWAY = 6,  /* has sent half a header */
+	RX_STALLED = 7, /* sends more than is taken here */
 	ALL = 7,
 };
 
@@ -243,14 +243,14 @@ START_TEST(slow_hosts_stay_and_vanished_ones_go)
 	for (uint32_t i = 1; i <= ALL; i++) {
 		connect_hosts(fd[i]);
 		if (i < RX_IDLE)
-			ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, i, fd[i][0], ENG_NO_SHIFT), 0);
+			ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, i, fd[i][0], ENG_NO_SET), 0);
 		else
 			ck_assert_int_eq(eng_add_rx_stream(n.h[0].e, i, NULL, fd[i][0]), 0);
 	}
 	start(n.h[0].e, &sent[0], 1, TX_SHUT);
 	start(n.h[0].e, &sent[1], 2, TX_MIDWAY);
 	ck_assert_int_eq(send(fd[RX_MIDWAY][1], "half a header", 13, 0), 13);
-	send_early(fd[RX_PARKED][1]);
+	send_early(fd[RX_STALLED][1]);
 	begin(&w, &n.h[0]);
 	watch(&w, SLOW_MS, 1);
 	expect_alive(&w);
@@ -289,9 +289,9 @@ START_TEST(streams_speak_for_each_other)
 	tcp_pair(silent);
 	tcp_pair(other);
 	/* The transfer goes to one stream after the other, in the order of their coming. */
-	ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, 1, alone[0], ENG_NO_SHIFT), 0);
-	ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, 2, silent[0], ENG_NO_SHIFT), 0);
-	ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, 2, other[0], ENG_NO_SHIFT), 0);
+	ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, 1, alone[0], ENG_NO_SET), 0);
+	ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, 2, silent[0], ENG_NO_SET), 0);
+	ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, 2, other[0], ENG_NO_SET), 0);
 	ck_assert_int_eq(setsockopt(silent[1], SOL_SOCKET, SO_KEEPALIVE, &no, sizeof no), 0);
 	eng_tune(other[1]);
 	start(n.h[0].e, &sent[0], 1, 1);

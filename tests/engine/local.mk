@@ -3,13 +3,13 @@
 # As root with network namespaces life.c has all its cases; otherwise only what loopback can show.
 engine_suites = \
 	tests/engine/engine.c \
-	tests/engine/held.c \
+	tests/engine/blocked.c \
 	tests/engine/life.c \
-	tests/engine/place.c
+	tests/engine/result_mode.c
 check_PROGRAMS += tests/engine/engine
 TESTS += $(engine_suites)
 THREADED_TESTS += $(engine_suites)
-LONG_TESTS += tests/engine/place.c tests/engine/engine.c tests/engine/held.c
+LONG_TESTS += tests/engine/result_mode.c tests/engine/engine.c tests/engine/blocked.c
 $(engine_suites:.c=.log): tests/engine/engine$(EXEEXT)
 tests_engine_engine_SOURCES = $(engine_suites) \
 	tests/engine/main.c tests/engine/suites.h \

@@ -61,7 +61,7 @@ void net_up(struct net *n, uint32_t hosts, uint32_t streams)
 			int pair[2];
 
 			tcp_pair(pair);
-			ck_assert_int_eq(eng_add_tx_stream(n->h[i].e, 1, pair[0], ENG_NO_SHIFT), 0);
+			ck_assert_int_eq(eng_add_tx_stream(n->h[i].e, 1, pair[0], ENG_NO_SET), 0);
 			ck_assert_int_eq(
 				eng_add_rx_stream(n->h[(i + 1) % hosts].e, 2, NULL, pair[1]), 0);
 		}
@@ -96,7 +96,7 @@ bool wait_event(struct host *h, struct eng_event *ev, int ms)
 	}
 }
 
-static uint64_t expected(const struct net *n, const struct op *o, uint64_t i, uint32_t world)
+static uint64_t expected(const struct net *n, const struct op *o, uint64_t i, uint32_t world_size)
 {
 	uint32_t acc = 0;
 	bool first = true;
@@ -115,7 +115,7 @@ static uint64_t expected(const struct net *n, const struct op *o, uint64_t i, ui
 			first = false;
 		}
 	}
-	return o->op == KRN_AVG ? acc / world : acc;
+	return o->op == KRN_AVG ? acc / world_size : acc;
 }
 
 /* What a shim copies first if it takes its host to be at this position; any is allowed. */
@@ -126,7 +126,7 @@ static struct cc_span first_chunk(const struct cc_plan *p, uint32_t pos)
 	return cc_plan_chunk(p, cc_plan_first_chunk(p, pos));
 }
 
-void start_one(struct net *n, const struct op *o, uint32_t pos, uint32_t world)
+void start_one(struct net *n, const struct op *o, uint32_t pos, uint32_t world_size)
 {
 	struct host *h = &n->h[pos];
 	struct eng_member members[MEMBERS_MAX];
@@ -137,7 +137,7 @@ void start_one(struct net *n, const struct op *o, uint32_t pos, uint32_t world)
 		.dtype = KRN_U32,
 		.op = o->op,
 		.pos = pos,
-		.world = world,
+		.world_size = world_size,
 		.tx_link = 1};
 
 	ck_assert_int_eq(cc_plan_init(&s.plan, o->count, 4, n->hosts, o->segment_max), 0);
@@ -231,13 +231,13 @@ void cleanup(struct net *n)
 uint8_t *results(const struct net *n, const struct op *o)
 {
 	uint8_t *want = malloc(o->count * 4);
-	uint32_t world = 0;
+	uint32_t world_size = 0;
 
 	for (uint32_t i = 0; i < n->hosts; i++)
-		world += n->h[i].n_members;
-	ck_assert_uint_gt(world, 0);
+		world_size += n->h[i].n_members;
+	ck_assert_uint_gt(world_size, 0);
 	for (uint64_t k = 0; k < o->count; k++) {
-		uint32_t v = (uint32_t)expected(n, o, k, world);
+		uint32_t v = (uint32_t)expected(n, o, k, world_size);
 
 		memcpy(want + 4 * k, &v, 4);
 	}
@@ -320,7 +320,7 @@ void reader_check(const struct reader *r, const uint8_t *want, bool whole)
 /* ---- one transfer over all hosts ---- */
 
 /* In place: the output is the only member's operand. */
-static void start_in_place(struct net *n, const struct op *o, uint32_t pos, uint32_t world)
+static void start_in_place(struct net *n, const struct op *o, uint32_t pos, uint32_t world_size)
 {
 	struct host *h = &n->h[pos];
 	uint8_t *in = h->in[0];
@@ -328,7 +328,7 @@ static void start_in_place(struct net *n, const struct op *o, uint32_t pos, uint
 	ck_assert_ptr_nonnull(h->direct);
 	memcpy(h->direct, in, o->count * 4);
 	h->in[0] = h->direct;
-	start_one(n, o, pos, world);
+	start_one(n, o, pos, world_size);
 	h->in[0] = in;
 }
 
@@ -352,21 +352,21 @@ static void check_place(const struct host *h, const struct op *o, const uint8_t 
 
 void run_op(struct net *n, const struct op *o)
 {
-	uint32_t world = 0;
+	uint32_t world_size = 0;
 	struct reader r;
 	uint8_t *want;
 
 	prepare(n, o);
 	want = results(n, o);
 	for (uint32_t i = 0; i < n->hosts; i++)
-		world += n->h[i].n_members;
+		world_size += n->h[i].n_members;
 	if (!o->direct)
 		reader_start(&r, n, o);
 	for (uint32_t i = 0; i < n->hosts; i++)
 		if (o->in_place)
-			start_in_place(n, o, i, world);
+			start_in_place(n, o, i, world_size);
 		else
-			start_one(n, o, i, world);
+			start_one(n, o, i, world_size);
 	if (o->staged)
 		feed(n, o);
 	for (uint32_t i = 0; i < n->hosts; i++) {

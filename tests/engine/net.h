@@ -74,7 +74,7 @@ void tcp_pair(int pair[2]);
 void net_up(struct net *n, uint32_t hosts, uint32_t streams);
 void net_down(struct net *n);
 bool wait_event(struct host *h, struct eng_event *ev, int ms);
-void start_one(struct net *n, const struct op *o, uint32_t pos, uint32_t world);
+void start_one(struct net *n, const struct op *o, uint32_t pos, uint32_t world_size);
 void feed(struct net *n, const struct op *o);
 void prepare(struct net *n, const struct op *o);
 void cleanup(struct net *n);

@@ -6,9 +6,9 @@
 
 #define SUITES(X)                                                                                  \
 	X(engine)                                                                                  \
-	X(held)                                                                                    \
+	X(blocked)                                                                                 \
 	X(life)                                                                                    \
-	X(place)
+	X(result_mode)
 
 SUITES(RUNNER_DECLARE)
 

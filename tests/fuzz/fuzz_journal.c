@@ -17,7 +17,7 @@ static void check_again(const struct wj_record *r)
 	FUZZ_CHECK(wire_journal_encode(r, &p, &len) == 0);
 	FUZZ_CHECK(wire_journal_decode(p, len, &again, &used, &why) == 0);
 	FUZZ_CHECK(used == len && again.type == r->type && again.n == r->n);
-	FUZZ_CHECK(again.term == r->term && again.version == r->version);
+	FUZZ_CHECK(again.term == r->term && again.view_id == r->view_id);
 	FUZZ_CHECK(r->n == 0 || memcmp(again.members, r->members, r->n * sizeof *r->members) == 0);
 	FUZZ_CHECK(again.n_revisions == r->n_revisions);
 	for (uint32_t i = 0; i < r->n_revisions; i++)

@@ -75,7 +75,7 @@ static struct shm_sqe refusal_entry(const struct shm_submission *s)
 			 (s->by_main && !s->is_sync ? SHM_SQE_MAIN : 0u) |
 			 (s->waited && !s->is_sync ? SHM_SQE_WAITED : 0u),
 		.tag = s->tag,
-		.losses = s->losses,
+		.generation = s->generation,
 		.refused = s->refused};
 }
 
@@ -93,7 +93,7 @@ static struct shm_sqe sync_entry(const struct shm_submission *s)
 			.strategy = v->strategy,
 			.hash_type = v->hash_type,
 			.torn = v->torn},
-		.losses = s->losses};
+		.generation = s->generation};
 }
 
 static void check_again(const struct shm_submit_limits *lim, const struct shm_submission *s)
@@ -115,7 +115,7 @@ static void check_again(const struct shm_submit_limits *lim, const struct shm_su
 		.in_second = s->in_second,
 		.window = s->window,
 		.out_off = s->out_off,
-		.losses = s->losses,
+		.generation = s->generation,
 	};
 	struct shm_submission again;
 	char why[SHM_TEXT];

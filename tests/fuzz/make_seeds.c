@@ -169,14 +169,14 @@ static void journal(struct tl_rng *r)
 		.epoch = 4,
 		.round = 5,
 		.last_seq = 6,
-		.topo_turn = 7,
-		.pending_turn = 8,
-		.version = 9,
-		.losses = 10,
+		.topo_ballot = 7,
+		.pending_ballot = 8,
+		.view_id = 9,
+		.generation = 10,
 		.n = 3,
 		.members = m};
 	struct wj_record lost = {
-		.type = WJ_LOST, .version = 10, .losses = 11, .n = 2, .members = m};
+		.type = WJ_LOST, .view_id = 10, .generation = 11, .n = 2, .members = m};
 	const struct wj_record *all[] = {&run, &none, &members, &lost};
 	static const char *const names[] = {"run", "none", "members", "lost"};
 	uint8_t file[4096], *p;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Hosts with a real systemd (skipped without root or namespaces), and long ways between hosts.
+# Hosts with a real systemd (skipped without root or namespaces), and high round-trip paths between hosts.
 
 check_PROGRAMS += tests/lab/first
 tests_lab_first_SOURCES = examples/first.c
@@ -8,12 +8,12 @@ tests_lab_first_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/libpccl-shim/include
 tests_lab_first_LDFLAGS = $(AM_LDFLAGS) -no-install
 tests_lab_first_LDADD = libpccl-shim/libpccl-shim.la
 
-# A long way between two hosts, for tests/e2e.
-check_PROGRAMS += tests/lab/longway
-tests_lab_longway_SOURCES = tests/lab/longway.c tests/lab/cut.c tests/lab/cut.h
+# A high round-trip path between two hosts, for tests/e2e.
+check_PROGRAMS += tests/lab/high_rtt
+tests_lab_high_rtt_SOURCES = tests/lab/high_rtt.c tests/lab/cut.c tests/lab/cut.h
 # What is started is what is killed.
-tests_lab_longway_LDFLAGS = $(AM_LDFLAGS) -no-install
-tests_lab_longway_LDADD = common/libcommon.la
+tests_lab_high_rtt_LDFLAGS = $(AM_LDFLAGS) -no-install
+tests_lab_high_rtt_LDADD = common/libcommon.la
 
 check_PROGRAMS += tests/lab/test_cut
 tests_lab_test_cut_SOURCES = tests/lab/test_cut.c tests/lab/cut.c tests/lab/cut.h

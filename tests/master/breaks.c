@@ -383,7 +383,7 @@ START_TEST(both_links_of_a_newcomer_amid_one_operation_are_one_break)
 END_TEST
 
 /* Its neighbours died, one after the other, and their links with it broke first. */
-START_TEST(a_newcomer_is_not_blamed_for_those_who_die)
+START_TEST(a_newcomer_is_not_suspected_for_those_who_die)
 {
 	size_t i;
 
@@ -439,7 +439,7 @@ Suite *breaks_suite(void)
 	tcase_add_test(tc, a_newcomer_with_trouble_with_one_host_stays);
 	tcase_add_test(tc, trouble_with_another_one_is_one_too_many);
 	tcase_add_test(tc, both_links_of_a_newcomer_amid_one_operation_are_one_break);
-	tcase_add_test(tc, a_newcomer_is_not_blamed_for_those_who_die);
+	tcase_add_test(tc, a_newcomer_is_not_suspected_for_those_who_die);
 	tcase_add_test(tc, old_members_are_judged_by_their_pairs);
 	suite_add_tcase(s, tc);
 	return s;

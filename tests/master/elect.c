@@ -25,7 +25,7 @@
 struct row {
 	const char *rule;
 	uint64_t expected;
-	const char *offers, *outcome;
+	const char *candidates, *outcome;
 };
 
 static const struct row rows[] = {
@@ -193,12 +193,12 @@ static const char *parse(const char *word, struct ccm_candidate *ret)
 	return end + strspn(end, " ");
 }
 
-static void fill(struct poll *p, uint64_t expected, const char *offers)
+static void fill(struct poll *p, uint64_t expected, const char *candidates)
 {
 	*p = (struct poll){.expected = expected};
-	while (*offers != '\0') {
+	while (*candidates != '\0') {
 		ck_assert_uint_lt(p->n, ROW_MAX);
-		offers = parse(offers, &p->v[p->n++]);
+		candidates = parse(candidates, &p->v[p->n++]);
 	}
 	hold(p);
 }
@@ -207,7 +207,7 @@ static const char *word(const struct ccm_standing *s)
 {
 	static const char *const why[] = {
 		[CCM_WHY_NONE] = "?",
-		[CCM_WHY_AHEAD] = "!ahead",
+		[CCM_WHY_REVISION] = "!ahead",
 		[CCM_WHY_LAST_REVISION] = "!last",
 		[CCM_WHY_STRATEGY] = "!strategy",
 		[CCM_WHY_ALL_RECEIVE] = "!receivers",
@@ -220,9 +220,9 @@ static const char *word(const struct ccm_standing *s)
 		[CCM_WHY_WOULD_RECEIVE] = "!receive",
 	};
 
-	ck_assert((s->verdict == CCM_ELECT_KICKED) == (s->why != CCM_WHY_NONE));
-	ck_assert(s->verdict == CCM_ELECT_RECEIVER || !s->misses);
-	switch (s->verdict) {
+	ck_assert((s->status == CCM_ELECT_KICKED) == (s->why != CCM_WHY_NONE));
+	ck_assert(s->status == CCM_ELECT_RECEIVER || !s->misses);
+	switch (s->status) {
 	case CCM_ELECT_KICKED:
 		return why[s->why];
 	case CCM_ELECT_HOLDER:
@@ -257,17 +257,17 @@ START_TEST(rule)
 	char outcome[256];
 	struct poll p;
 
-	fill(&p, r->expected, r->offers);
+	fill(&p, r->expected, r->candidates);
 	describe(&p, outcome, sizeof outcome);
-	ck_assert_msg(strcmp(outcome, r->outcome) == 0, "%s: %s: %s, not %s", r->rule, r->offers,
-		outcome, r->outcome);
+	ck_assert_msg(strcmp(outcome, r->outcome) == 0, "%s: %s: %s, not %s", r->rule,
+		r->candidates, outcome, r->outcome);
 }
 END_TEST
 
 /* Every reason names what is wrong, and the value that was expected. */
 static const struct {
 	uint64_t expected;
-	const char *offers;
+	const char *candidates;
 	uint32_t i;
 	const char *sentence;
 } sentences[] = {
@@ -340,7 +340,7 @@ START_TEST(sentence)
 	char text[WM_TEXT_MAX];
 	struct poll p;
 
-	fill(&p, sentences[_i].expected, sentences[_i].offers);
+	fill(&p, sentences[_i].expected, sentences[_i].candidates);
 	memset(text, 'x', sizeof text);
 	ccm_elect_sentence(&p.e, p.v, p.s, sentences[_i].i, text, sizeof text);
 	ck_assert_str_eq(text, sentences[_i].sentence);
@@ -379,7 +379,7 @@ static bool same_digest(const struct ccm_digest *a, const struct ccm_digest *b)
 	return a->hi == b->hi && a->lo == b->lo;
 }
 
-static bool same_offer(const struct ccm_candidate *a, const struct ccm_candidate *b)
+static bool same_candidate(const struct ccm_candidate *a, const struct ccm_candidate *b)
 {
 	return a->hash_type == b->hash_type && same_digest(&a->keys, &b->keys) &&
 	       same_digest(&a->content, &b->content);
@@ -412,14 +412,14 @@ static void draw(struct tl_rng *r, struct poll *p)
 
 static bool holds(const struct ccm_standing *s)
 {
-	return s->verdict == CCM_ELECT_HOLDER || s->verdict == CCM_ELECT_HOLDER_OUTDATED;
+	return s->status == CCM_ELECT_HOLDER || s->status == CCM_ELECT_HOLDER_OUTDATED;
 }
 
 static bool stands(const struct poll *p, uint32_t i)
 {
 	enum ccm_elect_why why = p->s[i].why;
 
-	return why != CCM_WHY_AHEAD && why != CCM_WHY_LAST_REVISION && why != CCM_WHY_STRATEGY &&
+	return why != CCM_WHY_REVISION && why != CCM_WHY_LAST_REVISION && why != CCM_WHY_STRATEGY &&
 	       p->v[i].strategy != CCM_RECEIVE_ONLY && !p->v[i].torn &&
 	       p->v[i].revision == p->e.revision;
 }
@@ -430,7 +430,7 @@ static uint32_t votes(const struct poll *p, uint32_t i)
 	uint32_t j, n = 0;
 
 	for (j = 0; stands(p, i) && j < p->n; j++)
-		n += stands(p, j) && same_offer(&p->v[i], &p->v[j]);
+		n += stands(p, j) && same_candidate(&p->v[i], &p->v[j]);
 	return n;
 }
 
@@ -439,17 +439,17 @@ static void check_peer(const struct poll *p, uint32_t i)
 	const struct ccm_candidate *x = &p->v[i], *elected = &p->v[p->e.elected];
 	const struct ccm_standing *s = &p->s[i];
 
-	ck_assert(!holds(s) || same_offer(x, elected));
+	ck_assert(!holds(s) || same_candidate(x, elected));
 	ck_assert(!holds(s) || x->strategy != CCM_RECEIVE_ONLY);
-	ck_assert((s->verdict == CCM_ELECT_HOLDER) == (holds(s) && x->revision == p->e.revision));
-	if (s->verdict == CCM_ELECT_RECEIVER) {
+	ck_assert((s->status == CCM_ELECT_HOLDER) == (holds(s) && x->revision == p->e.revision));
+	if (s->status == CCM_ELECT_RECEIVER) {
 		ck_assert_uint_ne(x->strategy, CCM_SEND_ONLY);
-		ck_assert(s->misses == !same_offer(x, elected));
+		ck_assert(s->misses == !same_candidate(x, elected));
 		ck_assert(s->misses || x->strategy == CCM_RECEIVE_ONLY);
 		ck_assert(same_digest(&x->keys, &elected->keys));
 		ck_assert_uint_eq(x->hash_type, elected->hash_type);
 	}
-	if (s->verdict != CCM_ELECT_KICKED)
+	if (s->status != CCM_ELECT_KICKED)
 		ck_assert((x->strategy == CCM_ENFORCE_POPULAR) ==
 			  (elected->strategy == CCM_ENFORCE_POPULAR));
 	ck_assert_uint_le(votes(p, i), votes(p, p->e.elected));
@@ -467,9 +467,9 @@ START_TEST(invariants)
 		draw(&r, &p);
 		hold(&p);
 		for (i = kicked = holders = 0; i < p.n; i++) {
-			kicked += p.s[i].verdict == CCM_ELECT_KICKED;
-			holders += p.s[i].verdict == CCM_ELECT_HOLDER;
-			ck_assert(p.s[i].verdict == CCM_ELECT_KICKED || p.expected == 0 ||
+			kicked += p.s[i].status == CCM_ELECT_KICKED;
+			holders += p.s[i].status == CCM_ELECT_HOLDER;
+			ck_assert(p.s[i].status == CCM_ELECT_KICKED || p.expected == 0 ||
 				  p.v[i].revision <= p.expected);
 		}
 		ck_assert(p.e.nobody == (kicked == p.n));
@@ -479,7 +479,7 @@ START_TEST(invariants)
 		elections++;
 		ck_assert(p.expected == 0 || p.e.revision == p.expected);
 		ck_assert_uint_eq(p.v[p.e.elected].revision, p.e.revision);
-		ck_assert_int_eq(p.s[p.e.elected].verdict, CCM_ELECT_HOLDER);
+		ck_assert_int_eq(p.s[p.e.elected].status, CCM_ELECT_HOLDER);
 		ck_assert(!p.v[p.e.elected].torn);
 		for (i = 0; i < p.n; i++)
 			check_peer(&p, i);
@@ -504,7 +504,7 @@ static void same_but(const struct poll *p, const struct poll *q, uint32_t i)
 
 	ck_assert(!q->e.nobody);
 	ck_assert_uint_eq(q->e.revision, p->e.revision);
-	ck_assert(same_offer(&q->v[q->e.elected], &p->v[p->e.elected]));
+	ck_assert(same_candidate(&q->v[q->e.elected], &p->v[p->e.elected]));
 	for (j = 0; j < q->n; j++)
 		ck_assert_str_eq(word(&q->s[j]), word(&p->s[j + (j >= i)]));
 }
@@ -520,7 +520,7 @@ START_TEST(no_say)
 		draw(&r, &p);
 		hold(&p);
 		for (i = 0; i < p.n && !p.e.nobody; i++) {
-			if (p.s[i].verdict != CCM_ELECT_KICKED &&
+			if (p.s[i].status != CCM_ELECT_KICKED &&
 				p.v[i].strategy != CCM_RECEIVE_ONLY && !p.v[i].torn)
 				continue;
 			without(&p, i, &q);
@@ -534,7 +534,7 @@ END_TEST
 
 /* A peer that offers an illegal revision is kicked from any group and changes nothing for it, not
  * even where nobody stands. */
-START_TEST(no_say_ahead)
+START_TEST(no_say_above)
 {
 	struct tl_rng r = tl_rng_new(3);
 	struct poll p, q;
@@ -547,7 +547,7 @@ START_TEST(no_say_ahead)
 			if (p.v[i].revision != UINT64_MAX &&
 				(p.expected == 0 || p.v[i].revision <= p.expected))
 				continue;
-			ck_assert_int_eq(p.s[i].verdict, CCM_ELECT_KICKED);
+			ck_assert_int_eq(p.s[i].status, CCM_ELECT_KICKED);
 			without(&p, i, &q);
 			ck_assert(p.e.nobody == q.e.nobody);
 			for (j = 0; j < q.n; j++)
@@ -562,7 +562,7 @@ static bool tied(const struct poll *p)
 	uint32_t i;
 
 	for (i = 0; i < p->n && !p->e.nobody; i++)
-		if (!same_offer(&p->v[i], &p->v[p->e.elected]) &&
+		if (!same_candidate(&p->v[i], &p->v[p->e.elected]) &&
 			votes(p, i) == votes(p, p->e.elected))
 			return true;
 	return false;
@@ -624,7 +624,7 @@ START_TEST(sentences_fit)
 		for (i = 0; i < p.n; i++) {
 			ccm_elect_sentence(&p.e, p.v, p.s, i, text, sizeof text);
 			ck_assert_msg(strlen(text) < SHM_TEXT, "%s", text);
-			ck_assert((text[0] != '\0') == (p.s[i].verdict == CCM_ELECT_KICKED));
+			ck_assert((text[0] != '\0') == (p.s[i].status == CCM_ELECT_KICKED));
 			seen |= 1u << p.s[i].why;
 		}
 	}
@@ -658,7 +658,7 @@ START_TEST(many)
 		if (shape == 1 || shape == 2)
 			ck_assert_uint_eq(e.elected, MANY / 2);
 		for (i = 0; i < MANY; i++)
-			ck_assert((s[i].verdict == CCM_ELECT_HOLDER) ==
+			ck_assert((s[i].status == CCM_ELECT_HOLDER) ==
 				  (v[i].content.lo == v[e.elected].content.lo));
 	}
 }
@@ -675,7 +675,7 @@ Suite *elect_suite(void)
 	tcase_add_test(tc, keys_that_look_alike);
 	tcase_add_test(tc, invariants);
 	tcase_add_test(tc, no_say);
-	tcase_add_test(tc, no_say_ahead);
+	tcase_add_test(tc, no_say_above);
 	tcase_add_test(tc, any_order);
 	tcase_add_test(tc, sentences_fit);
 	tcase_add_test(tc, many);

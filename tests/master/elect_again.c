@@ -49,7 +49,7 @@ static bool enforces(const struct poll *p)
 	uint32_t i;
 
 	for (i = 0; i < p->n; i++)
-		if (p->s[i].why != CCM_WHY_AHEAD && p->s[i].why != CCM_WHY_LAST_REVISION &&
+		if (p->s[i].why != CCM_WHY_REVISION && p->s[i].why != CCM_WHY_LAST_REVISION &&
 			p->v[i].strategy == CCM_ENFORCE_POPULAR)
 			return true;
 	return false;
@@ -87,7 +87,7 @@ START_TEST(everybody_is_told_the_same_as_before)
 		thin(&r, &p, &q, was);
 		memset(q.s, 0xff, sizeof q.s);
 		memset(&q.e, 0xff, sizeof q.e);
-		ccm_elect_again(q.expected, q.v, q.n, q.s, &q.e);
+		ccm_elect_replay(q.expected, q.v, q.n, q.s, &q.e);
 		ck_assert(!q.e.nobody);
 		ck_assert_uint_eq(q.e.revision, p.e.revision);
 		ck_assert_uint_eq(q.e.elected, q.n);
@@ -95,13 +95,13 @@ START_TEST(everybody_is_told_the_same_as_before)
 			/* Nobody is left who enforces: then there are others' words only. */
 			if (p.s[was[i]].why == CCM_WHY_STRATEGY && !enforces(&q))
 				continue;
-			ck_assert_int_eq(q.s[i].verdict, p.s[was[i]].verdict);
+			ck_assert_int_eq(q.s[i].status, p.s[was[i]].status);
 			ck_assert_int_eq(q.s[i].why, p.s[was[i]].why);
 			ck_assert(q.s[i].misses == p.s[was[i]].misses);
 			ccm_elect_sentence(&q.e, q.v, q.s, i, text, sizeof text);
-			ck_assert((text[0] != '\0') == (q.s[i].verdict == CCM_ELECT_KICKED));
-			kicked += q.s[i].verdict == CCM_ELECT_KICKED;
-			received += q.s[i].verdict == CCM_ELECT_RECEIVER;
+			ck_assert((text[0] != '\0') == (q.s[i].status == CCM_ELECT_KICKED));
+			kicked += q.s[i].status == CCM_ELECT_KICKED;
+			received += q.s[i].status == CCM_ELECT_RECEIVER;
 		}
 	}
 	ck_assert_uint_gt(kicked, POLLS / 10);

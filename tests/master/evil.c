@@ -36,11 +36,11 @@ static const struct fk_peer *some_peer(size_t own)
 
 static void send_resume(struct fk_host *x)
 {
-	struct wm_group_world own = {.group = (uint32_t)pick(3),
-		.world = (uint32_t)number(),
-		.losses = number(),
+	struct wm_group_view own = {.group = (uint32_t)pick(3),
+		.world_size = (uint32_t)number(),
+		.generation = number(),
 		.revision = pick(3) ? 0 : number()};
-	struct wm_ring_place place = {(uint32_t)pick(3), 1 + (uint32_t)pick(4), 0};
+	struct wm_ring_position position = {(uint32_t)pick(3), 1 + (uint32_t)pick(4), 0};
 	static struct wm_outcome outcomes[3000];
 	struct wm_msg msg = {.type = WM_RESUME};
 	struct wm_resume *r = &msg.u.resume;
@@ -48,18 +48,18 @@ static void send_resume(struct fk_host *x)
 
 	r->epoch = number();
 	r->round = number();
-	r->wired = number();
+	r->ring_epoch = number();
 	r->prepared = number();
 	r->prepared_peers = (uint32_t)number();
-	r->unprepared = number();
+	r->aborted_round = number();
 	r->last_seq = number();
-	r->topo_turn = number();
-	r->pending_turn = number();
-	r->world = (struct wm_world){
-		.global = (uint32_t)number(), .version = number(), .n = 1, .own = &own};
-	place.pos = (uint32_t)pick(place.hosts);
-	r->n_places = (uint32_t)pick(2);
-	r->places = &place;
+	r->topo_ballot = number();
+	r->pending_ballot = number();
+	r->view = (struct wm_view){
+		.global = (uint32_t)number(), .view_id = number(), .n = 1, .own = &own};
+	position.pos = (uint32_t)pick(position.hosts);
+	r->n_positions = (uint32_t)pick(2);
+	r->positions = &position;
 	r->n_outcomes = (uint32_t)(pick(5) ? pick(3) : 3000);
 	for (i = 0; i < r->n_outcomes; i++)
 		outcomes[i] = (struct wm_outcome){1 + pick(20), (uint32_t)pick(3)};
@@ -78,9 +78,9 @@ static void send_join(size_t i)
 	msg.u.join.phase = (uint32_t)pick(3);
 	msg.u.join.group = pick(10) ? who->group : who->group + 1;
 	msg.u.join.pool_size = 1;
-	msg.u.join.topo_turn = number();
+	msg.u.join.topo_ballot = number();
 	msg.u.join.epoch = number();
-	msg.u.join.pending_turn = number();
+	msg.u.join.pending_ballot = number();
 	fk_send(h[i], &msg);
 	if (who == &p[i])
 		p[i].host = h[i];
@@ -91,7 +91,7 @@ static void make_sync(struct wm_op_vote *v)
 	v->is_sync = true;
 	v->tag = 0;
 	v->params = (struct wm_op_params){0};
-	v->sync = fk_offer(pick(4) ? 1 : number(), pick(3));
+	v->sync = fk_candidate(pick(4) ? 1 : number(), pick(3));
 	v->sync.strategy = pick(4) ? 0 : (uint32_t)pick(3);
 	if (v->seq)
 		v->elected = (struct wm_sync_elected){pick(4) ? 1 : number(), {3, pick(3)}};
@@ -107,7 +107,7 @@ static void send_op(size_t i)
 		.params = fk_params,
 		.n_peers = 1 + (uint32_t)(pick(5) == 0),
 		.peers = ids,
-		.losses = pick(6) ? 0 : number(),
+		.generation = pick(6) ? 0 : number(),
 		.seq = pick(2) ? number() : 0};
 	if (pick(2))
 		make_sync(&msg.u.op_vote);
@@ -124,7 +124,7 @@ static void send_vote(size_t i)
 	struct wm_msg msg = {.type = pick(2) ? WM_TOPO_VOTE : WM_PENDING_VOTE};
 
 	msg.u.peer.peer = some_peer(i)->id;
-	msg.u.peer.turn = number();
+	msg.u.peer.ballot = number();
 	fk_send(h[i], &msg);
 }
 
@@ -139,12 +139,12 @@ static void send_query(size_t i)
 	fk_send(h[i], &msg);
 }
 
-static void dial(size_t i)
+static void connect_agent(size_t i)
 {
 	if (f.n_hosts + 1 >= FK_HOSTS_MAX)
 		return;
-	h[i] = fk_redial_as(h[i], pick(4) ? 1 : pick(2) ? WM_TERM_MAX : pick(9), pick(4) == 0);
-	h[i]->topo_turn = 0;
+	h[i] = fk_reconnect_as(h[i], pick(4) ? 1 : pick(2) ? WM_TERM_MAX : pick(9), pick(4) == 0);
+	h[i]->topo_ballot = 0;
 }
 
 static void event(void)
@@ -152,7 +152,7 @@ static void event(void)
 	size_t i = pick(PEERS);
 
 	if (!h[i]->open) {
-		dial(i);
+		connect_agent(i);
 		return;
 	}
 	switch (pick(12)) {
@@ -177,7 +177,7 @@ static void event(void)
 		fk_tick(&f, (uint32_t)pick(400));
 		break;
 	case 7:
-		dial(i);
+		connect_agent(i);
 		break;
 	case 8:
 		if (pick(3) == 0)

@@ -103,7 +103,7 @@ static void copy_sync(struct wm_sync_start *x)
 static struct wm_msg copy_message(const struct wm_msg *msg)
 {
 	struct wm_msg ret = *msg;
-	struct wm_world *w = NULL;
+	struct wm_view *w = NULL;
 
 	if (msg->type == WM_ROUND)
 		ret.u.round = copy_round(&msg->u.round);
@@ -113,9 +113,9 @@ static struct wm_msg copy_message(const struct wm_msg *msg)
 		ret.u.unmet.peers =
 			copy(ret.u.unmet.peers, ret.u.unmet.n_peers, sizeof *ret.u.unmet.peers);
 	if (msg->type == WM_COMMIT)
-		w = &ret.u.commit.world;
-	if (msg->type == WM_WORLD)
-		w = &ret.u.world;
+		w = &ret.u.commit.view;
+	if (msg->type == WM_VIEW)
+		w = &ret.u.view;
 	if (w)
 		w->own = copy(w->own, w->n, sizeof *w->own);
 	return ret;
@@ -128,31 +128,31 @@ static void keep_round(struct fk_host *h, const struct wm_round *r)
 	h->round = copy_round(r);
 }
 
-static struct fk_losses *told_of(struct fk_host *h, uint32_t group)
+static struct fk_generation *told_of(struct fk_host *h, uint32_t group)
 {
 	uint32_t i;
 
-	for (i = 0; i < h->n_losses && h->losses[i].group != group; i++)
+	for (i = 0; i < h->n_generations && h->generations[i].group != group; i++)
 		;
-	ck_assert_uint_lt(i, sizeof h->losses / sizeof h->losses[0]);
-	if (i == h->n_losses)
-		h->losses[h->n_losses++] = (struct fk_losses){group, 0, 0};
-	return &h->losses[i];
+	ck_assert_uint_lt(i, sizeof h->generations / sizeof h->generations[0]);
+	if (i == h->n_generations)
+		h->generations[h->n_generations++] = (struct fk_generation){group, 0, 0};
+	return &h->generations[i];
 }
 
-static uint64_t *losses_of(struct fk_host *h, uint32_t group)
+static uint64_t *generation_of(struct fk_host *h, uint32_t group)
 {
-	return &told_of(h, group)->losses;
+	return &told_of(h, group)->generation;
 }
 
-uint64_t fk_losses(struct fk_host *h, uint32_t group)
+uint64_t fk_generation(struct fk_host *h, uint32_t group)
 {
-	return *losses_of(h, group);
+	return *generation_of(h, group);
 }
 
-void fk_know_losses(struct fk_host *h, uint32_t group, uint64_t losses)
+void fk_know_generation(struct fk_host *h, uint32_t group, uint64_t generation)
 {
-	*losses_of(h, group) = losses;
+	*generation_of(h, group) = generation;
 }
 
 uint64_t fk_revision(struct fk_host *h, uint32_t group)
@@ -160,12 +160,12 @@ uint64_t fk_revision(struct fk_host *h, uint32_t group)
 	return told_of(h, group)->revision;
 }
 
-static void keep_losses(struct fk_host *h, const struct wm_world *w)
+static void keep_generation(struct fk_host *h, const struct wm_view *w)
 {
 	uint32_t i;
 
 	for (i = 0; i < w->n; i++) {
-		*losses_of(h, w->own[i].group) = w->own[i].losses;
+		*generation_of(h, w->own[i].group) = w->own[i].generation;
 		told_of(h, w->own[i].group)->revision = w->own[i].revision;
 	}
 }
@@ -188,15 +188,15 @@ static void deliver(struct fk *f, struct fk_host *h, const struct wm_msg *msg)
 	if (msg->type == WM_COMMIT) {
 		ck_assert_uint_ge(msg->u.commit.epoch, h->epoch);
 		h->epoch = msg->u.commit.epoch;
-		ck_assert_uint_ge(msg->u.commit.topo_turn, h->topo_turn);
-		h->topo_turn = msg->u.commit.topo_turn;
-		h->pending_turn = msg->u.commit.pending_turn;
-		keep_losses(h, &msg->u.commit.world);
+		ck_assert_uint_ge(msg->u.commit.topo_ballot, h->topo_ballot);
+		h->topo_ballot = msg->u.commit.topo_ballot;
+		h->pending_ballot = msg->u.commit.pending_ballot;
+		keep_generation(h, &msg->u.commit.view);
 	}
 	if (msg->type == WM_PENDING_ANSWER)
-		h->pending_turn = msg->u.pending_answer.turn;
-	if (msg->type == WM_WORLD)
-		keep_losses(h, &msg->u.world);
+		h->pending_ballot = msg->u.pending_answer.ballot;
+	if (msg->type == WM_VIEW)
+		keep_generation(h, &msg->u.view);
 	if (f->drop)
 		return;
 	if (h->n == h->cap) {
@@ -354,7 +354,7 @@ void fk_cut(struct fk_host *h, const char *why)
 static void send_only(struct fk_host *h, const struct wm_msg *msg)
 {
 	struct ccm_event ev = {
-		.type = CCM_EV_MSG, .conn = h->conn, .msg = msg, .way_ms = h->way_ms};
+		.type = CCM_EV_MSG, .conn = h->conn, .msg = msg, .path_ms = h->path_ms};
 
 	fk_step(h->fk, &ev);
 }
@@ -473,12 +473,12 @@ void fk_new_master(struct fk *f, const struct ccm_config *cfg)
 	fk_forget(f);
 }
 
-struct fk_host *fk_redial(struct fk_host *h)
+struct fk_host *fk_reconnect(struct fk_host *h)
 {
-	return fk_redial_as(h, 1, false);
+	return fk_reconnect_as(h, 1, false);
 }
 
-struct fk_host *fk_redial_as(struct fk_host *h, uint64_t term, bool stateless)
+struct fk_host *fk_reconnect_as(struct fk_host *h, uint64_t term, bool stateless)
 {
 	char addr[CC_ADDR_STR_SIZE] = "10.9.0.1";
 	struct fk_host *x = fk_connect(h->fk, h->name, addr);
@@ -488,12 +488,12 @@ struct fk_host *fk_redial_as(struct fk_host *h, uint64_t term, bool stateless)
 		x->id = h->id;
 		x->epoch = h->epoch;
 	}
-	x->topo_turn = h->topo_turn;
-	x->pending_turn = h->pending_turn;
+	x->topo_ballot = h->topo_ballot;
+	x->pending_ballot = h->pending_ballot;
 	x->auto_report = h->auto_report;
 	x->auto_probed = h->auto_probed;
-	memcpy(x->losses, h->losses, sizeof x->losses);
-	x->n_losses = h->n_losses;
+	memcpy(x->generations, h->generations, sizeof x->generations);
+	x->n_generations = h->n_generations;
 	msg = fk_hello(x);
 	msg.u.hello.run = h->fk->run;
 	if (!stateless) {
@@ -570,14 +570,14 @@ void fk_leave_because(const struct fk_peer *p, enum wm_leave_kind kind, const ch
 
 void fk_topo(const struct fk_peer *p)
 {
-	struct wm_msg msg = {.type = WM_TOPO_VOTE, .u.peer = {p->id, p->host->topo_turn}};
+	struct wm_msg msg = {.type = WM_TOPO_VOTE, .u.peer = {p->id, p->host->topo_ballot}};
 
 	fk_send(p->host, &msg);
 }
 
 void fk_pending(const struct fk_peer *p)
 {
-	struct wm_msg msg = {.type = WM_PENDING_VOTE, .u.peer = {p->id, p->host->pending_turn}};
+	struct wm_msg msg = {.type = WM_PENDING_VOTE, .u.peer = {p->id, p->host->pending_ballot}};
 
 	fk_send(p->host, &msg);
 }
@@ -592,8 +592,8 @@ void fk_vote_params(const struct fk_peer *p, uint64_t tag, struct wm_op_params p
 		.params = params,
 		.n_peers = 1,
 		.peers = &id,
-		.losses = *losses_of(p->host, p->group),
-		.blocks = p->host->fk->blocks};
+		.generation = *generation_of(p->host, p->group),
+		.waits_for = p->host->fk->waits_for};
 	fk_send(p->host, &msg);
 }
 
@@ -606,7 +606,7 @@ void fk_refuse(const struct fk_peer *p, uint64_t tag, uint32_t code, const char 
 		.tag = tag,
 		.n_peers = 1,
 		.peers = &id,
-		.losses = *losses_of(p->host, p->group),
+		.generation = *generation_of(p->host, p->group),
 		.refusal.code = code};
 	(void)snprintf(msg.u.op_vote.refusal.text, sizeof msg.u.op_vote.refusal.text, "%s", text);
 	fk_send(p->host, &msg);
@@ -640,8 +640,8 @@ void fk_vote_many(const struct fk_peer *p, size_t n, uint64_t tag)
 		.params = fk_params,
 		.n_peers = (uint32_t)n,
 		.peers = ids,
-		.losses = *losses_of(p->host, p->group),
-		.blocks = p->host->fk->blocks};
+		.generation = *generation_of(p->host, p->group),
+		.waits_for = p->host->fk->waits_for};
 	fk_send(p->host, &msg);
 	free(ids);
 }

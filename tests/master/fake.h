@@ -20,7 +20,7 @@ struct fk_host {
 	struct cc_id id;
 	bool open;
 	bool mute;             /* sends no heartbeats */
-	uint32_t way_ms;       /* see ccm_event */
+	uint32_t path_ms;      /* see ccm_event */
 	bool auto_report;      /* answers each ROUND with success (default) */
 	bool auto_probed;      /* likewise each PROBE, which is not in the inbox then (default) */
 	uint64_t probes[1024]; /* numbers of those that it has not answered */
@@ -30,12 +30,12 @@ struct fk_host {
 	struct wm_msg last;    /* what fk_take returned, owned */
 	struct wm_round round; /* the last ROUND, owned */
 	uint64_t epoch;
-	struct fk_losses { /* what it was told about its groups */
+	struct fk_generation { /* what it was told about its groups */
 		uint32_t group;
-		uint64_t losses, revision;
-	} losses[16];
-	uint32_t n_losses;
-	uint64_t topo_turn, pending_turn; /* as told last */
+		uint64_t generation, revision;
+	} generations[16];
+	uint32_t n_generations;
+	uint64_t topo_ballot, pending_ballot; /* as told last */
 	struct wm_join peers;     /* what its peers know when they come by another agent: numbers */
 	char closed[WM_TEXT_MAX]; /* why the master closed it */
 };
@@ -55,13 +55,13 @@ struct fk {
 	uint32_t n_hosts;
 	struct fk_host *hosts[FK_HOSTS_MAX];
 	struct cc_id run, run_key;
-	uint64_t features; /* of the hellos from now on */
-	bool left;         /* likewise */
-	bool local;        /* hosts that connect are on the master's */
-	bool quiet;        /* no ccm_check after each step: the test does it */
-	uint32_t blocks;   /* enum wm_block_kind: of the votes for operations, from now on */
-	bool drop;         /* inboxes are not filled */
-	uint8_t *journal;  /* what a master with cfg.journal has written */
+	uint64_t features;  /* of the hellos from now on */
+	bool left;          /* likewise */
+	bool local;         /* hosts that connect are on the master's */
+	bool quiet;         /* no ccm_check after each step: the test does it */
+	uint32_t waits_for; /* enum wm_wait_for_kind: of the votes for operations, from now on */
+	bool drop;          /* inboxes are not filled */
+	uint8_t *journal;   /* what a master with cfg.journal has written */
 	size_t journal_len;
 	char log[WM_TEXT_MAX]; /* the last line of level warning or worse */
 	/* Called for each message before it reaches an inbox; NULL: nothing. */
@@ -93,9 +93,9 @@ struct fk_peer fk_join_again(
 /* Ends what the agent has to say of the run, to a master that has not taken it over. */
 void fk_resumed(struct fk_host *h);
 /* A new connection of h's agent, which has state of the run; answered by HELLO_ACK. */
-struct fk_host *fk_redial(struct fk_host *h);
+struct fk_host *fk_reconnect(struct fk_host *h);
 /* The same, with this term; stateless: by a new agent that knows the run's id only. */
-struct fk_host *fk_redial_as(struct fk_host *h, uint64_t term, bool stateless);
+struct fk_host *fk_reconnect_as(struct fk_host *h, uint64_t term, bool stateless);
 /* The master is gone, another one is there; all connections are closed. */
 void fk_new_master(struct fk *f, const struct ccm_config *cfg);
 /* The same, with the first len bytes of the journal. */
@@ -114,19 +114,19 @@ void fk_refuse(const struct fk_peer *p, uint64_t tag, uint32_t code, const char 
 void fk_vote_params(const struct fk_peer *p, uint64_t tag, struct wm_op_params params);
 void fk_vote_many(const struct fk_peer *p, size_t n, uint64_t tag);
 /* What the tests' peers have: two tensors of 100 bytes, of these contents; enforce-popular. */
-struct wm_sync_vote fk_offer(uint64_t revision, uint64_t content);
-void fk_sync(const struct fk_peer *p, struct wm_sync_vote offer);
+struct wm_sync_vote fk_candidate(uint64_t revision, uint64_t content);
+void fk_sync(const struct fk_peer *p, struct wm_sync_vote candidate);
 /* n peers of one host */
-void fk_sync_many(const struct fk_peer *p, size_t n, struct wm_sync_vote offer);
+void fk_sync_many(const struct fk_peer *p, size_t n, struct wm_sync_vote candidate);
 /* To a new master: of attempt seq, which was to make this revision and content of all. */
-void fk_sync_again(const struct fk_peer *p, struct wm_sync_vote offer, uint64_t seq,
+void fk_sync_again(const struct fk_peer *p, struct wm_sync_vote candidate, uint64_t seq,
 	uint64_t revision, uint64_t content);
 /* p's part has failed, with code 4; ok: and the host's is done. */
 void fk_report_failed(const struct fk_peer *p, uint64_t seq, bool ok);
 /* The revision that h was told last that group expects. */
 uint64_t fk_revision(struct fk_host *h, uint32_t group);
-uint64_t fk_losses(struct fk_host *h, uint32_t group); /* likewise */
-void fk_know_losses(struct fk_host *h, uint32_t group, uint64_t losses);
+uint64_t fk_generation(struct fk_host *h, uint32_t group); /* likewise */
+void fk_know_generation(struct fk_host *h, uint32_t group, uint64_t generation);
 /* Of group 0, by who has heard of no losses; seq: what the attempt was started as, or 0. */
 void fk_vote_seq(const struct fk_peer *p, uint64_t tag, uint64_t seq);
 /* How have these attempts ended? p, who comes by a new agent, has the whole result of each. */

@@ -8,7 +8,7 @@
 
 #include "tests/master/fake.h"
 
-struct wm_sync_vote fk_offer(uint64_t revision, uint64_t content)
+struct wm_sync_vote fk_candidate(uint64_t revision, uint64_t content)
 {
 	return (struct wm_sync_vote){.revision = revision,
 		.hash_type = WM_HASH_SIMPLE,
@@ -32,31 +32,31 @@ static void send_sync(const struct fk_peer *p, size_t n, struct wm_msg *msg)
 	msg->u.op_vote.is_sync = true;
 	msg->u.op_vote.peers = ids;
 	msg->u.op_vote.n_peers = (uint32_t)n;
-	msg->u.op_vote.losses = fk_losses(p->host, p->group);
-	msg->u.op_vote.blocks = p->host->fk->blocks;
+	msg->u.op_vote.generation = fk_generation(p->host, p->group);
+	msg->u.op_vote.waits_for = p->host->fk->waits_for;
 	fk_send(p->host, msg);
 	free(ids);
 }
 
-void fk_sync_many(const struct fk_peer *p, size_t n, struct wm_sync_vote offer)
+void fk_sync_many(const struct fk_peer *p, size_t n, struct wm_sync_vote candidate)
 {
 	struct wm_msg msg = {0};
 
-	msg.u.op_vote.sync = offer;
+	msg.u.op_vote.sync = candidate;
 	send_sync(p, n, &msg);
 }
 
-void fk_sync(const struct fk_peer *p, struct wm_sync_vote offer)
+void fk_sync(const struct fk_peer *p, struct wm_sync_vote candidate)
 {
-	fk_sync_many(p, 1, offer);
+	fk_sync_many(p, 1, candidate);
 }
 
-void fk_sync_again(const struct fk_peer *p, struct wm_sync_vote offer, uint64_t seq,
+void fk_sync_again(const struct fk_peer *p, struct wm_sync_vote candidate, uint64_t seq,
 	uint64_t revision, uint64_t content)
 {
 	struct wm_msg msg = {0};
 
-	msg.u.op_vote.sync = offer;
+	msg.u.op_vote.sync = candidate;
 	msg.u.op_vote.seq = seq;
 	msg.u.op_vote.elected = (struct wm_sync_elected){revision, {3, content}};
 	send_sync(p, 1, &msg);

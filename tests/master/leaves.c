@@ -46,7 +46,7 @@ static void taken(size_t i)
 static void leave_again(size_t i)
 {
 	f.left = true;
-	h[i] = fk_redial_as(h[i], 1, false);
+	h[i] = fk_reconnect_as(h[i], 1, false);
 	f.left = false;
 	h[i]->peers.left = true;
 	p[i] = fk_join_again(&p[i], h[i], WM_JOIN_ACCEPTED);
@@ -56,15 +56,15 @@ static void leave_again(size_t i)
 
 static void come_back(size_t i)
 {
-	struct wm_group_world own = {.group = 0, .world = 2};
+	struct wm_group_view own = {.group = 0, .world_size = 2};
 	struct wm_msg msg = {.type = WM_RESUME};
 
-	h[i] = fk_redial_as(h[i], 1, false);
+	h[i] = fk_reconnect_as(h[i], 1, false);
 	p[i] = fk_join_again(&p[i], h[i], WM_JOIN_ACCEPTED);
 	msg.u.resume = (struct wm_resume){.epoch = 2,
 		.round = 2,
-		.topo_turn = 2,
-		.world = {.global = 2, .version = 2, .n = 1, .own = &own}};
+		.topo_ballot = 2,
+		.view = {.global = 2, .view_id = 2, .n = 1, .own = &own}};
 	fk_send(h[i], &msg);
 }
 
@@ -151,7 +151,7 @@ START_TEST(the_leave_of_an_unknown_peer_is_answered_at_once)
 
 	fk_restart(&f, &next, f.journal_len);
 	fk_tick(&f, 100);
-	h[0] = fk_redial_as(h[0], 1, false);
+	h[0] = fk_reconnect_as(h[0], 1, false);
 	x = p[0];
 	x.host = h[0];
 	x.id = fk_id(&f);
@@ -172,7 +172,7 @@ START_TEST(a_leave_said_twice_waits_for_the_journal)
 	fk_tick(&f, 100);
 	leave_again(0);
 	fk_cut(h[0], "reset");
-	h[0] = fk_redial_as(h[0], 1, false);
+	h[0] = fk_reconnect_as(h[0], 1, false);
 	p[0].host = h[0];
 	fk_leave(&p[0], WM_LEAVE_CLEAN);
 	fk_resumed(h[0]);
@@ -207,14 +207,14 @@ START_TEST(a_run_of_leaves_is_not_taken_over)
 
 	fk_new_master(&f, &forgetful);
 	f.left = true;
-	h[0] = fk_redial_as(h[0], 1, false);
+	h[0] = fk_reconnect_as(h[0], 1, false);
 	ack = &fk_take(h[0], WM_HELLO_ACK)->u.hello_ack;
 	ck_assert(!ack->resume);
 	ck_assert_uint_eq(ack->run.b[0], 8);
 	ck_assert(!fk_status(&f).recovering);
 	/* Members may come yet. */
 	f.left = false;
-	h[1] = fk_redial_as(h[1], 1, false);
+	h[1] = fk_reconnect_as(h[1], 1, false);
 	ck_assert(fk_take(h[1], WM_HELLO_ACK)->u.hello_ack.resume);
 	ck_assert(fk_status(&f).recovering);
 }

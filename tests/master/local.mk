@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 
 master_suites = \
-	tests/master/absent.c \
-	tests/master/ahead.c \
+	tests/master/disconnect.c \
+	tests/master/spec.c \
 	tests/master/breaks.c \
 	tests/master/elect.c \
 	tests/master/elect_again.c \
@@ -25,10 +25,10 @@ master_suites = \
 	tests/master/runs.c \
 	tests/master/scale.c \
 	tests/master/silence.c \
-	tests/master/stall.c \
-	tests/master/stuck.c \
+	tests/master/standstill.c \
+	tests/master/unmet.c \
 	tests/master/sync.c \
-	tests/master/sync_away.c \
+	tests/master/sync_disconnect.c \
 	tests/master/sync_loss.c \
 	tests/master/sync_resume.c \
 	tests/master/waits.c

@@ -97,7 +97,7 @@ START_TEST(the_first_peer_is_accepted_at_once)
 	r = fk_take(h, WM_COMMIT);
 	ck_assert(r->u.commit.accept);
 	ck_assert_uint_eq(r->u.commit.epoch, 1);
-	ck_assert_uint_eq(r->u.commit.world.global, 1);
+	ck_assert_uint_eq(r->u.commit.view.global, 1);
 	info = fk_info(&p);
 	ck_assert_int_eq(info.phase, CCM_PEER_ACCEPTED);
 	ck_assert_int_eq(info.state, CCM_IDLE);
@@ -178,7 +178,7 @@ START_TEST(world_sizes_are_exact)
 {
 	struct fk_host *a = fk_host(&f, "a", "10.0.0.1"), *b = fk_host(&f, "b", "10.0.0.2");
 	struct fk_peer p[5];
-	const struct wm_world *w;
+	const struct wm_view *w;
 	size_t i;
 
 	p[0] = fk_join(a, 7);
@@ -187,20 +187,20 @@ START_TEST(world_sizes_are_exact)
 	p[3] = fk_join(b, 3);
 	fk_forget(&f);
 	fk_topo(&p[0]);
-	w = &fk_take(a, WM_COMMIT)->u.commit.world;
+	w = &fk_take(a, WM_COMMIT)->u.commit.view;
 	ck_assert_uint_eq(w->global, 4);
 	ck_assert_uint_eq(w->groups, 2);
 	ck_assert_uint_eq(w->largest, 3);
 	ck_assert_uint_eq(w->n, 2);
 	ck_assert_uint_eq(w->own[0].group, 7);
-	ck_assert_uint_eq(w->own[0].world, 1);
+	ck_assert_uint_eq(w->own[0].world_size, 1);
 	ck_assert_uint_eq(w->own[1].group, 3);
-	ck_assert_uint_eq(w->own[1].world, 3);
-	w = &fk_take(b, WM_COMMIT)->u.commit.world;
+	ck_assert_uint_eq(w->own[1].world_size, 3);
+	w = &fk_take(b, WM_COMMIT)->u.commit.view;
 	ck_assert_uint_eq(w->n, 1);
 
 	fk_leave(&p[0], WM_LEAVE_CLEAN);
-	w = &fk_take(b, WM_WORLD)->u.world;
+	w = &fk_take(b, WM_VIEW)->u.view;
 	ck_assert_uint_eq(w->global, 3);
 	ck_assert_uint_eq(w->groups, 1);
 	for (i = 1; i < 4; i++)
@@ -226,7 +226,7 @@ START_TEST(a_run_without_peers_goes_on)
 	ck_assert_int_eq(info.phase, CCM_PEER_ACCEPTED);
 	ck_assert_uint_eq(fk_status(&f).epoch, 3);
 	ck_assert_uint_eq(fk_status(&f).leaves, 2);
-	ck_assert_uint_eq(fk_status(&f).losses, 0);
+	ck_assert_uint_eq(fk_status(&f).lost_members, 0);
 }
 END_TEST
 
@@ -244,15 +244,15 @@ START_TEST(leaves_and_losses_are_counted_apart)
 	ck_assert_uint_eq(fk_status(&f).leaves, 0);
 	fk_leave(&p[1], WM_LEAVE_CLEAN);
 	ck_assert_uint_eq(fk_status(&f).leaves, 1);
-	ck_assert_uint_eq(fk_status(&f).losses, 0);
+	ck_assert_uint_eq(fk_status(&f).lost_members, 0);
 	fk_leave(&p[2], WM_LEAVE_DIED);
-	ck_assert_uint_eq(fk_status(&f).losses, 1);
+	ck_assert_uint_eq(fk_status(&f).lost_members, 1);
 	fk_topo(&p[3]);
 	fk_topo(&p[3]); /* twice: it is kicked */
 	ck_assert_uint_eq(fk_status(&f).kicks, 1);
-	ck_assert_uint_eq(fk_status(&f).losses, 2);
+	ck_assert_uint_eq(fk_status(&f).lost_members, 2);
 	fk_close(b, "reset");
-	ck_assert_uint_eq(fk_status(&f).losses, 3);
+	ck_assert_uint_eq(fk_status(&f).lost_members, 3);
 	ck_assert_uint_eq(fk_status(&f).leaves, 1);
 	ck_assert_uint_eq(fk_status(&f).accepted, 1);
 }
@@ -327,7 +327,7 @@ START_TEST(votes_of_a_registered_peer_are_violations)
 	fk_vote(&q, 1);
 	assert_contains(fk_take(a, WM_KICK)->u.kick.text, "before it was accepted");
 	ck_assert_uint_eq(fk_status(&f).kicks, 3);
-	ck_assert_uint_eq(fk_status(&f).losses, 0);
+	ck_assert_uint_eq(fk_status(&f).lost_members, 0);
 	ck_assert(a->open);
 }
 END_TEST
@@ -442,7 +442,7 @@ START_TEST(silence_is_death)
 	assert_contains(b->closed, "the agent on b has been silent for 2.9 s, bound 2.8 s");
 	assert_contains(fk_take(b, WM_KICK)->u.kick.text, "silent for 2.9 s");
 	ck_assert(!fk_present(&q));
-	ck_assert_uint_eq(fk_take(a, WM_WORLD)->u.world.global, 1);
+	ck_assert_uint_eq(fk_take(a, WM_VIEW)->u.view.global, 1);
 	ck_assert(a->open);
 }
 END_TEST
@@ -528,7 +528,7 @@ START_TEST(a_connection_without_hello_ends)
 }
 END_TEST
 
-START_TEST(a_suspended_master_blames_nobody)
+START_TEST(a_suspended_master_suspects_nobody)
 {
 	struct fk_host *a = fk_host(&f, "a", "10.0.0.1");
 	struct fk_peer p = fk_join(a, 0);
@@ -557,7 +557,7 @@ START_TEST(pending_is_answered_when_all_have_asked)
 	fk_pending(&q);
 	ck_assert_uint_eq(a->n, 0);
 	fk_pending(&r);
-	ck_assert_uint_eq(fk_take(a, WM_PENDING_ANSWER)->u.pending_answer.turn, 2);
+	ck_assert_uint_eq(fk_take(a, WM_PENDING_ANSWER)->u.pending_answer.ballot, 2);
 	ck_assert_uint_eq(fk_count(b, WM_PENDING_ANSWER), 1);
 
 	fk_pending(&p);
@@ -565,8 +565,8 @@ START_TEST(pending_is_answered_when_all_have_asked)
 	fk_pending(&q);
 	fk_forget(&f);
 	fk_leave(&r, WM_LEAVE_CLEAN);
-	ck_assert_uint_eq(fk_take(a, WM_PENDING_ANSWER)->u.pending_answer.turn, 5);
-	ck_assert_uint_eq(fk_take(b, WM_PENDING_ANSWER)->u.pending_answer.turn, 5);
+	ck_assert_uint_eq(fk_take(a, WM_PENDING_ANSWER)->u.pending_answer.ballot, 5);
+	ck_assert_uint_eq(fk_take(b, WM_PENDING_ANSWER)->u.pending_answer.ballot, 5);
 }
 END_TEST
 
@@ -613,7 +613,7 @@ START_TEST(status_says_what_the_run_waits_for)
 }
 END_TEST
 
-START_TEST(a_seat_has_a_limit_of_peers)
+START_TEST(a_membership_has_a_limit_of_peers)
 {
 	struct fk_host *a = fk_host(&f, "a", "10.0.0.1");
 	struct fk_peer p;
@@ -662,11 +662,11 @@ Suite *members_suite(void)
 	tcase_add_test(tc, who_spoke_regularly_is_missed_sooner);
 	tcase_add_loop_test(tc, patience_can_be_chosen, 0, sizeof patience / sizeof patience[0]);
 	tcase_add_test(tc, a_connection_without_hello_ends);
-	tcase_add_test(tc, a_suspended_master_blames_nobody);
+	tcase_add_test(tc, a_suspended_master_suspects_nobody);
 	tcase_add_test(tc, pending_is_answered_when_all_have_asked);
 	tcase_add_test(tc, pending_may_be_asked_with_operations_in_flight);
 	tcase_add_test(tc, status_says_what_the_run_waits_for);
-	tcase_add_test(tc, a_seat_has_a_limit_of_peers);
+	tcase_add_test(tc, a_membership_has_a_limit_of_peers);
 	suite_add_tcase(s, tc);
 	return s;
 }

@@ -39,7 +39,7 @@ static bool pending(size_t n)
 		fk_pending(&p[i]);
 	for (i = 1; i < n; i++)
 		(void)fk_take(h[i], WM_PENDING_ANSWER);
-	return wire_pending_answer(fk_take(h[0], WM_PENDING_ANSWER)->u.pending_answer.turn);
+	return wire_pending_answer(fk_take(h[0], WM_PENDING_ANSWER)->u.pending_answer.ballot);
 }
 
 START_TEST(members_do_not_hear_of_a_newcomer_that_cannot_be_reached)
@@ -58,7 +58,7 @@ START_TEST(members_do_not_hear_of_a_newcomer_that_cannot_be_reached)
 	ck_assert(fk_take(h[0], WM_COMMIT)->u.commit.accept); /* at once, nothing has changed */
 	fk_probed(x, h[0], NULL);
 	fk_probed(h[1], x, "10.0.0.9:1003: no answer in time");
-	ck_assert(fk_present(&q)); /* at another place in the ring, perhaps */
+	ck_assert(fk_present(&q)); /* at another position in the ring, perhaps */
 	fk_probed(x, h[1], NULL);
 	fk_probed(h[0], x, "10.0.0.9:1003: no answer in time");
 	k = &fk_take(x, WM_KICK)->u.kick;
@@ -90,7 +90,7 @@ START_TEST(a_newcomer_is_pending_once_its_links_are_proven)
 END_TEST
 
 /* It cannot reach a, but b and c: a ring that has it before b does. */
-START_TEST(a_newcomer_takes_another_place_in_the_ring)
+START_TEST(a_newcomer_takes_another_position_in_the_ring)
 {
 	struct fk_host *x;
 	struct fk_peer q;
@@ -315,7 +315,7 @@ static bool all_pending(size_t n)
 
 	for (i = 0; i < n; i++)
 		fk_pending(&p[i]);
-	return wire_pending_answer(fk_take(h[1], WM_PENDING_ANSWER)->u.pending_answer.turn);
+	return wire_pending_answer(fk_take(h[1], WM_PENDING_ANSWER)->u.pending_answer.ballot);
 }
 
 /* Group 1 is to be on a and b. Their link in the ring of group 0 fails after the probes. */
@@ -479,7 +479,7 @@ START_TEST(a_stopped_newcomer_is_not_let_in_before_it_runs)
 	assert_contains(fk_status(&f).waiting, "train@c pid 106 (is stopped, for 0.0 s)");
 	vote_all(2);
 	ck_assert_int_eq(fk_info(&q).phase, CCM_PEER_REGISTERED);
-	ck_assert_uint_eq(fk_take(h[0], WM_COMMIT)->u.commit.world.global, 2);
+	ck_assert_uint_eq(fk_take(h[0], WM_COMMIT)->u.commit.view.global, 2);
 	stopped(&q, false);
 	ck_assert(pending(2));
 	vote_all(2);
@@ -526,7 +526,7 @@ START_TEST(a_stopped_newcomer_on_the_host_of_a_member_is_not_let_in_either)
 	vote_all(2);
 	ck_assert_int_eq(fk_info(&q).phase, CCM_PEER_REGISTERED);
 	ck_assert_int_eq(fk_info(&r).phase, CCM_PEER_ACCEPTED);
-	ck_assert_uint_eq(fk_take(h[0], WM_COMMIT)->u.commit.world.global, 3);
+	ck_assert_uint_eq(fk_take(h[0], WM_COMMIT)->u.commit.view.global, 3);
 	fk_leave(&q, WM_LEAVE_STOPPED);
 	ck_assert(!fk_present(&q));
 }
@@ -619,10 +619,10 @@ START_TEST(a_link_between_members_proves_nothing_of_a_newcomer)
 		fk_probed(h[0], h[2], NULL);
 	fk_settle(&f);
 	fk_pending(&p[2]);
-	ck_assert(!wire_pending_answer(fk_take(h[2], WM_PENDING_ANSWER)->u.pending_answer.turn));
+	ck_assert(!wire_pending_answer(fk_take(h[2], WM_PENDING_ANSWER)->u.pending_answer.ballot));
 	fk_probed(h[0], h[2], NULL);
 	fk_pending(&p[2]);
-	ck_assert(wire_pending_answer(fk_take(h[2], WM_PENDING_ANSWER)->u.pending_answer.turn));
+	ck_assert(wire_pending_answer(fk_take(h[2], WM_PENDING_ANSWER)->u.pending_answer.ballot));
 	ck_assert_int_eq(fk_info(&q).phase, CCM_PEER_REGISTERED);
 }
 END_TEST
@@ -635,7 +635,7 @@ Suite *newcomers_suite(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, members_do_not_hear_of_a_newcomer_that_cannot_be_reached);
 	tcase_add_test(tc, a_newcomer_is_pending_once_its_links_are_proven);
-	tcase_add_test(tc, a_newcomer_takes_another_place_in_the_ring);
+	tcase_add_test(tc, a_newcomer_takes_another_position_in_the_ring);
 	tcase_add_test(tc, a_host_that_failed_is_tried_ever_more_seldom);
 	tcase_add_test(tc, a_newcomer_that_is_put_out_soon_is_tried_ever_more_seldom);
 	tcase_add_test(tc, other_addresses_are_tried_at_once);

@@ -192,7 +192,7 @@ START_TEST(every_allocation_may_fail)
 		if (m && !err) {
 			ccm_get_status(m, 0, &s);
 			ck_assert_uint_eq(s.accepted, 3);
-			ck_assert_uint_eq(s.absent, 1);
+			ck_assert_uint_eq(s.disconnected, 1);
 			ck_assert_uint_eq(s.ops_started, 2);
 			ck_assert_uint_eq(s.rounds, 5);
 		}

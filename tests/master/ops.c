@@ -180,7 +180,7 @@ START_TEST(a_refused_call_ends_for_all_with_its_code)
 	aborted(a, 3, 0, WIRE_OUT_OF_MEMORY);
 	aborted(b, 3, 0, WIRE_OUT_OF_MEMORY);
 	aborted(c, 3, 0, WIRE_OUT_OF_MEMORY);
-	ck_assert_uint_eq(fk_count(a, WM_WORLD), 0); /* nobody is lost */
+	ck_assert_uint_eq(fk_count(a, WM_VIEW), 0); /* nobody is lost */
 	vote_all(3);
 	ck_assert_uint_eq(fk_count(a, WM_OP_START), 1);
 }
@@ -212,7 +212,7 @@ START_TEST(a_failure_with_a_code_ends_one_attempt_for_all)
 	assert_contains(x->text, "host b: no room");
 	ck_assert_uint_eq(fk_take(c, WM_OP_ABORT)->u.op_abort.code, WIRE_OUT_OF_MEMORY);
 	ck_assert_uint_eq(fk_count(a, WM_OP_ABORT), 0); /* the other one goes on */
-	ck_assert_uint_eq(fk_count(a, WM_WORLD), 0);
+	ck_assert_uint_eq(fk_count(a, WM_VIEW), 0);
 	ck_assert_uint_eq(fk_count(a, WM_ROUND), 0);
 	fk_report(a, 2, true);
 	fk_report(b, 2, true);
@@ -223,12 +223,12 @@ END_TEST
 
 START_TEST(a_loss_is_told_with_its_reason)
 {
-	const struct wm_group_world *own;
+	const struct wm_group_view *own;
 
 	fk_vote(&p, 1);
 	fk_leave(&r, WM_LEAVE_STOPPED);
-	own = &fk_take(a, WM_WORLD)->u.world.own[0];
-	ck_assert_uint_eq(own->losses, 1);
+	own = &fk_take(a, WM_VIEW)->u.view.own[0];
+	ck_assert_uint_eq(own->generation, 1);
 	assert_contains(own->loss, "lost train@c pid");
 	assert_contains(own->loss, "its process has been stopped for too long");
 	assert_contains(fk_take(a, WM_OP_ABORT)->u.op_abort.text,
@@ -238,11 +238,11 @@ END_TEST
 
 START_TEST(a_leave_is_told_with_its_reason)
 {
-	const struct wm_group_world *own;
+	const struct wm_group_view *own;
 
 	fk_vote(&p, 1);
 	fk_leave_because(&r, WM_LEAVE_CLEAN, "it cannot take the result");
-	own = &fk_take(a, WM_WORLD)->u.world.own[0];
+	own = &fk_take(a, WM_VIEW)->u.view.own[0];
 	assert_contains(own->loss, "lost train@c pid");
 	assert_contains(own->loss, ": it left the run: it cannot take the result");
 	assert_contains(fk_take(a, WM_OP_ABORT)->u.op_abort.text,
@@ -306,14 +306,14 @@ START_TEST(a_vote_overtaken_by_a_loss_is_answered_as_aborted)
 	ck_assert_uint_eq(x->code, WIRE_RANK_CONNECTION_LOST);
 	ck_assert_uint_eq(x->tag, 1);
 	ck_assert_uint_eq(x->seq, 0);
-	ck_assert_uint_eq(x->losses, 0);
+	ck_assert_uint_eq(x->generation, 0);
 	assert_contains(x->text, "its process died");
 	fk_vote(&p, 1);
 	ck_assert_uint_eq(fk_status(&f).ops_started, 0);
 	fk_vote(&q, 1);
 	fk_settle(&f);
 	ck_assert_uint_eq(fk_status(&f).ops_started, 1);
-	late.u.op_vote.losses = 99;
+	late.u.op_vote.generation = 99;
 	fk_send(b, &late);
 	ck_assert(!b->open);
 	assert_contains(b->closed, "a generation that the group has not reached");
@@ -347,12 +347,12 @@ START_TEST(several_lost_at_once_are_one_loss)
 	fk_vote(&p, 1);
 	fk_forget(&f);
 	fk_close(c, "reset by peer");
-	ck_assert_uint_eq(fk_count(a, WM_WORLD), 1);
+	ck_assert_uint_eq(fk_count(a, WM_VIEW), 1);
 	ck_assert_uint_eq(fk_count(a, WM_ROUND), 1);
 	assert_contains(fk_take(a, WM_OP_ABORT)->u.op_abort.text,
 		"its agent is gone: reset by peer (and 1 more)");
 	ck_assert(!fk_present(&x));
-	ck_assert_uint_eq(fk_status(&f).losses, 2);
+	ck_assert_uint_eq(fk_status(&f).lost_members, 2);
 }
 END_TEST
 
@@ -372,7 +372,7 @@ START_TEST(what_was_told_of_a_host_is_not_told_again_for_each_of_its_peers)
 	fk_forget(&f);
 	fk_vote(&p, 1);
 	fk_close(c, "it is silent");
-	ck_assert_uint_eq(fk_count(a, WM_WORLD), 1);
+	ck_assert_uint_eq(fk_count(a, WM_VIEW), 1);
 	ck_assert_uint_eq(fk_count(a, WM_OP_ABORT), 0);
 	fk_vote(&q, 1);
 	ck_assert_uint_eq(fk_count(a, WM_OP_START), 1);
@@ -593,10 +593,10 @@ START_TEST(a_waiting_operation_names_who_is_awaited)
 	f.now += 1500000000;
 	ccm_each_op(f.m, f.now, keep_op, &o);
 	ck_assert_uint_eq(o.votes, 1);
-	ck_assert_uint_eq(o.world, 3);
+	ck_assert_uint_eq(o.world_size, 3);
 	ck_assert_uint_eq(o.bytes, 400);
 	ck_assert_uint_eq(o.age_ns, 1500000000);
-	ck_assert_uint_eq(o.stalled_ns, 1500000000);
+	ck_assert_uint_eq(o.standstill_ns, 1500000000);
 	ck_assert_int_eq(o.state, CCM_VOTE_INITIATE_COLLECTIVE_COMMS);
 	assert_contains(o.awaited, "train@b pid");
 	assert_contains(o.awaited, "train@c pid");
@@ -604,12 +604,12 @@ START_TEST(a_waiting_operation_names_who_is_awaited)
 	fk_vote(&r, 1);
 	ccm_each_op(f.m, f.now, keep_op, &o);
 	ck_assert_int_eq(o.state, CCM_PERFORM_COLLECTIVE_COMMS);
-	ck_assert_uint_eq(o.stalled_ns, 0);
+	ck_assert_uint_eq(o.standstill_ns, 0);
 	fk_report(b, 1, true);
 	f.now += 200000000;
 	ccm_each_op(f.m, f.now, keep_op, &o);
 	ck_assert_uint_eq(o.age_ns, 1700000000);
-	ck_assert_uint_eq(o.stalled_ns, 200000000);
+	ck_assert_uint_eq(o.standstill_ns, 200000000);
 	ck_assert_int_eq(o.state, CCM_VOTE_COMPLETE_COLLECTIVE_COMMS);
 	ck_assert_str_eq(o.awaited, "a, c");
 }

@@ -20,8 +20,8 @@ static void synchronize(uint64_t revision)
 {
 	uint64_t seq;
 
-	fk_sync(&p[0], fk_offer(revision, 1));
-	fk_sync(&p[1], fk_offer(revision, 1));
+	fk_sync(&p[0], fk_candidate(revision, 1));
+	fk_sync(&p[1], fk_candidate(revision, 1));
 	seq = fk_status(&f).last_seq;
 	fk_report(h[0], seq, true);
 	fk_report(h[1], seq, true);
@@ -73,7 +73,7 @@ static void leave_all(void)
 
 static void come_back(size_t i)
 {
-	h[i] = fk_redial_as(h[i], 1, false);
+	h[i] = fk_reconnect_as(h[i], 1, false);
 	p[i] = fk_join_again(&p[i], h[i], WM_JOIN_ACCEPTED);
 }
 
@@ -96,7 +96,7 @@ END_TEST
 /* c's agent had peers of the group, and was not told of the end: nobody of it was left there. */
 START_TEST(an_agent_does_not_know_better_than_the_journal)
 {
-	struct wm_group_world own = {.group = 0, .world = 2, .revision = 14};
+	struct wm_group_view own = {.group = 0, .world_size = 2, .revision = 14};
 	struct wm_msg msg = {.type = WM_RESUME};
 
 	fk_leave(&p[0], WM_LEAVE_CLEAN);
@@ -104,7 +104,7 @@ START_TEST(an_agent_does_not_know_better_than_the_journal)
 	fk_restart(&f, &next, f.journal_len);
 	fk_tick(&f, 100);
 	come_back(2);
-	msg.u.resume.world = (struct wm_world){.global = 3, .version = 1, .n = 1, .own = &own};
+	msg.u.resume.view = (struct wm_view){.global = 3, .view_id = 1, .n = 1, .own = &own};
 	fk_send(h[2], &msg);
 	ck_assert_uint_eq(expected(0), 0);
 }
@@ -206,7 +206,7 @@ START_TEST(a_reset_puts_all_out)
 }
 END_TEST
 
-START_TEST(a_reset_does_not_wait_for_those_who_are_away)
+START_TEST(a_reset_does_not_wait_for_disconnected_peers)
 {
 	fk_restart(&f, &next, f.journal_len);
 	fk_tick(&f, 100);
@@ -249,17 +249,17 @@ START_TEST(the_end_is_told_to_all)
 END_TEST
 
 /* The run is not kept for its peers by their agent, which would look for another master. */
-START_TEST(an_agent_that_was_away_learns_of_the_end_when_it_comes)
+START_TEST(a_disconnected_agent_learns_of_the_end_when_it_comes_back)
 {
 	fk_cut(h[1], "cut");
 	event(CCM_EV_END, "told to end");
-	ck_assert_uint_eq(fk_status(&f).absent, 1);
+	ck_assert_uint_eq(fk_status(&f).disconnected, 1);
 	come_back(1);
 	ck_assert_uint_eq(fk_count(h[1], WM_KICK), 0);
 	fk_resumed(h[1]);
 	ck_assert_str_eq(fk_take(h[1], WM_KICK)->u.kick.text, "told to end");
 	ck_assert(!h[1]->open);
-	ck_assert_uint_eq(fk_status(&f).absent, 0);
+	ck_assert_uint_eq(fk_status(&f).disconnected, 0);
 }
 END_TEST
 
@@ -291,10 +291,10 @@ Suite *over_suite(void)
 	tcase_add_test(tc, a_vanished_host_keeps_the_run);
 	tcase_add_test(tc, they_may_leave_while_a_master_takes_over);
 	tcase_add_test(tc, a_reset_puts_all_out);
-	tcase_add_test(tc, a_reset_does_not_wait_for_those_who_are_away);
+	tcase_add_test(tc, a_reset_does_not_wait_for_disconnected_peers);
 	tcase_add_test(tc, a_reset_does_not_wait_for_an_agent_that_is_gone);
 	tcase_add_test(tc, the_end_is_told_to_all);
-	tcase_add_test(tc, an_agent_that_was_away_learns_of_the_end_when_it_comes);
+	tcase_add_test(tc, a_disconnected_agent_learns_of_the_end_when_it_comes_back);
 	tcase_add_test(tc, nobody_joins_after_the_end);
 	suite_add_tcase(s, tc);
 	return s;

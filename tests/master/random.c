@@ -18,14 +18,14 @@
 #define HOSTS_MAX 64
 #define GROUPS    3
 
-enum fate { UNTOLD = 0, STARTED, DONE, ABORTED };
+enum outcome { UNTOLD = 0, STARTED, DONE, ABORTED };
 
 struct chaos {
 	struct fk f;
 	struct tl_rng rng;
 	struct fk_peer peers[PEERS_MAX];
 	size_t n_peers;
-	uint8_t fate[SEQ_MAX][HOSTS_MAX]; /* enum fate, of an operation on a host */
+	uint8_t outcome[SEQ_MAX][HOSTS_MAX]; /* enum outcome, of an operation on a host */
 	bool reported[SEQ_MAX][HOSTS_MAX];
 	bool done[SEQ_MAX], aborted[SEQ_MAX]; /* for anybody */
 	struct attempt {                      /* of a synchronization */
@@ -90,29 +90,29 @@ static void watch(void *arg, struct fk_host *h, const struct wm_msg *msg)
 		seq = msg->u.op_start.seq;
 		ck_assert_uint_ge(seq, k.last_seq);
 		ck_assert_uint_lt(seq, SEQ_MAX);
-		ck_assert_int_eq(k.fate[seq][h->conn], UNTOLD);
+		ck_assert_int_eq(k.outcome[seq][h->conn], UNTOLD);
 		ck_assert_uint_eq(msg->u.op_start.epoch, h->epoch);
 		k.last_seq = seq;
-		k.fate[seq][h->conn] = STARTED;
+		k.outcome[seq][h->conn] = STARTED;
 		if (msg->u.op_start.is_sync)
 			watch_sync(h, &msg->u.op_start);
 		break;
 	case WM_OP_DONE:
 		seq = msg->u.op_done.seq;
-		ck_assert_int_eq(k.fate[seq][h->conn], STARTED);
+		ck_assert_int_eq(k.outcome[seq][h->conn], STARTED);
 		ck_assert(!k.aborted[seq]);
 		watch_sync_done(&msg->u.op_done);
 		k.done[seq] = true;
-		k.fate[seq][h->conn] = DONE;
+		k.outcome[seq][h->conn] = DONE;
 		break;
 	case WM_OP_ABORT:
 		seq = msg->u.op_abort.seq;
 		if (seq == 0)
 			break;
-		ck_assert_int_eq(k.fate[seq][h->conn], STARTED);
+		ck_assert_int_eq(k.outcome[seq][h->conn], STARTED);
 		ck_assert(!k.done[seq]);
 		k.aborted[seq] = true;
-		k.fate[seq][h->conn] = ABORTED;
+		k.outcome[seq][h->conn] = ABORTED;
 		break;
 	default:
 		break;
@@ -192,10 +192,10 @@ static void vote_everywhere(uint32_t group, uint64_t tag)
 }
 
 /* Mostly what the group expects, and what most others have. */
-static struct wm_sync_vote some_offer(struct fk_peer *p, uint64_t content)
+static struct wm_sync_vote some_candidate(struct fk_peer *p, uint64_t content)
 {
 	uint64_t revision = fk_revision(p->host, p->group);
-	struct wm_sync_vote v = fk_offer(revision ? revision : 5, pick(4) ? content : pick(3));
+	struct wm_sync_vote v = fk_candidate(revision ? revision : 5, pick(4) ? content : pick(3));
 
 	v.torn = pick(8) == 0;
 	if (pick(6) == 0)
@@ -219,7 +219,7 @@ static void sync_everywhere(uint32_t group)
 
 		if (p->group == group && p->host->open && fk_present(p) &&
 			fk_info(p).phase == CCM_PEER_ACCEPTED && fk_info(p).ops == 0)
-			fk_sync(p, some_offer(p, content));
+			fk_sync(p, some_candidate(p, content));
 	}
 }
 
@@ -248,11 +248,11 @@ static void report_some(void)
 	for (i = 0; i < k.f.n_hosts; i++) {
 		h = k.f.hosts[i];
 		for (seq = k.last_seq; seq > 0 && seq + 20 > k.last_seq; seq--) {
-			if (!h->open || k.fate[seq][h->conn] != STARTED)
+			if (!h->open || k.outcome[seq][h->conn] != STARTED)
 				continue;
 			if (k.syncs[seq].is_sync && pick(20) == 0)
 				report_failed(h, seq, k.reported[seq][h->conn]);
-			if (!h->open || k.fate[seq][h->conn] != STARTED ||
+			if (!h->open || k.outcome[seq][h->conn] != STARTED ||
 				k.reported[seq][h->conn] || pick(share) > 0)
 				continue;
 			k.reported[seq][h->conn] = true;
@@ -360,7 +360,7 @@ static void break_off(void)
 		fk_cut(h, "cut");
 	if (pick(4) == 0)
 		return;
-	x = pick(2) ? fk_redial(h) : fk_host(&k.f, "new", "10.1.2.4");
+	x = pick(2) ? fk_reconnect(h) : fk_host(&k.f, "new", "10.1.2.4");
 	for (i = 0; i < k.n_peers; i++)
 		if (k.peers[i].host == h && x->open && pick(8) > 0)
 			k.peers[i] = fk_join_again(&k.peers[i], x, (enum wm_join_phase)pick(3));
@@ -432,7 +432,7 @@ static bool is_over(struct fk_host *h, uint64_t seq)
 {
 	struct fk_peer p = {.host = h, .id = k.syncs[seq].peer[h->conn]};
 
-	return !h->open || k.fate[seq][h->conn] != STARTED ||
+	return !h->open || k.outcome[seq][h->conn] != STARTED ||
 	       (k.syncs[seq].is_sync && !fk_present(&p));
 }
 
@@ -475,7 +475,7 @@ static void finish_sync(uint32_t group)
 		if (votes)
 			fk_leave(p, WM_LEAVE_DIED);
 		else
-			fk_sync(p, fk_offer(k.expected[group], 1));
+			fk_sync(p, fk_candidate(k.expected[group], 1));
 	}
 	report_started();
 }
@@ -490,7 +490,7 @@ static void come_to_rest(void)
 	for (i = 0; i < k.f.n_hosts; i++)
 		k.f.hosts[i]->auto_report = true;
 	fk_settle(&k.f);
-	fk_tick(&k.f, 5200); /* who is absent is lost */
+	fk_tick(&k.f, 5200); /* who is disconnected is lost */
 	tidy();
 	report_started();
 	for (i = 0; i < GROUPS; i++) /* a loss ends the operations of a group */
@@ -520,7 +520,7 @@ static void come_to_rest(void)
 	ck_assert_ptr_null(strstr(s.waiting, "topology"));
 }
 
-static void check_fates(void)
+static void check_outcomes(void)
 {
 	uint64_t seq;
 	uint32_t i;
@@ -531,7 +531,7 @@ static void check_fates(void)
 }
 
 /* A synchronization of each group succeeds. */
-static void check_syncs(const uint32_t *world)
+static void check_syncs(const uint32_t *world_size)
 {
 	uint64_t before = k.n_syncs, expected = 0, revision;
 	struct fk_peer *p;
@@ -539,14 +539,14 @@ static void check_syncs(const uint32_t *world)
 	size_t n;
 
 	for (i = 0; i < GROUPS; i++) {
-		expected += world[i] > 0;
+		expected += world_size[i] > 0;
 		for (n = 0; n < k.n_peers; n++) {
 			p = &k.peers[n];
 			if (p->group != i || !p->host->open || !fk_present(p))
 				continue;
 			revision = fk_revision(p->host, i);
 			ck_assert_uint_eq(revision, k.expected[i]);
-			fk_sync(p, fk_offer(revision, 1));
+			fk_sync(p, fk_candidate(revision, 1));
 		}
 	}
 	report_started();
@@ -602,7 +602,7 @@ static void sequence(uint64_t salt)
 		fk_forget(&k.f);
 	}
 	come_to_rest();
-	check_fates();
+	check_outcomes();
 	check_alive();
 	for (i = 0; i < k.f.n_hosts; i++)
 		if (k.f.hosts[i]->open)

@@ -50,7 +50,7 @@ static const struct ccm_stand_info *stand_of(const struct fk_peer *x)
 
 /* ---- votes */
 
-static struct wm_sync_vote offer(uint64_t revision, uint64_t content)
+static struct wm_sync_vote fill_candidate(uint64_t revision, uint64_t content)
 {
 	return (struct wm_sync_vote){.revision = revision,
 		.strategy = WM_STRATEGY_ENFORCE_POPULAR,
@@ -68,9 +68,9 @@ static void vote(const struct fk_peer *x, struct wm_sync_vote v)
 
 	msg.u.op_vote = (struct wm_op_vote){
 		.group = x->group, .is_sync = true, .sync = v, .n_peers = 1, .peers = &id};
-	for (uint32_t i = 0; i < x->host->n_losses; i++)
-		if (x->host->losses[i].group == x->group)
-			msg.u.op_vote.losses = x->host->losses[i].losses;
+	for (uint32_t i = 0; i < x->host->n_generations; i++)
+		if (x->host->generations[i].group == x->group)
+			msg.u.op_vote.generation = x->host->generations[i].generation;
 	fk_send(x->host, &msg);
 }
 
@@ -98,7 +98,7 @@ START_TEST(nothing_is_known_at_first)
 	ck_assert_str_eq(ccm_sync_end_name(states[0].end), "");
 	ck_assert_uint_eq(n_stands, 0);
 	/* Votes are no election. */
-	vote(&p, offer(1, 1));
+	vote(&p, fill_candidate(1, 1));
 	look();
 	ck_assert_int_eq(states[0].end, CCM_SYNC_NONE);
 }
@@ -106,9 +106,9 @@ END_TEST
 
 START_TEST(who_deviated_and_how)
 {
-	vote(&p, offer(7, 1));
-	vote(&q, offer(5, 1));
-	vote(&r, offer(5, 2));
+	vote(&p, fill_candidate(7, 1));
+	vote(&q, fill_candidate(5, 1));
+	vote(&r, fill_candidate(5, 2));
 	f.now += 5000000;
 	look();
 	ck_assert_int_eq(states[0].end, CCM_SYNC_RUNNING);
@@ -131,7 +131,7 @@ START_TEST(who_deviated_and_how)
 	ck_assert_str_eq(stand_of(&r)->text,
 		"revision 5, elected is 7; contents 00000000000000030000000000000002, elected are "
 		"00000000000000030000000000000001");
-	ck_assert_uint_eq(stand_of(&r)->offer.revision, 5);
+	ck_assert_uint_eq(stand_of(&r)->candidate.revision, 5);
 	ck_assert_str_eq(hosts[stand_of(&r) - stands], "c");
 	fk_report(a, 1, true);
 	fk_report(b, 1, true);
@@ -143,19 +143,19 @@ START_TEST(who_deviated_and_how)
 }
 END_TEST
 
-START_TEST(who_has_a_mixture)
+START_TEST(a_peer_with_torn_state)
 {
-	struct wm_sync_vote torn = offer(7, 1);
+	struct wm_sync_vote torn = fill_candidate(7, 1);
 
 	torn.torn = true;
 	vote(&p, torn);
-	vote(&q, offer(7, 1));
+	vote(&q, fill_candidate(7, 1));
 	torn.content.lo = 2;
 	vote(&r, torn);
 	look();
 	ck_assert(!states[0].elected.torn);
 	ck_assert_uint_eq(states[0].holders, 2);
-	ck_assert(stand_of(&p)->offer.torn && !stand_of(&q)->offer.torn);
+	ck_assert(stand_of(&p)->candidate.torn && !stand_of(&q)->candidate.torn);
 	ck_assert_str_eq(stand_of(&p)->text, "the contents are equal; it reported torn tensors");
 	ck_assert_str_eq(stand_of(&q)->text, "");
 	assert_contains(stand_of(&r)->text, "; it reported torn tensors");
@@ -165,9 +165,9 @@ END_TEST
 
 START_TEST(an_election_takes_the_place_of_the_last_one)
 {
-	vote(&p, offer(7, 1));
-	vote(&q, offer(7, 1));
-	vote(&r, offer(7, 2));
+	vote(&p, fill_candidate(7, 1));
+	vote(&q, fill_candidate(7, 1));
+	vote(&r, fill_candidate(7, 2));
 	fk_report(a, 1, true);
 	fk_report(b, 1, true);
 	fk_report(c, 1, true);
@@ -178,9 +178,9 @@ START_TEST(an_election_takes_the_place_of_the_last_one)
 	fk_report(a, 2, true);
 	fk_report(b, 2, true);
 	fk_report(c, 2, true);
-	vote(&p, offer(8, 3));
-	vote(&q, offer(8, 4));
-	vote(&r, offer(8, 4));
+	vote(&p, fill_candidate(8, 3));
+	vote(&q, fill_candidate(8, 4));
+	vote(&r, fill_candidate(8, 4));
 	look();
 	ck_assert_uint_eq(n_states, 1);
 	ck_assert_uint_eq(states[0].seq, 4);
@@ -193,13 +193,13 @@ END_TEST
 
 START_TEST(who_is_kicked_stays_in_the_record)
 {
-	struct wm_sync_vote other = offer(7, 1);
+	struct wm_sync_vote other = fill_candidate(7, 1);
 
 	other.keys.lo++;
 	other.n_tensors = 6;
-	vote(&p, offer(7, 1));
+	vote(&p, fill_candidate(7, 1));
 	vote(&q, other);
-	vote(&r, offer(7, 1));
+	vote(&r, fill_candidate(7, 1));
 	ck_assert(!fk_present(&q));
 	look();
 	ck_assert_int_eq(states[0].end, CCM_SYNC_RUNNING);
@@ -228,7 +228,7 @@ END_TEST
 
 START_TEST(nobody_is_elected)
 {
-	struct wm_sync_vote receives = offer(7, 1);
+	struct wm_sync_vote receives = fill_candidate(7, 1);
 
 	receives.strategy = WM_STRATEGY_RECEIVE_ONLY;
 	vote(&p, receives);
@@ -243,15 +243,15 @@ START_TEST(nobody_is_elected)
 	ck_assert_uint_eq(states[0].out, 3);
 	ck_assert_uint_eq(n_stands, 3);
 	assert_contains(stand_of(&q)->text, "no peer can be elected");
-	ck_assert_uint_eq(stand_of(&q)->offer.strategy, WM_STRATEGY_RECEIVE_ONLY);
+	ck_assert_uint_eq(stand_of(&q)->candidate.strategy, WM_STRATEGY_RECEIVE_ONLY);
 }
 END_TEST
 
 START_TEST(failures_are_told)
 {
-	vote(&p, offer(7, 1));
-	vote(&q, offer(7, 2));
-	vote(&r, offer(7, 2));
+	vote(&p, fill_candidate(7, 1));
+	vote(&q, fill_candidate(7, 2));
+	vote(&r, fill_candidate(7, 2));
 	report_failed(&p, 1, "tensor w does not have the hash that it said");
 	look();
 	ck_assert_int_eq(states[0].end, CCM_SYNC_RUNNING);
@@ -277,7 +277,7 @@ Suite *record_suite(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, nothing_is_known_at_first);
 	tcase_add_test(tc, who_deviated_and_how);
-	tcase_add_test(tc, who_has_a_mixture);
+	tcase_add_test(tc, a_peer_with_torn_state);
 	tcase_add_test(tc, an_election_takes_the_place_of_the_last_one);
 	tcase_add_test(tc, who_is_kicked_stays_in_the_record);
 	tcase_add_test(tc, nobody_is_elected);

@@ -17,8 +17,8 @@ static const struct ccm_config next = {
 static struct fk f;
 static struct fk_host *h[3];
 static struct fk_peer p[3];
-static struct wm_group_world own[3];
-static struct wm_ring_place place[3];
+static struct wm_group_view own[3];
+static struct wm_ring_position position[3];
 static struct wm_resume know[3];
 
 static void setup(void)
@@ -33,14 +33,14 @@ static void setup(void)
 		p[i] = fk_join(h[i], 0);
 	fk_topo(&p[0]);
 	for (i = 0; i < 3; i++) {
-		own[i] = (struct wm_group_world){.group = 0, .world = 3};
-		place[i] = (struct wm_ring_place){0, 3, (uint32_t)i};
+		own[i] = (struct wm_group_view){.group = 0, .world_size = 3};
+		position[i] = (struct wm_ring_position){0, 3, (uint32_t)i};
 		know[i] = (struct wm_resume){.epoch = 2,
 			.round = 2,
-			.topo_turn = 2,
-			.n_places = 1,
-			.places = &place[i],
-			.world = {.global = 3, .version = 2, .n = 1, .own = &own[i]}};
+			.topo_ballot = 2,
+			.n_positions = 1,
+			.positions = &position[i],
+			.view = {.global = 3, .view_id = 2, .n = 1, .own = &own[i]}};
 	}
 }
 
@@ -79,7 +79,7 @@ static void come_back(size_t i, bool stateless)
 {
 	struct wm_msg msg = {.type = WM_RESUME};
 
-	h[i] = fk_redial_as(h[i], 1, stateless);
+	h[i] = fk_reconnect_as(h[i], 1, stateless);
 	p[i] = fk_join_again(&p[i], h[i], WM_JOIN_ACCEPTED);
 	if (!stateless)
 		msg.u.resume = know[i];
@@ -120,7 +120,7 @@ START_TEST(the_run_goes_on)
 	ck_assert(!fk_status(&f).recovering);
 	ck_assert_uint_eq(fk_count(h[0], WM_OP_ABORT) + fk_count(h[0], WM_KICK), 0);
 	ck_assert_int_eq(fk_info(&p[2]).rank, 2);
-	ck_assert_uint_eq(fk_status(&f).losses, 0);
+	ck_assert_uint_eq(fk_status(&f).lost_members, 0);
 	works(3);
 }
 END_TEST
@@ -144,7 +144,7 @@ START_TEST(all_agents_may_have_died_with_it)
 	ck_assert_uint_eq(fk_status(&f).accepted, 3);
 	/* Their peers may have been told of more than is in the journal, but of no more than this.
 	 */
-	ck_assert_uint_gt(h[0]->losses[0].losses, 0);
+	ck_assert_uint_gt(h[0]->generations[0].generation, 0);
 	works(3);
 }
 END_TEST
@@ -189,14 +189,14 @@ START_TEST(the_token_is_asked_for)
 
 	restart();
 	thief.token.b[0] ^= 1;
-	h[0] = fk_redial_as(h[0], 1, true);
+	h[0] = fk_reconnect_as(h[0], 1, true);
 	(void)fk_join_again(&thief, h[0], WM_JOIN_ACCEPTED);
 	ck_assert_uint_eq(fk_take(h[0], WM_KICK)->u.kick.code, WIRE_INVALID_USAGE);
 	thief.id.b[9] ^= 1;
 	(void)fk_join_again(&thief, h[0], WM_JOIN_ACCEPTED);
 	ck_assert_uint_eq(fk_take(h[0], WM_KICK)->u.kick.code, WIRE_RANK_CONNECTION_LOST);
 	p[0] = fk_join_again(&p[0], h[0], WM_JOIN_ACCEPTED);
-	ck_assert(!fk_info(&p[0]).absent);
+	ck_assert(!fk_info(&p[0]).disconnected);
 }
 END_TEST
 
@@ -232,12 +232,12 @@ START_TEST(who_was_lost_before_it_heard_of_its_commit_is_a_newcomer)
 	fk_tick_silent(&f, 4000, d);
 	ck_assert(!fk_present(&x));
 	restart();
-	d = fk_redial_as(d, 1, false);
+	d = fk_reconnect_as(d, 1, false);
 	x = fk_join_again(&x, d, WM_JOIN_PREPARED);
 	fk_send(d, &msg);
 	for (i = 0; i < 3; i++) {
-		know[i].epoch = know[i].round = know[i].wired = 3;
-		know[i].topo_turn = 3;
+		know[i].epoch = know[i].round = know[i].ring_epoch = 3;
+		know[i].topo_ballot = 3;
 		come_back(i, false);
 	}
 	ck_assert(!fk_status(&f).recovering);
@@ -257,7 +257,7 @@ START_TEST(who_is_not_in_the_journal_is_lost_whatever_its_agent_knows)
 	know[0].epoch = know[1].epoch = h[0]->epoch;
 	compact();
 	restart();
-	h[2] = fk_redial_as(h[2], 1, false);
+	h[2] = fk_reconnect_as(h[2], 1, false);
 	p[2] = fk_join_again(&p[2], h[2], WM_JOIN_ACCEPTED);
 	fk_send(h[2], &msg);
 	come_back(0, false);
@@ -280,7 +280,7 @@ START_TEST(who_is_not_in_the_journal_takes_no_part_in_operations)
 	size_t i;
 
 	restart();
-	d = fk_redial_as(d, 1, false);
+	d = fk_reconnect_as(d, 1, false);
 	stranger.id.b[0] ^= 1;
 	stranger = fk_join_again(&stranger, d, WM_JOIN_ACCEPTED);
 	fk_join(d, 0);
@@ -288,7 +288,7 @@ START_TEST(who_is_not_in_the_journal_takes_no_part_in_operations)
 	fk_report(d, 5, true);
 	fk_send(d, &msg);
 	for (i = 0; i < 3; i++) {
-		h[i] = fk_redial_as(h[i], 1, false);
+		h[i] = fk_reconnect_as(h[i], 1, false);
 		p[i] = fk_join_again(&p[i], h[i], WM_JOIN_ACCEPTED);
 		fk_vote_seq(&p[i], 77, 0);
 		msg.u.resume = know[i];
@@ -310,15 +310,15 @@ START_TEST(peers_keep_their_names)
 	after = fk_info(&p[2]);
 	ck_assert_str_eq(after.name, before.name);
 	ck_assert_uint_eq(after.pid, before.pid);
-	ck_assert(after.absent);
+	ck_assert(after.disconnected);
 }
 END_TEST
 
-START_TEST(losses_are_kept)
+START_TEST(the_generation_is_kept)
 {
 	fk_leave(&p[1], WM_LEAVE_DIED);
-	know[0].world.global = know[2].world.global = own[0].world = own[2].world = 2;
-	know[0].world.version = know[2].world.version = 4;
+	know[0].view.global = know[2].view.global = own[0].world_size = own[2].world_size = 2;
+	know[0].view.view_id = know[2].view.view_id = 4;
 	restart();
 	fk_tick(&f, 100);
 	ck_assert_uint_eq(fk_status(&f).accepted, 2);
@@ -370,10 +370,10 @@ START_TEST(a_commit_that_nobody_heard_of_counts)
 	restart();
 	for (i = 0; i < 3; i++) {
 		know[i].prepared = 3;
-		h[i]->topo_turn = 2;
+		h[i]->topo_ballot = 2;
 		h[i]->epoch = 2;
 	}
-	h[1] = fk_redial_as(h[1], 1, false);
+	h[1] = fk_reconnect_as(h[1], 1, false);
 	x = fk_join_again(&x, h[1], WM_JOIN_PREPARED);
 	p[1] = fk_join_again(&p[1], h[1], WM_JOIN_ACCEPTED);
 	{
@@ -386,7 +386,7 @@ START_TEST(a_commit_that_nobody_heard_of_counts)
 	ck_assert(!fk_status(&f).recovering);
 	ck_assert_uint_eq(fk_status(&f).accepted, 4);
 	ck_assert_uint_eq(fk_take(h[1], WM_COMMIT)->u.commit.round, 3);
-	ck_assert_uint_eq(fk_take(h[0], WM_COMMIT)->u.commit.topo_turn, 3);
+	ck_assert_uint_eq(fk_take(h[0], WM_COMMIT)->u.commit.topo_ballot, 3);
 }
 END_TEST
 
@@ -407,15 +407,15 @@ START_TEST(agents_know_better_than_an_old_journal)
 
 	/* Another master has had the run meanwhile, and b is gone since then. */
 	restart();
-	h[0] = fk_redial_as(h[0], 5, false);
+	h[0] = fk_reconnect_as(h[0], 5, false);
 	ck_assert_uint_eq(fk_take(h[0], WM_HELLO_ACK)->u.hello_ack.term, 6);
 	ck_assert_uint_eq(fk_status(&f).stale, 0);
 	fk_cut(h[0], "reset");
 	for (i = 0; i < 3; i += 2) {
-		know[i].world.global = own[i].world = place[i].hosts = 2;
-		know[i].world.version = 9;
+		know[i].view.global = own[i].world_size = position[i].hosts = 2;
+		know[i].view.view_id = 9;
 		know[i].epoch = know[i].round = 5;
-		place[i].pos = i == 2;
+		position[i].pos = i == 2;
 	}
 	come_back(0, false);
 	come_back(2, false);
@@ -434,7 +434,7 @@ START_TEST(a_stale_master_forgets_the_run)
 	restart();
 	for (i = 0; i < 3; i++)
 		come_back(i, false);
-	(void)fk_redial_as(h[0], 9, false);
+	(void)fk_reconnect_as(h[0], 9, false);
 	ck_assert_uint_eq(fk_status(&f).stale, 9);
 	restart();
 	fk_tick(&f, 100);
@@ -454,16 +454,16 @@ START_TEST(a_run_without_members_begins_anew)
 	/* What is answered then is in no journal, but agents remember it. */
 	for (i = 0; i < 3; i++)
 		fk_pending(&p[i]);
-	pending = fk_take(h[0], WM_PENDING_ANSWER)->u.pending_answer.turn;
-	topo = h[0]->topo_turn;
+	pending = fk_take(h[0], WM_PENDING_ANSWER)->u.pending_answer.ballot;
+	topo = h[0]->topo_ballot;
 	for (i = 0; i < 3; i++)
 		fk_leave(&p[i], WM_LEAVE_CLEAN);
 	restart();
 	d = fk_host(&f, "d", "10.0.0.4");
 	x = fk_join(d, 0);
 	ck_assert_int_eq(fk_info(&x).phase, CCM_PEER_ACCEPTED);
-	ck_assert_uint_gt(d->topo_turn, topo);
-	ck_assert_uint_gt(d->pending_turn, pending);
+	ck_assert_uint_gt(d->topo_ballot, topo);
+	ck_assert_uint_gt(d->pending_ballot, pending);
 }
 END_TEST
 
@@ -480,12 +480,12 @@ START_TEST(a_run_that_begins_anew_twice_has_other_numbers)
 	len = f.journal_len;
 	restart();
 	x = fk_join(fk_host(&f, "d", "10.0.0.4"), 0);
-	fk_sync(&x, fk_offer(0, 1));
+	fk_sync(&x, fk_candidate(0, 1));
 	one = fk_status(&f);
 	another.run.b[0] = 7;
 	fk_restart(&f, &another, len);
 	x = fk_join(fk_host(&f, "e", "10.0.0.5"), 0);
-	fk_sync(&x, fk_offer(0, 2));
+	fk_sync(&x, fk_candidate(0, 2));
 	other = fk_status(&f);
 	ck_assert(cc_id_eq(&one.run, &other.run));
 	ck_assert_uint_ne(one.last_seq, other.last_seq);
@@ -536,7 +536,7 @@ static void sync_done(uint64_t revision)
 
 	fk_forget(&f);
 	for (i = 0; i < 3; i++)
-		fk_sync(&p[i], fk_offer(revision, 1));
+		fk_sync(&p[i], fk_candidate(revision, 1));
 	seq = fk_take(h[0], WM_OP_START)->u.op_start.seq;
 	for (i = 0; i < 3; i++)
 		fk_report(h[i], seq, true);
@@ -548,7 +548,7 @@ static size_t len_at_done;
 static void watch_done(void *arg, struct fk_host *x, const struct wm_msg *msg)
 {
 	(void)arg;
-	if (msg->type == WM_WORLD && len_at_done == 0)
+	if (msg->type == WM_VIEW && len_at_done == 0)
 		len_at_done = x->fk->journal_len;
 }
 
@@ -651,7 +651,7 @@ static void sync_alone(struct fk_host *x, uint32_t group, uint64_t revision)
 {
 	struct fk_peer y = fk_admit(x, group, p, 3);
 
-	fk_sync(&y, fk_offer(revision, 1));
+	fk_sync(&y, fk_candidate(revision, 1));
 	fk_report(x, fk_status(&f).last_seq, true);
 	ck_assert_uint_eq(fk_revision(x, group), revision + 1);
 	fk_leave(&y, WM_LEAVE_DIED);
@@ -691,7 +691,7 @@ START_TEST(a_revision_in_doubt_is_none)
 	sync_done(7);
 	restart();
 	for (i = 0; i < 3; i++) {
-		h[i] = fk_redial_as(h[i], 1, true);
+		h[i] = fk_reconnect_as(h[i], 1, true);
 		p[i] = fk_join_again(&p[i], h[i], WM_JOIN_ACCEPTED);
 		fk_query(&p[i], 1, &seq, _i ? 1 : 0); /* _i: they were told */
 		fk_resumed(h[i]);
@@ -719,7 +719,7 @@ Suite *restore_suite(void)
 	tcase_add_test(tc, who_is_not_in_the_journal_is_lost_whatever_its_agent_knows);
 	tcase_add_test(tc, who_is_not_in_the_journal_takes_no_part_in_operations);
 	tcase_add_test(tc, peers_keep_their_names);
-	tcase_add_test(tc, losses_are_kept);
+	tcase_add_test(tc, the_generation_is_kept);
 	tcase_add_test(tc, a_loss_is_written_before_it_is_told);
 	tcase_add_test(tc, a_commit_that_nobody_heard_of_counts);
 	tcase_add_test(tc, the_term_grows_with_each_start);

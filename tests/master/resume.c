@@ -10,7 +10,7 @@
 START_TEST(nobody_notices_when_only_the_master_died)
 {
 	const struct wm_hello_ack *ack;
-	const struct wm_world *w;
+	const struct wm_view *w;
 
 	tk_come_back(2);
 	ack = &fk_take(tk.h[2], WM_HELLO_ACK)->u.hello_ack;
@@ -27,10 +27,10 @@ START_TEST(nobody_notices_when_only_the_master_died)
 	tk_end(1);
 	ck_assert(!fk_status(&tk.f).recovering);
 	tk_no_error();
-	w = &fk_take(tk.h[0], WM_WORLD)->u.world;
+	w = &fk_take(tk.h[0], WM_VIEW)->u.view;
 	ck_assert_uint_eq(w->global, 3);
-	ck_assert_uint_gt(w->version, 2);
-	ck_assert_uint_eq(w->own[0].losses, 0);
+	ck_assert_uint_gt(w->view_id, 2);
+	ck_assert_uint_eq(w->own[0].generation, 0);
 	/* The ring is the one that was there, in whatever order they came. */
 	ck_assert_int_eq(fk_info(&tk.p[0]).rank, 0);
 	ck_assert_int_eq(fk_info(&tk.p[1]).rank, 1);
@@ -44,7 +44,7 @@ END_TEST
 
 START_TEST(who_does_not_come_back_is_lost)
 {
-	const struct wm_world *w;
+	const struct wm_view *w;
 
 	tk_come_back(0);
 	tk_come_back(2);
@@ -58,9 +58,9 @@ START_TEST(who_does_not_come_back_is_lost)
 	assert_contains(fk_status(&tk.f).waiting, "recovering: waiting for 1 of 3 peers");
 	fk_tick(&tk.f, 300);
 	ck_assert(!fk_status(&tk.f).recovering);
-	w = &fk_take(tk.h[0], WM_WORLD)->u.world;
+	w = &fk_take(tk.h[0], WM_VIEW)->u.view;
 	ck_assert_uint_eq(w->global, 2);
-	ck_assert_uint_eq(w->own[0].losses, 1);
+	ck_assert_uint_eq(w->own[0].generation, 1);
 	ck_assert_uint_eq(fk_take(tk.h[0], WM_OP_ABORT)->u.op_abort.seq, TK_SEQ);
 	ck_assert_uint_eq(fk_take(tk.h[2], WM_OP_ABORT)->u.op_abort.seq, TK_SEQ);
 	ck_assert_uint_eq(fk_take(tk.h[0], WM_ROUND)->u.round.rings[0].hosts, 2);
@@ -80,7 +80,7 @@ START_TEST(numbers_of_an_agent_that_comes_too_late_count)
 	const struct wm_op_start *s;
 	struct fk_peer v[2];
 
-	tk_dial(0);
+	tk_connect(0);
 	fk_tick_silent(&tk.f, 3200, tk.h[0]);
 	ck_assert(!fk_status(&tk.f).recovering);
 	ck_assert_uint_eq(fk_status(&tk.f).accepted, 0);
@@ -106,11 +106,11 @@ END_TEST
  * not who was ready for one that was dropped. */
 START_TEST(peers_know_what_died_with_their_agent)
 {
-	tk.h[0] = fk_redial_as(tk.h[0], 0, true);
+	tk.h[0] = fk_reconnect_as(tk.h[0], 0, true);
 	tk.h[0]->peers.epoch = 3;
-	tk.h[0]->peers.wired = _i == 2 ? 4 : 3;
+	tk.h[0]->peers.ring_epoch = _i == 2 ? 4 : 3;
 	tk_join(0, WM_JOIN_ACCEPTED);
-	tk.know[0] = (struct tk_know){.r = {.topo_turn = 2}};
+	tk.know[0] = (struct tk_know){.r = {.topo_ballot = 2}};
 	tk_come_back(1);
 	tk_come_back(2);
 	tk.know[1].r.prepared = _i == 0 ? 0 : 3;
@@ -132,16 +132,16 @@ START_TEST(newcomers_of_an_older_round_are_still_waiting)
 {
 	bool older = _i == 0;
 
-	tk.h[0] = fk_redial_as(tk.h[0], 0, true);
+	tk.h[0] = fk_reconnect_as(tk.h[0], 0, true);
 	tk.h[0]->peers.epoch = 3;
-	tk.h[0]->peers.wired = older ? 4 : 3;
+	tk.h[0]->peers.ring_epoch = older ? 4 : 3;
 	tk_join(0, WM_JOIN_ACCEPTED);
-	tk.know[0] = (struct tk_know){.r = {.topo_turn = 2}};
-	tk_dial(1);
+	tk.know[0] = (struct tk_know){.r = {.topo_ballot = 2}};
+	tk_connect(1);
 	tk_join(1, WM_JOIN_PREPARED);
 	tk.know[1] = (struct tk_know){.r = {.prepared = 3, .prepared_peers = 2}};
 	tk_come_back(2);
-	tk.know[2].r.wired = 3;
+	tk.know[2].r.ring_epoch = 3;
 	tk_all_end();
 	fk_tick(&tk.f, 3200);
 	ck_assert(!fk_status(&tk.f).recovering);
@@ -160,7 +160,7 @@ START_TEST(what_peers_know_comes_by_any_connection)
 	tk_come_back(1);
 	tk.h[0] = fk_host(&tk.f, "a", "10.0.0.1");
 	x = fk_join(tk.h[0], 0);
-	tk.h[0]->peers.epoch = tk.h[0]->peers.wired = 3;
+	tk.h[0]->peers.epoch = tk.h[0]->peers.ring_epoch = 3;
 	tk_join(0, WM_JOIN_ACCEPTED);
 	ck_assert_uint_eq(fk_count(tk.h[0], WM_KICK), 0);
 	tk_come_back(2);
@@ -180,13 +180,13 @@ END_TEST
 /* All agents died with the master. Who knows neither the last commit nor the round that led to it
  * is a member all the same, unless the others have gone on without him since. */
 static const struct {
-	uint64_t prepared, topo_turn, pending_turn, seq;
+	uint64_t prepared, topo_ballot, pending_ballot, seq;
 	bool lost;
 } overdue[] = {
 	{2, 2, 1, 7, true},  /* they have voted */
 	{2, 1, 2, 7, true},  /* ... on the topology */
 	{3, 2, 1, 7, false}, /* it was ready for the round, and may have voted */
-	{2, 2, 2, 7, false}, /* its agent was away just then */
+	{2, 2, 2, 7, false}, /* its agent was disconnected just then */
 	{2, 2, 2, 6, true},  /* they have done an operation */
 	{2, 2, 2, 0, false}, /* ... perhaps before it was accepted */
 };
@@ -197,16 +197,19 @@ START_TEST(without_agents_peers_know_who_was_left_out)
 	size_t i;
 
 	for (i = 0; i < 3; i++) {
-		tk.h[i] = fk_redial_as(tk.h[i], 0, true);
-		tk.h[i]->peers = (struct wm_join){
-			.epoch = 3, .wired = 3, .prepared = 3, .topo_turn = 2, .pending_turn = 2};
+		tk.h[i] = fk_reconnect_as(tk.h[i], 0, true);
+		tk.h[i]->peers = (struct wm_join){.epoch = 3,
+			.ring_epoch = 3,
+			.prepared = 3,
+			.topo_ballot = 2,
+			.pending_ballot = 2};
 		tk.know[i] = (struct tk_know){.own.group = 9};
 	}
 	tk.h[2]->peers = (struct wm_join){.epoch = 2,
-		.wired = 2,
+		.ring_epoch = 2,
 		.prepared = overdue[_i].prepared,
-		.topo_turn = overdue[_i].topo_turn,
-		.pending_turn = overdue[_i].pending_turn};
+		.topo_ballot = overdue[_i].topo_ballot,
+		.pending_ballot = overdue[_i].pending_ballot};
 	for (i = 0; i < 3; i++)
 		tk_join(i, WM_JOIN_ACCEPTED);
 	tk_all_end();
@@ -238,20 +241,20 @@ START_TEST(what_has_begun_without_a_peer_has_left_it_out)
 {
 	size_t i;
 
-	tk.h[2] = fk_redial_as(tk.h[2], 0, true);
-	tk.h[2]->peers = (struct wm_join){.epoch = 2, .wired = 2, .topo_turn = 2};
-	tk.h[2]->peers.version = 2;
+	tk.h[2] = fk_reconnect_as(tk.h[2], 0, true);
+	tk.h[2]->peers = (struct wm_join){.epoch = 2, .ring_epoch = 2, .topo_ballot = 2};
+	tk.h[2]->peers.view_id = 2;
 	tk.h[2]->peers.prepared = begun[_i].prepared;
 	tk.know[2] = (struct tk_know){.own.group = 9};
 	for (i = 0; i < 3; i++) {
 		if (i < 2) {
-			tk_dial(i);
+			tk_connect(i);
 			tk.h[i]->peers = (struct wm_join){
-				.epoch = 3, .wired = 3, .prepared = 3, .topo_turn = 2};
-			tk.h[i]->peers.version = tk.know[i].r.world.version = 4;
-			tk.h[i]->peers.global = tk.h[i]->peers.world = 3;
+				.epoch = 3, .ring_epoch = 3, .prepared = 3, .topo_ballot = 2};
+			tk.h[i]->peers.view_id = tk.know[i].r.view.view_id = 4;
+			tk.h[i]->peers.global = tk.h[i]->peers.world_size = 3;
 			tk.know[i].own.begun = begun[_i].begun;
-			tk.know[i].r.epoch = tk.know[i].r.round = tk.know[i].r.wired = 3;
+			tk.know[i].r.epoch = tk.know[i].r.round = tk.know[i].r.ring_epoch = 3;
 		}
 		tk_join(i, WM_JOIN_ACCEPTED);
 	}
@@ -271,18 +274,19 @@ START_TEST(who_was_left_out_is_told_of_no_start)
 	size_t i;
 
 	for (i = 0; i < 3; i++) {
-		tk_dial(i);
-		tk.h[i]->peers =
-			(struct wm_join){.epoch = 3, .wired = 3, .prepared = 3, .topo_turn = 2};
-		tk.h[i]->peers.version = tk.know[i].r.world.version = 4;
-		tk.h[i]->peers.global = tk.h[i]->peers.world = 2;
-		tk.know[i].r.world.global = tk.know[i].own.world = 2;
-		tk.know[i].r.epoch = tk.know[i].r.round = tk.know[i].r.wired = 3;
+		tk_connect(i);
+		tk.h[i]->peers = (struct wm_join){
+			.epoch = 3, .ring_epoch = 3, .prepared = 3, .topo_ballot = 2};
+		tk.h[i]->peers.view_id = tk.know[i].r.view.view_id = 4;
+		tk.h[i]->peers.global = tk.h[i]->peers.world_size = 2;
+		tk.know[i].r.view.global = tk.know[i].own.world_size = 2;
+		tk.know[i].r.epoch = tk.know[i].r.round = tk.know[i].r.ring_epoch = 3;
 		tk.know[i].own.begun = 3;
 		if (i == 2) {
-			tk.h[i]->peers.epoch = tk.h[i]->peers.wired = tk.h[i]->peers.prepared = 2;
-			tk.h[i]->peers.version = tk.know[i].r.world.version = 2;
-			tk.know[i].r.epoch = tk.know[i].r.round = tk.know[i].r.wired = 2;
+			tk.h[i]->peers.epoch = tk.h[i]->peers.ring_epoch = tk.h[i]->peers.prepared =
+				2;
+			tk.h[i]->peers.view_id = tk.know[i].r.view.view_id = 2;
+			tk.know[i].r.epoch = tk.know[i].r.round = tk.know[i].r.ring_epoch = 2;
 			tk.know[i].own.begun = 2;
 		}
 		tk_join(i, WM_JOIN_ACCEPTED);
@@ -313,8 +317,8 @@ static void come_by_one_agent(size_t i, uint64_t epoch)
 	hello = fk_hello(x);
 	hello.u.hello.run = tk.f.run;
 	fk_send(x, &hello);
-	tk.h[i]->peers = (struct wm_join){.epoch = epoch, .wired = epoch, .topo_turn = 2};
-	tk.h[i]->peers.version = epoch;
+	tk.h[i]->peers = (struct wm_join){.epoch = epoch, .ring_epoch = epoch, .topo_ballot = 2};
+	tk.h[i]->peers.view_id = epoch;
 	tk.h[i]->peers.global = 2;
 	tk.know[i] = (struct tk_know){.own.group = 9};
 	tk_join(i, WM_JOIN_ACCEPTED);
@@ -323,7 +327,7 @@ static void come_by_one_agent(size_t i, uint64_t epoch)
 
 /* What their peers ask for, who was left out follows from; it comes behind what their agents say,
  * also the second time. */
-START_TEST(the_left_out_are_known_when_all_were_sent_away)
+START_TEST(the_left_out_are_known_when_all_were_redirected)
 {
 	const uint64_t older = 6, newer = 7;
 
@@ -350,15 +354,15 @@ START_TEST(the_lost_are_not_among_those_who_are_back)
 {
 	size_t i;
 
-	tk.h[0] = fk_redial_as(tk.h[0], 0, true);
-	tk.h[0]->peers = (struct wm_join){.epoch = 2, .wired = 2, .topo_turn = 2};
+	tk.h[0] = fk_reconnect_as(tk.h[0], 0, true);
+	tk.h[0]->peers = (struct wm_join){.epoch = 2, .ring_epoch = 2, .topo_ballot = 2};
 	tk_join(0, WM_JOIN_ACCEPTED);
 	tk.know[0] = (struct tk_know){.own.group = 9};
 	for (i = 1; i < 3; i++) {
-		tk.know[i].r.epoch = tk.know[i].r.round = tk.know[i].r.wired = 3;
-		tk.know[i].r.pending_turn = 1;
-		tk.know[i].r.world.version = 4;
-		tk.know[i].r.world.global = tk.know[i].own.world = 2;
+		tk.know[i].r.epoch = tk.know[i].r.round = tk.know[i].r.ring_epoch = 3;
+		tk.know[i].r.pending_ballot = 1;
+		tk.know[i].r.view.view_id = 4;
+		tk.know[i].r.view.global = tk.know[i].own.world_size = 2;
 	}
 	tk_end(0);
 	tk_come_back(1);
@@ -376,10 +380,10 @@ END_TEST
  * agent knows. Those who are left of a group are all known: then the others are none of it any
  * more. */
 static const struct {
-	uint32_t world;
-	bool told_b; /* b, too, has heard of the world with c lost */
+	uint32_t world_size;
+	bool told_b; /* b, too, has heard of the view with c lost */
 	bool b, c;   /* are members */
-} losses_told[] = {
+} generation_told[] = {
 	{1, false, false, false}, /* a is alone */
 	{2, false, true, true},   /* one was lost, and a cannot say who */
 	{2, true, true, false},
@@ -388,53 +392,61 @@ static const struct {
 START_TEST(a_loss_that_was_told_is_one)
 {
 	struct wm_join told = {.epoch = 2,
-		.wired = 2,
-		.topo_turn = 2,
-		.version = 4,
-		.global = losses_told[_i].world,
-		.world = losses_told[_i].world,
-		.losses = 7};
-	const struct wm_join before = {.version = 2, .global = 3, .world = 3};
+		.ring_epoch = 2,
+		.topo_ballot = 2,
+		.view_id = 4,
+		.global = generation_told[_i].world_size,
+		.world_size = generation_told[_i].world_size,
+		.generation = 7};
+	const struct wm_join before = {.view_id = 2, .global = 3, .world_size = 3};
 	size_t i;
 
-	tk.h[0] = fk_redial_as(tk.h[0], 0, true);
+	tk.h[0] = fk_reconnect_as(tk.h[0], 0, true);
 	tk.h[0]->peers = told;
 	tk_join(0, WM_JOIN_ACCEPTED);
 	tk.know[0] = (struct tk_know){.own.group = 9};
 	for (i = 1; i < 3; i++) {
-		tk_dial(i);
-		tk.h[i]->peers = i == 1 && losses_told[_i].told_b ? told : before;
+		tk_connect(i);
+		tk.h[i]->peers = i == 1 && generation_told[_i].told_b ? told : before;
 		tk_join(i, WM_JOIN_ACCEPTED);
 		fk_vote_seq(&tk.p[i], 1, 0);
 	}
 	tk_all_end();
 	fk_tick(&tk.f, 400);
 	ck_assert(!fk_status(&tk.f).recovering);
-	ck_assert_int_eq(fk_present(&tk.p[1]), losses_told[_i].b);
-	ck_assert_int_eq(fk_present(&tk.p[2]), losses_told[_i].c);
-	ck_assert_uint_eq(fk_count(tk.h[2], WM_KICK), !losses_told[_i].c);
+	ck_assert_int_eq(fk_present(&tk.p[1]), generation_told[_i].b);
+	ck_assert_int_eq(fk_present(&tk.p[2]), generation_told[_i].c);
+	ck_assert_uint_eq(fk_count(tk.h[2], WM_KICK), !generation_told[_i].c);
 	/* No attempt spans a loss that somebody knows of. */
-	ck_assert_uint_eq(fk_count(tk.h[1], WM_OP_ABORT), losses_told[_i].b);
-	ck_assert_uint_ge(fk_losses(tk.h[0], 0), 7);
+	ck_assert_uint_eq(fk_count(tk.h[1], WM_OP_ABORT), generation_told[_i].b);
+	ck_assert_uint_ge(fk_generation(tk.h[0], 0), 7);
 }
 END_TEST
 
 /* c is alone in its group, where nobody else can say so. All agents died. */
 START_TEST(a_loss_that_was_told_to_other_groups_is_one)
 {
-	const struct wm_join told = {
-		.epoch = 3, .wired = 3, .topo_turn = 2, .version = 4, .global = 2, .world = 2};
-	const struct wm_join before = {
-		.epoch = 2, .wired = 2, .topo_turn = 2, .version = 2, .global = 3, .world = 1};
+	const struct wm_join told = {.epoch = 3,
+		.ring_epoch = 3,
+		.topo_ballot = 2,
+		.view_id = 4,
+		.global = 2,
+		.world_size = 2};
+	const struct wm_join before = {.epoch = 2,
+		.ring_epoch = 2,
+		.topo_ballot = 2,
+		.view_id = 2,
+		.global = 3,
+		.world_size = 1};
 	bool known = _i == 0; /* or b has not heard of it */
 	size_t i;
 
 	tk.p[2].group = 1;
 	for (i = 3; i-- > 0;) {
-		tk.h[i] = fk_redial_as(tk.h[i], 0, true);
+		tk.h[i] = fk_reconnect_as(tk.h[i], 0, true);
 		tk.h[i]->peers = i == 0 || (i == 1 && known) ? told : before;
 		if (i == 1)
-			tk.h[i]->peers.world = 2;
+			tk.h[i]->peers.world_size = 2;
 		tk_join(i, WM_JOIN_ACCEPTED);
 	}
 	fk_tick(&tk.f, 4000);
@@ -452,14 +464,14 @@ START_TEST(without_agents_peers_know_how_many_there_are)
 	size_t i;
 
 	for (i = 0; i < 3; i++) {
-		tk.h[i] = fk_redial_as(tk.h[i], 0, true);
+		tk.h[i] = fk_reconnect_as(tk.h[i], 0, true);
 		tk.h[i]->peers = (struct wm_join){.epoch = 2,
-			.wired = 2,
+			.ring_epoch = 2,
 			.prepared = ready ? 3 : 2,
-			.topo_turn = 2,
-			.version = 2,
+			.topo_ballot = 2,
+			.view_id = 2,
 			.global = 3,
-			.world = 3};
+			.world_size = 3};
 		tk.know[i] = (struct tk_know){.own.group = 9};
 	}
 	for (i = 0; i < 2; i++) {
@@ -504,7 +516,7 @@ START_TEST(the_few_look_for_another_master_first)
 	fk_tick(&tk.f, 300);
 	ck_assert(!fk_status(&tk.f).recovering);
 	ck_assert(tk.h[1]->open);
-	fk_tick(&tk.f, 6000); /* the grace of nobody else is left */
+	fk_tick(&tk.f, 6000); /* the lease of nobody else is left */
 	ck_assert_uint_eq(fk_status(&tk.f).accepted, 1);
 	ck_assert_uint_eq(fk_count(tk.h[1], WM_KICK), 0);
 }
@@ -549,7 +561,7 @@ START_TEST(newcomers_wait_for_the_end_of_it)
 }
 END_TEST
 
-START_TEST(losses_never_fall)
+START_TEST(the_generation_never_falls)
 {
 	struct ccm_config cfg = {.run = {{9}}, .run_key = {{9}}, .first_number = UINT64_C(1) << 51};
 	size_t i;
@@ -557,16 +569,16 @@ START_TEST(losses_never_fall)
 	/* All agents died with the master: nobody knows how far it had counted. */
 	fk_new_master(&tk.f, &cfg);
 	for (i = 0; i < 3; i++) {
-		tk.h[i] = fk_redial_as(tk.h[i], 0, true);
+		tk.h[i] = fk_reconnect_as(tk.h[i], 0, true);
 		tk_join(i, WM_JOIN_ACCEPTED);
-		tk.know[i] = (struct tk_know){.r = {.topo_turn = 2}}; /* as its peer says */
+		tk.know[i] = (struct tk_know){.r = {.topo_ballot = 2}}; /* as its peer says */
 	}
 	fk_tick(&tk.f, 2000);
 	tk_all_end();
 	fk_tick(&tk.f, 2000);
 	ck_assert(!fk_status(&tk.f).recovering);
-	ck_assert_uint_eq(tk.h[0]->losses[0].losses, cfg.first_number + 1);
-	/* Nor what its term was; an agent that is away may. */
+	ck_assert_uint_eq(tk.h[0]->generations[0].generation, cfg.first_number + 1);
+	/* Nor what its term was; an agent that is not running may. */
 	ck_assert_uint_ge(fk_status(&tk.f).term, cfg.first_number / 4096);
 	ck_assert_uint_le(fk_status(&tk.f).term, WM_TERM_MAX / 2);
 	tk_works();
@@ -579,11 +591,11 @@ START_TEST(who_was_lost_before_is_not_let_in_again)
 
 	/* c was lost by the last master, but could not be told. */
 	for (i = 0; i < 2; i++) {
-		tk.know[i].r.epoch = tk.know[i].r.round = tk.know[i].r.wired = 3;
-		tk.know[i].r.world.version = 4;
-		tk.know[i].r.world.global = tk.know[i].own.world = 2;
-		tk.know[i].own.losses = 1;
-		tk.know[i].place.hosts = 2;
+		tk.know[i].r.epoch = tk.know[i].r.round = tk.know[i].r.ring_epoch = 3;
+		tk.know[i].r.view.view_id = 4;
+		tk.know[i].r.view.global = tk.know[i].own.world_size = 2;
+		tk.know[i].own.generation = 1;
+		tk.know[i].position.hosts = 2;
 	}
 	tk_come_back(2);
 	tk_end(2);
@@ -608,7 +620,7 @@ static void voted_since(size_t i)
 		.params = fk_params,
 		.n_peers = 1,
 		.peers = &tk.p[i].id,
-		.losses = 1,
+		.generation = 1,
 		.seq = TK_SEQ};
 	fk_send(tk.h[i], &msg);
 }
@@ -620,11 +632,11 @@ START_TEST(who_was_lost_before_is_not_counted_again)
 	size_t i;
 
 	for (i = 0; i < 2; i++) {
-		tk.know[i].r.epoch = tk.know[i].r.round = tk.know[i].r.wired = 3;
-		tk.know[i].r.world.version = 4;
-		tk.know[i].r.world.global = tk.know[i].own.world = known ? 2 : 3;
-		tk.know[i].own.losses = 1;
-		tk.know[i].place.hosts = 2;
+		tk.know[i].r.epoch = tk.know[i].r.round = tk.know[i].r.ring_epoch = 3;
+		tk.know[i].r.view.view_id = 4;
+		tk.know[i].r.view.global = tk.know[i].own.world_size = known ? 2 : 3;
+		tk.know[i].own.generation = 1;
+		tk.know[i].position.hosts = 2;
 	}
 	tk_all_come_back();
 	for (i = 0; i < 2; i++)
@@ -632,7 +644,7 @@ START_TEST(who_was_lost_before_is_not_counted_again)
 	tk_all_end();
 	fk_tick(&tk.f, 4000);
 	assert_contains(fk_take(tk.h[2], WM_KICK)->u.kick.text, "declared lost");
-	ck_assert_int_eq(tk.h[0]->losses[0].losses == 1, known);
+	ck_assert_int_eq(tk.h[0]->generations[0].generation == 1, known);
 	ck_assert_uint_eq(fk_count(tk.h[0], WM_OP_ABORT), !known);
 	fk_report(tk.h[0], TK_SEQ, true);
 	fk_report(tk.h[1], TK_SEQ, true);
@@ -648,20 +660,20 @@ START_TEST(who_has_missed_votes_was_lost_before)
 	bool topo = _i % 4 < 2, stateless = _i < 4;
 	size_t i;
 
-	uint64_t turn = 3 + (uint64_t)_i % 2;
+	uint64_t ballot = 3 + (uint64_t)_i % 2;
 
-	tk.know[0].r.topo_turn = tk.know[1].r.topo_turn = topo ? turn : 2;
-	tk.know[0].r.pending_turn = tk.know[1].r.pending_turn = topo ? 4 : 2 * turn + 1;
+	tk.know[0].r.topo_ballot = tk.know[1].r.topo_ballot = topo ? ballot : 2;
+	tk.know[0].r.pending_ballot = tk.know[1].r.pending_ballot = topo ? 4 : 2 * ballot + 1;
 	tk_come_back(0);
 	tk_come_back(1);
-	tk.h[2] = fk_redial_as(tk.h[2], 1, stateless);
+	tk.h[2] = fk_reconnect_as(tk.h[2], 1, stateless);
 	tk.p[2].host = tk.h[2];
 	msg.u.join = (struct wm_join){.peer = tk.p[2].id,
 		.token = tk.p[2].token,
 		.pool_size = 1,
 		.phase = WM_JOIN_ACCEPTED,
-		.topo_turn = 2,
-		.pending_turn = 4};
+		.topo_ballot = 2,
+		.pending_ballot = 4};
 	fk_send(tk.h[2], &msg);
 	if (stateless)
 		tk.know[2] = (struct tk_know){.r = {0}};
@@ -669,8 +681,8 @@ START_TEST(who_has_missed_votes_was_lost_before)
 	fk_tick(&tk.f, 4000);
 	for (i = 0; i < 2; i++)
 		ck_assert(fk_present(&tk.p[i]));
-	ck_assert_int_eq(fk_present(&tk.p[2]), turn == 3);
-	ck_assert_uint_eq(fk_count(tk.h[2], WM_KICK), turn == 4);
+	ck_assert_int_eq(fk_present(&tk.p[2]), ballot == 3);
+	ck_assert_uint_eq(fk_count(tk.h[2], WM_KICK), ballot == 4);
 }
 END_TEST
 
@@ -684,7 +696,7 @@ START_TEST(who_left_meanwhile_is_not_waited_for)
 	ck_assert(!fk_status(&tk.f).recovering);
 	ck_assert_uint_eq(fk_status(&tk.f).accepted, 2);
 	ck_assert_uint_eq(fk_count(tk.h[0], WM_OP_ABORT), 1);
-	ck_assert_uint_eq(tk.h[0]->losses[0].losses, 1);
+	ck_assert_uint_eq(tk.h[0]->generations[0].generation, 1);
 	ck_assert_uint_eq(fk_take(tk.h[0], WM_ROUND)->u.round.rings[0].hosts, 2);
 }
 END_TEST
@@ -729,7 +741,7 @@ END_TEST
 
 START_TEST(without_the_key_the_greeting_waits)
 {
-	struct fk_host *d = fk_redial_as(tk.h[2], 0, true), *e;
+	struct fk_host *d = fk_reconnect_as(tk.h[2], 0, true), *e;
 
 	ck_assert_uint_eq(d->n, 0);
 	e = fk_connect(&tk.f, "new", "10.0.0.8");
@@ -739,7 +751,7 @@ START_TEST(without_the_key_the_greeting_waits)
 		fk_send(e, &msg);
 	}
 	ck_assert_uint_eq(e->n, 0);
-	tk_dial(0);
+	tk_connect(0);
 	ck_assert(fk_take(d, WM_HELLO_ACK)->u.hello_ack.resume);
 	ck_assert(!fk_take(e, WM_HELLO_ACK)->u.hello_ack.resume);
 	ck_assert(fk_take(tk.h[0], WM_HELLO_ACK)->u.hello_ack.resume);
@@ -748,7 +760,7 @@ END_TEST
 
 START_TEST(the_greeting_does_not_wait_for_ever)
 {
-	struct fk_host *d = fk_redial_as(tk.h[2], 0, true);
+	struct fk_host *d = fk_reconnect_as(tk.h[2], 0, true);
 	const struct wm_hello_ack *ack;
 
 	fk_tick(&tk.f, 1700);
@@ -775,16 +787,16 @@ Suite *resume_suite(void)
 	tcase_add_test(tc, who_was_left_out_is_told_of_no_start);
 	tcase_add_loop_test(tc, what_has_begun_without_a_peer_has_left_it_out, 0,
 		sizeof begun / sizeof begun[0]);
-	tcase_add_test(tc, the_left_out_are_known_when_all_were_sent_away);
+	tcase_add_test(tc, the_left_out_are_known_when_all_were_redirected);
 	tcase_add_test(tc, the_lost_are_not_among_those_who_are_back);
-	tcase_add_loop_test(
-		tc, a_loss_that_was_told_is_one, 0, sizeof losses_told / sizeof losses_told[0]);
+	tcase_add_loop_test(tc, a_loss_that_was_told_is_one, 0,
+		sizeof generation_told / sizeof generation_told[0]);
 	tcase_add_loop_test(tc, a_loss_that_was_told_to_other_groups_is_one, 0, 2);
 	tcase_add_loop_test(tc, without_agents_peers_know_how_many_there_are, 0, 2);
 	tcase_add_test(tc, the_few_look_for_another_master_first);
 	tcase_add_test(tc, the_few_and_the_others_find_each_other);
 	tcase_add_test(tc, newcomers_wait_for_the_end_of_it);
-	tcase_add_test(tc, losses_never_fall);
+	tcase_add_test(tc, the_generation_never_falls);
 	tcase_add_test(tc, who_was_lost_before_is_not_let_in_again);
 	tcase_add_loop_test(tc, who_was_lost_before_is_not_counted_again, 0, 2);
 	tcase_add_loop_test(tc, who_has_missed_votes_was_lost_before, 0, 8);

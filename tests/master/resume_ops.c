@@ -151,7 +151,7 @@ static void vote_otherwise(size_t i)
 	fk_report(tk.h[i], TK_SEQ, true);
 }
 
-/* All hosts began ahead of the votes; c has begun with the others, or only voted. */
+/* All hosts began before the votes; c has begun with the others, or only voted. */
 START_TEST(votes_that_disagree_fail_with_their_code_though_all_have_a_result)
 {
 	const struct wm_op_abort *x;
@@ -185,8 +185,8 @@ START_TEST(what_was_sent_into_a_link_that_broke_does_not_go_on)
 
 	msg.u.link_lost.agent = tk.h[1]->id;
 	(void)snprintf(msg.u.link_lost.text, sizeof msg.u.link_lost.text, "reset");
-	if (_i == 2) /* nobody knows a's place any more */
-		tk.know[0].place.hosts = 0;
+	if (_i == 2) /* nobody knows a's membership any more */
+		tk.know[0].position.hosts = 0;
 	tk_all_come_back();
 	for (i = 0; i < 3; i++)
 		fk_vote_seq(&tk.p[i], 1, TK_SEQ);
@@ -208,7 +208,7 @@ static void watch_ends(void *arg, struct fk_host *h, const struct wm_msg *msg)
 {
 	(void)arg;
 	if (msg->type == WM_OP_ABORT)
-		ck_assert_uint_gt(fk_losses(h, 0), msg->u.op_abort.losses);
+		ck_assert_uint_gt(fk_generation(h, 0), msg->u.op_abort.generation);
 }
 
 /* The first of two has failed, and with it the other one: who hears of that tries again, and must
@@ -259,17 +259,17 @@ START_TEST(a_vote_of_an_attempt_that_failed_unheard_does_not_meet_the_next)
 
 	/* Attempt TK_SEQ of tag 1 was aborted: c has not even heard of its start, a tries again. */
 	outcome(0, TK_SEQ, WIRE_RANK_CONNECTION_LOST);
-	tk.know[0].own.losses = 1;
+	tk.know[0].own.generation = 1;
 	tk.know[2].r.last_seq = TK_SEQ - 1;
 	tk_all_come_back();
 	msg.u.op_vote = (struct wm_op_vote){
-		.tag = 1, .params = fk_params, .n_peers = 1, .peers = &id, .losses = 1};
+		.tag = 1, .params = fk_params, .n_peers = 1, .peers = &id, .generation = 1};
 	fk_send(tk.h[0], &msg);
 	fk_vote_seq(&tk.p[2], 1, 0);
 	tk_all_end();
 	ck_assert_uint_eq(fk_count(tk.h[0], WM_OP_ABORT), 0);
 	ck_assert_uint_eq(fk_take(tk.h[2], WM_OP_ABORT)->u.op_abort.tag, 1);
-	ck_assert_uint_eq(fk_take(tk.h[2], WM_WORLD)->u.world.own[0].losses, 1);
+	ck_assert_uint_eq(fk_take(tk.h[2], WM_VIEW)->u.view.own[0].generation, 1);
 	fk_vote(&tk.p[1], 1);
 	fk_vote(&tk.p[2], 1);
 	ck_assert_uint_eq(fk_count(tk.h[0], WM_OP_START), 1);
@@ -293,7 +293,7 @@ END_TEST
 /* c's agent died with the master; its peer comes by a new one. */
 static void restart_c(void)
 {
-	tk.h[2] = fk_redial_as(tk.h[2], 0, true);
+	tk.h[2] = fk_reconnect_as(tk.h[2], 0, true);
 	tk_join(2, WM_JOIN_ACCEPTED);
 	tk.know[2] = (struct tk_know){.r = {0}};
 }
@@ -312,8 +312,8 @@ START_TEST(a_peer_may_come_by_a_new_agent)
 	ck_assert(!fk_status(&tk.f).recovering);
 	ck_assert_uint_eq(fk_take(tk.h[0], WM_OP_ABORT)->u.op_abort.seq, TK_SEQ);
 	ck_assert_uint_eq(fk_take(tk.h[1], WM_OP_ABORT)->u.op_abort.seq, TK_SEQ);
-	ck_assert_uint_eq(fk_take(tk.h[0], WM_WORLD)->u.world.global, 3);
-	ck_assert_uint_eq(tk.h[2]->losses[0].losses, 1);
+	ck_assert_uint_eq(fk_take(tk.h[0], WM_VIEW)->u.view.global, 3);
+	ck_assert_uint_eq(tk.h[2]->generations[0].generation, 1);
 	ck_assert_uint_eq(fk_count(tk.h[2], WM_COMMIT), 1);
 	ck_assert_uint_eq(fk_status(&tk.f).accepted, 3);
 	tk_none_of(WM_KICK);
@@ -332,7 +332,7 @@ static void query_succeeded(size_t i, uint64_t seq)
 	fk_query(&tk.p[i], 1, &seq, 1);
 }
 
-/* c's agent died, and nobody knows what its peer had begun with, ahead of the votes: perhaps with
+/* c's agent died, and nobody knows what its peer had begun with, before the votes: perhaps with
  * other parameters. The last master would have known, if it had told c of success. */
 START_TEST(what_all_hosts_have_is_done_if_one_was_told_so)
 {
@@ -411,9 +411,9 @@ START_TEST(what_all_who_are_here_have_others_may_lack)
 	size_t i;
 
 	for (i = 0; i < 3; i++) {
-		tk.h[i] = fk_redial_as(tk.h[i], 0, true);
+		tk.h[i] = fk_reconnect_as(tk.h[i], 0, true);
 		tk_join(i, WM_JOIN_ACCEPTED);
-		tk.know[i] = (struct tk_know){.r = {.topo_turn = 2}}; /* as its peer says */
+		tk.know[i] = (struct tk_know){.r = {.topo_ballot = 2}}; /* as its peer says */
 	}
 	query(0, TK_SEQ);
 	if (_i == 0)
@@ -437,9 +437,9 @@ START_TEST(numbers_are_higher_than_those_that_peers_ask_for)
 	size_t i;
 
 	for (i = 0; i < 3; i++) {
-		tk.h[i] = fk_redial_as(tk.h[i], 0, true);
+		tk.h[i] = fk_reconnect_as(tk.h[i], 0, true);
 		tk_join(i, WM_JOIN_ACCEPTED);
-		tk.know[i] = (struct tk_know){.r = {.topo_turn = 2}};
+		tk.know[i] = (struct tk_know){.r = {.topo_ballot = 2}};
 	}
 	query(1, seq);
 	tk_all_end();
@@ -484,7 +484,7 @@ START_TEST(what_all_who_are_left_have_is_done)
 END_TEST
 
 /* Whom the master has sent to look for another one may be away for longer than it waits. */
-START_TEST(what_those_who_were_sent_away_have_told_is_known)
+START_TEST(what_redirected_agents_have_told_is_known)
 {
 	outcome(0, TK_SEQ, WIRE_SUCCESS);
 	tk_come_back(0);
@@ -492,7 +492,7 @@ START_TEST(what_those_who_were_sent_away_have_told_is_known)
 	fk_tick(&tk.f, 3200);
 	ck_assert(!tk.h[0]->open);
 	restart_c();
-	tk.know[2].r.topo_turn = 2; /* as its peer says */
+	tk.know[2].r.topo_ballot = 2; /* as its peer says */
 	query(2, TK_SEQ);
 	tk_end(2);
 	fk_tick(&tk.f, 4000);
@@ -576,7 +576,7 @@ START_TEST(what_a_peer_has_told_before_its_agent_died_again_is_known)
 END_TEST
 
 /* b has the result like all others, but its agent has died and it has not come back yet. */
-START_TEST(what_one_was_told_is_so_for_those_who_are_still_away)
+START_TEST(what_one_was_told_holds_for_disconnected_peers)
 {
 	tk_come_back(0);
 	fk_vote_seq(&tk.p[0], 1, TK_SEQ);
@@ -592,7 +592,7 @@ START_TEST(what_one_was_told_is_so_for_those_who_are_still_away)
 	ck_assert(!fk_status(&tk.f).recovering);
 	ck_assert_uint_eq(fk_take(tk.h[0], WM_OP_DONE)->u.op_done.seq, TK_SEQ);
 	ck_assert_uint_eq(fk_take(tk.h[2], WM_OP_OUTCOMES)->u.op_outcomes.v[0].code, WIRE_SUCCESS);
-	tk.h[1] = fk_redial_as(tk.h[1], 0, true);
+	tk.h[1] = fk_reconnect_as(tk.h[1], 0, true);
 	tk_join(1, WM_JOIN_ACCEPTED);
 	query(1, TK_SEQ);
 	ck_assert_uint_eq(fk_take(tk.h[1], WM_OP_OUTCOMES)->u.op_outcomes.v[0].code, WIRE_SUCCESS);
@@ -708,9 +708,9 @@ END_TEST
 
 static void restart_a(void)
 {
-	tk.h[0] = fk_redial_as(tk.h[0], 0, true);
+	tk.h[0] = fk_reconnect_as(tk.h[0], 0, true);
 	tk_join(0, WM_JOIN_ACCEPTED);
-	tk.know[0] = (struct tk_know){.r = {.topo_turn = 2}};
+	tk.know[0] = (struct tk_know){.r = {.topo_ballot = 2}};
 }
 
 /* Nobody knows how the attempt has ended, and a is told that it has failed: so it has. */
@@ -768,7 +768,7 @@ START_TEST(questions_of_the_last_masters_time_are_answered)
 END_TEST
 
 /* Or who awaits several operations would wait for those who try the failed one again. */
-START_TEST(an_attempt_that_only_the_absent_know_fails_with_all_that_its_group_does)
+START_TEST(an_attempt_that_only_disconnected_agents_know_fails_with_its_group)
 {
 	const struct wm_op_abort *x;
 	size_t i;
@@ -788,7 +788,7 @@ START_TEST(an_attempt_that_only_the_absent_know_fails_with_all_that_its_group_do
 	tk_come_back(0);
 	fk_vote_seq(&tk.p[0], 1, TK_SEQ);
 	fk_vote_seq(&tk.p[0], 2, TK_SEQ - 1); /* costs no second loss */
-	ck_assert_uint_eq(tk.h[0]->losses[0].losses, 1);
+	ck_assert_uint_eq(tk.h[0]->generations[0].generation, 1);
 	for (i = 0; i < 2; i++) {
 		x = &fk_take(tk.h[0], WM_OP_ABORT)->u.op_abort;
 		ck_assert_uint_eq(x->seq, TK_SEQ - i);
@@ -800,7 +800,7 @@ START_TEST(an_attempt_that_only_the_absent_know_fails_with_all_that_its_group_do
 		x = &fk_take(tk.h[i], WM_OP_ABORT)->u.op_abort;
 		ck_assert_uint_eq(x->tag, 2);
 		ck_assert_uint_eq(x->code, WIRE_RANK_CONNECTION_LOST);
-		ck_assert_uint_eq(tk.h[i]->losses[0].losses, 1);
+		ck_assert_uint_eq(tk.h[i]->generations[0].generation, 1);
 	}
 	tk_end(0);
 	tk_works();
@@ -833,11 +833,11 @@ Suite *resume_ops_suite(void)
 	tcase_add_loop_test(tc, what_all_who_are_here_have_others_may_lack, 0, 2);
 	tcase_add_test(tc, numbers_are_higher_than_those_that_peers_ask_for);
 	tcase_add_loop_test(tc, what_all_who_are_left_have_is_done, 0, 2);
-	tcase_add_test(tc, what_those_who_were_sent_away_have_told_is_known);
+	tcase_add_test(tc, what_redirected_agents_have_told_is_known);
 	tcase_add_test(tc, what_an_agent_has_told_before_it_died_is_known);
 	tcase_add_test(tc, what_an_agent_has_told_before_it_fell_silent_is_known);
 	tcase_add_test(tc, what_a_peer_has_told_before_its_agent_died_again_is_known);
-	tcase_add_test(tc, what_one_was_told_is_so_for_those_who_are_still_away);
+	tcase_add_test(tc, what_one_was_told_holds_for_disconnected_peers);
 	tcase_add_loop_test(tc, who_was_told_otherwise_goes, 0, 2);
 	tcase_add_test(tc, who_was_told_otherwise_than_a_latecomer_goes);
 	tcase_add_loop_test(tc, who_speaks_when_time_is_up_is_heard_out, 0, 3);
@@ -845,7 +845,7 @@ Suite *resume_ops_suite(void)
 	tcase_add_test(tc, who_was_told_otherwise_when_nobody_knew_goes);
 	tcase_add_test(tc, who_comes_by_one_more_agent_is_heard_out);
 	tcase_add_test(tc, questions_of_the_last_masters_time_are_answered);
-	tcase_add_test(tc, an_attempt_that_only_the_absent_know_fails_with_all_that_its_group_does);
+	tcase_add_test(tc, an_attempt_that_only_disconnected_agents_know_fails_with_its_group);
 	suite_add_tcase(s, tc);
 	return s;
 }

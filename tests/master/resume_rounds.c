@@ -9,34 +9,35 @@
 
 /* The bound passes while a tells what it knows. Who is accepted then must not count votes in
  * another way than a does. */
-START_TEST(turns_that_are_told_late_count)
+START_TEST(ballots_that_are_reported_late_count)
 {
 	const struct wm_commit *c;
 	struct fk_host *d;
 	struct fk_peer x;
 
 	tk_come_back(0);
-	tk.h[0]->topo_turn = 0; /* what this master does not know yet */
+	tk.h[0]->topo_ballot = 0; /* what this master does not know yet */
 	d = fk_host(&tk.f, "d", "10.0.0.4");
 	x = fk_join(d, 0);
 	fk_tick(&tk.f, 3100);
 	ck_assert(!fk_status(&tk.f).recovering);
-	tk.know[0].r.topo_turn = 4;
-	tk.know[0].r.pending_turn = 7;
+	tk.know[0].r.topo_ballot = 4;
+	tk.know[0].r.pending_ballot = 7;
 	tk_end(0);
-	tk.h[0]->topo_turn = 4;
+	tk.h[0]->topo_ballot = 4;
 	fk_topo(&tk.p[0]);
 	ck_assert_int_eq(fk_info(&x).phase, CCM_PEER_ACCEPTED);
 	c = &fk_take(d, WM_COMMIT)->u.commit;
-	ck_assert_uint_eq(c->topo_turn, 5);
-	ck_assert_uint_eq(c->pending_turn, 7);
+	ck_assert_uint_eq(c->topo_ballot, 5);
+	ck_assert_uint_eq(c->pending_ballot, 7);
 }
 END_TEST
 
 /* The last master had put the three out, and gone on with those whom nobody knows here. */
-START_TEST(turns_of_strangers_are_not_those_of_members)
+START_TEST(ballots_of_strangers_are_not_those_of_members)
 {
-	struct wm_msg msg = {.type = WM_RESUME, .u.resume = {.topo_turn = 4, .pending_turn = 6}};
+	struct wm_msg msg = {
+		.type = WM_RESUME, .u.resume = {.topo_ballot = 4, .pending_ballot = 6}};
 	struct fk_peer x = {.id = fk_id(&tk.f), .token = fk_id(&tk.f), .group = 0};
 	struct fk_host *d;
 
@@ -44,8 +45,8 @@ START_TEST(turns_of_strangers_are_not_those_of_members)
 	tk_all_end();
 	fk_settle(&tk.f);
 	fk_forget(&tk.f);
-	d = fk_redial_as(tk.h[0], 0, true);
-	d->peers = (struct wm_join){.topo_turn = 4, .pending_turn = 6};
+	d = fk_reconnect_as(tk.h[0], 0, true);
+	d->peers = (struct wm_join){.topo_ballot = 4, .pending_ballot = 6};
 	(void)fk_join_again(&x, d, WM_JOIN_ACCEPTED);
 	ck_assert_uint_eq(fk_count(d, WM_KICK), 1);
 	fk_send(d, &msg);
@@ -57,25 +58,25 @@ START_TEST(turns_of_strangers_are_not_those_of_members)
 END_TEST
 
 /* Its new agent has nothing else to say; the master's journal is older. */
-START_TEST(a_peer_that_comes_by_a_new_agent_knows_its_turns)
+START_TEST(a_peer_with_a_new_agent_knows_its_ballots)
 {
 	struct wm_msg msg = {.type = WM_JOIN};
 
-	tk.h[0] = fk_redial_as(tk.h[0], 0, true);
-	tk.h[0]->topo_turn = 0;
+	tk.h[0] = fk_reconnect_as(tk.h[0], 0, true);
+	tk.h[0]->topo_ballot = 0;
 	tk.p[0].host = tk.h[0];
 	msg.u.join = (struct wm_join){.peer = tk.p[0].id,
 		.token = tk.p[0].token,
 		.pool_size = 1,
 		.phase = WM_JOIN_ACCEPTED,
-		.topo_turn = 5,
-		.pending_turn = 3};
+		.topo_ballot = 5,
+		.pending_ballot = 3};
 	fk_send(tk.h[0], &msg);
 	fk_resumed(tk.h[0]);
 	fk_tick(&tk.f, 3200);
 	ck_assert(!fk_status(&tk.f).recovering);
-	ck_assert_uint_eq(fk_take(tk.h[0], WM_COMMIT)->u.commit.pending_turn, 3);
-	ck_assert_uint_eq(tk.h[0]->topo_turn, 5);
+	ck_assert_uint_eq(fk_take(tk.h[0], WM_COMMIT)->u.commit.pending_ballot, 3);
+	ck_assert_uint_eq(tk.h[0]->topo_ballot, 5);
 }
 END_TEST
 
@@ -90,22 +91,22 @@ static void half_committed(void)
 	fk_new_master(&tk.f, NULL);
 	tk.know[3] = tk.know[0];
 	for (i = 0; i < 4; i++) {
-		tk.know[i].place.hosts = 4;
-		tk.know[i].r.round = tk.know[i].r.wired = 3;
+		tk.know[i].position.hosts = 4;
+		tk.know[i].r.round = tk.know[i].r.ring_epoch = 3;
 		tk.know[i].r.epoch = 3;
-		tk.know[i].r.topo_turn = 3;
-		tk.know[i].r.world.version = 3;
-		tk.know[i].r.world.global = tk.know[i].own.world = 4;
+		tk.know[i].r.topo_ballot = 3;
+		tk.know[i].r.view.view_id = 3;
+		tk.know[i].r.view.global = tk.know[i].own.world_size = 4;
 	}
 	tk.know[2] = (struct tk_know){.r = {.epoch = 2,
 					      .round = 2,
-					      .wired = 2,
+					      .ring_epoch = 2,
 					      .prepared = 3,
 					      .last_seq = TK_SEQ,
-					      .topo_turn = 2,
-					      .world = {.global = 3, .version = 2, .n = 1}},
-		.own = {.world = 3},
-		.place = {0, 3, 2}};
+					      .topo_ballot = 2,
+					      .view = {.global = 3, .view_id = 2, .n = 1}},
+		.own = {.world_size = 3},
+		.position = {0, 3, 2}};
 	tk.know[3] = (struct tk_know){.r = {.prepared = 3}};
 }
 
@@ -115,7 +116,7 @@ START_TEST(a_round_that_somebody_knows_to_be_committed_is_committed)
 
 	half_committed();
 	fk_manual(&tk.f);
-	tk_dial(3);
+	tk_connect(3);
 	tk_join(3, WM_JOIN_PREPARED);
 	tk_end(3);
 	tk_all_come_back();
@@ -125,8 +126,8 @@ START_TEST(a_round_that_somebody_knows_to_be_committed_is_committed)
 	ck_assert_uint_eq(c->round, 3);
 	ck_assert_uint_eq(c->epoch, 3);
 	ck_assert(c->accept);
-	ck_assert_uint_eq(c->topo_turn, 3);
-	ck_assert_uint_eq(c->world.global, 4);
+	ck_assert_uint_eq(c->topo_ballot, 3);
+	ck_assert_uint_eq(c->view.global, 4);
 	ck_assert_uint_eq(fk_take(tk.h[2], WM_COMMIT)->u.commit.round, 3);
 	ck_assert_uint_eq(fk_count(tk.h[0], WM_COMMIT), 0);
 	ck_assert_uint_eq(fk_status(&tk.f).accepted, 4);
@@ -135,11 +136,11 @@ START_TEST(a_round_that_somebody_knows_to_be_committed_is_committed)
 END_TEST
 
 /* c was ready for the round that admits it, and was cut off before it heard of the commit. What a
- * was told last by its agent, which has died with the master: the world after c was lost, the one
+ * was told last by its agent, which has died with the master: the view after c was lost, the one
  * with c in it, or one before that round, of whose commit b's agent knows. */
 static const struct {
-	uint64_t version, wired;
-	uint32_t world;
+	uint64_t view_id, ring_epoch;
+	uint32_t world_size;
 	bool b_knows, member; /* c is */
 } cut_off[] = {
 	{4, 3, 1, false, false},
@@ -149,24 +150,24 @@ static const struct {
 
 START_TEST(a_newcomer_that_was_lost_before_it_heard_of_its_commit_is_none_of_the_run)
 {
-	tk.h[0] = fk_redial_as(tk.h[0], 0, true);
-	tk.h[0]->peers = (struct wm_join){.epoch = cut_off[_i].wired,
-		.wired = cut_off[_i].wired,
+	tk.h[0] = fk_reconnect_as(tk.h[0], 0, true);
+	tk.h[0]->peers = (struct wm_join){.epoch = cut_off[_i].ring_epoch,
+		.ring_epoch = cut_off[_i].ring_epoch,
 		.prepared = 3,
-		.topo_turn = 2,
-		.version = cut_off[_i].version,
-		.global = cut_off[_i].world,
-		.world = cut_off[_i].world};
+		.topo_ballot = 2,
+		.view_id = cut_off[_i].view_id,
+		.global = cut_off[_i].world_size,
+		.world_size = cut_off[_i].world_size};
 	tk_join(0, WM_JOIN_ACCEPTED);
 	tk.know[0] = (struct tk_know){.own.group = 9};
 	tk_end(0);
 	if (cut_off[_i].b_knows) {
 		tk_come_back(1);
-		tk.know[1].r.epoch = tk.know[1].r.round = tk.know[1].r.wired = 3;
-		tk.know[1].r.world.version = 3;
+		tk.know[1].r.epoch = tk.know[1].r.round = tk.know[1].r.ring_epoch = 3;
+		tk.know[1].r.view.view_id = 3;
 		tk_end(1);
 	}
-	tk_dial(2);
+	tk_connect(2);
 	tk_join(2, WM_JOIN_PREPARED);
 	tk.know[2] = (struct tk_know){.r = {.prepared = 3, .prepared_peers = 3}};
 	tk_end(2);
@@ -186,9 +187,9 @@ START_TEST(a_round_that_nobody_knows_to_be_committed_is_not)
 	half_committed();
 	for (i = 0; i < 2; i++) {
 		tk.know[i] = tk.know[2];
-		tk.know[i].place.pos = (uint32_t)i;
+		tk.know[i].position.pos = (uint32_t)i;
 	}
-	tk_dial(3);
+	tk_connect(3);
 	tk_join(3, WM_JOIN_PREPARED);
 	tk_end(3);
 	tk_all_come_back();
@@ -211,18 +212,18 @@ static void half_admitted(void)
 
 	half_committed();
 	tk.know[3] = tk.know[0];
-	tk.know[3].place.pos = 3;
+	tk.know[3].position.pos = 3;
 	for (i = 0; i < 3; i++) {
 		tk.know[i] = (struct tk_know){.r = {.epoch = 2,
 						      .round = 2,
-						      .wired = 2,
+						      .ring_epoch = 2,
 						      .prepared = 3,
 						      .prepared_peers = 4,
 						      .last_seq = TK_SEQ,
-						      .topo_turn = 2,
-						      .world = {.global = 2, .version = 2, .n = 1}},
-			.own = {.world = 2},
-			.place = {0, 2, (uint32_t)i}};
+						      .topo_ballot = 2,
+						      .view = {.global = 2, .view_id = 2, .n = 1}},
+			.own = {.world_size = 2},
+			.position = {0, 2, (uint32_t)i}};
 	}
 	tk.know[2] = (struct tk_know){.r = {.prepared = 3, .prepared_peers = 4}};
 	fk_manual(&tk.f);
@@ -240,7 +241,7 @@ START_TEST(newcomers_may_know_of_the_commit)
 	tk_come_back(3);
 	tk_end(3);
 	ck_assert(fk_status(&tk.f).recovering);
-	tk_dial(2);
+	tk_connect(2);
 	tk_join(2, WM_JOIN_PREPARED);
 	tk_end(2);
 	ck_assert(!fk_status(&tk.f).recovering);
@@ -253,7 +254,7 @@ END_TEST
 START_TEST(who_may_know_of_the_commit_is_not_waited_for_for_ever)
 {
 	half_admitted();
-	tk_dial(2);
+	tk_connect(2);
 	tk_join(2, WM_JOIN_PREPARED);
 	tk_end(2);
 	fk_tick(&tk.f, 2900);
@@ -271,8 +272,8 @@ END_TEST
 START_TEST(a_round_that_somebody_was_not_ready_for_is_not_committed)
 {
 	half_admitted();
-	tk.know[2] = (struct tk_know){.r = {.unprepared = 3}};
-	tk_dial(2);
+	tk.know[2] = (struct tk_know){.r = {.aborted_round = 3}};
+	tk_connect(2);
 	tk_join(2, WM_JOIN_NEW);
 	tk_end(2);
 	ck_assert(!fk_status(&tk.f).recovering);
@@ -284,10 +285,10 @@ END_TEST
 START_TEST(who_was_in_the_round_and_left_is_not_waited_for)
 {
 	half_admitted();
-	tk_dial(2);
+	tk_connect(2);
 	tk_join(2, WM_JOIN_PREPARED);
 	fk_leave(&tk.p[2], WM_LEAVE_DIED);
-	tk_dial(3);
+	tk_connect(3);
 	tk_join(3, WM_JOIN_PREPARED);
 	tk.know[3] = tk.know[2];
 	tk_end(2);
@@ -318,9 +319,9 @@ START_TEST(a_vote_with_nothing_to_do_does_not_hide_the_commit_before)
 	size_t i;
 
 	for (i = 0; i < 2; i++) {
-		tk.know[i].r.epoch = tk.know[i].r.wired = 3;
+		tk.know[i].r.epoch = tk.know[i].r.ring_epoch = 3;
 		tk.know[i].r.round = 4;
-		tk.know[i].r.world.version = 4;
+		tk.know[i].r.view.view_id = 4;
 	}
 	tk.know[2].r.prepared = 3;
 	tk.know[2].r.prepared_peers = 3;
@@ -338,7 +339,7 @@ START_TEST(a_topology_vote_that_was_answered_is_answered_again)
 	struct wm_msg msg = {.type = WM_TOPO_VOTE};
 	uint64_t round;
 
-	tk.know[0].r.topo_turn = tk.know[1].r.topo_turn = 3;
+	tk.know[0].r.topo_ballot = tk.know[1].r.topo_ballot = 3;
 	tk.know[0].r.round = tk.know[1].r.round = 3; /* nothing was changed by it */
 	tk_all_come_back();
 	msg.u.peer = (struct wm_peer){tk.p[2].id, 2};
@@ -352,7 +353,7 @@ START_TEST(a_topology_vote_that_was_answered_is_answered_again)
 	else
 		ck_assert_uint_eq(fk_take(tk.h[2], WM_COMMIT)->u.commit.round, 3);
 	ck_assert_uint_gt(round, 3);
-	ck_assert_uint_eq(tk.h[2]->topo_turn, 3);
+	ck_assert_uint_eq(tk.h[2]->topo_ballot, 3);
 	ck_assert_uint_eq(fk_count(tk.h[0], WM_COMMIT), 1);
 	ck_assert_str_eq(fk_status(&tk.f).waiting, "");
 	tk_no_error();
@@ -375,7 +376,7 @@ START_TEST(topology_votes_that_were_not_answered_count)
 		const struct wm_commit *c = &fk_take(tk.h[i], WM_COMMIT)->u.commit;
 
 		ck_assert(c->accept);
-		ck_assert_uint_eq(c->topo_turn, 3);
+		ck_assert_uint_eq(c->topo_ballot, 3);
 	}
 	tk_no_error();
 }
@@ -386,7 +387,7 @@ START_TEST(pending_votes_are_answered_once)
 	struct wm_msg msg = {.type = WM_PENDING_VOTE};
 	const struct wm_pending_answer *x;
 
-	tk.know[0].r.pending_turn = 9;
+	tk.know[0].r.pending_ballot = 9;
 	tk_all_come_back();
 	msg.u.peer = (struct wm_peer){tk.p[2].id, 7};
 	fk_send(tk.h[2], &msg);
@@ -394,14 +395,14 @@ START_TEST(pending_votes_are_answered_once)
 	fk_send(tk.h[0], &msg);
 	tk_all_end();
 	x = &fk_take(tk.h[2], WM_PENDING_ANSWER)->u.pending_answer;
-	ck_assert_uint_eq(x->turn, 9);
+	ck_assert_uint_eq(x->ballot, 9);
 	ck_assert_uint_eq(fk_count(tk.h[0], WM_PENDING_ANSWER), 0);
 	msg.u.peer = (struct wm_peer){tk.p[2].id, 9};
 	fk_send(tk.h[2], &msg);
 	msg.u.peer = (struct wm_peer){tk.p[1].id, 9};
 	fk_send(tk.h[1], &msg);
 	x = &fk_take(tk.h[0], WM_PENDING_ANSWER)->u.pending_answer;
-	ck_assert_uint_eq(x->turn, 10);
+	ck_assert_uint_eq(x->ballot, 10);
 	tk_no_error();
 }
 END_TEST
@@ -413,12 +414,12 @@ START_TEST(an_answer_is_known_from_who_was_told)
 	struct wm_msg msg = {.type = WM_PENDING_VOTE};
 	size_t i;
 
-	tk.h[0] = fk_redial_as(tk.h[0], 0, true);
-	tk.h[0]->peers = (struct wm_join){.pending_turn = 5};
+	tk.h[0] = fk_reconnect_as(tk.h[0], 0, true);
+	tk.h[0]->peers = (struct wm_join){.pending_ballot = 5};
 	tk.know[0] = (struct tk_know){.own.group = 9};
 	tk_join(0, WM_JOIN_ACCEPTED);
 	for (i = 1; i < 3; i++) {
-		tk.know[i].r.pending_turn = 2;
+		tk.know[i].r.pending_ballot = 2;
 		tk_come_back(i);
 		msg.u.peer = (struct wm_peer){tk.p[i].id, 2};
 		fk_send(tk.h[i], &msg);
@@ -427,7 +428,7 @@ START_TEST(an_answer_is_known_from_who_was_told)
 	fk_tick(&tk.f, 4000);
 	ck_assert_uint_eq(fk_status(&tk.f).accepted, 3);
 	for (i = 1; i < 3; i++)
-		ck_assert_uint_eq(fk_take(tk.h[i], WM_PENDING_ANSWER)->u.pending_answer.turn, 5);
+		ck_assert_uint_eq(fk_take(tk.h[i], WM_PENDING_ANSWER)->u.pending_answer.ballot, 5);
 }
 END_TEST
 
@@ -435,7 +436,7 @@ START_TEST(who_was_told_otherwise_is_turned_away)
 {
 	struct wm_msg msg = {.type = WM_PENDING_VOTE};
 
-	tk.know[0].r.pending_turn = 4;
+	tk.know[0].r.pending_ballot = 4;
 	tk_all_come_back();
 	tk_all_end();
 	msg.u.peer = (struct wm_peer){tk.p[1].id, 5};
@@ -446,25 +447,25 @@ START_TEST(who_was_told_otherwise_is_turned_away)
 }
 END_TEST
 
-/* The last master has put c out and told b's agent of the world without it, and c's agent has died
- * with it: one more has come than there were. With one who has heard of that world it would not be
+/* The last master has put c out and told b's agent of the view without it, and c's agent has died
+ * with it: one more has come than there were. With one who has heard of that view it would not be
  * so clear. */
 START_TEST(who_was_put_out_and_has_not_heard_of_it_goes)
 {
 	tk_come_back(0);
 	tk_end(0);
-	tk.h[2] = fk_redial_as(tk.h[2], 0, true);
+	tk.h[2] = fk_reconnect_as(tk.h[2], 0, true);
 	tk.h[2]->peers = (struct wm_join){.epoch = 2,
-		.wired = 2,
-		.topo_turn = 2,
-		.version = _i == 0 ? 2 : 4,
+		.ring_epoch = 2,
+		.topo_ballot = 2,
+		.view_id = _i == 0 ? 2 : 4,
 		.global = 3,
-		.world = 3};
+		.world_size = 3};
 	tk_join(2, WM_JOIN_ACCEPTED);
 	tk.know[2] = (struct tk_know){.own.group = 9};
 	tk_end(2);
-	tk.know[1].r.world.version = 4;
-	tk.know[1].r.world.global = tk.know[1].own.world = 2;
+	tk.know[1].r.view.view_id = 4;
+	tk.know[1].r.view.global = tk.know[1].own.world_size = 2;
 	tk_come_back(1);
 	tk_end(1);
 	fk_tick(&tk.f, 4000);
@@ -481,9 +482,9 @@ Suite *resume_rounds_suite(void)
 	TCase *tc = tcase_create("resume_rounds");
 
 	tcase_add_checked_fixture(tc, tk_setup, tk_teardown);
-	tcase_add_test(tc, turns_that_are_told_late_count);
-	tcase_add_test(tc, turns_of_strangers_are_not_those_of_members);
-	tcase_add_test(tc, a_peer_that_comes_by_a_new_agent_knows_its_turns);
+	tcase_add_test(tc, ballots_that_are_reported_late_count);
+	tcase_add_test(tc, ballots_of_strangers_are_not_those_of_members);
+	tcase_add_test(tc, a_peer_with_a_new_agent_knows_its_ballots);
 	tcase_add_test(tc, a_round_that_somebody_knows_to_be_committed_is_committed);
 	tcase_add_loop_test(tc,
 		a_newcomer_that_was_lost_before_it_heard_of_its_commit_is_none_of_the_run, 0, 3);

@@ -16,13 +16,13 @@ START_TEST(who_presents_the_token_is_the_peer)
 
 	fk_cut(b, "the process died");
 	ck_assert_int_eq(fk_info(&q).rank, -1);
-	ck_assert(fk_info(&q).absent);
+	ck_assert(fk_info(&q).disconnected);
 	fk_forget(&f);
 	epoch = a->epoch;
 	q = fk_join_again(&q, d, WM_JOIN_ACCEPTED);
 	ck_assert_int_eq(fk_info(&q).phase, CCM_PEER_ACCEPTED);
-	ck_assert(!fk_info(&q).absent);
-	/* The place in the ring is kept. */
+	ck_assert(!fk_info(&q).disconnected);
+	/* The position in the ring is kept. */
 	ck_assert_int_eq(fk_info(&q).rank, 1);
 	w = &fk_take(d, WM_ROUND)->u.round;
 	ck_assert(!w->accept);
@@ -30,8 +30,8 @@ START_TEST(who_presents_the_token_is_the_peer)
 	ck_assert(cc_id_eq(&fk_take(a, WM_ROUND)->u.round.rings[0].next.agent, &d->id));
 	ck_assert_uint_gt(fk_take(d, WM_COMMIT)->u.commit.epoch, epoch);
 	ck_assert_uint_eq(d->epoch, a->epoch);
-	ck_assert_uint_eq(fk_status(&f).absent, 0);
-	ck_assert_uint_eq(fk_status(&f).losses, 0);
+	ck_assert_uint_eq(fk_status(&f).disconnected, 0);
+	ck_assert_uint_eq(fk_status(&f).lost_members, 0);
 	vote_all(1);
 	ck_assert_uint_eq(fk_count(d, WM_OP_START), 1);
 	/* The old agent's end is nobody's any more. */
@@ -62,7 +62,7 @@ START_TEST(a_wrong_token_changes_nothing)
 	thief.group = 3;
 	(void)fk_join_again(&thief, d, WM_JOIN_ACCEPTED);
 	ck_assert_uint_eq(fk_take(d, WM_KICK)->u.kick.code, WIRE_INVALID_USAGE);
-	ck_assert_uint_eq(fk_status(&f).absent, 1);
+	ck_assert_uint_eq(fk_status(&f).disconnected, 1);
 	ck_assert(d->open);
 }
 END_TEST
@@ -108,11 +108,11 @@ START_TEST(an_agent_that_comes_back_ends_its_half_open_connection)
 	struct fk_peer x = fk_join(c, 0), y;
 
 	fk_forget(&f);
-	c = fk_redial(old);
+	c = fk_reconnect(old);
 	ck_assert(!old->open);
 	ck_assert_uint_eq(fk_count(old, WM_REFUSE), 0);
 	ck_assert(fk_take(c, WM_HELLO_ACK)->u.hello_ack.resume);
-	ck_assert_uint_eq(fk_status(&f).absent, 1);
+	ck_assert_uint_eq(fk_status(&f).disconnected, 1);
 	ck_assert(!fk_present(&x)); /* registered only */
 	y = fk_join(c, 0);          /* a new one comes first */
 	ck_assert_uint_eq(fk_count(c, WM_KICK), 0);
@@ -133,7 +133,7 @@ START_TEST(no_round_begins_before_all_of_an_agents_peers_are_back)
 	topo_all();
 	fk_cut(c, "reset");
 	fk_forget(&f);
-	c = fk_redial(c);
+	c = fk_reconnect(c);
 	r = fk_join_again(&r, c, WM_JOIN_ACCEPTED);
 	/* It takes itself for accepted, as its neighbour on this host does. */
 	ck_assert_uint_eq(fk_count(a, WM_ROUND), 0);
@@ -147,13 +147,13 @@ START_TEST(no_round_begins_before_all_of_an_agents_peers_are_back)
 }
 END_TEST
 
-/* c's agent was away when q was lost: its peer would go on with a world that has q in it, and the
- * other one without. */
-START_TEST(no_question_is_answered_before_all_know_the_same_world)
+/* c's agent was disconnected when q was lost: its peer would go on with a view that has q in it,
+ * and the other one without. */
+START_TEST(no_question_is_answered_before_all_know_the_same_view)
 {
 	fk_cut(c, "reset");
 	fk_leave(&q, WM_LEAVE_DIED);
-	c = _i ? fk_host(&f, "c", "10.0.0.9") : fk_redial(c);
+	c = _i ? fk_host(&f, "c", "10.0.0.9") : fk_reconnect(c);
 	a->auto_report = false;
 	r = fk_join_again(&r, c, WM_JOIN_ACCEPTED);
 	fk_forget(&f);
@@ -164,7 +164,7 @@ START_TEST(no_question_is_answered_before_all_know_the_same_world)
 		fk_resumed(c);
 	fk_round_report(a, NULL, "");
 	ck_assert_uint_eq(fk_count(a, WM_PENDING_ANSWER), 1);
-	ck_assert_uint_eq(fk_take(c, WM_COMMIT)->u.commit.world.global, 2);
+	ck_assert_uint_eq(fk_take(c, WM_COMMIT)->u.commit.view.global, 2);
 	ck_assert_uint_eq(fk_count(c, WM_PENDING_ANSWER), 1);
 }
 END_TEST
@@ -172,7 +172,7 @@ END_TEST
 START_TEST(no_round_waits_for_an_agent_that_falls_silent_while_it_resumes)
 {
 	fk_cut(c, "reset");
-	c = fk_redial(c);
+	c = fk_reconnect(c);
 	r = fk_join_again(&r, c, WM_JOIN_ACCEPTED);
 	fk_tick_silent(&f, 3200, c);
 	ck_assert(!c->open);
@@ -193,8 +193,8 @@ START_TEST(another_agent_that_takes_over_ends_the_old_ones_connection)
 	r = fk_join_again(&r, d, WM_JOIN_ACCEPTED);
 	assert_contains(fk_take(c, WM_REFUSE)->u.refuse.text, "another agent on d has taken over");
 	ck_assert(!c->open);
-	ck_assert(fk_info(&second).absent);
-	ck_assert_uint_eq(fk_take(a, WM_WORLD)->u.world.own[0].losses, 1);
+	ck_assert(fk_info(&second).disconnected);
+	ck_assert_uint_eq(fk_take(a, WM_VIEW)->u.view.own[0].generation, 1);
 	ck_assert_uint_eq(fk_status(&f).accepted, 4);
 }
 END_TEST
@@ -215,14 +215,14 @@ START_TEST(who_has_taken_over_is_not_ended_by_an_older_connection)
 	ck_assert_uint_eq(fk_count(d, WM_REFUSE), 0);
 	ck_assert(fk_present(&again));
 	ck_assert(!c->open);
-	ck_assert(fk_info(&r).absent);
-	ck_assert(fk_info(&x).absent);
+	ck_assert(fk_info(&r).disconnected);
+	ck_assert(fk_info(&x).disconnected);
 	r = fk_join_again(&r, d, WM_JOIN_ACCEPTED);
 	x = fk_join_again(&x, d, WM_JOIN_ACCEPTED);
 	ck_assert_uint_eq(fk_count(d, WM_KICK), 0);
 	ck_assert_int_eq(fk_info(&r).phase, CCM_PEER_ACCEPTED);
-	ck_assert(!fk_info(&x).absent);
-	ck_assert_uint_eq(fk_status(&f).losses, 0);
+	ck_assert(!fk_info(&x).disconnected);
+	ck_assert_uint_eq(fk_status(&f).lost_members, 0);
 }
 END_TEST
 
@@ -288,11 +288,11 @@ START_TEST(who_comes_during_a_round_is_not_told_of_its_end)
 	fk_manual(&f);
 	fk_cut(b, "died");
 	fk_cut(c, "died");
-	x = fk_redial(b);
+	x = fk_reconnect(b);
 	x->auto_report = false;
 	q = fk_join_again(&q, x, WM_JOIN_ACCEPTED);
 	fk_resumed(x);
-	y = fk_redial(c);
+	y = fk_reconnect(c);
 	r = fk_join_again(&r, y, WM_JOIN_ACCEPTED);
 	fk_resumed(y);
 	fk_round_report(a, NULL, NULL);
@@ -303,24 +303,25 @@ START_TEST(who_comes_during_a_round_is_not_told_of_its_end)
 }
 END_TEST
 
-START_TEST(all_may_be_absent)
+START_TEST(all_may_be_disconnected)
 {
 	fk_cut(a, "died");
 	fk_cut(b, "died");
 	fk_cut(c, "died");
-	ck_assert_uint_eq(fk_status(&f).absent, 3);
-	a = fk_redial(a);
+	ck_assert_uint_eq(fk_status(&f).disconnected, 3);
+	a = fk_reconnect(a);
 	p = fk_join_again(&p, a, WM_JOIN_ACCEPTED);
 	fk_resumed(a);
-	c = fk_redial(c);
+	c = fk_reconnect(c);
 	r = fk_join_again(&r, c, WM_JOIN_ACCEPTED);
 	fk_resumed(c);
-	b = fk_redial(b);
+	b = fk_reconnect(b);
 	q = fk_join_again(&q, b, WM_JOIN_ACCEPTED);
 	fk_resumed(b);
-	ck_assert_uint_eq(fk_status(&f).absent, 0);
+	ck_assert_uint_eq(fk_status(&f).disconnected, 0);
 	ck_assert_int_eq(fk_info(&r).rank, 2);
-	a->losses[0].losses = b->losses[0].losses = c->losses[0].losses = 3;
+	a->generations[0].generation = b->generations[0].generation = c->generations[0].generation =
+		3;
 	vote_all(1);
 	ck_assert_uint_eq(fk_status(&f).ops_started, 1);
 }
@@ -387,7 +388,7 @@ START_TEST(a_connection_that_broke_does_not_hide_the_end)
 	fk_report(b, 1, true);
 	fk_report(c, 1, true);
 	fk_cut(c, "reset");
-	c = fk_redial(c);
+	c = fk_reconnect(c);
 	r = fk_join_again(&r, c, WM_JOIN_ACCEPTED);
 	fk_vote_seq(&r, 1, 1);
 	fk_vote_seq(&r, 2, 2);
@@ -396,7 +397,7 @@ START_TEST(a_connection_that_broke_does_not_hide_the_end)
 	ck_assert_uint_eq(fk_take(c, WM_OP_ABORT)->u.op_abort.seq, 2);
 	ck_assert(c->open);
 	/* What has not started is answered like any vote that a loss has overtaken. */
-	c->losses[0].losses = 0;
+	c->generations[0].generation = 0;
 	fk_vote(&r, 3);
 	ck_assert_uint_eq(fk_take(c, WM_OP_ABORT)->u.op_abort.tag, 3);
 }
@@ -405,7 +406,7 @@ END_TEST
 START_TEST(who_does_not_end_what_he_says_is_not_waited_for_for_ever)
 {
 	fk_cut(c, "reset");
-	c = fk_redial(c);
+	c = fk_reconnect(c);
 	r = fk_join_again(&r, c, WM_JOIN_ACCEPTED);
 	fk_tick(&f, 4900);
 	ck_assert(c->open);
@@ -426,10 +427,10 @@ START_TEST(what_is_said_for_peers_that_were_turned_away_is_passed_over)
 	struct fk_peer old;
 
 	fk_leave(&r, WM_LEAVE_DIED);
-	c = fk_redial(c);
+	c = fk_reconnect(c);
 	old = fk_join_again(&r, c, WM_JOIN_ACCEPTED);
 	ck_assert_uint_eq(fk_count(c, WM_KICK), 1);
-	c->losses[0].losses = 1000;
+	c->generations[0].generation = 1000;
 	fk_vote(&old, 1);
 	fk_report(c, 1000, true);
 	ck_assert(c->open);
@@ -438,7 +439,7 @@ START_TEST(what_is_said_for_peers_that_were_turned_away_is_passed_over)
 	fk_topo(&p);
 	fk_topo(&q);
 	ck_assert(fk_present(&r));
-	c->losses[0].losses = 1000;
+	c->generations[0].generation = 1000;
 	fk_vote(&r, 1);
 	assert_contains(c->closed, "a generation that the group has not reached");
 }
@@ -448,27 +449,27 @@ END_TEST
 START_TEST(losses_are_told_before_what_they_have_ended)
 {
 	vote_all(1);
-	c = fk_redial(c);
+	c = fk_reconnect(c);
 	r = fk_join_again(&r, c, WM_JOIN_ACCEPTED);
-	c->losses[0].losses = 0;
+	c->generations[0].generation = 0;
 	fk_vote_seq(&r, 1, 1);
 	ck_assert_uint_eq(fk_count(c, WM_OP_ABORT), 1);
-	ck_assert_uint_eq(c->losses[0].losses, 1);
+	ck_assert_uint_eq(c->generations[0].generation, 1);
 	fk_vote_seq(&r, 2, 1);
 	fk_resumed(c);
-	ck_assert_uint_eq(fk_count(c, WM_WORLD), 2);
+	ck_assert_uint_eq(fk_count(c, WM_VIEW), 2);
 }
 END_TEST
 
 START_TEST(only_who_resumes_votes_for_what_has_started)
 {
 	vote_all(1);
-	c = fk_redial(c);
+	c = fk_reconnect(c);
 	r = fk_join_again(&r, c, WM_JOIN_ACCEPTED);
 	fk_resumed(c);
 	fk_vote_seq(&r, 1, 1);
 	assert_contains(c->closed, "a vote for an attempt that has started");
-	b = fk_redial(b);
+	b = fk_reconnect(b);
 	q = fk_join_again(&q, b, WM_JOIN_ACCEPTED);
 	fk_vote_seq(&q, 1, 99);
 	assert_contains(b->closed, "a vote for an attempt that never started");
@@ -480,7 +481,7 @@ START_TEST(who_speaks_for_strangers_and_newcomers_is_kept)
 {
 	struct fk_peer x = {.id = fk_id(&f), .token = fk_id(&f), .group = 0}, s;
 
-	x.host = c = fk_redial(c);
+	x.host = c = fk_reconnect(c);
 	x = fk_join_again(&x, c, WM_JOIN_ACCEPTED);
 	ck_assert_uint_eq(fk_count(c, WM_KICK), 1);
 	s = fk_join(c, 0);
@@ -500,7 +501,7 @@ START_TEST(who_comes_by_one_of_two_connections_too_many_is_gone)
 	struct fk_peer x;
 
 	fk_cut(c, "reset");
-	e = fk_redial(c);
+	e = fk_reconnect(c);
 	d = fk_connect(&f, "c", "10.9.0.2");
 	d->id = c->id;
 	hello = fk_hello(d);
@@ -510,8 +511,8 @@ START_TEST(who_comes_by_one_of_two_connections_too_many_is_gone)
 	r = fk_join_again(&r, e, WM_JOIN_ACCEPTED);
 	assert_contains(fk_take(e, WM_KICK)->u.kick.text, "has another connection");
 	ck_assert(!fk_present(&r));
-	ck_assert_uint_eq(fk_status(&f).absent, 0);
-	ck_assert_uint_eq(fk_take(a, WM_WORLD)->u.world.global, 2);
+	ck_assert_uint_eq(fk_status(&f).disconnected, 0);
+	ck_assert_uint_eq(fk_take(a, WM_VIEW)->u.view.global, 2);
 	fk_leave(&r, WM_LEAVE_DIED);
 	fk_resumed(e);
 	fk_topo(&p);
@@ -528,7 +529,7 @@ START_TEST(peers_of_a_dead_agent_come_back_by_two_connections)
 	struct wm_msg hello;
 
 	fk_cut(c, "the process died");
-	e = fk_redial_as(c, 1, true);
+	e = fk_reconnect_as(c, 1, true);
 	r = fk_join_again(&r, e, WM_JOIN_ACCEPTED);
 	fk_resumed(e);
 	d = fk_connect(&f, "c", "10.9.0.2");
@@ -541,8 +542,8 @@ START_TEST(peers_of_a_dead_agent_come_back_by_two_connections)
 	ck_assert(!e->open);
 	ck_assert(!fk_present(&r));
 	ck_assert_int_eq(fk_info(&x).phase, CCM_PEER_ACCEPTED);
-	ck_assert(!fk_info(&x).absent);
-	ck_assert_uint_eq(fk_take(a, WM_WORLD)->u.world.global, 3);
+	ck_assert(!fk_info(&x).disconnected);
+	ck_assert_uint_eq(fk_take(a, WM_VIEW)->u.view.global, 3);
 	(void)fk_take(d, WM_COMMIT);
 	r = x;
 	vote_all(1);
@@ -567,9 +568,9 @@ START_TEST(a_second_look_for_the_run_cuts_nothing)
 	hello.u.hello.run = f.run;
 	fk_send(e, &hello);
 	ck_assert(d->open);
-	ck_assert(!fk_info(&r).absent);
+	ck_assert(!fk_info(&r).disconnected);
 	fk_cut(e, "closed");
-	ck_assert(fk_present(&r) && !fk_info(&r).absent);
+	ck_assert(fk_present(&r) && !fk_info(&r).disconnected);
 	vote_all(1);
 	ck_assert_uint_eq(fk_count(d, WM_OP_START), 1);
 }
@@ -587,14 +588,14 @@ Suite *return_suite(void)
 	tcase_add_test(tc, strangers_are_told_to_connect_anew);
 	tcase_add_test(tc, an_agent_that_comes_back_ends_its_half_open_connection);
 	tcase_add_test(tc, no_round_begins_before_all_of_an_agents_peers_are_back);
-	tcase_add_loop_test(tc, no_question_is_answered_before_all_know_the_same_world, 0, 2);
+	tcase_add_loop_test(tc, no_question_is_answered_before_all_know_the_same_view, 0, 2);
 	tcase_add_test(tc, no_round_waits_for_an_agent_that_falls_silent_while_it_resumes);
 	tcase_add_test(tc, another_agent_that_takes_over_ends_the_old_ones_connection);
 	tcase_add_test(tc, who_has_taken_over_is_not_ended_by_an_older_connection);
 	tcase_add_test(tc, a_connect_that_is_repeated_is_the_same_peer);
 	tcase_add_test(tc, peers_that_come_during_a_round_come_with_the_next);
 	tcase_add_test(tc, who_comes_during_a_round_is_not_told_of_its_end);
-	tcase_add_test(tc, all_may_be_absent);
+	tcase_add_test(tc, all_may_be_disconnected);
 	tcase_add_test(tc, the_end_of_attempts_is_remembered);
 	tcase_add_test(tc, as_many_are_remembered_as_can_be_in_doubt);
 	tcase_add_test(tc, a_connection_that_broke_does_not_hide_the_end);

@@ -70,7 +70,7 @@ START_TEST(the_ring_follows_the_order_of_registration)
 	report_all(2);
 	ck_assert_uint_eq(fk_count(h[0], WM_COMMIT), 0);
 	fk_round_report(h[2], NULL, NULL);
-	ck_assert_uint_eq(fk_take(h[0], WM_COMMIT)->u.commit.world.global, 4);
+	ck_assert_uint_eq(fk_take(h[0], WM_COMMIT)->u.commit.view.global, 4);
 	info = fk_info(&second);
 	ck_assert_int_eq(info.phase, CCM_PEER_ACCEPTED);
 	ck_assert_int_eq(info.rank, 1);
@@ -119,13 +119,13 @@ START_TEST(a_loss_is_announced_before_aborts_and_the_ring_is_rewired)
 	fk_manual(&f);
 	fk_vote(&p[0], 1);
 	fk_close(h[1], "reset by peer");
-	ck_assert_int_eq(h[0]->inbox[0].type, WM_WORLD);
+	ck_assert_int_eq(h[0]->inbox[0].type, WM_VIEW);
 	ck_assert_int_eq(h[0]->inbox[1].type, WM_OP_ABORT);
 	ck_assert_int_eq(h[0]->inbox[2].type, WM_ROUND);
-	ck_assert_uint_eq(fk_take(h[0], WM_WORLD)->u.world.global, 2);
+	ck_assert_uint_eq(fk_take(h[0], WM_VIEW)->u.view.global, 2);
 	ck_assert(!fk_take(h[0], WM_ROUND)->u.round.accept);
 	ck_assert_str_eq(ring(2), "ac");
-	ck_assert_int_eq(h[2]->inbox[0].type, WM_WORLD);
+	ck_assert_int_eq(h[2]->inbox[0].type, WM_VIEW);
 	ck_assert_int_eq(h[2]->inbox[1].type, WM_ROUND);
 	fk_round_report(h[0], NULL, NULL);
 	fk_round_report(h[2], NULL, NULL);
@@ -156,20 +156,20 @@ START_TEST(a_lost_link_ends_what_is_under_way_and_is_made_anew)
 	ck_assert_ptr_nonnull(strstr(fk_take(h[0], WM_OP_ABORT)->u.op_abort.text,
 		"the link from host a to host b broke: reset"));
 	ck_assert_ptr_nonnull(fk_take(h[1], WM_OP_ABORT));
-	ck_assert(fk_take(h[0], WM_ROUND)->u.round.rings[0].renew);
-	ck_assert(fk_take(h[1], WM_ROUND)->u.round.rings[0].prev_renews);
-	ck_assert(!h[1]->round.rings[0].renew);
+	ck_assert(fk_take(h[0], WM_ROUND)->u.round.rings[0].reopen);
+	ck_assert(fk_take(h[1], WM_ROUND)->u.round.rings[0].prev_reopens);
+	ck_assert(!h[1]->round.rings[0].reopen);
 	fk_forget(&f);
 	lose_link(h[0], h[1], true); /* the other one, too: the round begins anew */
-	ck_assert(fk_take(h[0], WM_ROUND)->u.round.rings[0].renew);
-	ck_assert(fk_take(h[1], WM_ROUND)->u.round.rings[0].renew);
+	ck_assert(fk_take(h[0], WM_ROUND)->u.round.rings[0].reopen);
+	ck_assert(fk_take(h[1], WM_ROUND)->u.round.rings[0].reopen);
 	fk_round_report(h[0], NULL, NULL);
 	fk_round_report(h[1], NULL, NULL);
 	ck_assert_ptr_nonnull(fk_take(h[0], WM_COMMIT));
 	fk_forget(&f);
 	lose_link(h[0], h[1], false); /* nothing is under way: nobody notices */
 	ck_assert_int_eq(h[0]->inbox[0].type, WM_ROUND);
-	ck_assert(!fk_take(h[0], WM_ROUND)->u.round.rings[0].renew);
+	ck_assert(!fk_take(h[0], WM_ROUND)->u.round.rings[0].reopen);
 }
 END_TEST
 
@@ -191,11 +191,11 @@ START_TEST(a_link_to_another_host_is_no_reason_to_make_this_one_anew)
 	fk_manual(&f);
 	fk_forget(&f);
 	lose_link(h[3], h[1], true);
-	ck_assert(h[1]->round.rings[0].renew || h[1]->round.rings[1].renew);
+	ck_assert(h[1]->round.rings[0].reopen || h[1]->round.rings[1].reopen);
 	fk_close(h[3], "killed");
 	for (i = 0; i < 2; i++) {
 		ck_assert(cc_id_eq(&h[1]->round.rings[i].next.agent, &h[2]->id));
-		ck_assert(!h[1]->round.rings[i].renew);
+		ck_assert(!h[1]->round.rings[i].reopen);
 	}
 }
 END_TEST
@@ -211,19 +211,19 @@ START_TEST(links_that_no_ring_has_are_made_anew)
 	fk_forget(&f);
 	fk_topo(&p[0]);
 	fk_topo(&p[1]);
-	ck_assert(!fk_take(h[0], WM_ROUND)->u.round.rings[0].renew);
-	ck_assert(h[0]->round.rings[0].prev_renews);
-	ck_assert(fk_take(h[1], WM_ROUND)->u.round.rings[0].renew);
-	ck_assert(!h[1]->round.rings[0].prev_renews);
-	ck_assert(fk_take(h[2], WM_ROUND)->u.round.rings[0].renew);
-	ck_assert(h[2]->round.rings[0].prev_renews);
+	ck_assert(!fk_take(h[0], WM_ROUND)->u.round.rings[0].reopen);
+	ck_assert(h[0]->round.rings[0].prev_reopens);
+	ck_assert(fk_take(h[1], WM_ROUND)->u.round.rings[0].reopen);
+	ck_assert(!h[1]->round.rings[0].prev_reopens);
+	ck_assert(fk_take(h[2], WM_ROUND)->u.round.rings[0].reopen);
+	ck_assert(h[2]->round.rings[0].prev_reopens);
 	fk_round_report(h[0], NULL, NULL);
 	fk_round_report(h[1], NULL, NULL);
 	fk_round_report(h[2], NULL, NULL);
 	ck_assert_ptr_nonnull(fk_take(h[2], WM_COMMIT));
 	lose_link(h[0], h[1], false);
-	ck_assert(!fk_take(h[1], WM_ROUND)->u.round.rings[0].renew);
-	ck_assert(!fk_take(h[2], WM_ROUND)->u.round.rings[0].renew);
+	ck_assert(!fk_take(h[1], WM_ROUND)->u.round.rings[0].reopen);
+	ck_assert(!fk_take(h[2], WM_ROUND)->u.round.rings[0].reopen);
 }
 END_TEST
 
@@ -534,7 +534,7 @@ START_TEST(between_members_another_order_is_tried)
 	ck_assert_str_eq(ring(3), "acb");
 	assert_contains(f.log, "host a could not reach host b");
 	report_all(3);
-	ck_assert_uint_eq(fk_take(h[0], WM_COMMIT)->u.commit.world.global, 3);
+	ck_assert_uint_eq(fk_take(h[0], WM_COMMIT)->u.commit.view.global, 3);
 	ck_assert_uint_eq(fk_status(&f).kicks, 0);
 }
 END_TEST
@@ -699,10 +699,10 @@ START_TEST(without_a_ring_the_worst_is_kicked)
 	ck_assert(!fk_present(&p[1]));
 	assert_contains(fk_take(h[1], WM_KICK)->u.kick.text, "no ring of group 0 is possible: "
 							     "host a could not reach host b");
-	ck_assert_uint_eq(fk_take(h[0], WM_WORLD)->u.world.global, 2);
-	ck_assert_uint_eq(fk_take(h[0], WM_WORLD)->u.world.global, 1);
+	ck_assert_uint_eq(fk_take(h[0], WM_VIEW)->u.view.global, 2);
+	ck_assert_uint_eq(fk_take(h[0], WM_VIEW)->u.view.global, 1);
 	fk_round_report(h[0], NULL, NULL);
-	ck_assert_uint_eq(fk_take(h[0], WM_COMMIT)->u.commit.world.global, 1);
+	ck_assert_uint_eq(fk_take(h[0], WM_COMMIT)->u.commit.view.global, 1);
 }
 END_TEST
 
@@ -877,13 +877,13 @@ START_TEST(agents_that_do_not_report_are_kicked)
 }
 END_TEST
 
-/* Five times of the two longest ways, of which each counts for two seconds at most. */
+/* Five times of the two longest paths, of which each counts for two seconds at most. */
 START_TEST(reports_of_far_agents_may_take_longer)
 {
 	run_of(3);
-	h[0]->way_ms = 100;
-	h[1]->way_ms = 700;
-	h[2]->way_ms = 9000;
+	h[0]->path_ms = 100;
+	h[1]->path_ms = 700;
+	h[2]->path_ms = 9000;
 	fk_tick(&f, 100);
 	fk_manual(&f);
 	fk_leave(&p[2], WM_LEAVE_CLEAN);

@@ -12,7 +12,7 @@ START_TEST(another_run_is_not_ours)
 	struct fk_host *x = fk_connect(&tk.f, "x", "10.0.0.7");
 	struct wm_msg msg = fk_hello(x);
 
-	tk_dial(0);
+	tk_connect(0);
 	msg.u.hello.run = (struct cc_id){{66}};
 	msg.u.hello.run_key = (struct cc_id){{67}};
 	msg.u.hello.term = 99;
@@ -44,7 +44,7 @@ START_TEST(a_run_that_newcomers_have_founded_gives_way)
 	late->mute = true;
 	d = found_another(&e);
 	fk_tick(&tk.f, 2000);
-	tk_dial(0);
+	tk_connect(0);
 	ck_assert(fk_take(tk.h[0], WM_HELLO_ACK)->u.hello_ack.resume);
 	ck_assert(!d->open);
 	ck_assert_uint_eq(fk_take(d, WM_KICK)->u.kick.code, WIRE_MASTER_CONNECTION_FAILED);
@@ -56,9 +56,9 @@ START_TEST(a_run_that_newcomers_have_founded_gives_way)
 	tk_come_back(2);
 	tk_all_end();
 	ck_assert_uint_eq(fk_status(&tk.f).accepted, 3);
-	ck_assert_uint_eq(fk_status(&tk.f).losses, 0);
+	ck_assert_uint_eq(fk_status(&tk.f).lost_members, 0);
 	tk_works();
-	/* Who was sent away comes in like any newcomer. */
+	/* Who was redirected comes in like any newcomer. */
 	d = fk_host(&tk.f, "d", "10.0.0.4");
 	(void)fk_admit(d, 0, tk.p, 3);
 	ck_assert_uint_eq(fk_status(&tk.f).accepted, 4);
@@ -82,7 +82,7 @@ START_TEST(it_gives_way_to_no_newcomer)
 }
 END_TEST
 
-/* But before anybody has a place, members of that run may come. */
+/* But before anybody is a member, members of that run may come. */
 START_TEST(a_fresh_master_takes_the_run_of_newcomers)
 {
 	struct fk_host *x = fk_connect(&tk.f, "x", "10.0.0.7");
@@ -100,9 +100,9 @@ START_TEST(it_gives_way_to_one_whose_agent_died)
 	struct fk_host *d, *e;
 
 	d = found_another(&e);
-	tk.h[0] = fk_redial_as(tk.h[0], 0, true);
+	tk.h[0] = fk_reconnect_as(tk.h[0], 0, true);
 	ck_assert(!d->open);
-	tk_dial(1); /* says the key */
+	tk_connect(1); /* says the key */
 	ck_assert(fk_take(tk.h[0], WM_HELLO_ACK)->u.hello_ack.resume);
 	ck_assert(fk_take(tk.h[1], WM_HELLO_ACK)->u.hello_ack.resume);
 }
@@ -114,12 +114,12 @@ START_TEST(it_gives_way_for_a_minute)
 
 	d = found_another(&e);
 	fk_tick(&tk.f, 59900);
-	tk_dial(0);
+	tk_connect(0);
 	ck_assert(!d->open);
 	fk_new_master(&tk.f, NULL);
 	d = found_another(&e);
 	fk_tick(&tk.f, 60000);
-	tk_dial(0);
+	tk_connect(0);
 	ck_assert(!fk_take(tk.h[0], WM_HELLO_ACK)->u.hello_ack.resume);
 	ck_assert(d->open);
 	ck_assert_uint_eq(fk_status(&tk.f).accepted, 1);
@@ -152,7 +152,7 @@ START_TEST(a_journal_is_of_the_run_that_it_gave_way_to)
 
 	fk_new_master(&tk.f, &cfg);
 	d = found_another(&e);
-	tk_dial(0);
+	tk_connect(0);
 	ck_assert(!d->open);
 	/* It dies before all are back. */
 	cfg.run = (struct cc_id){{8}};
@@ -162,7 +162,7 @@ START_TEST(a_journal_is_of_the_run_that_it_gave_way_to)
 	tk_all_end();
 	cfg.run = (struct cc_id){{7}};
 	fk_restart(&tk.f, &cfg, tk.f.journal_len);
-	tk_dial(0);
+	tk_connect(0);
 	ck_assert_uint_eq(fk_status(&tk.f).accepted, 3);
 	tk_join(0, WM_JOIN_ACCEPTED);
 	tk_come_back(1);
@@ -179,7 +179,7 @@ START_TEST(newcomers_of_an_invented_run_connect_again)
 	d = fk_host(&tk.f, "d", "10.0.0.4");
 	d->auto_report = false;
 	(void)fk_join(d, 0);
-	tk_dial(0);
+	tk_connect(0);
 	ck_assert(!d->open);
 	ck_assert_uint_eq(fk_take(d, WM_REFUSE)->u.refuse.code, WIRE_MASTER_CONNECTION_FAILED);
 	ck_assert(fk_take(tk.h[0], WM_HELLO_ACK)->u.hello_ack.resume);
@@ -202,7 +202,7 @@ START_TEST(a_fresh_master_prefers_the_run_that_there_is)
 	msg = fk_hello(d);
 	fk_send(d, &msg);
 	ck_assert_uint_eq(d->n, 0);
-	tk_dial(0);
+	tk_connect(0);
 	ck_assert(cc_id_eq(&fk_take(d, WM_HELLO_ACK)->u.hello_ack.run, &tk.f.run));
 	ck_assert(!d->closed[0]);
 	/* Nor does it wait for one for long. */
@@ -220,11 +220,11 @@ END_TEST
 
 START_TEST(the_term_is_higher_than_any_that_was_seen)
 {
-	tk.h[0] = fk_redial_as(tk.h[0], 4, false);
+	tk.h[0] = fk_reconnect_as(tk.h[0], 4, false);
 	ck_assert_uint_eq(fk_take(tk.h[0], WM_HELLO_ACK)->u.hello_ack.term, 5);
-	tk.h[1] = fk_redial_as(tk.h[1], 7, false);
+	tk.h[1] = fk_reconnect_as(tk.h[1], 7, false);
 	ck_assert_uint_eq(fk_take(tk.h[1], WM_HELLO_ACK)->u.hello_ack.term, 8);
-	tk.h[2] = fk_redial_as(tk.h[2], 8, false);
+	tk.h[2] = fk_reconnect_as(tk.h[2], 8, false);
 	ck_assert_uint_eq(fk_take(tk.h[2], WM_HELLO_ACK)->u.hello_ack.term, 9);
 }
 END_TEST

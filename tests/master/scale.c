@@ -131,7 +131,7 @@ static void report_on_link(uint32_t i)
 }
 
 /* The last one and h1 or h2 alone reach each other: between these it has its place. */
-START_TEST(a_host_that_two_hosts_reach_keeps_its_place)
+START_TEST(a_host_that_two_hosts_reach_keeps_its_position)
 {
 	static const uint32_t sizes[] = {4, 8, 16, 100, 400};
 	uint32_t i, rounds;
@@ -160,7 +160,7 @@ Suite *scale_suite(void)
 	tcase_set_timeout(tc, 120);
 	tcase_add_loop_test(tc, messages_per_agent_are_few, 0, 2);
 	tcase_add_test(tc, a_large_ring_avoids_failed_links);
-	tcase_add_loop_test(tc, a_host_that_two_hosts_reach_keeps_its_place, 0, 5);
+	tcase_add_loop_test(tc, a_host_that_two_hosts_reach_keeps_its_position, 0, 5);
 	suite_add_tcase(s, tc);
 	return s;
 }

@@ -105,7 +105,7 @@ END_TEST
 
 /* h[of] has begun an operation ahead when its link with h[with] falls silent; no other has voted.
  */
-static void fall_silent_ahead(size_t n, size_t of, size_t with)
+static void fall_silent_spec(size_t n, size_t of, size_t with)
 {
 	struct wm_msg vote = {.type = WM_OP_VOTE}, report = {.type = WM_OP_REPORT};
 	uint64_t seq = start_op(n), next;
@@ -117,19 +117,19 @@ static void fall_silent_ahead(size_t n, size_t of, size_t with)
 	next = fk_take(h[of], WM_OP_DONE)->u.op_done.next;
 	ck_assert_uint_gt(next, seq);
 	vote.u.op_vote = (struct wm_op_vote){
-		.tag = 1, .params = fk_params, .n_peers = 1, .peers = &id, .ahead = next};
-	vote.u.op_vote.losses = fk_losses(h[of], 0);
+		.tag = 1, .params = fk_params, .n_peers = 1, .peers = &id, .spec_seq = next};
+	vote.u.op_vote.generation = fk_generation(h[of], 0);
 	fk_send(h[of], &vote);
 	report.u.op_report = (struct wm_op_report){
 		.seq = next, .suspect = h[with]->id, .silent = true, .text = "not a word"};
 	fk_send(h[of], &report);
 }
 
-START_TEST(what_began_ahead_shows_it_as_well)
+START_TEST(a_speculative_start_shows_it_as_well)
 {
 	run_of(4);
 	fk_manual(&f);
-	fall_silent_ahead(4, 1, 2);
+	fall_silent_spec(4, 1, 2);
 	ck_assert_str_eq(ring(4), "abdc");
 	report_all(4);
 	ck_assert_uint_eq(fk_status(&f).kicks, 0);
@@ -195,7 +195,7 @@ START_TEST(what_is_reported_after_the_try_comes_too_late)
 	struct ccm_config cfg = config;
 
 	fk_free(&f);
-	cfg.verdict_ms = 250;
+	cfg.evict_delay_ms = 250;
 	fk_init(&f, &cfg);
 	run_of(3);
 	fk_manual(&f);
@@ -303,11 +303,11 @@ static void stand_still(void)
 /* Amid an attempt (or 0) that it has done its part in. */
 static void come_back(size_t i, uint64_t seq)
 {
-	struct wm_group_world own = {.world = 3};
-	struct wm_ring_place place = {0, 3, (uint32_t)i};
+	struct wm_group_view own = {.world_size = 3};
+	struct wm_ring_position position = {0, 3, (uint32_t)i};
 	struct wm_msg msg = {.type = WM_RESUME};
 
-	h[i] = fk_redial_as(h[i], 1, false);
+	h[i] = fk_reconnect_as(h[i], 1, false);
 	p[i] = fk_join_again(&p[i], h[i], WM_JOIN_ACCEPTED);
 	if (seq)
 		fk_vote_seq(&p[i], 1, seq);
@@ -315,12 +315,12 @@ static void come_back(size_t i, uint64_t seq)
 		fk_report(h[i], seq, true);
 	msg.u.resume = (struct wm_resume){.epoch = 4,
 		.round = 4,
-		.wired = 4,
+		.ring_epoch = 4,
 		.last_seq = seq,
-		.topo_turn = 4,
-		.n_places = 1,
-		.places = &place,
-		.world = {.global = 3, .version = 9, .n = 1, .own = &own}};
+		.topo_ballot = 4,
+		.n_positions = 1,
+		.positions = &position,
+		.view = {.global = 3, .view_id = 9, .n = 1, .own = &own}};
 	fk_send(h[i], &msg);
 }
 
@@ -401,7 +401,7 @@ START_TEST(a_loss_that_only_it_knows_is_one_for_all)
 	ck_assert(!fk_status(&f).recovering);
 	for (i = 1; i < 3; i++) {
 		ck_assert_uint_eq(fk_take(h[i], WM_OP_ABORT)->u.op_abort.seq, seq);
-		ck_assert_uint_gt(fk_losses(h[i], 0), 0);
+		ck_assert_uint_gt(fk_generation(h[i], 0), 0);
 	}
 }
 END_TEST
@@ -428,7 +428,7 @@ START_TEST(who_was_lost_before_stays_lost)
 	gone = p[3];
 	fk_leave(&gone, WM_LEAVE_DIED);
 	stand_still();
-	h[3] = fk_redial_as(h[3], 1, false);
+	h[3] = fk_reconnect_as(h[3], 1, false);
 	(void)fk_join_again(&gone, h[3], WM_JOIN_ACCEPTED);
 	ck_assert_uint_eq(fk_take(h[3], WM_KICK)->u.kick.code, WIRE_RANK_CONNECTION_LOST);
 }
@@ -438,7 +438,7 @@ START_TEST(another_master_may_have_taken_over)
 {
 	run_of(3);
 	stand_still();
-	(void)fk_redial_as(h[0], 2, false);
+	(void)fk_reconnect_as(h[0], 2, false);
 	ck_assert_uint_eq(fk_status(&f).stale, 2);
 	ck_assert(!fk_status(&f).recovering);
 }
@@ -613,7 +613,7 @@ START_TEST(the_only_other_host_goes_if_members_are_here)
 END_TEST
 
 /* By its own clock it was cut off for a little less than what agents wait for. */
-START_TEST(whoever_dials_when_nobody_is_heard_is_a_sign)
+START_TEST(a_connecting_agent_when_nobody_is_heard_is_a_sign)
 {
 	run_of(3);
 	mute(0, 3);
@@ -684,7 +684,7 @@ START_TEST(a_bound_does_not_start_again_twice)
 END_TEST
 
 /* Its peers are awaited, and who else is silent may be so for the same reason. */
-START_TEST(who_is_absent_is_another_host)
+START_TEST(a_disconnected_agent_is_another_host)
 {
 	run_beside_the_master();
 	fk_cut(h[1], "killed");
@@ -703,7 +703,7 @@ static struct fk_host *newcomer(bool local, bool again)
 	f.local = local;
 	x = fk_host(&f, "new", "10.0.0.7");
 	if (again)
-		x = fk_redial_as(x, 1, false);
+		x = fk_reconnect_as(x, 1, false);
 	(void)fk_join(x, 0);
 	if (again)
 		fk_resumed(x);
@@ -756,7 +756,7 @@ Suite *silence_suite(void)
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_loop_test(tc, their_link_is_avoided_at_once, 0, 2);
-	tcase_add_test(tc, what_began_ahead_shows_it_as_well);
+	tcase_add_test(tc, a_speculative_start_shows_it_as_well);
 	tcase_add_test(tc, without_another_order_one_of_them_goes_soon);
 	tcase_add_test(tc, a_new_link_between_them_is_as_good_as_the_old_one);
 	tcase_add_test(tc, what_is_reported_after_the_try_comes_too_late);
@@ -777,12 +777,12 @@ Suite *silence_suite(void)
 	tcase_add_test(tc, its_own_members_are_no_sign);
 	tcase_add_test(tc, a_host_that_is_heard_is_a_sign);
 	tcase_add_loop_test(tc, the_only_other_host_goes_if_members_are_here, 0, 2);
-	tcase_add_test(tc, whoever_dials_when_nobody_is_heard_is_a_sign);
+	tcase_add_test(tc, a_connecting_agent_when_nobody_is_heard_is_a_sign);
 	tcase_add_test(tc, who_gave_it_up_and_comes_anew_is_a_sign_too);
 	tcase_add_test(tc, all_bounds_start_again_when_one_is_heard);
 	tcase_add_test(tc, but_not_that_of_who_fell_silent_before);
 	tcase_add_test(tc, a_bound_does_not_start_again_twice);
-	tcase_add_test(tc, who_is_absent_is_another_host);
+	tcase_add_test(tc, a_disconnected_agent_is_another_host);
 	tcase_add_loop_test(tc, newcomers_on_its_host_wait_a_minute_for_the_others, 0, 3);
 	suite_add_tcase(s, tc);
 	return s;

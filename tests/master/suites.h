@@ -5,8 +5,8 @@
 #include "tests/runner.h"
 
 #define SUITES(X)                                                                                  \
-	X(absent)                                                                                  \
-	X(ahead)                                                                                   \
+	X(disconnect)                                                                              \
+	X(spec)                                                                                    \
 	X(breaks)                                                                                  \
 	X(elect)                                                                                   \
 	X(elect_again)                                                                             \
@@ -29,10 +29,10 @@
 	X(runs)                                                                                    \
 	X(scale)                                                                                   \
 	X(silence)                                                                                 \
-	X(stall)                                                                                   \
-	X(stuck)                                                                                   \
+	X(standstill)                                                                              \
+	X(unmet)                                                                                   \
 	X(sync)                                                                                    \
-	X(sync_away)                                                                               \
+	X(sync_disconnect)                                                                         \
 	X(sync_loss)                                                                               \
 	X(sync_resume)                                                                             \
 	X(waits)

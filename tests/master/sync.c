@@ -15,10 +15,10 @@ START_TEST(starts_with_all_votes_and_says_who_gets_what_from_whom)
 	const struct wm_sync_start *s;
 	const struct wm_op_start *x;
 
-	fk_sync(&r, fk_offer(0, 2));
-	fk_sync(&p, fk_offer(7, 1));
+	fk_sync(&r, fk_candidate(0, 2));
+	fk_sync(&p, fk_candidate(7, 1));
 	ck_assert_uint_eq(a->n + b->n + c->n, 0);
-	fk_sync(&q, fk_offer(7, 1));
+	fk_sync(&q, fk_candidate(7, 1));
 	x = &fk_take(c, WM_OP_START)->u.op_start;
 	s = &x->sync;
 	ck_assert(x->is_sync);
@@ -54,7 +54,7 @@ START_TEST(a_group_of_one_may_synchronize)
 	fk_leave(&q, WM_LEAVE_CLEAN);
 	fk_leave(&r, WM_LEAVE_CLEAN);
 	fk_forget(&f);
-	fk_sync(&p, fk_offer(3, 1));
+	fk_sync(&p, fk_candidate(3, 1));
 	ck_assert_uint_eq(role_in(start_of(a), &p), HOLDER);
 	fk_report(a, seq_now(), true);
 	ck_assert_uint_eq(fk_take(a, WM_OP_DONE)->u.op_done.revision, 3);
@@ -68,14 +68,14 @@ START_TEST(the_last_of_a_group_synchronizes_with_itself)
 	fk_vote(&p, 1); /* so that what follows is no news to it */
 	fk_leave(&q, WM_LEAVE_CLEAN);
 	fk_forget(&f);
-	fk_sync(&p, fk_offer(3, 1));
+	fk_sync(&p, fk_candidate(3, 1));
 	fk_leave(&r, WM_LEAVE_CLEAN);
 	ck_assert_uint_eq(fk_count(a, WM_OP_ABORT), 0);
 	ck_assert_uint_eq(fk_count(a, WM_OP_START), 1);
 }
 END_TEST
 
-START_TEST(peers_of_one_host_may_offer_different_things)
+START_TEST(peers_of_one_host_may_have_different_candidates)
 {
 	struct fk_peer x = fk_join(a, 0), y = fk_join(a, 0), two[2];
 	const struct wm_sync_start *s;
@@ -84,11 +84,11 @@ START_TEST(peers_of_one_host_may_offer_different_things)
 	fk_forget(&f);
 	two[0] = p;
 	two[1] = y;
-	fk_sync_many(two, 2, fk_offer(7, 1));
-	fk_sync(&q, fk_offer(7, 1));
-	fk_sync(&r, fk_offer(7, 1));
+	fk_sync_many(two, 2, fk_candidate(7, 1));
+	fk_sync(&q, fk_candidate(7, 1));
+	fk_sync(&r, fk_candidate(7, 1));
 	ck_assert_uint_eq(fk_count(a, WM_OP_START), 0);
-	fk_sync(&x, fk_offer(6, 5));
+	fk_sync(&x, fk_candidate(6, 5));
 	s = start_of(a);
 	ck_assert_uint_eq(s->n_peers, 3);
 	ck_assert_uint_eq(role_in(s, &p), HOLDER);
@@ -103,14 +103,14 @@ END_TEST
 
 START_TEST(what_is_offered_decides_the_role)
 {
-	struct wm_sync_vote v = fk_offer(5, 1);
+	struct wm_sync_vote v = fk_candidate(5, 1);
 
 	done_equal(4);
-	fk_sync(&p, fk_offer(5, 1));
+	fk_sync(&p, fk_candidate(5, 1));
 	v.revision = _i == 0 ? 5 : 2;
 	v.content.lo = _i == 2 ? 9 : 1;
 	fk_sync(&q, v); /* the same, or outdated, or outdated with other contents */
-	fk_sync(&r, fk_offer(5, 1));
+	fk_sync(&r, fk_candidate(5, 1));
 	ck_assert_uint_eq(role_in(start_of(b), &q), _i == 2 ? RECEIVER : HOLDER);
 	report_all(seq_now());
 	ck_assert_uint_eq(fk_take(b, WM_OP_DONE)->u.op_done.revision, 5);
@@ -119,7 +119,7 @@ END_TEST
 
 START_TEST(the_elected_hash_type_is_told)
 {
-	struct wm_sync_vote v = fk_offer(5, 1);
+	struct wm_sync_vote v = fk_candidate(5, 1);
 	const struct wm_sync_start *s;
 
 	v.hash_type = WM_HASH_CRC32C;
@@ -137,7 +137,7 @@ END_TEST
 /* They are no source for anybody. */
 START_TEST(receive_only_peers_are_receivers_even_if_they_lack_nothing)
 {
-	struct wm_sync_vote send = fk_offer(5, 1), receive = send;
+	struct wm_sync_vote send = fk_candidate(5, 1), receive = send;
 	const struct wm_sync_start *s;
 
 	send.strategy = WM_STRATEGY_SEND_ONLY;
@@ -158,21 +158,21 @@ END_TEST
 
 static struct wm_sync_vote torn(uint64_t revision, uint64_t content)
 {
-	struct wm_sync_vote v = fk_offer(revision, content);
+	struct wm_sync_vote v = fk_candidate(revision, content);
 
 	v.torn = true;
 	return v;
 }
 
 /* At a tie the first in the ring would be elected. */
-START_TEST(who_has_a_mixture_receives)
+START_TEST(a_peer_with_torn_state_receives)
 {
 	const struct wm_sync_start *s;
 
 	done_equal(4);
 	fk_sync(&p, torn(5, 2));
-	fk_sync(&q, _i ? torn(5, 2) : fk_offer(3, 1));
-	fk_sync(&r, fk_offer(5, 1));
+	fk_sync(&q, _i ? torn(5, 2) : fk_candidate(3, 1));
+	fk_sync(&r, fk_candidate(5, 1));
 	s = start_of(a);
 	ck_assert_uint_eq(s->content.lo, 1);
 	ck_assert_uint_eq(role_in(s, &p), RECEIVER);
@@ -184,11 +184,11 @@ START_TEST(who_has_a_mixture_receives)
 }
 END_TEST
 
-START_TEST(where_all_have_mixtures_all_are_kicked)
+START_TEST(if_all_have_torn_state_all_are_kicked)
 {
 	done_equal(4);
 	fk_sync(&p, torn(5, 2));
-	fk_sync(&q, _i ? fk_offer(4, 1) : torn(5, 2));
+	fk_sync(&q, _i ? fk_candidate(4, 1) : torn(5, 2));
 	fk_sync(&r, torn(5, 1));
 	assert_contains(fk_take(a, WM_KICK)->u.kick.text,
 		"Load revision 5 from a checkpoint, then connect again with a new communicator");
@@ -201,7 +201,7 @@ START_TEST(where_all_have_mixtures_all_are_kicked)
 	p = fk_join(a, 0);
 	fk_settle(&f);
 	fk_forget(&f);
-	fk_sync(&p, fk_offer(5, 9));
+	fk_sync(&p, fk_candidate(5, 9));
 	ck_assert_uint_eq(role_in(start_of(a), &p), HOLDER);
 }
 END_TEST
@@ -209,10 +209,10 @@ END_TEST
 START_TEST(an_all_reduce_with_tag_0_is_another_operation)
 {
 	fk_vote(&p, 0);
-	fk_sync(&q, fk_offer(1, 1));
-	fk_sync(&r, fk_offer(1, 1));
+	fk_sync(&q, fk_candidate(1, 1));
+	fk_sync(&r, fk_candidate(1, 1));
 	ck_assert_uint_eq(fk_count(a, WM_OP_START), 0);
-	fk_sync(&p, fk_offer(1, 1));
+	fk_sync(&p, fk_candidate(1, 1));
 	ck_assert(fk_take(a, WM_OP_START)->u.op_start.is_sync);
 	ck_assert_uint_eq(fk_status(&f).kicks, 0);
 }
@@ -223,8 +223,8 @@ START_TEST(voting_twice_for_a_synchronization_is_a_violation)
 	if (_i) /* also when it runs, and with another offer */
 		(void)two_and_one();
 	else
-		fk_sync(&p, fk_offer(7, 1));
-	fk_sync(&p, fk_offer(8, 2));
+		fk_sync(&p, fk_candidate(7, 1));
+	fk_sync(&p, fk_candidate(8, 2));
 	assert_contains(fk_take(a, WM_KICK)->u.kick.text, "voted for a synchronization (group 0)");
 	ck_assert(!fk_present(&p));
 }
@@ -242,7 +242,7 @@ static void watch_order(void *arg, struct fk_host *h, const struct wm_msg *msg)
 		return;
 	if (msg->type == WM_KICK)
 		order[n] = 'K';
-	else if (msg->type == WM_WORLD)
+	else if (msg->type == WM_VIEW)
 		order[n] = 'W';
 	else if (msg->type == WM_OP_START)
 		order[n] = 'S';
@@ -250,17 +250,17 @@ static void watch_order(void *arg, struct fk_host *h, const struct wm_msg *msg)
 		order[n] = 'D';
 }
 
-START_TEST(whose_offer_cannot_be_honoured_is_kicked_and_the_others_go_on)
+START_TEST(a_candidate_that_cannot_be_honoured_is_kicked_and_the_others_continue)
 {
-	struct wm_sync_vote v = fk_offer(5, 1);
+	struct wm_sync_vote v = fk_candidate(5, 1);
 	const struct wm_kick *k;
 
 	done_equal(4);
 	memset(order, 0, sizeof order);
 	f.watch = watch_order;
 	f.watch_arg = a;
-	fk_sync(&p, fk_offer(5, 1));
-	fk_sync(&r, fk_offer(5, 2));
+	fk_sync(&p, fk_candidate(5, 1));
+	fk_sync(&r, fk_candidate(5, 2));
 	if (_i == 0)
 		v.revision = 6;
 	else if (_i == 1)
@@ -280,7 +280,7 @@ START_TEST(whose_offer_cannot_be_honoured_is_kicked_and_the_others_go_on)
 					 : "hash type 2 (crc32c), the group's with 1 (simplehash)");
 	ck_assert_uint_eq(fk_count(b, WM_OP_START), 0);
 	ck_assert(!fk_present(&q));
-	/* The new world comes first, so that its losses are those of the start. */
+	/* The new view comes first, so that its losses are those of the start. */
 	ck_assert_str_eq(order, "WS");
 	ck_assert_uint_eq(fk_count(a, WM_OP_ABORT), 0);
 	ck_assert_uint_eq(role_in(start_of(c), &r), RECEIVER);
@@ -298,9 +298,9 @@ END_TEST
 START_TEST(a_loss_after_a_kick_is_a_loss_of_its_own)
 {
 	done_equal(4);
-	fk_sync(&p, fk_offer(5, 1));
-	fk_sync(&r, fk_offer(5, 1));
-	fk_sync(&q, fk_offer(6, 1));
+	fk_sync(&p, fk_candidate(5, 1));
+	fk_sync(&r, fk_candidate(5, 1));
+	fk_sync(&q, fk_candidate(6, 1));
 	fk_report(a, seq_now(), true);
 	fk_report(c, seq_now(), true);
 	fk_settle(&f);
@@ -317,13 +317,13 @@ START_TEST(of_several_peers_of_a_host_only_the_one_is_kicked)
 	const struct wm_sync_start *s;
 
 	topo_all();
-	fk_sync(&x, fk_offer(0, 1));
+	fk_sync(&x, fk_candidate(0, 1));
 	done_equal(0);
 	fk_forget(&f);
 	memset(order, 0, sizeof order);
 	f.watch = watch_order;
 	f.watch_arg = a;
-	fk_sync(&x, fk_offer(9, 1));
+	fk_sync(&x, fk_candidate(9, 1));
 	sync_equal(1, 1);
 	ck_assert_str_eq(order, "KWS");
 	s = start_of(a);
@@ -362,7 +362,7 @@ START_TEST(when_nobody_stands_newcomers_find_the_group_empty)
 	sync_equal(3, 1);
 	fk_settle(&f);
 	ck_assert_int_eq(fk_info(&x).phase, CCM_PEER_ACCEPTED);
-	fk_sync(&x, fk_offer(5, 9));
+	fk_sync(&x, fk_candidate(5, 9));
 	ck_assert_uint_eq(fk_count(a, WM_OP_START), 1);
 }
 END_TEST
@@ -402,7 +402,7 @@ START_TEST(agents_hear_of_the_next_revision_before_the_end)
 	sync_equal(4, 1);
 	report_all(seq_now());
 	ck_assert_str_eq(order, "SWD");
-	ck_assert_uint_eq(fk_take(a, WM_WORLD)->u.world.own[0].revision, 5);
+	ck_assert_uint_eq(fk_take(a, WM_VIEW)->u.view.own[0].revision, 5);
 }
 END_TEST
 
@@ -411,17 +411,17 @@ START_TEST(groups_do_not_see_each_others_revisions)
 	struct fk_peer x = fk_join(a, 1), y = fk_join(b, 1);
 
 	topo_all();
-	fk_sync(&p, fk_offer(4, 1));
-	fk_sync(&x, fk_offer(9, 2));
-	fk_sync(&y, fk_offer(9, 2));
+	fk_sync(&p, fk_candidate(4, 1));
+	fk_sync(&x, fk_candidate(9, 2));
+	fk_sync(&y, fk_candidate(9, 2));
 	fk_report(a, seq_now(), true);
 	fk_forget(&f);
 	fk_report(b, seq_now(), true);
 	ck_assert_uint_eq(fk_revision(a, 1), 10);
 	ck_assert_uint_eq(fk_revision(a, 0), 0);
 	ck_assert_uint_eq(c->n, 0);
-	fk_sync(&q, fk_offer(4, 1));
-	fk_sync(&r, fk_offer(4, 1));
+	fk_sync(&q, fk_candidate(4, 1));
+	fk_sync(&r, fk_candidate(4, 1));
 	report_all(seq_now());
 	ck_assert_uint_eq(fk_revision(a, 1), 10);
 	ck_assert_uint_eq(fk_revision(a, 0), 5);
@@ -440,11 +440,11 @@ START_TEST(a_revision_outlives_the_members_of_its_group)
 	x = fk_join(a, 0);
 	fk_settle(&f);
 	ck_assert_uint_eq(fk_revision(a, 0), 5);
-	fk_sync(&x, fk_offer(0, 1));
+	fk_sync(&x, fk_candidate(0, 1));
 	assert_contains(fk_take(a, WM_KICK)->u.kick.text, "the group expects revision 5");
 	x = fk_join(a, 0);
 	fk_settle(&f);
-	fk_sync(&x, fk_offer(5, 1));
+	fk_sync(&x, fk_candidate(5, 1));
 	ck_assert_uint_eq(fk_count(a, WM_OP_START), 1);
 }
 END_TEST
@@ -482,7 +482,7 @@ static void many_hosts(struct fk_host **h, struct fk_peer *x, size_t n, size_t h
 	}
 	topo_all();
 	for (i = 0; i < n; i++)
-		fk_sync(&x[i], fk_offer(i < holders ? 9 : 3, i < holders ? 1 : 50 + i));
+		fk_sync(&x[i], fk_candidate(i < holders ? 9 : 3, i < holders ? 1 : 50 + i));
 	for (k = 0; k < n; k++)
 		ck_assert_uint_eq(fk_count(h[k], WM_OP_START), 1);
 }
@@ -552,7 +552,7 @@ START_TEST(sources_have_their_own_port)
 	fk_send(d, &hello);
 	y = fk_join(d, 0);
 	topo_all();
-	fk_sync(&y, fk_offer(9, 4));
+	fk_sync(&y, fk_candidate(9, 4));
 	(void)two_and_one();
 	x = &start_of(c)->sources[0];
 	ck_assert(cc_id_eq(&x->endpoint.agent, &d->id));
@@ -574,7 +574,7 @@ START_TEST(an_agent_without_a_port_is_no_source)
 	fk_send(d, &hello);
 	y = fk_join(d, 0);
 	topo_all();
-	fk_sync(&y, fk_offer(7, 1));
+	fk_sync(&y, fk_candidate(7, 1));
 	(void)two_and_one();
 	x = start_of(c);
 	ck_assert_uint_eq(x->n_sources, 2);
@@ -582,21 +582,21 @@ START_TEST(an_agent_without_a_port_is_no_source)
 }
 END_TEST
 
-static void add_offers(TCase *tc)
+static void add_candidates(TCase *tc)
 {
 	tcase_add_test(tc, starts_with_all_votes_and_says_who_gets_what_from_whom);
 	tcase_add_test(tc, a_group_of_one_may_synchronize);
 	tcase_add_test(tc, the_last_of_a_group_synchronizes_with_itself);
-	tcase_add_test(tc, peers_of_one_host_may_offer_different_things);
+	tcase_add_test(tc, peers_of_one_host_may_have_different_candidates);
 	tcase_add_loop_test(tc, what_is_offered_decides_the_role, 0, 3);
 	tcase_add_test(tc, the_elected_hash_type_is_told);
 	tcase_add_test(tc, receive_only_peers_are_receivers_even_if_they_lack_nothing);
-	tcase_add_loop_test(tc, who_has_a_mixture_receives, 0, 2);
-	tcase_add_loop_test(tc, where_all_have_mixtures_all_are_kicked, 0, 2);
+	tcase_add_loop_test(tc, a_peer_with_torn_state_receives, 0, 2);
+	tcase_add_loop_test(tc, if_all_have_torn_state_all_are_kicked, 0, 2);
 	tcase_add_test(tc, an_all_reduce_with_tag_0_is_another_operation);
 	tcase_add_loop_test(tc, voting_twice_for_a_synchronization_is_a_violation, 0, 2);
 	tcase_add_loop_test(
-		tc, whose_offer_cannot_be_honoured_is_kicked_and_the_others_go_on, 0, 4);
+		tc, a_candidate_that_cannot_be_honoured_is_kicked_and_the_others_continue, 0, 4);
 	tcase_add_test(tc, a_loss_after_a_kick_is_a_loss_of_its_own);
 	tcase_add_test(tc, of_several_peers_of_a_host_only_the_one_is_kicked);
 	tcase_add_test(tc, when_nobody_stands_all_are_kicked);
@@ -619,7 +619,7 @@ Suite *sync_suite(void)
 	TCase *tc = tcase_create("synchronizations");
 
 	tcase_add_checked_fixture(tc, setup, teardown);
-	add_offers(tc);
+	add_candidates(tc);
 	suite_add_tcase(s, tc);
 	return s;
 }

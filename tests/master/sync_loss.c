@@ -24,7 +24,7 @@ START_TEST(a_peer_that_has_failed_is_kicked_and_the_others_go_on)
 	ck_assert_str_eq(k->text, "a leaf is wrong");
 	ck_assert_uint_eq(fk_take(a, WM_OP_DONE)->u.op_done.revision, 7);
 	ck_assert_uint_eq(fk_count(c, WM_OP_DONE), 0);
-	ck_assert(fk_take(a, WM_WORLD)->u.world.own[0].loss[0] != '\0');
+	ck_assert(fk_take(a, WM_VIEW)->u.view.own[0].loss[0] != '\0');
 }
 END_TEST
 
@@ -43,7 +43,7 @@ START_TEST(a_report_of_failures_is_the_hosts_report_if_it_says_ok)
 	struct fk_peer x = joined(a);
 	uint64_t seq;
 
-	fk_sync(&x, fk_offer(7, 5));
+	fk_sync(&x, fk_candidate(7, 5));
 	seq = two_and_one();
 	fk_report(b, seq, true);
 	fk_report(c, seq, true);
@@ -62,7 +62,7 @@ START_TEST(peers_may_fail_after_their_host_has_reported)
 	struct fk_peer x = joined(a);
 	uint64_t seq;
 
-	fk_sync(&x, fk_offer(7, 5));
+	fk_sync(&x, fk_candidate(7, 5));
 	seq = two_and_one();
 	fk_report(a, seq, true);
 	fk_report_failed(&x, seq, true);
@@ -138,7 +138,7 @@ START_TEST(a_report_that_all_has_failed_aborts_for_all)
 	fk_report(c, seq, false);
 	ck_assert_uint_eq(fk_take(a, WM_OP_ABORT)->u.op_abort.seq, seq);
 	ck_assert(fk_count(b, WM_OP_ABORT) == 1 && fk_count(c, WM_OP_ABORT) == 1);
-	ck_assert_uint_eq(fk_take(a, WM_WORLD)->u.world.own[0].losses, 1);
+	ck_assert_uint_eq(fk_take(a, WM_VIEW)->u.view.own[0].generation, 1);
 	ck_assert_uint_eq(fk_status(&f).rounds, rounds); /* the rings had no part in it */
 	ck_assert_uint_eq(fk_status(&f).kicks, 0);
 	(void)two_and_one();
@@ -154,19 +154,19 @@ START_TEST(a_loss_before_the_start_takes_a_vote_away)
 	const struct wm_sync_start *x;
 
 	if (_i > 0)
-		fk_sync(&r, fk_offer(1, 1));
-	fk_sync(&p, fk_offer(1, 2));
+		fk_sync(&r, fk_candidate(1, 1));
+	fk_sync(&p, fk_candidate(1, 2));
 	if (_i != 2)
-		fk_sync(&q, fk_offer(1, 2));
+		fk_sync(&q, fk_candidate(1, 2));
 	if (_i == 3)
 		fk_close(c, "vanished");
 	else
 		fk_leave(&r, WM_LEAVE_DIED);
 	if (_i == 2)
-		fk_sync(&q, fk_offer(1, 2));
+		fk_sync(&q, fk_candidate(1, 2));
 	ck_assert_uint_eq(fk_count(a, WM_OP_ABORT) + fk_count(b, WM_OP_ABORT), 0);
 	x = start_of(a);
-	ck_assert_uint_eq(x->content.lo, fk_offer(1, 2).content.lo);
+	ck_assert_uint_eq(x->content.lo, fk_candidate(1, 2).content.lo);
 	ck_assert_uint_eq(x->n_peers, 1);
 	report_all(seq_now());
 	ck_assert_uint_eq(fk_take(b, WM_OP_DONE)->u.op_done.revision, 1);
@@ -175,7 +175,7 @@ END_TEST
 
 START_TEST(a_loss_leaves_one_alone_with_its_vote)
 {
-	fk_sync(&p, fk_offer(1, 1));
+	fk_sync(&p, fk_candidate(1, 1));
 	fk_leave(&r, WM_LEAVE_DIED);
 	fk_leave(&q, WM_LEAVE_DIED);
 	report_all(seq_now());
@@ -185,10 +185,10 @@ END_TEST
 
 START_TEST(a_loss_may_take_the_only_vote_away)
 {
-	fk_sync(&r, fk_offer(1, 1));
+	fk_sync(&r, fk_candidate(1, 1));
 	fk_leave(&r, WM_LEAVE_DIED);
-	fk_sync(&p, fk_offer(1, 1));
-	fk_sync(&q, fk_offer(1, 1));
+	fk_sync(&p, fk_candidate(1, 1));
+	fk_sync(&q, fk_candidate(1, 1));
 	ck_assert_uint_eq(fk_count(a, WM_OP_START), 1);
 }
 END_TEST
@@ -199,28 +199,28 @@ START_TEST(a_vote_that_is_overtaken_by_a_loss_counts)
 	struct wm_msg late = {.type = WM_OP_VOTE};
 
 	late.u.op_vote = (struct wm_op_vote){
-		.is_sync = true, .sync = fk_offer(1, 1), .n_peers = 1, .peers = &id};
+		.is_sync = true, .sync = fk_candidate(1, 1), .n_peers = 1, .peers = &id};
 	fk_leave(&r, WM_LEAVE_DIED);
 	fk_forget(&f);
 	fk_send(b, &late);
-	fk_sync(&p, fk_offer(1, 1));
+	fk_sync(&p, fk_candidate(1, 1));
 	ck_assert_uint_eq(fk_count(b, WM_OP_ABORT), 0);
 	ck_assert_uint_eq(fk_count(b, WM_OP_START), 1);
 }
 END_TEST
 
-/* The vote of an agent that is away is none; it comes back with it, or is lost. */
-START_TEST(an_absent_agent_takes_its_vote_along)
+/* The vote of an agent that is not running is none; it comes back with it, or is lost. */
+START_TEST(a_disconnected_agent_takes_its_vote_along)
 {
-	fk_sync(&p, fk_offer(1, 1));
-	fk_sync(&r, fk_offer(1, 1));
+	fk_sync(&p, fk_candidate(1, 1));
+	fk_sync(&r, fk_candidate(1, 1));
 	fk_cut(c, "cut");
-	fk_sync(&q, fk_offer(1, 1));
+	fk_sync(&q, fk_candidate(1, 1));
 	ck_assert_uint_eq(fk_count(a, WM_OP_START), 0);
 	if (_i == 0) {
-		c = fk_redial(c);
+		c = fk_reconnect(c);
 		r = fk_join_again(&r, c, WM_JOIN_ACCEPTED);
-		fk_sync(&r, fk_offer(1, 1));
+		fk_sync(&r, fk_candidate(1, 1));
 		fk_resumed(c);
 		fk_settle(&f);
 	} else {
@@ -245,7 +245,7 @@ START_TEST(a_loss_after_the_start_does_not_abort_it)
 	else
 		fk_leave(&q, WM_LEAVE_DIED); /* a holder, but there is another one */
 	ck_assert_uint_eq(fk_count(a, WM_OP_ABORT), 0);
-	ck_assert_uint_eq(fk_take(a, WM_WORLD)->u.world.own[0].losses, 1);
+	ck_assert_uint_eq(fk_take(a, WM_VIEW)->u.view.own[0].generation, 1);
 	fk_report(a, seq, true);
 	ck_assert_uint_eq(fk_count(a, WM_OP_DONE), 0);
 	fk_report(c, seq, true);
@@ -277,7 +277,7 @@ START_TEST(the_part_of_a_host_goes_with_its_last_peer)
 	struct fk_peer x = joined(c);
 	uint64_t seq;
 
-	fk_sync(&x, fk_offer(7, 1));
+	fk_sync(&x, fk_candidate(7, 1));
 	seq = two_and_one();
 	fk_report(a, seq, true);
 	fk_report(b, seq, true);
@@ -293,9 +293,9 @@ START_TEST(without_anybody_who_has_what_was_elected_it_is_aborted)
 	const struct wm_op_abort *x;
 
 	done_equal(6);
-	fk_sync(&p, fk_offer(7, 1));
-	fk_sync(&q, fk_offer(2, 5));
-	fk_sync(&r, fk_offer(3, 6));
+	fk_sync(&p, fk_candidate(7, 1));
+	fk_sync(&q, fk_candidate(2, 5));
+	fk_sync(&r, fk_candidate(3, 6));
 	fk_forget(&f);
 	fk_leave(&p, WM_LEAVE_DIED);
 	x = &fk_take(b, WM_OP_ABORT)->u.op_abort;
@@ -314,9 +314,9 @@ START_TEST(a_receiver_that_has_all_takes_the_holders_place)
 	uint64_t seq;
 
 	done_equal(6);
-	fk_sync(&p, fk_offer(7, 1));
-	fk_sync(&q, fk_offer(2, 5));
-	fk_sync(&r, fk_offer(3, 6));
+	fk_sync(&p, fk_candidate(7, 1));
+	fk_sync(&q, fk_candidate(2, 5));
+	fk_sync(&r, fk_candidate(3, 6));
 	seq = seq_now();
 	fk_report(b, seq, true);
 	fk_forget(&f);
@@ -342,7 +342,7 @@ START_TEST(other_operations_of_the_group_are_aborted_by_the_loss)
 END_TEST
 
 /* Its peers are still of the group, and may come back, and lack something. */
-START_TEST(an_absent_agent_that_has_not_reported_interrupts_it_at_once)
+START_TEST(a_disconnected_agent_that_has_not_reported_interrupts_it_at_once)
 {
 	uint64_t seq = two_and_one();
 	struct fk_host *x;
@@ -352,9 +352,9 @@ START_TEST(an_absent_agent_that_has_not_reported_interrupts_it_at_once)
 	ck_assert_uint_eq(fk_take(a, WM_OP_ABORT)->u.op_abort.seq, seq);
 	ck_assert_uint_eq(fk_take(b, WM_OP_ABORT)->u.op_abort.code, WIRE_RANK_CONNECTION_LOST);
 	ck_assert(fk_present(&r));
-	x = fk_redial(c);
+	x = fk_reconnect(c);
 	r = fk_join_again(&r, x, WM_JOIN_ACCEPTED);
-	fk_sync_again(&r, fk_offer(7, 2), seq, 7, 1);
+	fk_sync_again(&r, fk_candidate(7, 2), seq, 7, 1);
 	ck_assert_uint_eq(fk_take(x, WM_OP_ABORT)->u.op_abort.seq, seq);
 	fk_resumed(x);
 	fk_settle(&f);
@@ -373,9 +373,9 @@ START_TEST(an_end_that_did_not_arrive_is_told_again)
 
 	report_all(seq);
 	fk_cut(c, "reset by peer");
-	x = fk_redial(c);
+	x = fk_reconnect(c);
 	r = fk_join_again(&r, x, WM_JOIN_ACCEPTED);
-	fk_sync_again(&r, fk_offer(7, 2), seq, 7, 1);
+	fk_sync_again(&r, fk_candidate(7, 2), seq, 7, 1);
 	ck_assert_uint_eq(fk_take(x, WM_OP_DONE)->u.op_done.revision, 7);
 	fk_resumed(x);
 	ck_assert_uint_eq(fk_revision(x, 0), 8);
@@ -388,8 +388,8 @@ START_TEST(nothing_starts_during_a_round)
 {
 	a->auto_report = false;
 	fk_leave(&r, WM_LEAVE_CLEAN);
-	fk_sync(&p, fk_offer(1, 1));
-	fk_sync(&q, fk_offer(1, 1));
+	fk_sync(&p, fk_candidate(1, 1));
+	fk_sync(&q, fk_candidate(1, 1));
 	ck_assert_uint_eq(fk_count(a, WM_OP_START), 0);
 	fk_round_report(a, NULL, NULL);
 	ck_assert_uint_eq(fk_take(a, WM_OP_START)->u.op_start.epoch, 3);
@@ -402,8 +402,8 @@ START_TEST(kicks_after_a_round_are_settled)
 	done_equal(0);
 	a->auto_report = false;
 	fk_leave(&r, WM_LEAVE_CLEAN);
-	fk_sync(&p, fk_offer(1, 1));
-	fk_sync(&q, fk_offer(9, 1));
+	fk_sync(&p, fk_candidate(1, 1));
+	fk_sync(&q, fk_candidate(9, 1));
 	a->auto_report = true;
 	fk_settle(&f);
 	ck_assert(!fk_present(&q));
@@ -458,7 +458,7 @@ START_TEST(who_is_awaited_is_named)
 	const struct wm_waits *w;
 	struct ccm_op_info o;
 
-	fk_sync(&p, fk_offer(1, 1));
+	fk_sync(&p, fk_candidate(1, 1));
 	fk_tick(&f, 2200);
 	w = &fk_take(a, WM_WAITS)->u.waits;
 	ck_assert_uint_eq(w->kind, WM_WAIT_SYNC);
@@ -469,8 +469,8 @@ START_TEST(who_is_awaited_is_named)
 	ck_assert_uint_eq(o.bytes, 100);
 	ck_assert_uint_eq(o.votes, 1);
 	assert_contains(o.awaited, "train@c pid");
-	fk_sync(&q, fk_offer(1, 1));
-	fk_sync(&r, fk_offer(1, 1));
+	fk_sync(&q, fk_candidate(1, 1));
+	fk_sync(&r, fk_candidate(1, 1));
 	fk_report(b, seq_now(), true);
 	ccm_each_op(f.m, f.now, keep_op, &o);
 	ck_assert_int_eq(o.state, CCM_VOTE_COMPLETE_COLLECTIVE_COMMS);
@@ -538,14 +538,14 @@ static void add_losses(TCase *tc)
 	tcase_add_test(tc, a_loss_leaves_one_alone_with_its_vote);
 	tcase_add_test(tc, a_loss_may_take_the_only_vote_away);
 	tcase_add_test(tc, a_vote_that_is_overtaken_by_a_loss_counts);
-	tcase_add_loop_test(tc, an_absent_agent_takes_its_vote_along, 0, 2);
+	tcase_add_loop_test(tc, a_disconnected_agent_takes_its_vote_along, 0, 2);
 	tcase_add_loop_test(tc, a_loss_after_the_start_does_not_abort_it, 0, 3);
 	tcase_add_test(tc, the_loss_of_the_last_that_was_awaited_ends_it);
 	tcase_add_test(tc, the_part_of_a_host_goes_with_its_last_peer);
 	tcase_add_test(tc, without_anybody_who_has_what_was_elected_it_is_aborted);
 	tcase_add_test(tc, a_receiver_that_has_all_takes_the_holders_place);
 	tcase_add_test(tc, other_operations_of_the_group_are_aborted_by_the_loss);
-	tcase_add_test(tc, an_absent_agent_that_has_not_reported_interrupts_it_at_once);
+	tcase_add_test(tc, a_disconnected_agent_that_has_not_reported_interrupts_it_at_once);
 	tcase_add_test(tc, an_end_that_did_not_arrive_is_told_again);
 	tcase_add_test(tc, nothing_starts_during_a_round);
 	tcase_add_test(tc, kicks_after_a_round_are_settled);

@@ -17,9 +17,9 @@ static void expects(uint64_t revision)
 }
 
 /* Of the attempt TK_SEQ, which was to make revision 7 and contents 1 of all. */
-static void told(size_t i, struct wm_sync_vote offer)
+static void told(size_t i, struct wm_sync_vote candidate)
 {
-	fk_sync_again(&tk.p[i], offer, TK_SEQ, 7, 1);
+	fk_sync_again(&tk.p[i], candidate, TK_SEQ, 7, 1);
 }
 
 static const struct wm_sync_start *start_of(size_t i)
@@ -54,7 +54,7 @@ static void tried_again(uint64_t revision)
 	fk_settle(&tk.f);
 	fk_forget(&tk.f);
 	for (i = 0; i < 3; i++)
-		fk_sync(&tk.p[i], fk_offer(revision, 1));
+		fk_sync(&tk.p[i], fk_candidate(revision, 1));
 	seq = fk_take(tk.h[0], WM_OP_START)->u.op_start.seq;
 	ck_assert_uint_gt(seq, TK_SEQ);
 	for (i = 0; i < 3; i++)
@@ -66,7 +66,7 @@ static void tried_again(uint64_t revision)
 /* h[i]'s agent died with the master; its peer comes by a new one. */
 static void restart(size_t i)
 {
-	tk.h[i] = fk_redial_as(tk.h[i], 0, true);
+	tk.h[i] = fk_reconnect_as(tk.h[i], 0, true);
 	tk_join(i, WM_JOIN_ACCEPTED);
 	tk.know[i] = (struct tk_know){.r = {0}};
 }
@@ -77,12 +77,12 @@ START_TEST(votes_that_waited_go_on_waiting)
 {
 	expects(7);
 	tk_all_come_back();
-	fk_sync(&tk.p[0], fk_offer(7, 1));
-	fk_sync(&tk.p[1], fk_offer(6, 1));
+	fk_sync(&tk.p[0], fk_candidate(7, 1));
+	fk_sync(&tk.p[1], fk_candidate(6, 1));
 	tk_all_end();
 	tk_none_of(WM_OP_START);
 	tk_no_error();
-	fk_sync(&tk.p[2], fk_offer(7, 1));
+	fk_sync(&tk.p[2], fk_candidate(7, 1));
 	ck_assert_uint_eq(fk_take(tk.h[1], WM_OP_START)->u.op_start.sync.revision, 7);
 	tk_no_error();
 }
@@ -96,9 +96,9 @@ START_TEST(what_runs_goes_on_and_is_not_elected_again)
 	tk_all_come_back();
 	/* By what they offered, 2 would be elected now: one that had offered 1 was lost meanwhile.
 	 */
-	told(0, fk_offer(7, 2));
-	told(1, fk_offer(7, 2));
-	told(2, fk_offer(7, 1));
+	told(0, fk_candidate(7, 2));
+	told(1, fk_candidate(7, 2));
+	told(2, fk_candidate(7, 1));
 	fk_report(tk.h[0], TK_SEQ, true);
 	tk_all_end();
 	tk_none_of(WM_OP_START);
@@ -115,13 +115,13 @@ START_TEST(what_runs_goes_on_and_is_not_elected_again)
 END_TEST
 
 /* Whom it has for a holder it knows, too. */
-START_TEST(what_runs_is_held_by_those_who_had_what_was_elected)
+START_TEST(a_running_synchronization_has_its_holders)
 {
 	expects(7);
 	tk_all_come_back();
-	told(0, fk_offer(7, 2));
-	told(1, fk_offer(7, 2));
-	told(2, fk_offer(7, 1));
+	told(0, fk_candidate(7, 2));
+	told(1, fk_candidate(7, 2));
+	told(2, fk_candidate(7, 1));
 	tk_all_end();
 	fk_leave(&tk.p[0], WM_LEAVE_DIED);
 	ck_assert_uint_eq(fk_count(tk.h[1], WM_OP_ABORT), 0);
@@ -137,8 +137,8 @@ START_TEST(losses_that_it_has_outlived_do_not_end_it)
 	expects(7);
 	tk_all_come_back();
 	for (i = 0; i < 3; i++) {
-		tk.know[i].own.losses = 4; /* they had voted before */
-		told(i, fk_offer(7, 1));
+		tk.know[i].own.generation = 4; /* they had voted before */
+		told(i, fk_candidate(7, 1));
 	}
 	tk_all_end();
 	tk_no_error();
@@ -155,16 +155,16 @@ START_TEST(who_has_not_heard_of_the_start_is_told)
 
 	expects(_i ? 7 : 0);
 	for (i = 0; i < 3; i++)
-		tk.know[i].own.losses = 4;
+		tk.know[i].own.generation = 4;
 	tk_all_come_back();
-	fk_know_losses(tk.h[0], 0, 4); /* of kicks before the start that it has heard of */
-	told(0, fk_offer(7, 1));
-	fk_sync(&tk.p[1], fk_offer(3, 2));
+	fk_know_generation(tk.h[0], 0, 4); /* of kicks before the start that it has heard of */
+	told(0, fk_candidate(7, 1));
+	fk_sync(&tk.p[1], fk_candidate(3, 2));
 	if (_i) /* by another thread */
 		fk_vote(&tk.p[1], 0);
-	fk_sync(&tk.p[2], fk_offer(4, 1));
+	fk_sync(&tk.p[2], fk_candidate(4, 1));
 	tk_all_end();
-	ck_assert_uint_eq(fk_status(&tk.f).losses, 0);
+	ck_assert_uint_eq(fk_status(&tk.f).lost_members, 0);
 	ck_assert_uint_eq(fk_count(tk.h[0], WM_OP_START), 0);
 	s = start_of(1);
 	ck_assert_uint_eq(s->revision, 7);
@@ -186,20 +186,20 @@ START_TEST(votes_after_a_loss_are_not_for_what_ran_before_it)
 
 	expects(7);
 	for (i = 0; i < 3; i++)
-		tk.know[i].own.losses = i == 0 ? 4 : 5;
+		tk.know[i].own.generation = i == 0 ? 4 : 5;
 	tk_all_come_back();
-	fk_know_losses(tk.h[1], 0, 5);
-	fk_know_losses(tk.h[2], 0, 5);
-	told(0, fk_offer(7, 1));
+	fk_know_generation(tk.h[1], 0, 5);
+	fk_know_generation(tk.h[2], 0, 5);
+	told(0, fk_candidate(7, 1));
 	fk_report(tk.h[0], TK_SEQ, true);
-	fk_sync(&tk.p[1], fk_offer(7, 1));
-	fk_sync(&tk.p[2], fk_offer(7, 1));
+	fk_sync(&tk.p[1], fk_candidate(7, 1));
+	fk_sync(&tk.p[2], fk_candidate(7, 1));
 	tk_all_end();
 	tk_none_of(WM_OP_START);
 	ck_assert_uint_eq(fk_take(tk.h[0], WM_OP_ABORT)->u.op_abort.seq, TK_SEQ);
 	tk_none_of(WM_OP_ABORT);
 	fk_settle(&tk.f);
-	fk_sync(&tk.p[0], fk_offer(7, 1));
+	fk_sync(&tk.p[0], fk_candidate(7, 1));
 	for (i = 0; i < 3; i++)
 		ck_assert_uint_gt(fk_take(tk.h[i], WM_OP_START)->u.op_start.seq, TK_SEQ);
 }
@@ -208,13 +208,13 @@ END_TEST
 /* The last master died between two starts: the only one that has it begins now. */
 START_TEST(a_holder_may_hear_of_the_start_last)
 {
-	struct wm_sync_vote v = fk_offer(7, _i == 1 ? 3 : 1);
+	struct wm_sync_vote v = fk_candidate(7, _i == 1 ? 3 : 1);
 	size_t i;
 
 	expects(7);
 	tk_all_come_back();
-	told(0, fk_offer(7, 2));
-	told(1, fk_offer(7, 2));
+	told(0, fk_candidate(7, 2));
+	told(1, fk_candidate(7, 2));
 	if (_i == 2)
 		v.strategy = WM_STRATEGY_RECEIVE_ONLY;
 	fk_sync(&tk.p[2], v);
@@ -225,7 +225,7 @@ START_TEST(a_holder_may_hear_of_the_start_last)
 		ck_assert_uint_eq(fk_count(tk.h[2], WM_OP_START), 0);
 		ck_assert_uint_eq(fk_count(tk.h[2], WM_OP_ABORT), 0);
 		for (i = 0; i < 2; i++) /* it still waits for them */
-			fk_sync(&tk.p[i], fk_offer(7, 1));
+			fk_sync(&tk.p[i], fk_candidate(7, 1));
 		ck_assert_uint_eq(fk_count(tk.h[2], _i == 1 ? WM_OP_START : WM_KICK), 1);
 		return;
 	}
@@ -238,9 +238,9 @@ START_TEST(a_holder_may_hear_of_the_start_last)
 END_TEST
 
 /* What waited is elected here, and what ran goes on. */
-START_TEST(a_mixture_is_one_for_the_next_master)
+START_TEST(the_next_master_knows_of_torn_state)
 {
-	struct wm_sync_vote torn = fk_offer(7, 2);
+	struct wm_sync_vote torn = fk_candidate(7, 2);
 	size_t i;
 
 	torn.torn = true;
@@ -248,7 +248,7 @@ START_TEST(a_mixture_is_one_for_the_next_master)
 	tk_all_come_back();
 	if (_i) {
 		fk_sync_again(&tk.p[0], torn, TK_SEQ, 7, 1);
-		told(1, fk_offer(7, 1));
+		told(1, fk_candidate(7, 1));
 		torn.content.lo = 1;
 		fk_sync(&tk.p[2], torn);
 		tk_all_end();
@@ -259,8 +259,8 @@ START_TEST(a_mixture_is_one_for_the_next_master)
 		return;
 	}
 	fk_sync(&tk.p[0], torn);
-	fk_sync(&tk.p[1], fk_offer(7, 1));
-	fk_sync(&tk.p[2], fk_offer(6, 3));
+	fk_sync(&tk.p[1], fk_candidate(7, 1));
+	fk_sync(&tk.p[2], fk_candidate(6, 3));
 	tk_all_end();
 	for (i = 0; i < 3; i++) {
 		const struct wm_op_start *x = &fk_take(tk.h[i], WM_OP_START)->u.op_start;
@@ -275,7 +275,8 @@ END_TEST
 /* As long as nothing has been synchronized, a receive-only peer may be ahead of all. */
 START_TEST(what_was_expected_at_the_start_counts)
 {
-	struct wm_sync_vote send = fk_offer(7, 1), receive = fk_offer(9, 5), old = fk_offer(3, 1);
+	struct wm_sync_vote send = fk_candidate(7, 1), receive = fk_candidate(9, 5),
+			    old = fk_candidate(3, 1);
 
 	send.strategy = old.strategy = WM_STRATEGY_SEND_ONLY;
 	receive.strategy = WM_STRATEGY_RECEIVE_ONLY;
@@ -303,15 +304,15 @@ END_TEST
 /* The last master had no time to say so. It does not matter whether the ring is known. */
 START_TEST(who_has_not_heard_of_the_kick_is_kicked)
 {
-	struct wm_sync_vote v = fk_offer(7, 1);
+	struct wm_sync_vote v = fk_candidate(7, 1);
 	const char *text = "it has revision 8";
 
 	expects(7);
 	if (_i == 3)
-		tk.know[0].place.hosts = 0;
+		tk.know[0].position.hosts = 0;
 	tk_all_come_back();
-	told(0, fk_offer(7, 1));
-	told(1, fk_offer(7, 2));
+	told(0, fk_candidate(7, 1));
+	told(1, fk_candidate(7, 2));
 	if (_i == 0) {
 		v.revision = 8;
 	} else if (_i == 1) {
@@ -335,15 +336,15 @@ END_TEST
 /* a was told of the loss with the start, b of neither: one loss for both. */
 START_TEST(a_kick_that_some_have_heard_of_is_counted_once)
 {
-	struct wm_sync_vote v = fk_offer(7, 1);
+	struct wm_sync_vote v = fk_candidate(7, 1);
 
 	expects(7);
-	tk.know[0].r.world.version = 4;
-	tk.know[0].r.world.global = tk.know[0].own.world = 2;
-	tk.know[0].own.losses = 1;
+	tk.know[0].r.view.view_id = 4;
+	tk.know[0].r.view.global = tk.know[0].own.world_size = 2;
+	tk.know[0].own.generation = 1;
 	tk_all_come_back();
-	told(0, fk_offer(7, 1));
-	fk_sync(&tk.p[1], fk_offer(7, 2));
+	told(0, fk_candidate(7, 1));
+	fk_sync(&tk.p[1], fk_candidate(7, 2));
 	v.keys.hi = 9;
 	fk_sync(&tk.p[2], v);
 	tk_all_end();
@@ -351,8 +352,8 @@ START_TEST(a_kick_that_some_have_heard_of_is_counted_once)
 	assert_contains(fk_take(tk.h[2], WM_KICK)->u.kick.text, "other keys");
 	ck_assert_uint_eq(fk_count(tk.h[1], WM_OP_START), 1);
 	ck_assert_uint_eq(fk_count(tk.h[2], WM_OP_START), 0);
-	ck_assert_uint_eq(tk.h[0]->losses[0].losses, 1);
-	ck_assert_uint_eq(tk.h[1]->losses[0].losses, 1);
+	ck_assert_uint_eq(tk.h[0]->generations[0].generation, 1);
+	ck_assert_uint_eq(tk.h[1]->generations[0].generation, 1);
 	fk_report(tk.h[0], TK_SEQ, true);
 	fk_report(tk.h[1], TK_SEQ, true);
 	ck_assert_uint_eq(fk_take(tk.h[1], WM_OP_DONE)->u.op_done.revision, 7);
@@ -364,18 +365,18 @@ START_TEST(votes_of_one_agent_for_one_attempt_are_one_part)
 	struct fk_peer x;
 
 	/* d comes with two peers, both of which have voted. */
-	tk.know[0].own.world = tk.know[1].own.world = tk.know[2].own.world = 4;
-	tk.know[0].r.world.global = tk.know[1].r.world.global = tk.know[2].r.world.global = 4;
+	tk.know[0].own.world_size = tk.know[1].own.world_size = tk.know[2].own.world_size = 4;
+	tk.know[0].r.view.global = tk.know[1].r.view.global = tk.know[2].r.view.global = 4;
 	expects(7);
 	tk_all_come_back();
 	x = tk.p[2];
 	x.id = fk_id(&tk.f);
 	x.token = fk_id(&tk.f);
 	x = fk_join_again(&x, tk.h[2], WM_JOIN_ACCEPTED);
-	told(0, fk_offer(7, 1));
-	told(1, fk_offer(7, 1));
-	fk_sync_again(&x, fk_offer(2, 9), TK_SEQ, 7, 1);
-	told(2, fk_offer(7, 1));
+	told(0, fk_candidate(7, 1));
+	told(1, fk_candidate(7, 1));
+	fk_sync_again(&x, fk_candidate(2, 9), TK_SEQ, 7, 1);
+	told(2, fk_candidate(7, 1));
 	tk_all_end();
 	tk_no_error();
 	fk_report(tk.h[0], TK_SEQ, true);
@@ -393,7 +394,7 @@ START_TEST(what_all_have_reported_is_done)
 	expects(7);
 	tk_all_come_back();
 	for (i = 0; i < 3; i++) {
-		told(i, fk_offer(7, i));
+		told(i, fk_candidate(7, i));
 		fk_report(tk.h[i], TK_SEQ, true);
 	}
 	tk_all_end();
@@ -409,7 +410,7 @@ START_TEST(a_failure_that_was_reported_is_a_kick)
 	size_t i;
 
 	for (i = 0; i < 3; i++)
-		tk.know[i].own.world = tk.know[i].r.world.global = 4;
+		tk.know[i].own.world_size = tk.know[i].r.view.global = 4;
 	expects(7);
 	tk_all_come_back();
 	x = tk.p[2];
@@ -417,8 +418,8 @@ START_TEST(a_failure_that_was_reported_is_a_kick)
 	x.token = fk_id(&tk.f);
 	x = fk_join_again(&x, tk.h[2], WM_JOIN_ACCEPTED);
 	for (i = 0; i < 3; i++)
-		told(i, fk_offer(7, i));
-	fk_sync_again(&x, fk_offer(7, 9), TK_SEQ, 7, 1);
+		told(i, fk_candidate(7, i));
+	fk_sync_again(&x, fk_candidate(7, 9), TK_SEQ, 7, 1);
 	fk_report(tk.h[0], TK_SEQ, true);
 	fk_report(tk.h[1], TK_SEQ, true);
 	if (_i == 2) /* what was reported once stays so */
@@ -440,7 +441,7 @@ START_TEST(a_failure_of_all_that_was_reported_aborts)
 	expects(7);
 	tk_all_come_back();
 	for (i = 0; i < 3; i++) {
-		told(i, fk_offer(7, i));
+		told(i, fk_candidate(7, i));
 		fk_report(tk.h[i], TK_SEQ, i != 1);
 	}
 	tk_all_end();
@@ -461,8 +462,8 @@ START_TEST(what_one_knows_to_be_done_is_done_for_all)
 	if (_i) /* also if it does not know what that makes of the revision */
 		tk.know[0].own.revision = 7;
 	tk_all_come_back();
-	told(1, fk_offer(7, 1));
-	told(2, fk_offer(7, 2));
+	told(1, fk_candidate(7, 1));
+	told(2, fk_candidate(7, 2));
 	fk_report(tk.h[1], TK_SEQ, true);
 	fk_report(tk.h[2], TK_SEQ, true);
 	tk_all_end();
@@ -481,13 +482,13 @@ START_TEST(whom_the_end_has_left_out_is_kicked_though_its_agent_died)
 	uint64_t seq = TK_SEQ;
 
 	expects(8);
-	tk.know[0].own.losses = 1; /* by the kick that c has not heard of */
+	tk.know[0].own.generation = 1; /* by the kick that c has not heard of */
 	if (_i)
 		tk.know[0].outcomes[tk.know[0].r.n_outcomes++] =
 			(struct wm_outcome){TK_SEQ, WIRE_SUCCESS};
 	tk_come_back(0);
 	if (_i == 0) {
-		told(0, fk_offer(7, 1));
+		told(0, fk_candidate(7, 1));
 		fk_report(tk.h[0], TK_SEQ, true);
 	}
 	restart(1);
@@ -509,9 +510,9 @@ START_TEST(whom_the_end_has_left_out_is_kicked)
 	expects(8);
 	tk.know[0].outcomes[tk.know[0].r.n_outcomes++] = (struct wm_outcome){TK_SEQ, WIRE_SUCCESS};
 	tk_all_come_back();
-	told(1, fk_offer(7, 1));
+	told(1, fk_candidate(7, 1));
 	fk_report(tk.h[1], TK_SEQ, true);
-	told(2, fk_offer(7, 2));
+	told(2, fk_candidate(7, 2));
 	if (_i > 0)
 		fk_report_failed(&tk.p[2], TK_SEQ, _i == 1);
 	tk_all_end();
@@ -532,9 +533,10 @@ START_TEST(whom_the_end_has_left_out_is_kicked_though_it_has_not_heard_of_the_st
 
 	expects(7);
 	for (i = 0; i < 2; i++) {
-		tk.know[i].own = (struct wm_group_world){.world = 2, .losses = 2, .revision = 8};
-		tk.know[i].r.world.global = tk.know[i].r.world.largest = 2;
-		tk.know[i].r.world.version = 3;
+		tk.know[i].own =
+			(struct wm_group_view){.world_size = 2, .generation = 2, .revision = 8};
+		tk.know[i].r.view.global = tk.know[i].r.view.largest = 2;
+		tk.know[i].r.view.view_id = 3;
 	}
 	tk.know[2].r.last_seq = TK_SEQ - 1;
 	tk_come_back(0);
@@ -542,11 +544,11 @@ START_TEST(whom_the_end_has_left_out_is_kicked_though_it_has_not_heard_of_the_st
 		tk_come_back(1);
 	tk_come_back(2);
 	for (i = 0; i < 1 + (size_t)_i; i++) {
-		told(i, fk_offer(7, 1));
+		told(i, fk_candidate(7, 1));
 		fk_report(tk.h[i], TK_SEQ, true);
 		tk_end(i);
 	}
-	fk_sync(&tk.p[2], fk_offer(7, 1));
+	fk_sync(&tk.p[2], fk_candidate(7, 1));
 	tk_end(2);
 	ck_assert(!fk_status(&tk.f).recovering);
 	ck_assert_uint_eq(fk_take(tk.h[2], WM_KICK)->u.kick.code, WIRE_RANK_CONNECTION_LOST);
@@ -556,7 +558,7 @@ START_TEST(whom_the_end_has_left_out_is_kicked_though_it_has_not_heard_of_the_st
 }
 END_TEST
 
-/* The new world was told, the end was not: not even by the one who did not come back. */
+/* The new view was told, the end was not: not even by the one who did not come back. */
 START_TEST(what_the_group_has_gone_beyond_is_done)
 {
 	size_t i;
@@ -565,7 +567,7 @@ START_TEST(what_the_group_has_gone_beyond_is_done)
 	tk.know[1].own.revision = 8;
 	for (i = 0; i < 2; i++) {
 		tk_come_back(i);
-		told(i, fk_offer(7, i));
+		told(i, fk_candidate(7, i));
 		fk_report(tk.h[i], TK_SEQ, true);
 		tk_end(i);
 	}
@@ -584,8 +586,8 @@ START_TEST(what_one_knows_to_have_failed_has_failed_for_all)
 	tk.know[0].outcomes[tk.know[0].r.n_outcomes++] =
 		(struct wm_outcome){TK_SEQ, WIRE_RANK_CONNECTION_LOST};
 	tk_all_come_back();
-	told(1, fk_offer(7, 1));
-	told(2, fk_offer(7, 1));
+	told(1, fk_candidate(7, 1));
+	told(2, fk_candidate(7, 1));
 	fk_report(tk.h[1], TK_SEQ, true);
 	fk_report(tk.h[2], TK_SEQ, true);
 	tk_all_end();
@@ -603,7 +605,7 @@ START_TEST(it_fails_for_all_when_not_all_are_back)
 	expects(7);
 	for (i = 0; i < 2; i++) {
 		tk_come_back(i);
-		told(i, fk_offer(7, 1));
+		told(i, fk_candidate(7, 1));
 		fk_report(tk.h[i], TK_SEQ, true);
 		tk_end(i);
 	}
@@ -612,7 +614,7 @@ START_TEST(it_fails_for_all_when_not_all_are_back)
 		ck_assert_uint_eq(
 			fk_take(tk.h[i], WM_OP_ABORT)->u.op_abort.code, WIRE_RANK_CONNECTION_LOST);
 		ck_assert_uint_eq(fk_revision(tk.h[i], 0), 7);
-		ck_assert_uint_gt(fk_losses(tk.h[i], 0), 0);
+		ck_assert_uint_gt(fk_generation(tk.h[i], 0), 0);
 	}
 }
 END_TEST
@@ -620,7 +622,7 @@ END_TEST
 /* Receivers alone are left. */
 START_TEST(it_fails_when_nobody_has_what_was_elected)
 {
-	struct wm_sync_vote v = fk_offer(7, 2);
+	struct wm_sync_vote v = fk_candidate(7, 2);
 	size_t i;
 
 	expects(7);
@@ -647,14 +649,14 @@ START_TEST(agents_that_disagree_on_what_was_elected_do_not_go_on)
 
 	expects(7);
 	for (i = 0; i < 3; i++)
-		tk.know[i].own.losses = 4; /* it had outlived them */
+		tk.know[i].own.generation = 4; /* it had outlived them */
 	tk_all_come_back();
-	told(0, fk_offer(7, 1));
-	told(1, fk_offer(7, 1));
-	fk_sync_again(&tk.p[2], fk_offer(7, 2), TK_SEQ, 7, 2);
+	told(0, fk_candidate(7, 1));
+	told(1, fk_candidate(7, 1));
+	fk_sync_again(&tk.p[2], fk_candidate(7, 2), TK_SEQ, 7, 2);
 	tk_all_end();
 	for (i = 0; i < 3; i++) /* nothing fails alone */
-		ck_assert_uint_gt(fk_losses(tk.h[i], 0), 4);
+		ck_assert_uint_gt(fk_generation(tk.h[i], 0), 4);
 	ck_assert_uint_eq(fk_count(tk.h[0], WM_OP_ABORT), 1);
 	ck_assert_uint_eq(fk_count(tk.h[2], WM_OP_ABORT), 1);
 }
@@ -665,7 +667,7 @@ START_TEST(a_second_vote_for_an_all_reduce_is_a_violation_still)
 	tk_all_come_back();
 	fk_vote_seq(&tk.p[0], 1, TK_SEQ);
 	if (_i)
-		told(0, fk_offer(7, 1));
+		told(0, fk_candidate(7, 1));
 	else
 		fk_vote_seq(&tk.p[0], 1, TK_SEQ);
 	assert_contains(tk.h[0]->closed, "second vote");
@@ -683,9 +685,9 @@ static void one_is_new(bool asks, bool known, bool lacks)
 
 	expects(7);
 	if (known)
-		tk_dial(0);
+		tk_connect(0);
 	else
-		tk.h[0] = fk_redial_as(tk.h[0], 1, true);
+		tk.h[0] = fk_reconnect_as(tk.h[0], 1, true);
 	tk_join(0, WM_JOIN_ACCEPTED);
 	if (asks)
 		fk_query(&tk.p[0], 1, &seq, 0);
@@ -695,7 +697,7 @@ static void one_is_new(bool asks, bool known, bool lacks)
 		fk_resumed(tk.h[0]);
 	for (i = 1; i < 3; i++) {
 		tk_come_back(i);
-		told(i, fk_offer(7, i));
+		told(i, fk_candidate(7, i));
 		if (i == 1 || !lacks)
 			fk_report(tk.h[i], TK_SEQ, true);
 		tk_end(i);
@@ -762,7 +764,7 @@ START_TEST(the_newest_word_on_a_revision_counts)
 
 	expects(12);
 	tk.know[newest].own.revision = 0;
-	tk.know[newest].r.world.version = 3;
+	tk.know[newest].r.view.view_id = 3;
 	tk_all_come_back();
 	tk_all_end();
 	ck_assert_uint_eq(fk_revision(tk.h[0], 0), 0);
@@ -831,10 +833,10 @@ START_TEST(a_revision_of_a_run_that_is_over_does_not)
 	ck_assert_uint_eq(fk_status(&tk.f).accepted, 2);
 	fk_leave(&tk.p[1], WM_LEAVE_CLEAN);
 	fk_leave(&tk.p[2], WM_LEAVE_CLEAN);
-	tk_dial(0);
+	tk_connect(0);
 	tk.p[0] = fk_join(tk.h[0], 0);
 	tk_end(0);
-	fk_sync(&tk.p[0], fk_offer(0, 1));
+	fk_sync(&tk.p[0], fk_candidate(0, 1));
 	ck_assert_uint_eq(fk_take(tk.h[0], WM_OP_START)->u.op_start.sync.revision, 0);
 }
 END_TEST
@@ -845,14 +847,14 @@ START_TEST(a_revision_of_who_was_left_out_does_not_count)
 {
 	tk.know[0].own.revision = 20;
 	tk_come_back(0);
-	tk.h[1] = fk_redial_as(tk.h[1], 0, true);
+	tk.h[1] = fk_reconnect_as(tk.h[1], 0, true);
 	tk.h[1]->peers = (struct wm_join){.epoch = 4,
-		.wired = 4,
-		.topo_turn = 4,
-		.pending_turn = 2,
-		.version = 5,
+		.ring_epoch = 4,
+		.topo_ballot = 4,
+		.pending_ballot = 2,
+		.view_id = 5,
 		.global = 1,
-		.world = 1};
+		.world_size = 1};
 	tk_join(1, WM_JOIN_ACCEPTED);
 	tk.know[1] = (struct tk_know){.r = {0}};
 	tk_end(0);
@@ -860,7 +862,7 @@ START_TEST(a_revision_of_who_was_left_out_does_not_count)
 	fk_tick(&tk.f, 3200);
 	ck_assert_uint_eq(fk_status(&tk.f).accepted, 1);
 	ck_assert_uint_eq(fk_count(tk.h[0], WM_KICK), 1);
-	fk_sync(&tk.p[1], fk_offer(13, 1));
+	fk_sync(&tk.p[1], fk_candidate(13, 1));
 	ck_assert_uint_eq(fk_take(tk.h[1], WM_OP_START)->u.op_start.sync.revision, 13);
 }
 END_TEST
@@ -873,7 +875,7 @@ START_TEST(a_revision_of_who_has_no_members_does_not_count)
 	size_t i;
 
 	tk.know[0].own.revision = 20;
-	for (i = 0; i < 2; i++) { /* it is sent away once */
+	for (i = 0; i < 2; i++) { /* it is redirected once */
 		tk.h[0] = fk_connect(&tk.f, "a", "10.0.0.1");
 		msg = fk_hello(tk.h[0]);
 		msg.u.hello.run = tk.f.run;
@@ -886,7 +888,7 @@ START_TEST(a_revision_of_who_has_no_members_does_not_count)
 		fk_tick(&tk.f, 3200);
 	}
 	ck_assert_uint_eq(fk_status(&tk.f).accepted, 1);
-	fk_sync(&tk.p[0], fk_offer(13, 1));
+	fk_sync(&tk.p[0], fk_candidate(13, 1));
 	ck_assert_uint_eq(fk_take(tk.h[0], WM_OP_START)->u.op_start.sync.revision, 13);
 }
 END_TEST
@@ -899,12 +901,12 @@ Suite *sync_resume_suite(void)
 	tcase_add_checked_fixture(tc, tk_setup, tk_teardown);
 	tcase_add_test(tc, votes_that_waited_go_on_waiting);
 	tcase_add_test(tc, what_runs_goes_on_and_is_not_elected_again);
-	tcase_add_test(tc, what_runs_is_held_by_those_who_had_what_was_elected);
+	tcase_add_test(tc, a_running_synchronization_has_its_holders);
 	tcase_add_test(tc, losses_that_it_has_outlived_do_not_end_it);
 	tcase_add_loop_test(tc, who_has_not_heard_of_the_start_is_told, 0, 2);
 	tcase_add_test(tc, votes_after_a_loss_are_not_for_what_ran_before_it);
 	tcase_add_loop_test(tc, a_holder_may_hear_of_the_start_last, 0, 3);
-	tcase_add_loop_test(tc, a_mixture_is_one_for_the_next_master, 0, 2);
+	tcase_add_loop_test(tc, the_next_master_knows_of_torn_state, 0, 2);
 	tcase_add_loop_test(tc, what_was_expected_at_the_start_counts, 0, 2);
 	tcase_add_loop_test(tc, who_has_not_heard_of_the_kick_is_kicked, 0, 4);
 	tcase_add_test(tc, a_kick_that_some_have_heard_of_is_counted_once);

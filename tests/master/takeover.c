@@ -21,12 +21,15 @@ void tk_setup(void)
 		tk.p[i] = fk_join(tk.h[i], 0);
 	fk_topo(&tk.p[0]);
 	for (i = 0; i < 3; i++) {
-		tk.know[i].r = (struct wm_resume){
-			.epoch = 2, .round = 2, .wired = 2, .last_seq = TK_SEQ, .topo_turn = 2};
-		tk.know[i].r.world = (struct wm_world){
-			.global = 3, .groups = 1, .largest = 3, .version = 2, .n = 1};
-		tk.know[i].own = (struct wm_group_world){.group = 0, .world = 3};
-		tk.know[i].place = (struct wm_ring_place){0, 3, (uint32_t)i};
+		tk.know[i].r = (struct wm_resume){.epoch = 2,
+			.round = 2,
+			.ring_epoch = 2,
+			.last_seq = TK_SEQ,
+			.topo_ballot = 2};
+		tk.know[i].r.view = (struct wm_view){
+			.global = 3, .groups = 1, .largest = 3, .view_id = 2, .n = 1};
+		tk.know[i].own = (struct wm_group_view){.group = 0, .world_size = 3};
+		tk.know[i].position = (struct wm_ring_position){0, 3, (uint32_t)i};
 	}
 	fk_new_master(&tk.f, NULL);
 }
@@ -36,9 +39,9 @@ void tk_teardown(void)
 	fk_free(&tk.f);
 }
 
-void tk_dial(size_t i)
+void tk_connect(size_t i)
 {
-	tk.h[i] = fk_redial_as(tk.h[i], 1, false);
+	tk.h[i] = fk_reconnect_as(tk.h[i], 1, false);
 	tk.p[i].host = tk.h[i];
 }
 
@@ -51,10 +54,10 @@ void tk_end(size_t i)
 {
 	struct wm_msg msg = {.type = WM_RESUME, .u.resume = tk.know[i].r};
 
-	msg.u.resume.world.own = &tk.know[i].own;
-	if (tk.know[i].place.hosts) {
-		msg.u.resume.n_places = 1;
-		msg.u.resume.places = &tk.know[i].place;
+	msg.u.resume.view.own = &tk.know[i].own;
+	if (tk.know[i].position.hosts) {
+		msg.u.resume.n_positions = 1;
+		msg.u.resume.positions = &tk.know[i].position;
 	}
 	msg.u.resume.outcomes = tk.know[i].outcomes;
 	fk_send(tk.h[i], &msg);
@@ -62,7 +65,7 @@ void tk_end(size_t i)
 
 void tk_come_back(size_t i)
 {
-	tk_dial(i);
+	tk_connect(i);
 	tk_join(i, WM_JOIN_ACCEPTED);
 }
 
@@ -95,7 +98,7 @@ void tk_no_error(void)
 	tk_none_of(WM_OP_ABORT);
 	tk_none_of(WM_KICK);
 	tk_none_of(WM_REFUSE);
-	ck_assert_uint_eq(fk_status(&tk.f).losses, 0);
+	ck_assert_uint_eq(fk_status(&tk.f).lost_members, 0);
 }
 
 void tk_works(void)

@@ -12,8 +12,8 @@
 /* What an agent says of the run. */
 struct tk_know {
 	struct wm_resume r;
-	struct wm_group_world own;
-	struct wm_ring_place place;
+	struct wm_group_view own;
+	struct wm_ring_position position;
 	struct wm_outcome outcomes[4];
 };
 
@@ -29,10 +29,10 @@ extern struct takeover {
 void tk_setup(void);
 void tk_teardown(void);
 
-void tk_dial(size_t i); /* a new connection of h[i]'s agent */
+void tk_connect(size_t i); /* a new connection of h[i]'s agent */
 void tk_join(size_t i, enum wm_join_phase phase);
 void tk_end(size_t i);       /* h[i]'s agent says what it knows, and has no more to say */
-void tk_come_back(size_t i); /* dials, and joins as accepted */
+void tk_come_back(size_t i); /* connects, and joins as accepted */
 void tk_all_come_back(void);
 void tk_all_end(void);
 

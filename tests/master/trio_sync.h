@@ -49,9 +49,9 @@ static inline void report_all(uint64_t seq)
 /* All three offer the same. */
 static inline void sync_equal(uint64_t revision, uint64_t content)
 {
-	fk_sync(&p, fk_offer(revision, content));
-	fk_sync(&q, fk_offer(revision, content));
-	fk_sync(&r, fk_offer(revision, content));
+	fk_sync(&p, fk_candidate(revision, content));
+	fk_sync(&q, fk_candidate(revision, content));
+	fk_sync(&r, fk_candidate(revision, content));
 }
 
 static inline void done_equal(uint64_t revision)
@@ -67,9 +67,9 @@ static inline void done_equal(uint64_t revision)
 /* p and q have the same, r something else: it is a receiver. */
 static inline uint64_t two_and_one(void)
 {
-	fk_sync(&p, fk_offer(7, 1));
-	fk_sync(&q, fk_offer(7, 1));
-	fk_sync(&r, fk_offer(7, 2));
+	fk_sync(&p, fk_candidate(7, 1));
+	fk_sync(&q, fk_candidate(7, 1));
+	fk_sync(&r, fk_candidate(7, 2));
 	return seq_now();
 }
 

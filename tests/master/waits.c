@@ -18,7 +18,7 @@ static unsigned id_of_p;
 static void setup(void)
 {
 	struct ccm_config cfg = {
-		.run = {{1}}, .run_key = {{2}}, .segment_max = 4096, .verdict_ms = 250};
+		.run = {{1}}, .run_key = {{2}}, .segment_max = 4096, .evict_delay_ms = 250};
 
 	fk_init(&f, &cfg);
 	a = fk_host(&f, "a", "10.0.0.1");
@@ -199,7 +199,7 @@ START_TEST(one_of_a_host_without_votes_may_be_known_to_be_stopped)
 }
 END_TEST
 
-START_TEST(the_absent_have_their_grace)
+START_TEST(disconnected_agents_have_their_lease)
 {
 	fk_cut(b, "reset");
 	fk_forget(&f);
@@ -235,7 +235,7 @@ START_TEST(what_is_known_of_a_process_goes_with_its_agent)
 	struct fk_peer x;
 
 	stopped(&r, true);
-	again = fk_redial(c);
+	again = fk_reconnect(c);
 	x = fk_join_again(&r, again, WM_JOIN_ACCEPTED);
 	fk_resumed(again);
 	fk_settle(&f);
@@ -385,7 +385,7 @@ START_TEST(what_has_all_votes_waits_for_the_round)
 }
 END_TEST
 
-START_TEST(a_master_that_stood_still_blames_nobody)
+START_TEST(a_master_that_stood_still_suspects_nobody)
 {
 	fk_vote(&p, 7);
 	fk_tick(&f, 100);
@@ -438,7 +438,7 @@ static void vote(const struct fk_peer *x, int kind)
 		fk_pending(x);
 		break;
 	default:
-		fk_sync(x, fk_offer(1, 1));
+		fk_sync(x, fk_candidate(1, 1));
 	}
 }
 
@@ -524,15 +524,15 @@ START_TEST(a_recovering_master_shows_what_it_was_told)
 {
 	struct ccm_op_info o = {0};
 
-	tk_dial(0);
+	tk_connect(0);
 	tk_join(0, WM_JOIN_ACCEPTED);
 	fk_vote_seq(&tk.p[0], 7, 0);
 	tk_end(0);
-	tk_dial(1);
+	tk_connect(1);
 	tk_join(1, WM_JOIN_ACCEPTED);
 	fk_vote_seq(&tk.p[1], 7, _i ? 5 : 0);
 	ccm_each_op(tk.f.m, tk.f.now, keep_op, &o);
-	ck_assert(o.tag == 7 && o.votes == 2 && o.world == 3 && o.bytes == 400);
+	ck_assert(o.tag == 7 && o.votes == 2 && o.world_size == 3 && o.bytes == 400);
 	ck_assert_uint_eq(o.seq, _i ? 5 : 0);
 	ck_assert_int_eq(
 		o.state, _i ? CCM_PERFORM_COLLECTIVE_COMMS : CCM_VOTE_INITIATE_COLLECTIVE_COMMS);
@@ -551,7 +551,7 @@ Suite *waits_suite(void)
 	tcase_add_test(tc, the_stopped_are_named_first);
 	tcase_add_test(tc, all_are_told_of_the_stopped_at_once);
 	tcase_add_test(tc, one_of_a_host_without_votes_may_be_known_to_be_stopped);
-	tcase_add_test(tc, the_absent_have_their_grace);
+	tcase_add_test(tc, disconnected_agents_have_their_lease);
 	tcase_add_test(tc, an_agent_may_be_silent);
 	tcase_add_test(tc, what_is_known_of_a_process_goes_with_its_agent);
 	tcase_add_loop_test(tc, many_are_not_all_named, 0, 2);
@@ -560,7 +560,7 @@ Suite *waits_suite(void)
 	tcase_add_test(tc, a_topology_vote_names_who_is_late);
 	tcase_add_test(tc, a_pending_vote_names_who_is_late);
 	tcase_add_test(tc, what_has_all_votes_waits_for_the_round);
-	tcase_add_test(tc, a_master_that_stood_still_blames_nobody);
+	tcase_add_test(tc, a_master_that_stood_still_suspects_nobody);
 	tcase_add_loop_test(tc, that_somebody_is_awaited_is_told_at_once, 0, 4);
 	tcase_add_test(tc, who_waits_often_is_not_told_of_with_each_tick);
 	tcase_add_test(tc, a_newcomer_awaits_nobody_who_votes);

@@ -19,10 +19,10 @@ static const struct wj_record sample = {.type = WJ_MEMBERS,
 	.epoch = 1,
 	.round = 2,
 	.last_seq = 3,
-	.topo_turn = 4,
-	.pending_turn = 5,
-	.version = UINT64_MAX,
-	.losses = 7,
+	.topo_ballot = 4,
+	.pending_ballot = 5,
+	.view_id = UINT64_MAX,
+	.generation = 7,
 	.n = 2,
 	.members = members};
 
@@ -85,7 +85,7 @@ START_TEST(records_come_back)
 {
 	struct wj_record run = {.type = WJ_RUN, .run = {{1}}, .run_key = {{2}}, .term = 9}, r;
 	struct wj_record lost = {
-		.type = WJ_LOST, .version = 3, .losses = 4, .n = 2, .members = members};
+		.type = WJ_LOST, .view_id = 3, .generation = 4, .n = 2, .members = members};
 
 	r = round_trip(&run);
 	ck_assert_int_eq(r.type, WJ_RUN);
@@ -100,17 +100,17 @@ START_TEST(records_come_back)
 	ck_assert_uint_eq(r.epoch, 1);
 	ck_assert_uint_eq(r.round, 2);
 	ck_assert_uint_eq(r.last_seq, 3);
-	ck_assert_uint_eq(r.topo_turn, 4);
-	ck_assert_uint_eq(r.pending_turn, 5);
-	ck_assert_uint_eq(r.version, UINT64_MAX);
-	ck_assert_uint_eq(r.losses, 7);
+	ck_assert_uint_eq(r.topo_ballot, 4);
+	ck_assert_uint_eq(r.pending_ballot, 5);
+	ck_assert_uint_eq(r.view_id, UINT64_MAX);
+	ck_assert_uint_eq(r.generation, 7);
 	ck_assert_uint_eq(r.n, 2);
 	ck_assert_mem_eq(r.members, members, sizeof members);
 	wire_journal_clear(&r);
 	r = round_trip(&lost);
 	ck_assert_int_eq(r.type, WJ_LOST);
-	ck_assert_uint_eq(r.version, 3);
-	ck_assert_uint_eq(r.losses, 4);
+	ck_assert_uint_eq(r.view_id, 3);
+	ck_assert_uint_eq(r.generation, 4);
 	ck_assert_uint_eq(r.n, 2);
 	ck_assert_mem_eq(&r.members[1].peer, &members[1].peer, sizeof r.run);
 	ck_assert_uint_eq(r.members[1].group, 0);
@@ -183,7 +183,7 @@ START_TEST(without_revisions)
 
 	ck_assert_msg(wire_journal_get(old, sizeof old, &r, &why) == 0, "%s", why);
 	ck_assert_int_eq(r.type, WJ_MEMBERS);
-	ck_assert_uint_eq(r.version, 2);
+	ck_assert_uint_eq(r.view_id, 2);
 	ck_assert_uint_eq(r.n, 1);
 	ck_assert_uint_eq(r.members[0].group, 9);
 	ck_assert_str_eq(r.members[0].host, "node");

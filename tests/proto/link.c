@@ -85,7 +85,7 @@ START_TEST(hello_limits)
 	h.n_streams = 63;
 	hello_is(&h, "hello.stream: must be below n_streams");
 	h.service = WLK_P2P;
-	h.stream = WLK_STREAM_SMALL;
+	h.stream = WLK_STREAM_EAGER;
 	hello_is(&h, NULL);
 	h.stream = WLK_STREAM_PROBE;
 	hello_is(&h, NULL);
@@ -93,7 +93,7 @@ START_TEST(hello_limits)
 	hello_is(&h, "hello.stream: must be below n_streams");
 	h.service = WLK_SHARED_STATE;
 	hello_is(&h, NULL);
-	h.stream = WLK_STREAM_SMALL;
+	h.stream = WLK_STREAM_EAGER;
 	hello_is(&h, "hello.stream: must be below n_streams");
 	h = good;
 	h.n_streams = 0;
@@ -203,7 +203,7 @@ START_TEST(data_limits)
 	struct wlk_data d = {.phase = WLK_REDUCE, .len = 1};
 
 	data_is(&d, NULL);
-	d.phase = WLK_SMALL;
+	d.phase = WLK_EAGER;
 	data_is(&d, NULL);
 	d.len = 0;
 	data_is(&d, "data.len: must be 1 to 4194304");

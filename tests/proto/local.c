@@ -151,11 +151,11 @@ START_TEST(request_limits)
 	q.master.family = 0;
 	refused(&q, "comm_create.master");
 	sample_request(&r, WL_COMM_CREATE, &q);
-	q.at = q.master;
+	q.master_addr = q.master;
 	accepted(&q);
-	q.at.port = 0;
+	q.master_addr.port = 0;
 	refused(&q, "comm_create.at");
-	q.at = (struct cc_addr){.family = 0};
+	q.master_addr = (struct cc_addr){.family = 0};
 	accepted(&q);
 	sample_request(&r, WL_REGION_ALLOC, &q);
 	q.size = 0;
@@ -222,11 +222,11 @@ START_TEST(attach_limits)
 	q.master.family = 0;
 	refused(&q, "comm_attach.master");
 	sample_request(&r, WL_COMM_ATTACH, &q);
-	q.at = q.master;
+	q.master_addr = q.master;
 	accepted(&q);
-	q.at.port = 0;
+	q.master_addr.port = 0;
 	refused(&q, "comm_attach.at");
-	q.at = (struct cc_addr){.family = 0};
+	q.master_addr = (struct cc_addr){.family = 0};
 	accepted(&q);
 	sample_request(&r, WL_COMM_ATTACH, &q);
 	q.n_seqs = WL_SEQS_MAX;
@@ -347,20 +347,20 @@ START_TEST(reply_text)
 }
 END_TEST
 
-START_TEST(reply_world)
+START_TEST(reply_view)
 {
 	/* field 17: version, global */
 	uint8_t buf[] = {0x8a, 1, 4, 0x08, 1, 0x10, 3};
 	struct wl_reply got;
 
 	ck_assert_int_eq(get_reply(buf, sizeof buf, &got), 0);
-	ck_assert_uint_eq(got.world.version, 1);
-	ck_assert_uint_eq(got.world.global, 3);
+	ck_assert_uint_eq(got.view.view_id, 1);
+	ck_assert_uint_eq(got.view.global, 3);
 	buf[4] = 0;
 	ck_assert_int_eq(get_reply(buf, sizeof buf, &got), CC_ERR_PROTO);
-	ck_assert_str_eq(why, "reply.world.version: must be at least 1");
+	ck_assert_str_eq(why, "reply.view.view_id: must be at least 1");
 	ck_assert_int_eq(get_reply(buf, 0, &got), 0);
-	ck_assert_uint_eq(got.world.version, 0);
+	ck_assert_uint_eq(got.view.view_id, 0);
 }
 END_TEST
 
@@ -429,7 +429,7 @@ Suite *local_suite(void)
 	tcase_add_test(tc, reply_limits);
 	tcase_add_test(tc, reply_text);
 	tcase_add_test(tc, reply_run);
-	tcase_add_test(tc, reply_world);
+	tcase_add_test(tc, reply_view);
 	tcase_add_test(tc, malformed);
 	tcase_add_test(tc, encoder);
 	suite_add_tcase(s, tc);

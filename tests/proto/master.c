@@ -301,7 +301,7 @@ START_TEST(hostile_repetition)
 		{0x3a, 0, 0x3a, 0}, /* field 7, empty: addresses of a hello */
 		{0x1a, 0, 0x1a, 0}, /* 3: rings */
 		{0x12, 0, 0x12, 0}, /* 2: failures */
-		{0x22, 0, 0x22, 0}, /* 4: peers, worlds */
+		{0x22, 0, 0x22, 0}, /* 4: peers, views */
 		{0x08, 1, 0x08, 1}, /* 1: numbers */
 		{0x7a, 0, 0x7a, 0}, /* 15: unknown everywhere */
 	};

@@ -239,17 +239,17 @@ START_TEST(peer_limits)
 	fresh(WM_STOPPED);
 	m.u.stopped.peer = (struct cc_id){{0}};
 	refused(&m, "stopped.peer");
-	fresh(WM_BLOCKS);
-	m.u.blocks.peer = (struct cc_id){{0}};
-	refused(&m, "blocks.peer");
-	fresh(WM_BLOCKS);
-	m.u.blocks.kind = WM_BLOCK_NONE;
-	refused(&m, "blocks.kind");
-	m.u.blocks.kind = WM_BLOCK_MAIN + 1;
-	refused(&m, "blocks.kind");
-	fresh(WM_STALLED);
-	m.u.stalled.seq = 0;
-	refused(&m, "stalled.seq");
+	fresh(WM_WAITS_FOR);
+	m.u.waits_for.peer = (struct cc_id){{0}};
+	refused(&m, "waits_for.peer");
+	fresh(WM_WAITS_FOR);
+	m.u.waits_for.kind = WM_WAIT_FOR_NONE;
+	refused(&m, "waits_for.kind");
+	m.u.waits_for.kind = WM_WAIT_FOR_MAIN + 1;
+	refused(&m, "waits_for.kind");
+	fresh(WM_STANDSTILL);
+	m.u.standstill.seq = 0;
+	refused(&m, "standstill.seq");
 	fresh(WM_LEFT);
 	m.u.left.peer = (struct cc_id){{0}};
 	refused(&m, "left.peer");
@@ -361,9 +361,9 @@ START_TEST(op_params_limits)
 	p->quant_dtype = 12;
 	refused(&m, "op_vote.params.quant_dtype");
 	fresh_vote();
-	m.u.op_vote.blocks = WM_BLOCK_MAIN;
+	m.u.op_vote.waits_for = WM_WAIT_FOR_MAIN;
 	accepted(&m);
-	m.u.op_vote.blocks = WM_BLOCK_MAIN + 1;
+	m.u.op_vote.waits_for = WM_WAIT_FOR_MAIN + 1;
 	refused(&m, "op_vote.blocks");
 }
 END_TEST
@@ -415,9 +415,9 @@ START_TEST(op_vote_refusal)
 	v->seq = 1;
 	refused(&m, "op_vote.refusal");
 	v->seq = 0;
-	v->ahead = 1;
+	v->spec_seq = 1;
 	refused(&m, "op_vote.refusal");
-	v->ahead = 0;
+	v->spec_seq = 0;
 	v->is_sync = true;
 	refused(&m, "op_vote.tag");
 	v->tag = 0;
@@ -571,23 +571,23 @@ START_TEST(round_limits)
 }
 END_TEST
 
-START_TEST(world_limits)
+START_TEST(view_limits)
 {
-	struct wm_world *w = &m.u.world;
+	struct wm_view *w = &m.u.view;
 
 	wire_master_clear(&m);
-	m.type = WM_WORLD;
+	m.type = WM_VIEW;
 	w->own = calloc(WM_RINGS_MAX + 1, sizeof *w->own);
 	ck_assert_ptr_nonnull(w->own);
 	for (uint32_t i = 0; i <= WM_RINGS_MAX; i++)
 		w->own[i].group = i;
 	w->n = WM_RINGS_MAX + 1;
-	refused(&m, "world.own");
+	refused(&m, "view.own");
 	/* Two bytes each: the smallest elements of all must still fit into the memory bound. */
 	w->n = WM_RINGS_MAX;
 	accepted(&m);
 	w->own[1].group = 0;
-	refused(&m, "world.own");
+	refused(&m, "view.own");
 	w->n = 1;
 	memset(w->own[0].loss, 'x', sizeof w->own[0].loss);
 	w->own[0].loss[WM_TEXT_MAX - 1] = '\0';
@@ -678,7 +678,7 @@ Suite *master_limits_suite(void)
 	tcase_add_test(limits, ring_limits);
 	tcase_add_test(limits, endpoint_limits);
 	tcase_add_test(limits, round_limits);
-	tcase_add_test(limits, world_limits);
+	tcase_add_test(limits, view_limits);
 	tcase_add_test(limits, op_limits);
 	tcase_add_test(limits, encoder_cleans);
 	tcase_add_test(limits, encoder_limits);

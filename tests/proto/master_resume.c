@@ -34,15 +34,15 @@ static void teardown(void)
 
 START_TEST(nothing)
 {
-	/* resume without any field, and one with an empty world */
+	/* resume without any field, and one with an empty view */
 	static const uint8_t none[] = {0x52, 0}, world[] = {0x52, 2, 0x2a, 0};
 	const char *why = NULL;
 	struct wm_msg got;
 
 	ck_assert_int_eq(wire_master_decode(none, sizeof none, &got, &why), CC_ERR_PROTO);
-	ck_assert_str_eq(why, "resume.world: must be there");
+	ck_assert_str_eq(why, "resume.view: must be there");
 	ck_assert_int_eq(wire_master_decode(world, sizeof world, &got, &why), 0);
-	ck_assert_uint_eq(got.u.resume.n_places, 0);
+	ck_assert_uint_eq(got.u.resume.n_positions, 0);
 	ck_assert_uint_eq(got.u.resume.n_outcomes, 0);
 	wire_master_clear(&got);
 	(void)empty_resume();
@@ -54,37 +54,37 @@ START_TEST(places)
 {
 	struct wm_resume *p = empty_resume();
 
-	p->places = calloc(WM_RINGS_MAX + 1, sizeof *p->places);
-	ck_assert_ptr_nonnull(p->places);
+	p->positions = calloc(WM_RINGS_MAX + 1, sizeof *p->positions);
+	ck_assert_ptr_nonnull(p->positions);
 	for (uint32_t i = 0; i <= WM_RINGS_MAX; i++)
-		p->places[i] = (struct wm_ring_place){.group = i, .hosts = 1};
-	p->n_places = WM_RINGS_MAX + 1;
-	refused(&m, "resume.places");
-	p->n_places = WM_RINGS_MAX;
+		p->positions[i] = (struct wm_ring_position){.group = i, .hosts = 1};
+	p->n_positions = WM_RINGS_MAX + 1;
+	refused(&m, "resume.positions");
+	p->n_positions = WM_RINGS_MAX;
 	accepted(&m);
-	p->places[WM_RINGS_MAX - 1].group = 0;
-	refused(&m, "resume.places");
-	p->n_places = 2;
-	p->places[1].hosts = 0;
-	refused(&m, "resume.places.hosts");
-	p->places[1].hosts = WM_HOSTS_MAX + 1;
-	refused(&m, "resume.places.hosts");
-	p->places[1].hosts = p->places[1].pos = WM_HOSTS_MAX;
-	refused(&m, "resume.places.pos");
-	p->places[1].pos--;
+	p->positions[WM_RINGS_MAX - 1].group = 0;
+	refused(&m, "resume.positions");
+	p->n_positions = 2;
+	p->positions[1].hosts = 0;
+	refused(&m, "resume.positions.hosts");
+	p->positions[1].hosts = WM_HOSTS_MAX + 1;
+	refused(&m, "resume.positions.hosts");
+	p->positions[1].hosts = p->positions[1].pos = WM_HOSTS_MAX;
+	refused(&m, "resume.positions.pos");
+	p->positions[1].pos--;
 	accepted(&m);
 }
 END_TEST
 
-START_TEST(worlds)
+START_TEST(views)
 {
 	struct wm_resume *p = empty_resume();
 
-	p->world.own = calloc(2, sizeof *p->world.own);
-	ck_assert_ptr_nonnull(p->world.own);
-	p->world.n = 2;
-	refused(&m, "world.own");
-	p->world.own[1].group = 1;
+	p->view.own = calloc(2, sizeof *p->view.own);
+	ck_assert_ptr_nonnull(p->view.own);
+	p->view.n = 2;
+	refused(&m, "view.own");
+	p->view.own[1].group = 1;
 	accepted(&m);
 }
 END_TEST
@@ -116,7 +116,7 @@ END_TEST
 /* Numbers of codes and seqs that disagree, which our encoder would not write. */
 START_TEST(unequal)
 {
-	/* resume with a world, and outcomes: two seqs, one code */
+	/* resume with a view, and outcomes: two seqs, one code */
 	static const uint8_t resume[] = {0x52, 11, 0x2a, 0, 0x3a, 7, 0x0a, 2, 5, 6, 0x12, 1, 8};
 	const char *why = NULL;
 	struct wm_msg got;
@@ -207,7 +207,7 @@ Suite *master_resume_suite(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, nothing);
 	tcase_add_test(tc, places);
-	tcase_add_test(tc, worlds);
+	tcase_add_test(tc, views);
 	tcase_add_test(tc, outcomes);
 	tcase_add_test(tc, unequal);
 	tcase_add_test(tc, queries);

@@ -93,7 +93,7 @@ START_TEST(vote_layout)
 		wire_master_decode(vote_bytes, sizeof vote_bytes, &got, &why) == 0, "%s", why);
 	ck_assert(got.u.op_vote.is_sync);
 	ck_assert_uint_eq(got.u.op_vote.group, 5);
-	ck_assert_uint_eq(got.u.op_vote.losses, 3);
+	ck_assert_uint_eq(got.u.op_vote.generation, 3);
 	ck_assert_uint_eq(got.u.op_vote.sync.revision, 7);
 	ck_assert_uint_eq(got.u.op_vote.sync.strategy, WM_STRATEGY_RECEIVE_ONLY);
 	ck_assert_uint_eq(got.u.op_vote.sync.hash_type, WM_HASH_CRC32C);
@@ -356,8 +356,8 @@ START_TEST(older_messages)
 	struct wm_msg got;
 
 	ck_assert_int_eq(wire_master_decode(world, sizeof world, &got, &why), 0);
-	ck_assert_uint_eq(got.u.world.own[0].world, 2);
-	ck_assert_uint_eq(got.u.world.own[0].revision, 0);
+	ck_assert_uint_eq(got.u.view.own[0].world_size, 2);
+	ck_assert_uint_eq(got.u.view.own[0].revision, 0);
 	wire_master_clear(&got);
 	ck_assert_int_eq(wire_master_decode(start, sizeof start, &got, &why), 0);
 	ck_assert(!got.u.op_start.is_sync);

@@ -71,8 +71,8 @@ static bool same_op_vote(const struct wm_op_vote *a, const struct wm_op_vote *b)
 	return a->group == b->group && a->tag == b->tag && a->params.count == b->params.count &&
 	       a->params.dtype == b->params.dtype && a->params.op == b->params.op &&
 	       a->params.quant_algo == b->params.quant_algo &&
-	       a->params.quant_dtype == b->params.quant_dtype && a->losses == b->losses &&
-	       a->seq == b->seq && a->ahead == b->ahead && a->blocks == b->blocks &&
+	       a->params.quant_dtype == b->params.quant_dtype && a->generation == b->generation &&
+	       a->seq == b->seq && a->spec_seq == b->spec_seq && a->waits_for == b->waits_for &&
 	       same_ids(a->peers, a->n_peers, b->peers, b->n_peers) && a->is_sync == b->is_sync &&
 	       same_sync_vote(&a->sync, &b->sync) && a->elected.revision == b->elected.revision &&
 	       same_digest(&a->elected.content, &b->elected.content) &&
@@ -147,8 +147,8 @@ static bool same_round(const struct wm_round *a, const struct wm_round *b)
 		const struct wm_ring *x = &a->rings[i], *y = &b->rings[i];
 
 		if (x->group != y->group || x->hosts != y->hosts || x->pos != y->pos ||
-			x->pool_size != y->pool_size || x->renew != y->renew ||
-			x->prev_renews != y->prev_renews || !same_endpoint(&x->next, &y->next) ||
+			x->pool_size != y->pool_size || x->reopen != y->reopen ||
+			x->prev_reopens != y->prev_reopens || !same_endpoint(&x->next, &y->next) ||
 			!cc_id_eq(&x->prev, &y->prev) || strcmp(x->prev_name, y->prev_name) != 0 ||
 			!same_ids(x->members, x->n_members, y->members, y->n_members))
 			return false;
@@ -156,18 +156,19 @@ static bool same_round(const struct wm_round *a, const struct wm_round *b)
 	return true;
 }
 
-static bool same_world(const struct wm_world *a, const struct wm_world *b)
+static bool same_view(const struct wm_view *a, const struct wm_view *b)
 {
 	if (a->global != b->global || a->groups != b->groups || a->largest != b->largest ||
-		a->version != b->version || a->n != b->n)
+		a->view_id != b->view_id || a->n != b->n)
 		return false;
 	for (uint32_t i = 0; i < a->n; i++)
-		if (a->own[i].group != b->own[i].group || a->own[i].world != b->own[i].world ||
-			a->own[i].losses != b->own[i].losses ||
+		if (a->own[i].group != b->own[i].group ||
+			a->own[i].world_size != b->own[i].world_size ||
+			a->own[i].generation != b->own[i].generation ||
 			a->own[i].revision != b->own[i].revision ||
 			a->own[i].begun != b->own[i].begun ||
-			memcmp(&a->own[i].at_loss, &b->own[i].at_loss, sizeof a->own[i].at_loss) !=
-				0 ||
+			memcmp(&a->own[i].at_generation, &b->own[i].at_generation,
+				sizeof a->own[i].at_generation) != 0 ||
 			strcmp(a->own[i].loss, b->own[i].loss) != 0)
 			return false;
 	return true;
@@ -187,15 +188,15 @@ static bool same_outcomes(
 static bool same_resume(const struct wm_resume *a, const struct wm_resume *b)
 {
 	if (a->epoch != b->epoch || a->round != b->round || a->prepared != b->prepared ||
-		a->wired != b->wired || a->prepared_peers != b->prepared_peers ||
-		a->unprepared != b->unprepared || a->last_seq != b->last_seq ||
-		a->topo_turn != b->topo_turn || a->pending_turn != b->pending_turn ||
-		!same_world(&a->world, &b->world) || a->n_places != b->n_places)
+		a->ring_epoch != b->ring_epoch || a->prepared_peers != b->prepared_peers ||
+		a->aborted_round != b->aborted_round || a->last_seq != b->last_seq ||
+		a->topo_ballot != b->topo_ballot || a->pending_ballot != b->pending_ballot ||
+		!same_view(&a->view, &b->view) || a->n_positions != b->n_positions)
 		return false;
-	for (uint32_t i = 0; i < a->n_places; i++)
-		if (a->places[i].group != b->places[i].group ||
-			a->places[i].hosts != b->places[i].hosts ||
-			a->places[i].pos != b->places[i].pos)
+	for (uint32_t i = 0; i < a->n_positions; i++)
+		if (a->positions[i].group != b->positions[i].group ||
+			a->positions[i].hosts != b->positions[i].hosts ||
+			a->positions[i].pos != b->positions[i].pos)
 			return false;
 	return same_outcomes(a->outcomes, a->n_outcomes, b->outcomes, b->n_outcomes);
 }
@@ -204,11 +205,12 @@ static bool same_join(const struct wm_join *a, const struct wm_join *b)
 {
 	return cc_id_eq(&a->peer, &b->peer) && a->group == b->group &&
 	       a->pool_size == b->pool_size && a->pid == b->pid && strcmp(a->name, b->name) == 0 &&
-	       cc_id_eq(&a->token, &b->token) && a->topo_turn == b->topo_turn &&
-	       a->pending_turn == b->pending_turn && a->epoch == b->epoch && a->wired == b->wired &&
-	       a->prepared == b->prepared && a->version == b->version && a->global == b->global &&
-	       a->world == b->world && a->losses == b->losses && a->thread == b->thread &&
-	       a->phase == b->phase && a->left == b->left;
+	       cc_id_eq(&a->token, &b->token) && a->topo_ballot == b->topo_ballot &&
+	       a->pending_ballot == b->pending_ballot && a->epoch == b->epoch &&
+	       a->ring_epoch == b->ring_epoch && a->prepared == b->prepared &&
+	       a->view_id == b->view_id && a->global == b->global &&
+	       a->world_size == b->world_size && a->generation == b->generation &&
+	       a->thread == b->thread && a->phase == b->phase && a->left == b->left;
 }
 
 static bool same_link_lost(const struct wm_link_lost *a, const struct wm_link_lost *b)
@@ -237,7 +239,7 @@ static bool same_agent_message(const struct wm_msg *a, const struct wm_msg *b)
 	case WM_TOPO_VOTE:
 	case WM_PENDING_VOTE:
 		return cc_id_eq(&a->u.peer.peer, &b->u.peer.peer) &&
-		       a->u.peer.turn == b->u.peer.turn;
+		       a->u.peer.ballot == b->u.peer.ballot;
 	case WM_OP_VOTE:
 		return same_op_vote(&a->u.op_vote, &b->u.op_vote);
 	case WM_OP_REPORT:
@@ -257,15 +259,16 @@ static bool same_agent_message(const struct wm_msg *a, const struct wm_msg *b)
 	case WM_STOPPED:
 		return cc_id_eq(&a->u.stopped.peer, &b->u.stopped.peer) &&
 		       a->u.stopped.is == b->u.stopped.is;
-	case WM_BLOCKS:
-		return cc_id_eq(&a->u.blocks.peer, &b->u.blocks.peer) &&
-		       a->u.blocks.tag == b->u.blocks.tag && a->u.blocks.kind == b->u.blocks.kind &&
-		       a->u.blocks.any == b->u.blocks.any;
-	case WM_STALLED:
-		return a->u.stalled.seq == b->u.stalled.seq &&
-		       a->u.stalled.sent == b->u.stalled.sent &&
-		       a->u.stalled.received == b->u.stalled.received &&
-		       a->u.stalled.ms == b->u.stalled.ms;
+	case WM_WAITS_FOR:
+		return cc_id_eq(&a->u.waits_for.peer, &b->u.waits_for.peer) &&
+		       a->u.waits_for.tag == b->u.waits_for.tag &&
+		       a->u.waits_for.kind == b->u.waits_for.kind &&
+		       a->u.waits_for.any == b->u.waits_for.any;
+	case WM_STANDSTILL:
+		return a->u.standstill.seq == b->u.standstill.seq &&
+		       a->u.standstill.sent == b->u.standstill.sent &&
+		       a->u.standstill.received == b->u.standstill.received &&
+		       a->u.standstill.ms == b->u.standstill.ms;
 	case WM_KNOCK:
 		return a->u.knock.version_min == b->u.knock.version_min &&
 		       a->u.knock.version_max == b->u.knock.version_max &&
@@ -282,7 +285,7 @@ static bool same_agent_message(const struct wm_msg *a, const struct wm_msg *b)
 static bool same_unmet(const struct wm_unmet *a, const struct wm_unmet *b)
 {
 	return a->kind == b->kind && a->group == b->group && a->tag == b->tag &&
-	       a->losses == b->losses && a->pending == b->pending && a->code == b->code &&
+	       a->generation == b->generation && a->pending == b->pending && a->code == b->code &&
 	       strcmp(a->text, b->text) == 0 &&
 	       same_ids(a->peers, a->n_peers, b->peers, b->n_peers);
 }
@@ -290,8 +293,8 @@ static bool same_unmet(const struct wm_unmet *a, const struct wm_unmet *b)
 static bool same_commit(const struct wm_commit *a, const struct wm_commit *b)
 {
 	return a->round == b->round && a->epoch == b->epoch && a->accept == b->accept &&
-	       same_world(&a->world, &b->world) && a->topo_turn == b->topo_turn &&
-	       a->pending_turn == b->pending_turn;
+	       same_view(&a->view, &b->view) && a->topo_ballot == b->topo_ballot &&
+	       a->pending_ballot == b->pending_ballot;
 }
 
 static bool same_op_start(const struct wm_op_start *a, const struct wm_op_start *b)
@@ -304,7 +307,8 @@ static bool same_op_start(const struct wm_op_start *a, const struct wm_op_start 
 static bool same_op_abort(const struct wm_op_abort *a, const struct wm_op_abort *b)
 {
 	return a->group == b->group && a->tag == b->tag && a->seq == b->seq && a->code == b->code &&
-	       a->losses == b->losses && a->is_sync == b->is_sync && strcmp(a->text, b->text) == 0;
+	       a->generation == b->generation && a->is_sync == b->is_sync &&
+	       strcmp(a->text, b->text) == 0;
 }
 
 static bool same_master_message(const struct wm_msg *a, const struct wm_msg *b)
@@ -321,8 +325,8 @@ static bool same_master_message(const struct wm_msg *a, const struct wm_msg *b)
 		return same_round(&a->u.round, &b->u.round);
 	case WM_COMMIT:
 		return same_commit(&a->u.commit, &b->u.commit);
-	case WM_WORLD:
-		return same_world(&a->u.world, &b->u.world);
+	case WM_VIEW:
+		return same_view(&a->u.view, &b->u.view);
 	case WM_OP_START:
 		return same_op_start(&a->u.op_start, &b->u.op_start);
 	case WM_OP_ABORT:
@@ -332,7 +336,7 @@ static bool same_master_message(const struct wm_msg *a, const struct wm_msg *b)
 		       a->u.op_done.revision == b->u.op_done.revision &&
 		       a->u.op_done.next == b->u.op_done.next;
 	case WM_PENDING_ANSWER:
-		return a->u.pending_answer.turn == b->u.pending_answer.turn;
+		return a->u.pending_answer.ballot == b->u.pending_answer.ballot;
 	case WM_KICK:
 		return cc_id_eq(&a->u.kick.peer, &b->u.kick.peer) &&
 		       a->u.kick.code == b->u.kick.code &&

@@ -7,22 +7,22 @@ static void sample_attach(struct tl_rng *r, struct wl_request *q)
 {
 	q->master = sample_addr(r, 1);
 	if (tl_range(r, 0, 1) == 0)
-		q->at = sample_addr(r, 1);
+		q->master_addr = sample_addr(r, 1);
 	q->group = (uint32_t)tl_magnitude(r, 32);
 	q->pool_size = (uint32_t)tl_range(r, 0, 64);
 	q->peer = sample_id(r);
 	q->token = sample_id(r);
 	q->thread = (uint32_t)tl_magnitude(r, 32);
 	q->run = sample_id(r);
-	q->losses = tl_magnitude(r, 64);
-	q->topo_turn = tl_magnitude(r, 64);
-	q->pending_turn = tl_magnitude(r, 64);
+	q->generation = tl_magnitude(r, 64);
+	q->topo_ballot = tl_magnitude(r, 64);
+	q->pending_ballot = tl_magnitude(r, 64);
 	q->epoch = tl_magnitude(r, 64);
-	q->wired = tl_magnitude(r, 64);
+	q->ring_epoch = tl_magnitude(r, 64);
 	q->prepared = tl_magnitude(r, 64);
-	q->version = tl_magnitude(r, 64);
+	q->view_id = tl_magnitude(r, 64);
 	q->global = (uint32_t)tl_magnitude(r, 32);
-	q->world = (uint32_t)tl_magnitude(r, 32);
+	q->world_size = (uint32_t)tl_magnitude(r, 32);
 	q->n_seqs = (uint32_t)tl_range(r, 0, WL_SEQS_MAX);
 	for (uint32_t i = 0; i < q->n_seqs; i++)
 		q->seqs[i] = 1 + tl_magnitude(r, 63);
@@ -45,7 +45,7 @@ void sample_request(struct tl_rng *r, enum wl_type type, struct wl_request *ret)
 		q.group = (uint32_t)tl_magnitude(r, 32);
 		q.pool_size = (uint32_t)tl_range(r, 0, 64);
 		if (tl_range(r, 0, 1) == 0)
-			q.at = sample_addr(r, 1);
+			q.master_addr = sample_addr(r, 1);
 		break;
 	case WL_COMM_CONNECT:
 		q.comm = (uint32_t)tl_magnitude(r, 32);
@@ -61,8 +61,8 @@ void sample_request(struct tl_rng *r, enum wl_type type, struct wl_request *ret)
 	case WL_UPDATE_TOPOLOGY:
 	case WL_ARE_PENDING:
 		q.comm = (uint32_t)tl_magnitude(r, 32);
-		q.topo_turn = tl_magnitude(r, 64);
-		q.pending_turn = tl_magnitude(r, 64);
+		q.topo_ballot = tl_magnitude(r, 64);
+		q.pending_ballot = tl_magnitude(r, 64);
 		break;
 	case WL_COMM_ATTACH:
 		sample_attach(r, &q);
@@ -88,12 +88,13 @@ void sample_request(struct tl_rng *r, enum wl_type type, struct wl_request *ret)
 static bool same_peer(const struct wl_request *a, const struct wl_request *b)
 {
 	return cc_id_eq(&a->peer, &b->peer) && cc_id_eq(&a->token, &b->token) &&
-	       a->thread == b->thread && cc_id_eq(&a->run, &b->run) && a->losses == b->losses &&
-	       a->topo_turn == b->topo_turn && a->pending_turn == b->pending_turn &&
-	       a->epoch == b->epoch && a->wired == b->wired && a->prepared == b->prepared &&
-	       a->version == b->version && a->global == b->global && a->world == b->world &&
-	       a->n_seqs == b->n_seqs && a->n_succeeded == b->n_succeeded &&
-	       memcmp(a->seqs, b->seqs, sizeof a->seqs) == 0;
+	       a->thread == b->thread && cc_id_eq(&a->run, &b->run) &&
+	       a->generation == b->generation && a->topo_ballot == b->topo_ballot &&
+	       a->pending_ballot == b->pending_ballot && a->epoch == b->epoch &&
+	       a->ring_epoch == b->ring_epoch && a->prepared == b->prepared &&
+	       a->view_id == b->view_id && a->global == b->global &&
+	       a->world_size == b->world_size && a->n_seqs == b->n_seqs &&
+	       a->n_succeeded == b->n_succeeded && memcmp(a->seqs, b->seqs, sizeof a->seqs) == 0;
 }
 
 bool same_request(const struct wl_request *a, const struct wl_request *b)
@@ -101,24 +102,24 @@ bool same_request(const struct wl_request *a, const struct wl_request *b)
 	return a->type == b->type && a->req_id == b->req_id && a->version_min == b->version_min &&
 	       a->version_max == b->version_max && a->features == b->features &&
 	       strcmp(a->name, b->name) == 0 && cc_addr_eq(&a->master, &b->master) &&
-	       cc_addr_eq(&a->at, &b->at) && a->group == b->group && a->pool_size == b->pool_size &&
-	       a->comm == b->comm && a->region == b->region && a->size == b->size &&
-	       a->use == b->use && same_peer(a, b) && strcmp(a->text, b->text) == 0 &&
-	       a->until_left == b->until_left;
+	       cc_addr_eq(&a->master_addr, &b->master_addr) && a->group == b->group &&
+	       a->pool_size == b->pool_size && a->comm == b->comm && a->region == b->region &&
+	       a->size == b->size && a->use == b->use && same_peer(a, b) &&
+	       strcmp(a->text, b->text) == 0 && a->until_left == b->until_left;
 }
 
-static struct wire_world sample_world(struct tl_rng *r)
+static struct wire_view sample_view(struct tl_rng *r)
 {
-	return (struct wire_world){.version = tl_magnitude(r, 63) + 1,
+	return (struct wire_view){.view_id = tl_magnitude(r, 63) + 1,
 		.global = (uint32_t)tl_magnitude(r, 32),
 		.group = (uint32_t)tl_magnitude(r, 32),
 		.groups = (uint32_t)tl_magnitude(r, 32),
 		.largest = (uint32_t)tl_magnitude(r, 32)};
 }
 
-static bool same_world(const struct wire_world *a, const struct wire_world *b)
+static bool same_view(const struct wire_view *a, const struct wire_view *b)
 {
-	return a->version == b->version && a->global == b->global && a->group == b->group &&
+	return a->view_id == b->view_id && a->global == b->global && a->group == b->group &&
 	       a->groups == b->groups && a->largest == b->largest;
 }
 
@@ -127,10 +128,10 @@ void sample_reply(struct tl_rng *r, struct wl_reply *ret)
 	struct wl_reply p = {
 		.req_id = (uint32_t)tl_magnitude(r, 32),
 		.code = (uint32_t)tl_range(r, 0, 255),
-		.losses = tl_magnitude(r, 64),
+		.generation = tl_magnitude(r, 64),
 		.done = tl_u64(r),
-		.topo_turn = tl_magnitude(r, 64),
-		.pending_turn = tl_magnitude(r, 64),
+		.topo_ballot = tl_magnitude(r, 64),
+		.pending_ballot = tl_magnitude(r, 64),
 		.version_min = (uint32_t)tl_range(r, 0, 9),
 		.version_max = (uint32_t)tl_range(r, 9, UINT16_MAX),
 		.version = (uint32_t)tl_range(r, 0, UINT16_MAX),
@@ -141,7 +142,7 @@ void sample_reply(struct tl_rng *r, struct wl_reply *ret)
 		.flag = tl_range(r, 0, 1) == 1,
 	};
 
-	if (wire_local_is_offer(&p)) {
+	if (wire_local_is_handover(&p)) {
 		p.code = 0;
 		p.size |= 1;
 	}
@@ -149,7 +150,7 @@ void sample_reply(struct tl_rng *r, struct wl_reply *ret)
 	if (tl_range(r, 0, 1) == 0)
 		p.run = sample_id(r);
 	if (tl_range(r, 0, 1) == 0)
-		p.world = sample_world(r);
+		p.view = sample_view(r);
 	p.hash_type = (uint32_t)tl_magnitude(r, 32);
 	*ret = p;
 }
@@ -160,7 +161,7 @@ bool same_reply(const struct wl_reply *a, const struct wl_reply *b)
 	       a->version_min == b->version_min && a->version_max == b->version_max &&
 	       a->version == b->version && a->features == b->features && a->comm == b->comm &&
 	       a->region == b->region && a->size == b->size && a->flag == b->flag &&
-	       cc_id_eq(&a->run, &b->run) && a->losses == b->losses && a->done == b->done &&
-	       a->topo_turn == b->topo_turn && a->pending_turn == b->pending_turn &&
-	       a->hash_type == b->hash_type && same_world(&a->world, &b->world);
+	       cc_id_eq(&a->run, &b->run) && a->generation == b->generation && a->done == b->done &&
+	       a->topo_ballot == b->topo_ballot && a->pending_ballot == b->pending_ballot &&
+	       a->hash_type == b->hash_type && same_view(&a->view, &b->view);
 }

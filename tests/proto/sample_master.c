@@ -17,8 +17,8 @@ const enum wm_type sample_master_types[] = {
 	WM_RESUME,
 	WM_OP_QUERY,
 	WM_STOPPED,
-	WM_BLOCKS,
-	WM_STALLED,
+	WM_WAITS_FOR,
+	WM_STANDSTILL,
 	WM_LINK_LOST,
 	WM_KNOCK,
 	WM_ADDRESSES,
@@ -27,7 +27,7 @@ const enum wm_type sample_master_types[] = {
 	WM_REFUSE,
 	WM_ROUND,
 	WM_COMMIT,
-	WM_WORLD,
+	WM_VIEW,
 	WM_OP_START,
 	WM_OP_ABORT,
 	WM_OP_DONE,
@@ -169,13 +169,13 @@ static void op_vote(struct tl_rng *r, struct wm_op_vote *m)
 	m->group = any32(r);
 	m->n_peers = 1 + few(r, WM_PEERS_MAX - 1);
 	m->peers = ids(r, m->n_peers);
-	m->losses = tl_magnitude(r, 64);
+	m->generation = tl_magnitude(r, 64);
 	m->seq = flip(r) ? 0 : tl_magnitude(r, 64);
-	m->ahead = flip(r) ? 0 : tl_magnitude(r, 64);
-	m->blocks = few(r, WM_BLOCK_MAIN);
+	m->spec_seq = flip(r) ? 0 : tl_magnitude(r, 64);
+	m->waits_for = few(r, WM_WAIT_FOR_MAIN);
 	m->is_sync = flip(r);
 	if (tl_range(r, 0, 3) == 0) {
-		m->seq = m->ahead = 0;
+		m->seq = m->spec_seq = 0;
 		m->tag = m->is_sync ? 0 : tl_magnitude(r, 64);
 		m->refusal.code = code(r);
 		sample_text(r, m->refusal.text, sizeof m->refusal.text);
@@ -301,8 +301,8 @@ static void round_(struct tl_rng *r, struct wm_round *m)
 		if (ring->hosts > 1) {
 			endpoint(r, &ring->next);
 			ring->prev = sample_id(r);
-			ring->renew = flip(r);
-			ring->prev_renews = flip(r);
+			ring->reopen = flip(r);
+			ring->prev_reopens = flip(r);
 			sample_text(r, ring->prev_name, sizeof ring->prev_name);
 		}
 		/* All maxima together would not fit into a frame. */
@@ -311,30 +311,31 @@ static void round_(struct tl_rng *r, struct wm_round *m)
 	}
 }
 
-static void world(struct tl_rng *r, struct wm_world *m)
+static void view(struct tl_rng *r, struct wm_view *m)
 {
 	uint32_t first_group = any32(r);
 
 	m->global = any32(r);
 	m->groups = any32(r);
 	m->largest = any32(r);
-	m->version = tl_magnitude(r, 64);
+	m->view_id = tl_magnitude(r, 64);
 	m->n = few(r, WM_RINGS_MAX);
 	m->own = array(m->n, sizeof *m->own);
 	for (uint32_t i = 0; i < m->n; i++) {
 		m->own[i].group = first_group + i;
-		m->own[i].world = any32(r);
-		m->own[i].losses = tl_magnitude(r, 64);
+		m->own[i].world_size = any32(r);
+		m->own[i].generation = tl_magnitude(r, 64);
 		if (m->n < 64) /* else a resumption might not fit into its frame */
 			sample_text(r, m->own[i].loss, sizeof m->own[i].loss);
 		m->own[i].revision = tl_magnitude(r, 64);
 		m->own[i].begun = tl_magnitude(r, 64);
 		if (i % 2)
-			m->own[i].at_loss = (struct wire_world){.version = 1 + tl_magnitude(r, 63),
-				.global = any32(r),
-				.group = any32(r),
-				.groups = any32(r),
-				.largest = any32(r)};
+			m->own[i].at_generation =
+				(struct wire_view){.view_id = 1 + tl_magnitude(r, 63),
+					.global = any32(r),
+					.group = any32(r),
+					.groups = any32(r),
+					.largest = any32(r)};
 	}
 }
 
@@ -352,24 +353,24 @@ static void resume(struct tl_rng *r, struct wm_resume *m)
 
 	m->epoch = tl_magnitude(r, 64);
 	m->round = tl_magnitude(r, 64);
-	m->wired = tl_magnitude(r, 64);
+	m->ring_epoch = tl_magnitude(r, 64);
 	m->prepared = flip(r) ? 0 : tl_magnitude(r, 64);
 	m->prepared_peers = any32(r);
-	m->unprepared = flip(r) ? 0 : tl_magnitude(r, 64);
+	m->aborted_round = flip(r) ? 0 : tl_magnitude(r, 64);
 	m->last_seq = tl_magnitude(r, 64);
-	world(r, &m->world);
-	m->n_places = few(r, WM_RINGS_MAX);
-	m->places = array(m->n_places, sizeof *m->places);
-	for (uint32_t i = 0; i < m->n_places; i++) {
-		m->places[i].group = first_group + i;
-		m->places[i].hosts = 1 + few(r, WM_HOSTS_MAX - 1);
-		m->places[i].pos = (uint32_t)tl_range(r, 0, m->places[i].hosts - 1);
+	view(r, &m->view);
+	m->n_positions = few(r, WM_RINGS_MAX);
+	m->positions = array(m->n_positions, sizeof *m->positions);
+	for (uint32_t i = 0; i < m->n_positions; i++) {
+		m->positions[i].group = first_group + i;
+		m->positions[i].hosts = 1 + few(r, WM_HOSTS_MAX - 1);
+		m->positions[i].pos = (uint32_t)tl_range(r, 0, m->positions[i].hosts - 1);
 	}
 	m->n_outcomes = few(r, 3 * WM_OUTCOMES_MAX);
 	m->outcomes = array(m->n_outcomes, sizeof *m->outcomes);
 	outcomes(r, m->outcomes, m->n_outcomes);
-	m->topo_turn = tl_magnitude(r, 64);
-	m->pending_turn = tl_magnitude(r, 64);
+	m->topo_ballot = tl_magnitude(r, 64);
+	m->pending_ballot = tl_magnitude(r, 64);
 }
 
 static void agent_message(struct tl_rng *r, struct wm_msg *m)
@@ -386,15 +387,15 @@ static void agent_message(struct tl_rng *r, struct wm_msg *m)
 		sample_text(r, m->u.join.name, sizeof m->u.join.name);
 		m->u.join.token = sample_id(r);
 		m->u.join.phase = (uint32_t)tl_range(r, WM_JOIN_NEW, WM_JOIN_ACCEPTED);
-		m->u.join.topo_turn = tl_magnitude(r, 64);
-		m->u.join.pending_turn = tl_magnitude(r, 64);
+		m->u.join.topo_ballot = tl_magnitude(r, 64);
+		m->u.join.pending_ballot = tl_magnitude(r, 64);
 		m->u.join.epoch = tl_magnitude(r, 64);
-		m->u.join.wired = tl_magnitude(r, 64);
+		m->u.join.ring_epoch = tl_magnitude(r, 64);
 		m->u.join.prepared = tl_magnitude(r, 64);
-		m->u.join.version = tl_magnitude(r, 64);
+		m->u.join.view_id = tl_magnitude(r, 64);
 		m->u.join.global = any32(r);
-		m->u.join.world = any32(r);
-		m->u.join.losses = tl_magnitude(r, 64);
+		m->u.join.world_size = any32(r);
+		m->u.join.generation = tl_magnitude(r, 64);
 		m->u.join.thread = tl_magnitude(r, 64);
 		m->u.join.left = flip(r);
 		break;
@@ -406,7 +407,7 @@ static void agent_message(struct tl_rng *r, struct wm_msg *m)
 	case WM_TOPO_VOTE:
 	case WM_PENDING_VOTE:
 		m->u.peer.peer = sample_id(r);
-		m->u.peer.turn = tl_magnitude(r, 64);
+		m->u.peer.ballot = tl_magnitude(r, 64);
 		break;
 	case WM_OP_VOTE:
 		op_vote(r, &m->u.op_vote);
@@ -443,14 +444,14 @@ static void agent_message(struct tl_rng *r, struct wm_msg *m)
 		m->u.stopped.peer = sample_id(r);
 		m->u.stopped.is = flip(r);
 		break;
-	case WM_BLOCKS:
-		m->u.blocks.peer = sample_id(r);
-		m->u.blocks.tag = tl_magnitude(r, 64);
-		m->u.blocks.kind = flip(r) ? WM_BLOCK_HELPER : WM_BLOCK_MAIN;
-		m->u.blocks.any = few(r, UINT32_MAX);
+	case WM_WAITS_FOR:
+		m->u.waits_for.peer = sample_id(r);
+		m->u.waits_for.tag = tl_magnitude(r, 64);
+		m->u.waits_for.kind = flip(r) ? WM_WAIT_FOR_HELPER : WM_WAIT_FOR_MAIN;
+		m->u.waits_for.any = few(r, UINT32_MAX);
 		break;
-	case WM_STALLED:
-		m->u.stalled = (struct wm_stalled){.seq = 1 + tl_magnitude(r, 63),
+	case WM_STANDSTILL:
+		m->u.standstill = (struct wm_standstill){.seq = 1 + tl_magnitude(r, 63),
 			.sent = tl_magnitude(r, 64),
 			.received = tl_magnitude(r, 64),
 			.ms = few(r, UINT32_MAX)};
@@ -479,7 +480,7 @@ static void unmet(struct tl_rng *r, struct wm_unmet *m)
 	m->kind = kinds[few(r, 3)];
 	m->group = any32(r);
 	m->tag = tl_magnitude(r, 64);
-	m->losses = tl_magnitude(r, 64);
+	m->generation = tl_magnitude(r, 64);
 	m->pending = flip(r);
 	m->code = m->kind == WM_WAIT_OP || m->kind == WM_WAIT_SYNC ? code(r) : 0;
 	sample_text(r, m->text, sizeof m->text);
@@ -508,12 +509,12 @@ static void master_message(struct tl_rng *r, struct wm_msg *m)
 		m->u.commit.round = tl_magnitude(r, 64);
 		m->u.commit.epoch = tl_magnitude(r, 64);
 		m->u.commit.accept = flip(r);
-		world(r, &m->u.commit.world);
-		m->u.commit.topo_turn = tl_magnitude(r, 64);
-		m->u.commit.pending_turn = tl_magnitude(r, 64);
+		view(r, &m->u.commit.view);
+		m->u.commit.topo_ballot = tl_magnitude(r, 64);
+		m->u.commit.pending_ballot = tl_magnitude(r, 64);
 		break;
-	case WM_WORLD:
-		world(r, &m->u.world);
+	case WM_VIEW:
+		view(r, &m->u.view);
 		break;
 	case WM_OP_START:
 		op_start(r, &m->u.op_start);
@@ -524,7 +525,7 @@ static void master_message(struct tl_rng *r, struct wm_msg *m)
 		m->u.op_abort.tag = m->u.op_abort.is_sync ? 0 : tl_magnitude(r, 64);
 		m->u.op_abort.seq = tl_magnitude(r, 64);
 		m->u.op_abort.code = code(r);
-		m->u.op_abort.losses = tl_magnitude(r, 64);
+		m->u.op_abort.generation = tl_magnitude(r, 64);
 		sample_text(r, m->u.op_abort.text, sizeof m->u.op_abort.text);
 		break;
 	case WM_OP_DONE:
@@ -533,7 +534,7 @@ static void master_message(struct tl_rng *r, struct wm_msg *m)
 		m->u.op_done.next = flip(r) ? 0 : tl_magnitude(r, 64);
 		break;
 	case WM_PENDING_ANSWER:
-		m->u.pending_answer.turn = tl_magnitude(r, 64);
+		m->u.pending_answer.ballot = tl_magnitude(r, 64);
 		break;
 	case WM_KICK:
 		m->u.kick.peer = sample_id(r);

@@ -59,7 +59,7 @@ struct shm_sqe sample_sync_entry(struct tl_rng *r, struct shm_submit_limits *ret
 			.strategy = (uint32_t)tl_range(r, 0, 2),
 			.hash_type = (uint32_t)tl_range(r, 1, 255),
 			.torn = (uint32_t)tl_range(r, 0, 1)},
-		.losses = tl_magnitude(r, 64),
+		.generation = tl_magnitude(r, 64),
 	};
 
 	ret_lim->busy = tl_u64(r) & ~((uint64_t)1 << e.slot);
@@ -76,7 +76,7 @@ bool same_submission(const struct shm_submission *a, const struct shm_submission
 	       a->in_off == b->in_off && a->in_start == b->in_start &&
 	       a->in_second == b->in_second && a->window == b->window &&
 	       a->out_disposable == b->out_disposable && a->out_off == b->out_off &&
-	       a->losses == b->losses && a->is_sync == b->is_sync && a->synced == b->synced &&
-	       a->by_main == b->by_main && a->waited == b->waited &&
+	       a->generation == b->generation && a->is_sync == b->is_sync &&
+	       a->synced == b->synced && a->by_main == b->by_main && a->waited == b->waited &&
 	       same_sync_vote(&a->sync, &b->sync);
 }

@@ -124,14 +124,14 @@ END_TEST
 START_TEST(refused_calls)
 {
 	struct shm_sqe e = {
-		.slot = 5, .flags = SHM_SQE_REFUSED, .tag = 9, .losses = 2, .refused = 7};
+		.slot = 5, .flags = SHM_SQE_REFUSED, .tag = 9, .generation = 2, .refused = 7};
 	struct shm_submit_limits lim = limits;
 	struct shm_submission s = taken(&e, &limits);
 
 	ck_assert_uint_eq(s.refused, 7);
 	ck_assert_uint_eq(s.slot, 5);
 	ck_assert_uint_eq(s.tag, 9);
-	ck_assert_uint_eq(s.losses, 2);
+	ck_assert_uint_eq(s.generation, 2);
 	ck_assert(!s.is_sync);
 	e.refused = 0;
 	refused_by(&e, &limits, CC_ERR_INVAL, "refused: 0, must be 1 to 255");
@@ -383,14 +383,14 @@ static const struct shm_sqe good_sync = {.slot = 5,
 		.strategy = 2,
 		.hash_type = 1,
 		.torn = 1},
-	.losses = 6};
+	.generation = 6};
 
 START_TEST(syncs_are_taken)
 {
 	struct tl_rng r = tl_rng_new(3);
 	struct shm_submission s = taken(&good_sync, &limits);
 	const struct shm_submission expected = {.slot = 5,
-		.losses = 6,
+		.generation = 6,
 		.by_main = true,
 		.waited = true,
 		.is_sync = true,
@@ -414,7 +414,7 @@ START_TEST(syncs_are_taken)
 		ck_assert_uint_eq(s.sync.content.lo, e.sync.content[1]);
 		ck_assert_uint_eq(s.sync.torn, e.sync.torn);
 		ck_assert(s.synced == ((e.flags & SHM_SQE_SYNCED) != 0));
-		ck_assert_uint_eq(s.losses, e.losses);
+		ck_assert_uint_eq(s.generation, e.generation);
 		ck_assert_uint_eq(s.count, 0);
 		/* The region is found under either name. */
 		ck_assert_uint_eq(e.in_region, e.sync.region);

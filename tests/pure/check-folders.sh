@@ -13,7 +13,7 @@ cd "${1:-.}"
 # folder: its prefixes; the header that others include; the folders that it may use. Everything may
 # use base and the core.
 folders='
-base    ev|rep|hs|flow|place|wrk|agentd_config * -
+base    ev|rep|hs|flow|addr_spec|wrk|agentd_config * -
 local   loc                            local.h     engine,state
 net     net                            net.h       engine,state
 engine  eng                            engine.h    -

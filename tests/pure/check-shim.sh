@@ -17,13 +17,13 @@ groups='
 error    error,inner                         fail|ok|public
 base     fork,thread,lib,address             fork|thread|lib|address
 daemons  program,spawn                       program|spawn
-session  map,offer,beat,session,region       map|offers|beat|session|region
+session  map,handed,beat,session,region       map|handed|beat|session|region
 memory   copy,buf,registered                 copy|buf|registered
 attach   staging,attach                      staging|result|attachment
-state    state,mixture,state_args,state_offer  mixture|state
+state    state,torn,state_args,state_manifest  torn|state
 copier   copier                              copier
 comm     comm,link,resume                    comm
-keeper   keeper                              keeper
+reconnector  reconnector                    reconnector
 slot     slot                                slot
 reduce   submit,await,backlog,reduce         reduce|backlog|public
 api      init,memory,connect,vote,multi,sync,master  public

@@ -48,7 +48,7 @@ struct agent {
 	pthread_t thread;
 	unsigned n; /* that it serves */
 	bool swaps, loses;
-	uint64_t tags[ALL], losses[ALL]; /* in the order of the submissions */
+	uint64_t tags[ALL], generation[ALL]; /* in the order of the submissions */
 };
 
 static void end_one(const struct agent *a, struct fake_op *op)
@@ -68,7 +68,7 @@ static void *work(void *arg)
 		struct fake_op op = fake_take(fx_agent);
 
 		a->tags[i] = op.sqe.tag;
-		a->losses[i] = op.sqe.losses;
+		a->generation[i] = op.sqe.generation;
 		if (a->swaps && i % 2 == 0 && i + 1 < a->n) {
 			held = op;
 			continue;
@@ -196,25 +196,25 @@ START_TEST(agents_die)
 END_TEST
 
 /* The application knew of no loss when it made the calls, whenever they are launched. */
-START_TEST(losses_are_as_of_the_call)
+START_TEST(the_generation_is_that_of_the_call)
 {
 	struct agent a = {.n = ALL, .loses = true};
 
 	make();
 	launch_all(false);
-	fake_losses(fx_agent, 3);
+	fake_generation(fx_agent, 3);
 	begin_agent(&a);
 	for (unsigned i = 0; i < ALL; i++)
 		await_failure(nth(_i, i), pcclRankConnectionLost, "somebody was lost");
 	pthread_join(a.thread, NULL);
 	for (unsigned i = 0; i < ALL; i++)
-		ck_assert_uint_eq(a.losses[i], 0);
+		ck_assert_uint_eq(a.generation[i], 0);
 	a = (struct agent){.n = 1};
 	begin_agent(&a);
 	h[0] = bf_launch(&b[0], 0);
 	await_success(0);
 	pthread_join(a.thread, NULL);
-	ck_assert_uint_eq(a.losses[0], 3);
+	ck_assert_uint_eq(a.generation[0], 3);
 	end();
 }
 END_TEST
@@ -320,7 +320,7 @@ Suite *backlog_suite(void)
 	tcase_add_loop_test(tc, all_end_in_any_order, 0, 2 * ORDERS);
 	tcase_add_loop_test(tc, the_lowest_tag_is_brought_forward, 0, ORDERS);
 	tcase_add_loop_test(tc, agents_die, 0, ORDERS);
-	tcase_add_loop_test(tc, losses_are_as_of_the_call, 0, ORDERS);
+	tcase_add_loop_test(tc, the_generation_is_that_of_the_call, 0, ORDERS);
 	tcase_add_test(tc, calls_that_block_follow);
 	tcase_add_loop_test(tc, interrupts_end_all, 0, ORDERS);
 	tcase_add_test(tc, destroying_gives_them_up);

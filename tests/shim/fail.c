@@ -238,7 +238,7 @@ static void tell(struct fake_op *op, enum lie lie)
 	fake_end(op, lie == CODE ? 31337 : 0, "");
 }
 
-START_TEST(lies_cost_the_place_in_the_run)
+START_TEST(lies_cost_the_membership)
 {
 	enum placement p = (enum placement)(_i / LIES);
 	enum lie lie = (enum lie)(_i % LIES);
@@ -367,7 +367,7 @@ Suite *fail_suite(void)
 	tcase_add_loop_test(tc, an_agent_that_dies_while_we_sleep, 0, PLACEMENTS);
 	tcase_add_loop_test(tc, an_agent_that_dies_unseen, 0, PLACEMENTS);
 	tcase_add_test(tc, a_result_that_is_there_counts);
-	tcase_add_loop_test(tc, lies_cost_the_place_in_the_run, 0, 2 * LIES);
+	tcase_add_loop_test(tc, lies_cost_the_membership, 0, 2 * LIES);
 	tcase_add_test(tc, attributes_left_half_written);
 	tcase_add_test(tc, destroying_gives_operations_up);
 	tcase_add_test(tc, operations_of_a_dead_agent_must_be_awaited);

@@ -176,7 +176,7 @@ void fake_write_attrs(struct shm_attr *a, enum shm_comm_state state, uint32_t ho
 	atomic_fetch_add(&a->version, 1);
 }
 
-void fake_write_place(struct shm_attr *a, const struct cc_addr *at)
+void fake_write_master_addr(struct shm_attr *a, const struct cc_addr *at)
 {
 	atomic_fetch_add(&a->version, 1);
 	atomic_store(&a->at_family, at->family);
@@ -204,17 +204,17 @@ static uint64_t known_outcomes(const struct fake *f, const struct wl_request *q)
 static void connected(struct fake *f, uint32_t comm, struct wl_reply *r)
 {
 	fake_write_attrs(fake_attr_of(&f->comms[comm]), SHM_COMM_CONNECTED, 1, 0, 0, NULL);
-	fake_write_place(fake_attr_of(&f->comms[comm]), &f->place);
+	fake_write_master_addr(fake_attr_of(&f->comms[comm]), &f->master_addr);
 	atomic_store(&fake_attr_of(&f->comms[comm])->epoch, ++f->epoch);
-	atomic_store(&fake_attr_of(&f->comms[comm])->wired, 10 + f->epoch);
+	atomic_store(&fake_attr_of(&f->comms[comm])->ring_epoch, 10 + f->epoch);
 	atomic_store(&fake_attr_of(&f->comms[comm])->prepared, 20 + f->epoch);
-	atomic_store(&fake_attr_of(&f->comms[comm])->world_version, 30 + f->epoch);
-	atomic_store(&fake_attr_of(&f->comms[comm])->losses, f->losses);
+	atomic_store(&fake_attr_of(&f->comms[comm])->view_id, 30 + f->epoch);
+	atomic_store(&fake_attr_of(&f->comms[comm])->generation, f->generation);
 	atomic_store(&fake_attr_of(&f->comms[comm])->global, (uint32_t)(60 + f->epoch));
-	atomic_store(&fake_attr_of(&f->comms[comm])->world, (uint32_t)(50 + f->epoch));
-	r->losses = f->losses;
-	r->topo_turn = f->topo_turn;
-	r->pending_turn = f->pending_turn;
+	atomic_store(&fake_attr_of(&f->comms[comm])->world_size, (uint32_t)(50 + f->epoch));
+	r->generation = f->generation;
+	r->topo_ballot = f->topo_ballot;
+	r->pending_ballot = f->pending_ballot;
 }
 
 void fake_answer(struct fake *f, int conn, const struct wl_request *q, enum fake_action action)
@@ -238,7 +238,7 @@ void fake_answer(struct fake *f, int conn, const struct wl_request *q, enum fake
 		break;
 	case WL_COMM_CONNECT:
 		connected(f, q->comm, &r);
-		r.world = f->world;
+		r.view = f->view;
 		r.run.b[0] = 1;
 		break;
 	case WL_COMM_ATTACH:
@@ -249,14 +249,14 @@ void fake_answer(struct fake *f, int conn, const struct wl_request *q, enum fake
 		r.done = known_outcomes(f, q);
 		break;
 	case WL_UPDATE_TOPOLOGY:
-		r.losses = f->losses;
-		r.topo_turn = ++f->topo_turn;
-		r.world = f->world;
+		r.generation = f->generation;
+		r.topo_ballot = ++f->topo_ballot;
+		r.view = f->view;
 		break;
 	case WL_ARE_PENDING:
 		r.flag = true;
-		r.pending_turn = ++f->pending_turn;
-		r.world = f->world;
+		r.pending_ballot = ++f->pending_ballot;
+		r.view = f->view;
 		break;
 	case WL_REGION_ALLOC:
 		r.region = fake_make_region(f, q->size);
@@ -525,7 +525,7 @@ struct fake *fake_start_fd(int listener)
 	pthread_mutex_init(&f->lock, NULL);
 	pthread_cond_init(&f->changed, NULL);
 	f->listener = listener;
-	f->world = (struct wire_world){.version = 1, 2, 2, 1, 2};
+	f->view = (struct wire_view){.view_id = 1, 2, 2, 1, 2};
 	f->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	for (unsigned i = 0; i < CONNS; i++)
 		f->conns[i] = -1;

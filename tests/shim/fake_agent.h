@@ -59,25 +59,25 @@ unsigned fake_seen(struct fake *f, enum wl_type type);
 void fake_await_seen(struct fake *f, enum wl_type type, unsigned n);
 /* The last one of this type. */
 struct wl_request fake_last(struct fake *f, enum wl_type type);
-/* The group's count of losses, as answers and completions tell it from now on. */
-void fake_losses(struct fake *f, uint64_t losses);
+/* The group's generation, as answers and completions tell it from now on. */
+void fake_generation(struct fake *f, uint64_t generation);
 /* Told to sessions from now on. */
 void fake_hash_type(struct fake *f, uint32_t hash_type);
 /* The next hello's answer brings the other end, on which asks are answered; this one is the
  * caller's. */
 int fake_beat(struct fake *f);
-uint64_t fake_losses_now(struct fake *f);
+uint64_t fake_generation_now(struct fake *f);
 /* Open connections. */
 void fake_await_connections(struct fake *f, unsigned n);
 unsigned fake_accepted(struct fake *f); /* connections so far */
 
-/* The world, as answers and completions tell it from now on. */
-void fake_world(struct fake *f, struct wire_world world);
-struct wire_world fake_world_now(struct fake *f);
+/* The view, as answers and completions tell it from now on. */
+void fake_view(struct fake *f, struct wire_view view);
+struct wire_view fake_view_now(struct fake *f);
 /* Writes the ring position of the comm that was created last, which is connected. */
 void fake_attrs(struct fake *f, uint32_t hosts, uint32_t pos);
 /* Where it says the master is, to all comms that there are, and in the attributes of later ones. */
-void fake_place(struct fake *f, const struct cc_addr *at);
+void fake_master_addr(struct fake *f, const struct cc_addr *at);
 /* It is a peer no more. */
 void fake_lose(struct fake *f, uint32_t code, const char *text);
 /* Leaves them as if the agent had died in the middle of writing. */

@@ -97,10 +97,10 @@ struct wl_request fake_last(struct fake *f, enum wl_type type)
 	return q;
 }
 
-void fake_losses(struct fake *f, uint64_t losses)
+void fake_generation(struct fake *f, uint64_t generation)
 {
 	pthread_mutex_lock(&f->lock);
-	f->losses = losses;
+	f->generation = generation;
 	pthread_mutex_unlock(&f->lock);
 }
 
@@ -122,14 +122,14 @@ void fake_hash_type(struct fake *f, uint32_t hash_type)
 	pthread_mutex_unlock(&f->lock);
 }
 
-uint64_t fake_losses_now(struct fake *f)
+uint64_t fake_generation_now(struct fake *f)
 {
-	uint64_t losses;
+	uint64_t generation;
 
 	pthread_mutex_lock(&f->lock);
-	losses = f->losses;
+	generation = f->generation;
 	pthread_mutex_unlock(&f->lock);
-	return losses;
+	return generation;
 }
 
 void fake_await_connections(struct fake *f, unsigned n)
@@ -150,21 +150,21 @@ unsigned fake_accepted(struct fake *f)
 	return n;
 }
 
-void fake_world(struct fake *f, struct wire_world world)
+void fake_view(struct fake *f, struct wire_view view)
 {
 	pthread_mutex_lock(&f->lock);
-	f->world = world;
+	f->view = view;
 	pthread_mutex_unlock(&f->lock);
 }
 
-struct wire_world fake_world_now(struct fake *f)
+struct wire_view fake_view_now(struct fake *f)
 {
-	struct wire_world world;
+	struct wire_view view;
 
 	pthread_mutex_lock(&f->lock);
-	world = f->world;
+	view = f->view;
 	pthread_mutex_unlock(&f->lock);
-	return world;
+	return view;
 }
 
 void fake_attrs(struct fake *f, uint32_t hosts, uint32_t pos)
@@ -176,12 +176,12 @@ void fake_attrs(struct fake *f, uint32_t hosts, uint32_t pos)
 	pthread_mutex_unlock(&f->lock);
 }
 
-void fake_place(struct fake *f, const struct cc_addr *at)
+void fake_master_addr(struct fake *f, const struct cc_addr *at)
 {
 	pthread_mutex_lock(&f->lock);
-	f->place = *at;
+	f->master_addr = *at;
 	for (uint32_t i = 0; i < f->n_comms; i++)
-		fake_write_place(fake_attr_of(&f->comms[i]), at);
+		fake_write_master_addr(fake_attr_of(&f->comms[i]), at);
 	pthread_mutex_unlock(&f->lock);
 }
 
@@ -243,7 +243,7 @@ void fake_asked(struct fake *f)
 	pthread_mutex_unlock(&f->lock);
 }
 
-static void offer(struct fake *f, uint32_t comm, uint64_t id)
+static void hand_over(struct fake *f, uint32_t comm, uint64_t id)
 {
 	struct wl_reply r = {.comm = comm, .region = id, .size = f->regions[id].size};
 
@@ -265,7 +265,7 @@ uint64_t fake_result_region(struct fake_op *op, uint64_t size)
 			continue;
 		if (*mine == 0 || f->regions[*mine].size < size) {
 			*mine = fake_make_region(f, size);
-			offer(f, i, *mine);
+			hand_over(f, i, *mine);
 		}
 		id = *mine;
 	}

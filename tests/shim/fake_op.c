@@ -32,8 +32,8 @@ void fake_begin(struct fake_op *op, enum shm_result_mode mode, uint32_t hosts, u
 	s->result_region = op->region;
 	s->result_off = 0;
 	s->seq = op->seq;
-	s->local_world = 2;
-	s->world = fake_world_now(op->f);
+	s->local_world_size = 2;
+	s->view = fake_view_now(op->f);
 	atomic_store_explicit(&s->mode, mode, memory_order_release);
 }
 
@@ -96,16 +96,16 @@ void fake_segment(struct fake_op *op, uint32_t seg)
 
 void fake_end(struct fake_op *op, uint32_t code, const char *text)
 {
-	uint64_t losses = fake_losses_now(op->f);
-	struct wire_world world = fake_world_now(op->f);
+	uint64_t generation = fake_generation_now(op->f);
+	struct wire_view view = fake_view_now(op->f);
 	struct shm_slot *s = op->slot;
 
 	pthread_mutex_lock(&op->f->lock); /* as in fake_sync_end */
-	s->local_world = 2;
+	s->local_world_size = 2;
 	s->tx_bytes = op->bytes;
 	s->rx_bytes = 2 * op->bytes;
-	s->losses = losses;
-	s->world = world;
+	s->generation = generation;
+	s->view = view;
 	s->code = code;
 	snprintf(s->text, sizeof s->text, "%s", text ? text : "");
 	pthread_mutex_unlock(&op->f->lock);

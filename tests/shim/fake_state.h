@@ -65,11 +65,11 @@ struct fake {
 	unsigned taken, queued;
 	unsigned seen[TYPES];
 	struct wl_request last[TYPES];
-	struct cc_addr place; /* of the master, as published */
+	struct cc_addr master_addr; /* of the master, as published */
 	uint32_t hash_type;
 	int beat; /* for the next hello's answer, or -1 */
-	uint64_t losses, topo_turn, pending_turn, epoch;
-	struct wire_world world; /* as told with answers and completions */
+	uint64_t generation, topo_ballot, pending_ballot, epoch;
+	struct wire_view view; /* as told with answers and completions */
 	uint64_t last_seq, outcomes[QUEUED];
 	unsigned n_outcomes;
 	bool stalled, asked; /* regions are not handed over unasked */
@@ -94,7 +94,7 @@ struct shm_attr *fake_attr_of(const struct comm *c);
 /* text may be NULL. */
 void fake_write_attrs(struct shm_attr *a, enum shm_comm_state state, uint32_t hosts, uint32_t pos,
 	uint32_t code, const char *text);
-void fake_write_place(struct shm_attr *a, const struct cc_addr *at);
+void fake_write_master_addr(struct shm_attr *a, const struct cc_addr *at);
 /* Wakes the thread, which looks at everything again. */
 void fake_kick(struct fake *f);
 

@@ -118,7 +118,7 @@ void fake_sync_begin(struct fake_op *op)
 {
 	fake_work(op, true);
 	op->slot->seq = op->seq;
-	op->slot->world = fake_world_now(op->f);
+	op->slot->view = fake_view_now(op->f);
 }
 
 void fake_give(struct fake_op *op, const struct shm_state_command *command)
@@ -184,8 +184,8 @@ void fake_complete(struct fake_op *op, uint64_t revision)
 void fake_sync_end(struct fake_op *op, uint32_t code, const char *text, uint64_t revision,
 	uint64_t tx_bytes, uint64_t rx_bytes)
 {
-	uint64_t losses = fake_losses_now(op->f);
-	struct wire_world world = fake_world_now(op->f);
+	uint64_t generation = fake_generation_now(op->f);
+	struct wire_view view = fake_view_now(op->f);
 	struct shm_slot *s = op->slot;
 
 	/* For ThreadSanitizer: those who have the slot one after the other meet in the library,
@@ -194,8 +194,8 @@ void fake_sync_end(struct fake_op *op, uint32_t code, const char *text, uint64_t
 	s->tx_bytes = tx_bytes;
 	s->rx_bytes = rx_bytes;
 	s->revision = revision;
-	s->losses = losses;
-	s->world = world;
+	s->generation = generation;
+	s->view = view;
 	s->code = code;
 	snprintf(s->text, sizeof s->text, "%s", text ? text : "");
 	pthread_mutex_unlock(&op->f->lock);

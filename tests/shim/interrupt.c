@@ -255,7 +255,7 @@ START_TEST(a_call_that_waits_for_an_agent_is_ended)
 	pthread_t t;
 
 	fx_assert_succeeds(pcclConnect(fx_comm));
-	if (call == AWAIT) { /* all of it is there: it waits for the verdict */
+	if (call == AWAIT) { /* all of it is there: it waits for the end status */
 		h = bf_launch(&b, 1);
 		op = fake_take(fx_agent);
 		rs_play_whole(&op, SHM_RESULT_UNDO);

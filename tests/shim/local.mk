@@ -20,17 +20,17 @@ shim_suites = \
 	tests/shim/master.c \
 	tests/shim/multi.c \
 	tests/shim/operand.c \
-	tests/shim/place.c \
+	tests/shim/result_mode.c \
 	tests/shim/reduce.c \
 	tests/shim/resume_comms.c \
 	tests/shim/resume_ops.c \
 	tests/shim/resume_storm.c \
 	tests/shim/session.c \
 	tests/shim/spawn.c \
-	tests/shim/state_offer.c \
+	tests/shim/state_manifest.c \
 	tests/shim/state_seen.c \
 	tests/shim/state_sync.c \
-	tests/shim/world.c
+	tests/shim/view.c
 check_PROGRAMS += tests/shim/shim tests/shim/standin_agentd
 TESTS += $(shim_suites)
 LONG_TESTS += tests/shim/operand.c
@@ -42,16 +42,16 @@ THREADED_TESTS += tests/shim/backlog.c \
 	tests/shim/interrupt.c \
 	tests/shim/later.c \
 	tests/shim/multi.c \
-	tests/shim/place.c \
+	tests/shim/result_mode.c \
 	tests/shim/reduce.c \
 	tests/shim/resume_comms.c \
 	tests/shim/resume_ops.c \
 	tests/shim/resume_storm.c \
 	tests/shim/session.c \
-	tests/shim/state_offer.c \
+	tests/shim/state_manifest.c \
 	tests/shim/state_seen.c \
 	tests/shim/state_sync.c \
-	tests/shim/world.c
+	tests/shim/view.c
 $(shim_suites:.c=.log): tests/shim/shim$(EXEEXT) tests/shim/standin_agentd$(EXEEXT)
 # copy.c tests what the library does not export, and has it twice therefore.
 tests_shim_shim_SOURCES = $(shim_suites) libpccl-shim/copy.c tests/shim/main.c tests/shim/suites.h

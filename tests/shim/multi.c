@@ -38,12 +38,12 @@ static pthread_t play(void *(*script)(void *), void *arg)
 	return t;
 }
 
-static struct fake_op take(uint64_t tag, uint64_t losses)
+static struct fake_op take(uint64_t tag, uint64_t generation)
 {
 	struct fake_op op = fake_take(fx_agent);
 
 	ck_assert_uint_eq(op.sqe.tag, 100 + tag);
-	ck_assert_uint_eq(op.sqe.losses, losses);
+	ck_assert_uint_eq(op.sqe.generation, generation);
 	return op;
 }
 
@@ -123,7 +123,7 @@ static void *lose_some(void *arg)
 		op[i] = take(i, 0);
 	serve(&op[0]);
 	op[4] = take(4, 0);
-	fake_losses(fx_agent, 1);
+	fake_generation(fx_agent, 1);
 	lose(&op[1]);
 	serve(&op[2]);
 	lose(&op[3]);
@@ -135,7 +135,7 @@ static void *lose_some(void *arg)
 	op[4] = take(4, 1);
 	op[5] = take(5, 1);
 	check_between(t);
-	fake_losses(fx_agent, 2);
+	fake_generation(fx_agent, 2);
 	lose(&op[1]);
 	serve(&op[5]);
 	serve(&op[4]);
@@ -227,7 +227,7 @@ static void *disagree(void *arg)
 	serve(&op[1]);
 	for (unsigned i = 3; i < 6; i++)
 		op[i] = take(i, 0);
-	fake_losses(fx_agent, 1);
+	fake_generation(fx_agent, 1);
 	lose(&op[3]);
 	fake_end(&op[4], pcclInvalidArgument, "types differ");
 	serve(&op[5]);

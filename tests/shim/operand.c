@@ -141,14 +141,14 @@ static void expect_fed(const struct fake_op *op, const struct buffers *b, uint32
 	ck_assert_uint_eq(atomic_load(&op->slot->in_done[1]), last.off + last.len);
 	for (uint32_t seg = fed - WINDOW; seg < fed; seg++) {
 		struct cc_span span = cc_plan_segment(&op->plan, seg);
-		const uint8_t *place = op->in + shm_window_off(WINDOW, seg);
+		const uint8_t *dst = op->in + shm_window_off(WINDOW, seg);
 
-		ck_assert_msg(memcmp(place, b->operand + span.off, span.len) == 0,
+		ck_assert_msg(memcmp(dst, b->operand + span.off, span.len) == 0,
 			"segment %u is not in its place, of %u", seg, fed);
 		/* One more than others is all that they differ by. */
-		ck_assert_msg(place[span.len + 1] == 0 &&
-				      memcmp(place + span.len + 1, place + span.len + 2,
-					      CC_PLAN_SEGMENT_MAX - span.len - 2) == 0,
+		ck_assert_msg(
+			dst[span.len + 1] == 0 && memcmp(dst + span.len + 1, dst + span.len + 2,
+							  CC_PLAN_SEGMENT_MAX - span.len - 2) == 0,
 			"segment %u goes beyond its end", seg);
 	}
 }

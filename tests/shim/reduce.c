@@ -42,7 +42,7 @@ START_TEST(alone_is_told_at_once)
 	pcclAsyncReduceOp_t h;
 	uint8_t x = 1;
 
-	fake_world(fx_agent, (struct wire_world){9, 2, 1, 2, 1});
+	fake_view(fx_agent, (struct wire_view){9, 2, 1, 2, 1});
 	fx_assert_succeeds(pcclUpdateTopology(fx_comm));
 	fx_assert_fails(pcclAllReduceAsync(&x, &x, &d, fx_comm, &h), pcclTooFewPeers, "one peer");
 	fx_assert_fails(pcclAllReduce(&x, &x, &d, fx_comm, NULL), pcclTooFewPeers, "one peer");

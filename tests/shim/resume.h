@@ -10,12 +10,12 @@
 
 enum { BYTES = 100000, SEGMENT = CC_PLAN_SEGMENT_MIN };
 
-static inline void rs_serve_next(struct buffers *b, uint64_t tag, uint64_t losses)
+static inline void rs_serve_next(struct buffers *b, uint64_t tag, uint64_t generation)
 {
 	pcclAsyncReduceOp_t h = bf_launch(b, tag);
 	struct fake_op op = fake_take(fx_agent);
 
-	ck_assert_uint_eq(op.sqe.losses, losses);
+	ck_assert_uint_eq(op.sqe.generation, generation);
 	fake_serve(&op, bf_mode(b->placement));
 	fx_assert_succeeds(pcclAwaitAsyncReduce(&h, NULL));
 	bf_assert_result(b);

@@ -11,7 +11,7 @@
 #include "tests/shim/suites.h"
 
 /* The environment is read by calls that may need an agent. */
-static void set_grace(const char *ms)
+static void set_lease(const char *ms)
 {
 	setenv("PCCL_AGENT_GRACE_MS", ms, 1);
 	fx_assert_fails(pcclConnect(fx_comm), pcclInvalidUsage, "already");
@@ -24,7 +24,7 @@ START_TEST(the_same_peer_again)
 	struct wl_request connect = fake_last(fx_agent, WL_COMM_CONNECT), attach;
 	struct buffers b = bf_new(REGISTERED_IN_PLACE, BYTES, 1);
 
-	fake_losses(fx_agent, 3);
+	fake_generation(fx_agent, 3);
 	/* No call is needed for it. */
 	fake_hang_up(fx_agent);
 	fake_await_seen(fx_agent, WL_COMM_ATTACH, 1);
@@ -32,7 +32,7 @@ START_TEST(the_same_peer_again)
 	ck_assert(cc_id_eq(&attach.peer, &connect.peer));
 	ck_assert(cc_id_eq(&attach.token, &connect.token));
 	ck_assert_uint_eq(attach.run.b[0], 1);
-	ck_assert_uint_eq(attach.losses, 0);
+	ck_assert_uint_eq(attach.generation, 0);
 	ck_assert_uint_eq(attach.n_seqs, 0);
 	ck_assert_uint_eq(attach.master.port, 48148);
 	ck_assert_uint_eq(fake_seen(fx_agent, WL_REGION_ADOPT), 1);
@@ -44,71 +44,72 @@ END_TEST
 
 /* Where an agent has found the master is told to the next one; with another name than the
  * application's, or another port. */
-START_TEST(the_place_of_the_master)
+START_TEST(the_address_of_the_master)
 {
 	static const struct cc_addr none,
-		places[] = {{.family = CC_INET4, .ip = {192, 0, 2, 7}, .port = 5},
+		master_addrs[] = {{.family = CC_INET4, .ip = {192, 0, 2, 7}, .port = 5},
 			{.family = CC_INET6, .ip = {0x20, 1, 0xd, 0xb8, [15] = 9}, .port = 65535}};
 	struct wl_request q;
 	pcclComm_t *c;
 
-	fake_losses(fx_agent, 1);
+	fake_generation(fx_agent, 1);
 	for (unsigned i = 0; i < 2; i++) {
-		fake_place(fx_agent, &places[i]);
+		fake_master_addr(fx_agent, &master_addrs[i]);
 		fake_hang_up(fx_agent);
 		fake_await_seen(fx_agent, WL_COMM_ATTACH, i + 1);
 		q = fake_last(fx_agent, WL_COMM_ATTACH);
 		ck_assert_uint_eq(q.master.port, 48148);
-		ck_assert(cc_addr_eq(&q.at, &places[i]));
-		ck_assert_uint_eq(q.losses, i); /* the application has not heard of it */
-		fake_losses(fx_agent, 2);
+		ck_assert(cc_addr_eq(&q.master_addr, &master_addrs[i]));
+		ck_assert_uint_eq(q.generation, i); /* the application has not heard of it */
+		fake_generation(fx_agent, 2);
 	}
 	fx_assert_succeeds(pcclUpdateTopology(fx_comm));
 	/* One that does not say leaves the last word as it was; other communicators profit. */
-	fake_place(fx_agent, &none);
+	fake_master_addr(fx_agent, &none);
 	fake_hang_up(fx_agent);
 	fake_await_seen(fx_agent, WL_COMM_ATTACH, 3);
 	q = fake_last(fx_agent, WL_COMM_ATTACH);
-	ck_assert(cc_addr_eq(&q.at, &places[1]));
+	ck_assert(cc_addr_eq(&q.master_addr, &master_addrs[1]));
 	ck_assert_uint_eq(q.epoch, 3); /* as the agent before had published */
-	ck_assert_uint_eq(q.wired, 13);
+	ck_assert_uint_eq(q.ring_epoch, 13);
 	ck_assert_uint_eq(q.prepared, 23);
-	ck_assert_uint_eq(q.version, 33);
-	ck_assert_uint_eq(q.world, 53);
+	ck_assert_uint_eq(q.view_id, 33);
+	ck_assert_uint_eq(q.world_size, 53);
 	ck_assert_uint_eq(q.global, 63);
 	fx_assert_succeeds(pcclUpdateTopology(fx_comm));
 	c = fx_new_comm();
 	fx_assert_succeeds(pcclConnect(c));
 	q = fake_last(fx_agent, WL_COMM_CREATE);
-	ck_assert(cc_addr_eq(&q.at, &places[1]));
+	ck_assert(cc_addr_eq(&q.master_addr, &master_addrs[1]));
 	fx_assert_succeeds(pcclDestroyCommunicator(c));
 	/* A place that makes no sense, or half of one, is none. */
-	fake_place(fx_agent, &(struct cc_addr){.family = 7, .port = 1});
+	fake_master_addr(fx_agent, &(struct cc_addr){.family = 7, .port = 1});
 	fake_hang_up(fx_agent);
 	fake_await_seen(fx_agent, WL_COMM_ATTACH, 4);
 	fx_assert_succeeds(pcclUpdateTopology(fx_comm));
-	fake_place(fx_agent, &places[0]);
+	fake_master_addr(fx_agent, &master_addrs[0]);
 	fake_break_attrs(fx_agent);
 	fake_hang_up(fx_agent);
 	fake_await_seen(fx_agent, WL_COMM_ATTACH, 5);
 	q = fake_last(fx_agent, WL_COMM_ATTACH);
-	ck_assert(cc_addr_eq(&q.at, &places[1]));
+	ck_assert(cc_addr_eq(&q.master_addr, &master_addrs[1]));
 }
 END_TEST
 
 /* Also to one that it has to be connected to anew. */
-START_TEST(the_place_of_the_master_outlives_a_loss)
+START_TEST(the_address_of_the_master_outlives_a_loss)
 {
-	static const struct cc_addr place = {.family = CC_INET4, .ip = {192, 0, 2, 7}, .port = 5};
+	static const struct cc_addr master_addr = {
+		.family = CC_INET4, .ip = {192, 0, 2, 7}, .port = 5};
 	struct wl_request q;
 
-	fake_place(fx_agent, &place);
+	fake_master_addr(fx_agent, &master_addr);
 	fake_lose(fx_agent, pcclRankConnectionLost, "kicked");
 	fake_hang_up(fx_agent);
 	fx_assert_fails(pcclUpdateTopology(fx_comm), pcclUpdateTopologyFailed, "kicked");
 	fx_assert_succeeds(pcclConnect(fx_comm));
 	q = fake_last(fx_agent, WL_COMM_CREATE);
-	ck_assert(cc_addr_eq(&q.at, &place));
+	ck_assert(cc_addr_eq(&q.master_addr, &master_addr));
 }
 END_TEST
 
@@ -147,8 +148,8 @@ START_TEST(calls_are_made_again)
 	ck_assert_uint_eq(fake_seen(fx_agent, type), before + 2);
 	ck_assert(cc_id_eq(&first.peer, &second.peer));
 	ck_assert(cc_id_eq(&first.token, &second.token));
-	ck_assert_uint_eq(first.topo_turn, second.topo_turn);
-	ck_assert_uint_eq(first.pending_turn, second.pending_turn);
+	ck_assert_uint_eq(first.topo_ballot, second.topo_ballot);
+	ck_assert_uint_eq(first.pending_ballot, second.pending_ballot);
 }
 END_TEST
 
@@ -308,7 +309,7 @@ START_TEST(nobody_comes_back)
 	uint64_t begin;
 	int value;
 
-	set_grace("300");
+	set_lease("300");
 	h = bf_launch(&b, 1);
 	fake_take(fx_agent);
 	begin = cc_now_ns();
@@ -396,7 +397,7 @@ START_TEST(a_long_vote_is_no_silence)
 	unsigned before = fake_seen(fx_agent, WL_REGION_FREE);
 	pthread_t t;
 
-	set_grace("1000");
+	set_lease("1000");
 	fake_hang_up(fx_agent);
 	fake_await_seen(fx_agent, WL_COMM_ATTACH, 1);
 	fake_script(fx_agent, WL_UPDATE_TOPOLOGY, FAKE_HOLD, 0, NULL);
@@ -604,8 +605,8 @@ Suite *resume_comms_suite(void)
 	tcase_add_checked_fixture(tc, fx_setup_comm, fx_teardown_comm);
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, the_same_peer_again);
-	tcase_add_test(tc, the_place_of_the_master);
-	tcase_add_test(tc, the_place_of_the_master_outlives_a_loss);
+	tcase_add_test(tc, the_address_of_the_master);
+	tcase_add_test(tc, the_address_of_the_master_outlives_a_loss);
 	tcase_add_loop_test(tc, calls_are_made_again, 0, 4);
 	tcase_add_test(tc, agents_that_die_in_a_row);
 	tcase_add_loop_test(tc, attach_is_refused, 0, 2);

@@ -17,7 +17,7 @@ START_TEST(a_loss_is_known_once)
 	pcclAsyncReduceOp_t h = bf_launch(&b, 1);
 
 	fake_take(fx_agent);
-	fake_losses(fx_agent, 1);
+	fake_generation(fx_agent, 1);
 	fake_hang_up(fx_agent);
 	if (_i == 0)
 		fake_await_seen(fx_agent, WL_COMM_ATTACH, 1);
@@ -69,7 +69,7 @@ START_TEST(a_loss_is_known_to_those_who_hurry)
 	pthread_t t;
 
 	fake_take(fx_agent);
-	fake_losses(fx_agent, 1);
+	fake_generation(fx_agent, 1);
 	fake_script(fx_agent, WL_COMM_ATTACH, FAKE_HOLD, 0, NULL);
 	fake_hang_up(fx_agent);
 	fx_assert_fails(pcclAwaitAsyncReduce(&h, NULL), pcclRankConnectionLost, "died");
@@ -80,7 +80,7 @@ START_TEST(a_loss_is_known_to_those_who_hurry)
 	await_asleep(again.tid);
 	fake_release(fx_agent);
 	op = fake_take(fx_agent);
-	ck_assert_uint_eq(op.sqe.losses, 1);
+	ck_assert_uint_eq(op.sqe.generation, 1);
 	fake_serve(&op, bf_mode(b.placement));
 	pthread_join(t, NULL);
 	bf_assert_result(&b);
@@ -149,7 +149,7 @@ START_TEST(results_that_were_handed_over)
 }
 END_TEST
 
-/* An agent that was told to end is not blamed on what it carried out; one that crashes is. */
+/* An agent that was told to end is not attributed to what it carried out; one that crashes is. */
 START_TEST(what_kills_agents_is_given_up)
 {
 	bool crashes = _i == 1;

@@ -145,7 +145,7 @@ START_TEST(connect_use_destroy)
 	fx_assert_succeeds(pcclAreNewPeersPending(c, &pending));
 	ck_assert(pending);
 	fx_assert_fails(pcclArePeersPending(c, NULL), pcclInvalidArgument, "peers_pending_out");
-	fake_world(fx_agent, (struct wire_world){.version = 9, 5, 3, 2, 4});
+	fake_view(fx_agent, (struct wire_view){.view_id = 9, 5, 3, 2, 4});
 	fx_assert_succeeds(pcclUpdateTopology(c));
 	fx_assert_succeeds(pcclGetAttribute(c, PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE, &value));
 	ck_assert_int_eq(value, 5);
@@ -284,7 +284,7 @@ START_TEST(removed_from_the_run)
 }
 END_TEST
 
-START_TEST(a_grace_that_is_no_number_is_refused)
+START_TEST(a_lease_that_is_no_number_is_refused)
 {
 	static const char *const bad[] = {"30s", "-1", "2147483648", " 5", "99999999999999999999"};
 	pcclComm_t *c = fx_new_comm();
@@ -584,7 +584,7 @@ START_TEST(optimizing_is_a_topology_vote)
 	fx_assert_succeeds(pcclConnect(c));
 	fx_assert_succeeds(pcclOptimizeTopology(c));
 	ck_assert_uint_eq(fake_seen(fx_agent, WL_UPDATE_TOPOLOGY), 1);
-	fake_world(fx_agent, (struct wire_world){9, 1, 1, 1, 1});
+	fake_view(fx_agent, (struct wire_view){9, 1, 1, 1, 1});
 	fx_assert_succeeds(pcclUpdateTopology(c));
 	fx_assert_fails(pcclOptimizeTopology(c), pcclInvalidUsage, "one peer");
 	fake_lose(fx_agent, pcclInvalidUsage, "kicked");
@@ -606,14 +606,14 @@ START_TEST(votes_are_numbered)
 	ck_assert(!cc_id_is_zero(&q.peer) && !cc_id_is_zero(&q.token));
 	for (uint64_t i = 0; i < 3; i++) {
 		fx_assert_succeeds(pcclUpdateTopology(c));
-		ck_assert_uint_eq(fake_last(fx_agent, WL_UPDATE_TOPOLOGY).topo_turn, i);
+		ck_assert_uint_eq(fake_last(fx_agent, WL_UPDATE_TOPOLOGY).topo_ballot, i);
 		fx_assert_succeeds(pcclArePeersPending(c, &flag));
-		ck_assert_uint_eq(fake_last(fx_agent, WL_ARE_PENDING).pending_turn, i);
+		ck_assert_uint_eq(fake_last(fx_agent, WL_ARE_PENDING).pending_ballot, i);
 	}
 	fake_script(fx_agent, WL_UPDATE_TOPOLOGY, FAKE_REFUSE, pcclUpdateTopologyFailed, "no");
 	fx_assert_fails(pcclUpdateTopology(c), pcclUpdateTopologyFailed, "no");
 	fx_assert_fails(pcclUpdateTopology(c), pcclUpdateTopologyFailed, "no");
-	ck_assert_uint_eq(fake_last(fx_agent, WL_UPDATE_TOPOLOGY).topo_turn, 3);
+	ck_assert_uint_eq(fake_last(fx_agent, WL_UPDATE_TOPOLOGY).topo_ballot, 3);
 	fx_assert_succeeds(pcclDestroyCommunicator(c));
 }
 END_TEST
@@ -760,7 +760,7 @@ Suite *session_suite(void)
 	tcase_add_test(tc, versions_are_named);
 	tcase_add_test(tc, refusals_come_through);
 	tcase_add_loop_test(tc, removed_from_the_run, 0, 28);
-	tcase_add_loop_test(tc, a_grace_that_is_no_number_is_refused, 0, 5);
+	tcase_add_loop_test(tc, a_lease_that_is_no_number_is_refused, 0, 5);
 	tcase_add_loop_test(tc, session_ends_while_waiting, 0, 4);
 	tcase_add_test(tc, an_agent_that_restarts_is_found_again);
 	tcase_add_test(tc, descriptors_must_be_as_expected);

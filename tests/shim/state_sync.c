@@ -149,7 +149,7 @@ static void lie(struct fake_op *op, void *arg)
 	fake_give(op, &l->c);
 }
 
-/* What an agent must not ask for is not done, and costs nothing but the place in the run. */
+/* What an agent must not ask for is not done, and costs nothing but the membership of the run. */
 START_TEST(commands_that_must_not_be)
 {
 	const struct lie *l = &lies[_i];
@@ -177,7 +177,7 @@ static void bring_up_to_date(struct fake_op *op, void *arg)
 {
 	(void)arg;
 	fake_sync_begin(op);
-	fake_world(fx_agent, (struct wire_world){.version = 9, 5, 4, 2, 4});
+	fake_view(fx_agent, (struct wire_view){.view_id = 9, 5, 4, 2, 4});
 	fake_sync_end(op, 0, NULL, 13, 0, 4096);
 }
 
@@ -185,14 +185,15 @@ START_TEST(the_revision_is_written_back)
 {
 	pcclSharedStateSyncInfo_t info = {0};
 	struct st_state s;
-	int world;
+	int world_size;
 
 	st_init(&s, 1);
 	fx_assert_succeeds(st_sync(&s.shared, ST_POPULAR, &info, bring_up_to_date, NULL));
 	ck_assert_uint_eq(s.shared.revision, 13);
 	ck_assert_uint_eq(info.rx_bytes, 4096);
-	fx_assert_succeeds(pcclGetAttribute(fx_comm, PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE, &world));
-	ck_assert_int_eq(world, 5);
+	fx_assert_succeeds(
+		pcclGetAttribute(fx_comm, PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE, &world_size));
+	ck_assert_int_eq(world_size, 5);
 	st_free(&s);
 }
 END_TEST
@@ -216,7 +217,7 @@ static void end_badly(struct fake_op *op, void *arg)
 		fake_touch(op);
 	if (e->code == pcclInvalidUsage)
 		fake_lose(fx_agent, e->code, e->text);
-	fake_losses(fx_agent, 4);
+	fake_generation(fx_agent, 4);
 	fake_sync_end(op, e->code, e->text, 13, 5, e->rx);
 }
 
@@ -271,24 +272,24 @@ START_TEST(a_failure_tells_of_what_was_written)
 }
 END_TEST
 
-static void check_losses(struct fake_op *op, void *arg)
+static void check_generation(struct fake_op *op, void *arg)
 {
-	ck_assert_uint_eq(op->sqe.losses, *(uint64_t *)arg);
+	ck_assert_uint_eq(op->sqe.generation, *(uint64_t *)arg);
 	st_equal(op, NULL);
 }
 
 START_TEST(a_loss_is_known_when_it_is_repeated)
 {
 	struct st_state s;
-	uint64_t losses = 0;
+	uint64_t generation = 0;
 
 	st_init(&s, 1);
-	fx_assert_succeeds(st_sync(&s.shared, ST_POPULAR, NULL, check_losses, &losses));
+	fx_assert_succeeds(st_sync(&s.shared, ST_POPULAR, NULL, check_generation, &generation));
 	fx_assert_fails(fail_with(&s, ST_POPULAR,
 				(struct ending){pcclRankConnectionLost, 0, 0, "peer 3 died"}),
 		pcclRankConnectionLost, "peer 3 died");
-	losses = 4;
-	fx_assert_succeeds(st_sync(&s.shared, ST_POPULAR, NULL, check_losses, &losses));
+	generation = 4;
+	fx_assert_succeeds(st_sync(&s.shared, ST_POPULAR, NULL, check_generation, &generation));
 	st_free(&s);
 }
 END_TEST
@@ -338,7 +339,7 @@ static void die_at(struct fake_op *op, void *arg)
 		fake_outcome(fx_agent, op->seq);
 	if (stage == ENDED)
 		fake_sync_end(op, 0, NULL, 13, 5, 1000);
-	fake_losses(fx_agent, 1);
+	fake_generation(fx_agent, 1);
 	fake_hang_up(fx_agent);
 }
 
@@ -347,7 +348,7 @@ START_TEST(an_agent_that_dies)
 {
 	enum stage stage = (enum stage)(_i % STAGES);
 	pcclSharedStateSyncInfo_t info = {1, 2};
-	uint64_t losses = 1;
+	uint64_t generation = 1;
 	struct st_state s;
 	pcclResult_t r;
 
@@ -366,7 +367,8 @@ START_TEST(an_agent_that_dies)
 		ck_assert_int_eq(says_spoiled(), stage >= WRITTEN);
 		ck_assert_uint_eq(s.shared.revision, 7);
 		ck_assert_uint_eq(info.tx_bytes, 1);
-		fx_assert_succeeds(st_sync(&s.shared, ST_POPULAR, NULL, check_losses, &losses));
+		fx_assert_succeeds(
+			st_sync(&s.shared, ST_POPULAR, NULL, check_generation, &generation));
 	}
 	fake_await_seen(fx_agent, WL_COMM_ATTACH, 1);
 	ck_assert_int_eq(fake_last(fx_agent, WL_COMM_ATTACH).n_seqs -
@@ -476,7 +478,7 @@ START_TEST(an_agent_that_was_left_may_have_written)
 }
 END_TEST
 
-/* ---- mixtures */
+/* ---- torn state */
 
 /* One synchronization: what the agent hears, and does. */
 struct part {
@@ -522,7 +524,7 @@ static void sync_part(struct st_state *s, pcclSharedStateSyncStrategy_t strategy
 }
 
 /* Whoever wrote it. */
-START_TEST(a_mixture_is_told_until_one_succeeds)
+START_TEST(torn_state_is_reported_until_a_synchronization_succeeds)
 {
 	const uint32_t lost = pcclRankConnectionLost;
 	struct st_state s;
@@ -564,7 +566,7 @@ START_TEST(a_success_is_told_from_then_on)
 END_TEST
 
 /* Nor is what is complete, though the others could not have it. */
-START_TEST(what_was_only_read_is_no_mixture)
+START_TEST(state_that_was_only_read_is_not_torn)
 {
 	const uint32_t lost = pcclRankConnectionLost;
 	struct part all = {.torn = 0, .written = 10, .touched = 1, .complete = true, .code = lost};
@@ -586,7 +588,7 @@ START_TEST(what_was_only_read_is_no_mixture)
 }
 END_TEST
 
-/* Calls of a program after a synchronization that left a mixture at revision 7. */
+/* Calls of a program after a synchronization that left torn state at revision 7. */
 static const struct after {
 	const char *name;
 	uint64_t revision;
@@ -638,7 +640,7 @@ static void take_other_memory(struct st_state *s)
 
 /* The contents tell whether a program has replaced them, not the revision or the communicator
  * alone. */
-START_TEST(a_mixture_is_one_until_it_is_replaced)
+START_TEST(state_is_torn_until_it_is_replaced)
 {
 	const struct after *a = &afters[_i];
 	struct part next = {.name = a->name, .torn = a->torn};
@@ -777,11 +779,11 @@ Suite *state_sync_suite(void)
 	tcase_add_test(tc, an_agent_that_dies_on);
 	tcase_add_loop_test(tc, registered_memory_may_have_been_written, 0, 2);
 	tcase_add_test(tc, an_agent_that_was_left_may_have_written);
-	tcase_add_test(tc, a_mixture_is_told_until_one_succeeds);
+	tcase_add_test(tc, torn_state_is_reported_until_a_synchronization_succeeds);
 	tcase_add_test(tc, a_success_is_told_from_then_on);
-	tcase_add_test(tc, what_was_only_read_is_no_mixture);
-	tcase_add_loop_test(tc, a_mixture_is_one_until_it_is_replaced, 0,
-		(int)(sizeof afters / sizeof afters[0]));
+	tcase_add_test(tc, state_that_was_only_read_is_not_torn);
+	tcase_add_loop_test(
+		tc, state_is_torn_until_it_is_replaced, 0, (int)(sizeof afters / sizeof afters[0]));
 	tcase_add_test(tc, what_was_not_written_may_be_loaded_again);
 	tcase_add_loop_test(tc, an_agent_that_dies_before_the_call, 0, 2);
 	tcase_add_test(tc, successes_are_told_to_the_next_agent);

@@ -15,17 +15,17 @@
 	X(master)                                                                                  \
 	X(multi)                                                                                   \
 	X(operand)                                                                                 \
-	X(place)                                                                                   \
+	X(result_mode)                                                                             \
 	X(reduce)                                                                                  \
 	X(resume_comms)                                                                            \
 	X(resume_ops)                                                                              \
 	X(resume_storm)                                                                            \
 	X(session)                                                                                 \
 	X(spawn)                                                                                   \
-	X(state_offer)                                                                             \
+	X(state_manifest)                                                                          \
 	X(state_seen)                                                                              \
 	X(state_sync)                                                                              \
-	X(world)
+	X(view)
 
 SUITES(RUNNER_DECLARE)
 

@@ -23,7 +23,7 @@ sim_sources = \
 	tests/sim/sim_sync.c \
 	tests/sim/sim_sync.h \
 	tests/sim/sim_stray.c tests/sim/sim_text.c \
-	tests/sim/sim_world.c \
+	tests/sim/sim_view.c \
 	tests/sim/sim_xfer.c
 sim_ldadd = libccm.la libagt.la proto/libwire.la common/libcommon-pure.la $(PROTOBUF_C_LIBS)
 
@@ -49,7 +49,7 @@ sim_plants = \
 	tests/sim/plant/7_late_left_out.patch \
 	tests/sim/plant/8_revision_kept_back.patch \
 	tests/sim/plant/9_votes_left_out.patch \
-	tests/sim/plant/10_mixture_elected.patch \
+	tests/sim/plant/10_torn_elected.patch \
 	tests/sim/plant/11_stranger_knows.patch \
 	tests/sim/plant/12_asked_too_early.patch \
 	tests/sim/plant/13_lack_forgiven.patch \
@@ -89,13 +89,13 @@ tests/sim/planted_3_core.c: pcclagentd/core/agt_submit.c tests/sim/plant/3_loss_
 tests_sim_planted_4_SOURCES = $(sim_sources)
 nodist_tests_sim_planted_4_SOURCES = tests/sim/planted_4_core.c
 tests_sim_planted_4_LDADD = $(sim_ldadd)
-tests/sim/planted_4_core.c: ccoip-masterd/core/ccm_absent.c tests/sim/plant/4_outcome_guessed.patch
+tests/sim/planted_4_core.c: ccoip-masterd/core/ccm_disconnect.c tests/sim/plant/4_outcome_guessed.patch
 	$(plant)
 
 tests_sim_planted_5_SOURCES = $(sim_sources)
 nodist_tests_sim_planted_5_SOURCES = tests/sim/planted_5_core.c
 tests_sim_planted_5_LDADD = $(sim_ldadd)
-tests/sim/planted_5_core.c: ccoip-masterd/core/ccm_fate.c tests/sim/plant/5_end_ignored.patch
+tests/sim/planted_5_core.c: ccoip-masterd/core/ccm_takeover_op.c tests/sim/plant/5_end_ignored.patch
 	$(plant)
 
 tests_sim_planted_6_SOURCES = $(sim_sources)
@@ -119,13 +119,13 @@ tests/sim/planted_8_core.c: pcclagentd/core/agt_resume.c tests/sim/plant/8_revis
 tests_sim_planted_9_SOURCES = $(sim_sources)
 nodist_tests_sim_planted_9_SOURCES = tests/sim/planted_9_core.c
 tests_sim_planted_9_LDADD = $(sim_ldadd)
-tests/sim/planted_9_core.c: ccoip-masterd/core/ccm_fate.c tests/sim/plant/9_votes_left_out.patch
+tests/sim/planted_9_core.c: ccoip-masterd/core/ccm_takeover_op.c tests/sim/plant/9_votes_left_out.patch
 	$(plant)
 
 tests_sim_planted_10_SOURCES = $(sim_sources)
 nodist_tests_sim_planted_10_SOURCES = tests/sim/planted_10_core.c
 tests_sim_planted_10_LDADD = $(sim_ldadd)
-tests/sim/planted_10_core.c: ccoip-masterd/core/ccm_elect.c tests/sim/plant/10_mixture_elected.patch
+tests/sim/planted_10_core.c: ccoip-masterd/core/ccm_elect.c tests/sim/plant/10_torn_elected.patch
 	$(plant)
 
 tests_sim_planted_11_SOURCES = $(sim_sources)
@@ -137,37 +137,37 @@ tests/sim/planted_11_core.c: ccoip-masterd/core/ccm_resume.c tests/sim/plant/11_
 tests_sim_planted_12_SOURCES = $(sim_sources)
 nodist_tests_sim_planted_12_SOURCES = tests/sim/planted_12_core.c
 tests_sim_planted_12_LDADD = $(sim_ldadd)
-tests/sim/planted_12_core.c: ccoip-masterd/core/ccm_away.c tests/sim/plant/12_asked_too_early.patch
+tests/sim/planted_12_core.c: ccoip-masterd/core/ccm_sync_disconnect.c tests/sim/plant/12_asked_too_early.patch
 	$(plant)
 
 tests_sim_planted_13_SOURCES = $(sim_sources)
 nodist_tests_sim_planted_13_SOURCES = tests/sim/planted_13_core.c
 tests_sim_planted_13_LDADD = $(sim_ldadd)
-tests/sim/planted_13_core.c: ccoip-masterd/core/ccm_away.c tests/sim/plant/13_lack_forgiven.patch
+tests/sim/planted_13_core.c: ccoip-masterd/core/ccm_sync_disconnect.c tests/sim/plant/13_lack_forgiven.patch
 	$(plant)
 
 tests_sim_planted_14_SOURCES = $(sim_sources)
 nodist_tests_sim_planted_14_SOURCES = tests/sim/planted_14_core.c
 tests_sim_planted_14_LDADD = $(sim_ldadd)
-tests/sim/planted_14_core.c: ccoip-masterd/core/ccm_absent.c tests/sim/plant/14_gone_forgotten.patch
+tests/sim/planted_14_core.c: ccoip-masterd/core/ccm_disconnect.c tests/sim/plant/14_gone_forgotten.patch
 	$(plant)
 
 tests_sim_planted_15_SOURCES = $(sim_sources)
 nodist_tests_sim_planted_15_SOURCES = tests/sim/planted_15_core.c
 tests_sim_planted_15_LDADD = $(sim_ldadd)
-tests/sim/planted_15_core.c: ccoip-masterd/core/ccm_fate.c tests/sim/plant/15_witness_unheard.patch
+tests/sim/planted_15_core.c: ccoip-masterd/core/ccm_takeover_op.c tests/sim/plant/15_witness_unheard.patch
 	$(plant)
 
 tests_sim_planted_16_SOURCES = $(sim_sources)
 nodist_tests_sim_planted_16_SOURCES = tests/sim/planted_16_core.c
 tests_sim_planted_16_LDADD = $(sim_ldadd)
-tests/sim/planted_16_core.c: ccoip-masterd/core/ccm_fate.c tests/sim/plant/16_contradiction_kept.patch
+tests/sim/planted_16_core.c: ccoip-masterd/core/ccm_takeover_op.c tests/sim/plant/16_contradiction_kept.patch
 	$(plant)
 
 tests_sim_planted_17_SOURCES = $(sim_sources)
 nodist_tests_sim_planted_17_SOURCES = tests/sim/planted_17_core.c
 tests_sim_planted_17_LDADD = $(sim_ldadd)
-tests/sim/planted_17_core.c: ccoip-masterd/core/ccm_ahead.c tests/sim/plant/17_vote_without.patch
+tests/sim/planted_17_core.c: ccoip-masterd/core/ccm_spec.c tests/sim/plant/17_vote_without.patch
 	$(plant)
 
 tests_sim_planted_18_SOURCES = $(sim_sources)
@@ -191,19 +191,19 @@ tests/sim/planted_20_core.c: pcclagentd/core/agt_round.c tests/sim/plant/20_lost
 tests_sim_planted_21_SOURCES = $(sim_sources)
 nodist_tests_sim_planted_21_SOURCES = tests/sim/planted_21_core.c
 tests_sim_planted_21_LDADD = $(sim_ldadd)
-tests/sim/planted_21_core.c: pcclagentd/core/agt_stuck.c tests/sim/plant/21_sleep_untold.patch
+tests/sim/planted_21_core.c: pcclagentd/core/agt_unmet.c tests/sim/plant/21_sleep_untold.patch
 	$(plant)
 
 tests_sim_planted_22_SOURCES = $(sim_sources)
 nodist_tests_sim_planted_22_SOURCES = tests/sim/planted_22_core.c
 tests_sim_planted_22_LDADD = $(sim_ldadd)
-tests/sim/planted_22_core.c: ccoip-masterd/core/ccm_stuck.c tests/sim/plant/22_answered_too_early.patch
+tests/sim/planted_22_core.c: ccoip-masterd/core/ccm_unmet.c tests/sim/plant/22_answered_too_early.patch
 	$(plant)
 
 tests_sim_planted_23_SOURCES = $(sim_sources)
 nodist_tests_sim_planted_23_SOURCES = tests/sim/planted_23_core.c
 tests_sim_planted_23_LDADD = $(sim_ldadd)
-tests/sim/planted_23_core.c: ccoip-masterd/core/ccm_stuck.c tests/sim/plant/23_any_held.patch
+tests/sim/planted_23_core.c: ccoip-masterd/core/ccm_unmet.c tests/sim/plant/23_any_held.patch
 	$(plant)
 
 CLEANFILES += tests/sim/planted_1_core.c tests/sim/planted_2_core.c tests/sim/planted_3_core.c \

@@ -31,7 +31,7 @@
 
 struct totals {
 	uint64_t seeds, failed, events, reductions, retries, kills, reconnects, agent_deaths,
-		attaches, doubts, aheads, retracted, master_deaths, resumes, voters, two_masters,
+		attaches, doubts, aheads, rolled_back, master_deaths, resumes, voters, two_masters,
 		syncs, served, torn, kicked, rests, witnesses, overruled, outdated, forgotten,
 		seen[SIM_SEEN], seeds_with[SIM_SEEN];
 };
@@ -61,7 +61,7 @@ static void add(struct totals *t, const struct sim *s, bool ok)
 	t->attaches += s->attaches;
 	t->doubts += s->doubts;
 	t->aheads += s->aheads;
-	t->retracted += s->retracted;
+	t->rolled_back += s->rolled_back;
 	t->master_deaths += s->master_deaths;
 	t->resumes += s->resumes;
 	t->voters += s->voters;
@@ -88,10 +88,10 @@ static void run_job(const struct options *o, unsigned job, struct totals *t)
 	unsigned long seed;
 
 	for (seed = o->from + job; seed <= o->to; seed += o->jobs) {
-		ok = sim_world_run(&s, seed, o->trace, again ? NULL : o->program);
+		ok = sim_view_run(&s, seed, o->trace, again ? NULL : o->program);
 		add(t, &s, ok);
 		if (!ok && again)
-			(void)sim_world_run(&s, seed, true, o->program);
+			(void)sim_view_run(&s, seed, true, o->program);
 		fflush(stdout);
 		if (t->failed >= (o->expect_failure ? 1 : FAILURES_MAX))
 			return;
@@ -263,9 +263,9 @@ int main(int argc, char **argv)
 		(unsigned long)t.attaches, (unsigned long)t.doubts, (unsigned long)t.master_deaths,
 		(unsigned long)t.resumes, (unsigned long)t.voters, (unsigned long)t.rests,
 		(unsigned long)t.witnesses);
-	printf("%lu parts of operations began ahead of the votes, %lu were retracted\n",
-		(unsigned long)t.aheads, (unsigned long)t.retracted);
-	printf("%lu states synchronized, %lu tried to get what they lacked, %lu had a mixture, "
+	printf("%lu parts of operations began before the votes, %lu were rolled back\n",
+		(unsigned long)t.aheads, (unsigned long)t.rolled_back);
+	printf("%lu states synchronized, %lu tried to get what they lacked, %lu had torn state, "
 	       "%lu put out\n",
 		(unsigned long)t.syncs, (unsigned long)t.served, (unsigned long)t.torn,
 		(unsigned long)t.kicked);

@@ -5,7 +5,7 @@
  * everything; the same seed gives the same run.
  *
  *   run.c         the program: options, seeds, totals
- *   sim_world.c   one seed from setup to the last check
+ *   sim_view.c   one seed from setup to the last check
  *   sim_event.c   random numbers, the schedule
  *   sim_text.c    the trace: who says what
  *   sim_net.c     connections between agents and masters
@@ -68,12 +68,12 @@ struct sim {
 	unsigned n_hosts, n_procs, n_peers, n_groups, n_masters;
 	struct sim_host hosts[SIM_HOSTS];
 	struct sim_master masters[SIM_MASTERS];
-	int at[SIM_PLACES];    /* which master listens there; -1: none */
-	int home;              /* where programs look for the master: a place */
-	int moved[SIM_PLACES]; /* set-master: where to look instead; -1: nowhere */
-	bool configured;       /* that is in the agents' configuration: those that start know it */
-	bool journal;          /* masters have a state directory */
-	uint64_t busy_until;   /* programs that can go on do so */
+	int at[SIM_ADDRS];    /* which master listens there; -1: none */
+	int home;             /* where programs look for the master: a place */
+	int moved[SIM_ADDRS]; /* set-master: where to look instead; -1: nowhere */
+	bool configured;      /* that is in the agents' configuration: those that start know it */
+	bool journal;         /* masters have a state directory */
+	uint64_t busy_until;  /* programs that can go on do so */
 	struct sim_record *records;
 	size_t n_records, cap_records;
 	struct ccm_actions m_acts;
@@ -88,22 +88,22 @@ struct sim {
 	uint64_t routed_until;
 	bool deaf[SIM_HOSTS][SIM_HOSTS]; /* nothing of the one comes to the other, nor back */
 	uint64_t silent_since; /* a master was told of a silent link, and owes rings; 0: none */
-	bool parted[SIM_HOSTS][SIM_PLACES]; /* hosts that do not reach a master's address now */
+	bool parted[SIM_HOSTS][SIM_ADDRS]; /* hosts that do not reach a master's address now */
 	struct sim_xfer *xfers;
 	uint32_t n_tags, last_req, last_session, last_id;
-	uint32_t agent_grace_ms, master_grace_ms, keeper_grace_ms;
+	uint32_t agent_lease_ms, master_lease_ms, reconnector_lease_ms;
 	bool two_masters; /* of one run: members of one attempt may hear different things */
 	bool odd_parameters, xfer_failures, master_refuses;
 	bool strays;         /* programs make calls that the others do not make */
 	bool refusals;       /* calls fail where they are made, before they are submitted */
 	bool crash_telling;  /* the master dies when some hosts have heard of a success */
-	bool master_away;    /* dead or standing still now */
+	bool master_gone;    /* dead or standing still now */
 	uint64_t away_until; /* and for how long its absence may be felt */
 	uint64_t causes;     /* of errors that programs may see: losses, broken links ... */
 	uint64_t progress;   /* when a call returned last */
 	uint64_t last_look;  /* at what waits */
 	uint64_t events, reductions, retries, kills, reconnects, agent_deaths, attaches, doubts,
-		aheads, retracted;
+		aheads, rolled_back;
 	uint64_t master_deaths, resumes, voters, rests, witnesses;
 	uint64_t syncs, served, torn,
 		kicked;        /* peers: that got it, of them by others, that were put out */
@@ -154,8 +154,8 @@ const char *sim_text_call(uint32_t type);
 
 /* sim_net.c */
 struct sim_conn *sim_conn(struct sim *s, uint32_t no);
-void sim_dial(struct sim *s, struct sim_host *h, uint32_t run, const struct cc_addr *addr);
-void sim_dialled(struct sim *s, const struct sim_event *ev);
+void sim_connect(struct sim *s, struct sim_host *h, uint32_t run, const struct cc_addr *addr);
+void sim_connected(struct sim *s, const struct sim_event *ev);
 void sim_accept(struct sim *s, const struct sim_event *ev);
 void sim_send_to_master(struct sim *s, struct sim_host *h, uint32_t run, const struct wm_msg *m);
 void sim_send_to_agent(struct sim *s, unsigned master, uint32_t conn, const struct wm_msg *msg);
@@ -172,10 +172,10 @@ void sim_conn_master_died(struct sim *s, struct sim_conn *c);
 void sim_conns_free(struct sim *s);
 
 /* sim_master.c */
-struct cc_addr sim_place_addr(int place);
-int sim_addr_place(const struct cc_addr *addr);
+struct cc_addr sim_master_addr(int addr);
+int sim_master_addr_no(const struct cc_addr *addr);
 /* Starts a master at a place where there is none. */
-void sim_master_start(struct sim *s, unsigned place);
+void sim_master_start(struct sim *s, unsigned addr);
 void sim_master_kill(struct sim *s, unsigned no);
 void sim_master_step(struct sim *s, unsigned no, const struct ccm_event *ev);
 void sim_master_tick(struct sim *s, unsigned no);
@@ -219,7 +219,7 @@ void sim_links_host_died(struct sim *s, struct sim_host *h, bool silent);
 /* sim_xfer.c */
 void sim_xfer_start(struct sim *s, struct sim_host *h, const struct agt_action *a);
 void sim_xfer_cancel(struct sim *s, struct sim_host *h, const struct agt_action *a);
-void sim_xfer_retract(struct sim *s, struct sim_host *h, const struct agt_action *a);
+void sim_xfer_rollback(struct sim *s, struct sim_host *h, const struct agt_action *a);
 void sim_xfer_free(struct sim *s, struct sim_host *h, const struct agt_action *a);
 void sim_xfer_event(struct sim *s, const struct sim_event *ev);
 /* Data does not flow over this link any more. */
@@ -273,7 +273,7 @@ void sim_shim_reply(struct sim *s, struct sim_host *h, const struct agt_action *
 void sim_shim_goodbye(struct sim *s, struct sim_host *h, const struct agt_action *x);
 void sim_shim_attrs(struct sim *s, struct sim_host *h, const struct agt_action *x);
 void sim_shim_agent_died(struct sim *s, struct sim_host *h);
-void sim_shim_keeper(struct sim *s, struct sim_proc *q);
+void sim_shim_reconnector(struct sim *s, struct sim_proc *q);
 void sim_proc_kill(struct sim *s, struct sim_proc *q, bool silent);
 struct sim_peer *sim_peer_find(struct sim *s, const struct sim_host *h, uint32_t comm);
 
@@ -289,7 +289,7 @@ void sim_ops_agent_died(struct sim *s, struct sim_peer *p);
 void sim_ops_settle(struct sim *s, struct sim_peer *p, uint64_t bits);
 /* All that is in flight ends with this code. */
 void sim_ops_fail(struct sim *s, struct sim_peer *p, uint32_t code, const char *text);
-/* Calls that waited for the keeper go on. */
+/* Calls that waited for the reconnector go on. */
 void sim_ops_resume(struct sim *s, struct sim_peer *p);
 
 /* sim_peer.c */
@@ -336,13 +336,13 @@ void sim_cause(struct sim *s);
 void sim_check_master(struct sim *s, const struct sim_master *m);
 /* Do several peers use the run of m, so that it makes no room for another one? */
 bool sim_check_in_use(const struct sim *s, const struct sim_master *m);
-void sim_check_told(struct sim *s, struct sim_master *m, const struct sim_world *w);
+void sim_check_told(struct sim *s, struct sim_master *m, const struct sim_view *w);
 void sim_check_obeys(struct sim *s, const struct sim_host *h, const struct sim_conn *c);
-void sim_check_world(struct sim *s, const struct sim_peer *p, const struct wire_world *v);
-/* p has heard it, with its turn. */
+void sim_check_view(struct sim *s, const struct sim_peer *p, const struct wire_view *v);
+/* p has heard it, with its ballot. */
 void sim_check_answer(struct sim *s, const struct sim_peer *p, bool pending);
 void sim_check_vote(
-	struct sim *s, const struct sim_peer *p, uint32_t type, const struct wire_world *w);
+	struct sim *s, const struct sim_peer *p, uint32_t type, const struct wire_view *w);
 /* By which the agent of p hears its master now; 0: by none. */
 uint32_t sim_conn_of(const struct sim *s, const struct sim_peer *p);
 void sim_check_end(struct sim *s, const struct sim_peer *p, const struct sim_op *o);
@@ -379,8 +379,8 @@ void sim_lineage_success(struct sim *s, const struct sim_peer *p, bool vote);
 void sim_lineage_left(struct sim *s, const struct sim_peer *p);
 void sim_lineage_free(struct sim *s);
 
-/* sim_world.c. True: all is well. program: that says what is not, and replays it; or NULL. */
-bool sim_world_run(struct sim *s, uint64_t seed, bool trace, const char *program);
+/* sim_view.c. True: all is well. program: that says what is not, and replays it; or NULL. */
+bool sim_view_run(struct sim *s, uint64_t seed, bool trace, const char *program);
 
 /* sim_scale.c */
 #define SIM_SIZES    8u /* runs to compare at most, and peers in one */

@@ -40,7 +40,7 @@ static void count_peer(void *arg, const struct ccm_peer_info *p)
 	if (p->phase != CCM_PEER_ACCEPTED)
 		return;
 	c->n[p->group]++;
-	if (h && !p->absent)
+	if (h && !p->disconnected)
 		c->local[h->no]++;
 	if (h && p->rank >= 0)
 		add_to_ring(&c->rings[p->group], h->no);
@@ -93,16 +93,16 @@ void sim_check_master(struct sim *s, const struct sim_master *m)
 	}
 }
 
-void sim_check_told(struct sim *s, struct sim_master *m, const struct sim_world *w)
+void sim_check_told(struct sim *s, struct sim_master *m, const struct sim_view *w)
 {
-	struct sim_world *v = &m->told[w->version % (sizeof m->told / sizeof m->told[0])];
+	struct sim_view *v = &m->told[w->view_id % (sizeof m->told / sizeof m->told[0])];
 
-	if (v->known && v->version == w->version &&
+	if (v->known && v->view_id == w->view_id &&
 		(v->global != w->global || v->groups != w->groups || v->largest != w->largest))
 		sim_fail(s,
 			"version %" PRIu64
 			" of the world is %u peers for one agent, %u for another",
-			w->version, v->global, w->global);
+			w->view_id, v->global, w->global);
 	*v = *w;
 }
 
@@ -118,15 +118,15 @@ void sim_check_obeys(struct sim *s, const struct sim_host *h, const struct sim_c
 }
 
 /* A call returns: what the application sees is what the master said last. */
-void sim_check_world(struct sim *s, const struct sim_peer *p, const struct wire_world *v)
+void sim_check_view(struct sim *s, const struct sim_peer *p, const struct wire_view *v)
 {
 	const struct sim_host *h = &s->hosts[p->proc->host];
 	uint32_t run = sim_host_run(h, &p->run);
-	const struct sim_world *w = &h->runs[run].heard;
+	const struct sim_view *w = &h->runs[run].heard;
 
 	if (p->attrs.state != SHM_COMM_CONNECTED || p->phase == PEER_DESTROYING || !run)
 		return;
-	if (!w->known || v->version != w->version || v->global != w->global ||
+	if (!w->known || v->view_id != w->view_id || v->global != w->global ||
 		v->groups != w->groups || v->largest != w->largest ||
 		v->group != w->group[p->group])
 		sim_fail(s, "p%u sees a world of %u in %u, it is %u in %u", p->no, v->group,
@@ -143,16 +143,16 @@ uint32_t sim_conn_of(const struct sim *s, const struct sim_peer *p)
 
 /* Those who share an answer see the same after it, unless it had to be given again. */
 static void check_same(struct sim *s, const struct sim_peer *p, struct sim_saw *saw,
-	const char *what, const struct wire_world *w)
+	const char *what, const struct wire_view *w)
 {
-	const struct wire_world *v = &saw->world;
+	const struct wire_view *v = &saw->view;
 	unsigned master = sim_conn(s, sim_conn_of(s, p))->master;
 
 	if (!saw->known || saw->master != master) {
 		saw->known = true;
 		saw->master = master;
 		saw->peer = p->no;
-		saw->world = *w;
+		saw->view = *w;
 	} else if (v->global != w->global || v->groups != w->groups || v->largest != w->largest ||
 		   (v->group != w->group && s->peers[saw->peer].group == p->group)) {
 		if (sim_is_split(s))
@@ -181,24 +181,24 @@ static bool is_again(struct sim *s, uint32_t conn)
 }
 
 void sim_check_vote(
-	struct sim *s, const struct sim_peer *p, uint32_t type, const struct wire_world *w)
+	struct sim *s, const struct sim_peer *p, uint32_t type, const struct wire_view *w)
 {
 	bool topology = type != WL_ARE_PENDING;
-	uint64_t turn = topology ? p->topo_turn : p->pending_turn;
-	struct sim_saw *saw = &s->votes[topology][turn % 64];
+	uint64_t ballot = topology ? p->topo_ballot : p->pending_ballot;
+	struct sim_saw *saw = &s->votes[topology][ballot % 64];
 	uint32_t conn = sim_conn_of(s, p);
 
 	if (!conn || p->call.times > 1 ||
 		(type == WL_COMM_CONNECT ? is_again(s, conn) : conn != p->call.conn))
 		return;
-	if (!cc_id_eq(&saw->run, &p->run) || saw->turn != turn)
-		*saw = (struct sim_saw){.run = p->run, .turn = turn};
+	if (!cc_id_eq(&saw->run, &p->run) || saw->ballot != ballot)
+		*saw = (struct sim_saw){.run = p->run, .ballot = ballot};
 	check_same(s, p, saw, sim_text_call(type), w);
 }
 
 void sim_check_answer(struct sim *s, const struct sim_peer *p, bool pending)
 {
-	uint64_t vote = wire_pending_votes(p->pending_turn);
+	uint64_t vote = wire_pending_votes(p->pending_ballot);
 	struct sim_answer *x = &s->answers[vote % SIM_ANSWERS];
 	const struct sim_peer *last = &s->peers[x->peer];
 
@@ -216,22 +216,23 @@ void sim_check_answer(struct sim *s, const struct sim_peer *p, bool pending)
 		.pending = pending};
 }
 
-/* A loss ends the same calls of all survivors, early and late ones: they see the same world then.
+/* A loss ends the same calls of all survivors, early and late ones: they see the same view then.
  * But a call that was made after it has ended for another reason, which nobody has counted: a host
  * without a master fails its calls alone. */
 static void check_lost(struct sim *s, const struct sim_peer *p, const struct sim_op *o)
 {
-	struct sim_saw *saw = &s->lost[p->group][o->losses % 64];
+	struct sim_saw *saw = &s->lost[p->group][o->generation % 64];
 
-	if (o->losses <= o->knew || !o->after.version)
+	if (o->generation <= o->knew || !o->after.view_id)
 		return;
-	if (!cc_id_eq(&saw->run, &p->run) || saw->turn != o->losses)
-		*saw = (struct sim_saw){.run = p->run, .turn = o->losses};
+	if (!cc_id_eq(&saw->run, &p->run) || saw->ballot != o->generation)
+		*saw = (struct sim_saw){.run = p->run, .ballot = o->generation};
 	check_same(s, p, saw, "a call that failed", &o->after);
 }
 
 /* One failure has one code. But calls that could meet no others end by themselves, with
- * pcclInvalidUsage, and what others had begun ahead with them goes on with the next ones. */
+ * pcclInvalidUsage, and what others had begun speculatively with them goes on with the next
+ * ones. */
 static void check_failure(struct sim *s, const struct sim_peer *p, const struct sim_op *o)
 {
 	struct sim_xfer *t = o->xfer;
@@ -258,10 +259,10 @@ void sim_check_end(struct sim *s, const struct sim_peer *p, const struct sim_op 
 
 	/* A synchronization waits for its job's end after it has succeeded. */
 	if (o->code == WIRE_SUCCESS && o != &p->ops[SIM_SYNC])
-		sim_check_world(s, p, &o->after);
+		sim_check_view(s, p, &o->after);
 	if (o->code == WIRE_RANK_CONNECTION_LOST && conn)
 		check_lost(s, p, o);
-	if (!part || !conn || conn != part->conn || !o->after.version)
+	if (!part || !conn || conn != part->conn || !o->after.view_id)
 		return;
 	if (o->code == WIRE_SUCCESS)
 		check_same(s, p, &o->xfer->done, "an operation", &o->after);
@@ -291,7 +292,7 @@ static bool plain(const struct sim *s, const struct sim_peer *p, const struct si
 	}
 }
 
-static bool lost_place(const struct sim_peer *p, uint32_t code)
+static bool lost_membership(const struct sim_peer *p, uint32_t code)
 {
 	return p->state != SHM_COMM_CONNECTED &&
 	       (code == WIRE_MASTER_CONNECTION_FAILED || code == WIRE_RANK_CONNECTION_FAILED ||
@@ -369,7 +370,7 @@ void sim_check_code(struct sim *s, const struct sim_peer *p, const struct sim_op
 		return;
 	check_forsaken(s, p, o->text);
 	if (s->class >= CLASS_PAIR
-			? o->code == WIRE_RANK_CONNECTION_LOST || lost_place(p, o->code)
+			? o->code == WIRE_RANK_CONNECTION_LOST || lost_membership(p, o->code)
 			: o->code == WIRE_RANK_CONNECTION_LOST && p->state == SHM_COMM_CONNECTED) {
 		most = s->causes - o->causes + ON_THE_WAY;
 		if (most > s->causes)
@@ -388,7 +389,7 @@ void sim_check_code(struct sim *s, const struct sim_peer *p, const struct sim_op
 static bool connect_may_fail(const struct sim *s, const struct sim_peer *p)
 {
 	/* a host that has no part in the run yet */
-	if (p->call.master_away || s->class == CLASS_ALL)
+	if (p->call.master_gone || s->class == CLASS_ALL)
 		return true;
 	/* its agent has not been told where the master is, and it is one that comes anew */
 	return s->class == CLASS_AGENT && s->kicked;
@@ -575,7 +576,7 @@ void sim_describe(struct sim *s)
 			continue;
 		ccm_get_status(s->masters[i].m, sim_clock_now(s, &s->masters[i].clock), &st);
 		printf("%s at place %u: %u agents, %u registered, %u accepted; %s\n",
-			sim_name_master(s, i), s->masters[i].place, st.agents, st.registered,
+			sim_name_master(s, i), s->masters[i].addr, st.agents, st.registered,
 			st.accepted, st.waiting);
 	}
 }

@@ -299,7 +299,7 @@ static void take_kick(
 
 static uint32_t role(const struct ccm_standing *x)
 {
-	switch (x->verdict) {
+	switch (x->status) {
 	case CCM_ELECT_KICKED:
 		return 1;
 	case CCM_ELECT_RECEIVER:

@@ -27,7 +27,7 @@
 #define SIM_LARGE   (UINT64_C(1) << 30) /* bytes: an operation that is not small */
 #define SIM_LINKS   512u
 #define SIM_MASTERS 32u
-#define SIM_PLACES  3u /* addresses at which a master may be */
+#define SIM_ADDRS   3u /* addresses at which a master may be */
 #define SIM_US      UINT64_C(1000)
 #define SIM_MS      UINT64_C(1000000)
 #define SIM_S       UINT64_C(1000000000)
@@ -38,7 +38,7 @@ struct sim_xfer;
 enum sim_kind {
 	SIM_EV_TO_MASTER,       /* conn, bytes */
 	SIM_EV_TO_AGENT,        /* conn, bytes, world */
-	SIM_EV_DIALLED,         /* conn: the agent's connection is made or refused */
+	SIM_EV_CONNECTED,       /* conn: the agent's connection is made or refused */
 	SIM_EV_MASTER_OPEN,     /* conn: the master accepts it */
 	SIM_EV_MASTER_SEES_END, /* conn */
 	SIM_EV_AGENT_SEES_END,  /* conn */
@@ -61,16 +61,16 @@ enum sim_kind {
 	SIM_EV_ASLEEP_ANY,     /* peer, session, seq: operations launched so far, code: in flight */
 	SIM_EV_STOPPED,        /* proc, code: the agent sees that it is stopped, or runs */
 	SIM_EV_PEER,           /* peer, gen: its main thread goes on */
-	SIM_EV_KEEPER,         /* proc, gen: the shim's keeper goes on */
+	SIM_EV_RECONNECTOR,    /* proc, gen: the shim's reconnector goes on */
 	SIM_EV_FAULT,          /* code: enum sim_fault, host, proc, master, ... */
 	SIM_EV_KINDS,
 };
 
-/* What an agent was told last about the world. */
-struct sim_world {
+/* What an agent was told last about the view. */
+struct sim_view {
 	bool known;
 	uint32_t global, groups, largest;
-	uint64_t version;
+	uint64_t view_id;
 	uint32_t group[SIM_GROUPS];
 };
 
@@ -78,14 +78,14 @@ struct sim_event {
 	uint64_t at, no;
 	uint64_t due; /* when it was to happen; later than `at` where somebody stood still */
 	enum sim_kind kind;
-	unsigned host, peer, proc, link, master, place;
+	unsigned host, peer, proc, link, master, addr;
 	uint32_t conn, run, gen, code, life, session;
 	uint64_t seq, tag;
 	struct cc_id agent;
 	bool inbound;
 	uint8_t *bytes; /* owned */
 	size_t len;
-	struct sim_world world; /* as it stands once this message has been taken in */
+	struct sim_view view; /* as it stands once this message has been taken in */
 };
 
 struct sim_clock {

@@ -80,8 +80,8 @@ static void kill_master(struct sim *s, const struct sim_event *ev)
 
 	if (no < 0)
 		return;
-	next.place = ev->place == SIM_PLACES || s->at[ev->place] >= 0 ? from : ev->place;
-	s->master_away = true;
+	next.addr = ev->addr == SIM_ADDRS || s->at[ev->addr] >= 0 ? from : ev->addr;
+	s->master_gone = true;
 	if (ev->gen)
 		sim_schedule(s, s->now + sim_ms(ev->gen), next);
 	if (ev->inbound) /* whatever it does next, it does not bring it to an end */
@@ -99,7 +99,7 @@ static void tell_all(struct sim *s, unsigned from, unsigned to)
 	s->moved[from] = (int)to;
 	s->moved[to] = -1;
 	s->home = (int)to;
-	ev.place = from;
+	ev.addr = from;
 	ev.link = to;
 	for (i = 0; i < s->n_hosts; i++) {
 		ev.host = i;
@@ -121,9 +121,9 @@ static void cut_off(struct sim *s, uint32_t ms)
 	for (i = 0; i < s->n_conns; i++)
 		if (s->conns[i]->made && s->conns[i]->master == (unsigned)no)
 			sim_conn_cut(s, s->conns[i], false, false);
-	ev.place = (unsigned)s->home;
+	ev.addr = (unsigned)s->home;
 	for (ev.host = 0; ev.host < s->n_hosts; ev.host++) {
-		s->parted[ev.host][ev.place] = true;
+		s->parted[ev.host][ev.addr] = true;
 		sim_schedule(s, s->now + sim_ms(ms), ev);
 	}
 }
@@ -132,22 +132,22 @@ static void start_master(struct sim *s, const struct sim_event *ev)
 {
 	unsigned home = (unsigned)s->home;
 
-	if (s->at[home] >= 0 && ev->place == home)
+	if (s->at[home] >= 0 && ev->addr == home)
 		sim_master_kill(s, (unsigned)s->at[home]); /* still to crash */
-	if (s->at[ev->place] >= 0)
+	if (s->at[ev->addr] >= 0)
 		return;
-	if (home != ev->place && s->at[home] >= 0)
+	if (home != ev->addr && s->at[home] >= 0)
 		sim_master_kill(s, (unsigned)s->at[home]);
-	sim_master_start(s, ev->place);
-	s->master_away = false;
+	sim_master_start(s, ev->addr);
+	s->master_gone = false;
 	s->away_until = s->now + 6 * SIM_S;
-	if (home != ev->place)
-		tell_all(s, home, ev->place);
+	if (home != ev->addr)
+		tell_all(s, home, ev->addr);
 }
 
 static void stale(struct sim *s, const struct sim_event *ev)
 {
-	unsigned from = (unsigned)s->home, to = (from + 1) % SIM_PLACES, i;
+	unsigned from = (unsigned)s->home, to = (from + 1) % SIM_ADDRS, i;
 	int no = s->at[from];
 
 	if (no < 0 || s->at[to] >= 0)
@@ -253,9 +253,9 @@ static void agent_fault(struct sim *s, const struct sim_event *ev)
 		break;
 	case FAULT_PART:
 	case FAULT_UNPART:
-		s->parted[ev->host][ev->place] = ev->code == FAULT_PART;
+		s->parted[ev->host][ev->addr] = ev->code == FAULT_PART;
 		sim_trace(s, "fault: h%u %s the master's place %u", h->no,
-			ev->code == FAULT_PART ? "does not reach" : "reaches", ev->place);
+			ev->code == FAULT_PART ? "does not reach" : "reaches", ev->addr);
 		if (ev->code == FAULT_PART) {
 			struct sim_event c = *ev;
 
@@ -266,10 +266,10 @@ static void agent_fault(struct sim *s, const struct sim_event *ev)
 		}
 		break;
 	case FAULT_SET_MASTER:
-		if (s->moved[ev->place] != (int)ev->link)
+		if (s->moved[ev->addr] != (int)ev->link)
 			break; /* it has moved on */
 		if (h->alive)
-			sim_set_master(s, h, ev->place, ev->link);
+			sim_set_master(s, h, ev->addr, ev->link);
 		else /* once more, until somebody takes it */
 			sim_schedule(s, s->now + sim_ms(500), *ev);
 		break;

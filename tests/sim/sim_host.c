@@ -47,11 +47,11 @@ void sim_host_start(struct sim *s, unsigned no)
 	cfg.name[1] = (char)('0' + no);
 	cfg.addresses.addrs[0] =
 		(struct cc_addr){.family = CC_INET4, .ip = {10, 0, 0, (uint8_t)(no + 1)}};
-	cfg.master_grace_ms = s->master_grace_ms;
+	cfg.master_lease_ms = s->master_lease_ms;
 	h->a = agt_new(&cfg);
 	h->alive = h->a != NULL;
 	sim_trace(s, "h%u: agent h%u.%u starts", no, no, life);
-	for (i = 0; i < SIM_PLACES && s->configured; i++)
+	for (i = 0; i < SIM_ADDRS && s->configured; i++)
 		if (s->moved[i] >= 0)
 			sim_set_master(s, h, i, (unsigned)s->moved[i]);
 	sim_schedule(s, s->now + sim_rnd(s, 80) * SIM_MS,
@@ -86,8 +86,8 @@ static void carry_out_xfer(struct sim *s, struct sim_host *h, const struct agt_a
 		sim_xfer_start(s, h, x);
 	else if (x->type == AGT_ACT_XFER_CANCEL)
 		sim_xfer_cancel(s, h, x);
-	else if (x->type == AGT_ACT_XFER_RETRACT)
-		sim_xfer_retract(s, h, x);
+	else if (x->type == AGT_ACT_XFER_ROLLBACK)
+		sim_xfer_rollback(s, h, x);
 	else if (x->type == AGT_ACT_XFER_FREE)
 		sim_xfer_free(s, h, x);
 }
@@ -113,7 +113,7 @@ static void carry_out(struct sim *s, struct sim_host *h, const struct agt_action
 		sim_op_complete(s, h, x);
 		break;
 	case AGT_ACT_MASTER_OPEN:
-		sim_dial(s, h, x->run, &x->addr);
+		sim_connect(s, h, x->run, &x->addr);
 		break;
 	case AGT_ACT_MASTER_DROP:
 		sim_agent_closes(s, h, x->run);
@@ -138,7 +138,7 @@ static void carry_out(struct sim *s, struct sim_host *h, const struct agt_action
 		break;
 	case AGT_ACT_XFER_START:
 	case AGT_ACT_XFER_CANCEL:
-	case AGT_ACT_XFER_RETRACT:
+	case AGT_ACT_XFER_ROLLBACK:
 	case AGT_ACT_XFER_EXPECT:
 	case AGT_ACT_XFER_FORGET:
 	case AGT_ACT_XFER_SKIP:

@@ -153,7 +153,7 @@ void sim_lineage_kick(struct sim *s, const struct sim_master *m, const struct cc
 	}
 }
 
-/* Notes how m goes on after it has put somebody out; it tells the world first. */
+/* Notes how m goes on after it has put somebody out; it sends the view first. */
 void sim_lineage_said(struct sim *s, const struct sim_master *m, const struct wm_msg *msg)
 {
 	unsigned i;
@@ -163,8 +163,8 @@ void sim_lineage_said(struct sim *s, const struct sim_master *m, const struct wm
 
 		if (cc_id_is_zero(&p->kicked) || p->kicked_by != m->no)
 			continue;
-		if (msg->type == WM_WORLD && !p->kicked_version)
-			p->kicked_version = msg->u.world.version;
+		if (msg->type == WM_VIEW && !p->kicked_version)
+			p->kicked_version = msg->u.view.view_id;
 		p->kicked_counts |= msg->type == WM_OP_DONE || msg->type == WM_COMMIT;
 	}
 }
@@ -188,8 +188,8 @@ void sim_lineage_resume(
 {
 	struct sim_told *t;
 
-	if (is_recovering(s, m) && r->world.version > m->heard_version)
-		m->heard_version = r->world.version;
+	if (is_recovering(s, m) && r->view.view_id > m->heard_version)
+		m->heard_version = r->view.view_id;
 	for (t = is_recovering(s, m) ? s->told : NULL; t; t = t->next)
 		t->all |= t->conn == conn;
 }
@@ -258,7 +258,7 @@ static const struct sim_user *known_user(const struct sim *s, const struct sim_e
 	return NULL;
 }
 
-/* Somebody who has gone on in `without`, and has not lost its place since; NULL: nobody. */
+/* Somebody who has gone on in `without`, and has not lost its membership since; NULL: nobody. */
 static const struct sim_peer *member_still(const struct sim *s, const struct sim_epoch *without)
 {
 	uint32_t i;

@@ -10,20 +10,20 @@
 
 #define MASTER_PORT 48148
 
-struct cc_addr sim_place_addr(int place)
+struct cc_addr sim_master_addr(int addr)
 {
 	return (struct cc_addr){
-		.family = CC_INET4, .ip = {10, 0, 0, (uint8_t)(200 + place)}, .port = MASTER_PORT};
+		.family = CC_INET4, .ip = {10, 0, 0, (uint8_t)(200 + addr)}, .port = MASTER_PORT};
 }
 
 /* The first place has two addresses. */
-int sim_addr_place(const struct cc_addr *addr)
+int sim_master_addr_no(const struct cc_addr *addr)
 {
 	if (addr->family != CC_INET4 || addr->port != MASTER_PORT)
 		return -1;
 	if (addr->ip[3] == 199)
 		return 0;
-	return addr->ip[3] >= 200 && addr->ip[3] < 200 + SIM_PLACES ? addr->ip[3] - 200 : -1;
+	return addr->ip[3] >= 200 && addr->ip[3] < 200 + SIM_ADDRS ? addr->ip[3] - 200 : -1;
 }
 
 static void journal_add(struct sim *s, const struct wj_record *r)
@@ -67,29 +67,29 @@ static void note_expected(void *arg, const struct ccm_state_info *i)
 	m->restored[i->group] = i->expected;
 }
 
-void sim_master_start(struct sim *s, unsigned place)
+void sim_master_start(struct sim *s, unsigned addr)
 {
 	struct ccm_config cfg = {.segment_max = 65536,
-		.verdict_ms = 250,
+		.evict_delay_ms = 250,
 		.adopt_ms = 1000,
 		.log_level = CCM_LOG_DEBUG,
 		.journal = s->journal};
 	struct sim_master *m = &s->masters[s->n_masters];
 
-	if (s->at[place] >= 0 || s->n_masters == SIM_MASTERS)
+	if (s->at[addr] >= 0 || s->n_masters == SIM_MASTERS)
 		return;
 	cfg.run = sim_new_id(s, 0x50);
 	cfg.run_key = sim_new_id(s, 0x51);
 	cfg.first_number = (UINT64_C(1) << 50) + s->now / SIM_MS * 4096;
 	*m = (struct sim_master){
-		.alive = true, .no = s->n_masters, .place = place, .started = s->now};
+		.alive = true, .no = s->n_masters, .addr = addr, .started = s->now};
 	m->born = cfg.run;
 	m->clock = sim_new_clock(s);
 	m->m = ccm_new(&cfg);
 	if (!m->m)
 		abort();
-	s->at[place] = (int)s->n_masters++;
-	sim_trace(s, "M%u starts at place %u%s", m->no + 1, place,
+	s->at[addr] = (int)s->n_masters++;
+	sim_trace(s, "M%u starts at place %u%s", m->no + 1, addr,
 		s->n_records ? ", with a journal" : "");
 	restore(s, m->m);
 	sim_schedule(s, s->now, (struct sim_event){.kind = SIM_EV_MASTER_TICK, .master = m->no});
@@ -105,7 +105,7 @@ void sim_master_kill(struct sim *s, unsigned no)
 	sim_trace(s, "fault: %s dies", sim_name_master(s, no));
 	s->master_deaths++;
 	m->alive = false;
-	s->at[m->place] = -1;
+	s->at[m->addr] = -1;
 	ccm_free(m->m);
 	m->m = NULL;
 	for (i = 0; i < s->n_conns; i++)
@@ -207,7 +207,7 @@ static bool is_aimed_at(const struct sim *s, const struct sim_master *m)
 {
 	unsigned i;
 
-	for (i = 0; i < SIM_PLACES; i++)
+	for (i = 0; i < SIM_ADDRS; i++)
 		if (s->at[i] >= 0 && s->at[i] != (int)m->no)
 			return false;
 	return s->crash_telling;
@@ -295,8 +295,8 @@ void sim_set_master(struct sim *s, struct sim_host *h, unsigned from, unsigned t
 {
 	struct agt_event ev = {.type = AGT_EV_SET_MASTER};
 
-	ev.from = sim_place_addr((int)from);
-	ev.to = sim_place_addr((int)to);
+	ev.from = sim_master_addr((int)from);
+	ev.to = sim_master_addr((int)to);
 	sim_trace(s, "h%u: set-master %u to %u", h->no, from, to);
 	sim_host_step(s, h, &ev);
 	if (from > 0)

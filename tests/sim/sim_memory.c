@@ -92,7 +92,7 @@ void sim_memory_part(struct sim *s, struct sim_part *q)
 		if (m->in_flight)
 			m->part = q;
 	}
-	q->direct = q->n == 1 && !q->x.ahead && memory_of(s, &q->voices[0])->out_registered;
+	q->direct = q->n == 1 && !q->x.spec && memory_of(s, &q->voices[0])->out_registered;
 }
 
 /* The last host that adds to it makes the sum. */
@@ -111,7 +111,7 @@ static void copy_early(struct sim *s, const struct sim_part *q, uint32_t seg)
 {
 	uint32_t i, tag;
 
-	for (i = 0; i < q->n && !q->x.ahead; i++) {
+	for (i = 0; i < q->n && !q->x.spec; i++) {
 		struct sim_peer *p = &s->peers[q->voices[i].peer];
 		struct sim_memory *m = memory_of(s, &q->voices[i]);
 
@@ -174,9 +174,9 @@ static void take(struct sim *s, struct sim_peer *p, const struct sim_op *o, uint
 			for (k = 0; k < t->parts[j].n; k++)
 				m->want[i] += operand(s, &t->parts[j].voices[k].key,
 					&s->peers[t->parts[j].voices[k].peer], i);
-	if ((uint32_t)__builtin_popcountll(m->want[0] & UINT32_MAX) != o->world)
+	if ((uint32_t)__builtin_popcountll(m->want[0] & UINT32_MAX) != o->world_size)
 		sim_fail(s, "p%u: tag %u is told to be of %u members, and is of others", p->no, tag,
-			o->world);
+			o->world_size);
 }
 
 void sim_memory_end(struct sim *s, struct sim_peer *p, const struct sim_op *o)

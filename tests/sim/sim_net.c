@@ -54,7 +54,7 @@ static struct sim_event event(const struct sim_conn *c, enum sim_kind kind)
 		.kind = kind, .conn = c->no, .host = c->host, .life = c->life, .master = c->master};
 }
 
-void sim_dial(struct sim *s, struct sim_host *h, uint32_t run, const struct cc_addr *addr)
+void sim_connect(struct sim *s, struct sim_host *h, uint32_t run, const struct cc_addr *addr)
 {
 	struct sim_conn *c;
 
@@ -72,7 +72,7 @@ void sim_dial(struct sim *s, struct sim_host *h, uint32_t run, const struct cc_a
 	h->runs[run].conn = c->no;
 	if (run > h->last_run)
 		h->last_run = run;
-	sim_schedule(s, in_order(s, &c->to_agent), event(c, SIM_EV_DIALLED));
+	sim_schedule(s, in_order(s, &c->to_agent), event(c, SIM_EV_CONNECTED));
 }
 
 static void tell_down(struct sim *s, struct sim_conn *c, const char *text)
@@ -92,18 +92,18 @@ static bool agent_there(const struct sim *s, const struct sim_conn *c)
 	return c->agent_open && s->hosts[c->host].alive && s->hosts[c->host].life == c->life;
 }
 
-void sim_dialled(struct sim *s, const struct sim_event *ev)
+void sim_connected(struct sim *s, const struct sim_event *ev)
 {
 	struct sim_conn *c = sim_conn(s, ev->conn);
 	struct agt_event up = {.type = AGT_EV_MASTER_UP, .run = c->run};
-	int place = sim_addr_place(&c->addr);
+	int addr = sim_master_addr_no(&c->addr);
 
 	if (!agent_there(s, c))
 		return;
-	if (place >= 0 && s->parted[c->host][place]) {
+	if (addr >= 0 && s->parted[c->host][addr]) {
 		/* the kernel tries for a while */
 		if (s->now < ev->due + 3 * SIM_S && ev->gen < 30) {
-			struct sim_event again = event(c, SIM_EV_DIALLED);
+			struct sim_event again = event(c, SIM_EV_CONNECTED);
 
 			again.gen = ev->gen + 1;
 			sim_schedule(s, s->now + 100 * SIM_MS, again);
@@ -112,11 +112,11 @@ void sim_dialled(struct sim *s, const struct sim_event *ev)
 		tell_down(s, c, "Connection timed out");
 		return;
 	}
-	if (place < 0 || s->at[place] < 0 || s->master_refuses) {
+	if (addr < 0 || s->at[addr] < 0 || s->master_refuses) {
 		tell_down(s, c, "Connection refused");
 		return;
 	}
-	c->master = (unsigned)s->at[place];
+	c->master = (unsigned)s->at[addr];
 	c->made = c->master_open = true;
 	sim_schedule(s, in_order(s, &c->to_master), event(c, SIM_EV_MASTER_OPEN));
 	sim_trace(s, "h%u run %u: connected to %s", c->host, c->run, sim_name_master(s, c->master));
@@ -165,17 +165,17 @@ void sim_send_to_master(struct sim *s, struct sim_host *h, uint32_t run, const s
 	sim_schedule(s, in_order(s, &c->to_master), ev);
 }
 
-static void learn(struct sim_world *w, const struct wm_world *m)
+static void learn(struct sim_view *w, const struct wm_view *m)
 {
 	uint32_t i;
 
-	*w = (struct sim_world){.known = true};
+	*w = (struct sim_view){.known = true};
 	w->global = m->global;
 	w->groups = m->groups;
 	w->largest = m->largest;
-	w->version = m->version;
+	w->view_id = m->view_id;
 	for (i = 0; i < m->n; i++)
-		w->group[m->own[i].group] = m->own[i].world;
+		w->group[m->own[i].group] = m->own[i].world_size;
 }
 
 void sim_send_to_agent(struct sim *s, unsigned master, uint32_t conn, const struct wm_msg *msg)
@@ -190,10 +190,10 @@ void sim_send_to_agent(struct sim *s, unsigned master, uint32_t conn, const stru
 		return;
 	}
 	if (msg->type == WM_COMMIT) {
-		learn(&c->sent, &msg->u.commit.world);
+		learn(&c->sent, &msg->u.commit.view);
 		sim_check_told(s, m, &c->sent);
-	} else if (msg->type == WM_WORLD) {
-		learn(&c->sent, &msg->u.world);
+	} else if (msg->type == WM_VIEW) {
+		learn(&c->sent, &msg->u.view);
 		sim_check_told(s, m, &c->sent);
 	} else if (msg->type == WM_HELLO_ACK) {
 		if (m->term && m->term > msg->u.hello_ack.term)
@@ -203,7 +203,7 @@ void sim_send_to_agent(struct sim *s, unsigned master, uint32_t conn, const stru
 		s->resumes += msg->u.hello_ack.resume;
 		c->said = !msg->u.hello_ack.resume;
 	}
-	ev.world = c->sent;
+	ev.view = c->sent;
 	encode(s, msg, &ev);
 	sim_trace(s, "%s -> h%u: %s", sim_name_master(s, master), c->host, sim_text_msg(s, msg));
 	sim_schedule(s, in_order(s, &c->to_agent), ev);
@@ -258,8 +258,8 @@ void sim_to_agent(struct sim *s, const struct sim_event *ev)
 		c->term = m.u.hello_ack.term;
 		c->run_id = m.u.hello_ack.run;
 	}
-	if (ev->world.known)
-		r->heard = ev->world;
+	if (ev->view.known)
+		r->heard = ev->view;
 	sim_host_step(s, h, &e);
 	/* It goes on with this master: from now on it may not obey an older one. */
 	if (m.type == WM_HELLO_ACK && h->alive && r->conn == c->no && c->term > r->term)

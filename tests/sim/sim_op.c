@@ -19,8 +19,8 @@ static bool slot_used(const struct sim_peer *p, uint32_t slot)
 	return false;
 }
 
-static void done(struct sim *s, struct sim_peer *p, struct sim_op *o, uint32_t code, uint32_t world,
-	uint64_t losses, const char *text);
+static void done(struct sim *s, struct sim_peer *p, struct sim_op *o, uint32_t code,
+	uint32_t world_size, uint64_t generation, const char *text);
 
 static void submit(struct sim *s, struct sim_peer *p, uint32_t tag)
 {
@@ -42,14 +42,14 @@ static void submit(struct sim *s, struct sim_peer *p, uint32_t tag)
 	if (at <= p->last_submit)
 		at = p->last_submit + 1;
 	p->last_submit = at;
-	o->knew = p->losses;
+	o->knew = p->generation;
 	sim_schedule(s, at,
 		(struct sim_event){.kind = SIM_EV_SUBMIT,
 			.host = p->proc->host,
 			.peer = p->no,
 			.session = p->proc->session,
 			.tag = tag,
-			.seq = p->losses});
+			.seq = p->generation});
 }
 
 void sim_op_launch(struct sim *s, struct sim_peer *p, uint32_t tag)
@@ -63,13 +63,13 @@ void sim_op_launch(struct sim *s, struct sim_peer *p, uint32_t tag)
 	o->xfer = NULL;
 	o->voice = NULL;
 	o->text[0] = '\0';
-	o->after = (struct wire_world){.version = 0};
+	o->after = (struct wire_view){.view_id = 0};
 	if (tag == SIM_SYNC)
 		sim_sync_begin(s, p);
 	else
 		sim_memory_begin(s, p, tag);
-	sim_trace(s, "p%u: launches tag %u (turn %" PRIu64 " step %u, losses %" PRIu64 ")%s", p->no,
-		tag, p->topo_turn, p->step, p->losses,
+	sim_trace(s, "p%u: launches tag %u (ballot %" PRIu64 " step %u, generation %" PRIu64 ")%s",
+		p->no, tag, p->topo_ballot, p->step, p->generation,
 		p->proc->state == SESSION_OPEN && p->comm ? "" : ", waits for an agent");
 	if (p->proc->state == SESSION_OPEN && p->comm) {
 		submit(s, p, tag);
@@ -106,7 +106,7 @@ void sim_op_submit(struct sim *s, const struct sim_event *ev)
 	struct sim_host *h = &s->hosts[p->proc->host];
 	uint32_t tag = (uint32_t)ev->tag;
 	struct sim_op *o = &p->ops[tag];
-	struct shm_submission sub = {.losses = ev->seq};
+	struct shm_submission sub = {.generation = ev->seq};
 	struct agt_event e = {.type = AGT_EV_SUBMIT, .comm = p->comm, .sub = &sub};
 
 	if (!sim_op_is_up(s, p, ev->session) || o->state != OP_PENDING || o->taken)
@@ -118,7 +118,7 @@ void sim_op_submit(struct sim *s, const struct sim_event *ev)
 	if (tag == SIM_SYNC) {
 		sub.waited = sub.by_main = true;
 		sub.is_sync = true;
-		sub.sync = p->offer;
+		sub.sync = p->candidate;
 	} else {
 		sub.tag = tag;
 		sub.dtype = 10;
@@ -132,7 +132,7 @@ void sim_op_submit(struct sim *s, const struct sim_event *ev)
 			.is_sync = sub.is_sync,
 			.by_main = sub.by_main,
 			.waited = sub.waited,
-			.losses = sub.losses,
+			.generation = sub.generation,
 			.refused = WIRE_OUT_OF_MEMORY};
 		e.text = "no memory for the operand";
 		s->seen[SEEN_REFUSED]++;
@@ -143,24 +143,24 @@ void sim_op_submit(struct sim *s, const struct sim_event *ev)
 }
 
 /* o has its answer. */
-static void done(struct sim *s, struct sim_peer *p, struct sim_op *o, uint32_t code, uint32_t world,
-	uint64_t losses, const char *text)
+static void done(struct sim *s, struct sim_peer *p, struct sim_op *o, uint32_t code,
+	uint32_t world_size, uint64_t generation, const char *text)
 {
 	bool connected = p->state == SHM_COMM_CONNECTED && p->phase != PEER_DESTROYING;
 	uint32_t tag = (uint32_t)(o - p->ops);
 
 	o->state = OP_DONE;
 	o->code = code;
-	o->world = world;
-	o->losses = losses;
+	o->world_size = world_size;
+	o->generation = generation;
 	(void)snprintf(o->text, sizeof o->text, "%s", text);
 	o->errors += code == WIRE_RANK_CONNECTION_LOST && p->state == SHM_COMM_CONNECTED;
 	if (code == WIRE_SUCCESS) {
 		p->succeeded[p->n_succeeded++ % WL_SEQS_MAX] = o->seq;
 		sim_lineage_success(s, p, false);
 	}
-	sim_trace(s, "p%u: tag %u seq %" PRIu64 " ends: %s, losses %" PRIu64 " %s", p->no, tag,
-		o->seq, sim_text_code(code), losses, text);
+	sim_trace(s, "p%u: tag %u seq %" PRIu64 " ends: %s, generation %" PRIu64 " %s", p->no, tag,
+		o->seq, sim_text_code(code), generation, text);
 	sim_check_code(s, p, o, tag);
 	if (tag == SIM_SYNC)
 		sim_sync_end(s, p, o);
@@ -193,9 +193,9 @@ void sim_op_complete(struct sim *s, struct sim_host *h, const struct agt_action 
 	else
 		sim_xfer_completed(s, h, p, o);
 	o->after = d->after;
-	o->losses = d->losses;
+	o->generation = d->generation;
 	sim_check_end(s, p, o);
-	done(s, p, o, d->code, d->world, d->losses, d->text);
+	done(s, p, o, d->code, d->world_size, d->generation, d->text);
 }
 
 void sim_ops_agent_died(struct sim *s, struct sim_peer *p)

@@ -37,7 +37,7 @@ static void later(struct sim *s, struct sim_peer *p, enum sim_phase phase)
 
 bool sim_peer_alone(const struct sim_peer *p)
 {
-	return p->world.group < 2;
+	return p->view.group < 2;
 }
 
 static void ended(struct sim *s, struct sim_peer *p)
@@ -63,7 +63,7 @@ static void leave(struct sim *s, struct sim_peer *p)
 	later(s, p, PEER_DESTROYING);
 }
 
-/* The program has lost its place, or never got one. */
+/* The program has lost its membership, or never got one. */
 static void try_anew(struct sim *s, struct sim_peer *p, bool free_of_charge)
 {
 	sim_sync_put_out(s, p, p->ops[SIM_SYNC].text);
@@ -121,10 +121,10 @@ static void consume(struct sim *s, struct sim_peer *p, struct sim_op *o)
 	o->odd = false;
 	if (p->mistaken)
 		o->wanted = false;
-	if (o->losses > p->losses)
-		p->losses = o->losses;
-	if (o->after.version > p->world.version)
-		p->world = o->after;
+	if (o->generation > p->generation)
+		p->generation = o->generation;
+	if (o->after.view_id > p->view.view_id)
+		p->view = o->after;
 	if (o->code == WIRE_SUCCESS) {
 		o->wanted = false;
 		s->reductions += o != &p->ops[SIM_SYNC];
@@ -247,7 +247,7 @@ static bool reduce(struct sim *s, struct sim_peer *p)
 	if (await_next(s, p))
 		return false;
 	p->n_launch = p->launched = p->awaited = 0;
-	if (s->counts && p->pass_failed && p->world.group < p->counted) {
+	if (s->counts && p->pass_failed && p->view.group < p->counted) {
 		p->gives_up = true;
 		return true;
 	}
@@ -407,7 +407,7 @@ void sim_peer_returned(struct sim *s, struct sim_peer *p, uint32_t type, uint32_
 	case WL_UPDATE_TOPOLOGY:
 		if (code != WIRE_SUCCESS) {
 			try_anew(s, p,
-				type == WL_COMM_CONNECT && p->call.master_away &&
+				type == WL_COMM_CONNECT && p->call.master_gone &&
 					s->class == CLASS_MASTER);
 			break;
 		}
@@ -422,7 +422,7 @@ void sim_peer_returned(struct sim *s, struct sim_peer *p, uint32_t type, uint32_
 		}
 		p->stray = p->strayed = false;
 		sim_plan(s, p);
-		p->counted = p->world.group;
+		p->counted = p->view.group;
 		later(s, p, PEER_STEPS);
 		break;
 	case WL_ARE_PENDING:
@@ -458,9 +458,9 @@ void sim_peers_describe(struct sim *s)
 
 		if (p->phase == PEER_ENDED)
 			continue;
-		printf("p%u (process %u on h%u, group %u): %s, turn %" PRIu64 " step %u of %u",
+		printf("p%u (process %u on h%u, group %u): %s, ballot %" PRIu64 " step %u of %u",
 			p->no, p->proc->no, p->proc->host, p->group, phase_names[p->phase],
-			p->topo_turn, p->step, p->n_steps);
+			p->topo_ballot, p->step, p->n_steps);
 		if (p->call.type)
 			printf(", calls %s for %.3f s", sim_text_call(p->call.type),
 				(double)(s->now - p->call.since) / 1e9);

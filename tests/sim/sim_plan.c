@@ -18,8 +18,8 @@ static uint64_t run_number(const struct cc_id *run)
 
 void sim_plan(struct sim *s, struct sim_peer *p)
 {
-	uint64_t all = sim_hash(s, run_number(&p->run), p->topo_turn, 0);
-	uint64_t mine = sim_hash(s, run_number(&p->run), p->topo_turn, 1 + p->group);
+	uint64_t all = sim_hash(s, run_number(&p->run), p->topo_ballot, 0);
+	uint64_t mine = sim_hash(s, run_number(&p->run), p->topo_ballot, 1 + p->group);
 	uint32_t i, n_reduce = (uint32_t)(mine >> 8) % 3, n_ask = (uint32_t)(all % 5) / 2;
 	uint32_t n_sync = (uint32_t)(mine >> 40) % 5 / 2;
 
@@ -51,7 +51,7 @@ struct sim_key sim_plan_key(const struct sim_peer *p, uint32_t tag)
 {
 	return (struct sim_key){.run = p->run,
 		.group = p->group,
-		.turn = p->topo_turn,
+		.turn = p->topo_ballot,
 		.step = p->step,
 		.tag = tag};
 }

@@ -40,7 +40,7 @@ struct item {
 struct node {
 	struct agt *a;
 	uint32_t comm, run, replies, completions;
-	uint64_t losses, topo_turn, pending_turn;
+	uint64_t generation, topo_ballot, pending_ballot;
 	struct cc_id id;
 };
 
@@ -122,12 +122,12 @@ static void replied(struct scale *s, struct node *n, const struct wl_reply *r)
 {
 	s->failures += r->code != WIRE_SUCCESS;
 	n->replies++;
-	if (r->losses > n->losses)
-		n->losses = r->losses;
-	if (r->topo_turn)
-		n->topo_turn = r->topo_turn;
-	if (r->pending_turn)
-		n->pending_turn = r->pending_turn;
+	if (r->generation > n->generation)
+		n->generation = r->generation;
+	if (r->topo_ballot)
+		n->topo_ballot = r->topo_ballot;
+	if (r->pending_ballot)
+		n->pending_ballot = r->pending_ballot;
 }
 
 static void carry_out(struct scale *s, uint32_t i, const struct agt_action *x)
@@ -144,8 +144,8 @@ static void carry_out(struct scale *s, uint32_t i, const struct agt_action *x)
 		return;
 	case AGT_ACT_COMPLETE:
 		n->completions += x->u.done.code == WIRE_SUCCESS;
-		if (x->u.done.losses > n->losses)
-			n->losses = x->u.done.losses;
+		if (x->u.done.generation > n->generation)
+			n->generation = x->u.done.generation;
 		return;
 	case AGT_ACT_MASTER_OPEN:
 		n->run = x->run;
@@ -294,11 +294,11 @@ static void request(struct scale *s, uint32_t i, enum wl_type type)
 	struct agt_event ev = {.type = AGT_EV_REQUEST, .session = 1, .request = &q};
 
 	q.req_id = ++s->last_req;
-	q.master = sim_place_addr(0);
+	q.master = sim_master_addr(0);
 	q.peer = id_of(i, 0xbb);
 	q.token = id_of(i, 0xcc);
-	q.topo_turn = s->nodes[i].topo_turn;
-	q.pending_turn = s->nodes[i].pending_turn;
+	q.topo_ballot = s->nodes[i].topo_ballot;
+	q.pending_ballot = s->nodes[i].pending_ballot;
 	agent_step(s, i, &ev);
 }
 
@@ -307,7 +307,7 @@ static void submit(struct scale *s, uint32_t i, uint64_t tag)
 	struct shm_submission sub = {.tag = tag, .count = 1024, .dtype = 10, .bytes = 4096};
 	struct agt_event ev = {.type = AGT_EV_SUBMIT, .comm = s->nodes[i].comm, .sub = &sub};
 
-	sub.losses = s->nodes[i].losses;
+	sub.generation = s->nodes[i].generation;
 	agent_step(s, i, &ev);
 }
 

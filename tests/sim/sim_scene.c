@@ -19,9 +19,8 @@ static void plan_master(struct sim *s, uint64_t at)
 		sim_schedule(s, at, ev);
 		return;
 	}
-	ev.place =
-		sim_chance(s, 70) ? SIM_PLACES : sim_rnd(s, SIM_PLACES); /* SIM_PLACES: the same */
-	ev.gen = 20 + sim_rnd(s, sim_chance(s, 70) ? 500 : s->master_grace_ms / 3);
+	ev.addr = sim_chance(s, 70) ? SIM_ADDRS : sim_rnd(s, SIM_ADDRS); /* SIM_ADDRS: the same */
+	ev.gen = 20 + sim_rnd(s, sim_chance(s, 70) ? 500 : s->master_lease_ms / 3);
 	ev.inbound = sim_chance(s, 50); /* in the middle of a step */
 	sim_schedule(s, at, ev);
 }
@@ -32,18 +31,18 @@ static uint64_t plan_move(struct sim *s, uint64_t at)
 {
 	struct sim_event ev = sim_fault_new(FAULT_KILL_MASTER);
 
-	ev.place = 1 + sim_rnd(s, SIM_PLACES - 1);
+	ev.addr = 1 + sim_rnd(s, SIM_ADDRS - 1);
 	ev.gen = 20 + sim_rnd(s, 200);
 	sim_schedule(s, at, ev);
 	return at + sim_ms(1500);
 }
 
-static void plan_agent(struct sim *s, uint64_t at, uint32_t grace_percent)
+static void plan_agent(struct sim *s, uint64_t at, uint32_t lease_percent)
 {
 	struct sim_event ev = sim_fault_new(FAULT_KILL_AGENT);
 
 	ev.host = sim_rnd(s, s->n_hosts);
-	ev.gen = 10 + sim_rnd(s, s->agent_grace_ms * grace_percent / 100);
+	ev.gen = 10 + sim_rnd(s, s->agent_lease_ms * lease_percent / 100);
 	ev.inbound = sim_chance(s, 40);
 	sim_schedule(s, at, ev);
 }
@@ -68,7 +67,7 @@ static void plan_together(struct sim *s, uint64_t at, unsigned host)
 {
 	struct sim_event ev = sim_fault_new(FAULT_KILL_MASTER);
 
-	ev.place = SIM_PLACES;
+	ev.addr = SIM_ADDRS;
 	ev.gen = 10 + sim_rnd(s, 1000);
 	ev.inbound = sim_chance(s, 70);
 	sim_schedule(s, at, ev);
@@ -182,7 +181,7 @@ static void plan_large(struct sim *s, uint32_t kind, uint64_t at)
 
 	ev.host = sim_rnd(s, s->n_hosts);
 	ev.gen = 100 + sim_rnd(s, 6000);
-	ev.place = sim_rnd(s, SIM_PLACES);
+	ev.addr = sim_rnd(s, SIM_ADDRS);
 	ev.inbound = sim_chance(s, 50);
 	if (kind < 12) {
 		ev.code = FAULT_CUT;
@@ -201,19 +200,19 @@ static void plan_large(struct sim *s, uint32_t kind, uint64_t at)
 		return;
 	} else if (kind < 58) {
 		ev.code = FAULT_KILL_AGENT;
-		ev.gen = sim_chance(s, 15) ? 0 : 10 + sim_rnd(s, 2 * s->agent_grace_ms);
+		ev.gen = sim_chance(s, 15) ? 0 : 10 + sim_rnd(s, 2 * s->agent_lease_ms);
 	} else if (kind < 62) {
 		ev.code = FAULT_KILL_HOST;
 		ev.gen = 0;
 	} else if (kind < 76) {
 		ev.code = FAULT_KILL_MASTER;
-		ev.gen = sim_chance(s, 8) ? 0 : 10 + sim_rnd(s, s->master_grace_ms);
-		ev.place = sim_chance(s, 60) ? SIM_PLACES : ev.place;
+		ev.gen = sim_chance(s, 8) ? 0 : 10 + sim_rnd(s, s->master_lease_ms);
+		ev.addr = sim_chance(s, 60) ? SIM_ADDRS : ev.addr;
 	} else if (kind < 86) {
 		ev.code = FAULT_STALE;
 	} else if (kind < 94) {
 		ev.code = FAULT_PART;
-		ev.place = 0;
+		ev.addr = 0;
 		sim_schedule(s, at, ev);
 		ev.code = FAULT_UNPART;
 		at = until;
@@ -238,7 +237,7 @@ void sim_faults_plan(struct sim *s)
 		for (n = 1 + n / 3; n > 0; n--) {
 			at += sim_ms(sim_rnd(s, 1500));
 			plan_master(s, at);
-			at += sim_ms(s->master_grace_ms / 3 + 4000);
+			at += sim_ms(s->master_lease_ms / 3 + 4000);
 		}
 		break;
 	case CLASS_AGENT:
@@ -332,7 +331,7 @@ static void out_of_reach(struct sim *s, unsigned host, uint64_t at)
 	struct sim_event ev = sim_fault_new(kinds[sim_rnd(s, sizeof kinds / sizeof kinds[0])]);
 
 	ev.host = host;
-	ev.place = SIM_PLACES;
+	ev.addr = SIM_ADDRS;
 	ev.gen = ev.code == FAULT_HALF_OPEN ? sim_rnd(s, 3) : 500 + sim_rnd(s, 3500);
 	sim_schedule(s, at, ev);
 }
@@ -425,14 +424,14 @@ static void rest(struct sim *s, const struct sim_event *ev)
 }
 
 /* The host does not come to the master's place for a while, or anew. */
-static void keep_away(struct sim *s, unsigned host, unsigned place, uint64_t from, uint64_t until)
+static void keep_away(struct sim *s, unsigned host, unsigned addr, uint64_t from, uint64_t until)
 {
 	uint32_t kind = sim_rnd(s, 100);
 	struct sim_event ev;
 
 	ev = sim_fault_new(kind < 40 ? FAULT_PART : kind < 70 ? FAULT_FREEZE : FAULT_KILL_AGENT);
 	ev.host = host;
-	ev.place = place;
+	ev.addr = addr;
 	ev.gen = (uint32_t)((until - from) / SIM_MS);
 	sim_schedule(s, from, ev);
 	if (ev.code == FAULT_PART) {
@@ -460,20 +459,20 @@ static bool has_come(const struct sim *s, const struct sim_host *h)
 	return false;
 }
 
-static void doomed(struct sim *s, const struct sim_event *ev)
+static void evicted(struct sim *s, const struct sim_event *ev)
 {
 	uint64_t at = s->now + sim_rnd(s, sim_chance(s, 50) ? 3000 : 2000000) * SIM_US;
 	struct sim_event again = *ev;
 
 	if (has_come(s, &s->hosts[ev->host]))
-		keep_away(s, ev->host, ev->place, at, at + absence(s));
+		keep_away(s, ev->host, ev->addr, at, at + absence(s));
 	else if (again.gen-- > 0)
 		sim_schedule(s, s->now + SIM_MS, again);
 }
 
 /* What this host knows its agent tells the next master, who is there at `at`: in time, too late, in
  * part, or not at all; then its processes do, or stand still. */
-static void silence(struct sim *s, unsigned host, unsigned place, uint64_t at)
+static void silence(struct sim *s, unsigned host, unsigned addr, uint64_t at)
 {
 	struct sim_event ev = sim_fault_new(FAULT_STOP_PROC);
 	uint32_t kind = sim_rnd(s, 100);
@@ -486,14 +485,14 @@ static void silence(struct sim *s, unsigned host, unsigned place, uint64_t at)
 	}
 	ev = sim_fault_new(kind < 40 ? FAULT_DOOMED : FAULT_KILL_AGENT);
 	ev.host = host;
-	ev.place = place;
+	ev.addr = addr;
 	ev.gen = kind < 40 ? 5000 : 10 + sim_rnd(s, 1500);
 	if (kind < 40)
 		sim_schedule(s, at, ev);
 	else if (kind < 75)
 		sim_schedule(s, s->now + sim_ms(5 + sim_rnd(s, 40)), ev);
 	else if (kind < 95)
-		keep_away(s, host, place, s->now, at + absence(s));
+		keep_away(s, host, addr, s->now, at + absence(s));
 }
 
 uint32_t sim_scene_witness(struct sim *s, struct sim_master *m, const struct ccm_action *done)
@@ -515,14 +514,14 @@ uint32_t sim_scene_witness(struct sim *s, struct sim_master *m, const struct ccm
 	s->crash_telling = false;
 	m->arrives = true;
 	sim_cause(s);
-	next.place = m->place;
+	next.addr = m->addr;
 	sim_schedule(s, at, next);
-	s->master_away = true;
+	s->master_gone = true;
 	if (sim_chance(s, 60))
-		keep_away(s, sim_conn(s, conns[told + sim_rnd(s, n - told)])->host, m->place,
-			s->now, at + absence(s));
+		keep_away(s, sim_conn(s, conns[told + sim_rnd(s, n - told)])->host, m->addr, s->now,
+			at + absence(s));
 	for (i = 0; i < told; i++)
-		silence(s, sim_conn(s, conns[i])->host, m->place, at);
+		silence(s, sim_conn(s, conns[i])->host, m->addr, at);
 	return told;
 }
 
@@ -545,7 +544,7 @@ bool sim_scene(struct sim *s, const struct sim_event *ev)
 		s->crash_telling = true;
 		return true;
 	case FAULT_DOOMED:
-		doomed(s, ev);
+		evicted(s, ev);
 		return true;
 	default:
 		return false;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * What libpccl-shim does in each process: calls over the socket, and the keeper, which comes back
- * to a new agent when the old one has died. Calls made meanwhile wait; calls in progress are sent
- * again; operations in flight have failed, unless their whole result is there: those are in doubt,
- * and the answer to the attach decides.
+ * What libpccl-shim does in each process: calls over the socket, and the reconnector, which comes
+ * back to a new agent when the old one has died. Calls made meanwhile wait; calls in progress are
+ * sent again; operations in flight have failed, unless their whole result is there: those are in
+ * doubt, and the answer to the attach decides.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -26,11 +26,11 @@ struct sim_peer *sim_peer_find(struct sim *s, const struct sim_host *h, uint32_t
 	return NULL;
 }
 
-static void keeper_later(struct sim *s, struct sim_proc *q, uint64_t delay)
+static void reconnector_later(struct sim *s, struct sim_proc *q, uint64_t delay)
 {
 	q->gen++;
 	sim_schedule(s, s->now + delay,
-		(struct sim_event){.kind = SIM_EV_KEEPER, .proc = q->no, .gen = q->gen});
+		(struct sim_event){.kind = SIM_EV_RECONNECTOR, .proc = q->no, .gen = q->gen});
 }
 
 static void session_open(struct sim *s, struct sim_proc *q)
@@ -92,8 +92,8 @@ static void send_call(struct sim *s, struct sim_peer *p)
 		q.peer = p->id;
 		q.token = p->token;
 	}
-	q.topo_turn = p->topo_turn;
-	q.pending_turn = p->pending_turn;
+	q.topo_ballot = p->topo_ballot;
+	q.pending_ballot = p->pending_ballot;
 	q.until_left = p->no % 4 > 0;
 	send(s, p, &q);
 }
@@ -122,29 +122,29 @@ static void reopen(struct sim *s, struct sim_peer *p)
 	struct wl_request q = {.type = WL_COMM_CREATE, .group = p->group, .pool_size = p->pool};
 
 	if (p->state != SHM_COMM_CONNECTED) {
-		p->named = sim_place_addr(s->home);
+		p->named = sim_master_addr(s->home);
 		if (s->home == 0 && p->no % 5 == 0)
 			p->named.ip[3] = 199; /* another name of the same master */
 	}
 	q.master = p->named;
-	q.at = p->at;
+	q.master_addr = p->at;
 	q.req_id = p->attach_req = ++s->last_req;
 	if (p->state == SHM_COMM_CONNECTED) {
 		q.type = WL_COMM_ATTACH;
 		q.peer = p->id;
 		q.token = p->token;
 		q.run = p->run;
-		q.losses = p->losses;
-		q.topo_turn = p->topo_turn;
-		q.pending_turn = p->pending_turn;
+		q.generation = p->generation;
+		q.topo_ballot = p->topo_ballot;
+		q.pending_ballot = p->pending_ballot;
 		q.epoch = p->attrs.epoch;
-		q.wired = p->attrs.wired;
+		q.ring_epoch = p->attrs.ring_epoch;
 		q.prepared = p->attrs.prepared;
-		q.version = p->attrs.version;
+		q.view_id = p->attrs.view_id;
 		q.global = p->attrs.global;
-		q.world = p->attrs.world;
-		if (p->attrs.losses > q.losses)
-			q.losses = p->attrs.losses;
+		q.world_size = p->attrs.world_size;
+		if (p->attrs.generation > q.generation)
+			q.generation = p->attrs.generation;
 		list_attempts(p, &q);
 	}
 	sim_trace(s, "p%u: %s", p->no, sim_text_call(q.type));
@@ -158,7 +158,7 @@ void sim_shim_call(struct sim *s, struct sim_peer *p, enum wl_type type)
 	if (p->call.type)
 		sim_fail(s, "p%u: the simulator makes two calls at once", p->no);
 	p->call = (struct sim_call){.type = type, .since = s->now};
-	p->call.master_away = s->now < s->away_until || s->master_away;
+	p->call.master_gone = s->now < s->away_until || s->master_gone;
 	sim_trace(s, "p%u: calls %s", p->no, sim_text_call(type));
 	if (type == WL_COMM_CONNECT) {
 		p->id = sim_new_id(s, 0xbb);
@@ -169,7 +169,7 @@ void sim_shim_call(struct sim *s, struct sim_peer *p, enum wl_type type)
 		q->state = SESSION_BROKEN;
 		q->broken_at = s->now;
 		q->retry = RETRY_MIN;
-		keeper_later(s, q, 0);
+		reconnector_later(s, q, 0);
 	} else if (q->state == SESSION_OPEN && p->comm) {
 		send_call(s, p);
 	} else if (q->state == SESSION_OPEN && !p->attach_req) {
@@ -182,7 +182,7 @@ static void call_returns(
 {
 	uint32_t type = p->call.type;
 
-	p->call.master_away |= s->now < s->away_until || s->master_away;
+	p->call.master_gone |= s->now < s->away_until || s->master_gone;
 	sim_check_call(s, p, type, code, text);
 	p->call.type = p->call.req_id = 0;
 	sim_peer_returned(s, p, type, code, text, flag);
@@ -218,15 +218,15 @@ void sim_shim_opened(struct sim *s, struct sim_host *h, const struct agt_action 
 	s->progress = s->now;
 	if (p->state == SHM_COMM_CONNECTED) {
 		sim_trace(s,
-			"p%u: is back, losses %" PRIu64 " turns %" PRIu64 ", %" PRIu64
+			"p%u: is back, generation %" PRIu64 " ballots %" PRIu64 ", %" PRIu64
 			", done %" PRIx64,
-			p->no, r->losses, r->topo_turn, r->pending_turn, r->done);
+			p->no, r->generation, r->topo_ballot, r->pending_ballot, r->done);
 		s->attaches++;
 		if (p->attrs.state != SHM_COMM_CONNECTED)
 			sim_fail(s, "p%u: attached to a communicator in state %u", p->no,
 				p->attrs.state);
-		if (r->losses > p->losses)
-			p->losses = r->losses;
+		if (r->generation > p->generation)
+			p->generation = r->generation;
 		sim_ops_settle(s, p, r->done);
 		sim_xfers_back(s);
 		sim_ops_resume(s, p);
@@ -254,42 +254,42 @@ static void lost(struct sim *s, struct sim_peer *p, uint32_t code, const char *t
 		sim_peer_later(s, p, SIM_MS);
 }
 
-static void take_world(struct sim *s, struct sim_peer *p, const struct wl_reply *r)
+static void take_view(struct sim *s, struct sim_peer *p, const struct wl_reply *r)
 {
-	if (p->call.type == WL_COMM_CONNECT || r->world.version > p->world.version)
-		p->world = r->world;
+	if (p->call.type == WL_COMM_CONNECT || r->view.view_id > p->view.view_id)
+		p->view = r->view;
 	if (r->code != WIRE_SUCCESS || p->call.type == WL_COMM_CREATE ||
 		p->call.type == WL_COMM_DESTROY)
 		return;
-	sim_check_world(s, p, &r->world);
+	sim_check_view(s, p, &r->view);
 	if (p->call.type != WL_COMM_CONNECT && p->alone) {
 		if (!sim_strays(s))
 			sim_fail(s, "p%u: %s is answered alone, and nobody strays", p->no,
 				sim_text_call(p->call.type));
 		return;
 	}
-	sim_check_vote(s, p, p->call.type, &r->world);
+	sim_check_vote(s, p, p->call.type, &r->view);
 	sim_lineage_success(s, p, true);
 }
 
-static void take_turns(struct sim *s, struct sim_peer *p, const struct wl_reply *r)
+static void take_ballots(struct sim *s, struct sim_peer *p, const struct wl_reply *r)
 {
 	if (p->call.type == WL_COMM_CONNECT) {
 		p->run = r->run;
 		p->state = SHM_COMM_CONNECTED;
-		s->seen[SEEN_NEWCOMER] += r->topo_turn > 1 && r->world.global > 1;
-		p->losses = r->losses;
-		p->topo_turn = r->topo_turn;
-		p->pending_turn = r->pending_turn;
+		s->seen[SEEN_NEWCOMER] += r->topo_ballot > 1 && r->view.global > 1;
+		p->generation = r->generation;
+		p->topo_ballot = r->topo_ballot;
+		p->pending_ballot = r->pending_ballot;
 		p->n_succeeded = 0;
 	} else if (p->call.type == WL_UPDATE_TOPOLOGY) {
-		p->alone = r->code == WIRE_SUCCESS && r->topo_turn == p->topo_turn;
-		p->topo_turn = r->topo_turn;
-		if (r->losses > p->losses)
-			p->losses = r->losses;
+		p->alone = r->code == WIRE_SUCCESS && r->topo_ballot == p->topo_ballot;
+		p->topo_ballot = r->topo_ballot;
+		if (r->generation > p->generation)
+			p->generation = r->generation;
 	} else if (p->call.type == WL_ARE_PENDING) {
-		p->alone = r->code == WIRE_SUCCESS && r->pending_turn == p->pending_turn;
-		p->pending_turn = r->pending_turn;
+		p->alone = r->code == WIRE_SUCCESS && r->pending_ballot == p->pending_ballot;
+		p->pending_ballot = r->pending_ballot;
 		if (r->code == WIRE_SUCCESS && !p->alone)
 			sim_check_answer(s, p, r->flag);
 	}
@@ -318,8 +318,8 @@ void sim_shim_reply(struct sim *s, struct sim_host *h, const struct agt_action *
 			sim_text_call(p->call.type), sim_text_code(r->code),
 			(double)(s->now - p->call.since) / 1e9, r->text, r->flag ? "yes" : "");
 		if (r->code == WIRE_SUCCESS)
-			take_turns(s, p, r);
-		take_world(s, p, r);
+			take_ballots(s, p, r);
+		take_view(s, p, r);
 		call_returns(s, p, r->code, r->text, r->flag);
 		return;
 	}
@@ -358,7 +358,7 @@ void sim_shim_attrs(struct sim *s, struct sim_host *h, const struct agt_action *
 		return;
 	take_attrs(p, &x->u.attrs);
 	if (p->attrs.state == SHM_COMM_LOST && p->state == SHM_COMM_CONNECTED) {
-		sim_trace(s, "p%u: lost its place: %s %s", p->no, sim_text_code(p->attrs.code),
+		sim_trace(s, "p%u: lost its membership: %s %s", p->no, sim_text_code(p->attrs.code),
 			p->attrs.text);
 		p->state = SHM_COMM_LOST;
 		p->lost_code = p->attrs.code;
@@ -374,11 +374,11 @@ void sim_shim_agent_died(struct sim *s, struct sim_host *h)
 		struct sim_proc *q = &s->procs[i];
 
 		if (q->host == h->no && q->alive && q->state == SESSION_OPEN)
-			keeper_later(s, q, sim_rnd(s, 2000) * SIM_US);
+			reconnector_later(s, q, sim_rnd(s, 2000) * SIM_US);
 	}
 }
 
-/* The keeper has seen the end of the session. */
+/* The reconnector has seen the end of the session. */
 static void broken(struct sim *s, struct sim_proc *q)
 {
 	unsigned i;
@@ -396,7 +396,7 @@ static void broken(struct sim *s, struct sim_proc *q)
 			sim_ops_fail(s, p, p->attrs.code, p->attrs.text);
 		p->comm = p->attach_req = 0;
 	}
-	keeper_later(s, q, q->retry);
+	reconnector_later(s, q, q->retry);
 }
 
 static void reconnected(struct sim *s, struct sim_proc *q)
@@ -413,7 +413,7 @@ static void reconnected(struct sim *s, struct sim_proc *q)
 	}
 }
 
-void sim_shim_keeper(struct sim *s, struct sim_proc *q)
+void sim_shim_reconnector(struct sim *s, struct sim_proc *q)
 {
 	const struct sim_host *h = &s->hosts[q->host];
 	unsigned i;
@@ -425,7 +425,7 @@ void sim_shim_keeper(struct sim *s, struct sim_proc *q)
 			broken(s, q);
 	} else if (h->alive) {
 		reconnected(s, q);
-	} else if (s->now - q->broken_at > s->keeper_grace_ms * SIM_MS) {
+	} else if (s->now - q->broken_at > s->reconnector_lease_ms * SIM_MS) {
 		sim_trace(s, "process %u: no agent any more", q->no);
 		q->state = SESSION_NONE;
 		for (i = 0; i < s->n_peers; i++)
@@ -433,7 +433,7 @@ void sim_shim_keeper(struct sim *s, struct sim_proc *q)
 				lost(s, &s->peers[i], WIRE_AGENT_UNAVAILABLE, "no agent");
 	} else {
 		q->retry = 2 * q->retry < RETRY_MAX ? 2 * q->retry : RETRY_MAX;
-		keeper_later(s, q, q->retry);
+		reconnector_later(s, q, q->retry);
 	}
 }
 

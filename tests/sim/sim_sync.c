@@ -123,7 +123,7 @@ static uint32_t strategy(const struct sim *s, const struct sim_peer *p)
 	uint64_t run;
 
 	memcpy(&run, p->run.b, sizeof run);
-	if (sim_hash(s, run, p->topo_turn << 16 | p->step << 8 | p->group, 5) % 25 > 0)
+	if (sim_hash(s, run, p->topo_ballot << 16 | p->step << 8 | p->group, 5) % 25 > 0)
 		return WM_STRATEGY_ENFORCE_POPULAR;
 	return p->in_step ? WM_STRATEGY_SEND_ONLY : WM_STRATEGY_RECEIVE_ONLY;
 }
@@ -137,7 +137,7 @@ void sim_sync_begin(struct sim *s, struct sim_peer *p)
 	if (p->mine.revision != p->torn_revision)
 		p->torn = false;
 	s->torn += p->torn;
-	p->offer = (struct wm_sync_vote){.revision = p->mine.revision,
+	p->candidate = (struct wm_sync_vote){.revision = p->mine.revision,
 		.strategy = strategy(s, p),
 		.torn = p->torn,
 		.hash_type = WM_HASH_SIMPLE,
@@ -146,10 +146,10 @@ void sim_sync_begin(struct sim *s, struct sim_peer *p)
 		.n_tensors = SIM_SEGS,
 		.bytes = sizeof p->mine.value};
 	if (s->odd_parameters && sim_chance(s, 2))
-		p->offer.keys.hi = 2;
+		p->candidate.keys.hi = 2;
 }
 
-/* The next communicator knows nothing of mixtures: the program does. */
+/* The next communicator knows nothing of torn state: the program does. */
 void sim_sync_abandon(struct sim *s, struct sim_peer *p)
 {
 	p->syncing = p->torn = false;
@@ -281,7 +281,7 @@ static void write_leaf(struct sim *s, const struct sim_xfer *t, struct sim_voice
 
 	if (!p->syncing || p->ops[SIM_SYNC].voice != v)
 		sim_fail(s, "p%u: its state is written to after the call has ended", p->no);
-	if (v->holder || p->offer.strategy == WM_STRATEGY_SEND_ONLY)
+	if (v->holder || p->candidate.strategy == WM_STRATEGY_SEND_ONLY)
 		sim_fail(s, "p%u: its state is written to, and it is a sender", p->no);
 	p->mine.value[leaf] = t->value[leaf];
 	p->mine.mixed = memcmp(p->mine.value, t->value, sizeof t->value) != 0;
@@ -472,7 +472,7 @@ static void find_value(struct sim *s, struct sim_xfer *t)
 	for (i = 0; i < s->n_peers; i++) {
 		const struct sim_peer *p = &s->peers[i];
 
-		if (!same_digest(&p->offer.content, &t->content))
+		if (!same_digest(&p->candidate.content, &t->content))
 			continue;
 		memcpy(t->value, p->was.value, sizeof t->value);
 		found = true;
@@ -481,7 +481,7 @@ static void find_value(struct sim *s, struct sim_xfer *t)
 	if (!found)
 		sim_fail(s, "seq %" PRIu64 ": nobody has offered what was elected", t->seq);
 	else if (!whole)
-		sim_fail(s, "seq %" PRIu64 ": a mixture was elected", t->seq);
+		sim_fail(s, "seq %" PRIu64 ": torn state was elected", t->seq);
 }
 
 static void check_elected(struct sim *s, struct sim_xfer *t, const struct agt_sync *y)
@@ -503,7 +503,7 @@ static void check_elected(struct sim *s, struct sim_xfer *t, const struct agt_sy
 static void check_role(struct sim *s, const struct sim_xfer *t, const struct agt_sync *y,
 	const struct sim_peer *p, bool holder)
 {
-	const struct wm_sync_vote *v = &p->offer;
+	const struct wm_sync_vote *v = &p->candidate;
 
 	if (!same_digest(&v->keys, &y->keys))
 		sim_fail(s, "p%u takes part in seq %" PRIu64 " with other keys", p->no, t->seq);

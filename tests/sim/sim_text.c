@@ -115,7 +115,7 @@ const char *sim_text_call(uint32_t type)
 	}
 }
 
-static const char *text_world(const struct wm_world *w)
+static const char *text_view(const struct wm_view *w)
 {
 	char b[SIM_TEXT];
 	size_t at = 0;
@@ -123,9 +123,9 @@ static const char *text_world(const struct wm_world *w)
 
 	b[0] = '\0';
 	for (i = 0; i < w->n && at < sizeof b - 64; i++)
-		at += (size_t)snprintf(b + at, sizeof b - at, " g%u: %u, losses %" PRIu64,
-			w->own[i].group, w->own[i].world, w->own[i].losses);
-	return text("%u peers, version %" PRIu64 "%.400s", w->global, w->version, b);
+		at += (size_t)snprintf(b + at, sizeof b - at, " g%u: %u, generation %" PRIu64,
+			w->own[i].group, w->own[i].world_size, w->own[i].generation);
+	return text("%u peers, version %" PRIu64 "%.400s", w->global, w->view_id, b);
 }
 
 static const char *text_round(const struct sim *s, const struct wm_round *r)
@@ -153,21 +153,21 @@ static const char *text_vote(const struct sim *s, const struct wm_op_vote *v)
 		at += (size_t)snprintf(
 			b + at, sizeof b - at, " %s", sim_name_peer(s, &v->peers[i]));
 	if (v->is_sync)
-		return text("g%u sync seq %" PRIu64 " losses %" PRIu64 " revision %" PRIu64
+		return text("g%u sync seq %" PRIu64 " generation %" PRIu64 " revision %" PRIu64
 			    " strategy %u content %04x of%.300s",
-			v->group, v->seq, v->losses, v->sync.revision, v->sync.strategy,
+			v->group, v->seq, v->generation, v->sync.revision, v->sync.strategy,
 			(unsigned)(v->sync.content.hi & 0xffff), b);
-	return text("g%u tag %" PRIu64 " seq %" PRIu64 " losses %" PRIu64 " count %" PRIu64
+	return text("g%u tag %" PRIu64 " seq %" PRIu64 " generation %" PRIu64 " count %" PRIu64
 		    " of%.300s",
-		v->group, v->tag, v->seq, v->losses, v->params.count, b);
+		v->group, v->tag, v->seq, v->generation, v->params.count, b);
 }
 
 static const char *text_resume(const struct wm_resume *r)
 {
 	return text("epoch %" PRIu64 " round %" PRIu64 " prepared %" PRIu64 " (%u) not %" PRIu64
 		    " seq %" PRIu64 ", %u places, %u outcomes, %s",
-		r->epoch, r->round, r->prepared, r->prepared_peers, r->unprepared, r->last_seq,
-		r->n_places, r->n_outcomes, text_world(&r->world));
+		r->epoch, r->round, r->prepared, r->prepared_peers, r->aborted_round, r->last_seq,
+		r->n_positions, r->n_outcomes, text_view(&r->view));
 }
 
 static const char *text_join(const struct sim *s, const struct wm_join *j)
@@ -176,11 +176,11 @@ static const char *text_join(const struct sim *s, const struct wm_join *j)
 		return text("%s g%u new", sim_name_peer(s, &j->peer), j->group);
 	if (j->phase == WM_JOIN_PREPARED)
 		return text("%s g%u prepared", sim_name_peer(s, &j->peer), j->group);
-	return text("%s g%u accepted, turns %" PRIu64 ", %" PRIu64 " epoch %" PRIu64
-		    " wired %" PRIu64 " prepared %" PRIu64 " version %" PRIu64
-		    ": %u peers, %u, losses %" PRIu64,
-		sim_name_peer(s, &j->peer), j->group, j->topo_turn, j->pending_turn, j->epoch,
-		j->wired, j->prepared, j->version, j->global, j->world, j->losses);
+	return text("%s g%u accepted, ballots %" PRIu64 ", %" PRIu64 " epoch %" PRIu64
+		    " ring_epoch %" PRIu64 " prepared %" PRIu64 " version %" PRIu64
+		    ": %u peers, %u, generation %" PRIu64,
+		sim_name_peer(s, &j->peer), j->group, j->topo_ballot, j->pending_ballot, j->epoch,
+		j->ring_epoch, j->prepared, j->view_id, j->global, j->world_size, j->generation);
 }
 
 static const char *agent_body(const struct sim *s, const struct wm_msg *m)
@@ -199,7 +199,8 @@ static const char *agent_body(const struct sim *s, const struct wm_msg *m)
 							      : "");
 	case WM_TOPO_VOTE:
 	case WM_PENDING_VOTE:
-		return text("%s turn %" PRIu64, sim_name_peer(s, &m->u.peer.peer), m->u.peer.turn);
+		return text(
+			"%s ballot %" PRIu64, sim_name_peer(s, &m->u.peer.peer), m->u.peer.ballot);
 	case WM_OP_VOTE:
 		return text_vote(s, &m->u.op_vote);
 	case WM_OP_REPORT:
@@ -219,11 +220,11 @@ static const char *agent_body(const struct sim *s, const struct wm_msg *m)
 		return m->u.heartbeat.awaited ? "awaited" : "";
 	case WM_STOPPED:
 		return text("%s %d", sim_name_peer(s, &m->u.stopped.peer), m->u.stopped.is);
-	case WM_STALLED:
-		return text("seq %" PRIu64 " for %u ms", m->u.stalled.seq, m->u.stalled.ms);
-	case WM_BLOCKS:
-		return text(
-			"%s tag %" PRIu64, sim_name_peer(s, &m->u.blocks.peer), m->u.blocks.tag);
+	case WM_STANDSTILL:
+		return text("seq %" PRIu64 " for %u ms", m->u.standstill.seq, m->u.standstill.ms);
+	case WM_WAITS_FOR:
+		return text("%s tag %" PRIu64, sim_name_peer(s, &m->u.waits_for.peer),
+			m->u.waits_for.tag);
 	default:
 		return "";
 	}
@@ -241,13 +242,13 @@ static const char *master_body(const struct sim *s, const struct wm_msg *m)
 	case WM_ROUND:
 		return text_round(s, &m->u.round);
 	case WM_COMMIT:
-		return text("round %" PRIu64 " epoch %" PRIu64 "%s turns %" PRIu64 ", %" PRIu64
+		return text("round %" PRIu64 " epoch %" PRIu64 "%s ballots %" PRIu64 ", %" PRIu64
 			    ", %s",
 			m->u.commit.round, m->u.commit.epoch, m->u.commit.accept ? " accept" : "",
-			m->u.commit.topo_turn, m->u.commit.pending_turn,
-			text_world(&m->u.commit.world));
-	case WM_WORLD:
-		return text_world(&m->u.world);
+			m->u.commit.topo_ballot, m->u.commit.pending_ballot,
+			text_view(&m->u.commit.view));
+	case WM_VIEW:
+		return text_view(&m->u.view);
 	case WM_OP_START:
 		return text("g%u tag %" PRIu64 " seq %" PRIu64 " epoch %" PRIu64,
 			m->u.op_start.group, m->u.op_start.tag, m->u.op_start.seq,
@@ -259,8 +260,8 @@ static const char *master_body(const struct sim *s, const struct wm_msg *m)
 	case WM_OP_DONE:
 		return text("seq %" PRIu64, m->u.op_done.seq);
 	case WM_PENDING_ANSWER:
-		return text("%d turn %" PRIu64, wire_pending_answer(m->u.pending_answer.turn),
-			m->u.pending_answer.turn);
+		return text("%d ballot %" PRIu64, wire_pending_answer(m->u.pending_answer.ballot),
+			m->u.pending_answer.ballot);
 	case WM_KICK:
 		return text("%s %s: %.300s", sim_name_peer(s, &m->u.kick.peer),
 			sim_text_code(m->u.kick.code), m->u.kick.text);

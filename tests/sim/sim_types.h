@@ -21,7 +21,7 @@ struct sim_conn {
 	uint64_t agent_until; /* what is due later does not arrive: the other end died */
 	uint64_t master_until;
 	uint64_t to_master, to_agent; /* latest delivery: order is kept */
-	struct sim_world sent;        /* what this master told last */
+	struct sim_view sent;         /* what this master told last */
 	uint64_t term;                /* of its HELLO_ACK; 0: none yet */
 	struct cc_id run_id;
 };
@@ -32,7 +32,7 @@ struct sim_run {
 	bool ready, over;
 	struct cc_id id;
 	uint64_t term; /* the highest that it was told */
-	struct sim_world heard;
+	struct sim_view heard;
 };
 
 struct sim_host {
@@ -50,7 +50,7 @@ struct sim_host {
 
 struct sim_master {
 	bool alive;
-	unsigned no, place;
+	unsigned no, addr;
 	uint64_t term;     /* of its last HELLO_ACK */
 	struct cc_id id;   /* of its run */
 	struct cc_id born; /* of the one that it would found */
@@ -66,9 +66,9 @@ struct sim_master {
 	struct ccm *m;
 	struct sim_clock clock;
 	uint64_t frozen_until;
-	struct sim_world told[64]; /* the last versions of the world, by number */
-	bool crash_next;           /* in the middle of its next step that has actions */
-	bool arrives;              /* all that it had sent when it died */
+	struct sim_view told[64]; /* the last view ids, by number */
+	bool crash_next;          /* in the middle of its next step that has actions */
+	bool arrives;             /* all that it had sent when it died */
 };
 
 struct sim_link {
@@ -88,13 +88,13 @@ struct sim_key {
 	uint32_t step, tag;
 };
 
-/* What the first of those who share an answer saw of the world after it. */
+/* What the first of those who share an answer saw of the view after it. */
 struct sim_saw {
 	bool known;
 	unsigned peer, master; /* whose answer it was */
 	struct cc_id run;      /* votes */
-	uint64_t turn;
-	struct wire_world world;
+	uint64_t ballot;
+	struct wire_view view;
 };
 
 /* Of a vote on pending peers: the same for all. */
@@ -152,7 +152,8 @@ struct sim_xfer {
 	uint64_t since; /* when that was */
 	struct cc_id run;
 	bool broken; /* data does not flow any more */
-	bool mixed;  /* begun ahead by hosts that mean different operations: it must not succeed */
+	bool mixed;  /* begun speculatively by hosts that mean different operations: it must not
+			succeed */
 	struct sim_saw done, failed;
 	uint32_t failed_code; /* with failed.known: for the peer named there */
 	uint32_t n_parts, n_final;
@@ -166,7 +167,7 @@ struct sim_xfer {
 enum sim_session_state {
 	SESSION_NONE, /* not opened yet, or given up */
 	SESSION_OPEN,
-	SESSION_BROKEN, /* the agent is gone; the keeper tries */
+	SESSION_BROKEN, /* the agent is gone; the reconnector tries */
 };
 
 struct sim_proc {
@@ -175,7 +176,7 @@ struct sim_proc {
 	enum sim_session_state state;
 	bool alive, stopped, told; /* the agent was told that it is stopped */
 	uint64_t stopped_until;
-	uint32_t gen; /* of keeper events */
+	uint32_t gen; /* of reconnector events */
 	uint64_t broken_at, retry;
 	uint32_t n_peers; /* that have not ended */
 	uint32_t goodbye; /* the code with which the agent ended the session */
@@ -192,7 +193,7 @@ enum sim_phase {
 
 enum sim_op_state {
 	OP_IDLE,
-	OP_HELD,    /* the call waits for the keeper */
+	OP_HELD,    /* the call waits for the reconnector */
 	OP_PENDING, /* in its slot */
 	OP_DOUBT,   /* its agent died when the whole result was there */
 	OP_DONE,    /* to be awaited */
@@ -214,11 +215,11 @@ struct sim_op {
 	uint64_t seq; /* 0 until it started */
 	struct sim_xfer *xfer;
 	struct sim_voice *voice;
-	uint32_t code, world;
+	uint32_t code, world_size;
 	uint64_t knew; /* losses, when it was submitted */
-	uint64_t losses;
+	uint64_t generation;
 	uint64_t revision; /* a synchronization that has succeeded */
-	struct wire_world begin, after;
+	struct wire_view begin, after;
 	uint32_t errors; /* retriable ones of this operation of the application */
 	uint64_t causes; /* sim->causes when its step began */
 	bool odd;
@@ -252,7 +253,7 @@ struct sim_call {
 	uint32_t type; /* enum wl_type; 0: none */
 	uint32_t req_id;
 	uint64_t since, sent;
-	bool master_away; /* some master was dead or being replaced during the call */
+	bool master_gone; /* some master was dead or being replaced during the call */
 	uint32_t times;   /* that it was sent: by so many agents */
 	uint32_t conn;    /* of the agent to the master then */
 };
@@ -272,11 +273,11 @@ struct sim_peer {
 	unsigned kicked_by;
 	uint64_t kicked_version; /* of the world without it; 0: nobody was told */
 	bool kicked_counts;      /* others were told of rings or of a success since */
-	uint64_t losses, topo_turn, pending_turn;
+	uint64_t generation, topo_ballot, pending_ballot;
 	struct agt_attrs attrs;
-	struct wire_world world; /* that its program knows: attributes */
+	struct wire_view view; /* that its program knows: attributes */
 	struct sim_call call;
-	uint32_t attach_req; /* WL_COMM_ATTACH, or CREATE by the keeper, under way */
+	uint32_t attach_req; /* WL_COMM_ATTACH, or CREATE by the reconnector, under way */
 	uint32_t n_doubt;
 	uint8_t doubt[SIM_OPS];
 	uint64_t succeeded[WL_SEQS_MAX], n_succeeded; /* attempts, the last ones */
@@ -297,11 +298,11 @@ struct sim_peer {
 	bool strayed;  /* it has had its chance to stray from the plan before this step */
 	bool stray;    /* the call in progress is none of the plan */
 	bool mistaken; /* the operation in flight is none of the plan */
-	bool alone;    /* its last vote was answered alone: no turn has ended */
+	bool alone;    /* its last vote was answered alone: no ballot has ended */
 	bool waits;    /* for await[awaited], or (sim_peer_awaits_any) for any that is in flight */
 	bool unaware;  /* the agent's death has failed operations, and the program does not know yet
 			*/
-	bool held;     /* a launch waits for the keeper */
+	bool held;     /* a launch waits for the reconnector */
 	uint32_t iterations, reconnects, rejoins;
 	/* shared state */
 	struct sim_state mine, was; /* was: when the call began */
@@ -310,8 +311,8 @@ struct sim_peer {
 	uint64_t torn_revision;
 	bool in_step; /* it is as it was after the last synchronization, or trained from
 		       * that: the program would send it */
-	struct wm_sync_vote offer, cast; /* cast: what a master has last heard of it */
-	bool rude;                       /* destroys with operations in flight when it is through */
+	struct wm_sync_vote candidate, cast; /* cast: what a master has last heard of it */
+	bool rude; /* destroys with operations in flight when it is through */
 };
 
 #endif

@@ -139,32 +139,32 @@ static void check_keys(struct sim *s, const struct sim_xfer *t, const struct sim
 	for (i = 0; i < p->n; i++)
 		if (!key_eq(&p->voices[i].key, &first->key))
 			sim_fail(s,
-				"seq %" PRIu64 " sums up different operations: turn %" PRIu64
-				" step %u of p%u, turn %" PRIu64 " step %u of p%u",
+				"seq %" PRIu64 " sums up different operations: ballot %" PRIu64
+				" step %u of p%u, ballot %" PRIu64 " step %u of p%u",
 				t->seq, first->key.turn, first->key.step, first->peer,
 				p->voices[i].key.turn, p->voices[i].key.step, p->voices[i].peer);
 }
 
-/* Who begins ahead does not know what the others mean: the master will. */
+/* Who begins speculatively does not know what the others mean: the master will. */
 static bool is_mixed(const struct sim_xfer *t)
 {
 	const struct sim_part *first = &t->parts[0];
 	uint32_t i, j, members = 0;
-	bool ahead = false, same;
+	bool spec = false, same;
 
 	for (i = 0; i < t->n_parts; i++)
 		members += t->parts[i].n;
-	same = members == first->x.world; /* or one of them has left, and not all know */
+	same = members == first->x.world_size; /* or one of them has left, and not all know */
 	for (i = 0; i < t->n_parts; i++) {
 		const struct sim_part *p = &t->parts[i];
 
-		ahead |= p->x.ahead;
-		same &= p->x.epoch == first->x.epoch && p->x.world == first->x.world &&
+		spec |= p->x.spec;
+		same &= p->x.epoch == first->x.epoch && p->x.world_size == first->x.world_size &&
 			memcmp(&p->x.params, &first->x.params, sizeof p->x.params) == 0;
 		for (j = 0; j < p->n; j++)
 			same &= key_eq(&p->voices[j].key, &first->voices[0].key);
 	}
-	return ahead && !same;
+	return spec && !same;
 }
 
 /* All hosts have started: do they mean the same? */
@@ -181,7 +181,7 @@ static void check_start(struct sim *s, struct sim_xfer *t)
 		if (x->epoch != first->epoch)
 			sim_fail(s, "seq %" PRIu64 " runs in epochs %" PRIu64 " and %" PRIu64,
 				t->seq, first->epoch, x->epoch);
-		if (x->hosts != first->hosts || x->world != first->world ||
+		if (x->hosts != first->hosts || x->world_size != first->world_size ||
 			x->group != first->group || x->tag != first->tag ||
 			memcmp(&x->params, &first->params, sizeof x->params) != 0)
 			sim_fail(s, "seq %" PRIu64 ": hosts mean different operations", t->seq);
@@ -190,9 +190,9 @@ static void check_start(struct sim *s, struct sim_xfer *t)
 	}
 	if (seen != (1u << first->hosts) - 1)
 		sim_fail(s, "seq %" PRIu64 ": two hosts at one position", t->seq);
-	if (members != first->world)
+	if (members != first->world_size)
 		sim_fail(s, "seq %" PRIu64 ": %u contributions in a world of %u", t->seq, members,
-			first->world);
+			first->world_size);
 	t->contributions = members;
 }
 
@@ -318,7 +318,7 @@ static struct sim_xfer *gone_over(struct sim *s, const struct cc_id *run, const 
 		y = &t->parts[0].x;
 		if (t->n_parts > 0 && t->n_parts < y->hosts && !t->is_sync && t->seq == x->seq &&
 			cc_id_eq(&t->run, run) && y->epoch == x->epoch && y->group == x->group &&
-			y->tag == x->tag && y->hosts == x->hosts && y->world == x->world)
+			y->tag == x->tag && y->hosts == x->hosts && y->world_size == x->world_size)
 			return t;
 	}
 	return NULL;
@@ -356,7 +356,7 @@ void sim_xfer_start(struct sim *s, struct sim_host *h, const struct agt_action *
 	}
 	p->x = *x;
 	p->x.members = NULL;
-	s->aheads += x->ahead;
+	s->aheads += x->spec;
 	start_voices(s, h, t, p, x);
 	sim_memory_part(s, p);
 	sim_trace(s, "h%u starts seq %" PRIu64 ", %u of %u hosts", h->no, x->seq, t->n_parts,
@@ -447,19 +447,19 @@ void sim_xfer_cancel(struct sim *s, struct sim_host *h, const struct agt_action 
 	sim_schedule(s, s->now + sim_delay(s), ev);
 }
 
-void sim_xfer_retract(struct sim *s, struct sim_host *h, const struct agt_action *a)
+void sim_xfer_rollback(struct sim *s, struct sim_host *h, const struct agt_action *a)
 {
 	struct sim_xfer *t = NULL;
 	struct sim_part *p = sim_xfer_live(s, h->no, h->life, a->run, a->u.xfer.seq, &t);
 	uint32_t i;
 
-	if (!p || !p->x.ahead || p->cancelling) {
-		sim_fail(s, "host %u retracts what was not ahead", h->no);
+	if (!p || !p->x.spec || p->cancelling) {
+		sim_fail(s, "host %u rolls back what was not speculative", h->no);
 		return;
 	}
 	p->live = false;
 	t->broken = true;
-	s->retracted++;
+	s->rolled_back++;
 	for (i = 0; i < p->n; i++) {
 		struct sim_peer *q = &s->peers[p->voices[i].peer];
 		struct sim_op *o = &q->ops[p->voices[i].key.tag];
@@ -654,7 +654,8 @@ static bool takes_part(const struct sim_xfer *t, const struct cc_id *peer)
 }
 
 /* Has the same operation of the application had another result before? A run that a new master
- * takes over without a journal may count turns again that only those remember who have left since.
+ * takes over without a journal may count ballots again that only those remember who have left
+ * since.
  */
 static void check_single(struct sim *s, const struct sim_xfer *t, const struct sim_voice *v)
 {
@@ -666,7 +667,7 @@ static void check_single(struct sim *s, const struct sim_xfer *t, const struct s
 			!sim_is_split(s))
 			sim_fail(s,
 				"two results for one operation: seq %" PRIu64 " and %" PRIu64
-				" (group %u turn %" PRIu64 " step %u tag %u)",
+				" (group %u ballot %" PRIu64 " step %u tag %u)",
 				x->seq, t->seq, v->key.group, v->key.turn, v->key.step, v->key.tag);
 }
 
@@ -726,11 +727,11 @@ void sim_xfer_heard(struct sim *s, struct sim_peer *p, struct sim_op *o, bool co
 			sim_fail(s, "seq %" PRIu64 ": success of different operations", t->seq);
 		if (t->is_sync)
 			sim_sync_heard(s, p, o);
-		else if (!is_whole(s, t) || o->world != t->contributions)
+		else if (!is_whole(s, t) || o->world_size != t->contributions)
 			sim_fail(s,
 				"seq %" PRIu64 ": p%u is told success with %u of %u hosts final, a "
 				"world of %u with %u contributions",
-				t->seq, p->no, t->n_final, t->parts[0].x.hosts, o->world,
+				t->seq, p->no, t->n_final, t->parts[0].x.hosts, o->world_size,
 				t->contributions);
 		check_single(s, t, o->voice);
 	} else {

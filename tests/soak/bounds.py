@@ -17,14 +17,14 @@ BOUNDS = {
     # Started, killed or told to leave: the ring without it, or a vote on a newcomer and its
     # connections.
     "trainer": 4,
-    # Until it runs again. Shims redial every 0.5 s, agents meet anew, operations are repeated.
+    # Until it runs again. Shims reconnect every 0.5 s, agents meet anew, operations are repeated.
     "agent": 5,
     # The same; a trainer that died meanwhile is given up when it has not come back for 5 s.
     "agent and trainer": 8,
     # Up to 1.5 s, until the link is back. TCP sends again as late after it as the cut was long.
     "short cut": 4,
     # Up to 6 s, until the link is back. Silence is noticed after 2.8 s on both sides of the cut;
-    # agents redial once a second, trainers connect again.
+    # agents reconnect once a second, trainers connect again.
     "long cut": 6,
     # The same, and then agents find the master again.
     "short cut of the master": 4,
@@ -34,7 +34,7 @@ BOUNDS = {
     "half open": 6,
     # The same, and then agents find the master again.
     "half open at the master": 8,
-    # Until it runs again. Agents redial every 0.6 s; those that are away are awaited for 3 s.
+    # Until it runs again. Agents reconnect every 0.6 s; those that are away are awaited for 3 s.
     "master": 8,
     # For 2.5 s at most, about as long as daemons wait for each other: some give up, and meet anew.
     "trainer stopped": 4,

@@ -35,7 +35,7 @@ GROWTH_OF_AGENTS = {**GROWTH, "addresses KiB": GROWTH["addresses KiB"] + 32768}
 STREAM_KIB = 257
 # Numbers of pcclctl status: they must be what they were.
 COUNTED = {"pcclagentd": ("sessions", "peers", "runs", "links_in", "links_out"),
-           "ccoip-masterd": ("agents", "connections", "accepted", "registered", "absent", "groups")}
+           "ccoip-masterd": ("agents", "connections", "accepted", "registered", "disconnected", "groups")}
 # Of an idle daemon, compared with the time before the first trainer.
 IDLE_SAME = ("threads", "descriptors", "sockets", "memfds", "memfd mappings")
 IDLE_AGENT_ZERO = ("sessions", "peers", "runs", "ops", "memory", "links_in", "links_out")

@@ -21,7 +21,7 @@ static uint64_t own[OWN], *biases, *weights;
 static pcclTensorInfo_t tensors[TENSORS];
 static pcclSharedState_t state = {.count = TENSORS, .infos = tensors};
 static uint64_t me, seed;
-static bool newcomer = true; /* nothing has succeeded at this place in the run */
+static bool newcomer = true; /* nothing has succeeded at this membership of the run */
 static bool torn;            /* something has been written that is no whole state */
 
 static uint64_t weight(uint64_t i)

@@ -203,14 +203,14 @@ static unsigned slots_in(uint64_t counts, uint64_t tag)
 }
 
 /* Who is in the result: a bit per slot, SLOT_BITS apart. world 0: how many is judged elsewhere. */
-static uint64_t check_result(const struct buffer *b, uint64_t tag, uint32_t world)
+static uint64_t check_result(const struct buffer *b, uint64_t tag, uint32_t world_size)
 {
 	uint64_t counts = b->recv[0] * inverse(factor(tag, 0));
 	unsigned n = slots_in(counts, tag);
 
-	if (world && n != world)
+	if (world_size && n != world_size)
 		wrong("tag=%" PRIu64 ": %u contributions (0x%" PRIx64 "), the call says %u", tag, n,
-			counts, world);
+			counts, world_size);
 	if (!(counts >> (SLOT_BITS * slot) & 1))
 		wrong("tag=%" PRIu64 ": my own contribution is missing", tag);
 	for (uint64_t i = 1; i < b->count; i++)
@@ -401,7 +401,7 @@ static pcclResult_t by_hand(void)
 
 /* The call reports the members of what was awaited last. Nobody comes in during it, and its last
  * pass is one without a loss, so these are the fewest. */
-static void check_world(const uint64_t masks[BUFFERS], uint32_t world)
+static void check_view(const uint64_t masks[BUFFERS], uint32_t world_size)
 {
 	unsigned least = SLOTS;
 
@@ -410,8 +410,8 @@ static void check_world(const uint64_t masks[BUFFERS], uint32_t world)
 
 		least = n < least ? n : least;
 	}
-	if (least != world)
-		wrong("the last sums are of %u members, the call says %u", least, world);
+	if (least != world_size)
+		wrong("the last sums are of %u members, the call says %u", least, world_size);
 }
 
 static pcclResult_t by_the_library(void)
@@ -434,7 +434,7 @@ static pcclResult_t by_the_library(void)
 		masks[k] = check_result(&buffers[k], 2 + k, 0);
 		say_op(2 + k, masks[k], began, 0);
 	}
-	check_world(masks, info.local_world_size);
+	check_view(masks, info.local_world_size);
 	return r;
 }
 
@@ -452,11 +452,11 @@ static pcclResult_t look_for_newcomers(void)
 	return leave(pcclUpdateTopology(comm));
 }
 
-/* Until the place in the run is lost. */
+/* Until the membership of the run is lost. */
 static void train(void)
 {
 	pcclResult_t r = pcclSuccess;
-	int world;
+	int world_size;
 
 	/* A newcomer begins where the others are who took it in: behind their vote. */
 	for (bool taken_in = true; !told_to_stop(); taken_in = false) {
@@ -464,10 +464,10 @@ static void train(void)
 			r = look_for_newcomers();
 		if (r != pcclSuccess && r != pcclUpdateTopologyFailed)
 			return;
-		if (pcclGetAttribute(comm, PCCL_ATTRIBUTE_PEER_GROUP_WORLD_SIZE, &world) !=
+		if (pcclGetAttribute(comm, PCCL_ATTRIBUTE_PEER_GROUP_WORLD_SIZE, &world_size) !=
 			pcclSuccess)
 			return;
-		if (world < 2) {
+		if (world_size < 2) {
 			struct timespec pause = {.tv_nsec = 5000000};
 
 			nanosleep(&pause, NULL); /* alone: there is nothing else to await */
@@ -558,7 +558,7 @@ static ccoip_socket_address_t master_address(int argc, char **argv)
 	exit(2);
 }
 
-/* After every place in a run that was lost: what a communicator had must go with it. */
+/* After every membership of a run that was lost: what a communicator had must go with it. */
 static void another_communicator(void)
 {
 	pcclResult_t r;
@@ -575,11 +575,11 @@ static void another_communicator(void)
 /* It may have found a run that nobody else is in. */
 static void leave_at_once(void)
 {
-	int world = 0;
+	int world_size = 0;
 
-	if (pcclGetAttribute(comm, PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE, &world) == pcclSuccess &&
-		world > 1)
-		wrong("a host that nobody reaches is in a run of %d", world);
+	if (pcclGetAttribute(comm, PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE, &world_size) == pcclSuccess &&
+		world_size > 1)
+		wrong("a host that nobody reaches is in a run of %d", world_size);
 	another_communicator();
 }
 

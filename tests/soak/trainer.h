@@ -25,7 +25,7 @@ __attribute__((format(printf, 1, 2))) _Noreturn void wrong(const char *fmt, ...)
 #define STATE_WEIGHTS 100003u /* 13 leaves, the last of which is not full */
 /* serial: of this trainer. The rooms for so many elements each are the caller's. */
 void state_make(uint64_t serial, uint64_t *room_of_biases, uint64_t *room_of_weights);
-/* A place in a run has been found: others may have gone on, or know better. */
+/* A membership of a run has been found: others may have gone on, or know better. */
 void state_joined(void);
 /* The communicator goes, and with it the memory of what has been written in part. */
 void state_communicator_ends(void);

@@ -160,7 +160,7 @@ START_TEST(copying)
 	struct shape s;
 	struct net n;
 
-	net_crew = 3;
+	net_pool = 3;
 	shape_two(&s, 96 << 20);
 	net_up(&n, 1);
 	member_add(&n.h[0], &s, true, REGISTERED);

@@ -21,7 +21,7 @@
 
 #define U8 0 /* pcclUint8 */
 
-uint32_t net_crew, net_hashes;
+uint32_t net_pool, net_hashes;
 uint64_t rng_state;
 
 static uint64_t mix(uint64_t z)
@@ -389,7 +389,7 @@ void net_up(struct net *n, uint32_t hosts)
 	n->n = hosts;
 	for (uint32_t i = 0; i < hosts; i++) {
 		struct host *h = &n->h[i];
-		struct ste_config cfg = {.idle_ms = 100, .crew = net_crew, .hashes = net_hashes};
+		struct ste_config cfg = {.idle_ms = 100, .pool = net_pool, .hashes = net_hashes};
 
 		/* Ids whose first bytes differ: they say where a receiver begins. */
 		memset(h->id.b, (int)(1 + 50 * i), sizeof h->id.b);

@@ -77,7 +77,7 @@ struct net {
 	struct host h[HOSTS_MAX];
 };
 
-extern uint32_t net_crew, net_hashes; /* of ste_config, for the next net_up */
+extern uint32_t net_pool, net_hashes; /* of ste_config, for the next net_up */
 extern uint64_t rng_state;
 uint64_t rng(void);
 

@@ -2,7 +2,7 @@
 
 state_suites = \
 	tests/state/drop.c \
-	tests/state/found.c \
+	tests/state/diff.c \
 	tests/state/loss.c \
 	tests/state/pace.c \
 	tests/state/parts.c \

@@ -51,7 +51,7 @@ struct event {
 	struct block *b;
 };
 
-struct world {
+struct rnd_run {
 	uint64_t now, rate, free_ns, bytes, looked_ns, looked_bytes;
 	uint64_t missing, ended_ns; /* bytes not asked for; when nothing was left */
 	uint64_t slice[10];         /* bytes by the second */
@@ -62,7 +62,7 @@ struct world {
 	uint64_t order;
 };
 
-static struct world w;
+static struct rnd_run w;
 
 static bool before(const struct event *a, const struct event *b)
 {

@@ -131,7 +131,7 @@ static bool two_members(const struct wst_request *r, struct wst_answer *a, uint8
 	return true;
 }
 
-/* The first part is wrong, and the last one another member's, who is not to blame. */
+/* The first part is wrong, and the last one another member's, who is not the suspect. */
 START_TEST(parts_of_two_members)
 {
 	struct ste_event ev;

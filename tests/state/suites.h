@@ -6,7 +6,7 @@
 
 #define SUITES(X)                                                                                  \
 	X(drop)                                                                                    \
-	X(found)                                                                                   \
+	X(diff)                                                                                    \
 	X(loss)                                                                                    \
 	X(pace)                                                                                    \
 	X(parts)                                                                                   \

@@ -10,7 +10,7 @@
 #include "tests/state/suites.h"
 
 /* Threads of this process that copy. */
-static unsigned crew_threads(void)
+static unsigned pool_threads(void)
 {
 	DIR *dir = opendir("/proc/self/task");
 	const struct dirent *d;
@@ -39,7 +39,7 @@ START_TEST(crew)
 	struct shape s;
 	struct net n;
 
-	net_crew = _i == 0 ? STE_NO_CREW : _i == 1 ? 1 : 3;
+	net_pool = _i == 0 ? STE_NO_POOL : _i == 1 ? 1 : 3;
 	shape_two(&s, 40 << 20);
 	net_up(&n, 1);
 	member_add(&n.h[0], &s, true, REGISTERED);
@@ -57,9 +57,9 @@ START_TEST(crew)
 		ck_assert_uint_eq(ste_copied(n.h[0].e), 0);
 	else
 		ck_assert_uint_gt(ste_copied(n.h[0].e), 0);
-	for (int i = 0; i < WAIT_MS / 10 && crew_threads() > 0; i++)
+	for (int i = 0; i < WAIT_MS / 10 && pool_threads() > 0; i++)
 		ck_assert(!net_event(&n, UINT32_MAX, &ev, 10));
-	ck_assert_uint_eq(crew_threads(), 0);
+	ck_assert_uint_eq(pool_threads(), 0);
 	ck_assert(ste_is_running(n.h[0].e));
 	net_cancel(&n, 0);
 	net_end(&n, &s);
@@ -67,13 +67,13 @@ START_TEST(crew)
 END_TEST
 
 /* What they copy is held against its hashes, too. */
-START_TEST(crew_verifies)
+START_TEST(the_pool_verifies)
 {
 	struct ste_event ev;
 	struct shape s;
 	struct net n;
 
-	net_crew = 2;
+	net_pool = 2;
 	shape_one(&s, 8 << 20);
 	net_up(&n, 1);
 	member_add(&n.h[0], &s, true, REGISTERED);
@@ -129,7 +129,7 @@ Suite *threads_suite(void)
 
 	tcase_set_timeout(tc, 120);
 	tcase_add_loop_test(tc, crew, 0, 3);
-	tcase_add_test(tc, crew_verifies);
+	tcase_add_test(tc, the_pool_verifies);
 	tcase_add_test(tc, thread_ends_when_idle);
 	suite_add_tcase(s, tc);
 	return s;

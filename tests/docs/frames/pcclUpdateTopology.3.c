@@ -6,7 +6,7 @@
 
 static void wait_for_company(void)
 {
-	int world;
+	int world_size;
 
 #include "example-1.inc"
 }

@@ -1,0 +1,785 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How the attempts end that were under way when the last master died: from what all agents say of
+ * them, before anybody is told anything.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ccoip-masterd/core/ccm_sync.h"
+
+/* What one agent says of one attempt. */
+struct entry {
+	struct ccm_agent *agent;
+	struct ccm_raw *raw;
+};
+
+static int by_seq(const void *x, const void *y)
+{
+	const struct wm_outcome *a = x, *b = y;
+
+	return (a->seq > b->seq) - (a->seq < b->seq);
+}
+
+static uint32_t count_told(const struct ccm_snapshot *t)
+{
+	const struct ccm_ask *q;
+	uint32_t n = t->r.n_outcomes;
+
+	for (q = t->asks; q; q = q->next)
+		n += q->q.n_succeeded;
+	return n;
+}
+
+/* Run-wide, for agents do not say of which group. What a peer was told of, its last master had
+ * told: one who knows is enough. */
+void ccm_outcomes_keep(struct ccm *m, const struct ccm_agent *a)
+{
+	const struct ccm_snapshot *t = a->snapshot;
+	uint32_t n = m->n_ended + count_told(t), i;
+	const struct ccm_ask *q;
+	struct wm_outcome *v;
+
+	ccm_revisions_learn(m, a);
+	if (n == m->n_ended)
+		return;
+	v = realloc(m->ended, n * sizeof *v);
+	if (!v) {
+		m->oom = true;
+		return;
+	}
+	m->ended = v;
+	for (i = 0; i < t->r.n_outcomes; i++)
+		v[m->n_ended++] = t->r.outcomes[i];
+	for (q = t->asks; q; q = q->next)
+		for (i = q->q.n - q->q.n_succeeded; i < q->q.n; i++)
+			v[m->n_ended++] = (struct wm_outcome){q->q.seqs[i], WIRE_SUCCESS};
+}
+
+/* Besides, those that are known of agents that have gone, and we know ourselves if we stood still.
+ */
+void ccm_outcomes_take(struct ccm *m)
+{
+	const struct ccm_agent *a;
+
+	for (a = m->agents; a; a = a->hh.next)
+		if (a->snapshot)
+			ccm_outcomes_keep(m, a);
+	if (m->n_ended > 0)
+		qsort(m->ended, m->n_ended, sizeof *m->ended, by_seq);
+}
+
+/* Was the group told that it has failed? */
+static bool has_failed(const struct ccm_group *g, uint64_t seq)
+{
+	uint32_t i;
+
+	for (i = 0; i < WM_OUTCOMES_MAX; i++)
+		if (g->ended[i].seq == seq && seq > 0)
+			return g->ended[i].code != WIRE_SUCCESS;
+	return false;
+}
+
+void ccm_outcomes_compare(struct ccm *m, struct ccm_agent *a, const struct wm_resume *r)
+{
+	struct ccm_peer *p, *next;
+	struct ccm_membership *s;
+	bool conflict;
+	uint32_t i;
+
+	DL_FOREACH2 (a->memberships, s, next_a) {
+		conflict = false;
+		for (i = 0; i < r->n_outcomes; i++)
+			conflict |= r->outcomes[i].code == WIRE_SUCCESS &&
+				    has_failed(s->group, r->outcomes[i].seq);
+		DL_FOREACH_SAFE (s->peers, p, next)
+			if (conflict && p->phase == CCM_PEER_ACCEPTED)
+				ccm_peer_kick(
+					m, p, WIRE_RANK_CONNECTION_LOST, "%s", CCM_CONTRADICTS);
+	}
+}
+
+bool ccm_query_contradicts(const struct ccm_peer *p, const struct wm_op_query *q)
+{
+	uint32_t i;
+
+	for (i = q->n - q->n_succeeded; i < q->n; i++)
+		if (has_failed(p->membership->group, q->seqs[i]))
+			return true;
+	return false;
+}
+
+static const struct wm_outcome *outcome_find(const struct ccm *m, uint64_t seq)
+{
+	struct wm_outcome key = {.seq = seq};
+
+	return m->n_ended ? bsearch(&key, m->ended, m->n_ended, sizeof key, by_seq) : NULL;
+}
+
+/* NULL: how the attempt has ended is not known. */
+static const struct wm_outcome *known_outcome(
+	const struct ccm *m, const struct ccm_group *g, uint64_t seq)
+{
+	uint32_t i;
+
+	for (i = 0; g && i < WM_OUTCOMES_MAX; i++)
+		if (g->ended[i].seq == seq)
+			return &g->ended[i];
+	return outcome_find(m, seq);
+}
+
+bool ccm_outcome_is_known(const struct ccm *m, const struct ccm_group *g, uint64_t seq)
+{
+	return known_outcome(m, g, seq) != NULL;
+}
+
+uint32_t ccm_outcome_of(const struct ccm *m, const struct ccm_group *g, uint64_t seq)
+{
+	const struct wm_outcome *x = known_outcome(m, g, seq);
+
+	return x ? x->code : WIRE_RANK_CONNECTION_LOST;
+}
+
+/* Members that nobody knows anything of: another master may have them, or the dead. */
+static bool misses_some(const struct ccm_group *g)
+{
+	return g->n_lost_ever > g->n_left || g->known_world_size > g->n_accepted + g->n_left ||
+	       g->n_disconnected > 0;
+}
+
+bool ccm_group_has_lost(const struct ccm_group *g)
+{
+	return g->n_left > 0 || misses_some(g);
+}
+
+/* Nobody who is here knows how many peers g had: more may come, too late. */
+static bool is_unknown(const struct ccm *m, const struct ccm_group *g)
+{
+	return !m->restored && g->known_view_id == 0;
+}
+
+static int by_attempt(const void *x, const void *y)
+{
+	const struct entry *a = x, *b = y;
+	uint64_t i = a->raw->vote.seq, k = b->raw->vote.seq;
+
+	if (i != k)
+		return i < k ? -1 : 1;
+	return (a->agent->no > b->agent->no) - (a->agent->no < b->agent->no);
+}
+
+static bool same_attempt(const struct wm_op_vote *v, const struct wm_op_vote *w)
+{
+	return v->group == w->group && v->is_sync == w->is_sync && v->tag == w->tag &&
+	       (v->is_sync || v->generation == w->generation) && (w->seq == 0 || w->seq == v->seq);
+}
+
+static bool is_in(
+	const struct ccm *m, const struct ccm_agent *a, const struct cc_id *peer, uint32_t group)
+{
+	const struct ccm_peer *p = ccm_peer_find(m, peer);
+
+	return p && p->membership->agent == a && p->phase == CCM_PEER_ACCEPTED &&
+	       p->membership->group->id == group;
+}
+
+/* The peers of a that are in it. */
+static uint32_t voters_in(const struct ccm *m, const struct ccm_agent *a, const struct ccm_raw *x)
+{
+	uint32_t i, n = 0;
+
+	for (; x; x = x->more)
+		for (i = 0; i < x->vote.n_peers; i++)
+			n += is_in(m, a, &x->vote.peers[i], x->vote.group);
+	return n;
+}
+
+/* As a was told last. */
+static uint64_t generation_told(const struct ccm_agent *a, uint32_t group)
+{
+	const struct wm_view *w = &a->snapshot->r.view;
+	uint32_t i;
+
+	for (i = 0; i < w->n; i++)
+		if (w->own[i].group == group)
+			return w->own[i].generation;
+	return UINT64_MAX;
+}
+
+/* The group had no more losses when the attempt started: whom the start was told had been told of
+ * those before. */
+static uint64_t generation_at_start(const struct ccm_group *g, uint64_t seq)
+{
+	uint64_t least = UINT64_MAX, n;
+	const struct ccm_membership *s;
+	struct ccm_raw *x;
+
+	DL_FOREACH2 (g->memberships, s, next_g) {
+		if (!s->agent->snapshot)
+			continue;
+		HASH_FIND(hh, s->agent->snapshot->started, &seq, sizeof seq, x);
+		n = x ? generation_told(s->agent, g->id) : UINT64_MAX;
+		least = n < least ? n : least;
+	}
+	return least;
+}
+
+/* Calls fn for what the agents of v's group say of the attempt v without knowing that it started.
+ */
+static void each_unstarted(struct ccm *m, struct ccm_group *g, const struct wm_op_vote *v,
+	void (*fn)(struct ccm *m, struct ccm_agent *a, struct ccm_raw *x, void *arg), void *arg)
+{
+	uint64_t generation = generation_at_start(g, v->seq);
+	struct ccm_membership *s;
+	struct ccm_raw *x;
+
+	DL_FOREACH2 (g->memberships, s, next_g) {
+		if (!s->agent->snapshot)
+			continue;
+		DL_FOREACH (s->agent->snapshot->ops, x)
+			if (x->vote.seq == 0 && !x->used && same_attempt(v, &x->vote) &&
+				x->vote.generation <= generation)
+				fn(m, s->agent, x, arg);
+	}
+}
+
+static void count_late(struct ccm *m, struct ccm_agent *a, struct ccm_raw *x, void *arg)
+{
+	*(uint32_t *)arg += voters_in(m, a, x);
+}
+
+static void collect(struct ccm *m, struct ccm_agent *a, struct ccm_raw *x, void *arg)
+{
+	struct ccm_op **o = arg, *got = ccm_op_collect(m, a, &x->vote);
+
+	if (got)
+		*o = got;
+}
+
+static void collect_started(struct ccm *m, const struct entry *e, struct ccm_op **o)
+{
+	const struct ccm_membership *s = ccm_membership_of(m, e->agent, e->raw->vote.group);
+	struct ccm_raw *x;
+
+	for (x = e->raw; x; x = x->more)
+		collect(m, e->agent, x, o);
+	if (*o && s && s->slot < (*o)->n_parts)
+		(*o)->parts[s->slot].start_sent = true;
+}
+
+static void start_late(struct ccm *m, struct ccm_agent *a, struct ccm_raw *x, void *arg)
+{
+	struct ccm_op *o = *(struct ccm_op **)arg;
+	const struct ccm_membership *s = ccm_membership_of(m, a, x->vote.group);
+
+	x->used = true;
+	/* Its peers may have been put out, or have disagreed. Of a synchronization there are kicks
+	 * to come first. */
+	if (o->sync || voters_in(m, a, x) == 0 || s->slot >= o->n_parts ||
+		o->parts[s->slot].start_sent)
+		return;
+	o->parts[s->slot].start_sent = true;
+	ccm_op_tell_start(m, o, a);
+}
+
+/* It came by a new agent, to this master or the last one, and has the whole result. */
+static bool asks_for(const struct ccm_peer *p, uint64_t seq)
+{
+	const struct ccm_snapshot *t = p->membership->agent->snapshot;
+	const struct ccm_ask *q;
+	uint32_t i;
+
+	for (q = t && p->phase == CCM_PEER_ACCEPTED ? t->asks : NULL; q; q = q->next)
+		for (i = 0; cc_id_eq(&q->q.peer, &p->id) && i < q->q.n; i++)
+			if (q->q.seqs[i] == seq)
+				return true;
+	return false;
+}
+
+static uint32_t count_asking(const struct ccm_group *g, uint64_t seq)
+{
+	const struct ccm_membership *s;
+	const struct ccm_peer *p;
+	uint32_t n = 0;
+
+	DL_FOREACH2 (g->memberships, s, next_g)
+		DL_FOREACH (s->peers, p)
+			n += asks_for(p, seq);
+	return n;
+}
+
+/* It came by a new agent, and has no result of the attempt, or not the whole one. */
+static bool lacks(const struct ccm_peer *p, uint64_t seq)
+{
+	return p->phase == CCM_PEER_ACCEPTED && p->restarted && !asks_for(p, seq);
+}
+
+/* Its part is done, and none of its peers is to be kicked for it. */
+static bool has_reported(const struct ccm *m, const struct entry *e)
+{
+	const struct wm_op_report *r = &e->raw->report;
+	uint32_t i;
+
+	for (i = 0; i < r->n_failed; i++)
+		if (is_in(m, e->agent, &r->failed[i].peer, e->raw->vote.group))
+			return false;
+	return e->raw->reported && r->ok;
+}
+
+/* An attempt that began before the votes may have begun with other parameters on each host. */
+static bool same_params(const struct wm_op_vote *v, const struct wm_op_vote *w)
+{
+	const struct wm_op_params *p = &v->params, *q = &w->params;
+
+	return p->count == q->count && p->dtype == q->dtype && p->op == q->op &&
+	       p->quant_algo == q->quant_algo && p->quant_dtype == q->quant_dtype;
+}
+
+/* Every peer that is left of the group has the whole result, as its host says; of a synchronization
+ * also one that came by a new agent and says so itself. What such a one had begun with in an
+ * all-reduce nobody knows any more. Who is not here may lack it. */
+static bool all_have(
+	const struct ccm *m, const struct ccm_group *g, const struct entry *e, uint32_t n)
+{
+	const struct wm_op_vote *v = &e->raw->vote;
+	uint32_t i, voters = v->is_sync ? count_asking(g, v->seq) : 0;
+
+	if (ccm_group_has_lost(g) || is_unknown(m, g))
+		return false;
+	for (i = 0; i < n; i++) {
+		if (!has_reported(m, &e[i]) || !same_params(v, &e[i].raw->vote))
+			return false;
+		voters += voters_in(m, e[i].agent, e[i].raw);
+	}
+	return voters == g->n_accepted;
+}
+
+static bool same_elected(const struct wm_op_vote *v, const struct wm_op_vote *w)
+{
+	return v->elected.revision == w->elected.revision &&
+	       v->elected.content.hi == w->elected.content.hi &&
+	       v->elected.content.lo == w->elected.content.lo;
+}
+
+/* Does x offer what was elected, of which v says what it is? */
+static bool has_candidate(const struct wm_op_vote *v, const struct ccm_raw *x)
+{
+	return x->vote.sync.strategy != WM_STRATEGY_RECEIVE_ONLY &&
+	       x->vote.sync.content.hi == v->elected.content.hi &&
+	       x->vote.sync.content.lo == v->elected.content.lo;
+}
+
+/* Has one of e's peers what was elected, and gives it to others? */
+static bool holds(const struct entry *e)
+{
+	const struct ccm_raw *x;
+	bool all = e->raw->reported && e->raw->report.ok;
+
+	for (x = e->raw; x; x = x->more)
+		if (has_candidate(&e->raw->vote, x) ||
+			(all && x->vote.sync.strategy != WM_STRATEGY_RECEIVE_ONLY))
+			return true;
+	return false;
+}
+
+struct late_holder {
+	const struct wm_op_vote *v;
+	bool found;
+};
+
+static void look_late(struct ccm *m, struct ccm_agent *a, struct ccm_raw *x, void *arg)
+{
+	struct late_holder *h = arg;
+
+	h->found |= has_candidate(h->v, x) && voters_in(m, a, x) > 0;
+}
+
+/* Those of a synchronization that goes on have all heard the same, and somebody can serve: one of
+ * them, or one that has not heard of the start, and begins now. */
+static bool can_sync(struct ccm *m, struct ccm_group *g, const struct entry *e, uint32_t n)
+{
+	struct late_holder late = {.v = &e->raw->vote};
+	bool has_holder = false;
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		if (!same_elected(late.v, &e[i].raw->vote))
+			return false;
+		has_holder |= holds(&e[i]);
+	}
+	if (!has_holder)
+		each_unstarted(m, g, late.v, look_late, &late);
+	return has_holder || late.found;
+}
+
+/* Is everybody there who was, and has voted, or needs nothing more of a synchronization? No attempt
+ * of an all-reduce spans a loss. */
+static bool can_go_on(struct ccm *m, struct ccm_group *g, const struct entry *e, uint32_t n)
+{
+	const struct wm_op_vote *v = &e[0].raw->vote;
+	uint32_t i, voters = v->is_sync ? count_asking(g, v->seq) : 0;
+
+	if ((!v->is_sync && v->generation != g->generation) || ccm_group_has_lost(g) ||
+		(v->is_sync && !can_sync(m, g, e, n)))
+		return false;
+	for (i = 0; i < n; i++) {
+		if (!same_attempt(v, &e[i].raw->vote))
+			return false;
+		voters += voters_in(m, e[i].agent, e[i].raw);
+	}
+	each_unstarted(m, g, v, count_late, &voters);
+	return voters == g->n_accepted;
+}
+
+static struct ccm_group *group_of(const struct ccm *m, const struct entry *e)
+{
+	struct ccm_group *g;
+
+	HASH_FIND(hh, m->groups, &e->raw->vote.group, sizeof e->raw->vote.group, g);
+	return g;
+}
+
+/* The group has gone beyond it, so it was done: agents hear of the next revision first, and a
+ * journal has it before them. */
+static bool is_overtaken(const struct ccm_group *g, const struct wm_op_vote *v)
+{
+	return v->is_sync && ccm_revision_of(g) > v->elected.revision;
+}
+
+/* Why the group is interrupted by an attempt that was not done; NULL: its members know. known: how
+ * it ended, or NULL. */
+static const char *why_interrupted(
+	const struct ccm_group *g, const struct wm_op_vote *v, const struct wm_outcome *known)
+{
+	bool unheard = v->generation == g->generation;
+
+	if (!known && (v->is_sync || unheard))
+		return "the master died, and not all peers that had voted for an operation came "
+		       "back";
+	if (known && known->code == WIRE_RANK_CONNECTION_LOST && unheard)
+		return "an operation was aborted because of a loss that no remaining agent knows";
+	return NULL;
+}
+
+/* What cannot go on fails with all that its group does, like any attempt that fails. */
+static void judge(struct ccm *m, const struct entry *e, uint32_t n)
+{
+	const struct wm_op_vote *v = &e->raw->vote;
+	const struct wm_outcome *known = outcome_find(m, v->seq);
+	struct ccm_group *g = group_of(m, e);
+	const char *why;
+	bool done;
+
+	if (!g || is_overtaken(g, v) || (!known && can_go_on(m, g, e, n)))
+		return;
+	done = known ? known->code == WIRE_SUCCESS : all_have(m, g, e, n);
+	if (done && v->is_sync) /* before the view is told */
+		ccm_revision_raise(m, g->id, v->elected.revision + 1);
+	why = done ? NULL : why_interrupted(g, v, known);
+	if (why)
+		ccm_group_interrupt(m, g, "%s", why);
+}
+
+/* o goes on without those who ask for it. */
+static void ignore_missing(struct ccm *m, struct ccm_group *g, struct ccm_op *o, uint64_t seq)
+{
+	struct ccm_membership *s;
+	struct ccm_peer *p;
+
+	if (!ccm_op_room(m, o))
+		return;
+	DL_FOREACH2 (g->memberships, s, next_g)
+		DL_FOREACH (s->peers, p)
+			if (asks_for(p, seq) && !ccm_op_voted(o, p))
+				o->sync->sync_peers[p->slot].disconnected = true;
+}
+
+static void refuse_late(struct ccm *m, struct ccm_agent *a, struct ccm_raw *x, void *arg)
+{
+	const struct ccm_op *o = arg;
+
+	x->used = true;
+	ccm_op_refuse(m, a, &x->vote, o->abort_code, o->text);
+}
+
+/* The votes disagree, or one is a refusal. Hosts that began before the votes do not know. */
+static void fail_evicted(
+	struct ccm *m, struct ccm_group *g, const struct entry *e, uint32_t n, struct ccm_op *o)
+{
+	const struct wm_op_vote *v = &e->raw->vote;
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		ccm_op_tell_end(m, e[i].agent, &e[i].raw->vote, o->abort_code, o->text);
+	each_unstarted(m, g, v, refuse_late, o);
+	ccm_outcome_note(g, v->seq, o->abort_code);
+	ccm_op_drop(m, o);
+}
+
+/* False: not all of these votes can be. */
+static bool go_on(struct ccm *m, struct ccm_group *g, const struct entry *e, uint32_t n)
+{
+	struct ccm_op *o = NULL;
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		collect_started(m, &e[i], &o);
+	each_unstarted(m, g, &e->raw->vote, collect, &o);
+	if (o && o->abort_code && !m->oom) {
+		fail_evicted(m, g, e, n, o);
+		return true;
+	}
+	if (o && o->sync)
+		ignore_missing(m, g, o, e->raw->vote.seq);
+	if (!o || m->oom || !ccm_op_continue(m, o, e->raw->vote.seq))
+		return false;
+	each_unstarted(m, g, &e->raw->vote, start_late, &o);
+	if (o->sync)
+		ccm_sync_readopt(m, o, &e->raw->vote);
+	for (i = 0; i < n; i++)
+		if (e[i].raw->reported)
+			ccm_op_report(m, e[i].agent, &e[i].raw->report);
+	return true;
+}
+
+static void kick(struct ccm *m, const struct entry *e, const struct cc_id *peer, uint32_t code,
+	const char *text)
+{
+	char clean[WM_TEXT_MAX];
+
+	ccm_copy(clean, sizeof clean, text);
+	if (is_in(m, e->agent, peer, e->raw->vote.group))
+		ccm_peer_kick(m, ccm_peer_find(m, peer), code, "%s", clean);
+}
+
+/* A synchronization was done by the last master: peers of e that cannot have it were lost, or were
+ * to be kicked, and have not heard of that. False: all of them. */
+static bool drop_left_out(struct ccm *m, const struct entry *e)
+{
+	const struct wm_op_report *r = &e->raw->report;
+	const struct ccm_raw *x;
+	uint32_t i;
+
+	for (i = 0; i < r->n_failed; i++)
+		kick(m, e, &r->failed[i].peer, r->failed[i].code, r->failed[i].text);
+	if (e->raw->reported && r->ok)
+		return true;
+	for (x = e->raw; x; x = x->more)
+		for (i = 0; i < x->vote.n_peers; i++)
+			kick(m, e, &x->vote.peers[i], WIRE_RANK_CONNECTION_LOST, CCM_WAS_LOST);
+	return false;
+}
+
+/* False: nothing is told yet. It cannot, or not with these votes. */
+static bool try_go_on(struct ccm *m, struct ccm_group *g, const struct entry *e, uint32_t n)
+{
+	return g && !is_overtaken(g, &e->raw->vote) && can_go_on(m, g, e, n) && go_on(m, g, e, n);
+}
+
+static bool has_succeeded(struct ccm *m, struct ccm_group *g, const struct entry *e, uint32_t n)
+{
+	return g && (is_overtaken(g, &e->raw->vote) || all_have(m, g, e, n));
+}
+
+static void tell_ends(
+	struct ccm *m, const struct entry *e, uint32_t n, uint32_t code, const char *text)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		if (code == WIRE_SUCCESS && e->raw->vote.is_sync && !drop_left_out(m, &e[i]))
+			continue;
+		ccm_op_tell_end(m, e[i].agent, &e[i].raw->vote, code, text);
+	}
+}
+
+/* n agents say that the attempt has started. */
+static void resolve(struct ccm *m, const struct entry *e, uint32_t n)
+{
+	uint64_t seq = e->raw->vote.seq;
+	const struct wm_outcome *known = outcome_find(m, seq);
+	struct ccm_group *g = group_of(m, e);
+	uint32_t code = known ? known->code : WIRE_RANK_CONNECTION_LOST;
+	const char *text = g && g->loss[0] ? g->loss : "the previous master aborted the operation";
+
+	if (code != WIRE_RANK_CONNECTION_LOST)
+		text = CCM_FAILED_UNHEARD;
+	if (!known && try_go_on(m, g, e, n))
+		return;
+	if (!known && has_succeeded(m, g, e, n))
+		code = WIRE_SUCCESS;
+	if (code == WIRE_RANK_CONNECTION_LOST)
+		ccm_loss_announce(m); /* before the end: who tries again must know of it */
+	tell_ends(m, e, n, code, text);
+	if (g)
+		ccm_outcome_note(g, seq, code);
+}
+
+/* Calls fn for each attempt that agents say has started, in the order of their starts. An agent
+ * whose peers in it have no membership of the run any more says nothing of those who have: they may
+ * have gone on without it, and been told something else. */
+static void each_started(
+	struct ccm *m, void (*fn)(struct ccm *m, const struct entry *e, uint32_t n))
+{
+	struct ccm_agent *a;
+	struct ccm_raw *x;
+	struct entry *e;
+	uint32_t n = 0, i, k;
+
+	for (a = m->agents; a; a = a->hh.next)
+		n += a->snapshot ? HASH_COUNT(a->snapshot->started) : 0;
+	e = ccm_calloc(m, n, sizeof *e);
+	if (!e)
+		return;
+	n = 0;
+	for (a = m->agents; a; a = a->hh.next)
+		for (x = a->snapshot ? a->snapshot->started : NULL; x; x = x->hh.next)
+			if (voters_in(m, a, x) > 0)
+				e[n++] = (struct entry){a, x};
+	qsort(e, n, sizeof *e, by_attempt);
+	for (i = 0; i < n && !m->oom; i = k) {
+		for (k = i; k < n && e[k].raw->vote.seq == e[i].raw->vote.seq; k++)
+			;
+		fn(m, &e[i], k - i);
+	}
+	free(e);
+}
+
+/* Nobody of g came by an agent that was there before. */
+static bool is_all_new(const struct ccm_group *g)
+{
+	const struct ccm_membership *s;
+	const struct ccm_peer *p;
+
+	DL_FOREACH2 (g->memberships, s, next_g)
+		DL_FOREACH (s->peers, p)
+			if (p->phase == CCM_PEER_ACCEPTED && !p->restarted)
+				return false;
+	return true;
+}
+
+/* An attempt that is in doubt may have been a synchronization, which the master before has counted
+ * or not, and nobody is left who would know. */
+static void doubt_revision(struct ccm *m, const struct wm_op_query *q)
+{
+	const struct ccm_peer *p = ccm_peer_find(m, &q->peer);
+	struct ccm_group *g = p ? p->membership->group : NULL;
+	uint32_t i;
+
+	for (i = 0; g && i + q->n_succeeded < q->n; i++)
+		if (!known_outcome(m, g, q->seqs[i]) && is_all_new(g))
+			ccm_revision_forget(m, g);
+}
+
+/* The attempt was done, and some of g have not heard of that yet: so nobody was admitted since it
+ * started. A peer that lacks it was in it and has counted it as failed when its agent died: the
+ * last master had kicked it, or was about to. An agent that knows the run says itself what became
+ * of its part. */
+static void drop_failed(struct ccm *m, struct ccm_group *g, uint64_t seq)
+{
+	struct ccm_peer *p, *next;
+	struct ccm_membership *s;
+
+	DL_FOREACH2 (g->memberships, s, next_g) {
+		if (s->agent->disconnected || !cc_id_is_zero(&s->agent->hello.run_key))
+			continue;
+		DL_FOREACH_SAFE (s->peers, p, next)
+			if (lacks(p, seq))
+				ccm_peer_kick(m, p, WIRE_RANK_CONNECTION_LOST, "%s", CCM_WAS_LOST);
+	}
+}
+
+static bool has_heard(const struct ccm_snapshot *t, uint64_t seq)
+{
+	struct ccm_raw *x;
+	uint32_t i;
+
+	HASH_FIND(hh, t->started, &seq, sizeof seq, x);
+	for (i = 0; !x && i < t->r.n_outcomes; i++)
+		if (t->r.outcomes[i].seq == seq)
+			return true;
+	return x != NULL;
+}
+
+/* Likewise, of agents that know the run: who has not heard of the start has not had its part. Those
+ * of epochs that e's agents do not know may have been admitted since, where these were put out. */
+static void drop_unheard(struct ccm *m, struct ccm_group *g, const struct entry *e, uint32_t n)
+{
+	uint64_t seq = e->raw->vote.seq, epoch = 0;
+	struct ccm_peer *p, *next;
+	const struct ccm_snapshot *t;
+	struct ccm_membership *s;
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		ccm_at_least(&epoch, e[i].agent->snapshot->r.epoch);
+	DL_FOREACH2 (g->memberships, s, next_g) {
+		t = s->agent->snapshot;
+		if (!t || !t->complete || cc_id_is_zero(&s->agent->hello.run_key) ||
+			t->r.epoch > epoch || has_heard(t, seq))
+			continue;
+		DL_FOREACH_SAFE (s->peers, p, next)
+			if (p->phase == CCM_PEER_ACCEPTED && !asks_for(p, seq))
+				ccm_peer_kick(m, p, WIRE_RANK_CONNECTION_LOST, "%s", CCM_WAS_LOST);
+	}
+}
+
+static bool was_done(const struct ccm *m, const struct ccm_group *g, uint64_t seq)
+{
+	const struct wm_outcome *x = known_outcome(m, g, seq);
+
+	return x && x->code == WIRE_SUCCESS;
+}
+
+static void drop_started(struct ccm *m, const struct entry *e, uint32_t n)
+{
+	const struct wm_op_vote *v = &e->raw->vote;
+	struct ccm_group *g = group_of(m, e);
+	uint32_t i, voters = 0;
+
+	for (i = 0; i < n; i++)
+		voters += voters_in(m, e[i].agent, e[i].raw);
+	if (!g || voters == 0 || !(is_overtaken(g, v) || was_done(m, g, v->seq)))
+		return;
+	drop_failed(m, g, v->seq);
+	if (v->is_sync)
+		drop_unheard(m, g, e, n);
+}
+
+static void drop_asked(struct ccm *m, const struct wm_op_query *q)
+{
+	const struct ccm_peer *p = ccm_peer_find(m, &q->peer);
+	struct ccm_group *g = p ? p->membership->group : NULL;
+	uint32_t i;
+
+	for (i = 0; g && i + q->n_succeeded < q->n; i++)
+		if (was_done(m, g, q->seqs[i]))
+			drop_failed(m, g, q->seqs[i]);
+}
+
+static void each_asked(struct ccm *m, void (*fn)(struct ccm *m, const struct wm_op_query *q))
+{
+	const struct ccm_agent *a;
+	const struct ccm_ask *q;
+
+	for (a = m->agents; a; a = a->hh.next)
+		for (q = a->snapshot ? a->snapshot->asks : NULL; q; q = q->next)
+			fn(m, &q->q);
+}
+
+void ccm_takeover_op_drop(struct ccm *m)
+{
+	each_started(m, drop_started);
+	each_asked(m, drop_asked);
+}
+
+void ccm_takeover_op_judge(struct ccm *m)
+{
+	each_started(m, judge);
+	each_asked(m, doubt_revision);
+}
+
+void ccm_takeover_op_resolve(struct ccm *m)
+{
+	each_started(m, resolve);
+}

@@ -1,0 +1,582 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Calls that can never meet. A vote comes to an end when everybody concerned has given it or may
+ * still give it; a peer may give one if it waits for nothing, or for something that comes to an
+ * end, or for any of several operations of which one does. What is left by that rule waits for
+ * itself: the peers that wait there are stuck, and only an answer lets them go on. Nothing is
+ * decided while a round or a takeover is under way or an agent is disconnected: its peers may vote
+ * otherwise when they are back.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ccoip-masterd/core/ccm_sync.h"
+
+/* Answers in a row to a peer that has done nothing else in between, until it has to wait for the
+ * next tick: a loop that does nothing but ask must not keep the master busy. */
+#define ALONE_MAX 4u
+/* After so many it is taken to wait for something that those who wait for it would have to do. */
+#define ALONE_HOPELESS 100u
+#define NAMED_MAX      3u /* calls that the sentence names */
+
+/* Who asks for pending peers, while another thread launches operations, may do so all the time.
+ * When a peer has done nothing for so long its threads are taken to wait for each other. */
+#define THREADS_NS (UINT64_C(2000) * CCM_NS_PER_MS)
+
+/* Which votes come to an end; of operations: ccm_op.meets. */
+struct ends {
+	bool topology, pending;
+	bool any; /* some peer waits for any of its operations */
+};
+
+/* ---- who waits, as the votes come and go ---- */
+
+static void count_op(struct ccm *m, struct ccm_group *g, bool more)
+{
+	if (more) {
+		m->n_waited_ops++;
+		m->n_crossed += ++g->n_waited_ops == 2;
+	} else {
+		m->n_waited_ops--;
+		m->n_crossed -= g->n_waited_ops-- == 2;
+	}
+}
+
+void ccm_unmet_waits_for(struct ccm *m, struct ccm_op *o, struct ccm_peer *p, uint32_t kind)
+{
+	p->acted_ns = m->now;
+	p->helper |= kind == WM_WAIT_FOR_HELPER;
+	if (p->waits_on_any) /* it has gone on */
+		ccm_stuck_unblock(m, p->waits_on, p);
+	if (kind == WM_WAIT_FOR_NONE || o->seq || p->waits_on)
+		return;
+	p->waits_on = o;
+	p->waits_on_main = kind == WM_WAIT_FOR_MAIN;
+	if (o->n_waiting++ == 0)
+		count_op(m, o->group, true);
+	m->stuck_news = true;
+}
+
+void ccm_stuck_unblock(struct ccm *m, struct ccm_op *o, struct ccm_peer *p)
+{
+	if (p->waits_on != o && !p->waits_on_any)
+		return;
+	o = p->waits_on;
+	p->acted_ns = m->now;
+	p->waits_on = NULL;
+	p->waits_on_any = false;
+	if (--o->n_waiting == 0)
+		count_op(m, o->group, false);
+	m->stuck_news = true;
+}
+
+void ccm_stuck_release(struct ccm *m, const struct ccm_op *o, struct ccm_peer *p)
+{
+	p->acted_ns = m->now;
+	if (p->waits_on && p->waits_on != o && p->waits_on_any)
+		ccm_stuck_unblock(m, p->waits_on, p);
+	if (p->waits_on != o)
+		return;
+	p->waits_on = NULL;
+	p->waits_on_any = false;
+}
+
+void ccm_stuck_forget(struct ccm *m, struct ccm_op *o)
+{
+	if (o->n_waiting > 0)
+		count_op(m, o->group, false);
+	o->n_waiting = 0;
+	m->stuck_news = true;
+}
+
+void ccm_peer_waits_for(struct ccm *m, struct ccm_agent *a, const struct wm_waits_for *b)
+{
+	struct ccm_peer *p = ccm_peer_of(m, a, &b->peer, "a report of a waiting call");
+	struct ccm_op_key key = {.tag = b->tag};
+	struct ccm_op *o;
+
+	if (!p)
+		return;
+	if (m->recovering) /* the vote is not counted yet */
+		p->raw_waits_for = *b;
+	/* Of those that the agent knows one has started or ended: then it goes on. No vote is
+	 * missing, as all were sent before. */
+	if (b->any > 0 && (p->n_running > 0 || p->n_ops != b->any))
+		return;
+	key.group = p->membership->group->id;
+	HASH_FIND(hh, m->ops, &key, sizeof key, o);
+	if (!o || !ccm_op_voted(o, p)) /* it has ended meanwhile */
+		return;
+	ccm_unmet_waits_for(m, o, p, b->kind);
+	p->waits_on_any = b->any > 0 && p->waits_on;
+}
+
+static bool is_beside(const struct ccm_peer *p, const struct ccm_peer *q)
+{
+	return p != q && p->thread != 0 && p->thread == q->thread;
+}
+
+void ccm_stuck_thread(struct ccm *m, struct ccm_peer *p, uint64_t thread)
+{
+	const struct ccm_membership *s;
+	struct ccm_peer *q;
+
+	p->thread = thread;
+	p->shares = false;
+	m->stuck_news = true;
+	if (thread == 0)
+		return;
+	DL_FOREACH2 (p->membership->agent->memberships, s, next_a)
+		DL_FOREACH (s->peers, q)
+			if (is_beside(p, q))
+				p->shares = q->shares = m->shares = true;
+}
+
+/* ---- the rule ---- */
+
+/* *waits: main (else: whoever launches operations, too) waits for something. True: that ends. */
+static bool wait_ends(const struct ends *e, const struct ccm_peer *p, bool main, bool *waits)
+{
+	if (p->phase != CCM_PEER_ACCEPTED) { /* in pcclConnect */
+		*waits = true;
+		return e->topology;
+	}
+	*waits |= p->topo_voted || p->pending_voted;
+	if ((p->topo_voted && e->topology) || (p->pending_voted && e->pending))
+		return true;
+	if (!p->waits_on || (main && !p->waits_on_main))
+		return false;
+	*waits = true;
+	return p->waits_on_any ? p->any_meets : p->waits_on->meets;
+}
+
+/* One thread of p waits: may another one still act? A host that has been silent since p did
+ * something may have sent a vote that is lost. */
+static bool thread_may_act(const struct ccm_peer *p)
+{
+	return p->n_running > 0 ||
+	       ccm_age(p->membership->agent->spoke_ns, p->acted_ns) < THREADS_NS;
+}
+
+/* May p still do something of its own accord? */
+static bool moves(const struct ends *e, const struct ccm_peer *p)
+{
+	const struct ccm_membership *s;
+	const struct ccm_peer *q;
+	bool waits = false;
+
+	if (p->stopped_ns || p->membership->agent->disconnected || wait_ends(e, p, false, &waits))
+		return true;
+	if (p->helper && p->pending_voted && !p->waits_on && thread_may_act(p))
+		return true;
+	if (!p->shares)
+		return !waits;
+	DL_FOREACH2 (p->membership->agent->memberships, s, next_a)
+		DL_FOREACH (s->peers, q)
+			if (is_beside(p, q) && wait_ends(e, q, true, &waits))
+				return true;
+	return !waits;
+}
+
+/* May p's main thread ask for pending peers, while another one waits for an operation? */
+static bool may_ask(const struct ccm_peer *p)
+{
+	return p->waits_on && !p->waits_on_main && !p->topo_voted && !p->shares &&
+	       thread_may_act(p);
+}
+
+static bool vote_ends(const struct ccm *m, const struct ends *e, bool topology)
+{
+	const struct ccm_peer *p;
+
+	for (p = m->peers; p; p = p->hh.next) {
+		if (p->phase != CCM_PEER_ACCEPTED)
+			continue;
+		if (topology ? p->topo_voted : p->pending_voted || may_ask(p))
+			continue;
+		if (!moves(e, p))
+			return false;
+	}
+	return true;
+}
+
+static bool op_ends(const struct ends *e, const struct ccm_op *o)
+{
+	const struct ccm_membership *s;
+	const struct ccm_peer *p;
+
+	if (o->group->n_topo > 0 && !e->topology) /* it does not start before */
+		return false;
+	DL_FOREACH2 (o->group->memberships, s, next_g)
+		DL_FOREACH (s->peers, p)
+			if (p->phase == CCM_PEER_ACCEPTED && !ccm_op_voted(o, p) && !moves(e, p))
+				return false;
+	return true;
+}
+
+static void set_meets(struct ccm_op *o)
+{
+	const struct ccm_membership *s;
+	struct ccm_peer *p;
+
+	o->meets = true;
+	DL_FOREACH2 (o->group->memberships, s, next_g)
+		DL_FOREACH (s->peers, p)
+			p->any_meets |= p->waits_on_any && ccm_op_voted(o, p);
+}
+
+static bool grow_ops(const struct ends *e, struct ccm_op *list)
+{
+	struct ccm_op *o;
+	bool grown = false;
+
+	DL_FOREACH2 (list, o, next_w) {
+		if (o->meets || (o->n_waiting == 0 && !e->any) || !op_ends(e, o))
+			continue;
+		set_meets(o);
+		grown = true;
+	}
+	return grown;
+}
+
+/* The greatest set of votes of which none can end is what is left. */
+static void find_ends(struct ccm *m, struct ends *e)
+{
+	struct ccm_peer *p;
+	struct ccm_op *o;
+	bool grown;
+
+	e->topology = e->pending = e->any = false;
+	for (p = m->peers; p; p = p->hh.next) {
+		p->any_meets = false;
+		e->any |= p->waits_on_any;
+	}
+	DL_FOREACH2 (m->fresh, o, next_w)
+		o->meets = false;
+	DL_FOREACH2 (m->late, o, next_w)
+		o->meets = false;
+	do {
+		grown = grow_ops(e, m->fresh);
+		grown |= grow_ops(e, m->late);
+		if (!e->topology && vote_ends(m, e, true))
+			e->topology = grown = true;
+		if (!e->pending && vote_ends(m, e, false))
+			e->pending = grown = true;
+	} while (grown);
+}
+
+/* Do any two calls wait that could be waiting for each other? */
+static bool is_worth_it(const struct ccm *m)
+{
+	bool votes = m->n_topo > 0 || m->n_pending > 0;
+
+	return (m->n_topo > 0 && m->n_pending > 0) || (votes && m->n_waited_ops > 0) ||
+	       m->n_crossed > 0 || (m->shares && m->n_accepted > 0);
+}
+
+static bool may_decide(const struct ccm *m)
+{
+	return !m->recovering && !m->round.active && !m->rewire && m->n_disconnected == 0 &&
+	       !m->lost && !m->oom && !ccm_round_waits(m);
+}
+
+/* ---- the answers ---- */
+
+/* Messages to one agent: ids are appended to the last one, until the next action. */
+static void add_unmet(struct ccm *m, const struct ccm_agent *a, const struct wm_unmet *what,
+	struct wm_unmet **last, const struct ccm_peer *p)
+{
+	uint32_t room = a->n_accepted < WM_PEERS_MAX ? a->n_accepted : WM_PEERS_MAX;
+
+	if (!*last || (*last)->n_peers == room) {
+		*last = &ccm_send(m, a, WM_UNMET)->u.unmet;
+		**last = *what;
+		(*last)->peers = ccm_calloc(m, room, sizeof *(*last)->peers);
+		if (!(*last)->peers)
+			return;
+	}
+	(*last)->peers[(*last)->n_peers++] = p->id;
+}
+
+/* Have all whose vote it is been answered so often? */
+static bool all_answered(const struct ccm *m, bool topology, uint32_t n)
+{
+	const struct ccm_peer *p;
+
+	for (p = m->peers; p; p = p->hh.next)
+		if ((topology ? p->topo_voted : p->pending_voted) && p->n_alone < n)
+			return false;
+	return true;
+}
+
+/* The next answer to them waits for a tick. */
+static bool is_patient(const struct ccm *m, bool topology)
+{
+	return !m->ticking && all_answered(m, topology, ALONE_MAX);
+}
+
+/* They do nothing else but vote. */
+static bool is_hopeless(const struct ccm *m)
+{
+	return m->ticking && all_answered(m, true, ALONE_HOPELESS) &&
+	       all_answered(m, false, ALONE_HOPELESS);
+}
+
+static void answer_peer(struct ccm *m, struct ccm_peer *p, bool topology)
+{
+	p->acted_ns = m->now;
+	if (p->n_alone < ALONE_HOPELESS)
+		p->n_alone++;
+	if (topology)
+		p->topo_voted = false;
+	else
+		p->pending_voted = false;
+	ccm_peer_refresh(m, p);
+}
+
+/* No ballot ends: what was answered is void, as if it had not been asked for. */
+static bool answer_vote(struct ccm *m, bool topology, bool newcomers)
+{
+	struct wm_unmet what = {
+		.kind = topology ? WM_WAIT_TOPOLOGY : WM_WAIT_PENDING, .pending = newcomers};
+	struct ccm_agent *a;
+	struct ccm_group *g;
+	struct ccm_membership *s;
+	struct ccm_peer *p;
+	struct wm_unmet *last;
+
+	if (is_patient(m, topology))
+		return false;
+	for (a = m->agents; a; a = a->hh.next) {
+		last = NULL;
+		DL_FOREACH2 (a->memberships, s, next_a)
+			DL_FOREACH (s->peers, p)
+				if (topology ? p->topo_voted : p->pending_voted)
+					add_unmet(m, a, &what, &last, p);
+	}
+	for (p = m->peers; p; p = p->hh.next)
+		if (topology ? p->topo_voted : p->pending_voted)
+			answer_peer(m, p, topology);
+	ccm_log(m, CCM_LOG_DEBUG, "the %s ends for %u of %u peers: the others wait for them",
+		topology ? "topology vote" : "vote on pending peers",
+		topology ? m->n_topo : m->n_pending, m->n_accepted);
+	if (!topology) {
+		m->n_pending = 0;
+		return true;
+	}
+	m->n_topo = 0;
+	for (g = m->groups; g; g = g->hh.next)
+		g->n_topo = 0;
+	return true;
+}
+
+/* A newcomer whose thread would have to vote for it as another peer. */
+static bool refuse_newcomer(struct ccm *m, const struct ends *e)
+{
+	char label[3 * WM_NAME_MAX];
+	struct ccm_peer *p, *q;
+	struct ccm_membership *s;
+
+	for (p = m->shares ? m->peers : NULL; p; p = p->hh.next) {
+		if (p->phase == CCM_PEER_ACCEPTED || !p->shares)
+			continue;
+		DL_FOREACH2 (p->membership->agent->memberships, s, next_a)
+			DL_FOREACH (s->peers, q)
+				if (is_beside(p, q) && q->phase == CCM_PEER_ACCEPTED &&
+					!q->topo_voted && !moves(e, q)) {
+					ccm_peer_kick(m, p, WIRE_INVALID_USAGE,
+						"pcclConnect waits for a vote of %s, a "
+						"communicator of the same thread: use one thread "
+						"for each communicator of a run",
+						ccm_peer_label(q, label));
+					return true;
+				}
+	}
+	return false;
+}
+
+static const struct ccm_peer *who_waits(const struct ccm_op *o)
+{
+	const struct ccm_membership *s;
+	const struct ccm_peer *p;
+
+	DL_FOREACH2 (o->group->memberships, s, next_g)
+		DL_FOREACH (s->peers, p)
+			if (p->waits_on == o)
+				return p;
+	return NULL;
+}
+
+static void name_op(const struct ccm_op *o, bool first, char *text, size_t size)
+{
+	const struct ccm_peer *p = who_waits(o);
+	char label[3 * WM_NAME_MAX], more[32] = "";
+
+	if (o->n_waiting > 1)
+		ccm_print(more, sizeof more, " and %u more", o->n_waiting - 1);
+	if (first)
+		ccm_append(text, size, "these calls wait for each other: ");
+	else
+		ccm_append(text, size, ", ");
+	if (o->sync)
+		ccm_append(text, size, "synchronization of group %u", o->group->id);
+	else
+		ccm_append(text, size, "all-reduce of tag %" PRIu64 " in group %u", o->key.tag,
+			o->group->id);
+	if (p)
+		ccm_append(text, size, " (%s%s)", ccm_peer_label(p, label), more);
+}
+
+/* Peers that have done nothing else for a hundred answers. */
+static void name_askers(const struct ccm *m, bool topology, char *text, size_t size)
+{
+	char label[3 * WM_NAME_MAX], more[32] = "";
+	const struct ccm_peer *p, *first = NULL;
+	uint32_t n = 0;
+
+	for (p = m->peers; p; p = p->hh.next) {
+		if (!(topology ? p->topo_voted : p->pending_voted))
+			continue;
+		first = first ? first : p;
+		n++;
+	}
+	if (!first)
+		return;
+	if (n > 1)
+		ccm_print(more, sizeof more, " and %u more", n - 1);
+	ccm_append(text, size, ", %s, %u times (%s%s)",
+		topology ? "pcclUpdateTopology" : "pcclArePeersPending", ALONE_HOPELESS,
+		ccm_peer_label(first, label), more);
+}
+
+static void end_op(struct ccm *m, struct ccm_op *o, const char *text)
+{
+	struct wm_unmet what = {.kind = o->sync ? WM_WAIT_SYNC : WM_WAIT_OP,
+		.group = o->group->id,
+		.tag = o->key.tag,
+		.generation = o->generation,
+		.code = WIRE_INVALID_USAGE};
+	struct wm_unmet *last;
+	struct ccm_peer *p;
+	uint32_t i;
+
+	ccm_print(what.text, sizeof what.text, "%s", text);
+	for (i = 0; i < o->n_parts; i++) {
+		last = NULL;
+		if (!o->parts[i].membership)
+			continue;
+		DL_FOREACH (o->parts[i].membership->peers, p)
+			if (ccm_op_voted(o, p))
+				add_unmet(m, p->membership->agent, &what, &last, p);
+	}
+	m->ops_aborted++;
+	ccm_spec_void(o);
+	ccm_sync_answer(m, o);
+	ccm_op_drop(m, o);
+}
+
+/* Who still goes on would call alone when the others have been refused: it is waited for. */
+static bool all_stuck(const struct ends *e, const struct ccm_group *g)
+{
+	const struct ccm_membership *s;
+	const struct ccm_peer *p;
+
+	DL_FOREACH2 (g->memberships, s, next_g)
+		DL_FOREACH (s->peers, p)
+			if (p->phase == CCM_PEER_ACCEPTED && moves(e, p))
+				return false;
+	return true;
+}
+
+static uint32_t take_ended(const struct ends *e, struct ccm_op *list, struct ccm_op **v, uint32_t n)
+{
+	struct ccm_op *o;
+
+	DL_FOREACH2 (list, o, next_w)
+		if (!o->meets && all_stuck(e, o->group) && !op_ends(e, o))
+			v[n++] = o;
+	return n;
+}
+
+/* All that the peers of such groups have voted for, so that none of them waits on for what comes
+ * next. */
+static bool end_operations(struct ccm *m, const struct ends *e)
+{
+	struct ccm_op **v, *o;
+	char text[WM_TEXT_MAX] = "";
+	uint32_t i, n = 0, named = 0, waiting = 0;
+
+	DL_COUNT2(m->fresh, o, n, next_w);
+	DL_COUNT2(m->late, o, i, next_w);
+	v = ccm_calloc(m, (size_t)n + i, sizeof(struct ccm_op *));
+	if (!v)
+		return false;
+	n = take_ended(e, m->fresh, v, 0);
+	n = take_ended(e, m->late, v, n);
+	for (i = 0; i < n; i++) {
+		waiting += v[i]->n_waiting > 0;
+		if (v[i]->n_waiting > 0 && named < NAMED_MAX)
+			name_op(v[i], named++ == 0, text, sizeof text);
+	}
+	if (waiting > named)
+		ccm_append(text, sizeof text, " and %u more", waiting - named);
+	if (waiting > 0) {
+		if (!e->topology)
+			name_askers(m, true, text, sizeof text);
+		if (!e->pending)
+			name_askers(m, false, text, sizeof text);
+		ccm_log(m, CCM_LOG_WARNING, "%s", text);
+	}
+	for (i = 0; i < n && waiting > 0; i++)
+		end_op(m, v[i], text);
+	free(v);
+	return waiting > 0;
+}
+
+static bool is_stuck_op(const struct ccm_op *list)
+{
+	const struct ccm_op *o;
+
+	DL_FOREACH2 (list, o, next_w)
+		if (o->n_waiting > 0 && !o->meets)
+			return true;
+	return false;
+}
+
+/* Can those who ask for pending peers come to those who vote for the topology, and let some in?
+ * While an operation waits for them no newcomer comes in: a loop that updates as long as peers are
+ * pending would never get to the operation. */
+static bool may_admit(const struct ccm *m)
+{
+	return ccm_newcomers_ready(m) > 0 && !is_stuck_op(m->fresh) && !is_stuck_op(m->late);
+}
+
+static bool decide(struct ccm *m)
+{
+	struct ends e;
+	bool topology, pending;
+
+	find_ends(m, &e);
+	if (refuse_newcomer(m, &e))
+		return true;
+	topology = m->n_topo > 0 && !e.topology;
+	pending = m->n_pending > 0 && !e.pending;
+	if ((topology || pending) && !is_hopeless(m)) {
+		if (topology && pending && may_admit(m))
+			return answer_vote(m, false, true);
+		/* These go on, and may meet the others. */
+		topology = topology && answer_vote(m, true, false);
+		pending = pending && answer_vote(m, false, false);
+		return topology || pending;
+	}
+	return end_operations(m, &e);
+}
+
+bool ccm_stuck_settle(struct ccm *m)
+{
+	if (!m->stuck_news || !may_decide(m))
+		return false;
+	m->stuck_news = false;
+	return is_worth_it(m) && decide(m);
+}

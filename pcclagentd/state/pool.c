@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Threads that copy beside the engine's own, between tensors that the agent can reach: one thread
+ * alone does not get what the memory has to give. They exist while there is something to copy, and
+ * know nothing but their tasks; what comes of these is the thread's business again. What lies in
+ * windows it copies itself, because then threads of two processes copy at the same time.
+ */
+#include <sched.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "common/cc_sys.h"
+#include "pcclagentd/state/ste_internal.h"
+
+#define IDLE_NS STE_MS(1000)
+
+static uint32_t processors(void)
+{
+	cpu_set_t set;
+
+	return sched_getaffinity(0, sizeof set, &set) == 0 ? (uint32_t)CPU_COUNT(&set) : 1;
+}
+
+bool ste_pool_init(struct ste_pool *c, uint32_t wanted)
+{
+	uint32_t n = wanted ? wanted : processors();
+
+	c->todo_end = &c->todo;
+	c->max = wanted == STE_NO_POOL ? 0 : n - (wanted ? 0 : 1);
+	if (c->max > STE_POOL_MAX)
+		c->max = STE_POOL_MAX;
+	for (uint32_t i = 0; i < STE_TASKS; i++) {
+		c->tasks[i].next = c->free;
+		c->free = &c->tasks[i];
+	}
+	if (pthread_mutex_init(&c->lock, NULL) != 0)
+		return false;
+	if (pthread_cond_init(&c->work, NULL) != 0)
+		goto err_lock;
+	if (pthread_cond_init(&c->news, NULL) != 0)
+		goto err_work;
+	c->ready = true;
+	return true;
+err_work:
+	pthread_cond_destroy(&c->work);
+err_lock:
+	pthread_mutex_destroy(&c->lock);
+	return false;
+}
+
+void ste_pool_destroy(struct ste_pool *c)
+{
+	if (!c->ready)
+		return;
+	pthread_cond_destroy(&c->news);
+	pthread_cond_destroy(&c->work);
+	pthread_mutex_destroy(&c->lock);
+}
+
+/* ---- tasks; with the lock held */
+
+static struct ste_task *take(struct ste_pool *c)
+{
+	struct ste_task *t = c->todo;
+
+	if (!t)
+		return NULL;
+	c->todo = t->next;
+	if (!c->todo)
+		c->todo_end = &c->todo;
+	c->n_running++;
+	return t;
+}
+
+/* Lets go of the lock meanwhile. */
+static void carry_out(struct ste_pool *c, struct ste_task *t)
+{
+	pthread_mutex_unlock(&c->lock);
+	ste_peer_map(t->p, t->b);
+	t->right = ste_job_block_copy(t->j, t->b, t->dst);
+	pthread_mutex_lock(&c->lock);
+	c->n_running--;
+	t->next = c->done;
+	c->done = t;
+	atomic_fetch_add(&c->n_done, 1);
+	pthread_cond_signal(&c->news);
+}
+
+static void *pool_main(void *arg)
+{
+	struct ste *e = arg;
+	struct ste_pool *c = &e->pool;
+
+	pthread_mutex_lock(&c->lock);
+	while (!c->quit) {
+		struct ste_task *t = take(c);
+
+		if (!t) {
+			pthread_cond_wait(&c->work, &c->lock);
+			continue;
+		}
+		carry_out(c, t);
+		pthread_mutex_unlock(&c->lock);
+		wrk_wake(&e->worker); /* it looks at n_done after it has said that it sleeps */
+		pthread_mutex_lock(&c->lock);
+	}
+	pthread_mutex_unlock(&c->lock);
+	return NULL;
+}
+
+/* ---- for the thread */
+
+static void start(struct ste *e)
+{
+	struct ste_pool *c = &e->pool;
+
+	while (c->n_threads < c->max &&
+		pthread_create(&c->threads[c->n_threads], NULL, pool_main, e) == 0) {
+		pthread_setname_np(c->threads[c->n_threads], "pccl-state-copy");
+		c->n_threads++;
+	}
+}
+
+void ste_pool_end(struct ste *e)
+{
+	struct ste_pool *c = &e->pool;
+
+	pthread_mutex_lock(&c->lock);
+	c->quit = true;
+	pthread_cond_broadcast(&c->work);
+	pthread_mutex_unlock(&c->lock);
+	while (c->n_threads > 0)
+		pthread_join(c->threads[--c->n_threads], NULL);
+	c->quit = false;
+}
+
+bool ste_pool_give(struct ste_job *j, struct ste_block *b, struct ste_peer *p, uint8_t *dst)
+{
+	struct ste_pool *c = &j->e->pool;
+	struct ste_task *t = c->free;
+
+	if (!t || c->max == 0 || b->len <= WIRE_LEAF)
+		return false;
+	if (c->n_threads == 0)
+		start(j->e);
+	if (c->n_threads == 0) {
+		c->max = 0; /* there will not be any */
+		return false;
+	}
+	c->free = t->next;
+	c->n_given++;
+	*t = (struct ste_task){.j = j, .b = b, .p = p, .dst = dst};
+	pthread_mutex_lock(&c->lock);
+	*c->todo_end = t;
+	c->todo_end = &t->next;
+	pthread_cond_signal(&c->work);
+	pthread_mutex_unlock(&c->lock);
+	c->used_ns = j->e->now_ns;
+	return true;
+}
+
+bool ste_pool_help(struct ste *e)
+{
+	struct ste_pool *c = &e->pool;
+	struct ste_task *t;
+
+	if (c->n_given == 0)
+		return false;
+	pthread_mutex_lock(&c->lock);
+	t = take(c);
+	if (t)
+		carry_out(c, t);
+	pthread_mutex_unlock(&c->lock);
+	return t != NULL;
+}
+
+bool ste_pool_collect(struct ste *e)
+{
+	struct ste_pool *c = &e->pool;
+	struct ste_task *t, *next;
+
+	if (atomic_load(&c->n_done) == 0)
+		return false;
+	pthread_mutex_lock(&c->lock);
+	t = c->done;
+	c->done = NULL;
+	atomic_store(&c->n_done, 0);
+	pthread_mutex_unlock(&c->lock);
+	for (; t; t = next) {
+		next = t->next;
+		c->n_given--;
+		atomic_fetch_add_explicit(&c->n_copied, 1, memory_order_relaxed);
+		ste_block_copied(t->j, t->b, t->p, t->right);
+		t->next = c->free;
+		c->free = t;
+	}
+	return true;
+}
+
+void ste_pool_settle(struct ste *e)
+{
+	struct ste_pool *c = &e->pool;
+
+	while (c->n_given > 0) {
+		while (ste_pool_help(e))
+			;
+		pthread_mutex_lock(&c->lock);
+		while (c->n_running > 0 && !c->done)
+			pthread_cond_wait(&c->news, &c->lock);
+		pthread_mutex_unlock(&c->lock);
+		(void)ste_pool_collect(e);
+	}
+}
+
+void ste_pool_tick(struct ste *e)
+{
+	struct ste_pool *c = &e->pool;
+
+	if (c->n_threads > 0 && c->n_given == 0 && e->now_ns > c->used_ns + IDLE_NS)
+		ste_pool_end(e);
+}

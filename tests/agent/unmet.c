@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Who waits in a call is told to the master, and what it answers to calls that can never meet.
+ */
+#include "tests/agent/fixture.h"
+
+static struct fx *f;
+static uint32_t c[3]; /* communicators of peers 1 to 3, of one host */
+
+static void setup(void)
+{
+	f = fx_new();
+	fx_group(f, 3, 2, c);
+}
+
+static void teardown(void)
+{
+	fx_free(f);
+}
+
+/* In slot `tag`. */
+static void submit(unsigned i, uint64_t tag, bool waited, bool by_main)
+{
+	struct shm_submission s = {.slot = (uint32_t)tag,
+		.tag = tag,
+		.count = 8,
+		.bytes = 32,
+		.dtype = 10,
+		.generation = f->generation,
+		.waited = waited,
+		.by_main = by_main};
+	struct agt_event ev = {.type = AGT_EV_SUBMIT, .comm = c[i], .slot = s.slot, .sub = &s};
+
+	fx_step(f, &ev);
+}
+
+static void asleep(unsigned i, uint64_t tag)
+{
+	struct agt_event ev = {.type = AGT_EV_ASLEEP, .comm = c[i], .slot = (uint32_t)tag};
+
+	fx_step(f, &ev);
+}
+
+static void asleep_any(unsigned i, uint32_t n)
+{
+	struct agt_event ev = {.type = AGT_EV_ASLEEP_ANY, .comm = c[i], .n_ops = n};
+
+	fx_step(f, &ev);
+}
+
+static void unmet(enum wm_wait_kind kind, uint64_t tag, unsigned n, const unsigned *peers)
+{
+	struct cc_id ids[3];
+	struct wm_msg m = {.type = WM_UNMET};
+	unsigned i;
+
+	for (i = 0; i < n; i++)
+		ids[i] = fx_id(peers[i]);
+	m.u.unmet = (struct wm_unmet){.kind = kind,
+		.group = 7,
+		.tag = tag,
+		.generation = f->generation,
+		.n_peers = n,
+		.peers = ids,
+		.code = kind == WM_WAIT_OP || kind == WM_WAIT_SYNC ? WIRE_INVALID_USAGE : 0,
+		.text = "they wait for each other"};
+	fx_from_master(f, 1, &m);
+}
+
+START_TEST(a_vote_says_what_is_true_of_all_its_peers)
+{
+	submit(0, 1, true, true);
+	submit(1, 1, true, _i != 1);
+	submit(2, 1, _i != 2, true);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
+	ck_assert_uint_eq(
+		fx_msg(f, WM_OP_VOTE, 0)->u.op_vote.waits_for, _i == 0   ? WM_WAIT_FOR_MAIN
+							       : _i == 1 ? WM_WAIT_FOR_HELPER
+									 : WM_WAIT_FOR_NONE);
+	ck_assert_uint_eq(fx_sent(f, WM_WAITS_FOR), _i == 2 ? 2 : 0);
+}
+END_TEST
+
+START_TEST(who_falls_asleep_is_told_of)
+{
+	const struct wm_waits_for *b;
+
+	submit(0, 1, false, true);
+	submit(1, 1, false, true);
+	submit(2, 1, false, true);
+	asleep(1, 1);
+	ck_assert_uint_eq(fx_sent(f, WM_WAITS_FOR), 1);
+	b = &fx_msg(f, WM_WAITS_FOR, 0)->u.waits_for;
+	ck_assert(fx_is(&b->peer, fx_id(2)) && b->tag == 1 && b->kind == WM_WAIT_FOR_MAIN);
+	asleep(1, 1);
+	ck_assert_uint_eq(fx_sent(f, WM_WAITS_FOR), 0);
+	asleep(0, 9); /* nothing is there */
+	ck_assert_uint_eq(fx_sent(f, WM_WAITS_FOR), 0);
+	fx_op_start(f, 1, 7, 1, 5);
+	asleep(2, 1); /* it has started: it will end */
+	ck_assert_uint_eq(fx_sent(f, WM_WAITS_FOR), 0);
+}
+END_TEST
+
+/* What is kept back for others here may be what somebody waits for. */
+START_TEST(who_has_votes_kept_back_is_not_told_of)
+{
+	submit(0, 1, false, true);
+	submit(0, 2, false, true);
+	submit(1, 2, false, true);
+	submit(2, 2, false, true);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
+	asleep(0, 2);
+	ck_assert_uint_eq(fx_sent(f, WM_WAITS_FOR), 0);
+	submit(1, 1, false, true);
+	submit(2, 1, false, true);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
+	ck_assert_uint_eq(fx_sent(f, WM_WAITS_FOR), 1);
+	ck_assert(fx_is(&fx_msg(f, WM_WAITS_FOR, 0)->u.waits_for.peer, fx_id(1)));
+	ck_assert_uint_eq(fx_msg(f, WM_WAITS_FOR, 0)->u.waits_for.tag, 2);
+}
+END_TEST
+
+static void said_any(unsigned peer, uint32_t n)
+{
+	const struct wm_waits_for *b = &fx_msg(f, WM_WAITS_FOR, 0)->u.waits_for;
+
+	ck_assert_uint_eq(fx_sent(f, WM_WAITS_FOR), 1);
+	ck_assert(fx_is(&b->peer, fx_id(peer)) && b->tag == 1 && b->kind == WM_WAIT_FOR_MAIN);
+	ck_assert_uint_eq(b->any, n);
+}
+
+START_TEST(who_waits_for_any_is_told_of_once_all_are_voted_for)
+{
+	unsigned i;
+
+	submit(0, 1, false, true);
+	submit(0, 2, false, true);
+	asleep_any(0, 3); /* one of them has ended, as it did not know */
+	asleep_any(0, 1);
+	asleep_any(0, 0);
+	asleep_any(0, 2);
+	ck_assert_uint_eq(fx_sent(f, WM_WAITS_FOR), 0);
+	for (i = 1; i < 3; i++)
+		submit(i, 2, false, true);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
+	ck_assert_uint_eq(fx_sent(f, WM_WAITS_FOR), 0);
+	for (i = 1; i < 3; i++)
+		submit(i, 1, false, true);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
+	said_any(1, 2);
+	asleep_any(0, 2);
+	ck_assert_uint_eq(fx_sent(f, WM_WAITS_FOR), 0);
+}
+END_TEST
+
+/* It goes on then, and says so again when it waits. */
+START_TEST(who_waits_for_any_waits_until_the_first_ends)
+{
+	unsigned i, tag;
+
+	for (tag = 1; tag < 4; tag++)
+		for (i = 0; i < 3; i++)
+			submit(i, tag, false, true);
+	asleep_any(0, 3);
+	said_any(1, 3);
+	fx_op_start(f, 1, 7, 3, 5);
+	asleep_any(0, 3); /* it has started: it will end */
+	asleep_any(1, 3);
+	ck_assert_uint_eq(fx_sent(f, WM_WAITS_FOR), 0);
+	unmet(WM_WAIT_OP, 2, 3, (unsigned[]){1, 2, 3});
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 3);
+	asleep_any(0, 3);
+	fx_orphan(f);
+	fx_resume(f);
+	ck_assert_uint_eq(fx_sent(f, WM_WAITS_FOR), 0);
+}
+END_TEST
+
+START_TEST(the_next_master_hears_who_waits_for_any)
+{
+	unsigned i, tag;
+
+	for (tag = 1; tag < 3; tag++)
+		for (i = 0; i < 3; i++)
+			submit(i, tag, false, true);
+	asleep_any(0, 2);
+	said_any(1, 2);
+	fx_orphan(f);
+	fx_resume(f);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 2);
+	ck_assert_uint_eq(fx_sent(f, WM_WAITS_FOR), 2); /* after each, and true after the last */
+	ck_assert_uint_eq(fx_msg(f, WM_WAITS_FOR, 1)->u.waits_for.any, 2);
+}
+END_TEST
+
+/* An operation that has started still writes to its memory, and its caller says again that it
+ * sleeps. */
+START_TEST(a_peer_that_was_put_out_has_nobody_to_tell)
+{
+	struct wm_msg kick = {.type = WM_KICK, .u.kick = {.peer = fx_id(1), .code = 8}};
+	unsigned i;
+
+	for (i = 0; i < 3; i++)
+		submit(i, 1, false, true);
+	asleep_any(0, 1);
+	fx_op_start(f, 1, 7, 1, 5);
+	fx_from_master(f, 1, &kick);
+	asleep(0, 1);
+	asleep_any(0, 1);
+	ck_assert_uint_eq(fx_sent(f, WM_WAITS_FOR), 0);
+}
+END_TEST
+
+static void resume_with(uint64_t features)
+{
+	struct wm_msg ack = fx_ack(1);
+
+	ack.u.hello_ack.features = features;
+	fx_orphan(f);
+	fx_greet(f);
+	fx_from_master(f, 1, &ack);
+}
+
+/* It would take the peer for one that waits for a single operation. */
+START_TEST(a_master_without_the_feature_hears_nothing_of_any)
+{
+	unsigned i, tag;
+
+	resume_with(0);
+	for (tag = 1; tag < 3; tag++)
+		for (i = 0; i < 3; i++)
+			submit(i, tag, false, true);
+	asleep_any(0, 2);
+	ck_assert_uint_eq(fx_sent(f, WM_WAITS_FOR), 0);
+	asleep(1, 1);
+	ck_assert_uint_eq(fx_sent(f, WM_WAITS_FOR), 1); /* of one it does */
+	resume_with(WM_ANY);
+	ck_assert_uint_gt(fx_sent(f, WM_WAITS_FOR), 1);
+	resume_with(0);
+	for (i = 0; i < fx_sent(f, WM_WAITS_FOR); i++)
+		ck_assert_uint_eq(fx_msg(f, WM_WAITS_FOR, i)->u.waits_for.any, 0);
+}
+END_TEST
+
+/* Nobody here will join what the others collect. */
+START_TEST(votes_are_kept_back_for_nobody_who_waits_for_something_else)
+{
+	submit(0, 1, true, true);
+	submit(1, 1, true, true);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 0);
+	if (_i == 0) {
+		submit(2, 2, true, true);
+	} else if (_i == 1) {
+		fx_request(f, 3, c[2], WL_UPDATE_TOPOLOGY);
+		ck_assert_uint_eq(fx_sent(f, WM_TOPO_VOTE), 1);
+	} else {
+		submit(2, 2, false, true);
+		ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 0);
+		if (_i == 2)
+			asleep(2, 2);
+		else
+			asleep_any(2, 1);
+	}
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), _i == 1 ? 1 : 2);
+	ck_assert_uint_eq(fx_msg(f, WM_OP_VOTE, 0)->u.op_vote.n_peers, 2);
+	ck_assert_uint_eq(fx_msg(f, WM_OP_VOTE, 0)->u.op_vote.waits_for, WM_WAIT_FOR_MAIN);
+}
+END_TEST
+
+START_TEST(votes_are_kept_back_for_who_may_still_submit)
+{
+	submit(0, 1, true, true);
+	submit(1, 2, true, true);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 0);
+	submit(2, 1, false, true);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 0);
+}
+END_TEST
+
+START_TEST(an_update_is_answered_alone)
+{
+	fx_request(f, 1, c[0], WL_UPDATE_TOPOLOGY);
+	fx_request(f, 2, c[1], WL_UPDATE_TOPOLOGY);
+	unmet(WM_WAIT_TOPOLOGY, 0, 1, (unsigned[]){2});
+	fx_expect_reply(f, WIRE_SUCCESS, "");
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_REPLY, 0)->session, 2);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_REPLY, 0)->u.reply.topo_ballot, f->topo_ballot);
+	unmet(WM_WAIT_TOPOLOGY, 0, 1, (unsigned[]){2}); /* it does not wait any more */
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 0);
+	fx_request(f, 2, c[1], WL_UPDATE_TOPOLOGY);
+	ck_assert_uint_eq(fx_msg(f, WM_TOPO_VOTE, 0)->u.peer.ballot, f->topo_ballot);
+}
+END_TEST
+
+START_TEST(a_question_is_answered_alone)
+{
+	fx_request(f, 1, c[0], WL_ARE_PENDING);
+	unmet(WM_WAIT_PENDING, 0, 1, (unsigned[]){1});
+	fx_expect_reply(f, WIRE_SUCCESS, "");
+	ck_assert(!fx_get(f, AGT_ACT_REPLY, 0)->u.reply.flag);
+}
+END_TEST
+
+START_TEST(an_operation_ends_for_those_who_are_named)
+{
+	submit(0, 1, true, true);
+	submit(1, 1, true, true);
+	fx_tick(f, 1100); /* these have voted */
+	submit(2, 1, true, true);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
+	unmet(WM_WAIT_OP, 1, 2, (unsigned[]){1, 2});
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 2);
+	fx_expect_done(f, 0, c[1], WIRE_INVALID_USAGE, "they wait for each other");
+	fx_expect_done(f, 1, c[0], WIRE_INVALID_USAGE, "they wait for each other");
+	submit(0, 1, true, true); /* the vote of the third counts still */
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
+	ck_assert_uint_eq(fx_msg(f, WM_OP_VOTE, 0)->u.op_vote.n_peers, 1);
+	submit(1, 1, true, true);
+	fx_op_start(f, 1, 7, 1, 5);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_START), 1);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_XFER_START, 0)->u.xfer.n_members, 3);
+}
+END_TEST
+
+START_TEST(an_operation_that_all_have_voted_for_ends)
+{
+	submit(0, 1, true, true);
+	submit(1, 1, true, true);
+	submit(2, 1, true, true);
+	unmet(WM_WAIT_OP, 1, 3, (unsigned[]){1, 2, 3});
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 3);
+	submit(0, 1, true, true);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 0);
+	unmet(WM_WAIT_OP, 1, 3, (unsigned[]){1, 2, 3}); /* what has not voted is not meant */
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
+}
+END_TEST
+
+/* Votes for a synchronization outlive a loss: the master's count and that of the vote may differ.
+ */
+START_TEST(a_synchronization_ends_whatever_was_lost_meanwhile)
+{
+	struct shm_submission s = {.slot = 1, .is_sync = true, .waited = true, .by_main = true};
+	struct agt_event ev = {.type = AGT_EV_SUBMIT, .slot = 1, .sub = &s};
+	unsigned i;
+
+	s.sync.hash_type = WM_HASH_SIMPLE;
+	for (i = 0; i < 3; i++) {
+		ev.comm = c[i];
+		fx_step(f, &ev);
+	}
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
+	f->generation += 5;
+	unmet(WM_WAIT_SYNC, 0, 3, (unsigned[]){1, 2, 3});
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 3);
+}
+END_TEST
+
+/* The next master is told, as the last one was. */
+START_TEST(the_next_master_hears_who_waits)
+{
+	submit(0, 1, true, true);
+	submit(1, 1, true, true);
+	submit(2, 1, false, true);
+	asleep(2, 1);
+	fx_request(f, 1, c[0], WL_ARE_PENDING);
+	unmet(WM_WAIT_OP, 1, 1, (unsigned[]){9});
+	fx_orphan(f);
+	fx_resume(f);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
+	ck_assert_uint_eq(fx_msg(f, WM_OP_VOTE, 0)->u.op_vote.waits_for, WM_WAIT_FOR_MAIN);
+	ck_assert_uint_eq(fx_sent(f, WM_PENDING_VOTE), 1);
+}
+END_TEST
+
+Suite *unmet_suite(void)
+{
+	Suite *s = suite_create("unmet");
+	TCase *tc = tcase_create("unmet");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_loop_test(tc, a_vote_says_what_is_true_of_all_its_peers, 0, 3);
+	tcase_add_test(tc, who_falls_asleep_is_told_of);
+	tcase_add_test(tc, who_has_votes_kept_back_is_not_told_of);
+	tcase_add_test(tc, who_waits_for_any_is_told_of_once_all_are_voted_for);
+	tcase_add_test(tc, who_waits_for_any_waits_until_the_first_ends);
+	tcase_add_test(tc, the_next_master_hears_who_waits_for_any);
+	tcase_add_test(tc, a_peer_that_was_put_out_has_nobody_to_tell);
+	tcase_add_test(tc, a_master_without_the_feature_hears_nothing_of_any);
+	tcase_add_loop_test(tc, votes_are_kept_back_for_nobody_who_waits_for_something_else, 0, 4);
+	tcase_add_test(tc, votes_are_kept_back_for_who_may_still_submit);
+	tcase_add_test(tc, an_update_is_answered_alone);
+	tcase_add_test(tc, a_question_is_answered_alone);
+	tcase_add_test(tc, an_operation_ends_for_those_who_are_named);
+	tcase_add_test(tc, an_operation_that_all_have_voted_for_ends);
+	tcase_add_test(tc, a_synchronization_ends_whatever_was_lost_meanwhile);
+	tcase_add_test(tc, the_next_master_hears_who_waits);
+	suite_add_tcase(s, tc);
+	return s;
+}

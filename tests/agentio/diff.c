@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What operators are told of the keys in which peers differed.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+
+#include "common/cc_sys.h"
+#include "pcclagentd/admin/adm_internal.h"
+#include "pcclagentd/agentd_internal.h"
+#include "proto/wire_admin.h"
+#include "proto/wire_codes.h"
+#include "tests/agentio/candidate.h"
+#include "tests/agentio/pair.h"
+#include "tests/agentio/suites.h"
+
+#define BYTES ((uint64_t)3 << 20)
+
+static struct candidate oa, ob; /* a has what is elected, b has not, and copies by commands */
+
+static void setup(void)
+{
+	pair_begin(NULL);
+	candidate_init(&oa, &a, &qa, BYTES, 7, true);
+	candidate_init(&ob, &b, &qb, BYTES, 9, false);
+}
+
+static void teardown(void)
+{
+	pair_end();
+	candidate_free(&oa);
+	candidate_free(&ob);
+}
+
+/* ---- the table */
+
+#define ROWS  40
+#define NAMED 32
+
+struct row {
+	char key[16], cause[16], outcome[16], why[64];
+	uint64_t more, blocks, bytes, done;
+};
+
+struct answer {
+	uint32_t n;
+	struct row v[ROWS];
+};
+
+/* Of the row; what there is no column of stays as it is. */
+static void take_cell(struct row *r, const char *name, const struct wa_cell *c)
+{
+	const struct {
+		const char *name;
+		char *text;
+		size_t size;
+	} texts[] = {{"key", r->key, sizeof r->key}, {"cause", r->cause, sizeof r->cause},
+		{"outcome", r->outcome, sizeof r->outcome}, {"why", r->why, sizeof r->why}};
+
+	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+		if (strcmp(name, texts[i].name) == 0 && c->text)
+			rep_copy_text(texts[i].text, texts[i].size, c->text);
+	if (strcmp(name, "more") == 0)
+		r->more = c->number;
+	if (strcmp(name, "blocks") == 0)
+		r->blocks = c->number;
+	if (strcmp(name, "bytes") == 0)
+		r->bytes = c->number;
+	if (strcmp(name, "done") == 0)
+		r->done = c->number;
+}
+
+static void look(struct agentd *d, void *arg)
+{
+	struct answer *ret = arg;
+	struct adm adm = {.base = &d->base, .o = d->ops};
+	struct wa_reply r = {0};
+
+	*ret = (struct answer){0};
+	adm_state(&adm, cc_now_ns(), &r);
+	for (uint32_t i = 0; i < r.n_tables; i++) {
+		const struct wa_table *t = &r.tables[i];
+
+		if (strcmp(t->name, "differed") != 0)
+			continue;
+		ck_assert_uint_le(t->n_rows, ROWS);
+		ret->n = t->n_rows;
+		for (uint32_t k = 0; k < t->n_rows * t->n_cols; k++)
+			take_cell(&ret->v[k / t->n_cols], t->col[k % t->n_cols].name, &t->cells[k]);
+	}
+	wa_reply_clear(&r);
+}
+
+static struct answer differed(void)
+{
+	struct answer ret;
+
+	fx_call(&f, look, &ret);
+	return ret;
+}
+
+/* Those of keys "a" and "b". */
+static void expect_rows(const struct answer *t)
+{
+	ck_assert_uint_eq(t->n, 2);
+	for (uint32_t i = 0; i < 2; i++) {
+		ck_assert_str_eq(t->v[i].key, ob.name[i]);
+		ck_assert_str_eq(t->v[i].cause, "newcomer");
+		ck_assert_uint_eq(t->v[i].blocks, wire_leaf_count(ob.bytes[i]));
+		ck_assert_uint_eq(t->v[i].bytes, ob.bytes[i]);
+	}
+}
+
+/* ---- tests */
+
+static bool syncs_are(const struct agentd_stats *s, uint64_t n)
+{
+	return s->syncs == n;
+}
+
+static void begin(void)
+{
+	candidate_write(&oa, 3);
+	candidate_write(&ob, 0);
+	candidate_push(&oa);
+	candidate_push(&ob);
+	sync_expect_votes(&m, 2);
+	sync_elect(&m, &oa, true, false, NULL);
+}
+
+static bool has(uint32_t key)
+{
+	for (uint64_t i = 0; i < ob.bytes[key]; i++)
+		if (ob.data[key][i] != 7)
+			return false;
+	return true;
+}
+
+/* Carries out commands until one of the keys is there; the other one is not, then. */
+static uint32_t get_one(void)
+{
+	while (!has(0) && !has(1)) {
+		ck_assert(candidate_wait(&ob, FX_TIMEOUT_MS));
+		(void)candidate_carry_out(&ob);
+	}
+	ck_assert(!has(0) || !has(1));
+	return has(1);
+}
+
+START_TEST(of_a_failed_one_each_key_is_told)
+{
+	struct answer t;
+	uint32_t whole;
+
+	begin();
+	whole = get_one();
+	sync_abort(&m);
+	ck_assert_uint_eq(queue_await(&qb, ob.slot), WIRE_RANK_CONNECTION_LOST);
+	fx_await(&f, syncs_are, 0);
+	t = differed();
+	expect_rows(&t);
+	ck_assert_str_eq(t.v[whole].outcome, "received");
+	ck_assert_str_eq(t.v[whole].why, "");
+	ck_assert_uint_eq(t.v[whole].done, ob.bytes[whole]);
+	ck_assert_str_eq(t.v[!whole].outcome, "failed");
+	ck_assert_str_eq(t.v[!whole].why, "a peer died");
+	ck_assert_uint_lt(t.v[!whole].done, ob.bytes[!whole]);
+}
+END_TEST
+
+/* Which ones differ, and how much of them is there. */
+START_TEST(of_one_that_goes_on_as_much_is_told_as_is_known)
+{
+	struct answer t;
+	uint32_t whole;
+
+	ck_assert_uint_eq(differed().n, 0);
+	begin();
+	do
+		t = differed();
+	while (t.v[0].blocks == 0 || t.v[1].blocks == 0);
+	expect_rows(&t);
+	for (uint32_t i = 0; i < 2; i++) {
+		ck_assert_str_eq(t.v[i].outcome, "under way");
+		ck_assert_str_eq(t.v[i].why, "");
+		ck_assert_uint_eq(t.v[i].done, 0);
+	}
+	whole = get_one();
+	do
+		t = differed();
+	while (t.v[whole].done < ob.bytes[whole]);
+	expect_rows(&t);
+	ck_assert_str_eq(t.v[whole].outcome, "received");
+	ck_assert_str_eq(t.v[!whole].outcome, "under way");
+	ck_assert_uint_lt(t.v[!whole].done, ob.bytes[!whole]);
+	sync_abort(&m);
+	ck_assert_uint_eq(queue_await(&qb, ob.slot), WIRE_RANK_CONNECTION_LOST);
+}
+END_TEST
+
+/* Its process does not do what it should: it fails alone, and the rest goes on. */
+START_TEST(of_one_who_fails_nothing_is_under_way)
+{
+	struct shm_state_acks *acks;
+	struct answer t;
+	struct wm_msg msg;
+
+	begin();
+	ck_assert(candidate_wait(&ob, FX_TIMEOUT_MS));
+	acks = (void *)(ob.state.map + SHM_STATE_ACK_OFF);
+	atomic_store(&acks->v[0], 99);
+	atomic_store(&acks->tail, 1);
+	eventfd_write(qb.data_bell, 1);
+	sync_expect_report(&m, 1, &msg);
+	wire_master_clear(&msg);
+	t = differed();
+	ck_assert_uint_eq(t.n, 2);
+	for (uint32_t i = 0; i < 2; i++)
+		ck_assert_str_eq(t.v[i].outcome, "failed");
+	sync_finish(&m, 3);
+	ck_assert_uint_eq(queue_await(&qa, oa.slot), WIRE_SUCCESS);
+}
+END_TEST
+
+/* Some more keys than are named. */
+static void add_keys(struct candidate *o, uint8_t fill)
+{
+	for (; o->n < CANDIDATE_TENSORS; o->n++) {
+		snprintf(o->name[o->n], sizeof o->name[0], "c%02u", o->n);
+		o->bytes[o->n] = 10;
+		o->data[o->n] = malloc(10);
+		memset(o->data[o->n], fill, 10);
+	}
+}
+
+/* Of those that are not named. */
+static uint32_t count_rest(void)
+{
+	uint32_t n = 0;
+
+	for (uint32_t t = NAMED; t < ob.n; t++)
+		n += has(t);
+	return n;
+}
+
+START_TEST(of_many_those_that_failed_are_counted_apart)
+{
+	const uint32_t rest = CANDIDATE_TENSORS - NAMED;
+	struct answer t;
+
+	add_keys(&oa, 7);
+	add_keys(&ob, 9);
+	begin();
+	while (count_rest() == 0) {
+		(void)candidate_carry_out(&oa);
+		(void)candidate_carry_out(&ob);
+	}
+	sync_abort(&m);
+	ck_assert_uint_eq(queue_await(&qb, ob.slot), WIRE_RANK_CONNECTION_LOST);
+	fx_await(&f, syncs_are, 0);
+	t = differed();
+	ck_assert_uint_eq(t.n, NAMED + 2);
+	for (uint32_t i = 0; i < NAMED; i++)
+		ck_assert_str_eq(t.v[i].outcome, has(i) ? "received" : "failed");
+	ck_assert_str_eq(t.v[NAMED].outcome, "failed");
+	ck_assert(t.v[NAMED].more == rest - 1 && t.v[NAMED].done == 0);
+	ck_assert_str_eq(t.v[NAMED + 1].outcome, "received");
+	ck_assert(t.v[NAMED + 1].more == 1 && t.v[NAMED + 1].done == 10);
+}
+END_TEST
+
+Suite *diff_suite(void)
+{
+	Suite *s = suite_create("difference report");
+	TCase *t = tcase_create("difference report");
+
+	tcase_set_timeout(t, 60);
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_add_test(t, of_a_failed_one_each_key_is_told);
+	tcase_add_test(t, of_one_that_goes_on_as_much_is_told_as_is_known);
+	tcase_add_test(t, of_one_who_fails_nothing_is_under_way);
+	tcase_add_test(t, of_many_those_that_failed_are_counted_apart);
+	suite_add_tcase(s, t);
+	return s;
+}

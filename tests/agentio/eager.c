@@ -1,0 +1,687 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Small operations between hosts, which take a stream and a way of their own. The agent is the
+ * second of a ring of three; the test is the master and both others.
+ */
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "proto/wire_codes.h"
+#include "tests/agentio/fake_engine.h"
+#include "tests/agentio/pair.h"
+#include "tests/agentio/suites.h"
+
+#define COUNT 5u
+#define MANY  30000u /* more than the agent reads ahead, or a socket takes at once */
+#define BYTES ((size_t)count * 4)
+
+static struct other other;
+static int out[2]; /* of its link to us: the stream for the engine, the one for small operations */
+static int in[2];  /* of our link to it */
+static uint32_t count;
+static uint8_t packet[2 * (WLK_DATA_SIZE + MANY * 4)];
+static float v[MANY];
+
+static struct cc_id nonce; /* of the answer to stream 0 */
+
+/* A stream of a link from this agent, which the master has sent. */
+static int open_from(const struct cc_id *from, uint16_t stream, enum wlk_code code)
+{
+	static uint8_t number;
+	struct wlk_hello h = {.version_min = WLK_VERSION_MIN,
+		.version_max = WLK_VERSION_MAX,
+		.service = WLK_P2P,
+		.run = m.run,
+		.nonce = nonce,
+		.number = 1,
+		.from = *from,
+		.to = m.agent,
+		.stream = stream,
+		.n_streams = 1};
+	uint8_t buf[WLK_HELLO_SIZE], answer[WLK_ACK_SIZE];
+	struct wlk_ack ack;
+	const char *why;
+	int fd = tcp_connect(fx_stats(&f).port_p2p);
+
+	if (stream == 0)
+		h.nonce = (struct cc_id){{++number}};
+	wlk_hello_put(buf, &h);
+	(void)master_prove(&m, buf);
+	tcp_send(fd, buf, sizeof buf);
+	ck_assert_uint_eq(tcp_receive(fd, answer, sizeof answer), sizeof answer);
+	ck_assert_msg(wlk_ack_get(answer, &ack, &why) == 0, "%s", why);
+	ck_assert_msg(ack.code == code, "%u: %s", ack.code, ack.text);
+	if (stream == 0)
+		nonce = ack.nonce;
+	return fd;
+}
+
+static int open_in(uint16_t stream, enum wlk_code code)
+{
+	return open_from(&other.id, stream, code);
+}
+
+static void setup(void)
+{
+	count = COUNT;
+	pair_begin_ring(&other, 65536, out);
+	ck_assert_uint_eq(client_alloc(&a, (uint64_t)MANY * 4, &ma), WIRE_SUCCESS);
+	in[0] = open_in(0, WLK_OK);
+	in[1] = open_in(WLK_STREAM_EAGER, WLK_OK);
+}
+
+static void teardown(void)
+{
+	pair_end_ring(&other, out);
+	for (int i = 0; i < 2; i++)
+		close(in[i]);
+}
+
+/* The operand of the host at this position: pos + 1, pos + 2 ... */
+static void fill(uint32_t pos)
+{
+	for (uint32_t i = 0; i < count; i++)
+		v[i] = (float)(pos + 1 + i);
+}
+
+static struct wlk_data data(uint64_t seq, uint64_t tag, uint32_t pos)
+{
+	return (struct wlk_data){.phase = WLK_EAGER,
+		.group = 1,
+		.epoch = 1,
+		.seq = seq,
+		.tag = tag,
+		.seg = pos,
+		.len = (uint32_t)BYTES};
+}
+
+/* Returns the length of the packet. */
+static size_t make_packet(uint8_t *buf, const struct wlk_data *d, uint32_t pos)
+{
+	fill(pos);
+	wlk_data_put(buf, d);
+	memcpy(buf + WLK_DATA_SIZE, v, BYTES);
+	return WLK_DATA_SIZE + BYTES;
+}
+
+static void send_data(const struct wlk_data *d, uint32_t pos)
+{
+	tcp_send(in[1], packet, make_packet(packet, d, pos));
+}
+
+static void expect_data(uint64_t seq, uint64_t tag, uint32_t pos)
+{
+	struct wlk_data want = data(seq, tag, pos), got;
+	size_t size = WLK_DATA_SIZE + BYTES;
+	const char *why;
+
+	ck_assert_uint_eq(tcp_receive(out[1], packet, size), size);
+	ck_assert_msg(wlk_data_get(packet, &got, &why) == 0, "%s", why);
+	ck_assert_uint_eq(got.phase, want.phase);
+	ck_assert_uint_eq(got.group, want.group);
+	ck_assert_uint_eq(got.epoch, want.epoch);
+	ck_assert_uint_eq(got.seq, want.seq);
+	ck_assert_uint_eq(got.tag, want.tag);
+	ck_assert_uint_eq(got.seg, want.seg);
+	ck_assert_uint_eq(got.len, want.len);
+	fill(pos);
+	ck_assert_mem_eq(v, packet + WLK_DATA_SIZE, BYTES);
+}
+
+/* Returns the number that it has begun under ahead, or 0. */
+static uint64_t launch(uint32_t slot, uint64_t tag)
+{
+	uint64_t spec_seq;
+
+	struct shm_sqe e = queue_sum(slot, tag, count, &ma);
+	struct wm_msg msg;
+
+	fill(1);
+	memcpy(ma.map, v, BYTES);
+	queue_push(&qa, &e);
+	master_expect(&m, WM_OP_VOTE, &msg);
+	spec_seq = msg.u.op_vote.spec_seq;
+	wire_master_clear(&msg);
+	return spec_seq;
+}
+
+static void expect_link_down(void)
+{
+	struct wm_msg msg;
+
+	master_next(&m, &msg);
+	if (msg.type == WM_LINK_LOST) { /* unless its other end has closed it */
+		wire_master_clear(&msg);
+		master_next(&m, &msg);
+	}
+	ck_assert_uint_eq(msg.type, WM_OP_REPORT);
+	ck_assert(!msg.u.op_report.ok);
+	ck_assert(cc_id_eq(&msg.u.op_report.suspect, &other.id));
+	wire_master_clear(&msg);
+}
+
+/* The sum of all three operands is what the process finds. */
+static void expect_sum(uint32_t slot)
+{
+	const struct shm_slot *s = queue_slot(&qa, slot);
+	struct wl_request q = {.type = WL_REGION_MAP, .comm = qa.comm, .region = s->result_region};
+	struct wl_reply r;
+	const float *sum;
+	int fd;
+
+	client_call(&a, &q, &r, &fd, 1);
+	ck_assert_uint_eq(r.code, WIRE_SUCCESS);
+	sum = mmap(NULL, BYTES, PROT_READ, MAP_SHARED, fd, 0);
+	ck_assert_ptr_ne(sum, MAP_FAILED);
+	close(fd);
+	for (uint32_t i = 0; i < count; i++)
+		ck_assert_float_eq(sum[i], (float)(6 + 3 * i));
+	munmap((void *)(uintptr_t)sum, BYTES);
+	queue_free_slot(&qa, slot);
+}
+
+/* The operands go round, each but the one that comes from there to the next host. */
+START_TEST(three_hosts)
+{
+	struct wlk_data d;
+	uint64_t seq;
+
+	launch(2, 7);
+	seq = master_started(&m, 7);
+	expect_data(seq, 7, 1);
+	d = data(seq, 7, 0);
+	send_data(&d, 0);
+	expect_data(seq, 7, 0);
+	d = data(seq, 7, 2);
+	send_data(&d, 2);
+	master_finish_op(&m, seq);
+	ck_assert_uint_eq(queue_await(&qa, 2), WIRE_SUCCESS);
+	ck_assert_uint_eq(queue_slot(&qa, 2)->tx_bytes, 2 * (WLK_DATA_SIZE + BYTES));
+	ck_assert_uint_eq(queue_slot(&qa, 2)->rx_bytes, 2 * (WLK_DATA_SIZE + BYTES));
+	ck_assert_uint_eq(fake_counts().xfers, 0);
+	expect_sum(2);
+}
+END_TEST
+
+/* The agent has read what was sent to it before. */
+static void settle(void)
+{
+	struct wl_request q = {.type = WL_REGION_MAP, .comm = qa.comm, .region = UINT64_MAX};
+	struct wl_reply r;
+
+	for (int i = 0; i < 2; i++)
+		client_call(&a, &q, &r, NULL, 0);
+}
+
+/* However the bytes come, and whatever comes with them. */
+START_TEST(in_pieces)
+{
+	static const size_t cuts[][2] = {{1, 63}, {64, 65}, {100, 4200}, {4159, 90000}};
+	struct wlk_data d;
+	size_t one, both;
+
+	count = _i < 4 ? MANY : COUNT;
+	d = data(1, 7, 0);
+	launch(2, 7);
+	master_started(&m, 7);
+	expect_data(1, 7, 1);
+	one = make_packet(packet, &d, 0);
+	d = data(1, 7, 2);
+	both = one + make_packet(packet + one, &d, 2);
+	if (_i < 4) {
+		tcp_send(in[1], packet, cuts[_i][0]);
+		settle();
+		tcp_send(in[1], packet + cuts[_i][0], cuts[_i][1] - cuts[_i][0]);
+		settle();
+		tcp_send(in[1], packet + cuts[_i][1], both - cuts[_i][1]);
+	} else {
+		tcp_send(in[1], packet, both);
+	}
+	expect_data(1, 7, 0);
+	master_finish_op(&m, 1);
+	ck_assert_uint_eq(queue_await(&qa, 2), WIRE_SUCCESS);
+	ck_assert_uint_eq(queue_slot(&qa, 2)->rx_bytes, both);
+	expect_sum(2);
+}
+END_TEST
+
+/* What comes before the start waits for it, also what is not all there; what belongs to an
+ * operation that is over is dropped. */
+START_TEST(unexpected_and_late)
+{
+	struct wlk_data d = data(1, 7, 0);
+	uint8_t hdr[WLK_DATA_SIZE];
+
+	send_data(&d, 0);
+	d = data(1, 7, 2);
+	wlk_data_put(hdr, &d);
+	tcp_send(in[1], hdr, sizeof hdr);
+	launch(0, 7);
+	ck_assert_uint_eq(master_started(&m, 7), 1);
+	expect_data(1, 7, 1);
+	expect_data(1, 7, 0);
+	fill(2);
+	tcp_send(in[1], v, BYTES);
+	master_finish_op(&m, 1);
+	ck_assert_uint_eq(queue_await(&qa, 0), WIRE_SUCCESS);
+	expect_sum(0);
+	send_data(&d, 2); /* of the one that is over */
+	d = data(2, 8, 0);
+	send_data(&d, 0);
+	launch(1, 8);
+	ck_assert_uint_eq(master_started(&m, 8), 2);
+	expect_data(2, 8, 1);
+	expect_data(2, 8, 0);
+	d = data(2, 8, 2);
+	send_data(&d, 2);
+	master_finish_op(&m, 2);
+	ck_assert_uint_eq(queue_await(&qa, 1), WIRE_SUCCESS);
+	expect_sum(1);
+}
+END_TEST
+
+/* Anything that does not belong there ends the link, and with it the attempt. */
+START_TEST(wrong_operands)
+{
+	struct wlk_data d = data(1, 7, 0);
+	uint8_t byte;
+
+	launch(0, 7);
+	master_started(&m, 7);
+	expect_data(1, 7, 1);
+	switch (_i) {
+	case 0:
+		d.seg = 3; /* there are three positions */
+		break;
+	case 1:
+		d.seg = 1; /* its own */
+		break;
+	case 2:
+		d.tag = 8;
+		break;
+	case 3:
+		d.group = 2;
+		break;
+	case 4:
+		d.epoch = 2;
+		break;
+	case 5:
+		d.phase = WLK_REDUCE;
+		break;
+	case 6:
+		d.len--;
+		break;
+	case 7:
+		d.offset = 4;
+		break;
+	case 8:
+		d.len = 1u << 22;
+		break;
+	default:
+		send_data(&d, 0); /* twice */
+		expect_data(1, 7, 0);
+		break;
+	}
+	send_data(&d, 0);
+	expect_link_down();
+	ck_assert_uint_eq(tcp_receive(in[1], &byte, 1), 0);
+}
+END_TEST
+
+START_TEST(the_stream_breaks)
+{
+	launch(0, 7);
+	master_started(&m, 7);
+	expect_data(1, 7, 1);
+	if (_i == 0)
+		close(out[1]);
+	else
+		close(in[1]);
+	expect_link_down();
+	if (_i == 0)
+		out[1] = -1;
+	else
+		in[1] = -1;
+}
+END_TEST
+
+/* The process's operand is not there yet, whatever it has promised. */
+START_TEST(a_staged_operand_comes_late)
+{
+	struct shm_sqe e = queue_sum(0, 7, count, &ma);
+	struct wm_msg msg;
+	struct wlk_data d = data(1, 7, 0);
+
+	e.flags = 0;
+	queue_push(&qa, &e);
+	master_expect(&m, WM_OP_VOTE, &msg);
+	wire_master_clear(&msg);
+	send_data(&d, 0);
+	master_started(&m, 7);
+	expect_data(1, 7, 0); /* not kept back */
+	fill(1);
+	memcpy(ma.map, v, BYTES);
+	atomic_store(&queue_slot(&qa, 0)->in_done[1], BYTES);
+	expect_data(1, 7, 1);
+	d = data(1, 7, 2);
+	send_data(&d, 2);
+	master_finish_op(&m, 1);
+	ck_assert_uint_eq(queue_await(&qa, 0), WIRE_SUCCESS);
+	expect_sum(0);
+}
+END_TEST
+
+START_TEST(each_link_has_one)
+{
+	close(open_in(WLK_STREAM_EAGER, WLK_REFUSED_RUN));
+	close(open_in(0, WLK_OK)); /* anew */
+	ck_assert_uint_le(fx_stats(&f).links_in, 1);
+}
+END_TEST
+
+static void aborted(void)
+{
+	struct wm_msg msg = {.type = WM_OP_ABORT,
+		.u.op_abort = {.group = 1, .tag = 7, .seq = 1, .code = WIRE_RANK_CONNECTION_LOST}};
+
+	master_send(&m, &msg);
+	ck_assert_uint_eq(queue_await(&qa, 0), WIRE_RANK_CONNECTION_LOST);
+}
+
+/* Half of the operands are there; what still comes is dropped, and the next attempt is its own. */
+START_TEST(an_attempt_fails)
+{
+	struct wlk_data d = data(1, 7, 0);
+
+	launch(0, 7);
+	master_started(&m, 7);
+	expect_data(1, 7, 1);
+	send_data(&d, 0);
+	expect_data(1, 7, 0);
+	aborted();
+	queue_free_slot(&qa, 0);
+	d = data(1, 7, 2);
+	send_data(&d, 2);
+	launch(0, 7);
+	master_started(&m, 7);
+	expect_data(2, 7, 1);
+	d = data(2, 7, 2);
+	send_data(&d, 2);
+	d = data(2, 7, 0);
+	send_data(&d, 0);
+	expect_data(2, 7, 0);
+	master_finish_op(&m, 2);
+	ck_assert_uint_eq(queue_await(&qa, 0), WIRE_SUCCESS);
+}
+END_TEST
+
+/* The rest of an operand that came in half is dropped, wherever the first half was put. */
+START_TEST(an_attempt_fails_amid_an_operand)
+{
+	static uint8_t old[WLK_DATA_SIZE + MANY * 4];
+	struct wlk_data d;
+	size_t size;
+
+	count = MANY;
+	d = data(1, 7, 0);
+	launch(0, 7);
+	master_started(&m, 7);
+	expect_data(1, 7, 1);
+	size = make_packet(old, &d, 2);
+	tcp_send(in[1], old, size / 2);
+	settle();
+	aborted();
+	queue_free_slot(&qa, 0);
+	launch(0, 7);
+	master_started(&m, 7);
+	expect_data(2, 7, 1);
+	tcp_send(in[1], old + size / 2, size - size / 2);
+	d = data(2, 7, 0);
+	send_data(&d, 0);
+	expect_data(2, 7, 0);
+	d = data(2, 7, 2);
+	send_data(&d, 2);
+	master_finish_op(&m, 2);
+	ck_assert_uint_eq(queue_await(&qa, 0), WIRE_SUCCESS);
+	expect_sum(0);
+}
+END_TEST
+
+/* Of an operand that came in half the rest never comes. */
+START_TEST(the_stream_breaks_amid_an_operand)
+{
+	struct wlk_data d;
+
+	count = MANY;
+	d = data(1, 7, 0);
+	launch(0, 7);
+	master_started(&m, 7);
+	expect_data(1, 7, 1);
+	tcp_send(in[1], packet, make_packet(packet, &d, 0) / 2);
+	close(in[1]);
+	in[1] = -1;
+	expect_link_down();
+}
+END_TEST
+
+static void send_operand(uint64_t seq, uint64_t tag, uint32_t pos)
+{
+	struct wlk_data d = data(seq, tag, pos);
+
+	send_data(&d, pos);
+}
+
+/* Operation 1 is done, and the next one with tag 7 will be number 9. */
+static void reserve(void)
+{
+	ck_assert_uint_eq(launch(0, 7), 0);
+	ck_assert_uint_eq(master_started(&m, 7), 1);
+	send_operand(1, 7, 0);
+	send_operand(1, 7, 2);
+	expect_data(1, 7, 1);
+	expect_data(1, 7, 0);
+	m.next = 9;
+	master_finish_op(&m, 1);
+	m.next = 0;
+	ck_assert_uint_eq(queue_await(&qa, 0), WIRE_SUCCESS);
+	queue_free_slot(&qa, 0);
+	m.seq = 9;
+}
+
+/* With operands that come before the submission (0, 1), one of them in half (2), or later. */
+START_TEST(before_the_votes)
+{
+	static uint8_t second[WLK_DATA_SIZE + MANY * 4];
+	struct wlk_data d;
+	size_t size;
+
+	count = _i == 2 ? MANY : COUNT;
+	d = data(9, 7, 2);
+	reserve();
+	if (_i < 3)
+		send_operand(9, 7, 0);
+	size = make_packet(second, &d, 2);
+	if (_i > 0)
+		tcp_send(in[1], second, _i == 2 ? size / 2 : _i == 1 ? size : 0);
+	settle();
+	ck_assert_uint_eq(launch(0, 7), 9);
+	expect_data(9, 7, _i < 3 ? 0 : 1);
+	if (_i == 3)
+		send_operand(9, 7, 0);
+	expect_data(9, 7, _i < 3 ? 1 : 0);
+	if (_i != 1)
+		tcp_send(in[1], second + (_i == 2 ? size / 2 : 0), size - (_i == 2 ? size / 2 : 0));
+	master_finish_op(&m, 9);
+	ck_assert_uint_eq(queue_await(&qa, 0), WIRE_SUCCESS);
+	ck_assert_uint_eq(queue_slot(&qa, 0)->mode, SHM_RESULT_SPEC);
+	ck_assert_uint_eq(queue_slot(&qa, 0)->rx_bytes, 2 * (WLK_DATA_SIZE + BYTES));
+	expect_sum(0);
+}
+END_TEST
+
+/* Others are ahead with tag 7, which nobody here calls: tag 8 is not kept waiting. */
+START_TEST(an_unexpected_operand_delays_nobody)
+{
+	reserve();
+	send_operand(9, 7, 0);
+	send_operand(9, 7, 2);
+	ck_assert_uint_eq(launch(1, 8), 0);
+	ck_assert_uint_eq(master_started(&m, 8), 10);
+	send_operand(10, 8, 0);
+	send_operand(10, 8, 2);
+	expect_data(10, 8, 1);
+	expect_data(10, 8, 0);
+	master_finish_op(&m, 10);
+	ck_assert_uint_eq(queue_await(&qa, 1), WIRE_SUCCESS);
+	expect_sum(1);
+	ck_assert_uint_eq(launch(0, 7), 9);
+	expect_data(9, 7, 0);
+	expect_data(9, 7, 1);
+	master_finish_op(&m, 9);
+	ck_assert_uint_eq(queue_await(&qa, 0), WIRE_SUCCESS);
+	expect_sum(0);
+}
+END_TEST
+
+static void expect_end(int fd)
+{
+	uint8_t byte;
+
+	ck_assert_uint_eq(tcp_receive(fd, &byte, 1), 0);
+}
+
+/* A member, but not the one before in the ring: it loses its link, and the sum is that of the
+ * others. Before the operation starts here (0), after it has (1). */
+START_TEST(an_operand_of_another_agent)
+{
+	struct cc_id other = {{0x77}};
+	struct wlk_data d;
+	uint64_t seq = 9;
+	int link[2];
+
+	reserve();
+	link[0] = open_from(&other, 0, WLK_OK);
+	link[1] = open_from(&other, WLK_STREAM_EAGER, WLK_OK);
+	if (_i == 1)
+		ck_assert_uint_eq(launch(0, 7), seq);
+	d = data(seq, 7, 0);
+	tcp_send(link[1], packet, make_packet(packet, &d, 5));
+	expect_end(link[1]);
+	if (_i == 0)
+		ck_assert_uint_eq(launch(0, 7), seq);
+	send_operand(seq, 7, 0);
+	send_operand(seq, 7, 2);
+	expect_data(seq, 7, 1);
+	expect_data(seq, 7, 0);
+	master_finish_op(&m, seq);
+	ck_assert_uint_eq(queue_await(&qa, 0), WIRE_SUCCESS);
+	expect_sum(0);
+	close(link[0]);
+	close(link[1]);
+}
+END_TEST
+
+/* The second value is never dropped without a word. */
+START_TEST(an_unexpected_operand_comes_twice)
+{
+	struct wlk_data d = data(9, 7, 0);
+
+	reserve();
+	send_operand(9, 7, 0);
+	tcp_send(in[1], packet, make_packet(packet, &d, 5));
+	expect_end(in[1]);
+}
+END_TEST
+
+/* Under the number of the next operation, but of another one: it is not passed on as its operand.
+ */
+START_TEST(an_unexpected_operand_of_another_operation)
+{
+	struct wlk_data d = data(9, 7, 0);
+
+	reserve();
+	d.tag += _i == 0;
+	d.group += _i == 1;
+	d.epoch += _i == 2;
+	send_data(&d, 0);
+	settle();
+	ck_assert_uint_eq(launch(0, 7), 9);
+	expect_data(9, 7, 1);
+}
+END_TEST
+
+/* Whatever others have sent under that number, the one that the master starts is done. */
+START_TEST(taken_back)
+{
+	struct wlk_data d = data(9, 7, 0);
+
+	reserve();
+	switch (_i) {
+	case 0:
+		break;
+	case 1:
+		send_data(&d, 0);
+		break;
+	case 2:
+		d.len -= 4;
+		tcp_send(in[1], packet, make_packet(packet, &d, 0) - 4);
+		break;
+	case 3:
+		d.tag = 8;
+		send_data(&d, 0);
+		break;
+	case 4:
+		d.epoch = 3;
+		send_data(&d, 0);
+		break;
+	default:
+		d.seg = 3;
+		send_data(&d, 0);
+		break;
+	}
+	if (_i % 2 == 0)
+		settle();
+	ck_assert_uint_eq(launch(0, 7), 9);
+	ck_assert_uint_eq(queue_slot(&qa, 0)->mode, SHM_RESULT_SPEC);
+	ck_assert_uint_eq(queue_slot(&qa, 0)->seq, 9);
+	ck_assert_uint_eq(master_started(&m, 7), 10);
+	while (queue_slot(&qa, 0)->seq != 10)
+		settle();
+	send_operand(9, 7, 2); /* late */
+	send_operand(10, 7, 0);
+	send_operand(10, 7, 2);
+	master_finish_op(&m, 10);
+	ck_assert_uint_eq(queue_await(&qa, 0), WIRE_SUCCESS);
+	ck_assert_uint_eq(queue_slot(&qa, 0)->mode, SHM_RESULT_AREA);
+	ck_assert_uint_eq(queue_slot(&qa, 0)->seq, 10);
+	expect_sum(0);
+}
+END_TEST
+
+Suite *eager_suite(void)
+{
+	Suite *s = suite_create("eager");
+	TCase *t = tcase_create("eager");
+
+	tcase_set_timeout(t, 60);
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_add_test(t, three_hosts);
+	tcase_add_loop_test(t, in_pieces, 0, 5);
+	tcase_add_test(t, unexpected_and_late);
+	tcase_add_loop_test(t, wrong_operands, 0, 10);
+	tcase_add_loop_test(t, the_stream_breaks, 0, 2);
+	tcase_add_test(t, a_staged_operand_comes_late);
+	tcase_add_test(t, each_link_has_one);
+	tcase_add_test(t, an_attempt_fails);
+	tcase_add_test(t, an_attempt_fails_amid_an_operand);
+	tcase_add_test(t, the_stream_breaks_amid_an_operand);
+	tcase_add_loop_test(t, before_the_votes, 0, 4);
+	tcase_add_test(t, an_unexpected_operand_delays_nobody);
+	tcase_add_loop_test(t, an_operand_of_another_agent, 0, 2);
+	tcase_add_test(t, an_unexpected_operand_comes_twice);
+	tcase_add_loop_test(t, an_unexpected_operand_of_another_operation, 0, 3);
+	tcase_add_loop_test(t, taken_back, 0, 6);
+	suite_add_tcase(s, t);
+	return s;
+}

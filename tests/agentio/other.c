@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/agentio/other.h"
+
+#include <check.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "common/cc_sys.h"
+#include "pcclagentd/base/handshake.h"
+
+void other_listen(struct other *x, uint32_t n_streams)
+{
+	*x = (struct other){
+		.at = {.family = CC_INET4, .ip = {127, 0, 0, 1}}, .n_streams = n_streams};
+	cc_random_id(&x->id);
+	x->listener = cc_listen_tcp(&x->at, 0);
+	ck_assert_int_ge(x->listener, 0);
+}
+
+void other_order(struct other *x, struct fx *f, struct master *m, struct client *a,
+	struct queue *qa, const struct cc_addr *addrs, uint32_t n, bool at_master)
+{
+	struct wl_request q = {.type = WL_COMM_CONNECT, .peer = {{1}}, .token = {{2}}};
+	struct wm_ring ring = {.group = 1,
+		.hosts = 3,
+		.pos = 1,
+		.pool_size = x->n_streams,
+		.next = {.agent = x->id,
+			.name = "farhost",
+			.at_master = at_master,
+			.port = x->at.port,
+			.n_addrs = n},
+		.prev = x->id,
+		.n_members = 1,
+		.members = &x->peer};
+	struct wm_msg msg;
+
+	memcpy(ring.next.addrs, addrs, n * sizeof *addrs);
+	client_open(f, a);
+	client_comm(a, &m->addr, 1, qa);
+	q.comm = qa->comm;
+	client_send(a, &q);
+	master_accept(m);
+	master_expect(m, WM_JOIN, &msg);
+	x->peer = msg.u.join.peer;
+	msg = (struct wm_msg){.type = WM_ROUND,
+		.u.round = {.round = 1, .accept = true, .n_rings = 1, .rings = &ring}};
+	master_send(m, &msg);
+}
+
+static struct cc_key hello_proof; /* of the stream that was accepted last */
+
+int other_accept_stream(struct other *x, const struct master *m, struct wlk_hello *h)
+{
+	uint8_t buf[WLK_HELLO_SIZE];
+	struct pollfd p = {.fd = x->listener, .events = POLLIN};
+	const char *why;
+	int fd;
+
+	ck_assert_int_eq(poll(&p, 1, FX_TIMEOUT_MS), 1);
+	fd = accept4(x->listener, NULL, NULL, SOCK_CLOEXEC);
+	ck_assert_uint_eq(tcp_receive(fd, buf, sizeof buf), sizeof buf);
+	ck_assert_msg(wlk_hello_get(buf, h, &why) == 0, "%s", why);
+	ck_assert(cc_id_eq(&h->run, &m->run));
+	hello_proof = h->proof;
+	ck_assert(cc_id_eq(&h->from, &m->agent));
+	ck_assert(cc_id_eq(&h->to, &x->id));
+	ck_assert_uint_eq(h->n_streams, x->n_streams);
+	return fd;
+}
+
+void other_answer(int fd, enum wlk_code code, const char *text)
+{
+	struct wlk_ack ack = {.version_min = WLK_VERSION_MIN,
+		.version_max = WLK_VERSION_MAX,
+		.version = code == WLK_OK ? WLK_VERSION_MAX : 0,
+		.code = (uint16_t)code};
+	uint8_t buf[WLK_ACK_SIZE];
+
+	snprintf(ack.text, sizeof ack.text, "%s", text);
+	wlk_ack_put(buf, &ack);
+	hs_prove_answer(&(struct cc_key){{0}}, &hello_proof, buf); /* the orders have no keys */
+	tcp_send(fd, buf, sizeof buf);
+}
+
+void other_accept_link(struct other *x, const struct master *m, int *fds)
+{
+	struct wlk_hello h;
+	uint64_t seen = 0;
+
+	for (uint32_t i = 0; i <= x->n_streams; i++) {
+		int fd = other_accept_stream(x, m, &h);
+		uint32_t at = h.stream == WLK_STREAM_EAGER ? x->n_streams : h.stream;
+
+		ck_assert(i > 0 || h.stream == 0);
+		ck_assert(!(seen >> at & 1));
+		seen |= (uint64_t)1 << at;
+		other_answer(fd, WLK_OK, "");
+		fds[at] = fd;
+	}
+}
+
+void other_expect_success(struct master *m)
+{
+	struct wm_msg msg;
+
+	master_expect(m, WM_ROUND_REPORT, &msg);
+	ck_assert_uint_eq(msg.u.round_report.n_failures, 0);
+	wire_master_clear(&msg);
+}

@@ -17,7 +17,7 @@ TESTS += tests/docs/test_examples.py tests/docs/test_numbers.py tests/docs/test_
 	tests/docs/test_options.py
 PLAIN_TESTS += tests/docs/test_examples.py tests/docs/test_numbers.py tests/docs/test_codes.py \
 	tests/docs/test_options.py
-EXTRA_DIST += tests/docs/README.md tests/docs/test_examples.py tests/docs/test_numbers.py \
+EXTRA_DIST += tests/docs/retired_words.py tests/docs/README.md tests/docs/test_examples.py tests/docs/test_numbers.py \
 	tests/docs/test_codes.py tests/docs/test_options.py \
 	tests/docs/frames/README.md \
 	tests/docs/frames/frame.h \

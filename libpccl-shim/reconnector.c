@@ -61,19 +61,22 @@ void pccl_reconnector_after_fork(void)
 
 pcclResult_t pccl_reconnector_lease_read(void)
 {
-	const char *text = secure_getenv("PCCL_AGENT_GRACE_MS");
+	const char *name = "PCCL_AGENT_LEASE_MS", *text = secure_getenv(name);
 	unsigned long ms = PCCL_LEASE_MS;
 	char *end;
 
+	if (!text) {
+		name = "PCCL_AGENT_GRACE_MS"; /* as it was called first */
+		text = secure_getenv(name);
+	}
 	if (text && *text) {
 		errno = 0;
 		ms = strtoul(text, &end, 10);
 		if (*text < '0' || *text > '9' || *end || errno || ms > INT32_MAX)
 			return pccl_fail(pcclInvalidUsage,
-				"the environment variable PCCL_AGENT_GRACE_MS is \"%.64s\", it "
-				"must "
-				"be a number of milliseconds from 0 to %d",
-				text, INT32_MAX);
+				"the environment variable %s is \"%.64s\", it must be a number of "
+				"milliseconds from 0 to %d",
+				name, text, INT32_MAX);
 	}
 	atomic_store(&lease_ms, (uint32_t)ms);
 	return pcclSuccess;

@@ -6,7 +6,7 @@
  * session's socket ends. As long as there are connected communicators it then connects again,
  * presents the memory of pcclMemAlloc (registered.h) and attaches every communicator as the peer
  * that it was (comm.h). Calls made meanwhile wait for it. It waits for an agent for
- * PCCL_AGENT_GRACE_MS milliseconds, counted without the time in which one was at work, and over
+ * PCCL_AGENT_LEASE_MS milliseconds, counted without the time in which one was at work, and over
  * several deaths in a row until a communicator has been attached; then it gives the communicators
  * up. An agent that said that it wants no more to do with this process is not asked again.
  *
@@ -20,9 +20,9 @@
 
 #include "libpccl-shim/comm.h"
 
-#define PCCL_LEASE_MS 30000u /* unless PCCL_AGENT_GRACE_MS says otherwise */
+#define PCCL_LEASE_MS 30000u /* unless PCCL_AGENT_LEASE_MS says otherwise */
 
-/* Looks at PCCL_AGENT_GRACE_MS. Threads of the application alone look at the environment, in calls
+/* Looks at PCCL_AGENT_LEASE_MS. Threads of the application alone look at the environment, in calls
  * that open or need a session: another one could read it in the middle of a setenv(). Fails with
  * pcclInvalidUsage where it is no number in range. */
 pcclResult_t pccl_reconnector_lease_read(void);

@@ -38,7 +38,7 @@
  * for the next agent, and presents the process's communicators and memory there. Connected
  * communicators stay the same peers. Operations in flight at that moment return
  * pcclRankConnectionLost, unless the whole result was there and all others have it. Every other
- * call waits and then continues. If no agent comes back within PCCL_AGENT_GRACE_MS milliseconds
+ * call waits and then continues. If no agent comes back within PCCL_AGENT_LEASE_MS milliseconds
  * (30000; 0: do not wait), or an agent does not answer for as long, calls return
  * pcclAgentUnavailable until pcclConnect has joined the run again. pcclConnect and pcclMemAlloc
  * read the variable. If the process has no connected communicator, these two functions wait
@@ -436,7 +436,7 @@ PCCL_EXPORT const char *pcclGetLastError(void);
  *
  * Any thread.
  *
- * pcclInvalidUsage  PCCL_AGENT_GRACE_MS is no number of milliseconds
+ * pcclInvalidUsage  PCCL_AGENT_LEASE_MS is no number of milliseconds
  * pcclVersionMismatch, pcclPermissionDenied, pcclTimeout
  */
 PCCL_EXPORT pcclResult_t pcclMemAlloc(size_t size, void **ptr_out);
@@ -474,7 +474,7 @@ PCCL_EXPORT pcclResult_t pcclDestroyCommunicator(pcclComm_t *communicator);
  * Joins the run of the master named at creation. The first peer of a new run is accepted at once.
  * A later peer waits, without limit, until the accepted peers call pcclUpdateTopology. Only these
  * waits have a limit: connect_timeout_ms of the agent to reach a master, master_lease_ms of the
- * agent if the master dies in the meantime, and PCCL_AGENT_GRACE_MS if the agent dies. Any thread,
+ * agent if the master dies in the meantime, and PCCL_AGENT_LEASE_MS if the agent dies. Any thread,
  * which is the main thread from then on.
  *
  * pcclMasterConnectionFailed  no master answers at the address, or none took over in time
@@ -494,7 +494,7 @@ PCCL_EXPORT pcclResult_t pcclConnect(pcclComm_t *communicator);
  * if the agent does not respond. That call returns pcclInterrupted, its buffers are as before, and
  * this peer has left the run as with pcclDestroyCommunicator. An operation that is under way with
  * memory of pcclMemAlloc still waits for an agent that does not respond, because the agent may use
- * that memory; it waits as long as any call: PCCL_AGENT_GRACE_MS. Operations in flight end, too,
+ * that memory; it waits as long as any call: PCCL_AGENT_LEASE_MS. Operations in flight end, too,
  * and must still be awaited; then pcclConnect joins again. A call whose result came first returns
  * the result. If no call is blocked, the next call that has to wait ends. If a call fails while it
  * is interrupted, the interrupt has ended this call and ends no later one. Returns at once. May be

@@ -75,7 +75,7 @@ static void bounds(const struct agentd_config *agent, const struct ccm_config *m
 
 static void words(const struct agentd_config *agent)
 {
-	printf("words PCCL_AGENT_GRACE_MS , %u seconds.\n", PCCL_LEASE_MS / 1000);
+	printf("words PCCL_AGENT_LEASE_MS , %u seconds.\n", PCCL_LEASE_MS / 1000);
 	printf("words that is above half a second, up to %u seconds.\n", CC_PATH_MAX_MS / 1000);
 	_Static_assert(CC_PATH_MS == 500, "as the page says");
 	_Static_assert(CC_TCP_SIZES == 3, "as the page says");

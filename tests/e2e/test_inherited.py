@@ -19,7 +19,7 @@ USUAL_SLACK = 50000  # ns
 USUAL_STACK = str(8 << 20)
 IGNORED = {signal.SIGPIPE, signal.SIGXFSZ}
 VARIABLES = {"NOTIFY_SOCKET": "@nobody", "JOURNAL_STREAM": "8:1", "LISTEN_FDS": "1",
-             "PCCL_AGENT_GRACE_MS": "30000", "OMP_NUM_THREADS": "1"}
+             "PCCL_AGENT_LEASE_MS": "30000", "OMP_NUM_THREADS": "1"}
 if not lib.sanitized():  # a sanitizer has to come first
     VARIABLES["LD_PRELOAD"] = "libm.so.6"
 # What a trainer may do to itself.

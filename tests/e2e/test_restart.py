@@ -302,7 +302,7 @@ def agent_for_good():
     with lib.Lab(2) as lab:
         lab.start(master_options=["--agent-lease-ms", SHORT_LEASE_MS])
         here = [lab.start_peer(k, 0, ready=False) for k in range(2)]
-        there = [lab.start_peer(2 + k, 1, ready=False, env={"PCCL_AGENT_GRACE_MS": "900"})
+        there = [lab.start_peer(2 + k, 1, ready=False, env={"PCCL_AGENT_LEASE_MS": "900"})
                  for k in range(2)]
         for peer in (*here, *there):
             peer.read()

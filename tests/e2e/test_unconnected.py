@@ -50,8 +50,8 @@ def agents_for_good():
     with lib.Lab(1) as lab:
         lab.start()
         agent = lab.agents[0]
-        bounded = [lab.start_peer(k, env={"PCCL_AGENT_GRACE_MS": "900"}) for k in range(2)]
-        patient = lab.start_peer(2, env={"PCCL_AGENT_GRACE_MS": "1000000"})
+        bounded = [lab.start_peer(k, env={"PCCL_AGENT_LEASE_MS": "900"}) for k in range(2)]
+        patient = lab.start_peer(2, env={"PCCL_AGENT_LEASE_MS": "1000000"})
         for peer in (*bounded, patient):
             peer.expect("create")
             peer.expect("alloc bytes=5000")
@@ -65,7 +65,7 @@ def agents_for_good():
         patient.expect("destroy")
         check(patient.expect("free")["check"] == "ok",
               "nobody waits for an agent to give a communicator or memory back")
-        stranger = lab.start_peer(3, env={"PCCL_AGENT_GRACE_MS": "1000000"})
+        stranger = lab.start_peer(3, env={"PCCL_AGENT_LEASE_MS": "1000000"})
         stranger.expect("create")
         for line in ("alloc bytes=1", "connect"):
             answer = stranger.call(line)

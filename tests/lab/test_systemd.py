@@ -226,7 +226,7 @@ def killed(lab, host):
 def stopped(lab, host):
     """With a peer that waits for a second one, and for another agent as long as it may. Without its
     socket: that would start the agent again for it."""
-    peer = lab.peer(host, env={"PCCL_AGENT_GRACE_MS": "500"})
+    peer = lab.peer(host, env={"PCCL_AGENT_LEASE_MS": "500"})
     wait_until(lambda: host.run(lab.ctl, "peers").stdout.count("\n") > 1, "a peer")
     host.run("systemctl", "stop", "pccl-agent.socket", "pccl-agent-admin.socket", AGENT)
     code, said = finish(peer)

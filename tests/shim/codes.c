@@ -10,7 +10,7 @@ static void setup(void)
 {
 	fx_make_dir();
 	setenv("PCCL_AGENT_SOCKET", fx_socket, 1); /* nobody is there */
-	setenv("PCCL_AGENT_GRACE_MS", "0", 1);
+	setenv("PCCL_AGENT_LEASE_MS", "0", 1);
 }
 
 START_TEST(a_caller_of_1_0_knows_all_codes)

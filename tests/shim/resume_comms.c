@@ -2,7 +2,7 @@
  *
  * The agent dies and another one takes its place: communicators are attached again as the peers
  * that they were, or learn why not, control calls that were under way are made again, and what
- * nobody brings back ends within PCCL_AGENT_GRACE_MS.
+ * nobody brings back ends within PCCL_AGENT_LEASE_MS.
  */
 #include <pthread.h>
 
@@ -13,7 +13,7 @@
 /* The environment is read by calls that may need an agent. */
 static void set_lease(const char *ms)
 {
-	setenv("PCCL_AGENT_GRACE_MS", ms, 1);
+	setenv("PCCL_AGENT_LEASE_MS", ms, 1);
 	fx_assert_fails(pcclConnect(fx_comm), pcclInvalidUsage, "already");
 }
 
@@ -345,7 +345,7 @@ START_TEST(a_stopped_agent_does_not_hold_calls)
 	bool flag;
 	void *p;
 
-	setenv("PCCL_AGENT_GRACE_MS", "400", 1);
+	setenv("PCCL_AGENT_LEASE_MS", "400", 1);
 	fx_assert_succeeds(pcclDestroyCommunicator(fx_comm));
 	/* The bound is that of the session's beginning. */
 	fake_script(fx_agent, WL_REGION_FREE, FAKE_GOODBYE, pcclAgentUnavailable, "restart");
@@ -453,14 +453,14 @@ START_TEST(but_no_longer_than_others)
 	void *p;
 
 	fx_comm = fx_new_comm();
-	setenv("PCCL_AGENT_GRACE_MS", "300", 1);
+	setenv("PCCL_AGENT_LEASE_MS", "300", 1);
 	fx_assert_succeeds(pcclMemAlloc(5000, &p));
 	fake_stop(fx_agent);
 	begin = cc_now_ns();
 	fx_assert_fails(ask(_i), pcclAgentUnavailable, "did not come back within 300 ms");
 	ck_assert_uint_ge(cc_now_ns() - begin, 300000000u); /* all of it */
 	/* Now there is none, as before the first one. */
-	setenv("PCCL_AGENT_GRACE_MS", "1000000", 1);
+	setenv("PCCL_AGENT_LEASE_MS", "1000000", 1);
 	fx_assert_fails(ask(_i), pcclAgentUnavailable, "PCCL_AGENT_SOCKET");
 	fx_agent = fake_start(fx_socket);
 	fx_assert_succeeds(ask(_i));
@@ -475,7 +475,7 @@ START_TEST(agents_that_die_of_it_are_not_asked_for_ever)
 	enum wl_type type = _i == 0 ? WL_REGION_ALLOC : WL_COMM_CONNECT;
 
 	fx_comm = fx_new_comm();
-	setenv("PCCL_AGENT_GRACE_MS", "300", 1);
+	setenv("PCCL_AGENT_LEASE_MS", "300", 1);
 	fake_script(fx_agent, type, FAKE_HANG_UP, 0, NULL);
 	fx_assert_fails(ask(_i), pcclAgentUnavailable, "closed the connection");
 	ck_assert_uint_gt(fake_seen(fx_agent, type), 1);
@@ -490,7 +490,7 @@ START_TEST(nor_those_that_come_and_die)
 	void *p;
 
 	fx_comm = fx_new_comm();
-	setenv("PCCL_AGENT_GRACE_MS", "300", 1);
+	setenv("PCCL_AGENT_LEASE_MS", "300", 1);
 	fx_assert_succeeds(pcclMemAlloc(5000, &p));
 	fake_script(fx_agent, WL_REGION_ADOPT, garbage ? FAKE_GARBAGE : FAKE_HANG_UP, 0, NULL);
 	fake_hang_up(fx_agent);
@@ -521,7 +521,7 @@ START_TEST(all_who_wait_hear_what_they_waited_for)
 	pthread_t t[THREADS];
 	void *p, *text;
 
-	setenv("PCCL_AGENT_GRACE_MS", "2000", 1);
+	setenv("PCCL_AGENT_LEASE_MS", "2000", 1);
 	fx_assert_succeeds(pcclMemAlloc(5000, &p));
 	before = fake_seen(fx_agent, WL_HELLO);
 	fake_script(fx_agent, WL_HELLO, FAKE_HANG_UP, 0, NULL);
@@ -556,7 +556,7 @@ START_TEST(giving_back_needs_no_agent)
 	pthread_t t;
 	void *p, *r;
 
-	setenv("PCCL_AGENT_GRACE_MS", "1000000", 1);
+	setenv("PCCL_AGENT_LEASE_MS", "1000000", 1);
 	fx_comm = fx_new_comm();
 	fx_assert_succeeds(pcclMemAlloc(5000, &p));
 	fake_script(fx_agent, WL_COMM_CONNECT, FAKE_REFUSE, pcclMasterConnectionFailed, "none");

@@ -286,21 +286,23 @@ END_TEST
 
 START_TEST(a_lease_that_is_no_number_is_refused)
 {
-	static const char *const bad[] = {"30s", "-1", "2147483648", " 5", "99999999999999999999"};
+	static const char *const bad[] = {"30s", "-1", "2147483648", " 5", "99999999999999999999"},
+				 *const name[] = {"PCCL_AGENT_GRACE_MS", "PCCL_AGENT_LEASE_MS"};
 	pcclComm_t *c = fx_new_comm();
 	char words[160];
 	void *p;
 
-	setenv("PCCL_AGENT_GRACE_MS", bad[_i], 1);
-	snprintf(words, sizeof words,
-		"PCCL_AGENT_GRACE_MS is \"%s\", it must be a number of milliseconds from 0 to "
-		"2147483647",
-		bad[_i]);
-	fx_assert_fails(pcclConnect(c), pcclInvalidUsage, words);
-	fx_assert_fails(pcclMemAlloc(1, &p), pcclInvalidUsage, words);
-	setenv("PCCL_AGENT_GRACE_MS", "2147483647", 1);
+	for (int i = 0; i < 2; i++) { /* the old name alone, and beside the new one */
+		setenv(name[i], bad[_i], 1);
+		snprintf(words, sizeof words,
+			"%s is \"%s\", it must be a number of milliseconds from 0 to 2147483647",
+			name[i], bad[_i]);
+		fx_assert_fails(pcclConnect(c), pcclInvalidUsage, words);
+		fx_assert_fails(pcclMemAlloc(1, &p), pcclInvalidUsage, words);
+	}
+	setenv("PCCL_AGENT_LEASE_MS", "2147483647", 1);
 	fx_assert_succeeds(pcclConnect(c));
-	setenv("PCCL_AGENT_GRACE_MS", "", 1);
+	setenv("PCCL_AGENT_LEASE_MS", "", 1);
 	fx_assert_succeeds(pcclMemAlloc(1, &p));
 	fx_assert_succeeds(pcclDestroyCommunicator(c));
 }
@@ -322,7 +324,7 @@ START_TEST(session_ends_while_waiting)
 	bool flag;
 	void *p;
 
-	setenv("PCCL_AGENT_GRACE_MS", "0", 1);
+	setenv("PCCL_AGENT_LEASE_MS", "0", 1);
 	for (unsigned i = 0; i < 3; i++) {
 		fake_script(fx_agent, at_connect[i], end, pcclAgentUnavailable, "shutting down");
 		fx_assert_fails(pcclConnect(c), pcclAgentUnavailable, words);
@@ -483,7 +485,7 @@ START_TEST(the_end_wakes_all_who_wait)
 	pthread_t t[THREADS];
 	void *r;
 
-	setenv("PCCL_AGENT_GRACE_MS", "0", 1);
+	setenv("PCCL_AGENT_LEASE_MS", "0", 1);
 	pthread_barrier_init(&ready, NULL, THREADS);
 	fake_script(fx_agent, WL_UPDATE_TOPOLOGY, FAKE_HOLD, 0, NULL);
 	for (int i = 0; i < THREADS; i++)

@@ -363,7 +363,7 @@ START_TEST(agents_that_come_back_run_into_a_limit)
 	pcclResult_t r;
 	pcclComm_t *c;
 
-	setenv("PCCL_AGENT_GRACE_MS", "200", 1);
+	setenv("PCCL_AGENT_LEASE_MS", "200", 1);
 	fx_assert_succeeds(pcclInit());
 	setenv("XDG_STANDIN", getenv("PCCL_AGENTD"), 1);
 	set_script("test -e \"$XDG_STANDIN_STARTS\" && exit 71; exec \"$XDG_STANDIN\" \"$@\"");

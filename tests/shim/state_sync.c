@@ -733,7 +733,7 @@ END_TEST
 
 static void setup_impatient(void)
 {
-	ck_assert_int_eq(setenv("PCCL_AGENT_GRACE_MS", "200", 1), 0);
+	ck_assert_int_eq(setenv("PCCL_AGENT_LEASE_MS", "200", 1), 0);
 	fx_setup_comm();
 }
 

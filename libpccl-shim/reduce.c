@@ -27,8 +27,8 @@ static pcclResult_t try_launch(pcclComm_t *c, struct pccl_call_args *args, enum 
 	r = pccl_comm_use(c, false, &args->att, &attrs);
 	if (r != pcclSuccess)
 		return r;
-	/* Not earlier: the agent may just have been replaced, and the next one has said how many
-	 * losses go with the death that the application knows of. */
+	/* Not earlier: the agent may just have been replaced, and the next one has said which
+	 * generation goes with the death that the application knows of. */
 	args->generation = atomic_load(&c->known_generation);
 	if (is_alone(c))
 		r = pccl_fail(pcclTooFewPeers,

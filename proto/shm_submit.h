@@ -37,10 +37,10 @@ struct shm_submission {
 	uint64_t generation; /* of the group, that the application knows of; any number */
 	bool by_main;        /* launched by the main thread, as a synchronization always is */
 	bool waited;         /* its caller does nothing else until it ends; likewise */
-	bool is_sync;        /* what is above is 0, but for slot, losses, by_main and waited */
+	bool is_sync;        /* what is above is 0, but for slot, generation, by_main and waited */
 	bool synced;         /* is_sync: one of this communicator's has succeeded */
 	uint32_t refused;    /* a pcclResult_t: the call cannot take part, and ends with this for
-			      * all; only slot, tag, losses, is_sync, by_main and
+			      * all; only slot, tag, generation, is_sync, by_main and
 			      * waited count. 0: it takes part */
 	struct wm_sync_vote sync; /* if is_sync. The manifest lies in the region sync.region of the
 				   * entry; shm_state_get reads it */

@@ -35,7 +35,7 @@ enum wl_type {
 	WL_COMM_CREATE = 2, /* -> comm; fds: queue pair memfd, submission doorbell, data doorbell */
 	WL_COMM_CONNECT = 3, /* -> run, generation, topo_ballot, pending_ballot, view */
 	WL_COMM_DESTROY = 4,
-	WL_UPDATE_TOPOLOGY = 5, /* -> losses, topo_ballot, view */
+	WL_UPDATE_TOPOLOGY = 5, /* -> generation, topo_ballot, view */
 	WL_ARE_PENDING = 6,     /* -> flag, pending_ballot, view */
 	WL_REGION_ALLOC = 7,    /* -> region, size; fd: sealed memfd, read-write */
 	WL_REGION_FREE = 8,

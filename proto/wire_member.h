@@ -123,7 +123,7 @@ struct wm_join {
 	 * that was reported as good with it. Else 0. */
 	uint64_t topo_ballot, pending_ballot, epoch, ring_epoch, prepared;
 	/* Likewise, as it was told last: the view id, and as of that all accepted
-	 * peers, those of its group, and its losses. */
+	 * peers, those of its group, and its generation. */
 	uint64_t view_id, generation;
 	uint32_t global, world_size;
 	/* Its main thread: peers of one agent with the same number, not 0, have one between them.
@@ -233,8 +233,9 @@ struct wm_group_view {
 			      * 0: there was none in this run of the group, any will do */
 	char loss[WM_TEXT_MAX]; /* the last loss, for the callers; "" in wm_resume, or if nobody
 				 * remembers it */
-	/* The view as it was first told with these losses: all calls that they end see it,
-	 * however late they are. view id 0: this one, if the losses are new; else as told before */
+	/* The view as it was first told with this generation: all calls that they end see it,
+	 * however late they are. view id 0: this one, if the generation is new; else as told before
+	 */
 	struct wire_view at_generation;
 	/* In wm_resume: round of the rings that the last attempt started on; 0: none has started.
 	 */

@@ -56,7 +56,7 @@ struct wm_op_vote {
 	uint64_t spec_seq;  /* the OP_DONE.next under which the agent begins before any OP_START; or
 			       0 */
 	uint32_t waits_for; /* enum wm_wait_for_kind: true of each of the peers */
-	struct wm_refusal refusal; /* seq and ahead are 0 then */
+	struct wm_refusal refusal; /* seq and spec_seq are 0 then */
 };
 
 /* A peer that cannot get what was elected, or whose tensors are not what it said. */

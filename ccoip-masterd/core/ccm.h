@@ -50,9 +50,9 @@ struct ccm_config {
 	uint32_t agent_lease_ms; /* default 5000: for the peers of an agent that is gone */
 	uint32_t segment_max;    /* bytes */
 	uint32_t max_peers;      /* joins beyond are refused; default 65536 */
-	uint64_t first_number;   /* losses and attempts of a run that nobody remembers are counted
-				  * from here, terms from a 4096th of it: more than any earlier master
-				  * has counted (the wall clock, say); below 2^52 */
+	uint64_t first_number;   /* generations and attempts of a run that nobody remembers are
+				  * counted   from here, terms from a 4096th of it: more than any
+				  * earlier master   has counted (the wall clock, say); below 2^52 */
 	bool journal;            /* make JOURNAL actions */
 	uint32_t log_level;      /* LOG actions above it are not made; 0: CCM_LOG_INFO */
 };

@@ -23,7 +23,7 @@ void ccm_group_lost(struct ccm *m, struct ccm_group *g, const char *text)
 
 	if (first)
 		ccm_print(g->loss, sizeof g->loss, "%s", text);
-	if (m->recovering) { /* counted when the group's losses are known */
+	if (m->recovering) { /* counted when the group's generation is known */
 		g->interrupted = true;
 		return;
 	}

@@ -208,7 +208,7 @@ void ccm_lost_before_begin(struct ccm *m)
 	m->lost_before = true;
 }
 
-/* Is g what its members were told with its losses? */
+/* Is g what its members were told with its generation? */
 static bool is_as_told(const struct ccm_group *g)
 {
 	return g->known_view_id > 0 && g->known_view_id >= g->snap_view_id &&

@@ -206,8 +206,8 @@ static uint64_t generation_told(const struct ccm_agent *a, uint32_t group)
 	return UINT64_MAX;
 }
 
-/* The group had no more losses when the attempt started: whom the start was told had been told of
- * those before. */
+/* The group's generation was no higher when the attempt started: whom the start was told had been
+ * told of those before. */
 static uint64_t generation_at_start(const struct ccm_group *g, uint64_t seq)
 {
 	uint64_t least = UINT64_MAX, n;

@@ -233,7 +233,7 @@ struct ccm_group {
 	uint64_t generation;       /* m->last_generation at the group's last one */
 	struct wire_view
 		at_generation;     /* as first told with at_generation_no; view id 0: not yet */
-	uint64_t at_generation_no; /* it is of no use when these are not losses */
+	uint64_t at_generation_no; /* it is of no use in another generation */
 	bool generation_sent;      /* of that one, and nothing has started since */
 	uint64_t n_ended;          /* attempts that had started; the last ones are remembered */
 	struct wm_outcome ended[WM_OUTCOMES_MAX];       /* by n_ended % WM_OUTCOMES_MAX */
@@ -246,7 +246,7 @@ struct ccm_group {
 	uint32_t n_lost;
 	char loss[WM_TEXT_MAX]; /* the last one */
 	/* while recovering */
-	bool interrupted;             /* to be counted in losses; loss says why */
+	bool interrupted;             /* the generation is to be raised; loss says why */
 	uint32_t n_lost_ever, n_left; /* accepted peers; of them, while recovering */
 	uint64_t known_view_id;
 	uint32_t known_world_size; /* accepted peers, as an agent was told with known_view_id */

@@ -159,9 +159,9 @@ enum agt_action_type {
 	AGT_ACT_XFER_START,  /* run, xfer */
 	AGT_ACT_XFER_CANCEL, /* run, xfer.seq; answered by XFER_CANCELLED, also after XFER_DONE */
 	AGT_ACT_XFER_FREE,   /* run, xfer.seq: after DONE (ok) or CANCELLED: give its memory back */
-	AGT_ACT_XFER_ROLLBACK, /* run, xfer.seq: it was ahead: forget it and give its memory back,
-				* at once and whatever it does; its members may be in another one
-				* next
+	AGT_ACT_XFER_ROLLBACK, /* run, xfer.seq: it was speculative: forget it and give its memory
+				* back, at once and whatever it does; its members may be in another
+				* one next
 				*/
 	AGT_ACT_XFER_EXPECT, /* run, xfer.seq, xfer.hosts, xfer.prev: the next small operation of a
 			      * tag may  begin speculatively, and elsewhere before it does here:
@@ -201,7 +201,7 @@ struct agt_done {
 	uint32_t world_size;
 	uint64_t generation; /* of the group, for the application to know once it has awaited this;
 			      * 0 when the peer is in no group any more */
-	struct wire_view after; /* as of the end; version 0 likewise */
+	struct wire_view after; /* as of the end; view id 0 likewise */
 	uint64_t tx_bytes, rx_bytes;
 	uint64_t revision; /* a synchronization that succeeded: what all have now; else 0 */
 	char text[SHM_TEXT];
@@ -321,7 +321,7 @@ struct agt_comm_info {
 	struct cc_id peer;
 	struct cc_addr master;
 	struct agt_attrs attrs;
-	struct wire_view view; /* version 0: not connected */
+	struct wire_view view; /* view id 0: not connected */
 	uint32_t ops;
 	uint64_t stopped_ns;       /* for how long its process has been stopped; 0: it runs */
 	char waiting[WM_TEXT_MAX]; /* "waiting for the master to accept it for 3.2 s", or "" */

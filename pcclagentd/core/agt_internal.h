@@ -232,7 +232,7 @@ bool agt_round_prepared(const struct agt_run *r, const struct cc_id *peer);
 void agt_view_set(struct agt *a, struct agt_run *r, const struct wm_view *w);
 /* As the master told last, for the peers of g. */
 struct wire_view agt_view_of(const struct agt_run *r, const struct agt_group *g);
-/* The losses and the view that a call is told of which was made with `generation` and ends with
+/* The generation and the view that a call is told of which was made with `generation` and ends with
  * `code` now: those of the first loss since, which ends it for all members. */
 struct agt_generation agt_view_after(
 	const struct agt_run *r, const struct agt_group *g, uint64_t generation, uint32_t code);

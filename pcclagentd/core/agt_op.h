@@ -26,7 +26,7 @@ void agt_spec_forget(struct agt *a, const struct agt_run *r, struct agt_group *g
 void agt_spec_forget_all(struct agt *a, const struct agt_run *r);
 /* o is about to vote: its transfer begins if it may. */
 void agt_spec_start(struct agt *a, struct agt_op *o, struct agt_group *g);
-/* o is VOTING, without a transfer, again; it was ahead. */
+/* o is VOTING, without a transfer, again; it was speculative. */
 void agt_spec_rollback(struct agt *a, struct agt_op *o);
 /* The same, because its transfer cannot end. The master has counted all votes, and aborts it; or
  * else it will start it under another number. Returns the report. */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
  * Small operations that begin before the master has counted the votes. OP_DONE gives the number of
- * the next attempt of that tag ahead; when its local members have submitted it, they exchange
+ * the next attempt of that tag in advance; when its local members have submitted it, they exchange
  * operands under that number at once, and the vote says so. What has come of it is reported. If all
  * agents did the same the master answers with OP_DONE, and never sends an OP_START; else with
  * another number, and this attempt is rolled back as if it had never been.
  *
- * A speculative attempt is of the rings and the losses that it was granted in; when these have
+ * A speculative attempt is of the rings and the generation that it was reserved in; when these have
  * changed the master does not count it. Until the master has heard that a peer of this host has
- * left, what it grants is for those who were there before. It alone decides, for it may have told
+ * left, what it reserves is for those who were there before. It alone decides, for it may have told
  * others of success: here an attempt that was reported is rolled back only when it is known that
  * the master has not.
  */

@@ -126,7 +126,7 @@ struct agt_elected {
 };
 
 #define AGT_GENERATIONS_MAX 16u /* of a group: calls that are later see that of the first one */
-/* The view as the master told it with the loss that raised a group's losses to so many. */
+/* The view as the master told it with the loss that raised a group's generation to this. */
 struct agt_generation {
 	uint64_t generation;
 	struct wire_view view;

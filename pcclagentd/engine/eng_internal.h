@@ -42,7 +42,7 @@ struct eng_xfer {
 	uint32_t n_spilled;       /* R: such sums */
 	uint64_t spilled_input;   /* R: eng_xfer_input when the last one came */
 	uint64_t tried_input;     /* R: eng_xfer_input when they were looked at last */
-	uint64_t block_end_ns;    /* R: 0, or when streams are not held for it any more */
+	uint64_t block_end_ns;    /* R: 0, or when streams are not blocked for it any more */
 	struct eng_xfer *rx_next; /* R: bucket chain */
 	uint32_t origin_next;     /* T: segments of the first chunk that have been taken */
 	struct eng_xfer *tx_next; /* T: list of active transfers */
@@ -111,7 +111,7 @@ struct eng_thread {
 };
 
 struct eng {
-	uint64_t set_ns;                       /* how long a shift works */
+	uint64_t set_ns;                       /* how long a stream set works */
 	_Atomic uint32_t bounds_ms[CC_BOUNDS]; /* L writes */
 	struct eng_thread rx, tx;
 	/* L */

@@ -39,9 +39,9 @@ void eng_bell_remove(struct eng *e, int fd);
  * pool that a stream belongs to: a number chosen by the caller, never reused, one direction only.
  * 0 or CC_ERR_*.
  *
- * A stream of a shift takes data only while that one is at work; the next one takes over with the
+ * A stream of a set takes data only while that one is at work; the next one takes over with the
  * first operation after ENG_SET_NS, if there is no other one under way. A link has streams of
- * every shift, or only such as are always at work.
+ * every set, or only such as are always at work.
  */
 #define ENG_SETS   3u
 #define ENG_SET_NS UINT64_C(5000000000)

@@ -21,9 +21,10 @@
 #define RX_BUDGET ((size_t)1 << 20)
 /* A header whose transfer is not known here yet: its start is on the way from the master. */
 #define STALL_MAX_NS 30000000000ull
-/* How long a stream is held while nothing is copied. 256 KiB take a hundredth of it. */
+/* How long a stream is blocked while nothing is copied. 256 KiB take a hundredth of it. */
 #define BLOCK_MAX_MS 10
-/* How long streams are held for a transfer in all, whatever its processes say of their copying. */
+/* How long streams are blocked for a transfer in all, whatever its processes say of their copying.
+ */
 #define BLOCK_ALL_NS 3000000000ull
 
 static struct eng_xfer **bucket_of(struct eng *e, uint64_t seq)
@@ -216,7 +217,7 @@ static void segment_arrived(struct eng_thread *t, struct eng_stream *s)
 	}
 }
 
-/* Has it been held for as long as it may? */
+/* Has it been blocked for as long as it may? */
 static bool is_enough(struct eng_stream *s, uint64_t now)
 {
 	uint64_t input = eng_xfer_input(s->xfer);

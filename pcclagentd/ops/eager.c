@@ -73,7 +73,7 @@ static struct parts *parts_new(struct loc *loc, uint64_t bytes)
 	return p;
 }
 
-/* ---- what comes early ---- */
+/* ---- unexpected data ---- */
 
 static struct unexpected *unexpected_find(const struct run *r, uint64_t seq)
 {

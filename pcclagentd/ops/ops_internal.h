@@ -142,7 +142,7 @@ void op_xfer_start(struct run *r, const struct agt_xfer *t);
 /* What other hosts send of this operation is not wanted here. */
 void op_xfer_skip(struct run *r, uint64_t seq);
 void op_xfer_cancel(struct run *r, uint64_t seq);
-/* It was ahead: as if it had never been. */
+/* It was speculative: as if it had never been. */
 void op_xfer_rollback(struct run *r, uint64_t seq);
 void op_xfer_free(struct run *r, uint64_t seq);
 /* Its algorithm has finished it. */

@@ -258,8 +258,8 @@ START_TEST(a_local_loss_makes_it_void)
 }
 END_TEST
 
-/* The master grants more before it hears of the one that has left, until a round tells that it has
- * heard. */
+/* The master reserves more before it hears of the one that has left, until a round tells that it
+ * has heard. */
 START_TEST(nothing_is_reserved_for_fewer_members)
 {
 	struct fx_ring ring = {

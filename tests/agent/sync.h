@@ -23,7 +23,7 @@ void sy_start(struct fx *f, uint64_t seq, uint64_t revision, const char *roles);
 void sy_abort(struct fx *f, uint64_t seq); /* 0: of the votes */
 void sy_op_done(struct fx *f, uint64_t seq, uint64_t revision);
 void sy_kick(struct fx *f, unsigned peer, const char *text); /* pcclInvalidUsage */
-/* The group has three peers and no losses. */
+/* The group has three peers and generation 0. */
 void sy_view_revision(struct fx *f, uint64_t revision);
 /* The engine has done its part. */
 void sy_done(struct fx *f, uint64_t seq);

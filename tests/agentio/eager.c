@@ -129,7 +129,7 @@ static void expect_data(uint64_t seq, uint64_t tag, uint32_t pos)
 	ck_assert_mem_eq(v, packet + WLK_DATA_SIZE, BYTES);
 }
 
-/* Returns the number that it has begun under ahead, or 0. */
+/* Returns the number that it has begun speculatively, or 0. */
 static uint64_t launch(uint32_t slot, uint64_t tag)
 {
 	uint64_t spec_seq;

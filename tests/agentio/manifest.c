@@ -175,7 +175,7 @@ START_TEST(memory)
 }
 END_TEST
 
-/* Nobody can offer what his manifest does not give. */
+/* Nobody can be a candidate with what his manifest does not give. */
 START_TEST(digests)
 {
 	for (int i = 0; i < 2; i++) {

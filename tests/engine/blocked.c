@@ -281,7 +281,7 @@ START_TEST(not_even_a_liar_holds_it_for_ever)
 		/* Now more, now less; and ever more, but not enough of it. */
 		atomic_store(&s.h->slot[0].in_done[1], _i == AREA ? ++done % 2 : 4 + ++done / 4);
 		ck_assert(eng_get_progress(s.h->e, s.o.seq, &p));
-		ck_assert_msg(cc_now_ns() - begin_ns < UINT64_C(10000000000), "it is held");
+		ck_assert_msg(cc_now_ns() - begin_ns < UINT64_C(10000000000), "it is blocked");
 	} while (p.rx_bytes < UINT64_C(2) * WLK_DATA_SIZE + cc_plan_segment(&s.plan, s.own).len);
 	scene_down();
 }
@@ -351,7 +351,7 @@ END_TEST
 
 enum end { RESET, DROPPED, ENDS };
 
-/* A stream ends while it is held: the others are as before, and so is one that replaces it. */
+/* A stream ends while it is blocked: the others are as before, and so is one that replaces it. */
 START_TEST(a_link_that_ends)
 {
 	static const struct linger at_once = {.l_onoff = 1};

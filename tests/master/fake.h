@@ -127,7 +127,7 @@ void fk_report_failed(const struct fk_peer *p, uint64_t seq, bool ok);
 uint64_t fk_revision(struct fk_host *h, uint32_t group);
 uint64_t fk_generation(struct fk_host *h, uint32_t group); /* likewise */
 void fk_know_generation(struct fk_host *h, uint32_t group, uint64_t generation);
-/* Of group 0, by who has heard of no losses; seq: what the attempt was started as, or 0. */
+/* Of group 0, by who knows generation 0; seq: what the attempt was started as, or 0. */
 void fk_vote_seq(const struct fk_peer *p, uint64_t tag, uint64_t seq);
 /* How have these attempts ended? p, who comes by a new agent, has the whole result of each. */
 /* succeeded: so many of them, the last ones, have, as the peer knows */

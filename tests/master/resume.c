@@ -376,7 +376,7 @@ START_TEST(the_lost_are_not_among_those_who_are_back)
 }
 END_TEST
 
-/* What the last master told of the losses of b and c, before the commit, who has died with its
+/* What the last master told of the deaths of b and c, before the commit, who has died with its
  * agent knows. Those who are left of a group are all known: then the others are none of it any
  * more. */
 static const struct {

@@ -103,7 +103,8 @@ START_TEST(their_link_is_avoided_at_once)
 }
 END_TEST
 
-/* h[of] has begun an operation ahead when its link with h[with] falls silent; no other has voted.
+/* h[of] has begun an operation speculatively when its link with h[with] falls silent; no other has
+ * voted.
  */
 static void fall_silent_spec(size_t n, size_t of, size_t with)
 {

@@ -280,7 +280,7 @@ START_TEST(a_candidate_that_cannot_be_honoured_is_kicked_and_the_others_continue
 					 : "hash type 2 (crc32c), the group's with 1 (simplehash)");
 	ck_assert_uint_eq(fk_count(b, WM_OP_START), 0);
 	ck_assert(!fk_present(&q));
-	/* The new view comes first, so that its losses are those of the start. */
+	/* The new view comes first, so that its generation is that of the start. */
 	ck_assert_str_eq(order, "WS");
 	ck_assert_uint_eq(fk_count(a, WM_OP_ABORT), 0);
 	ck_assert_uint_eq(role_in(start_of(c), &r), RECEIVER);

@@ -465,7 +465,7 @@ START_TEST(a_reserved_seq_is_void_then)
 	uint64_t seq;
 
 	meet(1);
-	seq = fk_status(&f).last_seq; /* granted for the next one of tag 1 */
+	seq = fk_status(&f).last_seq; /* reserved for the next one of tag 1 */
 	spec_vote(&p, 1, seq);
 	fk_vote(&q, 2);
 	fk_vote(&r, 2);

@@ -76,7 +76,7 @@ END_TEST
 static const uint8_t vote_bytes[] = {0x32, 73,                       /* op_vote */
 	0x08, 5,                                                     /* group */
 	0x22, 16, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,    /* peers */
-	0x28, 3,                                                     /* losses */
+	0x28, 3,                                                     /* generation */
 	0x3a, 49,                                                    /* sync */
 	0x08, 7, 0x10, 1, 0x18, 2,                                   /* revision, strategy, type */
 	0x22, 16, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 0, 0, 0, 0, 0, 0x80, /* keys */

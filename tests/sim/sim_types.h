@@ -216,7 +216,7 @@ struct sim_op {
 	struct sim_xfer *xfer;
 	struct sim_voice *voice;
 	uint32_t code, world_size;
-	uint64_t knew; /* losses, when it was submitted */
+	uint64_t knew; /* the generation, when it was submitted */
 	uint64_t generation;
 	uint64_t revision; /* a synchronization that has succeeded */
 	struct wire_view begin, after;

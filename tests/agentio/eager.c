@@ -555,14 +555,14 @@ static void expect_end(int fd)
  * others. Before the operation starts here (0), after it has (1). */
 START_TEST(an_operand_of_another_agent)
 {
-	struct cc_id other = {{0x77}};
+	struct cc_id third = {{0x77}};
 	struct wlk_data d;
 	uint64_t seq = 9;
 	int link[2];
 
 	reserve();
-	link[0] = open_from(&other, 0, WLK_OK);
-	link[1] = open_from(&other, WLK_STREAM_EAGER, WLK_OK);
+	link[0] = open_from(&third, 0, WLK_OK);
+	link[1] = open_from(&third, WLK_STREAM_EAGER, WLK_OK);
 	if (_i == 1)
 		ck_assert_uint_eq(launch(0, 7), seq);
 	d = data(seq, 7, 0);

@@ -28,19 +28,29 @@ pcclagentd_libbase_la_LIBADD = proto/libwire.la common/libcommon.la
 noinst_LTLIBRARIES += pcclagentd/libstate.la
 pcclagentd_libstate_la_SOURCES = \
 	pcclagentd/state/copy.c \
-	pcclagentd/state/pool.c \
+	pcclagentd/state/copy.h \
 	pcclagentd/state/fetch.c \
+	pcclagentd/state/fetch.h \
 	pcclagentd/state/job.c \
+	pcclagentd/state/job.h \
 	pcclagentd/state/member.c \
+	pcclagentd/state/member.h \
 	pcclagentd/state/narrow.c \
+	pcclagentd/state/narrow.h \
 	pcclagentd/state/pace.c \
+	pcclagentd/state/pace.h \
+	pcclagentd/state/pool.c \
+	pcclagentd/state/pool.h \
 	pcclagentd/state/serve.c \
+	pcclagentd/state/serve.h \
 	pcclagentd/state/set.h \
 	pcclagentd/state/state.c \
 	pcclagentd/state/state.h \
 	pcclagentd/state/ste_internal.h \
 	pcclagentd/state/stream.c \
-	pcclagentd/state/window.c
+	pcclagentd/state/stream.h \
+	pcclagentd/state/window.c \
+	pcclagentd/state/window.h
 pcclagentd_libstate_la_LIBADD = pcclagentd/libbase.la libhsh.la proto/libwire.la common/libcommon.la
 
 # All but main.c, so that tests can be the daemon.

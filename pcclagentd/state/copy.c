@@ -13,7 +13,15 @@
 #include <string.h>
 
 #include "common/cc_sys.h"
+#include "pcclagentd/state/copy.h"
+#include "pcclagentd/state/job.h"
+#include "pcclagentd/state/member.h"
+#include "pcclagentd/state/pool.h"
+#include "pcclagentd/state/set.h"
 #include "pcclagentd/state/ste_internal.h"
+#include "pcclagentd/state/stream.h"
+#include "pcclagentd/state/window.h"
+#include "proto/wire_state.h"
 
 /* Bytes that one step copies from a holder before others have their turn. */
 #define COPY_BUDGET ((uint64_t)4 << 20)

@@ -12,7 +12,15 @@
 
 #include "common/cc_sys.h"
 #include "pcclagentd/base/flow.h"
+#include "pcclagentd/state/copy.h"
+#include "pcclagentd/state/fetch.h"
+#include "pcclagentd/state/job.h"
+#include "pcclagentd/state/member.h"
+#include "pcclagentd/state/narrow.h"
+#include "pcclagentd/state/pace.h"
 #include "pcclagentd/state/ste_internal.h"
+#include "pcclagentd/state/stream.h"
+#include "proto/wire_state.h"
 
 #define OTHERS_MAX   4u          /* receivers' agents asked at a time */
 #define STRIKES_MAX  3u          /* losses of streams without anything right in between */

@@ -10,8 +10,13 @@
 #include <string.h>
 
 #include "common/cc_err.h"
-#include "common/cc_sys.h"
+#include "pcclagentd/state/copy.h"
+#include "pcclagentd/state/fetch.h"
+#include "pcclagentd/state/job.h"
+#include "pcclagentd/state/member.h"
+#include "pcclagentd/state/set.h"
 #include "pcclagentd/state/ste_internal.h"
+#include "pcclagentd/state/window.h"
 
 #define RATE_NS STE_MS(500) /* between two looks */
 #define WAIT_NS STE_MS(1000)

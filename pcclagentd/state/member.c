@@ -7,6 +7,12 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "pcclagentd/state/copy.h"
+#include "pcclagentd/state/job.h"
+#include "pcclagentd/state/member.h"
+#include "pcclagentd/state/pool.h"
+#include "pcclagentd/state/serve.h"
+#include "pcclagentd/state/set.h"
 #include "pcclagentd/state/ste_internal.h"
 
 void ste_peer_fail(struct ste_job *j, struct ste_peer *p, const char *fmt, ...)

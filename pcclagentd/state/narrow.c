@@ -12,7 +12,11 @@
 #include "common/cc_log.h"
 #include "common/cc_sys.h"
 #include "pcclagentd/base/flow.h"
+#include "pcclagentd/state/fetch.h"
+#include "pcclagentd/state/job.h"
+#include "pcclagentd/state/narrow.h"
 #include "pcclagentd/state/ste_internal.h"
+#include "pcclagentd/state/stream.h"
 
 #define WAITED_NS                                                                                  \
 	STE_MS(2000) /* for an answer: the source's kernel gives up after three seconds            \

@@ -14,11 +14,12 @@
  * Not all that waits does so at the bottleneck: senders' TCP lets in only so much, and not of each
  * the same. So those that have given more than others are to have less waiting, and others more.
  */
-#include "pcclagentd/state/ste_internal.h"
+#include "pcclagentd/state/pace.h"
+#include "proto/wire_state.h"
 
 /* To be waiting: as much as comes in this time. A port's buffer, and what a busy host may take
  * until it goes on. */
-#define WAIT_NS STE_MS(30)
+#define WAIT_NS ((uint64_t)30 * 1000000)
 /* Bytes, at least: in all; and of a stream, where a leaf comes while the next one is asked for. */
 #define ALL_MIN    ((uint64_t)2 << 20)
 #define WINDOW_MIN ((uint64_t)2 * WIRE_LEAF)

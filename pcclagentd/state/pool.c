@@ -6,10 +6,11 @@
  * windows it copies itself, because then threads of two processes copy at the same time.
  */
 #include <sched.h>
-#include <stdlib.h>
-#include <unistd.h>
 
-#include "common/cc_sys.h"
+#include "pcclagentd/state/copy.h"
+#include "pcclagentd/state/job.h"
+#include "pcclagentd/state/member.h"
+#include "pcclagentd/state/pool.h"
 #include "pcclagentd/state/ste_internal.h"
 
 #define IDLE_NS STE_MS(1000)

@@ -14,7 +14,16 @@
 #include <unistd.h>
 
 #include "common/cc_sys.h"
+#include "pcclagentd/state/job.h"
+#include "pcclagentd/state/member.h"
+#include "pcclagentd/state/serve.h"
+#include "pcclagentd/state/set.h"
 #include "pcclagentd/state/ste_internal.h"
+#include "pcclagentd/state/window.h"
+#include "proto/wire_link.h"
+#include "proto/wire_state.h"
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "hashes are sent as they lie in memory");
 
 /* Bytes sent on one stream before others have their turn, and with one call. */
 #define BUDGET   ((size_t)2 << 20)

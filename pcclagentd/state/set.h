@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "pcclagentd/state/state.h"
+#include "proto/wire_state.h"
 
 #define STE_SET_WORDS ((STE_MEMBERS_MAX + 63) / 64)
 #define STE_SET_END   UINT32_MAX
@@ -73,6 +74,8 @@ static inline void ste_set_intersect(struct ste_set *s, const struct ste_set *wi
 	for (uint32_t k = 0; k < STE_SET_WORDS; k++)
 		s->w[k] &= with->w[k];
 }
+
+_Static_assert(WST_MEMBER_MAX == 64, "see ste_set_number");
 
 /*
  * On the wire a member has a number from 1 to WST_MEMBER_MAX, and whoever is not to be asked a bit.

@@ -13,7 +13,15 @@
 
 #include "common/cc_err.h"
 #include "common/cc_sys.h"
+#include "pcclagentd/state/fetch.h"
+#include "pcclagentd/state/job.h"
+#include "pcclagentd/state/member.h"
+#include "pcclagentd/state/pool.h"
+#include "pcclagentd/state/serve.h"
 #include "pcclagentd/state/ste_internal.h"
+#include "pcclagentd/state/stream.h"
+#include "pcclagentd/state/window.h"
+#include "proto/wire_state.h"
 
 #define EPOLL_MAX 64
 #define RING      (4 * STE_JOBS_MAX + 2 * STE_CONNS_MAX)

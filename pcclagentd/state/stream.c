@@ -15,8 +15,17 @@
 
 #include "common/cc_limit.h"
 #include "common/cc_sys.h"
-#include "pcclagentd/state/ste_internal.h"
 #include "pcclagentd/base/handshake.h"
+#include "pcclagentd/state/copy.h"
+#include "pcclagentd/state/fetch.h"
+#include "pcclagentd/state/job.h"
+#include "pcclagentd/state/narrow.h"
+#include "pcclagentd/state/pace.h"
+#include "pcclagentd/state/set.h"
+#include "pcclagentd/state/ste_internal.h"
+#include "pcclagentd/state/stream.h"
+#include "proto/wire_link.h"
+#include "proto/wire_state.h"
 
 /* Bytes taken from one stream before others have their turn, and with one call. */
 #define BUDGET   ((size_t)2 << 20)

@@ -4,14 +4,19 @@
  * tensor and window slot. A slot has one command at a time; whoever took it has it until it is put
  * back, and if that happens while a command is under way, until the process acknowledges.
  */
-#include <stdio.h>
-
 #include "common/cc_futex.h"
 #include "common/cc_sys.h"
-#include "pcclagentd/state/ste_internal.h"
+#include "pcclagentd/state/copy.h"
+#include "pcclagentd/state/job.h"
+#include "pcclagentd/state/member.h"
+#include "pcclagentd/state/serve.h"
+#include "pcclagentd/state/window.h"
 
 /* So many commands are worth a wake-up; fewer wait until this thread has nothing else to do. */
 #define BATCH 4u
+
+#define SERVE_SLOTS 4u /* of a receiver's window that serving may hold */
+#define READ_SLOTS  8u /* of a holder's window that local copies may hold */
 
 static struct shm_state_commands *commands(const struct ste_peer *p)
 {
@@ -29,9 +34,9 @@ int ste_window_take(struct ste_peer *p, enum ste_use use)
 	uint32_t max = SHM_STATE_SLOTS;
 
 	if (p->m.holder)
-		max = use == STE_USE_BLOCK ? STE_READ_SLOTS : SHM_STATE_SLOTS;
+		max = use == STE_USE_BLOCK ? READ_SLOTS : SHM_STATE_SLOTS;
 	else if (use == STE_USE_SERVE)
-		max = STE_SERVE_SLOTS;
+		max = SERVE_SLOTS;
 	if (w->n[use] >= max)
 		return -1;
 	for (int i = 0; i < (int)SHM_STATE_SLOTS; i++) {

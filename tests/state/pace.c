@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pcclagentd/state/ste_internal.h"
+#include "pcclagentd/state/pace.h"
+#include "proto/wire_state.h"
 #include "tests/state/suites.h"
 
 #define MS       ((uint64_t)1000000)

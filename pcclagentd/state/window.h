@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Windows of processes, and the commands that go through them: window.c.
+ */
+#ifndef STATE_WINDOW_H
+#define STATE_WINDOW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "pcclagentd/state/state.h"
+
+#define STE_SLOT_LEAVES (SHM_STATE_SLOT / WIRE_LEAF)
+
+struct ste_job;
+struct ste_peer;
+
+enum ste_use { STE_USE_FREE = 0, STE_USE_BLOCK, STE_USE_SERVE };
+
+struct ste_window {
+	uint32_t given, seen; /* commands given; acknowledgements read */
+	uint32_t n[3];        /* slots by use */
+	uint64_t since_ns;    /* of the oldest moment from which nothing was acknowledged */
+	struct {
+		uint8_t use;    /* enum ste_use */
+		bool commanded; /* not acknowledged yet */
+		uint8_t op;     /* enum shm_state_op */
+		bool foreign;   /* from another member's memory */
+		void *owner;    /* struct ste_block or ste_conn; NULL: nobody waits for it */
+	} slot[SHM_STATE_SLOTS];
+};
+
+/* A free slot, or -1. */
+int ste_window_take(struct ste_peer *p, enum ste_use use);
+uint8_t *ste_window_at(const struct ste_peer *p, int slot);
+void ste_window_command(struct ste_peer *p, const struct shm_state_command *c, void *owner);
+/* The owner does not need the slot any more. */
+void ste_window_put(struct ste_peer *p, int slot);
+/* Reads acknowledgements. True if there were any. */
+bool ste_window_acks(struct ste_job *j, struct ste_peer *p);
+/* Asks to be woken. True: there is an acknowledgement already. */
+bool ste_window_sleep(struct ste_peer *p);
+uint32_t ste_window_waiting(const struct ste_peer *p); /* commands not acknowledged */
+
+#endif

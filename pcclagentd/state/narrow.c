@@ -7,6 +7,7 @@
  */
 #include <linux/tcp.h>
 #include <netinet/in.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 
 #include "common/cc_log.h"
@@ -22,13 +23,25 @@
 	STE_MS(2000) /* for an answer: the source's kernel gives up after three seconds            \
 		      */
 #define FORGET_NS STE_MS(600000)
+#define SOURCES   64u
 #define ALIVE_MS  1500u /* the other host's kernel answers a probe each second */
+
+struct ste_narrow {
+	struct cc_id agent;
+	uint8_t times; /* its place in cc_tcp_sizes */
+	uint64_t since_ns;
+};
+
+struct ste_narrow *ste_narrow_new(void)
+{
+	return calloc(SOURCES, sizeof(struct ste_narrow));
+}
 
 static struct ste_narrow *find(struct ste *e, const struct cc_id *agent)
 {
 	struct ste_narrow *oldest = e->narrow;
 
-	for (uint32_t i = 0; i < STE_NARROW_MAX; i++) {
+	for (uint32_t i = 0; i < SOURCES; i++) {
 		if (cc_id_eq(&e->narrow[i].agent, agent))
 			return &e->narrow[i];
 		if (e->narrow[i].since_ns < oldest->since_ns)

@@ -6,19 +6,12 @@
 #define STATE_NARROW_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
-#include "common/cc_id.h"
-
+struct ste_narrow;
 struct ste_stream;
 
-#define STE_NARROW_MAX 64u
-struct ste_narrow {
-	struct cc_id agent;
-	uint8_t times; /* its place in cc_tcp_sizes */
-	uint64_t since_ns;
-};
-
+/* For ste.narrow: nothing is known of any source. To be freed. NULL: no memory. */
+struct ste_narrow *ste_narrow_new(void);
 /* Before the stream is connected: segments as small as this source needs. */
 void ste_narrow_begin(struct ste_stream *s);
 /* Has data come in on it since this was asked last, in whatever order? */

@@ -5,7 +5,10 @@
  * know nothing but their tasks; what comes of these is the thread's business again. What lies in
  * windows it copies itself, because then threads of two processes copy at the same time.
  */
+#include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
 
 #include "pcclagentd/state/copy.h"
 #include "pcclagentd/state/job.h"
@@ -14,6 +17,32 @@
 #include "pcclagentd/state/ste_internal.h"
 
 #define IDLE_NS STE_MS(1000)
+#define TASKS   64u
+
+/* A block, and the receiver's tensor that it goes to. */
+struct ste_task {
+	struct ste_job *j;
+	struct ste_block *b;
+	struct ste_peer *p;
+	uint8_t *dst;
+	bool right;
+	struct ste_task *next;
+};
+
+struct ste_pool {
+	pthread_mutex_t lock;
+	pthread_cond_t work, news; /* for the pool; for the thread */
+	struct ste_task *todo, **todo_end, *done;
+	uint32_t n_running;
+	_Atomic uint32_t n_done;
+	bool quit;
+	/* The thread's alone. */
+	uint32_t max, n_threads, n_given;
+	pthread_t threads[STE_POOL_MAX];
+	struct ste_task tasks[TASKS], *free;
+	uint64_t used_ns;
+	_Atomic uint64_t n_copied; /* L: reads */
+};
 
 static uint32_t processors(void)
 {
@@ -22,40 +51,50 @@ static uint32_t processors(void)
 	return sched_getaffinity(0, sizeof set, &set) == 0 ? (uint32_t)CPU_COUNT(&set) : 1;
 }
 
-bool ste_pool_init(struct ste_pool *c, uint32_t wanted)
+struct ste_pool *ste_pool_new(uint32_t wanted)
 {
 	uint32_t n = wanted ? wanted : processors();
+	struct ste_pool *c = calloc(1, sizeof *c);
 
+	if (!c)
+		return NULL;
 	c->todo_end = &c->todo;
 	c->max = wanted == STE_NO_POOL ? 0 : n - (wanted ? 0 : 1);
 	if (c->max > STE_POOL_MAX)
 		c->max = STE_POOL_MAX;
-	for (uint32_t i = 0; i < STE_TASKS; i++) {
+	for (uint32_t i = 0; i < TASKS; i++) {
 		c->tasks[i].next = c->free;
 		c->free = &c->tasks[i];
 	}
 	if (pthread_mutex_init(&c->lock, NULL) != 0)
-		return false;
+		goto err;
 	if (pthread_cond_init(&c->work, NULL) != 0)
 		goto err_lock;
 	if (pthread_cond_init(&c->news, NULL) != 0)
 		goto err_work;
-	c->ready = true;
-	return true;
+	return c;
 err_work:
 	pthread_cond_destroy(&c->work);
 err_lock:
 	pthread_mutex_destroy(&c->lock);
-	return false;
+err:
+	free(c);
+	return NULL;
 }
 
-void ste_pool_destroy(struct ste_pool *c)
+void ste_pool_free(struct ste_pool *c)
 {
-	if (!c->ready)
+	if (!c)
 		return;
 	pthread_cond_destroy(&c->news);
 	pthread_cond_destroy(&c->work);
 	pthread_mutex_destroy(&c->lock);
+	free(c);
+}
+
+uint64_t ste_pool_copied(const struct ste_pool *c)
+{
+	return atomic_load_explicit(&c->n_copied, memory_order_relaxed);
 }
 
 /* ---- tasks; with the lock held */
@@ -90,7 +129,7 @@ static void carry_out(struct ste_pool *c, struct ste_task *t)
 static void *pool_main(void *arg)
 {
 	struct ste *e = arg;
-	struct ste_pool *c = &e->pool;
+	struct ste_pool *c = e->pool;
 
 	pthread_mutex_lock(&c->lock);
 	while (!c->quit) {
@@ -113,7 +152,7 @@ static void *pool_main(void *arg)
 
 static void start(struct ste *e)
 {
-	struct ste_pool *c = &e->pool;
+	struct ste_pool *c = e->pool;
 
 	while (c->n_threads < c->max &&
 		pthread_create(&c->threads[c->n_threads], NULL, pool_main, e) == 0) {
@@ -124,7 +163,7 @@ static void start(struct ste *e)
 
 void ste_pool_end(struct ste *e)
 {
-	struct ste_pool *c = &e->pool;
+	struct ste_pool *c = e->pool;
 
 	pthread_mutex_lock(&c->lock);
 	c->quit = true;
@@ -137,7 +176,7 @@ void ste_pool_end(struct ste *e)
 
 bool ste_pool_give(struct ste_job *j, struct ste_block *b, struct ste_peer *p, uint8_t *dst)
 {
-	struct ste_pool *c = &j->e->pool;
+	struct ste_pool *c = j->e->pool;
 	struct ste_task *t = c->free;
 
 	if (!t || c->max == 0 || b->len <= WIRE_LEAF)
@@ -162,7 +201,7 @@ bool ste_pool_give(struct ste_job *j, struct ste_block *b, struct ste_peer *p, u
 
 bool ste_pool_help(struct ste *e)
 {
-	struct ste_pool *c = &e->pool;
+	struct ste_pool *c = e->pool;
 	struct ste_task *t;
 
 	if (c->n_given == 0)
@@ -175,12 +214,17 @@ bool ste_pool_help(struct ste *e)
 	return t != NULL;
 }
 
+bool ste_pool_has_done(const struct ste *e)
+{
+	return atomic_load(&e->pool->n_done) > 0;
+}
+
 bool ste_pool_collect(struct ste *e)
 {
-	struct ste_pool *c = &e->pool;
+	struct ste_pool *c = e->pool;
 	struct ste_task *t, *next;
 
-	if (atomic_load(&c->n_done) == 0)
+	if (!ste_pool_has_done(e))
 		return false;
 	pthread_mutex_lock(&c->lock);
 	t = c->done;
@@ -200,7 +244,7 @@ bool ste_pool_collect(struct ste *e)
 
 void ste_pool_settle(struct ste *e)
 {
-	struct ste_pool *c = &e->pool;
+	struct ste_pool *c = e->pool;
 
 	while (c->n_given > 0) {
 		while (ste_pool_help(e))
@@ -215,7 +259,7 @@ void ste_pool_settle(struct ste *e)
 
 void ste_pool_tick(struct ste *e)
 {
-	struct ste_pool *c = &e->pool;
+	struct ste_pool *c = e->pool;
 
 	if (c->n_threads > 0 && c->n_given == 0 && e->now_ns > c->used_ns + IDLE_NS)
 		ste_pool_end(e);

@@ -28,6 +28,38 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "hashes are sent as th
 /* Bytes sent on one stream before others have their turn, and with one call. */
 #define BUDGET   ((size_t)2 << 20)
 #define SEND_MAX ((size_t)512 << 10)
+#define PIECES   4u
+
+struct ste_piece {
+	struct ste_peer *peer;
+	int slot;
+	uint32_t len;
+	bool ready;
+};
+
+struct ste_conn {
+	struct ste_fd f;
+	uint32_t number;
+	bool names;   /* answers say whose memory they are of */
+	uint64_t seq; /* whose requests are answered */
+	uint8_t in[64 * WST_HDR_SIZE];
+	uint32_t in_from, in_to;
+	bool answering;
+	uint8_t hdr[WST_HDR_SIZE];
+	uint32_t hdr_done;
+	struct ste_job *j; /* whose bytes are being sent; NULL: none */
+	struct ste_peer *peer;
+	const uint8_t *data; /* NULL: by pieces */
+	uint32_t left;       /* payload bytes to be sent */
+	bool count;          /* they are a tensor's */
+	uint32_t tensor;
+	uint64_t read_off;  /* in the tensor: next to be read into a slot */
+	uint32_t read_left; /* bytes */
+	struct ste_piece pieces[PIECES];
+	uint32_t piece_head, n_pieces, piece_sent;
+	uint64_t moved_ns;
+	struct ste_conn *next;
+};
 
 /* An agent that takes nothing of an answer for so long is not waited for. */
 static unsigned stall_ms(const struct ste *e, int fd)
@@ -64,7 +96,7 @@ void ste_conn_add(struct ste *e, struct ste_conn *c)
 static void put_pieces(struct ste_conn *c)
 {
 	for (; c->n_pieces > 0; c->n_pieces--) {
-		struct ste_piece *p = &c->pieces[c->piece_head++ % STE_PIECES];
+		struct ste_piece *p = &c->pieces[c->piece_head++ % PIECES];
 
 		ste_window_put(p->peer, p->slot);
 	}
@@ -252,13 +284,13 @@ static bool begin_answer(struct ste *e, struct ste_conn *c)
 
 static void read_ahead(struct ste_conn *c)
 {
-	while (c->read_left > 0 && c->n_pieces < STE_PIECES) {
+	while (c->read_left > 0 && c->n_pieces < PIECES) {
 		uint32_t len = c->read_left < SHM_STATE_SLOT ? c->read_left : SHM_STATE_SLOT;
 		int slot = ste_window_take(c->peer, STE_USE_SERVE);
 
 		if (slot < 0)
 			return;
-		c->pieces[(c->piece_head + c->n_pieces++) % STE_PIECES] =
+		c->pieces[(c->piece_head + c->n_pieces++) % PIECES] =
 			(struct ste_piece){.peer = c->peer, .slot = slot, .len = len};
 		ste_window_command(c->peer,
 			&(struct shm_state_command){.op = SHM_STATE_READ,
@@ -275,7 +307,7 @@ static void read_ahead(struct ste_conn *c)
 void ste_conn_acked(struct ste *e, struct ste_conn *c, struct ste_peer *p, int slot)
 {
 	for (uint32_t i = 0; i < c->n_pieces; i++) {
-		struct ste_piece *q = &c->pieces[(c->piece_head + i) % STE_PIECES];
+		struct ste_piece *q = &c->pieces[(c->piece_head + i) % PIECES];
 
 		if (q->peer == p && q->slot == slot)
 			q->ready = true;
@@ -286,7 +318,7 @@ void ste_conn_acked(struct ste *e, struct ste_conn *c, struct ste_peer *p, int s
 /* The payload that can be sent now. */
 static struct iovec payload(struct ste_conn *c)
 {
-	const struct ste_piece *p = &c->pieces[c->piece_head % STE_PIECES];
+	const struct ste_piece *p = &c->pieces[c->piece_head % PIECES];
 	struct iovec v = {NULL, 0};
 
 	/* Only read from: sendmsg takes pointers to non-const. */
@@ -316,7 +348,7 @@ static void sent(struct ste_conn *c, size_t n)
 	if (c->data) {
 		c->data += n;
 	} else if (n > 0) {
-		struct ste_piece *p = &c->pieces[c->piece_head % STE_PIECES];
+		struct ste_piece *p = &c->pieces[c->piece_head % PIECES];
 
 		c->piece_sent += (uint32_t)n;
 		if (c->piece_sent == p->len) {
@@ -378,7 +410,8 @@ static ssize_t take_requests(struct ste *e, struct ste_conn *c)
 	return -1;
 }
 
-void ste_conn_step(struct ste *e, struct ste_conn *c)
+/* Goes on if it can. */
+static void conn_step(struct ste *e, struct ste_conn *c)
 {
 	size_t budget = BUDGET;
 
@@ -413,7 +446,28 @@ void ste_conn_ready(struct ste *e, struct ste_conn *c, uint32_t events)
 	if (c->answering && (events & (EPOLLERR | EPOLLHUP)))
 		ste_conn_close(e, c);
 	else
-		ste_conn_step(e, c);
+		conn_step(e, c);
+}
+
+void ste_conns_step(struct ste *e)
+{
+	struct ste_conn *c, *next;
+
+	for (c = e->conns; c; c = next) {
+		next = c->next;
+		if (c->answering && !c->data && c->peer)
+			conn_step(e, c);
+	}
+}
+
+void ste_conns_free_closed(struct ste *e)
+{
+	while (e->closed_conns) {
+		struct ste_conn *c = e->closed_conns;
+
+		e->closed_conns = c->next;
+		free(c);
+	}
 }
 
 static bool is_overdue(const struct ste *e, const struct ste_conn *c)

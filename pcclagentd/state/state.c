@@ -16,6 +16,7 @@
 #include "pcclagentd/state/fetch.h"
 #include "pcclagentd/state/job.h"
 #include "pcclagentd/state/member.h"
+#include "pcclagentd/state/narrow.h"
 #include "pcclagentd/state/pool.h"
 #include "pcclagentd/state/serve.h"
 #include "pcclagentd/state/ste_internal.h"
@@ -112,12 +113,7 @@ static void free_closed(struct ste *e)
 		e->closed_streams = s->next;
 		free(s);
 	}
-	while (e->closed_conns) {
-		struct ste_conn *c = e->closed_conns;
-
-		e->closed_conns = c->next;
-		free(c);
-	}
+	ste_conns_free_closed(e);
 }
 
 static void handle(struct ste *e, struct ste_fd *f, uint32_t events)
@@ -138,17 +134,11 @@ static void handle(struct ste *e, struct ste_fd *f, uint32_t events)
 
 static bool run_jobs(struct ste *e)
 {
-	struct ste_conn *c, *next;
 	bool busy = false;
 
 	for (struct ste_job *j = e->jobs; j; j = j->next)
 		busy |= ste_job_step(j);
-	/* Those that wait for a window; the others are told by epoll. */
-	for (c = e->conns; c; c = next) {
-		next = c->next;
-		if (c->answering && !c->data && c->peer)
-			ste_conn_step(e, c);
-	}
+	ste_conns_step(e);
 	return busy;
 }
 
@@ -178,7 +168,7 @@ static bool may_sleep(struct ste *e)
 	for (struct ste_job *j = e->jobs; j; j = j->next)
 		for (uint32_t i = 0; i < j->n_peers; i++)
 			found |= ste_window_sleep(&j->peers[i]);
-	if (!found && atomic_load(&e->pool.n_done) == 0)
+	if (!found && !ste_pool_has_done(e))
 		return true;
 	wrk_stay_awake(&e->worker);
 	return false;
@@ -268,8 +258,9 @@ struct ste *ste_new(const struct ste_config *cfg, int event_fd)
 		e->cfg.idle_ms = STE_IDLE_MS;
 	e->bell = (struct ste_fd){.kind = STE_FD_BELL};
 	e->drain = malloc((size_t)WST_BLOCK_MAX * WIRE_LEAF);
-	if (!ste_pool_init(&e->pool, e->cfg.pool) || !e->drain ||
-		wrk_init(&e->worker, RING, event_fd) < 0) {
+	e->narrow = ste_narrow_new();
+	e->pool = ste_pool_new(e->cfg.pool);
+	if (!e->narrow || !e->pool || !e->drain || wrk_init(&e->worker, RING, event_fd) < 0) {
 		error = errno;
 		ste_free(e);
 		errno = error;
@@ -296,8 +287,9 @@ void ste_free(struct ste *e)
 		e->l_jobs = j->l_next;
 		ste_job_free(j);
 	}
-	ste_pool_destroy(&e->pool);
+	ste_pool_free(e->pool);
 	wrk_destroy(&e->worker);
+	free(e->narrow);
 	free(e->drain);
 	free(e);
 }
@@ -356,7 +348,7 @@ bool ste_is_running(const struct ste *e)
 
 uint64_t ste_copied(const struct ste *e)
 {
-	return atomic_load_explicit(&e->pool.n_copied, memory_order_relaxed);
+	return ste_pool_copied(e->pool);
 }
 
 static struct ste_job *find(struct ste *e, uint64_t seq)

@@ -28,14 +28,14 @@
 
 #include "common/cc_bounds.h"
 #include "pcclagentd/base/worker.h"
-#include "pcclagentd/state/narrow.h"
-#include "pcclagentd/state/pool.h"
 #include "pcclagentd/state/state.h"
 
 #define STE_MS(n) ((uint64_t)(n)*1000000u)
 
 struct ste_conn;
 struct ste_job;
+struct ste_narrow;
+struct ste_pool;
 struct ste_stream;
 
 /* What epoll reports. */
@@ -58,8 +58,8 @@ struct ste {
 	uint32_t next_conn;
 	uint64_t now_ns, looked_ns;
 	uint64_t last_seq; /* greatest started */
-	struct ste_pool pool;
-	struct ste_narrow narrow[STE_NARROW_MAX];
+	struct ste_pool *pool;
+	struct ste_narrow *narrow;
 	uint8_t *drain; /* WST_LEN_MAX bytes: where payload goes that nobody wants */
 	_Atomic uint32_t n_conns;
 	_Atomic uint32_t bounds_ms[CC_BOUNDS];

@@ -320,7 +320,7 @@ static const struct mistakes {
 	{"[agent] # ours\n# p2p_port = 6\n  # 7\np2p_port = 5\t# = 8\n", 0, {NULL}, 5},
 	{"[agent]\np2p_port = 5#five\n", EX_CONFIG,
 		{", line 2: p2p_port is \"5#five\", it must be"}, 0},
-	{"[agent]\np2p_port = x\nname = a\nmaster_grace_ms = 0\nmtu = 1\n", EX_CONFIG,
+	{"[agent]\np2p_port = x\nname = a\nmaster_lease_ms = 0\nmtu = 1\n", EX_CONFIG,
 		{", line 2: p2p_port is \"x\", it must be", ", line 4: master_lease_ms is \"0\"",
 			", line 5: there is no setting \"mtu\""},
 		0},

@@ -33,7 +33,7 @@ static unsigned pool_threads(void)
 
 /* With threads that copy, or none. They are there when there is something to be copied, and go
  * while the job that they copied for still serves others. */
-START_TEST(crew)
+START_TEST(the_pool_copies)
 {
 	struct ste_event ev;
 	struct shape s;
@@ -128,7 +128,7 @@ Suite *threads_suite(void)
 	TCase *tc = tcase_create("threads");
 
 	tcase_set_timeout(tc, 120);
-	tcase_add_loop_test(tc, crew, 0, 3);
+	tcase_add_loop_test(tc, the_pool_copies, 0, 3);
 	tcase_add_test(tc, the_pool_verifies);
 	tcase_add_test(tc, thread_ends_when_idle);
 	suite_add_tcase(s, tc);

@@ -31,7 +31,8 @@ check_PROGRAMS += tests/sim/run
 tests_sim_run_SOURCES = $(sim_sources)
 tests_sim_run_LDADD = $(sim_ldadd)
 
-# The same program with one bug each: one file of a core, patched, comes before the library.
+# Each planted_N is the same program with one bug. Its patched file of a core is linked before the
+# library.
 sim_planted = tests/sim/planted_1 tests/sim/planted_2 tests/sim/planted_3 tests/sim/planted_4 \
 	tests/sim/planted_5 tests/sim/planted_6 tests/sim/planted_7 tests/sim/planted_8 \
 	tests/sim/planted_9 tests/sim/planted_10 tests/sim/planted_11 tests/sim/planted_12 \

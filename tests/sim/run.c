@@ -2,9 +2,9 @@
  *
  * usage: run [--seed N | --seeds A-B] [--jobs J] [--trace] [--expect-failure] [--scale N,N,...]
  *
- * Without arguments: the seeds that `make check` runs. A seed that fails is printed with the
- * command that replays it: --seed, which tells all that happens if it fails. --trace tells it also
- * if all is well. Arguments that are none: exit status 64.
+ * Without arguments: runs the seeds of `make check`. For a seed that fails, it prints the command
+ * that replays the seed. --seed prints all events if the seed fails, --trace also if it passes.
+ * Invalid arguments: exit status 64.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -25,9 +25,9 @@
 #else
 #define SEEDS_DEFAULT 8000
 #endif
-#define FAILURES_MAX     50  /* printed and then given up */
-#define EXCUSED_ONE_IN   500 /* seeds at most, of that many or more */
-#define FORGOTTEN_ONE_IN 200 /* of those; one fault is for that alone */
+#define FAILURES_MAX     50  /* failed seeds after which it stops */
+#define EXCUSED_ONE_IN   500 /* at most one seed in this number may be exempt */
+#define FORGOTTEN_ONE_IN 200 /* the same for forgotten kicks, which one fault aims at */
 
 struct totals {
 	uint64_t seeds, failed, events, reductions, retries, kills, reconnects, agent_deaths,
@@ -37,7 +37,7 @@ struct totals {
 };
 
 struct options {
-	const char *program; /* planted_N, too */
+	const char *program; /* run or planted_N */
 	unsigned long from, to;
 	unsigned jobs;
 	bool single; /* --seed */
@@ -98,7 +98,8 @@ static void run_job(const struct options *o, unsigned job, struct totals *t)
 	}
 }
 
-/* One process per job, totals in shared memory. */
+/* Runs one process per job, with totals in shared memory. Returns the number of crashed jobs, or
+ * -1. */
 static int run_jobs(const struct options *o, struct totals *all)
 {
 	size_t size = o->jobs * sizeof(struct totals);
@@ -144,7 +145,8 @@ static int usage(void)
 	return EX_USAGE;
 }
 
-/* Of a whole number at *text, followed by `end`, which is passed. False: there is none. */
+/* Reads a whole number at *text that is followed by `end`. Moves *text behind both. Returns false
+ * if there is no such number. */
 static bool number(const char **text, char end, unsigned long *ret)
 {
 	char *rest;

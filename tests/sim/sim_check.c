@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What must hold at every step, each with the sentence that is printed when it does not.
+ * The invariants that hold at every step, each with the sentence that is printed when it is
+ * violated.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,14 +9,14 @@
 
 #include "tests/sim/sim_sync.h"
 
-/* What went wrong before is felt now: a kick, a loss that a dead master had not told, a process
- * that has been stopped for too long by now. */
+/* The number of errors of an operation that may have earlier causes: a kick, a loss that a dead
+ * master had not reported, a process that was stopped for too long. */
 #define ON_THE_WAY   3u
-#define NEEDS_REASON (2 * SIM_S) /* a wait that lasts so long must have a name */
-/* A link that nobody answers is tried for 2 s (sim_link_open), and a round follows. */
+#define NEEDS_REASON (2 * SIM_S) /* a wait of this length must have a reason */
+/* A link to a silent host is tried for 2 s (sim_link_open), and a round follows. */
 #define SETTLED (3000 * SIM_MS)
 
-struct ring { /* in force: hosts in their order */
+struct ring { /* the hosts of a ring in force, in their order */
 	unsigned hosts[SIM_HOSTS];
 	uint32_t n;
 };
@@ -56,8 +57,8 @@ static bool has_pair(const struct sim *s, const struct ring *r)
 	return false;
 }
 
-/* The master owes other rings as long as those in force have such a pair: what it hears late of
- * rings before them asks for nothing. */
+/* The master has to send new rings as long as its rings contain a pair that is cut off. A late
+ * report about earlier rings requires nothing. */
 static void count_silent(struct sim *s, const struct census *c)
 {
 	uint32_t g;
@@ -68,7 +69,7 @@ static void count_silent(struct sim *s, const struct census *c)
 	s->silent_since = 0;
 }
 
-/* What the master told each agent last must be what it knows. */
+/* Checks that the last view that the master sent to each agent is right. */
 void sim_check_master(struct sim *s, const struct sim_master *m)
 {
 	struct census c = {.s = s};
@@ -82,7 +83,7 @@ void sim_check_master(struct sim *s, const struct sim_master *m)
 		if (!x->made || x->master != m->no || !x->sent.known || !x->master_open ||
 			!x->agent_open || x->life != s->hosts[x->host].life)
 			continue;
-		if (!c.local[x->host]) { /* who comes there later is told then */
+		if (!c.local[x->host]) { /* a peer that comes there later is sent a view */
 			x->sent.known = false;
 			continue;
 		}
@@ -117,7 +118,7 @@ void sim_check_obeys(struct sim *s, const struct sim_host *h, const struct sim_c
 			h->no, r->term, c->term);
 }
 
-/* A call returns: what the application sees is what the master said last. */
+/* A call returns. Checks that the application sees what the master sent last. */
 void sim_check_view(struct sim *s, const struct sim_peer *p, const struct wire_view *v)
 {
 	const struct sim_host *h = &s->hosts[p->proc->host];
@@ -141,7 +142,8 @@ uint32_t sim_conn_of(const struct sim *s, const struct sim_peer *p)
 	return run ? h->runs[run].conn : 0;
 }
 
-/* Those who share an answer see the same after it, unless it had to be given again. */
+/* Checks that peers that share an answer see the same view after it, unless the answer had to be
+ * repeated. */
 static void check_same(struct sim *s, const struct sim_peer *p, struct sim_saw *saw,
 	const char *what, const struct wire_view *w)
 {
@@ -165,7 +167,7 @@ static void check_same(struct sim *s, const struct sim_peer *p, struct sim_saw *
 	}
 }
 
-/* The run has had an earlier connection: the answer may have gone by that one. */
+/* Has the run had an earlier connection? Then the answer may have come by that one. */
 static bool is_again(struct sim *s, uint32_t conn)
 {
 	const struct sim_conn *c = sim_conn(s, conn);
@@ -216,9 +218,9 @@ void sim_check_answer(struct sim *s, const struct sim_peer *p, bool pending)
 		.pending = pending};
 }
 
-/* A loss ends the same calls of all survivors, early and late ones: they see the same view then.
- * But a call that was made after it has ended for another reason, which nobody has counted: a host
- * without a master fails its calls alone. */
+/* A loss ends the same calls of all survivors, early and late ones, so they must see the same view.
+ * A call that was made after the loss is not counted: it has ended for another reason, because a
+ * host without a master fails its calls alone. */
 static void check_lost(struct sim *s, const struct sim_peer *p, const struct sim_op *o)
 {
 	struct sim_saw *saw = &s->lost[p->group][o->generation % 64];
@@ -230,9 +232,8 @@ static void check_lost(struct sim *s, const struct sim_peer *p, const struct sim
 	check_same(s, p, saw, "a call that failed", &o->after);
 }
 
-/* One failure has one code. But calls that could meet no others end by themselves, with
- * pcclInvalidUsage, and what others had begun speculatively with them goes on with the next
- * ones. */
+/* A failure has one code for all. But a call that could not meet others ends by itself, with
+ * pcclInvalidUsage, and the speculative start of others goes on with their next calls. */
 static void check_failure(struct sim *s, const struct sim_peer *p, const struct sim_op *o)
 {
 	struct sim_xfer *t = o->xfer;
@@ -257,7 +258,8 @@ void sim_check_end(struct sim *s, const struct sim_peer *p, const struct sim_op 
 	const struct sim_part *part = sim_xfer_part(o->xfer, h->no, h->life);
 	uint32_t conn = sim_conn_of(s, p);
 
-	/* A synchronization waits for its job's end after it has succeeded. */
+	/* A synchronization waits for the end of its job after its success. So the view may be
+	 * older. */
 	if (o->code == WIRE_SUCCESS && o != &p->ops[SIM_SYNC])
 		sim_check_view(s, p, &o->after);
 	if (o->code == WIRE_RANK_CONNECTION_LOST && conn)
@@ -270,7 +272,7 @@ void sim_check_end(struct sim *s, const struct sim_peer *p, const struct sim_op 
 		check_failure(s, p, o);
 }
 
-/* Codes that need no excuse in any run. */
+/* Is the code allowed in any run? */
 static bool plain(const struct sim *s, const struct sim_peer *p, const struct sim_op *o)
 {
 	switch (o->code) {
@@ -284,7 +286,8 @@ static bool plain(const struct sim *s, const struct sim_peer *p, const struct si
 		return s->refusals || s->xfer_failures;
 	case WIRE_INVALID_USAGE:
 		return sim_strays(s) || p->phase == PEER_DESTROYING || sim_elect_is_out(s, &p->id);
-	case WIRE_RANK_CONNECTION_LOST: /* it is out, but its agent could not say so any more */
+	/* it was kicked, but its agent could not report that any more */
+	case WIRE_RANK_CONNECTION_LOST:
 		return (p->phase == PEER_DESTROYING || sim_elect_is_out(s, &p->id)) &&
 		       p->state != SHM_COMM_CONNECTED;
 	default:
@@ -299,8 +302,8 @@ static bool lost_membership(const struct sim_peer *p, uint32_t code)
 		       code == WIRE_RANK_CONNECTION_LOST || code == WIRE_AGENT_UNAVAILABLE);
 }
 
-/* A run that newcomers have founded makes room, until several of them have done an operation in it.
- */
+/* A run that newcomers have founded is given up for another run, until several of them have done an
+ * operation in it. */
 bool sim_check_in_use(const struct sim *s, const struct sim_master *m)
 {
 	struct ccm_status status;
@@ -309,7 +312,7 @@ bool sim_check_in_use(const struct sim *s, const struct sim_master *m)
 	return status.accepted > 1 && status.ops_done > 0;
 }
 
-/* Was it when p's agent came to m? */
+/* Was m's run in use when an agent of p's host came to m? */
 static bool was_in_use(const struct sim *s, const struct sim_peer *p, const struct sim_master *m)
 {
 	uint32_t i;
@@ -321,8 +324,8 @@ static bool was_in_use(const struct sim *s, const struct sim_peer *p, const stru
 	return false;
 }
 
-/* p's agent was at m last while that stood still: the agent cannot know that it has woken up since,
- * and gets there again only by way of its other places. */
+/* Was p's agent last connected to m while m was frozen? The agent cannot know that m continues, and
+ * tries it again only after its other addresses. */
 static bool was_there_in_vain(
 	const struct sim *s, const struct sim_peer *p, const struct sim_master *m)
 {
@@ -336,9 +339,8 @@ static bool was_there_in_vain(
 	return false;
 }
 
-/* Could m have kept p's run? It has founded another one, or has that run and does not stand still.
- * One whose run a newer master has taken over has none to give: that one cannot know how the run
- * began. */
+/* Could m have kept p's run? It has founded another run, or has p's run and is not frozen. A
+ * superseded master does not count, because the newer master cannot know how the run began. */
 static bool could_keep(const struct sim *s, const struct sim_peer *p, const struct sim_master *m)
 {
 	if (!m->alive || m->superseded)
@@ -348,7 +350,7 @@ static bool could_keep(const struct sim *s, const struct sim_peer *p, const stru
 	return cc_id_eq(&m->id, &m->born) && !was_in_use(s, p, m);
 }
 
-/* Members of the first run are told that the master has another one. */
+/* Checks the error of a member of the first run whose master has another run. */
 static void check_forsaken(struct sim *s, const struct sim_peer *p, const char *text)
 {
 	unsigned i;
@@ -385,13 +387,13 @@ void sim_check_code(struct sim *s, const struct sim_peer *p, const struct sim_op
 	sim_fail(s, "p%u: tag %u returns %s: %s", p->no, tag, sim_text_code(o->code), o->text);
 }
 
-/* The master could not be found, and need not be. */
+/* May the call fail because the master was not found? */
 static bool connect_may_fail(const struct sim *s, const struct sim_peer *p)
 {
-	/* a host that has no part in the run yet */
+	/* the host may have no part in the run yet */
 	if (p->call.master_gone || s->class == CLASS_ALL)
 		return true;
-	/* its agent has not been told where the master is, and it is one that comes anew */
+	/* its agent does not know where the master is, and the peer connects again after a kick */
 	return s->class == CLASS_AGENT && s->kicked;
 }
 
@@ -403,7 +405,7 @@ static bool is_failed_connection(uint32_t code)
 
 static bool call_may_fail(struct sim *s, const struct sim_peer *p, uint32_t type, uint32_t code)
 {
-	/* the last one: its agent died before it could say so */
+	/* connection lost: its agent died before it could report the kick */
 	if ((code == WIRE_INVALID_USAGE || code == WIRE_RANK_CONNECTION_LOST) &&
 		sim_elect_is_out(s, &p->id))
 		return true;
@@ -500,7 +502,7 @@ void sim_check_waits(struct sim *s)
 	}
 }
 
-/* Everybody has ended: nothing may be left anywhere. */
+/* All programs have ended. Checks that no state is left anywhere. */
 void sim_check_quiet(struct sim *s)
 {
 	struct ccm_status m;
@@ -511,7 +513,7 @@ void sim_check_quiet(struct sim *s)
 		if (!s->masters[i].alive)
 			continue;
 		ccm_get_status(s->masters[i].m, sim_clock_now(s, &s->masters[i].clock), &m);
-		/* a restored one waits for its first agent for as long as it takes */
+		/* a restored master waits for its first agent without a limit */
 		if (m.recovering && m.agents == 0)
 			continue;
 		if (m.agents || m.registered || m.accepted || m.groups || m.round_active)
@@ -553,7 +555,7 @@ static void print_run(void *arg, const struct agt_run_info *r)
 		r->state, r->term, r->epoch);
 }
 
-/* For whoever looks at a failure. */
+/* Prints all state for the reader of a failure. */
 void sim_describe(struct sim *s)
 {
 	struct ccm_status st;

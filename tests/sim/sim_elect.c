@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a master makes of the votes for a synchronization: whenever one starts, or peers are put
- * out, it is asked whether the rules (ccm_elect.h) say the same of what the peers have offered, in
- * the order of the ring, and of the revision that must be expected after all that has succeeded.
+ * A master's elections. Whenever a synchronization starts, or peers are kicked, the rules
+ * (ccm_elect.h) are applied to the candidates in the order of the ring, and to the revision that
+ * must be expected after all successes. The master must have decided the same.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "ccoip-masterd/core/ccm_elect.h"
 #include "tests/sim/sim_sync.h"
 
-/* A group as a master has it before a step. */
+/* A group as the master knows it before a step. */
 struct group {
 	uint64_t expected;
 	uint32_t n;
@@ -24,7 +24,7 @@ static struct before {
 	bool recovering;
 	struct cc_id run;
 	struct group g[SIM_GROUPS];
-	const struct wm_op_report *report; /* that the step is about, or NULL */
+	const struct wm_op_report *report; /* the report that the step handles, or NULL */
 } before;
 
 static struct sim_peer *peer_of(struct sim *s, const struct cc_id *id)
@@ -99,8 +99,8 @@ void sim_elect_before(struct sim *s, const struct sim_master *m, const struct cc
 	ccm_each_state(m->m, sim_clock_now(s, &m->clock), add_state, &before);
 }
 
-/* The revision that m's journal expected, if an older master has gone on with the run since, of
- * which m's copy does not tell, and m has elected nothing yet; else 0. */
+/* Returns the revision that m's journal expected, if an older master has gone on with the run
+ * since, m's copy of the journal lacks that, and m has elected nothing yet. Otherwise returns 0. */
 static uint64_t from_old_journal(const struct sim *s, const struct sim_master *m, uint32_t group)
 {
 	const struct sim_xfer *t;
@@ -122,7 +122,7 @@ static bool was_at(const struct sim_conn *c, unsigned master, const struct sim_c
 	       (!other || (c->host == other->host && c->life == other->life));
 }
 
-/* An agent that was with the other master in this run has been with m. */
+/* Has an agent been connected in this run to the other master and to m? */
 static bool can_know(const struct sim *s, const struct sim_master *m, unsigned other)
 {
 	uint32_t i, j;
@@ -134,8 +134,8 @@ static bool can_know(const struct sim *s, const struct sim_master *m, unsigned o
 	return false;
 }
 
-/* A younger master has elected it, at m's time, and nobody has come from there: two masters of one
- * run, each with members of its own. */
+/* Has a younger master elected t while no agent has come from there to m? Then two masters of one
+ * run have members of their own. */
 static bool is_apart(const struct sim *s, const struct sim_master *m, const struct sim_xfer *t)
 {
 	return t->first > m->no + 1 && !can_know(s, m, (unsigned)t->first - 1);
@@ -145,11 +145,12 @@ struct range {
 	uint64_t least, most;
 };
 
-/* The revisions that may be expected: what no member remembers, may be forgotten; where anything
- * goes wrong, also what no member's agent remembers. Members are whom this master knows: a newer
- * one that nobody has come to yet may have others in its journal. What was before a lower one that
- * has been elected since counts no more: nobody could know it then, but by a journal that was
- * copied before. alone: without what others have elected apart from m. */
+/* Returns the revisions that m may expect. A revision that no member remembers may be forgotten. In
+ * runs with all faults, a revision may also be forgotten that no member's agent remembers. Members
+ * are the peers that m knows, because a newer master without agents may have others in its journal.
+ * The search goes back in time. It ends where the revisions would rise, because no participant knew
+ * those any more, unless by an old copy of a journal. alone: ignores what others have elected apart
+ * from m. */
 static struct range range_of(
 	const struct sim *s, const struct sim_master *m, uint32_t group, bool alone)
 {
@@ -219,7 +220,7 @@ static bool could_not_have(const struct sim_part *q, const struct sim_voice *v)
 	return v->failed || (q->gives_up && !v->holder && !v->complete);
 }
 
-/* Its job says so, in the present attempt or in one before. */
+/* Has the peer failed in a job, in the present attempt or in an earlier one? */
 static bool has_failed(const struct sim *s, const struct cc_id *peer)
 {
 	const struct sim_xfer *t;
@@ -234,7 +235,7 @@ static bool has_failed(const struct sim *s, const struct cc_id *peer)
 	return false;
 }
 
-/* Kicks of those that the report names are no election's. */
+/* Does the report name the peer? Then no election is the reason of its kick. */
 static bool is_named(const struct cc_id *peer)
 {
 	uint32_t i;
@@ -245,9 +246,10 @@ static bool is_named(const struct cc_id *peer)
 	return false;
 }
 
-/* Kicks without an election: of those that have failed, or by an election before. Who has left
- * loses nothing: its agent, which tells the next master of it, may have come with newcomers by
- * another connection first, and is refused on the old one. */
+/* Checks a kick without an election: the peer must have failed, or an election must have kicked it
+ * before. A peer that has left loses nothing: its agent may have come to the next master with
+ * newcomers by another connection first, and is then refused on the old one, on which it would have
+ * reported the leave. */
 static void excuse(struct sim *s, const struct sim_master *m, const struct sim_peer *p)
 {
 	if (p->phase == PEER_ENDED || p->phase == PEER_START)
@@ -258,9 +260,9 @@ static void excuse(struct sim *s, const struct sim_master *m, const struct sim_p
 		put_out(s, &p->id);
 }
 
-/* What one step says of a group. */
+/* The messages of one step about one group. */
 struct said {
-	const struct wm_op_start *start; /* one of them, or NULL */
+	const struct wm_op_start *start; /* a start in this step, or NULL */
 	uint32_t roles[SIM_PEERS];       /* by number: 0 none, 1 kicked, 2 holder, 3 receiver */
 	uint32_t kicks;
 };
@@ -319,8 +321,8 @@ static bool is_in(const struct group *g, const struct sim_peer *p)
 	return false;
 }
 
-/* The ring may have been put in force in that step, too, before the election: those who stay in
- * their order now, then those who were put out, who cannot have been elected. */
+/* The step may have put a new ring in force before its election. Puts the members into their new
+ * order, then adds those that were kicked, which cannot have been elected. */
 static void put_in_order(struct sim *s, const struct sim_master *m, uint32_t group)
 {
 	struct group *g = &before.g[group], was = *g;
@@ -349,7 +351,8 @@ static bool is_result(const struct group *g, const struct said *x)
 	       c->lo == g->v[g->e.elected].content.lo;
 }
 
-/* Equal contents may be offered with other keys: then the order tells who is elected, too. */
+/* Are the parts of all peers right? Equal contents may be offered with other keys, so the order may
+ * decide here, too. */
 static bool are_roles(const struct group *g, const struct said *x)
 {
 	uint32_t i;
@@ -360,7 +363,7 @@ static bool are_roles(const struct group *g, const struct said *x)
 	return true;
 }
 
-/* An election was held: by the rules? */
+/* Checks an election against the rules. */
 static void check(struct sim *s, const struct sim_master *m, uint32_t group, const struct said *x)
 {
 	struct group *g = &before.g[group];
@@ -401,7 +404,7 @@ static void excuse_all(struct sim *s, const struct sim_master *m, const struct s
 			excuse(s, m, &s->peers[i]);
 }
 
-/* The master has counted it, whether it comes to tell of it or not. */
+/* The master has counted the success, whether it lives to report it or not. */
 static void take_done(struct sim *s, const struct wm_op_done *x)
 {
 	struct sim_xfer *t;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Random numbers, clocks, and the schedule: a heap by time and then by number.
+ * Random numbers, clocks, and the schedule, which is a heap ordered by time and then by number.
  */
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: MIT
  *
- * What goes wrong.
+ * Carries out faults.
  */
 #include "tests/sim/sim_fault.h"
 #include "tests/sim/sim_sync.h"
 
-#define WAITER_UNTIL (20 * SIM_S) /* after that somebody else will do */
+#define WAITER_UNTIL (20 * SIM_S) /* after this time, any host with a member will do */
 
 void sim_cause(struct sim *s)
 {
 	s->causes++;
 }
 
-/* Never shorter than it was: what waits would be overtaken by what comes then. */
+/* Freezes a participant for `n` ms. Never shortens an earlier freeze, because events that wait for
+ * its end would be overtaken by later ones. */
 static void freeze(struct sim *s, uint64_t *frozen_until, uint64_t n)
 {
 	if (*frozen_until < s->now + sim_ms(n))
 		*frozen_until = s->now + sim_ms(n);
 }
 
-/* how: 0: both ends see it, 1: the source, 2: the other end. */
+/* how: 0: both ends see it; 1: the source sees it; 2: the other end sees it */
 static void break_one(struct sim *s, unsigned host, uint32_t how)
 {
 	unsigned i, at = sim_rnd(s, SIM_LINKS);
@@ -66,7 +67,7 @@ static void stop_proc(struct sim *s, const struct sim_event *ev)
 	q->stopped_until = s->now + sim_ms(ev->gen);
 	next.proc = q->no;
 	sim_schedule(s, q->stopped_until, next);
-	/* so often the agent looks */
+	/* the agent looks at stopped processes at this interval */
 	sim_schedule(s, s->now + sim_ms(sim_rnd(s, s->hosts[q->host].quiet ? 900 : 250)),
 		(struct sim_event){
 			.kind = SIM_EV_STOPPED, .host = q->host, .proc = q->no, .code = 1});
@@ -84,13 +85,13 @@ static void kill_master(struct sim *s, const struct sim_event *ev)
 	s->master_gone = true;
 	if (ev->gen)
 		sim_schedule(s, s->now + sim_ms(ev->gen), next);
-	if (ev->inbound) /* whatever it does next, it does not bring it to an end */
+	if (ev->inbound) /* it dies in the middle of its next step */
 		s->masters[no].crash_next = true;
 	else
 		sim_master_kill(s, (unsigned)no);
 }
 
-/* The operator has moved the master: all agents are told, one after the other. */
+/* The operator has moved the master. All agents are told, one after the other. */
 static void tell_all(struct sim *s, unsigned from, unsigned to)
 {
 	struct sim_event ev = sim_fault_new(FAULT_SET_MASTER);
@@ -107,7 +108,8 @@ static void tell_all(struct sim *s, unsigned from, unsigned to)
 	}
 }
 
-/* Nothing comes through, and nobody sees that; when it does again, connections have to be made. */
+/* No packet passes, and no end notices. When packets pass again, the connections must be made
+ * again. */
 static void cut_off(struct sim *s, uint32_t ms)
 {
 	struct sim_event ev = sim_fault_new(FAULT_UNPART);
@@ -133,7 +135,7 @@ static void start_master(struct sim *s, const struct sim_event *ev)
 	unsigned home = (unsigned)s->home;
 
 	if (s->at[home] >= 0 && ev->addr == home)
-		sim_master_kill(s, (unsigned)s->at[home]); /* still to crash */
+		sim_master_kill(s, (unsigned)s->at[home]); /* a master that had still to crash */
 	if (s->at[ev->addr] >= 0)
 		return;
 	if (home != ev->addr && s->at[home] >= 0)
@@ -156,7 +158,7 @@ static void stale(struct sim *s, const struct sim_event *ev)
 		sim_name_master(s, (unsigned)no));
 	freeze(s, &s->masters[no].frozen_until, 4000 + ev->gen);
 	s->away_until = s->now + 12 * SIM_S;
-	/* nobody gets through to it, and agents see that soon or late */
+	/* agents cannot reach the frozen master, and see that sooner or later */
 	for (i = 0; i < s->n_conns; i++)
 		if (s->conns[i]->made && s->conns[i]->master == (unsigned)no && ev->inbound)
 			sim_conn_cut(s, s->conns[i], true, false);
@@ -175,7 +177,8 @@ static bool has_connected(const struct sim *s, unsigned host)
 	return false;
 }
 
-/* In some runs, one that waits for others in a synchronization. */
+/* Is the host worth the death of its agent? In some runs it must wait for others in a
+ * synchronization, otherwise it must have a member. */
 static bool is_worth_it(const struct sim *s, unsigned host)
 {
 	if (sim_hash(s, 0, 0, FAULT_KILL_AGENT) % 4 == 0 && s->now < WAITER_UNTIL)
@@ -183,7 +186,8 @@ static bool is_worth_it(const struct sim *s, unsigned host)
 	return has_connected(s, host);
 }
 
-/* Runs with a single death: it is to hit somebody. True: the event comes again. */
+/* In runs with a single death, the death must hit a host with a member. Returns whether the event
+ * was scheduled again. */
 static bool kill_later(struct sim *s, const struct sim_event *ev)
 {
 	struct sim_event again = *ev;
@@ -212,7 +216,7 @@ static void kill_agent(struct sim *s, const struct sim_event *ev)
 		sim_schedule(s, s->now + sim_ms(ev->gen), next);
 }
 
-/* Often at a host that waits for others in a synchronization, if there is one. */
+/* Often directs the fault at a host that waits for others in a synchronization, if there is one. */
 static struct sim_event aim(struct sim *s, struct sim_event ev)
 {
 	int waiter = s->class == CLASS_ALL ? sim_sync_waiter(s) : -1;
@@ -267,10 +271,10 @@ static void agent_fault(struct sim *s, const struct sim_event *ev)
 		break;
 	case FAULT_SET_MASTER:
 		if (s->moved[ev->addr] != (int)ev->link)
-			break; /* it has moved on */
+			break; /* the master has moved on */
 		if (h->alive)
 			sim_set_master(s, h, ev->addr, ev->link);
-		else /* once more, until somebody takes it */
+		else /* again, until the host has an agent */
 			sim_schedule(s, s->now + sim_ms(500), *ev);
 		break;
 	default:
@@ -302,7 +306,8 @@ void sim_fault(struct sim *s, const struct sim_event *ev)
 	case FAULT_RUN_PROC:
 		run_proc(s, ev->proc);
 		break;
-	case FAULT_BREAK_LINK: /* each end may see it when the other one's report is dealt with */
+	/* each end may see it only after the other end's report was handled */
+	case FAULT_BREAK_LINK:
 		sim_cause(s);
 		sim_cause(s);
 		break_one(s, ev->host, ev->gen % 3);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What may go wrong: sim_scene.c says when, sim_fault.c does it.
+ * Faults. sim_scene.c chooses their times, sim_fault.c carries them out.
  */
 #ifndef SIM_FAULT_H
 #define SIM_FAULT_H
@@ -11,37 +11,40 @@ enum sim_fault {
 	FAULT_KILL_PROC,
 	FAULT_STOP_PROC, /* for gen ms */
 	FAULT_RUN_PROC,
-	FAULT_DEATHS,     /* of gen processes of the host, or of another one that has two */
+	FAULT_DEATHS,     /* gen processes of the host die, or of another host that has as many */
 	FAULT_KILL_AGENT, /* inbound: it is told to end; restarted after gen ms; 0: never */
 	FAULT_START_AGENT,
 	FAULT_KILL_HOST,
 	FAULT_BREAK_LINK,
 	FAULT_BLOCK,
 	FAULT_UNBLOCK,
-	FAULT_PAIR, /* host and link hear nothing of each other */
+	FAULT_PAIR, /* host and link receive nothing from each other */
 	FAULT_UNPAIR,
 	FAULT_CUT,       /* both ends see it */
-	FAULT_HALF_OPEN, /* one end sees it, at most */
-	FAULT_PART,      /* the host and the master's address do not reach each other */
+	FAULT_HALF_OPEN, /* one end sees it, or no end */
+	FAULT_PART,      /* the host cannot reach the master's address */
 	FAULT_UNPART,
-	FAULT_CUT_OFF, /* the master and every host, for gen ms */
-	FAULT_FREEZE,  /* the agent, for gen ms */
+	FAULT_CUT_OFF, /* the master loses all hosts for gen ms */
+	FAULT_FREEZE,  /* for gen ms */
 	FAULT_SLOW,
 	FAULT_FREEZE_MASTER,
-	FAULT_KILL_MASTER, /* a new one at `place` after gen ms; 0: never */
+	FAULT_KILL_MASTER, /* a new one starts at `addr` after gen ms; 0: never */
 	FAULT_START_MASTER,
-	FAULT_SET_MASTER, /* host: from place to link */
-	FAULT_STALE,      /* the master stands still, a new one takes over, the old one wakes */
+	FAULT_SET_MASTER, /* host: it is told that the master moved from addr to link */
+	/* the master is frozen, a new one takes over, then the old one continues */
+	FAULT_STALE,
 	FAULT_REFUSE,
 	FAULT_ACCEPT,
-	FAULT_VOTER,     /* leaves while another one is late and the master out of reach */
-	FAULT_REST,      /* the master loses all hosts but one, which goes on; then both it and that
-			  * one's agent die */
+	FAULT_VOTER, /* a voter dies while another is late and the master cannot be reached */
+	/* the master loses all hosts but one, whose peers go on; then the master and this host's
+	 * agent die */
+	FAULT_REST,
 	FAULT_REST_LATE, /* a program on that host begins */
-	FAULT_WITNESS, /* the master dies when it has told only some hosts of a success; then these
-			* are hard to hear */
-	FAULT_ROUTED,  /* the link `link` of generation gen carries something, and is reset */
-	FAULT_DOOMED,  /* the agent dies, or is cut off, soon after it has come to the master */
+	/* the master dies after it has told only some hosts of a success; then these hosts are
+	 * often cut off */
+	FAULT_WITNESS,
+	FAULT_ROUTED, /* the link `link` with this `gen` carries an operation, and is reset */
+	FAULT_DOOMED, /* the agent dies or is cut off soon after it has connected to the master */
 };
 
 static inline struct sim_event sim_fault_new(enum sim_fault f)
@@ -59,10 +62,10 @@ void sim_fault(struct sim *s, const struct sim_event *ev);
 
 /* sim_scene.c */
 void sim_faults_plan(struct sim *s);
-/* Of a scene that is under way. False: it is something else. */
+/* Handles a fault that belongs to a scene. Returns false if `ev` is another fault. */
 bool sim_scene(struct sim *s, const struct sim_event *ev);
-/* The master is to die in the midst of this message to several hosts. Returns to how many it goes
- * nevertheless, the first ones. */
+/* The master is to die while it sends this message to several hosts. Returns the number of hosts
+ * that get it: the first ones of the message's list, which is shuffled here. */
 uint32_t sim_scene_witness(struct sim *s, struct sim_master *m, const struct ccm_action *done);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Agents: events in, actions carried out.
+ * Agents: steps, actions, start and death.
  */
 #include <string.h>
 
@@ -79,7 +79,8 @@ static void run_ready(struct sim *s, struct sim_host *h, const struct agt_action
 	r->id = x->id;
 }
 
-/* No data is early here, so nothing has to be kept or dropped. */
+/* In the simulator no operand arrives before its operation has started, so nothing has to be kept
+ * or dropped. */
 static void carry_out_xfer(struct sim *s, struct sim_host *h, const struct agt_action *x)
 {
 	if (x->type == AGT_ACT_XFER_START)
@@ -173,7 +174,8 @@ static void tick_in(struct sim *s, const struct sim_host *h, uint32_t ms)
 			.gen = h->ticks});
 }
 
-/* While nothing is under way agents tick and look at processes seldom. Then they do at once. */
+/* An agent without work ticks and looks at its processes rarely. It does both at once when it gets
+ * work. */
 static void keep_time(struct sim *s, struct sim_host *h)
 {
 	bool was_quiet = h->quiet;
@@ -214,7 +216,8 @@ void sim_host_step(struct sim *s, struct sim_host *h, const struct agt_event *ev
 	keep_time(s, h);
 }
 
-/* At those that were stopped agents look before each tick: one that runs again is not lost. */
+/* Agents look at stopped processes before each tick, so that a process that runs again is not
+ * lost. */
 static void look_at_stopped(struct sim *s, struct sim_host *h)
 {
 	struct agt_event runs = {.type = AGT_EV_SESSION_STOPPED};
@@ -255,7 +258,7 @@ void sim_host_end(struct sim *s, struct sim_host *h)
 	sim_trace(s, "fault: agent h%u.%u is told to end", h->no, h->life);
 	sim_xfers_host_died(s, h);
 	sim_host_step(s, h, &ev);
-	/* What it hears from now on is nothing to it. */
+	/* Events from now on have no effect on it. */
 	ev.type = AGT_EV_SESSION_CLOSED;
 	for (i = 0; i < s->n_procs; i++) {
 		const struct sim_proc *q = &s->procs[i];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The lineage of a run: who was in which epoch, and who has gone on without whom. Once a peer has
- * succeeded in anything in an epoch without another one, that one must not succeed in a later
- * epoch: it joins anew, with another id. Otherwise the run has become two, or somebody lacks what
- * the others have done meanwhile.
+ * The lineage of a run: the members of each epoch, and the peers that have gone on without others.
+ * Suppose that a peer succeeds in anything in an epoch without another peer. Then the other peer
+ * must not succeed in a later epoch, unless it has joined again with another id. Otherwise the run
+ * has become two, or the other peer lacks what was done in the meantime.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -15,28 +15,28 @@ struct sim_user {
 	unsigned peer;
 	struct cc_id id;
 	bool left;
-	bool voted; /* in a vote, too: every member of the run is in that */
+	bool voted; /* it succeeded in a vote, in which every member of the run takes part */
 };
 
-/* Rings that a master has put in force, with all who were members then. */
+/* Rings that a master has put in force, with all members of that time. */
 struct sim_epoch {
 	struct cc_id run;
 	uint64_t number;
 	unsigned master;
 	bool journaled; /* masters that start later find it in their journal */
-	bool overruled; /* others went on who could not know of it, before those who knew came */
+	bool overruled; /* others went on that could not know of it, before those that knew came */
 	struct cc_id *members;
 	uint32_t n_members;
-	struct sim_user *users; /* have succeeded in something in it */
+	struct sim_user *users; /* peers that have succeeded in something in it */
 	uint32_t n_users;
 	struct sim_epoch *older;
 };
 
-/* A peer has come to a master that takes over, before that drew its conclusions. */
+/* A peer whose agent came to a master during its takeover, before the master had decided. */
 struct sim_told {
 	unsigned master;
 	uint32_t conn;
-	bool all; /* its agent has said all that it knows */
+	bool all; /* its agent has sent all that it knows */
 	struct cc_id peer;
 	struct sim_told *next;
 };
@@ -60,8 +60,9 @@ struct admission {
 	struct sim_epoch *e;
 };
 
-/* The others may have gone on since the master before put this one out: it died at once with all
- * agents that had heard of that, or they come too late. */
+/* Notes that a kicked peer is a member again. The master that kicked it died at once with all
+ * agents that knew of the kick, or these agents come too late. Other peers may have gone on without
+ * it. */
 static void find_returned(struct sim *s, const struct sim_master *m, const struct cc_id *peer)
 {
 	unsigned i;
@@ -153,7 +154,7 @@ void sim_lineage_kick(struct sim *s, const struct sim_master *m, const struct cc
 	}
 }
 
-/* Notes how m goes on after it has put somebody out; it sends the view first. */
+/* Notes what m sends after it has kicked a peer. The first message is the new view. */
 void sim_lineage_said(struct sim *s, const struct sim_master *m, const struct wm_msg *msg)
 {
 	unsigned i;
@@ -204,7 +205,8 @@ static struct sim_user *user_of(const struct sim_epoch *e, const struct cc_id *p
 	return NULL;
 }
 
-/* The first one of this number with p in it: a new master repeats it to who has not heard of it. */
+/* Returns the first epoch with p's number that has p as a member. A new master repeats an epoch to
+ * agents that have not got it. */
 static struct sim_epoch *epoch_of(struct sim *s, const struct sim_peer *p)
 {
 	struct sim_epoch *e, *found = NULL;
@@ -225,23 +227,23 @@ static bool was_told(const struct sim *s, unsigned master, const struct cc_id *p
 	return t != NULL;
 }
 
-/* A master that goes on after another one has taken its run over writes into a journal that nobody
- * reads any more. */
+/* Does the journal of e's master contain the epoch `without`? A master that goes on after another
+ * one has taken its run over writes into a journal that is not read again. */
 static bool in_journal(const struct sim_epoch *without, const struct sim_epoch *e)
 {
 	return without->journaled && e->master > without->master;
 }
 
-/* The master has heard what says that p was not in it: of a vote, or of an operation of p's group.
- * That another group goes on says nothing. */
+/* Did the master have a snapshot which shows that u went on without p? Only a vote or an operation
+ * of p's group shows that. An operation of another group shows nothing. */
 static bool could_know(
 	const struct sim *s, unsigned master, const struct sim_user *u, const struct sim_peer *p)
 {
 	return (u->voted || s->peers[u->peer].group == p->group) && was_told(s, master, &u->id);
 }
 
-/* Somebody who has gone on in `without`, and lives, of whom the master of e knew that it has done
- * so without p; NULL: nobody. */
+/* Returns a living peer that has gone on in `without`, if the master of e could know that; NULL:
+ * none. */
 static const struct sim_user *known_user(const struct sim *s, const struct sim_epoch *without,
 	const struct sim_epoch *e, const struct sim_peer *p)
 {
@@ -258,7 +260,7 @@ static const struct sim_user *known_user(const struct sim *s, const struct sim_e
 	return NULL;
 }
 
-/* Somebody who has gone on in `without`, and has not lost its membership since; NULL: nobody. */
+/* Returns a peer that has gone on in `without` and has been a member since; NULL: none. */
 static const struct sim_peer *member_still(const struct sim *s, const struct sim_epoch *without)
 {
 	uint32_t i;
@@ -274,7 +276,7 @@ static const struct sim_peer *member_still(const struct sim *s, const struct sim
 	return NULL;
 }
 
-/* An epoch before this one in which p has succeeded in something; NULL: none. */
+/* Returns an epoch before e in which p has succeeded in something; NULL: none. */
 static const struct sim_epoch *used_before(const struct sim_epoch *e, const struct sim_peer *p)
 {
 	const struct sim_epoch *x = e->older;
@@ -284,7 +286,7 @@ static const struct sim_epoch *used_before(const struct sim_epoch *e, const stru
 	return x;
 }
 
-/* p succeeds in e: have others gone on without it before? */
+/* p succeeds in e. Checks whether others have gone on without p before. */
 static void check(struct sim *s, const struct sim_peer *p, const struct sim_epoch *e)
 {
 	const struct sim_epoch *before;
@@ -324,7 +326,7 @@ void sim_lineage_success(struct sim *s, const struct sim_peer *p, bool vote)
 	struct sim_user *u;
 
 	if (p->state != SHM_COMM_CONNECTED)
-		return; /* the end of what began while it was in */
+		return; /* the end of a call that began while p was a member */
 	if (!e) {
 		sim_fail(s, "p%u succeeds in epoch %" PRIu64 ", in which it is not", p->no,
 			p->attrs.epoch);

@@ -30,7 +30,7 @@ void sim_link_open(struct sim *s, struct sim_host *h, const struct agt_action *x
 		return;
 	}
 	to = sim_host_by_id(s, &x->u.endpoint.agent);
-	if (to && s->deaf[h->no][to->no]) /* nobody answers */
+	if (to && s->deaf[h->no][to->no]) /* the other host does not answer */
 		at = s->now + 2000 * SIM_MS;
 	while (l->used && l < s->links + SIM_LINKS - 1)
 		l++;
@@ -46,7 +46,7 @@ void sim_link_open(struct sim *s, struct sim_host *h, const struct agt_action *x
 			.gen = gen});
 }
 
-/* The other end knows first. */
+/* The other end learns of the link first. */
 static void came_in(struct sim *s, const struct sim_host *from, const struct sim_link *l)
 {
 	struct agt_event ev = {.type = AGT_EV_LINK_UP, .run = l->dst_run, .inbound = true};
@@ -113,7 +113,7 @@ void sim_probe_result(struct sim *s, const struct sim_event *ev)
 	sim_host_step(s, h, &e);
 }
 
-/* One end learns that the link is gone; ended: the other one has closed it. */
+/* One end learns that the link is gone. ended: the other end has closed it. */
 static void tell(struct sim *s, unsigned host, uint32_t life, uint32_t run,
 	const struct cc_id *peer, bool inbound, bool ended, uint64_t after)
 {
@@ -126,7 +126,8 @@ static void tell(struct sim *s, unsigned host, uint32_t life, uint32_t run,
 	sim_schedule(s, s->now + after + sim_delay(s), ev);
 }
 
-/* The source ends the link; `after`: how long the other end believes in it at least. */
+/* The source ends the link. `after`: the shortest time for which the other end still believes in
+ * it. */
 static void link_end(
 	struct sim *s, struct sim_link *l, const struct cc_id *src, bool ended, uint64_t after)
 {
@@ -161,7 +162,7 @@ void sim_link_reset(struct sim *s, struct sim_link *l, bool at_source)
 	sim_trace(s, "fault: the link from h%u to h%u is reset, and only h%u knows", l->src, l->dst,
 		at_source ? l->src : l->dst);
 	sim_xfers_break(s, l);
-	l->mute = true; /* nothing comes out of it any more, nor the news of its end */
+	l->mute = true; /* nothing comes out of it any more, not even its end */
 	if (at_source)
 		l->used = false;
 	if (at_source)
@@ -206,7 +207,7 @@ void sim_pair_cut(struct sim *s, unsigned one, unsigned other, bool cut)
 	}
 }
 
-/* The source's link that the event is about, if it is still that one. */
+/* Returns the source's link that the event is about; NULL: it is gone or was replaced. */
 static struct sim_link *same_link(struct sim *s, const struct sim_event *ev)
 {
 	struct sim_link *l = sim_link_find(s, &s->hosts[ev->host], ev->run, &ev->agent);
@@ -224,7 +225,7 @@ void sim_link_quiet(struct sim *s, const struct sim_event *ev)
 		sim_host_step(s, h, &e);
 }
 
-/* Has the other agent opened a new one meanwhile? */
+/* Has the other agent opened a new link meanwhile? */
 static bool replaced(const struct sim *s, const struct sim_event *ev)
 {
 	unsigned i;
@@ -255,7 +256,7 @@ void sim_link_seen_down(struct sim *s, const struct sim_event *ev)
 			return;
 		same_link(s, ev)->used = false;
 	}
-	/* an agent that has closed or opened it anew does not hear of the old one */
+	/* an agent that has closed the link, or opened it again, is not told of the old one */
 	if (ev->inbound ? replaced(s, ev) : sim_link_find(s, h, ev->run, &ev->agent) != NULL)
 		return;
 	sim_host_step(s, h, &e);

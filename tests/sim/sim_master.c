@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Masters: started at an address, stepped, killed, replaced.
+ * Masters: start at an address, steps, death, replacement.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ struct cc_addr sim_master_addr(int addr)
 		.family = CC_INET4, .ip = {10, 0, 0, (uint8_t)(200 + addr)}, .port = MASTER_PORT};
 }
 
-/* The first place has two addresses. */
+/* The first address has two names. */
 int sim_master_addr_no(const struct cc_addr *addr)
 {
 	if (addr->family != CC_INET4 || addr->port != MASTER_PORT)
@@ -41,7 +41,7 @@ static void journal_add(struct sim *s, const struct wj_record *r)
 		sim_fail(s, "a record of the journal cannot be encoded");
 }
 
-/* What the last master has left behind. */
+/* Restores the journal that the last master has left. */
 static void restore(struct sim *s, struct ccm *m)
 {
 	struct wj_record r;
@@ -113,14 +113,16 @@ void sim_master_kill(struct sim *s, unsigned no)
 			sim_conn_master_died(s, s->conns[i]);
 }
 
-/* A newer master has taken the run over: what the older ones do has no part in it any more. The one
- * with the highest term is the newest, and while it recovers a master may take a higher one. */
+/* A newer master may have taken the run over. Then the older ones' actions do not belong to the run
+ * any more. The master with the highest term is the newest, and a recovering master may raise its
+ * term. */
 static void supersede(struct sim *s, struct sim_master *m)
 {
 	bool newer = false, as_new = false;
 	unsigned i;
 
-	/* Without a journal, who comes first to a new master says which run it is. */
+	/* Without a journal, the first agent that comes to a new master decides which run it has.
+	 */
 	if (m->no > 0 && !s->journal && !cc_id_eq(&m->id, &s->masters[0].id))
 		s->class = CLASS_ALL;
 
@@ -129,7 +131,8 @@ static void supersede(struct sim *s, struct sim_master *m)
 
 		if (i == m->no || !cc_id_eq(&x->id, &m->id))
 			continue;
-		/* Meanwhile, or before, with a journal that m has no copy of. */
+		/* The older master has worked since m started, or before, and m's copy of the
+		 * journal does not contain that. */
 		m->behind |= !m->greets && i < m->no && !m->knows &&
 			     (x->worked > m->started || (x->unread && !x->superseded));
 		x->superseded |= x->alive && x->term <= m->term;
@@ -139,7 +142,7 @@ static void supersede(struct sim *s, struct sim_master *m)
 	m->superseded = newer || (as_new && m->superseded);
 }
 
-/* It starts or ends an operation, or puts rings in force. */
+/* The master starts or ends an operation, or puts rings in force. */
 static void works(struct sim *s, struct sim_master *m)
 {
 	unsigned i;
@@ -157,7 +160,7 @@ static void works(struct sim *s, struct sim_master *m)
 	}
 }
 
-/* left: so many things it does before it dies. */
+/* left: the number of things that it does before it dies. Each receiver of a message counts. */
 static void carry_out(struct sim *s, unsigned no, const struct ccm_action *x, size_t *left)
 {
 	struct sim_master *m = &s->masters[no];
@@ -190,7 +193,7 @@ static void carry_out(struct sim *s, unsigned no, const struct ccm_action *x, si
 		sim_master_closes(s, no, x);
 		break;
 	case CCM_ACT_JOURNAL:
-		m->unread |= no + 1 < s->n_masters; /* the newer one has a copy of its own */
+		m->unread |= no + 1 < s->n_masters; /* the newer one has its own copy */
 		if (!m->unread)
 			journal_add(s, &x->record);
 		break;
@@ -201,8 +204,8 @@ static void carry_out(struct sim *s, unsigned no, const struct ccm_action *x, si
 	}
 }
 
-/* Is it to die now, telling of a success? One that stands still may wake up when the last one has
- * died: then there are two. */
+/* Does the master die now, while it reports a success? Not if another master exists: it may be
+ * frozen, and there would be two masters when it continues. */
 static bool is_aimed_at(const struct sim *s, const struct sim_master *m)
 {
 	unsigned i;
@@ -213,7 +216,8 @@ static bool is_aimed_at(const struct sim *s, const struct sim_master *m)
 	return s->crash_telling;
 }
 
-/* How much of this step it does; crash: it dies then. One message to many are many. */
+/* Returns how much of this step the master does. crash: it dies then. A message counts once for
+ * each receiver. */
 static size_t how_much(struct sim *s, struct sim_master *m, bool *crash)
 {
 	bool aimed = is_aimed_at(s, m);
@@ -253,7 +257,7 @@ void sim_master_step(struct sim *s, unsigned no, const struct ccm_event *ev)
 	sim_elect_before(s, m, ev);
 	if (ccm_step(m->m, ev, sim_clock_now(s, &m->clock), &s->m_acts) < 0)
 		sim_fail(s, "%s has no memory", sim_name_master(s, no));
-	if (!m->begun) /* only now it has what its journal says */
+	if (!m->begun) /* only now it has the state of its journal */
 		ccm_each_state(m->m, sim_clock_now(s, &m->clock), note_expected, m);
 	m->begun = true;
 	wrong = ccm_check(m->m);
@@ -263,7 +267,7 @@ void sim_master_step(struct sim *s, unsigned no, const struct ccm_event *ev)
 	n = how_much(s, m, &crash);
 	for (i = 0; i < s->m_acts.n && n > 0 && !s->failure[0]; i++)
 		carry_out(s, no, &s->m_acts.v[i], &n);
-	if (crash && s->kicked > kicked) /* those who stay may have to hear of that loss */
+	if (crash && s->kicked > kicked) /* the remaining peers may learn of this loss now */
 		sim_cause(s);
 	if (crash)
 		sim_master_kill(s, no);

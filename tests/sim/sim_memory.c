@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * The buffers of operations: a few numbers each, written by data threads and by the shim as the
- * engine and libpccl-shim write them. Checked: nobody writes into what belongs to the program; an
- * operation that has failed leaves its buffers as they were, and so they stay until the next one;
- * one that has succeeded leaves the sum of exactly the members that the call reports.
+ * The buffers of operations: a few numbers each, written by data threads and by the shim in the
+ * same way as by the engine and libpccl-shim. Checked: no part writes to a buffer that the program
+ * owns; after a failure the buffers are as before, and stay so until the next operation; after a
+ * success they hold the sum of exactly the members that the call reports.
  */
 #include <string.h>
 
 #include "tests/sim/sim.h"
 
-/* What the member gives to one segment of the operation. In the low half of a sum there is one bit
- * for each member, unless one was counted twice. */
+/* Returns the member's operand for one segment. The low half of a sum has one bit for each member,
+ * unless a member was counted twice. */
 static uint64_t operand(
 	const struct sim *s, const struct sim_key *key, const struct sim_peer *p, uint32_t seg)
 {
@@ -32,7 +32,7 @@ static struct sim_memory *memory_of(struct sim *s, const struct sim_voice *v)
 	return &s->peers[v->peer].memory[v->key.tag];
 }
 
-/* The program reads its buffers. */
+/* The program reads its buffers. Checks their contents. */
 static void check(struct sim *s, const struct sim_peer *p, uint32_t tag, const char *when)
 {
 	const struct sim_memory *m = &p->memory[tag];
@@ -95,7 +95,7 @@ void sim_memory_part(struct sim *s, struct sim_part *q)
 	q->direct = q->n == 1 && !q->x.spec && memory_of(s, &q->voices[0])->out_registered;
 }
 
-/* The last host that adds to it makes the sum. */
+/* The last host that adds its operands makes the sum. */
 static void sum_up(struct sim *s, struct sim_xfer *t, uint32_t seg)
 {
 	uint32_t i, j;
@@ -106,7 +106,8 @@ static void sum_up(struct sim *s, struct sim_xfer *t, uint32_t seg)
 			t->sum[seg] += input(memory_of(s, &t->parts[i].voices[j]))[seg];
 }
 
-/* Who waits for an operation in place whose operand was staged takes segments as they come. */
+/* A caller that waits for an operation in place, whose operand was staged, copies segments out as
+ * they become final. */
 static void copy_early(struct sim *s, const struct sim_part *q, uint32_t seg)
 {
 	uint32_t i, tag;
@@ -124,7 +125,7 @@ static void copy_early(struct sim *s, const struct sim_part *q, uint32_t seg)
 	}
 }
 
-/* When the transfer is broken, half a segment may come: nobody calls it final. */
+/* In a broken transfer, half of a segment may arrive. It does not count as final. */
 void sim_memory_segment(struct sim *s, struct sim_xfer *t, struct sim_part *q, uint32_t seg)
 {
 	const struct sim_voice *v = &q->voices[0];

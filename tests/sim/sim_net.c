@@ -62,7 +62,7 @@ void sim_connect(struct sim *s, struct sim_host *h, uint32_t run, const struct c
 		sim_fail(s, "host %u opens its run %u: too many", h->no, run);
 		return;
 	}
-	sim_agent_closes(s, h, run); /* the one that there was */
+	sim_agent_closes(s, h, run); /* closes an earlier connection */
 	c = conn_new(s);
 	c->host = h->no;
 	c->life = h->life;
@@ -261,7 +261,7 @@ void sim_to_agent(struct sim *s, const struct sim_event *ev)
 	if (ev->view.known)
 		r->heard = ev->view;
 	sim_host_step(s, h, &e);
-	/* It goes on with this master: from now on it may not obey an older one. */
+	/* The agent goes on with this master. From now on it may not obey an older one. */
 	if (m.type == WM_HELLO_ACK && h->alive && r->conn == c->no && c->term > r->term)
 		r->term = c->term;
 	wire_master_clear(&m);
@@ -320,7 +320,7 @@ void sim_conn_agent_died(struct sim *s, struct sim_conn *c, bool silent)
 		c->cut = true;
 		return;
 	}
-	/* what it sent before may arrive, in part */
+	/* part of its earlier messages may still arrive */
 	c->master_until = s->now + sim_delay(s);
 	sim_schedule(s, c->master_until, event(c, SIM_EV_MASTER_SEES_END));
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The shim's side of operations: slots, what a loss means, and what becomes of those whose agent
- * has died.
+ * The shim's side of operations: slots, losses, and operations whose agent has died.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -28,8 +27,8 @@ static void submit(struct sim *s, struct sim_peer *p, uint32_t tag)
 	uint64_t at = s->now + (5 + sim_rnd(s, 50)) * SIM_US;
 
 	if (p->unaware) {
-		/* A program must not have some operations failed and others not: whoever awaits
-		 * the others first would wait for those who try again. */
+		/* All new operations fail until the program knows of the agent's death. Otherwise a
+		 * program that awaits the new ones first would wait for peers that try again. */
 		done(s, p, o, WIRE_RANK_CONNECTION_LOST, 0, 0, "the agent died before");
 		return;
 	}
@@ -142,7 +141,7 @@ void sim_op_submit(struct sim *s, const struct sim_event *ev)
 	sim_host_step(s, h, &e);
 }
 
-/* o has its answer. */
+/* The operation has its answer. */
 static void done(struct sim *s, struct sim_peer *p, struct sim_op *o, uint32_t code,
 	uint32_t world_size, uint64_t generation, const char *text)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Training programs: connect, then over and over vote on the topology and do what the plan says,
- * one operation after the other, in a window, or all at once in any order; what was aborted is
- * tried again. At last they destroy the communicator, and some come back with a new one.
+ * Training programs. A program connects, then repeats two things: it votes on the topology and
+ * follows the plan. It launches the operations one after the other, in a window, or all at once in
+ * any order, and repeats those that were aborted. At last it destroys the communicator. Some
+ * programs come back with a new communicator.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -63,7 +64,8 @@ static void leave(struct sim *s, struct sim_peer *p)
 	later(s, p, PEER_DESTROYING);
 }
 
-/* The program has lost its membership, or never got one. */
+/* The program has lost its membership, or never had one. It connects again, or leaves if its
+ * reconnects are used up. free_of_charge: this one is not counted. */
 static void try_anew(struct sim *s, struct sim_peer *p, bool free_of_charge)
 {
 	sim_sync_put_out(s, p, p->ops[SIM_SYNC].text);
@@ -94,7 +96,7 @@ static void shuffle(struct sim *s, uint8_t *v, uint32_t n)
 	}
 }
 
-/* What is left of the step is tried (again). */
+/* Tries all operations of the step that have not succeeded yet. */
 static void pass_begin(struct sim *s, struct sim_peer *p)
 {
 	uint32_t i, n = 0;
@@ -114,7 +116,7 @@ static void pass_begin(struct sim *s, struct sim_peer *p)
 		p->ops[p->launch[0]].odd = sim_chance(s, 10);
 }
 
-/* The program awaits the operation: now it knows. */
+/* The program awaits the operation and learns its result. */
 static void consume(struct sim *s, struct sim_peer *p, struct sim_op *o)
 {
 	o->state = OP_IDLE;
@@ -165,14 +167,15 @@ static void step_wants(struct sim *s, struct sim_peer *p)
 	}
 }
 
-/* As many as it may have are in flight, and the next one begins when any of them ends. */
+/* With an odd window, a program whose window is full launches the next operation when any of those
+ * in flight ends. */
 bool sim_peer_awaits_any(const struct sim_peer *p)
 {
 	return !p->burst && p->window % 2 == 1 && p->launched < p->n_launch && !p->pass_failed &&
 	       !p->too_few && p->state == SHM_COMM_CONNECTED;
 }
 
-/* One that has ended is awaited next. */
+/* If an operation has ended, it is awaited next. */
 static void choose_any(struct sim_peer *p)
 {
 	uint32_t i;
@@ -194,7 +197,7 @@ static bool may_launch(const struct sim_peer *p)
 	return p->burst || (!p->pass_failed && p->launched - p->awaited < p->window);
 }
 
-/* Consumes the operation that is awaited next, or waits for it. False: none is left. */
+/* Consumes the operation that is awaited next, or waits for it. Returns false if none is left. */
 static bool await_next(struct sim *s, struct sim_peer *p)
 {
 	struct sim_op *o;
@@ -231,7 +234,7 @@ static bool wants_another_pass(const struct sim_peer *p)
 	return false;
 }
 
-/* One thing to do for the operations of the step. True: there is nothing left. */
+/* Does one thing for the operations of the step. Returns true when nothing is left to do. */
 static bool reduce(struct sim *s, struct sim_peer *p)
 {
 	bool connected = p->state == SHM_COMM_CONNECTED;
@@ -267,8 +270,8 @@ static void step_begin(struct sim *s, struct sim_peer *p)
 	memset(p->ops, 0, sizeof p->ops);
 	p->step_begun = true;
 	p->too_few = p->pass_failed = p->gives_up = false;
-	/* who is told that others disagree, or cannot, must not wait for them before it tries again
-	 */
+	/* an operation may fail alone here, and its program must be able to repeat it without
+	 * waiting for other operations first */
 	p->burst = s->odd_parameters || s->refusals || s->xfer_failures || sim_chance(s, 40);
 	p->window = 1 + sim_rnd(s, SIM_TAGS);
 	p->n_launch = p->launched = p->awaited = 0;
@@ -412,7 +415,7 @@ void sim_peer_returned(struct sim *s, struct sim_peer *p, uint32_t type, uint32_
 			break;
 		}
 		if (type == WL_UPDATE_TOPOLOGY && p->alone) {
-			/* the others go on without a vote: so does this one */
+			/* the others go on without a vote, and so does this program */
 			if (p->stray)
 				sim_peer_later(s, p, moment(s));
 			else

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a training program does between two topology votes. It follows from the run, the group and
- * the number of the vote, so that all members of a group do the same, as programs must; the votes
- * on pending peers are the same for all groups.
+ * The steps of a training program between two topology votes. They follow from the run, the group
+ * and the number of the vote, so that all members of a group do the same, as programs must. The
+ * votes on pending peers are the same for all groups.
  */
 #include <string.h>
 
@@ -29,7 +29,7 @@ void sim_plan(struct sim *s, struct sim_peer *p)
 	for (i = 0; i < n_reduce; i++)
 		p->steps[p->n_steps++] = (struct sim_step){
 			.n_ops = 1 + (uint32_t)(mine >> (16 + 4 * i)) % s->n_tags};
-	for (i = 0; i < n_sync; i++) /* before the others, after them, or one each */
+	for (i = 0; i < n_sync; i++) /* before the all-reduces, after them, or one at each end */
 		if ((mine >> (44 + i) & 1) || p->n_steps == 0) {
 			p->steps[p->n_steps++] = (struct sim_step){.sync = true};
 		} else {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * How cost grows: one peer on each of N hosts, real cores, the real codec, no faults and no delays.
- * Counted are messages between agents and the master, in both directions, the actions of the
- * master's core, and the processor time of that core alone. What a step costs per peer must not
- * depend on how many peers there are: messages and actions per peer may not grow, and what all are
- * told alike is one action.
+ * The growth of the cost: one peer on each of N hosts, real cores, the real codec, no faults and no
+ * delays. The program counts the messages between agents and the master in both directions, the
+ * actions of the master's core, and the processor time of that core. The cost of a step per peer
+ * must not depend on the number of peers: messages and actions per peer may not grow, and a message
+ * that is the same for all peers is one action.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,8 +15,9 @@
 #include "tests/sim/sim.h"
 
 #define PHASES_MAX 16u
-#define GROWTH_MAX 1.1 /* of messages per peer, from one size to the next */
-#define BATCH      64u /* steps of the master that are timed at once: the clock is slow */
+#define GROWTH_MAX 1.1 /* the allowed growth of messages per peer, from one size to the next */
+/* steps of the master that are timed together, because reading the clock is slow */
+#define BATCH 64u
 
 enum item_kind {
 	ITEM_TO_MASTER,
@@ -46,7 +47,8 @@ struct node {
 
 struct phase {
 	const char *name;
-	bool alike; /* all are told the same: the number of actions is the same for all sizes */
+	/* all peers get the same message: the number of actions is the same for all sizes */
+	bool alike;
 	uint64_t messages[SIM_SIZES], actions[SIM_SIZES], ns[SIM_SIZES];
 };
 
@@ -178,7 +180,8 @@ static void carry_out(struct scale *s, uint32_t i, const struct agt_action *x)
 
 static void agent_step(struct scale *s, uint32_t i, const struct agt_event *ev)
 {
-	struct agt_actions acts = s->a_acts; /* kept for the next step: it owns the memory */
+	/* kept for the next step, because it owns the memory */
+	struct agt_actions acts = s->a_acts;
 	size_t k;
 
 	memset(&s->a_acts, 0, sizeof s->a_acts);
@@ -223,7 +226,7 @@ static void deliver(struct scale *s, const struct item *it)
 	free(it->bytes);
 }
 
-/* Takes what comes next for the master: connections, or messages. Returns how many. */
+/* Delivers the next items for the master: connections, or messages. Returns their number. */
 static unsigned deliver_batch(struct scale *s, const struct item *it, size_t n)
 {
 	static struct ccm_event ev[BATCH];
@@ -355,8 +358,7 @@ static void all(struct scale *s, enum wl_type type, const char *name)
 	expect(s, name, 1, 0);
 }
 
-/* The master dies in the middle of an all-reduce, and another one, which knows nothing, takes over.
- */
+/* The master dies. A new master without any state takes over, and the peers do an all-reduce. */
 static void takeover(struct scale *s)
 {
 	struct ccm_config cfg = {.segment_max = 65536, .log_level = CCM_LOG_ERR};
@@ -438,7 +440,7 @@ static bool run_size(struct scale *s, uint32_t n)
 	return s->failures == 0;
 }
 
-/* From one size to the next: has it grown by more than the peers have? */
+/* Has the count grown by more than the number of peers, from the size before? */
 static bool grows(const uint64_t *count, const uint32_t *sizes, unsigned k)
 {
 	return k > 0 &&

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * When something goes wrong. Each class of runs allows itself so much, so that the strictest
- * promises can be held against it: nothing is noticed of a master's death, and one error at most of
- * an agent's. Scenes are things that go wrong together, and wait for the moment when that matters.
+ * Times of faults. Each class of runs has only certain faults, so that the strictest promises can
+ * be checked: programs notice nothing of a master's death, and get at most one error from an
+ * agent's death. A scene is a set of faults that go together. It waits for the moment when they
+ * matter.
  */
 #include "tests/sim/sim_fault.h"
 
@@ -14,19 +15,20 @@ static void plan_master(struct sim *s, uint64_t at)
 
 	if (kind < 40) {
 		ev.code = kind < 20 ? FAULT_FREEZE_MASTER : FAULT_CUT_OFF;
-		/* of shorter cuts nobody would notice more than a delay */
+		/* programs would notice a shorter cut only as a delay */
 		ev.gen = kind < 20 ? 200 + sim_rnd(s, 8000) : 1600 + sim_rnd(s, 4000);
 		sim_schedule(s, at, ev);
 		return;
 	}
-	ev.addr = sim_chance(s, 70) ? SIM_ADDRS : sim_rnd(s, SIM_ADDRS); /* SIM_ADDRS: the same */
+	/* SIM_ADDRS: the same address */
+	ev.addr = sim_chance(s, 70) ? SIM_ADDRS : sim_rnd(s, SIM_ADDRS);
 	ev.gen = 20 + sim_rnd(s, sim_chance(s, 70) ? 500 : s->master_lease_ms / 3);
 	ev.inbound = sim_chance(s, 50); /* in the middle of a step */
 	sim_schedule(s, at, ev);
 }
 
-/* The master moves. Returns when all agents have been told and are with it again; those that start
- * later have not. */
+/* The master moves. Returns the time when all agents have been told and are connected again. Agents
+ * that start later have not been told. */
 static uint64_t plan_move(struct sim *s, uint64_t at)
 {
 	struct sim_event ev = sim_fault_new(FAULT_KILL_MASTER);
@@ -61,8 +63,8 @@ static void plan_pair(struct sim *s, uint64_t at)
 		s, at + sim_ms(sim_chance(s, 50) ? 3200 : 10000) + sim_ms(sim_rnd(s, 20000)), ev);
 }
 
-/* The master dies, often in the middle of telling, and then an agent that may be the only one it
- * has told. Both are back soon. */
+/* The master dies, often in the middle of a step, and then an agent that may be the only one with
+ * the last message of the master. Both are back soon. */
 static void plan_together(struct sim *s, uint64_t at, unsigned host)
 {
 	struct sim_event ev = sim_fault_new(FAULT_KILL_MASTER);
@@ -77,18 +79,18 @@ static void plan_together(struct sim *s, uint64_t at, unsigned host)
 	sim_schedule(s, at + sim_rnd(s, 40000) * SIM_US, ev);
 }
 
-/* Three peers of one host and group: one is late, so the others vote without it; one of these dies
- * about when the master cannot be reached. */
+/* Three peers are of one host and group. One is late, so the others vote without it. One of these
+ * two dies at about the time when the master cannot be reached. */
 static void plan_voter(struct sim *s, uint64_t at)
 {
 	struct sim_event ev = sim_fault_new(FAULT_VOTER);
 
-	ev.gen = 100; /* so often it looks for such a host */
+	ev.gen = 100; /* the number of times that it looks for such a host */
 	sim_schedule(s, at, ev);
 }
 
-/* Who goes on without the others, until nobody but its shims knows of that; and then one that does
- * not may be the first to come to its host's new agent. */
+/* One host goes on without the others, until only its shims know that. Then a process that does not
+ * know it may be the first one that connects to the host's new agent. */
 static void plan_rest(struct sim *s, uint64_t at)
 {
 	struct sim_event ev = sim_fault_new(FAULT_REST);
@@ -96,7 +98,7 @@ static void plan_rest(struct sim *s, uint64_t at)
 
 	s->busy_until = at + 10 * SIM_S;
 	ev.host = s->procs[last].host;
-	ev.gen = 1000; /* so often it looks */
+	ev.gen = 1000; /* the number of times that it looks */
 	ev.peer = SIM_PEERS;
 	for (i = 0; i < s->n_procs; i++)
 		if (i != last && s->procs[i].host == ev.host && sim_chance(s, 50))
@@ -106,7 +108,7 @@ static void plan_rest(struct sim *s, uint64_t at)
 	sim_schedule(s, at, ev);
 }
 
-/* A router between two hosts resets what carries something, in one direction or in both. */
+/* A router between two hosts resets links that carry an operation, in one direction or in both. */
 static void plan_router(struct sim *s)
 {
 	uint64_t h = sim_hash(s, 1, 0, FAULT_ROUTED);
@@ -118,14 +120,14 @@ static void plan_router(struct sim *s)
 	s->routed_until = s->now + 20 * SIM_S;
 }
 
-/* The master is to die when it has told only some hosts of a success. */
+/* The master will die when it has told only some hosts of a success. */
 static void plan_witness(struct sim *s, uint64_t at)
 {
 	s->busy_until = at + 3 * SIM_S;
 	sim_schedule(s, at, sim_fault_new(FAULT_WITNESS));
 }
 
-/* Several processes of one host die at once, often while the master stands still. */
+/* Several processes of one host die at once, often while the master is frozen. */
 static void plan_deaths(struct sim *s, uint64_t at)
 {
 	struct sim_event ev = sim_fault_new(FAULT_FREEZE_MASTER);
@@ -139,7 +141,7 @@ static void plan_deaths(struct sim *s, uint64_t at)
 	sim_schedule(s, at + sim_ms(sim_rnd(s, 5)), ev);
 }
 
-/* Links are reset, and one end does not hear of it. */
+/* Links are reset, and one end does not learn of it. */
 static void plan_resets(struct sim *s, uint64_t at)
 {
 	struct sim_event ev = sim_fault_new(FAULT_BREAK_LINK);
@@ -152,7 +154,7 @@ static void plan_resets(struct sim *s, uint64_t at)
 	}
 }
 
-/* What processes and links do. */
+/* Plans a fault of a process or a link. */
 static void plan_small(struct sim *s, uint32_t kind, uint64_t at)
 {
 	uint64_t until = at + sim_ms(100 + sim_rnd(s, 3000));
@@ -173,7 +175,7 @@ static void plan_small(struct sim *s, uint32_t kind, uint64_t at)
 	}
 }
 
-/* What daemons and their connections do. */
+/* Plans a fault of a daemon or its connections. */
 static void plan_large(struct sim *s, uint32_t kind, uint64_t at)
 {
 	uint64_t until = at + sim_ms(100 + sim_rnd(s, 6000));
@@ -323,7 +325,7 @@ static bool votes_with(const struct sim_peer *p, const struct sim_peer *q)
 	       q->phase == PEER_STEPS;
 }
 
-/* Nothing comes from the host to the master for a while. */
+/* Prevents for a while that the master receives anything from the host. */
 static void out_of_reach(struct sim *s, unsigned host, uint64_t at)
 {
 	static const enum sim_fault kinds[] = {FAULT_CUT, FAULT_HALF_OPEN, FAULT_HALF_OPEN,
@@ -379,7 +381,7 @@ static void count_rest(void *arg, const struct ccm_peer_info *p)
 	r->elsewhere += !cc_id_eq(&p->agent, r->agent);
 }
 
-/* All hosts but one do not reach the master, or do again. */
+/* Cuts all hosts but this one off from the master, or connects them again. */
 static void part_others(struct sim *s, unsigned host, enum sim_fault f, uint32_t within_ms)
 {
 	struct sim_event ev = sim_fault_new(f);
@@ -389,7 +391,8 @@ static void part_others(struct sim *s, unsigned host, enum sim_fault f, uint32_t
 			sim_schedule(s, s->now + sim_rnd(s, within_ms * 1000) * SIM_US, ev);
 }
 
-/* inbound: the others are cut off. */
+/* Waits until the host has members and others have, too; then cuts the others off. inbound: the
+ * others are cut off; waits until the master has lost them, then kills the master and the agent. */
 static void rest(struct sim *s, const struct sim_event *ev)
 {
 	struct rest r = {.agent = &s->hosts[ev->host].id};
@@ -423,7 +426,8 @@ static void rest(struct sim *s, const struct sim_event *ev)
 		sim_schedule(s, s->now + sim_ms(sim_rnd(s, 1500)), late);
 }
 
-/* The host does not come to the master's place for a while, or anew. */
+/* Keeps the host away from the master's address for this time: cuts it off, freezes its agent or
+ * kills it. */
 static void keep_away(struct sim *s, unsigned host, unsigned addr, uint64_t from, uint64_t until)
 {
 	uint32_t kind = sim_rnd(s, 100);
@@ -440,7 +444,7 @@ static void keep_away(struct sim *s, unsigned host, unsigned addr, uint64_t from
 	}
 }
 
-/* Often for as long as a master waits. */
+/* Returns the length of an absence. It is often about as long as a master waits. */
 static uint64_t absence(struct sim *s)
 {
 	return sim_ms(sim_chance(s, 50) ? 2700 + sim_rnd(s, 1000) : 10 + sim_rnd(s, 5000));
@@ -470,8 +474,9 @@ static void evicted(struct sim *s, const struct sim_event *ev)
 		sim_schedule(s, s->now + SIM_MS, again);
 }
 
-/* What this host knows its agent tells the next master, who is there at `at`: in time, too late, in
- * part, or not at all; then its processes do, or stand still. */
+/* This host knows of a success. Its agent would report it to the next master, which starts at `at`.
+ * The report comes in time, too late, in part, or not at all. Some processes of the host are
+ * stopped meanwhile. */
 static void silence(struct sim *s, unsigned host, unsigned addr, uint64_t at)
 {
 	struct sim_event ev = sim_fault_new(FAULT_STOP_PROC);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * What libpccl-shim does in each process: calls over the socket, and the reconnector, which comes
- * back to a new agent when the old one has died. Calls made meanwhile wait; calls in progress are
- * sent again; operations in flight have failed, unless their whole result is there: those are in
- * doubt, and the answer to the attach decides.
+ * The shim's part in each process: calls over the socket, and the reconnector, which attaches to a
+ * new agent when the old one has died. Calls that are made meanwhile wait. Calls in progress are
+ * sent again. Operations in flight fail. But an operation whose whole result is there is in doubt,
+ * and the answer to the attach decides.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -98,7 +98,8 @@ static void send_call(struct sim *s, struct sim_peer *p)
 	send(s, p, &q);
 }
 
-/* What is in doubt; and, for others who ask for them, what is known to have succeeded. */
+/* Lists the attempts in doubt. Then lists attempts that have succeeded, for other peers that ask
+ * for them. */
 static void list_attempts(struct sim_peer *p, struct wl_request *q)
 {
 	uint64_t n = p->n_succeeded;
@@ -116,7 +117,7 @@ static void list_attempts(struct sim_peer *p, struct wl_request *q)
 	q->n_succeeded = q->n_seqs - p->n_doubt;
 }
 
-/* A communicator at an agent that does not know it: a new one, or the old one that comes back. */
+/* Creates or attaches a communicator at an agent that does not know it. */
 static void reopen(struct sim *s, struct sim_peer *p)
 {
 	struct wl_request q = {.type = WL_COMM_CREATE, .group = p->group, .pool_size = p->pool};
@@ -188,7 +189,7 @@ static void call_returns(
 	sim_peer_returned(s, p, type, code, text, flag);
 }
 
-/* Kept when the agent dies: the next one is told. */
+/* The shim keeps the attributes when the agent dies, and sends them to the next one. */
 static void take_attrs(struct sim_peer *p, const struct agt_attrs *attrs)
 {
 	p->attrs = *attrs;
@@ -392,7 +393,8 @@ static void broken(struct sim *s, struct sim_proc *q)
 		if (p->proc != q || p->phase == PEER_ENDED)
 			continue;
 		sim_ops_agent_died(s, p);
-		if (p->state == SHM_COMM_LOST) /* nobody is left to be asked */
+		/* the membership is lost, so no agent can settle its operations */
+		if (p->state == SHM_COMM_LOST)
 			sim_ops_fail(s, p, p->attrs.code, p->attrs.text);
 		p->comm = p->attach_req = 0;
 	}

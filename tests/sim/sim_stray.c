@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
  * Programs that stray from the plan: they vote or ask when the others do not, as newcomers do, or
- * launch an operation that nobody else does. Nobody may wait for ever for that, and nobody may be
- * answered alone who could have met the others.
+ * launch an operation that no other program launches. No program may wait for ever because of that.
+ * A call that could have met those of the others must not be answered alone.
  */
 #include <inttypes.h>
 
 #include "tests/sim/sim.h"
 
-#define SLEEP (50 * SIM_MS) /* until a caller's agent is told that it waits */
+#define SLEEP (50 * SIM_MS) /* how long a caller waits before its agent is told that it waits */
 
 bool sim_strays(const struct sim *s)
 {
@@ -33,7 +33,7 @@ bool sim_stray(struct sim *s, struct sim_peer *p)
 	return true;
 }
 
-/* Only where the others wait for this one in an operation of the step. */
+/* Only if the others wait for this program in an operation of the step. */
 void sim_stray_launch(struct sim *s, struct sim_peer *p)
 {
 	const struct sim_step *st = &p->steps[p->step];
@@ -78,7 +78,7 @@ void sim_stray_asleep(struct sim *s, const struct sim_event *ev)
 		sim_host_step(s, &s->hosts[p->proc->host], &e);
 }
 
-/* That are in flight. taken: the agent has all of them. */
+/* Returns the number of operations in flight. taken: the agent has all of them. */
 static uint32_t count_pending(const struct sim_peer *p, bool *taken)
 {
 	uint32_t i, n = 0;
@@ -91,7 +91,8 @@ static uint32_t count_pending(const struct sim_peer *p, bool *taken)
 	return n;
 }
 
-/* The agent may hear of it when some have ended, or started, but not once another is launched. */
+/* The agent may learn of this wait after some operations have ended or started. But it must not
+ * learn of it after another launch. */
 void sim_stray_await_any(struct sim *s, struct sim_peer *p)
 {
 	bool taken;
@@ -121,13 +122,14 @@ void sim_stray_asleep_any(struct sim *s, const struct sim_event *ev)
 	sim_host_step(s, &s->hosts[p->proc->host], &e);
 }
 
-/* ---- may it be answered? ---- */
+/* ---- calls that a master answers because they can never meet others ---- */
 
 struct census {
 	struct sim *s;
 	const struct wm_unmet *u;
-	uint32_t n, same; /* accepted peers concerned; of them, in that call */
-	unsigned free;    /* one that waits for nothing; SIM_PEERS: none */
+	/* the accepted peers concerned, and those of them that are in this call */
+	uint32_t n, same;
+	unsigned free; /* a peer that waits for nothing; SIM_PEERS: none */
 };
 
 static const struct sim_peer *find(const struct sim *s, const struct cc_id *id)
@@ -177,7 +179,7 @@ static bool waits(const struct sim_peer *p)
 	return false;
 }
 
-/* Its agent has died, and the master goes by what it has heard until it sees that. */
+/* The peer's agent has died. The master relies on its earlier messages until it notices that. */
 static bool is_outdated(struct sim *s, const struct ccm_peer_info *i)
 {
 	const struct sim_host *h = sim_host_by_id(s, &i->agent);
@@ -194,7 +196,7 @@ static void count(void *arg, const struct ccm_peer_info *i)
 		return;
 	c->n++;
 	if (!p || !p->proc->alive || p->phase == PEER_ENDED)
-		return; /* it will not call */
+		return; /* its program does not call any more */
 	if (is_outdated(c->s, i))
 		return;
 	c->same += is_in(p, c->u);

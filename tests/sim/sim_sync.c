@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Shared state: a few leaves on each peer, which programs keep alike, and the jobs that synchronize
- * it. Checked: all hosts mean what was elected once; who gets what fits what was offered; nobody
- * writes into tensors that belong to the program, nor into a sender's; after success each member
- * has exactly what was elected, and the revision; success is told when all members of the group
- * have it.
+ * Shared state: a few leaves on each peer, which programs keep equal, and the jobs that synchronize
+ * it. Checked: an attempt has one election; each peer's part fits its candidate; no job writes to
+ * tensors that the program owns, nor to those of a sender; after a success each member has exactly
+ * the elected contents and revision; success is reported when all members of the group have the
+ * contents.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -12,9 +12,9 @@
 
 #include "tests/sim/sim_sync.h"
 
-#define STUCK (3 * SIM_S) /* nobody gives anything for so long: the job is given up */
+#define STUCK (3 * SIM_S) /* a job without any progress for this time is given up */
 
-/* ---- what programs have ---- */
+/* ---- the state of programs ---- */
 
 static struct wm_digest digest(const struct sim *s, const struct sim_state *x)
 {
@@ -33,7 +33,8 @@ static bool same_digest(const struct wm_digest *a, const struct wm_digest *b)
 	return a->hi == b->hi && a->lo == b->lo;
 }
 
-/* Most programs of a group begin alike. */
+/* Chooses the contents with which a program begins. Most programs of a group begin with equal
+ * ones. */
 static void begin_anew(const struct sim *s, struct sim_peer *p)
 {
 	uint64_t own = sim_hash(s, p->no, 1, 1) % 3 == 0 ? p->no : 100 + p->group;
@@ -78,7 +79,7 @@ void sim_sync_learn(struct sim *s, struct sim_peer *p)
 	p->in_step = true;
 }
 
-/* The revision that somebody has lost is loaded from a checkpoint. */
+/* Loads a lost revision from a checkpoint. Returns false if there is none. */
 static bool checkpoint(struct sim *s, struct sim_peer *p, uint64_t revision)
 {
 	const struct sim_xfer *t;
@@ -96,8 +97,8 @@ static bool checkpoint(struct sim *s, struct sim_peer *p, uint64_t revision)
 	return false;
 }
 
-/* A program that is told to load something does so. Where it is told to use a new communicator,
- * too, what that is to the run is one that has forgotten. */
+/* Loads the checkpoint that the text of the kick demands. The text may also demand a new
+ * communicator. The new one does not remember torn state. */
 void sim_sync_put_out(struct sim *s, struct sim_peer *p, const char *text)
 {
 	const char *at = strstr(text, ": load revision ");
@@ -117,7 +118,8 @@ void sim_sync_put_out(struct sim *s, struct sim_peer *p, const char *text)
 	sim_trace(s, "p%u: loads revision %" PRIu64, p->no, p->mine.revision);
 }
 
-/* Of a step in 25: those that know what is right send it, the others receive. */
+/* In one step of 25, peers with the last synchronized state send only, and the others receive
+ * only. */
 static uint32_t strategy(const struct sim *s, const struct sim_peer *p)
 {
 	uint64_t run;
@@ -149,7 +151,7 @@ void sim_sync_begin(struct sim *s, struct sim_peer *p)
 		p->candidate.keys.hi = 2;
 }
 
-/* The next communicator knows nothing of torn state: the program does. */
+/* A new communicator does not remember torn state. The program does. */
 void sim_sync_abandon(struct sim *s, struct sim_peer *p)
 {
 	p->syncing = p->torn = false;
@@ -184,7 +186,8 @@ void sim_sync_end(struct sim *s, struct sim_peer *p, const struct sim_op *o)
 	if (o->code == WIRE_SUCCESS) {
 		check_result(s, p, o);
 		p->mine.revision = o->revision;
-		p->mine.mixed = p->torn = false; /* by chance it had what was elected */
+		/* torn state may by chance equal the elected contents */
+		p->mine.mixed = p->torn = false;
 		return;
 	}
 	if (o->voice && o->voice->written) {
@@ -219,7 +222,7 @@ static struct sim_state *state_of(struct sim *s, const struct sim_voice *v)
 	return &s->peers[v->peer].mine;
 }
 
-/* Is it still the same process, with the same communicator? */
+/* Is the process still in the job, with the same communicator? */
 static bool is_there(const struct sim *s, const struct sim_voice *v)
 {
 	const struct sim_peer *p = &s->peers[v->peer];
@@ -242,7 +245,7 @@ static bool has_leaf(
 	return false;
 }
 
-/* May the leaf come from there, now? */
+/* Can the agent send the leaf now? */
 static bool serves(struct sim *s, const struct sim_xfer *t, const struct sim_part *q,
 	const struct cc_id *agent, uint32_t leaf)
 {
@@ -261,7 +264,7 @@ static bool serves(struct sim *s, const struct sim_xfer *t, const struct sim_par
 	return false;
 }
 
-/* From a holder on the host, or from another agent. */
+/* Can the leaf come from this host or from another agent? */
 static bool can_get(
 	struct sim *s, const struct sim_xfer *t, const struct sim_part *q, uint32_t leaf)
 {
@@ -288,7 +291,8 @@ static void write_leaf(struct sim *s, const struct sim_xfer *t, struct sim_voice
 	v->written = true;
 }
 
-/* A leaf that a receiver here lacks: it comes, or nobody has it now. True: nothing is lacking. */
+/* Moves one leaf that a receiver on this host lacks, if a peer has it now. Returns true if no leaf
+ * is lacking. */
 static bool move(struct sim *s, const struct sim_xfer *t, struct sim_part *q, bool *moved)
 {
 	bool lacks = false;
@@ -343,7 +347,7 @@ static void tell_done(struct sim *s, const struct sim_xfer *t, struct sim_part *
 	sim_host_step(s, &s->hosts[q->host], &e);
 }
 
-/* Of those that are to fail, one does. */
+/* Lets one member fail, if any is to fail. */
 static bool fail_one(struct sim *s, struct sim_part *q)
 {
 	uint32_t i;
@@ -364,7 +368,7 @@ static bool fail_one(struct sim *s, struct sim_part *q)
 static void step(
 	struct sim *s, const struct sim_event *ev, const struct sim_xfer *t, struct sim_part *q)
 {
-	/* In some runs there is much to move, so that more of what goes wrong falls into that. */
+	/* In some runs transfers take long, so that more faults happen during a transfer. */
 	uint64_t pause = (100 + sim_rnd(s, 3000)) * SIM_US * (s->seed % 3 ? 1 : 100);
 	bool moved = false, all;
 
@@ -461,9 +465,10 @@ int sim_sync_waiter(const struct sim *s)
 	return -1;
 }
 
-/* ---- what the core wants ---- */
+/* ---- actions of the core ---- */
 
-/* What has this digest: somebody has offered it, and not by mistake. */
+/* Finds the contents with the elected digest. A peer must have offered them, and they must not be
+ * torn. */
 static void find_value(struct sim *s, struct sim_xfer *t)
 {
 	bool found = false, whole = false;
@@ -560,7 +565,7 @@ static void take_sources(
 	}
 }
 
-/* As in sim_xfer.c. */
+/* Finds the job that a superseded master started, like the function of this name in sim_xfer.c. */
 static struct sim_xfer *gone_over(struct sim *s, const struct cc_id *run, const struct agt_sync *y)
 {
 	struct sim_xfer *t;
@@ -601,7 +606,7 @@ void sim_sync_start(struct sim *s, struct sim_host *h, const struct agt_action *
 	sim_trace(s, "h%u starts seq %" PRIu64 ", revision %" PRIu64 ", %u members, %u sources",
 		h->no, t->seq, t->revision, q->n, q->n_sources);
 	later(s, q, SIM_EV_SYNC_STEP, t->seq, 0, sim_rnd(s, 500) * SIM_US);
-	if (s->xfer_failures) /* also when all is done */
+	if (s->xfer_failures) /* a member may also fail after the job is done */
 		later(s, q, SIM_EV_SYNC_STEP, t->seq, 0, sim_rnd(s, 40) * SIM_MS);
 }
 
@@ -645,7 +650,7 @@ void sim_sync_free(struct sim *s, struct sim_host *h, const struct agt_action *a
 		sim_links_drop(s, h, a->run);
 }
 
-/* ---- the answers ---- */
+/* ---- answers ---- */
 
 void sim_sync_completed(struct sim *s, struct sim_host *h, struct sim_peer *p, struct sim_op *o)
 {
@@ -675,7 +680,7 @@ static const struct sim_voice *voice_of(const struct sim_xfer *t, const struct s
 	return NULL;
 }
 
-/* Success: every member of the group has it. Who hears of it late may be no member any more. */
+/* A peer that learns of the success late may not be a member any more. */
 void sim_sync_heard(struct sim *s, struct sim_peer *p, struct sim_op *o)
 {
 	const struct sim_voice *v;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The trace: one line per event, with names. h3 is host 3, its agent h3.2 the second one there; M1
- * a master, p7 a peer, run 4 the fourth run of that agent.
+ * The trace: one line per event, with names. h3 is host 3, h3.2 is its second agent, M1 is a
+ * master, p7 is a peer, and run 4 is the fourth run of an agent.
  */
 #include <inttypes.h>
 #include <stdarg.h>

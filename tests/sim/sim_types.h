@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a simulated world consists of; the world itself is in sim.h.
+ * The parts of a simulated world. The world itself is in sim.h.
  */
 #ifndef SIM_TYPES_H
 #define SIM_TYPES_H
@@ -13,37 +13,44 @@ struct sim_conn {
 	unsigned host, master;
 	uint32_t life, run;
 	struct cc_addr addr;
-	bool made, said; /* said: the master has heard all that the agent knows of its run */
-	bool agent_open, master_open; /* that end has its descriptor */
-	bool cut;                     /* nothing passes any more, in neither direction */
-	bool in_use; /* so was the master's run when the agent said its hello: sim_check.c */
-	bool vain;   /* the agent gave it up while the master stood still */
-	uint64_t agent_until; /* what is due later does not arrive: the other end died */
+	/* said: the agent has sent all that it knows of its run to this master */
+	bool made, said;
+	/* does this end still have its descriptor? */
+	bool agent_open, master_open;
+	bool cut; /* no packet passes in either direction */
+	/* the master's run was in use (sim_check_in_use) when this agent's hello arrived */
+	bool in_use;
+	/* the agent closed it while the master was frozen */
+	bool vain;
+	/* messages to this end that are due later are lost, because the other end died */
+	uint64_t agent_until;
 	uint64_t master_until;
-	uint64_t to_master, to_agent; /* latest delivery: order is kept */
-	struct sim_view sent;         /* what this master told last */
-	uint64_t term;                /* of its HELLO_ACK; 0: none yet */
+	/* the latest delivery in each direction; it keeps messages in order */
+	uint64_t to_master, to_agent;
+	struct sim_view sent; /* the view that this master sent last */
+	uint64_t term;        /* of the HELLO_ACK; 0 before it */
 	struct cc_id run_id;
 };
 
-/* A run as this agent's I/O sees it. */
+/* A run from the view of this agent's I/O. */
 struct sim_run {
-	uint32_t conn; /* 0: none */
+	uint32_t conn; /* 0: no connection */
 	bool ready, over;
 	struct cc_id id;
-	uint64_t term; /* the highest that it was told */
+	uint64_t term; /* the highest term that this agent has accepted */
 	struct sim_view heard;
 };
 
 struct sim_host {
-	bool alive, quiet; /* quiet: its agent is */
+	bool alive, quiet; /* quiet: the agent says that it is quiet */
 	unsigned no;
-	uint32_t life, ticks; /* ticks: gen of those that count */
+	/* ticks: only agent ticks with this `gen` are valid */
+	uint32_t life, ticks;
 	struct cc_id id;
 	struct agt *a;
 	struct sim_clock clock;
 	uint64_t frozen_until;
-	uint32_t slow; /* its transfers take so many times as long */
+	uint32_t slow; /* the factor by which its transfers take longer */
 	struct sim_run runs[SIM_RUNS];
 	uint32_t last_run;
 };
@@ -51,24 +58,29 @@ struct sim_host {
 struct sim_master {
 	bool alive;
 	unsigned no, addr;
-	uint64_t term;     /* of its last HELLO_ACK */
-	struct cc_id id;   /* of its run */
-	struct cc_id born; /* of the one that it would found */
-	bool superseded;   /* a newer one has taken the run over */
-	bool greets;       /* agents have come to it */
-	bool knows;        /* one that has state of the run among them */
-	bool behind;       /* an older one has gone on, and it does not know */
-	bool unread;       /* what it wrote since a newer one has a copy of the journal */
-	bool begun;        /* it has done its first step */
-	uint64_t restored[SIM_GROUPS]; /* revisions that its journal expected when it started */
-	uint64_t started, worked;      /* when; worked: last */
-	uint64_t heard_version;        /* of the world, from agents of the run that it takes over */
+	uint64_t term;     /* of the last HELLO_ACK that it sent */
+	struct cc_id id;   /* the id of its run */
+	struct cc_id born; /* the id of the run that it would found */
+	bool superseded;   /* a newer master has taken its run over */
+	bool greets;       /* it has sent a HELLO_ACK to an agent */
+	/* an agent with a run key has said hello to it */
+	bool knows;
+	/* an older master has gone on with the run, and this one does not know */
+	bool behind;
+	/* it has written records that a newer master's copy of the journal lacks */
+	bool unread;
+	bool begun;                    /* it has done its first step */
+	uint64_t restored[SIM_GROUPS]; /* the revisions that its journal expected at its start */
+	/* when it started, and when it last worked (sim_master.c) */
+	uint64_t started, worked;
+	/* the highest view id in the snapshots of the run that it takes over */
+	uint64_t heard_version;
 	struct ccm *m;
 	struct sim_clock clock;
 	uint64_t frozen_until;
-	struct sim_view told[64]; /* the last view ids, by number */
-	bool crash_next;          /* in the middle of its next step that has actions */
-	bool arrives;             /* all that it had sent when it died */
+	struct sim_view told[64]; /* the last views that it sent, by view id */
+	bool crash_next;          /* it dies in the middle of its next step that has actions */
+	bool arrives;             /* after its death, all messages that it has sent arrive */
 };
 
 struct sim_link {
@@ -77,10 +89,10 @@ struct sim_link {
 	unsigned src, dst;
 	uint32_t src_run, dst_run, src_life, dst_life;
 	struct cc_id to;
-	bool mute; /* nothing comes through it any more */
+	bool mute; /* nothing arrives through it any more */
 };
 
-/* Names one operation of the application: all who take part in it name it alike. */
+/* The name of one operation of the application. All peers that take part name it alike. */
 struct sim_key {
 	struct cc_id run;
 	uint32_t group;
@@ -88,36 +100,36 @@ struct sim_key {
 	uint32_t step, tag;
 };
 
-/* What the first of those who share an answer saw of the view after it. */
+/* The view that one peer saw after an answer. All peers that share the answer must see the same. */
 struct sim_saw {
 	bool known;
-	unsigned peer, master; /* whose answer it was */
-	struct cc_id run;      /* votes */
+	unsigned peer, master; /* the peer that saw it, and its master then */
+	struct cc_id run;      /* only for votes and losses */
 	uint64_t ballot;
 	struct wire_view view;
 };
 
-/* Of a vote on pending peers: the same for all. */
+/* The answer to a vote on pending peers. It must be the same for all peers. */
 struct sim_answer {
 	bool known, pending;
-	unsigned peer; /* who heard it last */
+	unsigned peer; /* the peer that received it last */
 	struct cc_id id, run;
-	uint64_t vote; /* its number */
+	uint64_t vote; /* the number of the vote */
 };
 
 enum sim_heard { VOICE_NONE, VOICE_SUCCESS, VOICE_FAILURE };
 
 struct sim_voice { /* one member's part in a transfer */
 	unsigned peer;
-	struct cc_id id; /* of the peer then */
+	struct cc_id id; /* the peer's id when the transfer started */
 	uint32_t comm, slot;
 	struct sim_key key;
 	enum sim_heard heard;
-	/* of a synchronization */
+	/* only for a synchronization: */
 	bool holder;
-	bool complete; /* its manifest says that it has what was elected */
+	bool complete; /* its tensors are known to equal the elected contents */
 	bool written;
-	bool out; /* its memory is not used any more */
+	bool out; /* its job does not use its memory any more */
 	bool fails, failed;
 };
 
@@ -125,19 +137,21 @@ struct sim_part { /* one host's share of a transfer */
 	unsigned host;
 	uint32_t life, run;
 	bool live;     /* its memory is in use */
-	uint32_t conn; /* by which the start came */
+	uint32_t conn; /* the connection by which the start came */
 	bool final, done, cancelling, cancelled;
-	struct agt_xfer x; /* members are not kept here */
+	struct agt_xfer x; /* without the list of members */
 	uint32_t n;
 	struct sim_voice *voices;
-	bool direct; /* results go to the member's buffer; the area has what it held before */
+	/* results go to the member's buffer; `area` then has the old contents of the buffer */
+	bool direct;
 	uint64_t area[SIM_SEGS];
-	bool flags[SIM_SEGS]; /* as in proto/shm_queue.h */
-	/* of a synchronization: a job */
-	struct cc_id *sources; /* agents, owned */
+	bool flags[SIM_SEGS]; /* as the flags in proto/shm_queue.h */
+	/* only for a synchronization: */
+	struct cc_id *sources; /* agents; owned */
 	uint32_t n_sources;
-	bool gives_up;        /* it has failed as a whole */
-	uint64_t stuck_since; /* nobody gives what it lacks; 0: that is not so */
+	bool gives_up; /* the job as a whole has failed */
+	/* since when no source has a leaf that it lacks; 0: not stuck */
+	uint64_t stuck_since;
 };
 
 struct sim_xfer {
@@ -148,14 +162,16 @@ struct sim_xfer {
 	struct wm_digest content;
 	uint64_t value[SIM_SEGS];
 	uint64_t seq, line;
-	uint64_t first; /* the master of the host that was first to start it */
-	uint64_t since; /* when that was */
+	uint64_t first; /* the number of the master under which the first host started it, from 1 */
+	uint64_t since; /* when it was created */
 	struct cc_id run;
 	bool broken; /* data does not flow any more */
-	bool mixed;  /* begun speculatively by hosts that mean different operations: it must not
-			succeed */
+	/* hosts that mean different operations have started it speculatively: it must not succeed
+	 */
+	bool mixed;
 	struct sim_saw done, failed;
-	uint32_t failed_code; /* with failed.known: for the peer named there */
+	/* valid with `failed.known`: the code that this peer got */
+	uint32_t failed_code;
 	uint32_t n_parts, n_final;
 	uint32_t contributions, successes, failures;
 	bool summed[SIM_SEGS];
@@ -172,13 +188,14 @@ enum sim_session_state {
 
 struct sim_proc {
 	unsigned no, host;
-	uint32_t session, life; /* with which agent */
+	uint32_t session, life; /* life: that of the agent of the session */
 	enum sim_session_state state;
-	bool alive, stopped, told; /* the agent was told that it is stopped */
+	/* told: the agent was informed that it is stopped */
+	bool alive, stopped, told;
 	uint64_t stopped_until;
-	uint32_t gen; /* of reconnector events */
+	uint32_t gen; /* only reconnector events with this number are valid */
 	uint64_t broken_at, retry;
-	uint32_t n_peers; /* that have not ended */
+	uint32_t n_peers; /* peers of this process that have not ended */
 	uint32_t goodbye; /* the code with which the agent ended the session */
 };
 
@@ -194,58 +211,61 @@ enum sim_phase {
 enum sim_op_state {
 	OP_IDLE,
 	OP_HELD,    /* the call waits for the reconnector */
-	OP_PENDING, /* in its slot */
-	OP_DOUBT,   /* its agent died when the whole result was there */
-	OP_DONE,    /* to be awaited */
+	OP_PENDING, /* it is in its slot */
+	OP_DOUBT,   /* its agent died after the whole result was there */
+	OP_DONE,    /* it has ended and is not awaited yet */
 };
 
-/* What a program keeps alike on all peers of its group, a leaf each. */
+/* The shared state of a program. Programs of a group keep it equal. Each value is one leaf. */
 struct sim_state {
 	uint64_t revision;
 	uint64_t value[SIM_SEGS];
-	bool mixed; /* a job has begun to write what was elected, and was not through */
+	bool mixed; /* a job has written elected contents in part */
 };
 
 struct sim_op {
-	bool wanted; /* of this step, no success yet */
+	bool wanted; /* it belongs to this step and has not succeeded yet */
 	enum sim_op_state state;
 	uint32_t slot;
 	uint64_t since;
 	bool taken;   /* the agent has copied the entry out */
-	uint64_t seq; /* 0 until it started */
+	uint64_t seq; /* 0 before the start */
 	struct sim_xfer *xfer;
 	struct sim_voice *voice;
 	uint32_t code, world_size;
-	uint64_t knew; /* the generation, when it was submitted */
+	uint64_t knew; /* the generation at its submission */
 	uint64_t generation;
-	uint64_t revision; /* a synchronization that has succeeded */
+	/* the revision of a synchronization that has succeeded */
+	uint64_t revision;
 	struct wire_view begin, after;
-	uint32_t errors; /* retriable ones of this operation of the application */
-	uint64_t causes; /* sim->causes when its step began */
+	uint32_t errors; /* retriable errors of this operation of the application so far */
+	uint64_t causes; /* sim->causes at the start of its step */
 	bool odd;
-	bool waited; /* submitted by a call that does nothing else until it ends */
+	bool waited; /* the caller waits in the call that submits it */
 	char text[SHM_TEXT];
 };
 
-/* The buffers of the operations of one tag, one after the other. */
+/* The buffers of one tag, which its operations use one after the other. */
 struct sim_memory {
 	bool used;
-	bool in_flight; /* between the launch and the answer: not the program's */
-	bool success;   /* of the last one */
-	bool in_place;  /* there is only recv */
-	bool staged;    /* the shim has copied the operand */
+	/* between the launch and the answer, when the program does not own the buffers */
+	bool in_flight;
+	bool success;  /* the last operation succeeded */
+	bool in_place; /* recv is also the operand */
+	bool staged;   /* the shim has copied the operand */
 	bool out_registered;
-	bool copied[SIM_SEGS]; /* out of the area before the end */
-	struct sim_part *part; /* of the transfer that it takes part in, or NULL */
+	bool copied[SIM_SEGS]; /* copied out of the area before the end */
+	struct sim_part *part; /* the host's part of the transfer, or NULL */
 	uint64_t send[SIM_SEGS], recv[SIM_SEGS], staging[SIM_SEGS];
 	uint64_t was_send[SIM_SEGS], was_recv[SIM_SEGS]; /* before the operation */
-	uint64_t want[SIM_SEGS];                         /* in recv after it */
+	/* the contents that recv must have after it */
+	uint64_t want[SIM_SEGS];
 };
 
 struct sim_step {
-	uint32_t n_ops; /* 0: none */
-	bool sync;      /* of shared state; then nothing else */
-	bool ask;       /* pcclArePeersPending, beside the operations or alone */
+	uint32_t n_ops; /* 0: no operation */
+	bool sync;      /* a synchronization, and no other operation */
+	bool ask;       /* pcclArePeersPending, during the operations or by itself */
 };
 
 /* A call over the socket that has not returned. */
@@ -253,9 +273,9 @@ struct sim_call {
 	uint32_t type; /* enum wl_type; 0: none */
 	uint32_t req_id;
 	uint64_t since, sent;
-	bool master_gone; /* some master was dead or being replaced during the call */
-	uint32_t times;   /* that it was sent: by so many agents */
-	uint32_t conn;    /* of the agent to the master then */
+	bool master_gone; /* a master was dead or being replaced during the call */
+	uint32_t times;   /* how many times it was sent; each time to another agent */
+	uint32_t conn;    /* the agent's connection to the master at that time */
 };
 
 struct sim_peer {
@@ -263,56 +283,65 @@ struct sim_peer {
 	struct sim_proc *proc;
 	uint32_t group, pool;
 	/* the communicator */
-	uint32_t comm;      /* the agent's number; 0: none */
-	uint32_t comm_life; /* of which agent */
-	uint32_t state;     /* enum shm_comm_state: what the shim thinks */
+	uint32_t comm;      /* its number at the agent; 0: none */
+	uint32_t comm_life; /* the life of that agent */
+	uint32_t state;     /* enum shm_comm_state, as the shim knows it */
 	uint32_t lost_code;
-	struct cc_addr named, at; /* what its program calls the master; where that was last */
+	/* the master address that its program uses, and the last address at which an agent found
+	 * the master */
+	struct cc_addr named, at;
 	struct cc_id id, token, run;
-	struct cc_id kicked; /* the id under which a master put it out */
+	struct cc_id kicked; /* the id under which a master kicked it */
 	unsigned kicked_by;
-	uint64_t kicked_version; /* of the world without it; 0: nobody was told */
-	bool kicked_counts;      /* others were told of rings or of a success since */
+	/* the first view without it that this master sent; 0: none was sent */
+	uint64_t kicked_version;
+	bool kicked_counts; /* the master has sent a commit or a success since the kick */
 	uint64_t generation, topo_ballot, pending_ballot;
 	struct agt_attrs attrs;
-	struct wire_view view; /* that its program knows: attributes */
+	struct wire_view view; /* the view that its program sees in the attributes */
 	struct sim_call call;
-	uint32_t attach_req; /* WL_COMM_ATTACH, or CREATE by the reconnector, under way */
+	/* the request id of a WL_COMM_ATTACH, or of a CREATE by the reconnector, in progress */
+	uint32_t attach_req;
 	uint32_t n_doubt;
 	uint8_t doubt[SIM_OPS];
-	uint64_t succeeded[WL_SEQS_MAX], n_succeeded; /* attempts, the last ones */
+	uint64_t succeeded[WL_SEQS_MAX], n_succeeded; /* the attempts that succeeded last */
 	uint64_t last_submit;
 	/* the program */
 	enum sim_phase phase;
-	uint32_t gen; /* of its events */
+	uint32_t gen; /* only its events with this number are valid */
 	uint32_t n_steps, step;
 	struct sim_step steps[SIM_STEPS];
 	struct sim_op ops[SIM_OPS];
 	struct sim_memory memory[SIM_TAGS];
 	bool step_begun, asking, pass_failed, too_few, burst;
 	bool gives_up;       /* it has seen fewer peers, and votes on the topology next */
-	uint32_t counted;    /* of its group, after the last topology vote */
-	uint64_t n_launches; /* of all times */
+	uint32_t counted;    /* its group's world size after the last topology vote */
+	uint64_t n_launches; /* over its whole life */
 	uint32_t window, n_launch, launched, n_await, awaited, in_flight;
 	uint8_t launch[SIM_OPS], await[SIM_OPS];
-	bool strayed;  /* it has had its chance to stray from the plan before this step */
-	bool stray;    /* the call in progress is none of the plan */
-	bool mistaken; /* the operation in flight is none of the plan */
-	bool alone;    /* its last vote was answered alone: no ballot has ended */
-	bool waits;    /* for await[awaited], or (sim_peer_awaits_any) for any that is in flight */
-	bool unaware;  /* the agent's death has failed operations, and the program does not know yet
-			*/
-	bool held;     /* a launch waits for the reconnector */
+	bool strayed;  /* it has had its chance to stray before this step */
+	bool stray;    /* the call in progress is not in the plan */
+	bool mistaken; /* the operation in flight is not in the plan */
+	bool alone;    /* its last vote was answered without the others: no ballot has ended */
+	/* it waits for await[awaited], or for any operation in flight (sim_peer_awaits_any) */
+	bool waits;
+	/* the agent's death has failed operations, and the program does not know it yet */
+	bool unaware;
+	bool held; /* a launch waits for the reconnector */
 	uint32_t iterations, reconnects, rejoins;
 	/* shared state */
-	struct sim_state mine, was; /* was: when the call began */
-	bool syncing;               /* the call is in flight: it is not the program's */
-	bool torn;                  /* as in libpccl-shim/state.h */
+	struct sim_state mine, was; /* was: at the start of the call */
+	/* a call is in flight, and the program must not write to its state */
+	bool syncing;
+	bool torn; /* as in libpccl-shim/state.h */
 	uint64_t torn_revision;
-	bool in_step; /* it is as it was after the last synchronization, or trained from
-		       * that: the program would send it */
-	struct wm_sync_vote candidate, cast; /* cast: what a master has last heard of it */
-	bool rude; /* destroys with operations in flight when it is through */
+	/* it has the state of the last synchronization, or has trained from it: the program would
+	 * send it */
+	bool in_step;
+	/* `candidate`: of its last call; `cast`: the last one that a master received */
+	struct wm_sync_vote candidate, cast;
+	/* it destroys its communicator with operations in flight at its end */
+	bool rude;
 };
 
 #endif

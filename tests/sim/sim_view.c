@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * One seed: who takes part, the clock, and when it is over.
+ * One seed: its participants, its clock and its end.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,8 +9,8 @@
 #include "tests/sim/sim_fault.h"
 #include "tests/sim/sim_sync.h"
 
-#define LOOK   SIM_S   /* how often waits are looked at */
-#define ALL_MS 600000u /* in which all programs end, whatever goes wrong */
+#define LOOK   SIM_S   /* how often waiting calls are checked */
+#define ALL_MS 600000u /* all programs must end within this time, whatever goes wrong */
 
 static void setup_peers(struct sim *s)
 {
@@ -105,7 +105,7 @@ static void teardown(struct sim *s)
 	sim_events_free(s);
 }
 
-/* Until when whoever has to take it in stands still. */
+/* Returns until when the receiver of the event is frozen. */
 static uint64_t still_until(const struct sim *s, const struct sim_event *ev)
 {
 	switch (ev->kind) {
@@ -129,7 +129,7 @@ static void stopped(struct sim *s, const struct sim_event *ev)
 	struct sim_proc *q = &s->procs[ev->proc];
 	struct agt_event e = {.type = AGT_EV_SESSION_STOPPED, .session = q->session};
 
-	e.stopped = q->stopped; /* as it is when the agent gets to look */
+	e.stopped = q->stopped; /* the state at the moment when the agent looks */
 	if (!q->alive || q->state != SESSION_OPEN || q->life != s->hosts[q->host].life)
 		return;
 	q->told = q->stopped;
@@ -224,8 +224,8 @@ static void handle(struct sim *s, const struct sim_event *ev)
 static void run(struct sim *s)
 {
 	uint64_t patience = (s->master_lease_ms + 2 * s->reconnector_lease_ms + 20000) * SIM_MS;
-	/* what is left so long after the last program stays for ever: an agent that has to tell of
-	 * somebody who left looks for a master till then */
+	/* state that is left at that time after the last program would stay for ever: an agent that
+	 * has to report a leave looks for a master for that time */
 	uint64_t after = (s->master_lease_ms + 5000) * SIM_MS;
 	uint64_t ended = 0, until;
 	struct sim_event ev;
@@ -251,7 +251,7 @@ static void run(struct sim *s)
 		if (!ended && s->now > s->progress + patience)
 			sim_fail(s, "no call has returned for %.0f s", (double)patience / 1e9);
 		if (!ended && s->now > ALL_MS * SIM_MS && s->forgotten)
-			return; /* the programs of its parts do not agree on what comes next */
+			return; /* the programs of the two parts do not agree on the next step */
 		if (!ended && s->now > ALL_MS * SIM_MS)
 			sim_fail(s, "calls return, but after %u s the programs have not ended",
 				ALL_MS / 1000);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Transfers, and whose contributions they sum up (sim_memory.c does). Checked: all hosts mean the
- * same operation, memory is let go of before a failure is told, all members of an attempt hear the
- * same, and an operation of the application never has two results.
+ * Transfers, and the members whose operands they sum up (the sums are in sim_memory.c). Checked:
+ * all hosts start the same operation; memory is released before a failure is reported; all members
+ * of an attempt get the same outcome; an operation of the application never has two results.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 #define LATE_MAX (30u * SIM_MS)
 
-/* The number of the master that h has now, from 1. */
+/* Returns the number of h's present master, from 1; 0: none. */
 static uint64_t master_of(struct sim *s, const struct sim_host *h, uint32_t run)
 {
 	const struct sim_conn *c = h->runs[run].conn ? sim_conn(s, h->runs[run].conn) : NULL;
@@ -21,8 +21,9 @@ static uint64_t master_of(struct sim *s, const struct sim_host *h, uint32_t run)
 	return c && c->made ? c->master + 1 : 0;
 }
 
-/* One name per attempt: what a master does that has been superseded is another matter, unless it
- * had begun before, and so is what one does that counts from what an old journal says. */
+/* Returns 0, or the master's number if its attempts must be told apart from those of other masters:
+ * it was superseded, or it counts on from an old journal. Attempts that it began before that are
+ * found by `first`. */
 static uint64_t line_of(const struct sim *s, uint64_t master)
 {
 	const struct sim_master *m = master ? &s->masters[master - 1] : NULL;
@@ -30,7 +31,7 @@ static uint64_t line_of(const struct sim *s, uint64_t master)
 	return m && (m->superseded || m->behind) ? master : 0;
 }
 
-/* Masters of one run do not know of each other. */
+/* True if two masters of the run may not know of each other. */
 bool sim_xfer_apart(struct sim *s, const struct sim_host *h, uint32_t run)
 {
 	return sim_is_split(s) || line_of(s, master_of(s, h, run)) > 0;
@@ -86,7 +87,7 @@ bool sim_xfers_live(const struct sim *s, const struct sim_host *h, uint32_t run)
 	return false;
 }
 
-/* Where both have all there is to have, nothing is missed. */
+/* A transfer breaks with the link, unless both ends have finished their part. */
 void sim_xfers_break(struct sim *s, const struct sim_link *l)
 {
 	const struct sim_host *h = sim_host_by_id(s, &l->to);
@@ -145,7 +146,8 @@ static void check_keys(struct sim *s, const struct sim_xfer *t, const struct sim
 				p->voices[i].key.turn, p->voices[i].key.step, p->voices[i].peer);
 }
 
-/* Who begins speculatively does not know what the others mean: the master will. */
+/* Do hosts that started speculatively mean different operations? They cannot know that, but the
+ * master will. */
 static bool is_mixed(const struct sim_xfer *t)
 {
 	const struct sim_part *first = &t->parts[0];
@@ -154,7 +156,8 @@ static bool is_mixed(const struct sim_xfer *t)
 
 	for (i = 0; i < t->n_parts; i++)
 		members += t->parts[i].n;
-	same = members == first->x.world_size; /* or one of them has left, and not all know */
+	/* otherwise a member has left, and not all hosts know that */
+	same = members == first->x.world_size;
 	for (i = 0; i < t->n_parts; i++) {
 		const struct sim_part *p = &t->parts[i];
 
@@ -167,7 +170,7 @@ static bool is_mixed(const struct sim_xfer *t)
 	return spec && !same;
 }
 
-/* All hosts have started: do they mean the same? */
+/* All hosts have started. Checks that they mean the same operation. */
 static void check_start(struct sim *s, struct sim_xfer *t)
 {
 	const struct agt_xfer *first = &t->parts[0].x;
@@ -306,9 +309,9 @@ static void start_voices(struct sim *s, struct sim_host *h, struct sim_xfer *t, 
 	}
 }
 
-/* Agents that a superseded master had started it for may have come to the other one since, which
- * goes on with it. Two masters of a run count alike: what has started on all its hosts, or in
- * another ring, only has the same number. */
+/* Finds the attempt that a superseded master started and the new master goes on with, because
+ * agents have moved to the new one. Two masters of a run use the same numbers. So an attempt that
+ * has started on all its hosts, or in another ring, is a different one. */
 static struct sim_xfer *gone_over(struct sim *s, const struct cc_id *run, const struct agt_xfer *x)
 {
 	const struct agt_xfer *y;
@@ -324,7 +327,7 @@ static struct sim_xfer *gone_over(struct sim *s, const struct cc_id *run, const 
 	return NULL;
 }
 
-/* It carries something from now on. */
+/* The link carries an operation from now on. A router may reset it. */
 static void route(struct sim *s, const struct sim_link *l)
 {
 	struct sim_event ev = {.kind = SIM_EV_FAULT, .code = FAULT_ROUTED, .gen = l->gen};
@@ -364,7 +367,8 @@ void sim_xfer_start(struct sim *s, struct sim_host *h, const struct agt_action *
 	if (x->hosts > 1) {
 		const struct sim_link *l = sim_link_find(s, h, a->run, &x->next);
 
-		if (!l || !l->up || l->mute) /* it broke and the agent does not know yet */
+		/* the link is down and the agent does not know it yet */
+		if (!l || !l->up || l->mute)
 			t->broken = true;
 		else
 			route(s, l);
@@ -398,7 +402,7 @@ static void segment(
 {
 	struct sim_event late = *ev;
 
-	if (t->broken && !ev->code) { /* what is on its way comes at any time */
+	if (t->broken && !ev->code) { /* segments that were on their way may arrive at any time */
 		late.code = 1;
 		sim_schedule(s, s->now + sim_hash(s, t->seq, p->host, ev->tag) % LATE_MAX, late);
 	} else if (!p->cancelled) {
@@ -516,14 +520,14 @@ void sim_xfer_completed(struct sim *s, struct sim_host *h, struct sim_peer *p, s
 		sim_fail(s, "p%u: completed after the memory of seq %" PRIu64 " was freed", p->no,
 			o->seq);
 	else if (p->phase == PEER_DESTROYING && q->done)
-		return; /* without a master it need not wait for the others */
+		return; /* without a master it does not wait for the other peers */
 	else if (o->code ? !q->cancelled : q->cancelling || !q->done)
 		sim_fail(s, "p%u: completed with %s while seq %" PRIu64 " %s", p->no,
 			sim_text_code(o->code), o->seq,
 			o->code ? "still writes to its buffers" : "is not final here");
 }
 
-/* Does p still take part in the run as the one that it was? */
+/* Does the member still take part in the run, with the same id? */
 static bool stays(const struct sim *s, const struct sim_voice *v)
 {
 	const struct sim_peer *p = &s->peers[v->peer];
@@ -552,8 +556,8 @@ static bool knows(const struct sim *s, const struct sim_master *m, const struct 
 	return x.found;
 }
 
-/* Does a master still know the peer? A newer one may have another run, or a copy of the journal
- * that nobody has come for. unsure: what is true when there is none, or one does not know yet. */
+/* Does a master still know the peer? A newer master may have another run, or only a copy of the
+ * journal and no agents. unsure: the answer if no master is there or a master is recovering. */
 static bool is_known(const struct sim *s, const struct cc_id *peer, bool unsure)
 {
 	bool sure = false, open = false;
@@ -582,7 +586,7 @@ bool sim_peer_is_member(const struct sim *s, const struct sim_peer *p)
 	       h->alive && h->life == p->comm_life && is_known(s, &p->id, false);
 }
 
-/* Has the master heard what p's agent knows? */
+/* Has p's agent sent all that it knows to its master? */
 static bool is_heard_out(const struct sim *s, const struct sim_peer *p)
 {
 	uint32_t conn = sim_conn_of(s, p);
@@ -598,7 +602,7 @@ static bool has_agent(const struct sim *s, const struct sim_voice *v)
 	return stays(s, v) && p->comm && h->alive && h->life == p->comm_life;
 }
 
-/* told: only those whom a master has heard out. */
+/* told: only members whose agents have sent all that they know */
 static bool goes_on(const struct sim *s, const struct sim_xfer *t, enum sim_heard heard, bool told)
 {
 	uint32_t i, j;
@@ -635,8 +639,7 @@ bool sim_xfer_goes_on_with(
 	return false;
 }
 
-/* Is there somebody who has heard this, and goes on with an agent? Who waits for one may come too
- * late, and is looked at again when it is back. */
+/* A member that waits for an agent may come back too late. It is checked again when it is back. */
 bool sim_xfer_goes_on(const struct sim *s, const struct sim_xfer *t, enum sim_heard heard)
 {
 	return goes_on(s, t, heard, false);
@@ -653,10 +656,9 @@ static bool takes_part(const struct sim_xfer *t, const struct cc_id *peer)
 	return false;
 }
 
-/* Has the same operation of the application had another result before? A run that a new master
- * takes over without a journal may count ballots again that only those remember who have left
- * since.
- */
+/* Has the same operation of the application had another result before? Only a result counts that a
+ * present member has got: without a journal, a new master may use ballot numbers again that only
+ * peers remember which have left. */
 static void check_single(struct sim *s, const struct sim_xfer *t, const struct sim_voice *v)
 {
 	const struct sim_xfer *x;
@@ -671,8 +673,8 @@ static void check_single(struct sim *s, const struct sim_xfer *t, const struct s
 				x->seq, t->seq, v->key.group, v->key.turn, v->key.step, v->key.tag);
 }
 
-/* Those who go on together must have heard the same. A master that has not been told by all may put
- * some out yet, and they are looked at again when it has. */
+/* Members that go on must have got the same result. A master that lacks snapshots may still kick
+ * some of them, so they are checked again when it has all snapshots. */
 static void check_unanimous(struct sim *s, const struct sim_xfer *t)
 {
 	if (goes_on(s, t, VOICE_SUCCESS, true) && goes_on(s, t, VOICE_FAILURE, true) &&
@@ -699,8 +701,8 @@ static bool has_member(const struct sim *s, const struct sim_part *q)
 	return false;
 }
 
-/* Has every host the whole result? A master that takes the run over asks those who are left: a host
- * whose members have all gone need not have it. */
+/* Does every host have the whole result? A host whose members have all left does not count, because
+ * a master that takes over asks only the remaining hosts. */
 static bool is_whole(const struct sim *s, const struct sim_xfer *t)
 {
 	uint32_t i;

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Arguments that are none end with status 64, and a seed that fails is told as it happens.
+# Invalid arguments end with status 64. A seed that fails prints its events and how to replay it.
 cd "${abs_top_builddir:-.}" || exit 1
 passed=0
 failed=0
@@ -23,15 +23,15 @@ done
 tests/sim/run --seeds 7-7 >/dev/null
 check "run --seeds 7-7" 0 $?
 [ "$(tests/sim/run --seed 7 | wc -l)" -eq 6 ]
-check "a seed that is well is told in six lines" 0 $?
+check "a seed that passes prints six lines" 0 $?
 
 found=$(tests/sim/planted_1 --seeds 1-8000 --expect-failure)
 seed=$(echo "$found" | sed -n 's/^seed \([0-9]*\): at .*/\1/p' | head -n 1)
 echo "$found" | grep -qx "replay: tests/sim/planted_1 --seed $seed"
-check "a program that finds something says how it is replayed" 0 $?
+check "a failure is printed with the command that replays it" 0 $?
 trace=$(tests/sim/planted_1 --seed "$seed")
 check "planted_1 --seed $seed" 1 $?
 [ "$(echo "$trace" | wc -l)" -gt 100 ] && [ "$(echo "$trace" | grep -c "^seed $seed: at ")" -eq 1 ]
-check "a seed that fails is told with all that happens" 0 $?
+check "a seed that fails prints all its events" 0 $?
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Construction, and the one entrance: an event in, actions out.
+ * Construction, and the one entry into the core: an event goes in, actions come out.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +46,7 @@ void agt_free(struct agt *a)
 		agt_run_free(a, r);
 	}
 	HASH_ITER (hh, a->comms, c, next_comm) {
-		/* The analyzer takes the head for freed: it does not see that it was moved on.
+		/* The analyzer does not see the head move on, and believes that it is freed.
 		 * NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
 		HASH_DELETE(hh, a->comms, c);
 		free(c->attach);
@@ -54,7 +54,7 @@ void agt_free(struct agt *a)
 		free(c);
 	}
 	HASH_ITER (hh, a->sessions, s, next_session) {
-		/* The analyzer takes the head for freed: it does not see that it was moved on.
+		/* The analyzer does not see the head move on, and believes that it is freed.
 		 * NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
 		HASH_DELETE(hh, a->sessions, s);
 		free(s);
@@ -79,7 +79,8 @@ static void tick(struct agt *a)
 	a->tick_ns = a->now;
 }
 
-/* All stays as it is: the next agent hears of it from the peers and from the masters. */
+/* Closes the connections to all masters. Memberships stay as they are: the next agent learns of
+ * them from the peers and from the masters. */
 static void end(struct agt *a)
 {
 	struct agt_run *r;

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * The agent's logic: sessions, communicators, runs, connection rounds, operations. The rules are in
- * docs/protocol/, the words in docs/glossary.md.
+ * The agent's logic: sessions, communicators, runs, connection rounds, operations. docs/protocol/
+ * has the rules, docs/glossary.md explains the terms.
  *
- * Contract. Pure and deterministic like the master's core. One thread. The caller
- * - answers each action that asks for an answer with the event that is named beside it, once;
+ * Contract: like the master's core, this core is pure and deterministic, and runs in one thread.
+ * The caller
+ * - answers each action that asks for an answer once, with the event that the action's comment
+ *   names;
  * - passes AGT_EV_TICK at least every 100 ms, or every AGT_QUIET_TICK_MS while agt_is_quiet();
- * - lets no thread touch the memory of a transfer after AGT_EV_XFER_CANCELLED, or of a member after
- *   AGT_EV_SYNC_DROPPED;
+ * - lets no thread touch the memory of a transfer after AGT_EV_XFER_CANCELLED, or the memory of a
+ *   member after AGT_EV_SYNC_DROPPED;
  * - carries out actions in their order, and ends the process after CC_ERR_NOMEM.
  * AGT_EV_END is the last event.
  */
@@ -22,82 +24,110 @@
 struct agt_config {
 	struct cc_id agent; /* random bytes from the caller */
 	char name[WM_NAME_MAX];
-	struct wm_addresses addresses;   /* where it is reached */
-	uint32_t max_comms_per_uid;      /* P8; default 1024 */
-	uint32_t connect_timeout_ms;     /* to reach a master, and to its answer; default 10000 */
-	uint32_t master_addr_timeout_ms; /* for one of its places to take the connection; default
-					    1000 */
-	uint32_t master_lease_ms;        /* that a run outlives its master; default 60000 */
-	uint32_t stopped_ms; /* after which a stopped process counts as lost; default 10000 */
+	struct wm_addresses addresses; /* where other hosts reach this agent */
+	uint32_t max_comms_per_uid;    /* P8; default 1024 */
+	/* Time to reach a master and to get its answer; default 10000 */
+	uint32_t connect_timeout_ms;
+	/* Time for one address of a master to accept the connection; default 1000 */
+	uint32_t master_addr_timeout_ms;
+	uint32_t master_lease_ms; /* how long a run is kept without a master; default 60000 */
+	/* A process that is stopped for longer counts as lost; default 10000 */
+	uint32_t stopped_ms;
 };
 
+/* Each comment names the fields of struct agt_event that the event uses. */
 enum agt_event_type {
-	AGT_EV_SESSION_OPEN = 1, /* session, uid, pid, name (after a good hello) */
+	/* session, uid, pid, name. The session's hello was good. */
+	AGT_EV_SESSION_OPEN = 1,
 	AGT_EV_SESSION_CLOSED,
-	AGT_EV_SESSION_STOPPED, /* session, stopped: its process is stopped, or runs again */
-	AGT_EV_REQUEST,       /* request: COMM_CREATE, _CONNECT, _ATTACH, _DESTROY, UPDATE_TOPOLOGY,
-			       * ARE_PENDING */
-	AGT_EV_COMM_UNOPENED, /* comm: a new one, whose COMM_OPEN could not be carried out; its
-			       * process has been told */
-	AGT_EV_SUBMIT,        /* comm, slot (< SHM_SLOTS, not in use), sub, and, if that is refused,
-			       * text: why; code != 0: the entry was bad, there is no sub: complete
-			       * it with code and text */
-	AGT_EV_ASLEEP,     /* comm, slot (< SHM_SLOTS): its caller has waited for a moment, and does
-			    * nothing else */
-	AGT_EV_ASLEEP_ANY, /* comm, n_ops: likewise until any of its operations ends, as long as
-			    * these are so many */
-	AGT_EV_MASTER_TAKEN, /* run, path_ms: TCP connection made; on a slow path an answer may take
-			      * so much longer */
-	AGT_EV_MASTER_UP,    /* run: somebody answers there */
-	AGT_EV_MASTER_DOWN,  /* run, text, code (0, or this host lacks what the run takes: it ends,
-			      * with members not at once); also when it could not be made: the answer
-			      * to the last MASTER_OPEN, unless a MASTER_DROP or _CLOSE came after it
-			      */
-	AGT_EV_ADDRESSES,    /* addresses: where this agent is reached from now on */
-	AGT_EV_SET_MASTER,   /* from, to: the master at from is to be found at to, too (family 0:
-			      * nowhere else any more); kept for later runs as well, unless run is
-			      * given: then only of that one. now: leave a master that is up */
-	AGT_EV_MASTER_MSG,   /* run, msg (stays owned by the caller) */
-	AGT_EV_LINK_UP,     /* run, peer (agent), inbound: all streams of the link to it are up, or,
-			     * with inbound, of the one from it */
-	AGT_EV_LINK_FAILED, /* run, peer, text: could not be opened */
-	AGT_EV_LINK_DOWN,   /* run, peer, text: an established link broke: the one to peer, or, with
-			     * inbound, the one from it; silent: nothing was heard of its host;
-			     * ended: it has closed it itself, so it knows; smaller: nothing got
-			     * through, and the next one has smaller segments */
-	AGT_EV_LINK_SILENT, /* run, peer, silent: nothing has been heard for a while on the
-			     * established link to peer, or something again */
-	AGT_EV_PROBED,      /* run, seq: the number of the probe; code == 0: that agent can be
-			     * reached; else text: why not */
-	AGT_EV_XFER_DONE,   /* run, seq, code == 0: all here is final and sent; else failed, text;
-			     * for all with this code, or, with pcclRankConnectionLost, as a loss */
-	AGT_EV_XFER_CANCELLED,  /* run, seq: no thread uses it any more */
-	AGT_EV_XFER_STANDSTILL, /* run, seq, tx_bytes, rx_bytes, still_ms: it stands still, and
-				 * waits for   no process of this host; to be said again while that
-				 * is so */
-	AGT_EV_SYNC_DONE, /* run, seq, results: code == 0: every receiver here that has not failed
-			   * has everything; it may come again, when another member has failed
-			   * since. Else the job failed, text: pcclRankConnectionLost: nobody is
-			   * left who has what was elected; another code: this agent cannot do
-			   * it, which aborts it for all */
-	AGT_EV_SYNC_DROPPED,   /* run, seq, comm, results: of that member; no thread uses its
-				* memory any more */
-	AGT_EV_SYNC_CANCELLED, /* run, seq, results: no thread uses anybody's */
-	AGT_EV_TICK,           /* see above */
-	AGT_EV_END,            /* the agent ends: the last event, what comes after it is nothing. No
-				* transfer uses memory any more when the caller tells its processes */
+	/* session, stopped: the session's process is stopped, or runs again. */
+	AGT_EV_SESSION_STOPPED,
+	/* session, request: COMM_CREATE, _CONNECT, _ATTACH, _DESTROY, UPDATE_TOPOLOGY or
+	 * ARE_PENDING. */
+	AGT_EV_REQUEST,
+	/* comm: the action COMM_OPEN for this new communicator failed; the caller has already
+	 * reported the failure to its process. */
+	AGT_EV_COMM_UNOPENED,
+	/* comm, slot (< SHM_SLOTS, not in use), sub; text: why sub is refused, if it is. With code
+	 * != 0 the entry was bad and sub is NULL: complete the slot with code and text. */
+	AGT_EV_SUBMIT,
+	/* comm, slot (< SHM_SLOTS): the slot's caller has waited for a moment and does nothing
+	 * else. */
+	AGT_EV_ASLEEP,
+	/* comm, n_ops: the process waits until any of its operations ends, and does nothing else.
+	 * n_ops: how many operations of comm were in flight then. */
+	AGT_EV_ASLEEP_ANY,
+	/* run, path_ms: the TCP connection is made. On a slow path an answer may take path_ms
+	 * longer. */
+	AGT_EV_MASTER_TAKEN,
+	/* run: the other end of the connection has answered. */
+	AGT_EV_MASTER_UP,
+	/* run, text, code, foreign: the connection is down or could not be made. code is not 0 if
+	 * this host lacks a resource that the run needs; then the run ends, but a run with members
+	 * is first tried again for a while. Answers the last MASTER_OPEN, unless a MASTER_DROP or
+	 * _CLOSE came after it. */
+	AGT_EV_MASTER_DOWN,
+	/* addresses: where other hosts reach this agent from now on. */
+	AGT_EV_ADDRESSES,
+	/* from, to: the master with address `from` can also be reached at `to` (family 0: it has no
+	 * other address any more). Holds for later runs, too, or only for `run` if that is given.
+	 * now: leave a master even if it is up. */
+	AGT_EV_SET_MASTER,
+	/* run, msg (stays owned by the caller): a message of the master. */
+	AGT_EV_MASTER_MSG,
+	/* run, peer (an agent), inbound: all streams of the link to the peer are up; with inbound,
+	 * of the link from the peer. */
+	AGT_EV_LINK_UP,
+	/* run, peer, text: the link to the peer could not be opened. */
+	AGT_EV_LINK_FAILED,
+	/* run, peer, text: an established link broke, either the one to the peer or, with inbound,
+	 * the one from it. silent: nothing was received from the other host. ended: the other host
+	 * has closed the link itself, so it knows. smaller: nothing was delivered, and the next
+	 * link will use smaller segments. */
+	AGT_EV_LINK_DOWN,
+	/* run, peer, silent: for a while nothing has been received on the established link to the
+	 * peer; or something is received again. */
+	AGT_EV_LINK_SILENT,
+	/* run, seq: the number of the probe. code == 0: that agent can be reached; otherwise text
+	 * says why not. */
+	AGT_EV_PROBED,
+	/* run, seq. code == 0: all data of this host is final and sent. Otherwise the transfer
+	 * failed, with text; the operation ends with this code for all members, or as a loss if the
+	 * code is pcclRankConnectionLost. */
+	AGT_EV_XFER_DONE,
+	/* run, seq: no thread uses the transfer any more. */
+	AGT_EV_XFER_CANCELLED,
+	/* run, seq, tx_bytes, rx_bytes, still_ms: the transfer stands still and does not wait for a
+	 * process of this host. Repeated while this lasts. */
+	AGT_EV_XFER_STANDSTILL,
+	/* run, seq, results. code == 0: every receiver of this host that has not failed is
+	 * complete; the event comes again if another member fails later. Otherwise the job failed,
+	 * with text. pcclRankConnectionLost: no remaining peer has the elected contents. Another
+	 * code: this agent cannot do the job, so the synchronization is aborted for all members. */
+	AGT_EV_SYNC_DONE,
+	/* run, seq, comm, results (of this member): no thread uses the member's memory any more. */
+	AGT_EV_SYNC_DROPPED,
+	/* run, seq, results: no thread uses the memory of any member. */
+	AGT_EV_SYNC_CANCELLED,
+	/* See the contract above. */
+	AGT_EV_TICK,
+	/* The agent ends. This is the last event; later ones are ignored. When the caller reports
+	 * the end to its processes, no transfer may use their memory any more. */
+	AGT_EV_END,
 };
 
-/* What came of one member of a job. */
+/* The result of one member of a job. */
 struct agt_sync_result {
 	uint32_t comm;
-	bool failed;   /* it takes no part any more: its tensors are not what it said, or it cannot
-			* get what was elected */
-	bool complete; /* it has all that was elected */
-	uint32_t code; /* failed: a pcclResult_t for its callers; pcclInvalidUsage unless it is
-			* clear that it is something else */
+	/* the member takes no part any more: its tensors differ from its candidate, or it cannot
+	 * get the elected contents */
+	bool failed;
+	bool complete; /* it has all elected contents */
+	/* failed: a pcclResult_t for its callers; pcclInvalidUsage, unless another cause is certain
+	 */
+	uint32_t code;
 	const char *text;            /* failed: why */
-	uint64_t tx_bytes, rx_bytes; /* of its tensors, for others and by others, until now */
+	uint64_t tx_bytes, rx_bytes; /* sent from its tensors, and received into them, until now */
 };
 
 struct agt_event {
@@ -107,78 +137,104 @@ struct agt_event {
 	uint32_t uid, pid;
 	const char *name;
 	const struct wl_request *request;
-	struct cc_id peer; /* LINK_*: the other agent; XFER_DONE: who seems at fault, or zero */
-	bool inbound;      /* LINK_UP, LINK_DOWN */
-	bool ended;        /* LINK_DOWN, inbound */
-	bool silent;       /* LINK_DOWN, LINK_SILENT */
-	bool smaller;      /* LINK_DOWN, outbound */
-	bool stopped;      /* SESSION_STOPPED */
-	uint32_t path_ms;  /* MASTER_MSG, a heartbeat: see cc_detect_path; MASTER_TAKEN */
+	struct cc_id peer;       /* LINK_*: the other agent; XFER_DONE: the suspect, or zero */
+	bool inbound;            /* LINK_UP, LINK_DOWN */
+	bool ended;              /* LINK_DOWN, inbound */
+	bool silent;             /* LINK_DOWN, LINK_SILENT */
+	bool smaller;            /* LINK_DOWN, outbound */
+	bool stopped;            /* SESSION_STOPPED */
+	uint32_t path_ms;        /* MASTER_MSG, a heartbeat: see cc_detect_path; MASTER_TAKEN */
 	struct cc_addr from, to; /* SET_MASTER */
 	bool now;                /* SET_MASTER */
-	bool foreign;            /* MASTER_DOWN: what answers speaks another protocol: to try again
-				  * would not help */
+	/* MASTER_DOWN: the program that answers speaks another protocol, so another attempt would
+	 * not help */
+	bool foreign;
 	const struct shm_submission *sub;
 	const struct wm_msg *msg;
 	const struct wm_addresses *addresses;
 	uint64_t seq;
-	uint64_t tx_bytes, rx_bytes; /* XFER_DONE, XFER_STALLED */
-	uint32_t still_ms;           /* XFER_STALLED */
+	uint64_t tx_bytes, rx_bytes; /* XFER_DONE, XFER_STANDSTILL */
+	uint32_t still_ms;           /* XFER_STANDSTILL */
 	uint32_t n_results;
-	const struct agt_sync_result
-		*results; /* SYNC_DONE, SYNC_CANCELLED: of all members of the job, in any order;
-			   * may be fewer if it could not be started */
-	uint32_t code;    /* pcclResult_t */
+	/* SYNC_*: of all members of the job, in any order; SYNC_DROPPED: of one member. May be
+	 * fewer if the job could not be started. */
+	const struct agt_sync_result *results;
+	uint32_t code; /* pcclResult_t */
 	const char *text;
 };
 
+/* Each comment names the fields of struct agt_action that the action uses, and then what the caller
+ * has to do. */
 enum agt_action_type {
-	AGT_ACT_REPLY = 1,    /* session, reply */
-	AGT_ACT_SESSION_END,  /* session, reply (req_id 0, code, text): say goodbye and close. The
-			       * core has forgotten it: no COMM_CLOSE is missing, and a later
-			       * SESSION_CLOSED is nothing */
-	AGT_ACT_COMM_OPEN,    /* session, comm, open: make its queue pair, publish open.attrs, send
-			       * open.reply with its fds */
-	AGT_ACT_COMM_CLOSE,   /* comm: drop the queue pair; transfers keep what they use */
-	AGT_ACT_ATTRS,        /* comm, attrs: publish */
-	AGT_ACT_COMPLETE,     /* comm, slot, done: publish the completion and wake */
-	AGT_ACT_MASTER_OPEN,  /* run, addr: connect; also again for a run whose connection is gone,
-			       * or instead of the one that there is */
-	AGT_ACT_MASTER_DROP,  /* run: close the connection, or stop connecting; the run goes on. No
-			       * event of that connection follows */
-	AGT_ACT_MASTER_SEND,  /* run, msg (owned by the action list) */
-	AGT_ACT_MASTER_CLOSE, /* run: once, also after MASTER_DOWN: the run is over. What was sent
-			       * goes out first. Its links go with its last transfer; nothing but
-			       * XFER_CANCELLED may follow */
-	AGT_ACT_RUN_READY,    /* run, id: accept inbound links of this run from now on */
-	AGT_ACT_LINK_OPEN,    /* run, endpoint, n_streams; answered by LINK_UP or LINK_FAILED */
-	AGT_ACT_LINK_CLOSE, /* run, endpoint.agent: outbound link, open or opening, if there is one;
-			     * no event of it follows any more */
-	AGT_ACT_PROBE, /* run, probe: can a link be opened there? Answered by PROBED, unless the
-			* run is over before */
-	AGT_ACT_XFER_START,  /* run, xfer */
-	AGT_ACT_XFER_CANCEL, /* run, xfer.seq; answered by XFER_CANCELLED, also after XFER_DONE */
-	AGT_ACT_XFER_FREE,   /* run, xfer.seq: after DONE (ok) or CANCELLED: give its memory back */
-	AGT_ACT_XFER_ROLLBACK, /* run, xfer.seq: it was speculative: forget it and give its memory
-				* back, at once and whatever it does; its members may be in another
-				* one next
-				*/
-	AGT_ACT_XFER_EXPECT, /* run, xfer.seq, xfer.hosts, xfer.prev: the next small operation of a
-			      * tag may  begin speculatively, and elsewhere before it does here:
-			      * keep what comes */
-	AGT_ACT_XFER_FORGET, /* run, xfer.seq: it was expected and never began here: drop it */
-	AGT_ACT_XFER_SKIP,   /* run, xfer.seq: started elsewhere, not here: drop what comes of it */
-	AGT_ACT_SYNC_START,  /* run, sync: get what the receivers lack, serve other agents until it
-			      * is  cancelled; answered by SYNC_DONE, once at least. If it cannot be
-			      * started: SYNC_DONE with code != 0, or with members that failed */
-	AGT_ACT_SYNC_DROP, /* run, sync.seq, comm: this member is out, its process may be gone: the
-			    * job goes on without it; answered by SYNC_DROPPED, unless the job is
-			    * cancelled before. Not for the last one: then it is cancelled */
-	AGT_ACT_SYNC_CANCEL, /* run, sync.seq: whatever has come of it; answered by SYNC_CANCELLED,
-			      * after which no SYNC_DONE follows; also if it could not be started */
-	AGT_ACT_SYNC_FREE,   /* run, sync.seq: after CANCELLED: give its memory back. Once for each
-			      * SYNC_START, and before the run's end */
-	AGT_ACT_LOG,         /* level (as in syslog), text */
+	/* session, reply: send the reply. */
+	AGT_ACT_REPLY = 1,
+	/* session, reply (req_id 0, code, text): say goodbye and close the session. The core has
+	 * forgotten it: it sends no COMM_CLOSE, and ignores a later SESSION_CLOSED. */
+	AGT_ACT_SESSION_END,
+	/* session, comm, open: make the queue pair, publish open.attrs, send open.reply with the
+	 * descriptors. */
+	AGT_ACT_COMM_OPEN,
+	/* comm: drop the queue pair. Transfers keep the parts that they use. */
+	AGT_ACT_COMM_CLOSE,
+	/* comm, attrs: publish the attributes. */
+	AGT_ACT_ATTRS,
+	/* comm, slot, done: publish the completion and wake the process. */
+	AGT_ACT_COMPLETE,
+	/* run, addr: connect to the master there. Also sent again after the connection was lost, or
+	 * to replace the existing connection. */
+	AGT_ACT_MASTER_OPEN,
+	/* run: close the connection, or stop connecting. The run goes on. No event of that
+	 * connection follows. */
+	AGT_ACT_MASTER_DROP,
+	/* run, msg (owned by the action list): send the message. */
+	AGT_ACT_MASTER_SEND,
+	/* run: the run is over. Sent once, also after MASTER_DOWN. Messages sent before still go
+	 * out. The run's links end with its last transfer; only XFER_CANCELLED events may follow.
+	 */
+	AGT_ACT_MASTER_CLOSE,
+	/* run, id: accept inbound links of this run from now on. */
+	AGT_ACT_RUN_READY,
+	/* run, endpoint, n_streams: open the link. Answered by LINK_UP or LINK_FAILED. */
+	AGT_ACT_LINK_OPEN,
+	/* run, endpoint.agent: close the outbound link to this agent, open or opening, if it
+	 * exists. No event of the link follows. */
+	AGT_ACT_LINK_CLOSE,
+	/* run, probe: check whether a link can be opened there. Answered by PROBED, unless the run
+	 * is over before. */
+	AGT_ACT_PROBE,
+	/* run, xfer: start the transfer. Answered by XFER_DONE. */
+	AGT_ACT_XFER_START,
+	/* run, xfer.seq: cancel the transfer. Answered by XFER_CANCELLED, also after XFER_DONE. */
+	AGT_ACT_XFER_CANCEL,
+	/* run, xfer.seq: free the transfer's memory. Comes after DONE (ok) or CANCELLED. */
+	AGT_ACT_XFER_FREE,
+	/* run, xfer.seq: forget this speculative transfer and free its memory at once, whatever it
+	 * does. Its members may take part in another transfer next. */
+	AGT_ACT_XFER_ROLLBACK,
+	/* run, xfer.seq, xfer.hosts, xfer.prev: the next eager operation of a tag may start
+	 * speculatively, and on other hosts earlier than here. Keep its data until it starts here.
+	 */
+	AGT_ACT_XFER_EXPECT,
+	/* run, xfer.seq: the expected transfer never started here. Drop its data. */
+	AGT_ACT_XFER_FORGET,
+	/* run, xfer.seq: the operation started on other hosts, but not here. Drop its data. */
+	AGT_ACT_XFER_SKIP,
+	/* run, sync: start the job. It gets the leaves that the receivers lack, and serves other
+	 * agents until it is cancelled. Answered by SYNC_DONE, at least once; if the job cannot be
+	 * started, with code != 0 or with failed members. */
+	AGT_ACT_SYNC_START,
+	/* run, sync.seq, comm: this member is out, and its process may be gone. The job goes on
+	 * without it. Answered by SYNC_DROPPED, unless the job is cancelled before. Not sent for
+	 * the last member: then the job is cancelled. */
+	AGT_ACT_SYNC_DROP,
+	/* run, sync.seq: cancel the job, in whatever state it is, also if it could not be started.
+	 * Answered by SYNC_CANCELLED; no SYNC_DONE follows. */
+	AGT_ACT_SYNC_CANCEL,
+	/* run, sync.seq: free the job's memory. Comes after CANCELLED, once for each SYNC_START,
+	 * and before the run's end. */
+	AGT_ACT_SYNC_FREE,
+	/* level (as in syslog), text: write a line to the log. */
+	AGT_ACT_LOG,
 };
 
 struct agt_attrs {
@@ -186,31 +242,34 @@ struct agt_attrs {
 	uint32_t hosts, pos;
 	uint32_t code; /* when LOST */
 	char text[SHM_TEXT];
-	struct cc_addr at;   /* the last word of where the master is; family 0: none */
-	uint64_t epoch;      /* of the last commit; 0: none */
-	uint64_t ring_epoch; /* the last round that was committed; 0: none */
-	uint64_t prepared;   /* the last one that was reported as good; 0: none */
-	/* as of what was told last: */
-	uint64_t view_id;            /* of the view; 0: none */
+	struct cc_addr at; /* where the master is, as far as the agent knows; family 0: not known */
+	uint64_t epoch;    /* the epoch of the last commit; 0: none */
+	uint64_t ring_epoch; /* the last committed round; 0: none */
+	uint64_t prepared;   /* the last round that was reported as prepared; 0: none */
+	/* From the latest view: */
+	uint64_t view_id;            /* 0: none */
 	uint64_t generation;         /* of the group */
-	uint32_t global, world_size; /* peers of all groups, of this one */
+	uint32_t global, world_size; /* accepted peers of all groups, and of this one */
 };
 
 struct agt_done {
 	uint32_t code; /* pcclResult_t */
 	uint32_t world_size;
-	uint64_t generation; /* of the group, for the application to know once it has awaited this;
-			      * 0 when the peer is in no group any more */
-	struct wire_view after; /* as of the end; view id 0 likewise */
+	/* Of the group, as the application knows it after it has awaited this operation; 0 if the
+	 * peer is in no group any more */
+	uint64_t generation;
+	/* The view at the end; view id 0 if the peer is in no group any more */
+	struct wire_view after;
 	uint64_t tx_bytes, rx_bytes;
-	uint64_t revision; /* a synchronization that succeeded: what all have now; else 0 */
+	uint64_t revision; /* the group's revision after a synchronization that succeeded; else 0 */
 	char text[SHM_TEXT];
 };
 
-/* Peers of one group of a run on one host: what a transfer takes. A connect beyond is refused. */
+/* The most peers of one group of a run on one host, and of one transfer. A further connect is
+ * refused. */
 #define AGT_MEMBERS_MAX 1024u
 
-/* A local contribution to a transfer, in rank order. */
+/* A local peer's part of a transfer. The array of members is in rank order. */
 struct agt_member {
 	uint32_t comm;
 	struct shm_submission sub;
@@ -218,43 +277,46 @@ struct agt_member {
 
 struct agt_xfer {
 	uint64_t seq, tag, epoch;
-	bool spec; /* small, and the master has not started it: it may be rolled back */
+	bool spec; /* eager, and the master has not started it yet, so it may be rolled back */
 	uint32_t group;
 	struct wm_op_params params;
-	uint32_t world_size;    /* contributions in all: the divisor of an average */
-	struct wire_view begin; /* for the callers, if this agent dies before the end */
+	uint32_t world_size; /* peers that contribute, everywhere: the divisor of an average */
+	/* The view at the start, for the callers if this agent dies before the end */
+	struct wire_view begin;
 	uint32_t hosts, pos, segment_max;
 	struct cc_id next, prev;     /* agents; zero when hosts == 1 */
-	char prev_name[WM_NAME_MAX]; /* of its host */
+	char prev_name[WM_NAME_MAX]; /* the host name of `prev` */
 	uint32_t n_members;
 	struct agt_member *members; /* owned by the action list */
 };
 
-/* A member of a job. */
+/* A local member of a job. */
 struct agt_sync_member {
 	uint32_t comm;
-	bool holder; /* it said that it has what was elected; else it is to get it */
+	bool holder; /* its candidate was elected; else it is a receiver */
 	struct shm_submission sub;
 };
 
-/* Where blocks can be had: another agent. */
+/* An agent from which leaves can be got. */
 struct agt_sync_source {
-	struct wm_endpoint endpoint; /* port and addrs: shared state */
-	bool holds; /* it has holders; else receivers alone, which may have some of it */
+	struct wm_endpoint endpoint; /* the port and the addresses for shared state */
+	/* The agent has holders; otherwise only receivers, which may have some of the leaves */
+	bool holds;
 };
 
-/* A job: one attempt of a synchronization, as far as this host takes part. */
+/* The part of this host in one attempt of a synchronization. */
 struct agt_sync {
 	uint64_t seq, epoch;
 	uint32_t group;
-	uint64_t revision;  /* elected */
-	uint32_t hash_type; /* enum wm_hash_type, or another number */
+	uint64_t revision;  /* the elected revision */
+	uint32_t hash_type; /* enum wm_hash_type, or a number unknown here */
 	struct wm_digest keys, content;
-	struct wire_view begin;          /* for the callers, if this agent dies before the end */
+	/* The view at the start, for the callers if this agent dies before the end */
+	struct wire_view begin;
 	uint32_t n_members;              /* 1 .. AGT_MEMBERS_MAX */
 	struct agt_sync_member *members; /* owned by the action list */
 	uint32_t n_sources;              /* at most 2 * WM_SOURCES_MAX, holders first */
-	struct agt_sync_source *sources; /* likewise; NULL when there are none */
+	struct agt_sync_source *sources; /* owned by the action list; NULL if n_sources is 0 */
 };
 
 struct agt_action {
@@ -286,33 +348,35 @@ struct agt_actions {
 	size_t n, cap;
 };
 
-void agt_actions_clear(struct agt_actions *a); /* frees what is owned, keeps the array */
+/* Frees what the actions own, and keeps the array. */
+void agt_actions_clear(struct agt_actions *a);
 void agt_actions_free(struct agt_actions *a);
 
 struct agt;
 
 struct agt *agt_new(const struct agt_config *cfg);
 void agt_free(struct agt *a);
-/* Appends to *out. 0, or CC_ERR_NOMEM after which the process should end. */
+/* Handles an event and appends actions to *out. Returns 0, or CC_ERR_NOMEM, after which the process
+ * should end. */
 int agt_step(struct agt *a, const struct agt_event *ev, uint64_t now_ns, struct agt_actions *out);
-/* NULL or a static text naming a broken invariant (tests, simulator). */
+/* Returns NULL, or a static text that names a broken invariant. For tests and the simulator. */
 const char *agt_check(const struct agt *a);
 
-/* Looking inside, for the admin socket and tests. */
+/* The state of the core, for the admin socket and for tests. */
 struct agt_status {
 	uint32_t sessions, comms, runs, ops;
 	uint64_t ops_done, ops_failed, submissions_refused;
 };
 void agt_get_status(const struct agt *a, struct agt_status *ret);
-/* Is nothing under way but heartbeats, and bounds of seconds? Then ticks may come every
- * AGT_QUIET_TICK_MS, until an event ends it. */
-#define AGT_QUIET_TICK_MS 450u /* less than a heartbeat */
+/* Returns true if nothing but heartbeats and timeouts of seconds is pending. Then ticks may come
+ * every AGT_QUIET_TICK_MS, until the next event that starts some work. */
+#define AGT_QUIET_TICK_MS 450u /* shorter than a heartbeat */
 bool agt_is_quiet(const struct agt *a);
-/* Does somebody, anywhere in a run, wait for the votes of others? Their processes may be stopped.
- */
+/* Does any peer of a run, on any host, wait for the votes of others? Their processes may be
+ * stopped. */
 bool agt_is_awaited(const struct agt *a);
-/* May others be waiting for this session's process? For somebody's votes, as above, or for an
- * operation that is not done after a moment. */
+/* May other peers be waiting for this session's process? Returns true if a peer of its run waits
+ * for votes, or if an operation has not ended after a moment. */
 bool agt_session_is_due(const struct agt *a, uint32_t session);
 
 struct agt_comm_info {
@@ -323,7 +387,7 @@ struct agt_comm_info {
 	struct agt_attrs attrs;
 	struct wire_view view; /* view id 0: not connected */
 	uint32_t ops;
-	uint64_t stopped_ns;       /* for how long its process has been stopped; 0: it runs */
+	uint64_t stopped_ns;       /* how long its process has been stopped; 0: it runs */
 	char waiting[WM_TEXT_MAX]; /* "waiting for the master to accept it for 3.2 s", or "" */
 };
 void agt_each_comm(const struct agt *a, uint64_t now_ns,
@@ -331,65 +395,70 @@ void agt_each_comm(const struct agt *a, uint64_t now_ns,
 
 struct agt_run_info {
 	uint32_t run, comms, ops;
-	struct cc_addr master;       /* as the processes name it */
-	struct cc_addr connect_addr; /* where it is, or is sought now */
+	struct cc_addr master;       /* the address that the processes gave */
+	struct cc_addr connect_addr; /* the address where the master is, or is sought now */
 	struct cc_id id;             /* zero until a master has answered */
 	uint64_t term, epoch;
-	const char
-		*state; /* static: "connecting", "greeting", "up", "orphan", "resuming", "over" */
-	uint64_t state_ns; /* for so long */
-	bool master_set;   /* the latest AGT_EV_SET_MASTER concerned it */
+	/* static: "connecting", "greeting", "up", "orphan", "resuming" or "over" */
+	const char *state;
+	uint64_t state_ns; /* how long the run has been in this state */
+	bool master_set;   /* the latest AGT_EV_SET_MASTER applied to this run */
 };
 void agt_each_run(const struct agt *a, uint64_t now_ns,
 	void (*fn)(void *arg, const struct agt_run_info *r), void *arg);
 
-/* Peers of the group whose processes are stopped, as far as the master has said; "": none. Valid
- * until the next step. */
+/* Returns a text that names the group's peers whose processes are stopped, as last reported by the
+ * master; "": none. Valid until the next step. */
 const char *agt_stopped_in(const struct agt *a, uint32_t run, uint32_t group);
 
 struct agt_op_info {
 	uint32_t run, group;
-	bool is_sync;                     /* of shared state; tag is 0 */
+	bool is_sync;                     /* a synchronization; tag is 0 */
 	uint64_t tag, seq, age_ns, bytes; /* bytes: of the operand, or of a member's tensors */
-	/* is_sync: what was elected; before it starts, what the first one here offers */
+	/* is_sync: the elected candidate; before the start, the candidate of the first local member
+	 */
 	uint64_t revision;
 	uint32_t hash_type;
 	struct wm_digest keys, content;
-	uint32_t failed; /* is_sync: members that were found to have failed, and wait for a kick */
-	const char *state; /* static: "collecting", "voting", "running", "reported", "cancelling" */
+	/* is_sync: local members that have failed, and that the master is to kick */
+	uint32_t failed;
+	/* static: "collecting", "voting", "running", "reported" or "cancelling" */
+	const char *state;
 	uint32_t submitted, members;
 	char awaited[WM_TEXT_MAX];
 };
 void agt_each_op(const struct agt *a, uint64_t now_ns,
 	void (*fn)(void *arg, const struct agt_op_info *o), void *arg);
 
-/* Shared state: the last synchronization of each communicator that has tried one. */
+/* The last synchronization of each communicator that has tried one. */
 enum agt_sync_end { AGT_SYNC_VOTED = 0, AGT_SYNC_RUNNING, AGT_SYNC_DONE, AGT_SYNC_FAILED };
 const char *agt_sync_end_name(enum agt_sync_end e);
 
 struct agt_synced_info {
-	uint32_t comm, pid, run, group; /* run: 0 when it is in none any more */
+	uint32_t comm, pid, run, group; /* run: 0 if the communicator is in no run any more */
 	const char *name;
 	struct cc_id peer;
 	struct cc_addr master;
 	struct wm_sync_vote candidate;
 	enum agt_sync_end end;
-	bool started, holder; /* holder: started, and it had what was elected */
+	/* holder: the operation has started, and the peer had the elected contents */
+	bool started, holder;
 	uint64_t seq;
-	uint64_t revision;           /* RUNNING: elected; DONE: what it has */
-	uint64_t took_ns, age_ns;    /* until now, unless it has ended; since the end */
+	uint64_t revision; /* RUNNING: the elected revision; DONE: the revision that the peer has */
+	/* took: from the vote to the end, or until now; age: since the end */
+	uint64_t took_ns, age_ns;
 	uint64_t tx_bytes, rx_bytes; /* DONE, FAILED */
 	const char *text;            /* FAILED: why */
 };
 void agt_each_synced(const struct agt *a, uint64_t now_ns,
 	void (*fn)(void *arg, const struct agt_synced_info *s), void *arg);
 
-/* Groups with peers here. */
+/* The groups that have peers on this host. */
 struct agt_group_info {
 	uint32_t run, group;
 	struct cc_addr master;
-	uint32_t local, world_size; /* accepted peers here, and everywhere */
-	uint64_t expected;          /* revision; 0: nothing was synchronized, any will do */
+	uint32_t local, world_size; /* accepted peers on this host, and everywhere */
+	uint64_t expected; /* the expected revision; 0: any, because nothing was synchronized yet */
 };
 void agt_each_group(
 	const struct agt *a, void (*fn)(void *arg, const struct agt_group_info *g), void *arg);

@@ -51,7 +51,7 @@ static struct agt_action *take_scratch(struct agt *a)
 	return &a->scratch;
 }
 
-/* With as many bytes of the union, cleared. */
+/* Appends an action. Clears only the first `size` bytes of its union. */
 static struct agt_action *emit(struct agt *a, enum agt_action_type type, size_t size)
 {
 	struct agt_actions *out = a->out;
@@ -72,7 +72,8 @@ static struct agt_action *emit(struct agt *a, enum agt_action_type type, size_t 
 	return x;
 }
 
-/* Actions of an operation are small, and the largest ones are rare. */
+/* Returns how many bytes of the union an action of this type uses. Actions of an operation are
+ * small and frequent; actions with the largest members are rare. */
 static size_t size_of(enum agt_action_type type)
 {
 	switch (type) {
@@ -100,7 +101,7 @@ struct wm_msg *agt_send(struct agt *a, struct agt_run *r, enum wm_type type)
 {
 	struct agt_action *x;
 
-	/* A run without a master tells the next one its state, or is over. */
+	/* A run without a master sends a snapshot to the next one, or is over. */
 	if (r->state != AGT_RUN_UP && type != WM_HELLO) {
 		x = &a->unsent;
 		agt_action_clear(x);
@@ -155,7 +156,7 @@ void agt_copy_text(char *dst, size_t size, const char *text)
 	if (len)
 		memcpy(dst, text, len);
 	dst[len] = '\0';
-	/* So that nobody takes what was cut for the whole. */
+	/* Shows that the text was cut. */
 	if (len > 3 && text[len])
 		memcpy(dst + len - 3, "...", 3);
 }

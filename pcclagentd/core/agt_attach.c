@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Peers whose agent died: they come with their id and token, and with attempts of which they want
- * to know how they ended. They have a queue pair again when they are in a ring again.
+ * Peers whose agent has died. They attach with their id and token, and name the attempts whose
+ * outcomes they want to know. They get a queue pair again when they are in a ring again.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -97,7 +97,7 @@ void agt_attach_outcomes(struct agt *a, struct agt_run *r, const struct wm_op_ou
 		for (j = 0; j < t->n; j++)
 			if (t->seqs[j] == m->v[i].seq)
 				t->done |= UINT64_C(1) << j;
-		/* The next master may know it from us alone. */
+		/* The next master may learn this outcome only from this agent. */
 		if (m->v[i].seq > r->last_seq)
 			r->last_seq = m->v[i].seq;
 		agt_history_add(a, r, c->group, m->v[i].seq, WIRE_SUCCESS);
@@ -159,8 +159,8 @@ void agt_attach_tick(struct agt *a)
 	if (a->n_attaching == 0)
 		return;
 	HASH_ITER (hh, a->comms, c, next) {
-		/* Who is a member again waits for an attempt that still goes on, as long as the
-		 * others do. */
+		/* A peer that is a member again waits for an attempt that still runs, as long as
+		 * the other members do. */
 		if (!c->attach || c->state == AGT_COMM_ACCEPTED || a->now - c->wait_ns < limit)
 			continue;
 		agt_end_status_set(&v,

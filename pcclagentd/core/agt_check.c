@@ -151,7 +151,8 @@ static const char *check_op_members(const struct agt_op *o)
 	return NULL;
 }
 
-/* Only an all-reduce whose votes are not counted, or that was reported before, is ahead. */
+/* May o be a speculative start? Only if it is an all-reduce whose votes are not yet counted, or one
+ * that was reported before. */
 static bool may_be_ahead(const struct agt_op *o)
 {
 	return o->xfer && !o->key.is_sync &&
@@ -329,7 +330,7 @@ static const char *check_run(const struct agt *a, const struct agt_run *r)
 	return wrong ? wrong : check_round(r);
 }
 
-/* By these ticks are told that there is nothing to do. */
+/* Checks the counts by which ticks see that there is nothing to do. */
 static const char *check_counts(const struct agt *a)
 {
 	const struct agt_session *s;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where the master of a run is sought, and how often.
+ * The addresses at which the master of a run is sought, and the attempts to connect to them.
  */
 #include <stdio.h>
 #include <string.h>
@@ -40,8 +40,9 @@ static const struct agt_moved *moved_find(const struct agt *a, const struct cc_a
 	return NULL;
 }
 
-/* Where it was last, its own names, where these are said to have moved. Places that it is said to
- * have left come last: whoever still answers there is likely to be stale. */
+/* Returns the addresses at which the master of r may be, best first: where it was reached last, its
+ * own addresses, and the new addresses that were set for these. Addresses that the master is said
+ * to have left come last, because a master that still answers there is probably stale. */
 static struct addrs addrs_of(const struct agt *a, const struct agt_run *r)
 {
 	struct addrs p = {.n = 0}, ret = {.n = 0};
@@ -99,8 +100,8 @@ void agt_conn_alias(struct agt_run *r, const struct cc_addr *addr)
 		r->aliases[r->n_aliases++] = *addr;
 }
 
-/* The last word of where the master of r is: where it was reached, or is said to have moved to from
- * there. Its peers remember it for the next agent. */
+/* Publishes where the master of r is, if that has changed: where it was reached, or the new address
+ * that was set for this place. The peers keep it for their next agent. */
 static void tell_master_addr(struct agt *a, struct agt_run *r)
 {
 	const struct cc_addr *at = r->reached.family ? &r->reached : &r->addr;
@@ -110,7 +111,7 @@ static void tell_master_addr(struct agt *a, struct agt_run *r)
 	if (m)
 		at = &m->to;
 	else if (r->moved.family && !agt_run_has_addr(r, &r->moved))
-		at = &r->moved; /* it has not been there yet */
+		at = &r->moved; /* the master was not reached there yet */
 	if (cc_addr_eq(&r->at, at))
 		return;
 	r->at = *at;
@@ -148,10 +149,10 @@ static bool sought_for(
 	return a->now - c->wait_ns >= ns && a->now - r->sought_ns >= ns;
 }
 
-/* Peers that come back wait for their master. Those that come are told, once they have waited for
- * so long while nobody was there. If nobody takes the connection, or it ends before there is an
- * answer, a master may be there before the time is up: it is being started, maybe behind a port
- * forward that takes connections already. */
+/* Ends the connects of newcomers that have waited for `waited_ns` while no master was found. Peers
+ * that attach keep waiting for their master. With waited_ns != 0, a master may still appear before
+ * the time is up: it may be starting, perhaps behind a port forward that already accepts
+ * connections. */
 static void connects_fail(
 	struct agt *a, struct agt_run *r, const struct agt_end_status *v, uint64_t waited_ns)
 {
@@ -226,16 +227,16 @@ static uint32_t least(uint32_t x, uint32_t y)
 	return x < y ? x : y;
 }
 
-/* Has nobody taken the connection yet? */
+/* Does r wait for a connection to be accepted? */
 static bool is_connect_addr(const struct agt_run *r)
 {
 	return r->state == AGT_RUN_CONNECTING || r->state == AGT_RUN_ORPHAN;
 }
 
-/* How long one address has to take the connection. A new attempt is worth more than waiting: the
- * kernel repeats its own ever more seldom, and another address may be the right one. But nothing
- * has been measured yet, and a round trip may take longer than that: when no address has answered,
- * the next attempt at each takes twice as long. */
+/* Returns the time that one address has to accept the connection, in ms. A new attempt is better
+ * than waiting: the kernel repeats its own attempts ever more seldom, and the master may be at
+ * another address. But no round trip has been measured yet, and it may be longer than this time. So
+ * when no address has answered, the next attempt at each address gets twice the time. */
 static uint32_t master_addr_ms(const struct agt *a, const struct agt_run *r)
 {
 	uint32_t longer = r->n_silent / addrs_of(a, r).n;
@@ -243,8 +244,8 @@ static uint32_t master_addr_ms(const struct agt *a, const struct agt_run *r)
 	return a->cfg.master_addr_timeout_ms << least(longer, LONGER_MAX);
 }
 
-/* How long one address has to answer. Who takes the connection may have reasons to let the hello
- * wait; who was there a moment ago has none. */
+/* Returns the time that one address has to answer, in ms. A master that has accepted the connection
+ * may have reasons to answer the hello late; but a master that was up a moment ago has none. */
 static uint32_t attempt_ms(const struct agt *a, const struct agt_run *r)
 {
 	uint32_t limit = a->cfg.connect_timeout_ms;
@@ -256,7 +257,7 @@ static uint32_t attempt_ms(const struct agt *a, const struct agt_run *r)
 	return limit + r->path_ms;
 }
 
-/* Nobody answers, neither there: those that come give up when all of it takes too long. */
+/* Ends the connects of newcomers when the search for a master takes too long. */
 static void check_sought(struct agt *a, struct agt_run *r)
 {
 	uint32_t limit = a->cfg.connect_timeout_ms;
@@ -278,7 +279,7 @@ void agt_conn_tick(struct agt *a, struct agt_run *r)
 	uint32_t limit = attempt_ms(a, r);
 	char why[WM_TEXT_MAX];
 
-	/* This process stood still: that is not the master's fault. */
+	/* This process stood still, so the lease of the master is extended by this time. */
 	if (a->tick_ns && a->now - a->tick_ns > AGT_STOOD_STILL_NS)
 		r->lease_ns += a->now - a->tick_ns;
 	if (agt_run_orphaned(r) && a->now > r->lease_ns &&
@@ -316,7 +317,7 @@ void agt_conn_taken(struct agt *a, const struct agt_event *ev)
 	r->path_ms = ev->path_ms;
 }
 
-/* Keeps what is said for later runs, too. */
+/* Stores the new address of a master; it is used for later runs as well. */
 static void moved_set(struct agt *a, const struct agt_event *ev)
 {
 	struct agt_moved *m = a->masters;
@@ -337,7 +338,8 @@ static void moved_set(struct agt *a, const struct agt_event *ev)
 		*m = (struct agt_moved){.from = ev->from, .to = ev->to};
 		a->n_masters++;
 	}
-	/* It has come to this address: it is not away from there any more. */
+	/* The master is at this address now, so an entry that moves it away from there is removed.
+	 */
 	for (m = a->masters; m < a->masters + a->n_masters; m++)
 		if (cc_addr_eq(&m->from, &ev->to)) {
 			*m = a->masters[--a->n_masters];

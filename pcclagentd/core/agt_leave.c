@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Peers that have left. A leave is not done when it has been sent: the master may die, or this
- * agent with the rest of its container, before it has been read. So it is kept until the master
- * says that it knows (WM_LEFT), and the next master is told of it, too.
+ * Peers that have left. A leave is not complete when it has been sent: the master may die before it
+ * reads the leave, or this agent may die with the rest of its container. So the leave is kept until
+ * the master confirms it (WM_LEFT), and it is also sent to the next master.
  */
 #include <stdlib.h>
 

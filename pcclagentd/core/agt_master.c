@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a master says: greetings, refusals, kicks, and who takes care of the rest.
+ * The messages of a master: greetings, refusals, kicks. Other messages are passed to the file that
+ * handles them.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -25,8 +26,8 @@ void agt_master_addresses(struct agt *a, const struct wm_addresses *x)
 		agt_master_tell_addresses(a, r);
 }
 
-/* A connection to the master of another run: what wants to join goes there. If that run has no
- * connection now, this is where its master is. */
+/* Merges `from` into `to`, because both have the same master: the peers of `from` join `to`. If
+ * `to` has no connection now, it connects to the address of `from`. */
 static void merge_into(struct agt *a, struct agt_run *from, struct agt_run *to)
 {
 	struct agt_comm *c, *next;
@@ -42,8 +43,8 @@ static void merge_into(struct agt *a, struct agt_run *from, struct agt_run *to)
 		agt_conn_open(a, to, &from->connect_addr);
 }
 
-/* The run that the peers of r want is up meanwhile. A second hello would look as if the agent had
- * lost that connection. */
+/* Returns the run that the peers of r want, if it is up by now. A second hello would look as if the
+ * agent had lost its first connection. */
 static struct agt_run *wanted_run(const struct agt *a, const struct agt_run *r)
 {
 	struct agt_run *x;
@@ -54,7 +55,8 @@ static struct agt_run *wanted_run(const struct agt *a, const struct agt_run *r)
 	return NULL;
 }
 
-/* No peer of r was accepted, and no prepared round can have accepted one. */
+/* Is it certain that r has no members? No peer was accepted, and no prepared round can have
+ * accepted one. */
 static bool has_no_members(const struct agt_run *r)
 {
 	const struct agt_comm *c;
@@ -114,7 +116,8 @@ void agt_master_settings(struct agt *a, struct agt_run *r, const struct wm_hello
 	cc_detect_init(&r->life, r->heartbeat_ms, r->timeout_ms, a->now);
 }
 
-/* Who comes to a stale master has nothing to keep; who comes back connects again. */
+/* Handles a stale master. A newcomer has no membership to keep, so its run ends here; a member
+ * connects to another address. */
 static void stale(struct agt *a, struct agt_run *r, const struct wm_hello_ack *m)
 {
 	char addr[CC_ADDR_STR_SIZE];
@@ -151,8 +154,8 @@ static struct agt_run *living_run(const struct agt *a, const struct agt_run *r, 
 	return NULL;
 }
 
-/* The master has another run, and r has no members: its peers join that run as newcomers, each by
- * the name of its master. */
+/* Lets the peers of r join the run of this master as newcomers, each by the address that it gave.
+ * To be called when the master has another run and r has no members. */
 static void join_anew(struct agt *a, struct agt_run *r, const struct wm_hello_ack *m)
 {
 	struct agt_run *to = living_run(a, r, m->run);
@@ -172,7 +175,8 @@ static void join_anew(struct agt *a, struct agt_run *r, const struct wm_hello_ac
 	}
 }
 
-/* No other master is to be told of a leave, nor would this one take r's members back. */
+/* Can the run be given up? The master does not take r's members back, and no leave is left to be
+ * sent to another master. */
 static bool is_given_up(const struct agt_run *r, const struct wm_hello_ack *m)
 {
 	bool resumes = m->resume && cc_id_eq(&m->run, &r->run_id);
@@ -222,7 +226,8 @@ static void got_hello_ack(struct agt *a, struct agt_run *r, const struct wm_hell
 			agt_attach_query(a, c);
 }
 
-/* It may not even know what a knock is. */
+/* Is the reason of the refusal another protocol version? An old master may not even know the knock.
+ */
 static bool other_version(const struct wm_refuse *m)
 {
 	return m->code == WIRE_SUCCESS || m->code == WIRE_VERSION_MISMATCH ||
@@ -234,7 +239,7 @@ static void got_refuse(struct agt *a, struct agt_run *r, const struct wm_refuse 
 	char addr[CC_ADDR_STR_SIZE];
 	struct agt_end_status v;
 
-	/* a stale master: the one that took its run over may be at the next address */
+	/* A stale master: the master that took its run over may be at the next address. */
 	if (!other_version(m) && m->code == WIRE_MASTER_CONNECTION_FAILED &&
 		(agt_run_lives(r) || !cc_id_is_zero(&r->want_run))) {
 		if (r->state == AGT_RUN_UP) {
@@ -314,7 +319,7 @@ static void got_pending_answer(struct agt *a, struct agt_run *r, const struct wm
 	}
 }
 
-/* For the master to know before it asks anybody to wait for that agent. */
+/* Starts a probe. The master needs the result before it lets peers wait for that agent. */
 static void got_probe(struct agt *a, struct agt_run *r, const struct wm_probe *m)
 {
 	struct agt_action *x;
@@ -328,7 +333,8 @@ static void got_probe(struct agt *a, struct agt_run *r, const struct wm_probe *m
 	x->u.probe = *m;
 }
 
-/* A master that has come since has asked anew. */
+/* Sends the result of a probe to the master. If the run has no master now, the result is dropped:
+ * the next master asks again. */
 void agt_probed(struct agt *a, const struct agt_event *ev)
 {
 	struct agt_run *r = agt_run_find(a, ev->run);

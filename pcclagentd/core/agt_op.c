@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Operations after the vote: start, transfer, report, and the one end for all members.
+ * Operations after the vote: start, transfer, report, and the common end for all members.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -113,8 +113,8 @@ void agt_op_free(struct agt *a, struct agt_op *o)
 	free(o);
 }
 
-/* What the application knows once it has heard of this end: of later losses only if the end tells
- * of one. Otherwise its next call does. */
+/* Returns the generation that the application knows after this end. It knows a later loss only if
+ * this end reports a loss. Otherwise its next call reports the loss. */
 static uint64_t generation_told(
 	const struct agt_op *o, const struct agt_comm *c, const struct agt_end_status *v)
 {
@@ -127,7 +127,8 @@ static uint64_t generation_told(
 	return agt_view_after(c->run, c->grp, o->generation, v->code).generation;
 }
 
-/* v: NULL is success. What tensors were read or written is told in any case. */
+/* Fills in the result of a member. v: NULL means success. The bytes that were read from tensors or
+ * written to them are reported in any case. */
 static void fill_done(const struct agt_op *o, const struct agt_op_member *m,
 	const struct agt_end_status *v, struct agt_done *ret)
 {
@@ -163,7 +164,7 @@ void agt_op_complete(struct agt *a, const struct agt_op *o, struct agt_op_member
 		agt_comm_view_after(c, o->generation, done.code, &done.after);
 	c->slots[m->sub.slot] = NULL;
 	c->n_ops--;
-	c->waits_any = false; /* or its process says so again */
+	c->waits_any = false; /* the process reports again if it still waits */
 	c->n_waited -= m->sub.waited;
 	agt_complete(a, c->id, m->sub.slot, &done);
 	if (o->key.is_sync && !m->sub.refused)
@@ -243,7 +244,7 @@ uint32_t agt_op_members_in(const struct agt_op *o)
 	return n;
 }
 
-/* c leaves an operation that has no transfer: nothing holds it back. */
+/* Takes member i out of an operation that has no transfer, and completes it at once. */
 static void drop_now(struct agt *a, struct agt_op *o, uint32_t i, enum agt_exit how,
 	const struct agt_end_status *v)
 {
@@ -276,9 +277,10 @@ void agt_op_drop_out(struct agt *a, struct agt_op *o)
 	}
 }
 
-/* There is no master to end o for a member that is not to wait for the next one. What was reported
- * as done may be known as done elsewhere: it goes on for the others, without touching the member's
- * memory. Anything else fails here and now; the next master will not hear of it. */
+/* Lets m leave o while there is no master to end o, and m must not wait for the next one. If
+ * success was reported, other hosts may already know of the success: o continues for the other
+ * members, and no longer touches m's memory. Otherwise o fails at once, and the next master will
+ * not learn of it. */
 static void leave_orphan(struct agt *a, struct agt_op *o, struct agt_op_member *m)
 {
 	if (o->state == AGT_OP_REPORTED && o->ok) {
@@ -327,7 +329,7 @@ void agt_op_drop_comm(
 
 	if (c->n_ops == 0)
 		return;
-	/* c may be gone after its last operation has ended, so it is not looked at in the loop */
+	/* c may be freed after its last operation has ended, so the loop does not use c->slots. */
 	memcpy(mine, c->slots, sizeof mine);
 	for (i = 0; i < SHM_SLOTS; i++)
 		if (mine[i])
@@ -373,8 +375,9 @@ void agt_op_tell(struct agt *a, struct agt_op *o)
 {
 	if (o->state != AGT_OP_VOTING && o->state != AGT_OP_RUNNING && o->state != AGT_OP_REPORTED)
 		return;
-	/* No vote counts that is not told again, but those of attempts that have started; and one
-	 * of these whose voter has left costs its group a loss, which ends this one as well. */
+	/* The next master counts only votes that are sent again, except for attempts that have
+	 * started. If a voter of a started attempt has left, the group has a loss, which ends this
+	 * attempt as well. */
 	o->spoiled = false;
 	o->awaits_start = o->spec && o->state == AGT_OP_VOTING;
 	o->spec = o->awaits_start;
@@ -466,8 +469,8 @@ void agt_op_xfer_start(struct agt *a, struct agt_op *o, const struct agt_group *
 	o->xfer = true;
 }
 
-/* Only a master that resumes a run may count on from a lower number, for an operation that has not
- * started here. */
+/* Is `seq` not new? Only a master that resumes a run may use a lower number, and only for an
+ * operation that has not started here. */
 static bool seq_is_old(const struct agt_run *r, uint64_t seq, const struct agt_op *o)
 {
 	bool resumed = r->resumed && o && o->state == AGT_OP_VOTING;
@@ -475,7 +478,8 @@ static bool seq_is_old(const struct agt_run *r, uint64_t seq, const struct agt_o
 	return seq <= r->last_seq && !resumed;
 }
 
-/* False: there is nothing to start, or the master broke the protocol. *ret: the operation. */
+/* Takes the sequence number of WM_OP_START. Returns false if there is nothing to start, or if the
+ * master broke the protocol. *ret: the operation, or NULL if no local peer takes part. */
 static bool take_seq(
 	struct agt *a, struct agt_run *r, const struct wm_op_start *m, struct agt_op **ret)
 {
@@ -490,7 +494,7 @@ static bool take_seq(
 	if (again && memcmp(&again->key, &key, sizeof key) == 0) {
 		if (again->spec)
 			agt_spec_committed(a, again);
-		return false; /* a master that resumes the run makes sure */
+		return false; /* a master that resumes the run sends it again to be safe */
 	}
 	if (again || seq_is_old(r, m->seq, o)) {
 		agt_run_violation(a, r, "OP_START with a sequence number that is not new");
@@ -535,7 +539,7 @@ void agt_op_start(struct agt *a, struct agt_run *r, const struct wm_op_start *m)
 	if (g)
 		g->begun = r->ring_epoch;
 	if (!o) {
-		/* Of a synchronization nobody expects anything of those who have left. */
+		/* The members of a synchronization do not wait for peers that have left. */
 		if (m->is_sync)
 			return;
 		xfer_skip(a, r, m->seq);
@@ -566,8 +570,9 @@ void agt_op_abort(struct agt *a, struct agt_run *r, const struct wm_op_abort *m)
 	o = m->seq ? agt_op_by_seq(r, m->seq) : agt_op_find(r->active, &key);
 	if (!o)
 		o = agt_spec_rolled_back(r, &key, m->seq);
-	/* An attempt that nobody here takes part in any more, or of a vote before the last. Those
-	 * of a synchronization outlive losses, of which they may not know. */
+	/* There is nothing to abort if no local peer takes part in the attempt any more, or if the
+	 * abort is for an earlier vote. Votes for synchronizations outlive losses, so their
+	 * generation is not compared. */
 	if (!o || o->state == AGT_OP_CANCELLING ||
 		(m->seq == 0 && ((o->state != AGT_OP_VOTING && !o->spec) ||
 					(!m->is_sync && o->generation != m->generation))))
@@ -657,7 +662,7 @@ void agt_op_xfer_cancelled(struct agt *a, const struct agt_event *ev)
 		agt_op_end(a, o, &o->end_status);
 }
 
-/* The master compares it with what the neighbours say. */
+/* Reports a standstill. The master compares it with the reports of the neighbours. */
 void agt_op_xfer_standstill(struct agt *a, const struct agt_event *ev)
 {
 	struct agt_run *r = agt_run_find(a, ev->run);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Operations, for the agent core's own files: the second half of agt_internal.h, which includes it.
+ * The functions for operations that the agent core's files share. This is the second half of
+ * agt_internal.h, which includes it.
  */
 #ifndef AGT_OP_H
 #define AGT_OP_H
@@ -9,64 +10,69 @@
 
 /* agt_submit.c */
 void agt_submit(struct agt *a, const struct agt_event *ev);
-/* Sends the vote of a collecting operation that is complete. May free o. */
+/* Sends the vote of a collecting operation if it is complete. May free o. */
 void agt_op_try_vote(struct agt *a, struct agt_op *o);
-/* Votes for o once more, to the next master. */
+/* Sends the votes for o again, to the next master. */
 void agt_op_resend_vote(struct agt *a, struct agt_op *o);
 struct wm_op_params agt_sub_params(const struct shm_submission *s);
-/* May they vote together? */
+/* Can one vote stand for both submissions? */
 bool agt_subs_agree(const struct shm_submission *x, const struct shm_submission *y);
 
 /* agt_spec.c */
-/* The next attempt of this key, of so many bytes like the last one, has this number. */
+/* Stores the reserved number of this key's next attempt. bytes: the size of the last operand; the
+ * next one is expected to have the same. */
 void agt_spec_reserve(struct agt *a, struct agt_run *r, const struct agt_op_key *key,
 	uint64_t bytes, uint64_t seq);
-/* Numbers that nothing has begun under. */
+/* Drops the reserved numbers of the group under which nothing has started. */
 void agt_spec_forget(struct agt *a, const struct agt_run *r, struct agt_group *g);
 void agt_spec_forget_all(struct agt *a, const struct agt_run *r);
-/* o is about to vote: its transfer begins if it may. */
+/* Starts the transfer of o, which is about to vote, if a speculative start is possible. */
 void agt_spec_start(struct agt *a, struct agt_op *o, struct agt_group *g);
-/* o is VOTING, without a transfer, again; it was speculative. */
+/* Rolls the speculative start of o back: o is VOTING, without a transfer, again. */
 void agt_spec_rollback(struct agt *a, struct agt_op *o);
-/* The same, because its transfer cannot end. The master has counted all votes, and aborts it; or
- * else it will start it under another number. Returns the report. */
+/* Rolls o back because its transfer cannot end, and reports the failure. If the master has counted
+ * all votes, it aborts o; otherwise it will start o under another number. Returns the report. */
 struct wm_op_report *agt_spec_failed(
 	struct agt *a, struct agt_op *o, const struct cc_id *suspect, const char *why);
-/* The operation that votes and was rolled back under this number, or NULL. */
+/* Returns the operation of this key that is voting and was rolled back under `seq`, or NULL. */
 struct agt_op *agt_spec_rolled_back(struct agt_run *r, const struct agt_op_key *key, uint64_t seq);
-/* A master has started o under the number that it had begun under. */
+/* Handles WM_OP_START for o with the number of its speculative start. */
 void agt_spec_committed(struct agt *a, struct agt_op *o);
 
 /* agt_waits.c */
-/* Local members of o, which is new, are missing. */
+/* Starts to watch o, which is new, for missing local members. */
 void agt_waits_add(struct agt *a, struct agt_op *o);
 void agt_waits_remove(struct agt *a, struct agt_op *o);
-/* Have those who submitted o waited for the others here for so long that they vote without them? */
+/* Have the submitters of o waited long enough for the other local members, so that they vote
+ * without them? */
 bool agt_waits_enough(const struct agt *a, const struct agt_op *o);
-/* Of those here that have not submitted o, which has not started, the one that has been stopped for
- * longest, or any; or NULL. */
+/* Returns a local member that has not submitted o, if o has not started: the one that has been
+ * stopped for longest, or any; or NULL. */
 const struct agt_comm *agt_waits_missing(const struct agt_op *o);
-/* "pid 7", and its name and for how long it has been stopped if it is. */
+/* Writes the pid and the name of c's process to `buf`, and for how long it has been stopped, if it
+ * is. */
 const char *agt_process_name(const struct agt_comm *c, uint64_t now_ns, char *buf, size_t size);
 void agt_waits_started(struct agt *a, const struct agt_op *o);
 void agt_waits_tick(struct agt *a);
 void agt_waits_set(struct agt *a, struct agt_run *r, const struct wm_waits *m);
-/* The vote has ended. */
+/* Ends the record of a late vote: the vote has ended. */
 void agt_waits_over(struct agt *a, const struct agt_run *r, struct agt_awaited *w);
-/* What the last master has said of r's operations and votes. */
+/* Forgets all that the last master has said about awaited and stopped peers of r. */
 void agt_waits_forget(struct agt_run *r);
 /* Tells the master whether c's process is stopped. */
 void agt_tell_stopped(struct agt *a, const struct agt_comm *c);
 
 /* agt_unmet.c */
-/* c, or its process, waits for something from now on: votes that were kept back for it may go. */
+/* Sends the votes that were held back for missing members of c's group, if all its members wait for
+ * something. To be called when c starts to wait. */
 void agt_stuck_look(struct agt *a, const struct agt_comm *c);
-/* enum wm_wait_for_kind */
+/* Returns enum wm_wait_for_kind: how the caller of `s` waits. */
 uint32_t agt_stuck_kind(const struct shm_submission *s);
-/* Likewise of a member of an operation that votes, as far as the master is to know. */
+/* Returns enum wm_wait_for_kind for a vote: how the member waits, as far as the master may know. */
 uint32_t agt_stuck_said(const struct agt_op_member *m);
-/* After a vote of the members from `first` on; said: it says of all of them that they wait. Tells
- * of those who do, and whose votes the master has all. */
+/* To be called after a vote of the members from `first` on. said: the vote says that they all wait.
+ * Otherwise reports the members that wait to the master, if all their operations have been voted
+ * for. */
 void agt_stuck_voted(struct agt *a, const struct agt_op *o, bool said, uint32_t first);
 void agt_stuck_asleep(struct agt *a, const struct agt_event *ev);
 void agt_stuck_any(struct agt *a, const struct agt_event *ev);
@@ -76,16 +82,16 @@ void agt_unmet(struct agt *a, struct agt_run *r, const struct wm_unmet *m);
 bool agt_op_has(const struct agt_op *o, const struct agt_comm *c);
 
 /* agt_sync.c */
-/* o, which was VOTING, has its seq. */
+/* Starts the job of o, which was VOTING and has its seq. */
 void agt_sync_start(struct agt *a, struct agt_op *o, const struct wm_op_start *m);
-/* It has succeeded: it ends when no thread uses its memory any more. */
+/* Handles the success of o. o ends when no thread uses its memory any more. */
 void agt_sync_won(struct agt *a, struct agt_op *o, uint64_t revision);
-/* The next synchronization of group will have this revision, or a later one. */
+/* Sets the revision that the group's next synchronization will have at least. */
 void agt_revision_set(struct agt_run *r, uint32_t group, uint64_t revision);
-/* m leaves o, which has a job. */
+/* Takes m out of o, which has a job. */
 void agt_sync_drop(struct agt *a, struct agt_op *o, struct agt_op_member *m, enum agt_exit how,
 	const struct agt_end_status *v);
-/* Reports to the next master what was reported to the last one. */
+/* Sends the reports for o again, to the next master. */
 void agt_sync_resend_report(struct agt *a, struct agt_op *o);
 void agt_sync_done(struct agt *a, const struct agt_event *ev);
 void agt_sync_dropped(struct agt *a, const struct agt_event *ev);
@@ -100,41 +106,44 @@ static inline struct agt_op_key agt_op_key(uint32_t group, uint64_t tag, bool is
 struct agt_op *agt_op_find(struct agt_op *head, const struct agt_op_key *key);
 struct agt_op *agt_op_by_seq(struct agt_run *r, uint64_t seq);
 #define AGT_OP_NAME 64
-/* "tag 7" or "the synchronization", of a group. */
+/* Writes the name of o to `buf`: "tag 7 of group 0" or "the synchronization of group 0". */
 const char *agt_op_name(const struct agt_op *o, char *buf, size_t size);
 struct agt_op *agt_op_new(
 	struct agt *a, struct agt_run *r, const struct agt_group *g, const struct agt_op_key *key);
-/* 0, or CC_ERR_NOMEM. refusal: why it cannot take part, if s->refused. */
+/* Adds c's submission to o. Returns 0 or CC_ERR_NOMEM. refusal: why c cannot take part, if
+ * s->refused. */
 int agt_op_add(struct agt *a, struct agt_op *o, struct agt_comm *c, const struct shm_submission *s,
 	const struct agt_end_status *refusal);
-/* NULL, or why o cannot start here now. *suspect: who is the suspect for it. */
+/* Returns NULL, or why o cannot start on this host now. *suspect: the agent that probably causes
+ * this, or NULL. */
 const char *agt_op_cannot_start(
 	struct agt_op *o, const struct agt_group *g, const struct cc_id **suspect);
-/* Of o, which has its seq and epoch, and can start. */
+/* Starts the transfer of o, which has its seq and epoch and can start. */
 void agt_op_xfer_start(struct agt *a, struct agt_op *o, const struct agt_group *g);
-/* Ends o: completes its members, with success when v is NULL, and frees it. */
+/* Ends o: completes its members, with success if v is NULL, and frees it. */
 void agt_op_end(struct agt *a, struct agt_op *o, const struct agt_end_status *v);
-/* Completes one member, which is not to be used any more. Its communicator may be gone then. */
+/* Completes one member's call. The member is not used any more, and its communicator may be freed.
+ */
 void agt_op_complete(struct agt *a, const struct agt_op *o, struct agt_op_member *m,
 	const struct agt_end_status *v);
-/* The engine lets go of the memory first; then the operation ends. */
+/* Cancels the transfer or job of o. o ends when the engine has released the memory. */
 void agt_op_cancel(struct agt *a, struct agt_op *o);
-/* m leaves o, whose transfer goes on. */
+/* Marks m as out of o, whose transfer goes on. */
 void agt_op_member_out(struct agt_op_member *m, enum agt_exit how, const struct agt_end_status *v);
-/* Members that are out leave o, which has no transfer any more. */
+/* Removes members that are out from o, which has no transfer any more. */
 void agt_op_drop_out(struct agt *a, struct agt_op *o);
 uint32_t agt_op_members_in(const struct agt_op *o);
 struct wm_op_report *agt_op_report(struct agt *a, struct agt_run *r, uint64_t seq,
 	const struct cc_id *suspect, const char *failure);
-/* What OP_REPORT says of a failure with this code: 0 when a peer or a link is lost. */
+/* Returns the code of WM_OP_REPORT for a failure with this code: 0 if a peer or a link is lost. */
 static inline uint32_t agt_own_code(uint32_t code)
 {
 	return code == WIRE_RANK_CONNECTION_LOST ? 0 : code;
 }
-/* Tells the master that o failed here; it will abort it. */
+/* Reports the failure of o on this host to the master, which will abort o. */
 void agt_op_failed(struct agt *a, struct agt_op *o, const struct cc_id *suspect, uint32_t code,
 	const char *why);
-/* c is not part of the run any more. */
+/* Ends the operations of c, which is not in its run any more. */
 void agt_op_drop_comm(
 	struct agt *a, struct agt_comm *c, enum agt_exit how, const struct agt_end_status *v);
 void agt_op_start(struct agt *a, struct agt_run *r, const struct wm_op_start *m);
@@ -143,9 +152,9 @@ void agt_op_done(struct agt *a, struct agt_run *r, const struct wm_op_done *m);
 void agt_op_xfer_done(struct agt *a, const struct agt_event *ev);
 void agt_op_xfer_cancelled(struct agt *a, const struct agt_event *ev);
 void agt_op_xfer_standstill(struct agt *a, const struct agt_event *ev);
-/* The link to (or from) an agent broke. */
+/* Handles the end of a link for the operations that use it. */
 void agt_op_link_down(struct agt *a, struct agt_run *r, const struct agt_event *ev);
-/* Tells the next master all that it must know of o. */
+/* Sends all that the next master must know about o. */
 void agt_op_tell(struct agt *a, struct agt_op *o);
 void agt_op_free(struct agt *a, struct agt_op *o);
 

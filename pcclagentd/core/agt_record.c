@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Shared state, for people: what each communicator offered to its last synchronization, and what
- * came of it. Nothing follows from it; what there is no memory for is not known.
+ * The last synchronization of each communicator, for operators: its candidate and its result. The
+ * core decides nothing by these records. If there is no memory for a record, it is left out.
  */
 #include "pcclagentd/core/agt_record.h"
 
@@ -12,8 +12,8 @@ struct agt_record {
 	uint32_t group;
 	struct wm_sync_vote candidate;
 	enum agt_sync_end end;
-	bool holder;       /* once it has started */
-	uint64_t revision; /* RUNNING: elected; DONE: what it has */
+	bool holder;       /* valid once it has started */
+	uint64_t revision; /* RUNNING: the elected revision; DONE: the revision that the peer has */
 	uint64_t seq, since_ns, ended_ns;
 	uint64_t tx_bytes, rx_bytes;
 	char text[SHM_TEXT]; /* FAILED: why */
@@ -66,7 +66,7 @@ void agt_record_free(struct agt_comm *c)
 	c->record = NULL;
 }
 
-/* ---- looking at it ---- */
+/* ---- the tables ---- */
 
 void agt_each_synced(const struct agt *a, uint64_t now_ns,
 	void (*fn)(void *arg, const struct agt_synced_info *s), void *arg)

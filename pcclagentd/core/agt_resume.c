@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A run without a master: what is kept, and what the next master is told. Nothing is queued for
- * it; it is told the state that there is when it comes.
+ * A run without a master: what the agent keeps, and the snapshot for the next master. No messages
+ * are queued for the next master; it gets the state at the time when it comes.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -9,11 +9,12 @@
 
 #include "pcclagentd/core/agt_internal.h"
 
-#define OUTCOMES_MAX 32768u /* of one resumption: a frame holds no more */
-#define MOMENTS_MAX  8u     /* masters in a row that are there for a moment */
+#define OUTCOMES_MAX 32768u /* in one snapshot: a frame holds no more */
+#define MOMENTS_MAX  8u     /* masters in a row that may be lost after a moment */
 
-/* A master that is lost again in a moment, and again and again, as its answer is all that gets
- * through, is none. */
+/* Starts the lease of a run that has lost its master. The lease is not renewed if one master after
+ * the other is lost after a moment, for example because only the answer to the hello gets through.
+ */
 static void run_lease(const struct agt *a, struct agt_run *r)
 {
 	bool moment = a->now - r->since_ns < UINT64_C(2) * r->timeout_ms * AGT_NS_PER_MS;
@@ -37,7 +38,7 @@ void agt_orphan(struct agt *a, struct agt_run *r, const char *why, bool open)
 	r->redirected = false;
 	agt_waits_forget(r);
 	agt_leaves_answer(a, r);
-	/* What was not reported as good here is in force nowhere. */
+	/* A round that was not reported as prepared here is in force nowhere. */
 	if (rd->active && (!rd->reported || !rd->ok)) {
 		r->aborted_round = rd->number;
 		agt_round_clear(rd);
@@ -49,7 +50,7 @@ void agt_orphan(struct agt *a, struct agt_run *r, const char *why, bool open)
 		agt_conn_next(a, r);
 }
 
-/* ---- how attempts have ended ---- */
+/* ---- outcomes of attempts ---- */
 
 static struct agt_history *history_get(struct agt *a, struct agt_run *r, uint32_t group)
 {
@@ -81,7 +82,7 @@ static struct agt_history *history_get(struct agt *a, struct agt_run *r, uint32_
 	return h;
 }
 
-/* Several peers of the group may have asked. */
+/* Is the outcome of `seq` recorded already? Several peers of the group may have asked for it. */
 static bool knows(const struct agt_history *h, uint64_t seq)
 {
 	uint32_t i;
@@ -92,7 +93,8 @@ static bool knows(const struct agt_history *h, uint64_t seq)
 	return false;
 }
 
-/* In the order of their ends: one that was begun long ago is not the first to be forgotten. */
+/* Outcomes are kept in the order of their ends, so an attempt that started long ago is not the
+ * first to be dropped. */
 void agt_history_add(struct agt *a, struct agt_run *r, uint32_t group, uint64_t seq, uint32_t code)
 {
 	struct agt_history *h = history_get(a, r, group);
@@ -117,7 +119,7 @@ void agt_history_free(struct agt_run *r)
 	}
 }
 
-/* ---- which master it had last ---- */
+/* ---- the term of the last master ---- */
 
 uint64_t agt_term_of(const struct agt *a, const struct cc_id *run)
 {
@@ -142,7 +144,7 @@ void agt_term_set(struct agt *a, struct agt_run *r, uint64_t term)
 	a->fences[i] = (struct agt_fence){.run = r->run_id, .term = term};
 }
 
-/* ---- telling ---- */
+/* ---- the snapshot ---- */
 
 static void tell_members(struct agt *a, struct agt_run *r)
 {
@@ -168,7 +170,7 @@ static void tell_waiting(struct agt *a, struct agt_run *r, uint32_t wait, enum w
 			agt_vote_send(a, c, type);
 }
 
-/* Those of each group that have ended last; all of them where there are not too many. */
+/* Fills in the latest outcomes of each group; all of them if there is room. */
 static int fill_outcomes(const struct agt_run *r, struct wm_resume *m)
 {
 	const struct agt_history *h;
@@ -237,7 +239,7 @@ void agt_resume_end(struct agt *a, struct agt_run *r)
 	m->last_seq = r->last_seq;
 	m->topo_ballot = r->topo_ballot;
 	m->pending_ballot = r->pending_ballot;
-	/* an agent that has died since may have told its processes more */
+	/* peers may know later ballots from an agent that has died since */
 	DL_FOREACH2 (r->comms, c, next_r) {
 		if (c->topo_ballot > m->topo_ballot)
 			m->topo_ballot = c->topo_ballot;
@@ -248,7 +250,7 @@ void agt_resume_end(struct agt *a, struct agt_run *r)
 		agt_no_memory(a);
 }
 
-/* Everything as it is now. */
+/* Sends a snapshot of the present state to the master. */
 static void tell(struct agt *a, struct agt_run *r)
 {
 	struct agt_comm *c;
@@ -267,8 +269,8 @@ static void tell(struct agt *a, struct agt_run *r)
 			agt_attach_query(a, c);
 }
 
-/* same: it has taken the run over from agents that had no state of it, and gone on, before we came.
- */
+/* Ends the run, because the master does not take it back. same: the master has the run of r: it has
+ * taken the run over from agents without state, and the run has gone on before this agent came. */
 static void refused(struct agt *a, struct agt_run *r, bool same)
 {
 	char addr[CC_ADDR_STR_SIZE];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Links, connection rounds, the rings in force and the world sizes that belong to them.
+ * Links, connection rounds, the rings in force and their world sizes.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -88,7 +88,7 @@ static int round_copy(struct agt_round *rd, const struct wm_round *m)
 	return 0;
 }
 
-/* NULL, or what is wrong with the rings. */
+/* Checks the rings of a round. Returns NULL, or what is wrong with them. */
 static const char *check_rings(const struct agt *a, const struct wm_round *m)
 {
 	uint32_t i, j;
@@ -149,7 +149,7 @@ static void lost_forget(struct agt_run *r, const struct cc_id *peer)
 			continue;
 		LL_DELETE(r->lost_links, x);
 		free(x);
-		if (peer) /* it may have been of x; there is one of each */
+		if (peer) /* peer may point into x, which is freed; no other entry has this peer */
 			return;
 	}
 }
@@ -159,7 +159,7 @@ static bool ring_has(const struct wm_ring *g, const struct cc_id *peer, bool inb
 	return g->hosts > 1 && cc_id_eq(inbound ? &g->prev : &g->next.agent, peer);
 }
 
-/* Is the link from there, or to there, one of a ring in force, or of the round? */
+/* Is the link from the peer (inbound) or to it part of a ring in force or of the round? */
 static bool is_of_ring(const struct agt_run *r, const struct cc_id *peer, bool inbound)
 {
 	const struct agt_group *g;
@@ -185,8 +185,9 @@ static struct wm_link_lost *tell_lost(
 	return m;
 }
 
-/* Those who are no neighbours close their links, or have closed them. But one of them may have
- * heard of the next round already, and have opened the link for that. */
+/* Removes lost links from agents that are no neighbours any more: these agents close their links,
+ * or have closed them. An entry stays for one more commit, because the other agent may already know
+ * the next round and may have opened the link for it. */
 static void lost_sweep(struct agt_run *r)
 {
 	struct agt_lost_link *x, *next;
@@ -246,7 +247,7 @@ static bool link_carries_xfer(const struct agt_run *r, const struct cc_id *peer)
 	return false;
 }
 
-/* Streams that the rings of the round want to this agent; 0: none of them leads there. */
+/* Returns how many streams the rings of the round want to this agent; 0: no ring leads there. */
 static uint32_t round_streams(const struct agt_round *rd, const struct cc_id *peer)
 {
 	uint32_t i, n = 0;
@@ -288,8 +289,9 @@ static bool link_is_in_use(const struct agt_run *r, const struct agt_link *l)
 	return false;
 }
 
-/* As it is? One that is silent may be dead: unless something flows, a new one is as good. One that
- * is still being opened with the proof of an earlier round may be refused. */
+/* Can the link be used as it is? A silent link may be dead: unless an operation runs on it, a new
+ * link is as good. A link that is still being opened with the key of an earlier round may be
+ * refused. */
 static bool link_serves(const struct agt_run *r, const struct agt_link *l,
 	const struct wm_endpoint *to, uint32_t streams, bool reopen)
 {
@@ -302,7 +304,8 @@ static bool link_serves(const struct agt_run *r, const struct agt_link *l,
 	return link_carries_xfer(r, &l->peer) || l->n_streams >= streams;
 }
 
-/* A link that is up serves as it is, unless it has too few streams and nothing flows through it. */
+/* Makes sure that there is a link to `to` with this many streams. A link that is up is kept, unless
+ * it must be reopened, is silent, or has too few streams while nothing flows through it. */
 static void link_want(struct agt *a, struct agt_run *r, const struct wm_endpoint *to,
 	uint32_t streams, bool reopen)
 {
@@ -345,7 +348,8 @@ bool agt_link_in_doubt(const struct agt_run *r, const struct cc_id *peer)
 	return !l || l->state == AGT_LINK_OPENING || l->silent;
 }
 
-/* Its peers say so to the next agent, if this one dies before it hears of the commit. */
+/* Publishes that the round is prepared. If this agent dies before the commit arrives, the peers
+ * report this to the next agent. */
 static void publish_prepared(struct agt *a, struct agt_run *r)
 {
 	struct agt_comm *c;
@@ -358,7 +362,7 @@ static void publish_prepared(struct agt *a, struct agt_run *r)
 	}
 }
 
-/* The link to the next host of this ring, if it could not be opened; or NULL. */
+/* Returns the link to the next host of this ring if it could not be opened, or NULL. */
 static const struct agt_link *failed_link(const struct agt_run *r, const struct wm_ring *ring)
 {
 	const struct agt_link *l = link_find(r, &ring->next.agent);
@@ -386,7 +390,7 @@ static void report_failures(
 	}
 }
 
-/* The report goes out once no link of the round is opening any more, or silent. */
+/* Reports on the round as soon as no link of the round is opening or silent any more. */
 static void round_report(struct agt *a, struct agt_run *r)
 {
 	struct agt_round *rd = &r->round;
@@ -446,7 +450,7 @@ void agt_round_begin(struct agt *a, struct agt_run *r, const struct wm_round *m)
 	round_report(a, r);
 }
 
-/* Position of the peer among the ring's local members, or -1. */
+/* Returns the position of the peer among the ring's local members, or -1. */
 static int ring_rank(const struct wm_ring *g, const struct cc_id *peer)
 {
 	uint32_t i;
@@ -464,15 +468,15 @@ static void ring_drop(struct agt_group *g)
 	g->has_ring = false;
 }
 
-/* The ring goes on without this host. The next host expects the link from here to be closed: a
- * broken end that only it knows of must not serve a later ring. */
+/* The ring continues without this host. The next host expects that this host closes its link: a
+ * link of which only the next host knows that it is broken must not serve a later ring. */
 void agt_ring_leave(struct agt_run *r, struct agt_group *g)
 {
 	ring_drop(g);
 	r->check_links = true;
 }
 
-/* The rings of the round take the place of those in force. */
+/* Puts the rings of the round in force. */
 static void put_in_force(struct agt_run *r)
 {
 	struct agt_round *rd = &r->round;
@@ -505,8 +509,8 @@ bool agt_round_prepared(const struct agt_run *r, const struct cc_id *peer)
 	return false;
 }
 
-/* Ranks of the accepted, and who of the registered is accepted now: newcomers, and those who are
- * back. False: somebody is missing. */
+/* Sets the ranks of accepted peers, and accepts the registered peers that are in the rings:
+ * newcomers and peers that attach. False: an accepted peer is missing from the rings. */
 static bool admit(struct agt *a, struct agt_run *r, const struct wm_commit *m)
 {
 	struct agt_comm *c;
@@ -539,11 +543,12 @@ struct wire_view agt_view_of(const struct agt_run *r, const struct agt_group *g)
 		.largest = r->view.largest};
 }
 
-/* at_generation: what the others were told with it, or of view id 0. */
+/* Adds a generation to the group's list. at_generation: the view that the other members got with
+ * it; view id 0: not known. */
 static void loss_add(
 	struct agt_group *g, uint64_t generation, const struct wire_view *at_generation)
 {
-	if (generation < g->generation) /* another master counts anew */
+	if (generation < g->generation) /* another master has started its count again */
 		g->n_lost = 0;
 	if (generation != g->generation || g->n_lost == 0) {
 		if (g->n_lost == AGT_GENERATIONS_MAX)
@@ -569,7 +574,8 @@ static void view_set(struct agt *a, struct agt_run *r, const struct wm_view *w)
 		if (!g)
 			continue;
 		g->world_size = w->own[i].world_size;
-		if (g->generation != w->own[i].generation) /* others may have begun before it */
+		/* Other hosts may have started an attempt before the loss. */
+		if (g->generation != w->own[i].generation)
 			agt_spec_forget(a, r, g);
 		at_generation = agt_view_of(r, g);
 		if (w->own[i].at_generation.view_id)
@@ -583,7 +589,7 @@ static void view_set(struct agt *a, struct agt_run *r, const struct wm_view *w)
 	r->check_votes = true;
 }
 
-/* Answers what the commit answers. */
+/* Answers the requests of c that end with this commit. */
 static void committed(struct agt *a, struct agt_comm *c, const struct wm_commit *m)
 {
 	if (c->state != AGT_COMM_ACCEPTED)
@@ -649,7 +655,8 @@ struct agt_generation agt_view_after(
 	return (struct agt_generation){g->generation, agt_view_of(r, g)};
 }
 
-/* What attempts end with that are aborted next, the peers know already if this agent dies then. */
+/* Stores and publishes a new view. Attempts that are aborted next end with this view, so the peers
+ * must know it even if this agent dies then. */
 void agt_view_set(struct agt *a, struct agt_run *r, const struct wm_view *w)
 {
 	struct agt_comm *c;
@@ -689,9 +696,10 @@ void agt_links_tell(struct agt *a, struct agt_run *r)
 	}
 }
 
-/* Who has closed the link that he opened knows, and tells what he has to. What broke is told first,
- * so that the round that follows has it made anew; but the master has to know of a silent one that
- * it may be the path that is gone. */
+/* Handles the end of a link. An agent that has closed its own outbound link knows of the end and
+ * reports what is necessary. The loss of a link is reported before the failed operations, so that
+ * the next round reopens it. A silent link is different: the failures are reported first, so that
+ * the master knows that the path may be gone. */
 static void link_down(
 	struct agt *a, struct agt_run *r, struct agt_link *l, const struct agt_event *ev)
 {
@@ -766,7 +774,7 @@ void agt_links_sweep(struct agt *a, struct agt_run *r)
 			continue;
 		if (l->state != AGT_LINK_FAILED)
 			link_emit(a, r, l, AGT_ACT_LINK_CLOSE);
-		/* The analyzer takes the head for freed: it does not see that it was moved on.
+		/* The analyzer does not see the head move on, and believes that it is freed.
 		 * NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
 		HASH_DELETE(hh, r->links, l);
 		free(l);
@@ -779,7 +787,7 @@ void agt_links_free(struct agt_run *r)
 
 	lost_forget(r, NULL);
 	HASH_ITER (hh, r->links, l, next) {
-		/* The analyzer takes the head for freed: it does not see that it was moved on.
+		/* The analyzer does not see the head move on, and believes that it is freed.
 		 * NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
 		HASH_DELETE(hh, r->links, l);
 		free(l);

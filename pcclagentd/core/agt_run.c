@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Runs: who takes part in them, and how they end.
+ * Runs: how communicators join and leave them, and how runs end.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -30,7 +30,7 @@ bool agt_run_has_addr(const struct agt_run *r, const struct cc_addr *addr)
 	return false;
 }
 
-/* The run of c's master, by its name. */
+/* Returns the run of c's master, found by the master's address; or NULL. */
 static struct agt_run *run_by_addr(struct agt *a, const struct agt_comm *c)
 {
 	struct agt_run *r;
@@ -40,17 +40,18 @@ static struct agt_run *run_by_addr(struct agt *a, const struct agt_comm *c)
 			continue;
 		if (r->hinted && r->hint_uid != c->session->uid)
 			continue;
-		/* it has its own time to find its master, to tell of a leave */
+		/* this run only seeks its master to report leaves */
 		if (agt_run_orphaned(r) && !agt_run_has_members(r))
 			continue;
-		/* c knows better where it is than those who still look under its name */
+		/* c knows a newer address of the master than a run that still seeks it under the
+		 * old one */
 		if (!c->at.family || r->reached.family)
 			return r;
 	}
 	return NULL;
 }
 
-/* Of c's master. want: the run that is expected there, or NULL. */
+/* Creates a run for c's master, and connects. want: the run that is expected there, or NULL. */
 static struct agt_run *run_open(struct agt *a, const struct agt_comm *c, const struct cc_id *want)
 {
 	struct agt_run *r = calloc(1, sizeof *r);
@@ -79,7 +80,8 @@ static struct agt_run *run_open(struct agt *a, const struct agt_comm *c, const s
 	return r;
 }
 
-/* Until the run has taken it back, it knows only what it has heard before. */
+/* Fills in the view that c has. Before the run has taken c back, this is the view from its previous
+ * agent. */
 static void fill_view(const struct agt_comm *c, struct wm_join *ret)
 {
 	if (c->counted) {
@@ -128,7 +130,7 @@ void agt_run_send_join(struct agt *a, struct agt_comm *c)
 		agt_tell_stopped(a, c);
 }
 
-/* The connect of c failed: it can be tried again. */
+/* Ends the connect of c with a failure; the process can try again. */
 __attribute__((format(printf, 3, 4))) static void connect_failed(
 	struct agt *a, struct agt_comm *c, const char *fmt, ...)
 {
@@ -142,7 +144,7 @@ __attribute__((format(printf, 3, 4))) static void connect_failed(
 	agt_comm_answer(a, c, WIRE_INVALID_USAGE, text);
 }
 
-/* May fail, and then c may be gone. */
+/* Lets c enter r. If this fails, c may be freed. */
 static void enter(struct agt *a, struct agt_comm *c, struct agt_run *r)
 {
 	struct agt_group *g = agt_group_get(a, r, c->group);
@@ -279,7 +281,7 @@ void agt_run_detach(struct agt *a, struct agt_comm *c, enum agt_exit how, const 
 		agt_copy_text(l.text, sizeof l.text, why);
 		agt_leave(a, r, c, &l);
 	}
-	if (c->counted || c->grp->users == 1) /* a loss comes; else the group goes */
+	if (c->counted || c->grp->users == 1) /* a loss follows, or else the group is removed */
 		agt_spec_forget(a, r, c->grp);
 	if (c->counted)
 		c->grp->left = AGT_NEXT_ROUND;
@@ -326,7 +328,7 @@ void agt_run_violation(struct agt *a, struct agt_run *r, const char *what)
 
 	(void)cc_addr_str(&r->addr, addr);
 	agt_log(a, AGT_LOG_ERR, "master %s broke the protocol: %s", addr, what);
-	/* It may be no master at all: the run's own is still to be found. */
+	/* This may be another program. The run's own master can still be found. */
 	if (r->state == AGT_RUN_RESUMING) {
 		agt_conn_failed(a, r, what, true);
 		return;
@@ -390,7 +392,8 @@ void agt_run_master_down(struct agt *a, const struct agt_event *ev)
 		agt_conn_failed(a, r, why, false);
 }
 
-/* Or would it be overdue with the next tick, if that takes as long as this one has? */
+/* Is a heartbeat due, or would it be overdue at the next tick, if this tick takes as long as the
+ * last one? */
 static bool beat_is_due(const struct agt *a, const struct agt_run *r)
 {
 	uint64_t most = AGT_QUIET_TICK_MS * (uint64_t)AGT_NS_PER_MS;
@@ -412,7 +415,8 @@ void agt_run_tick(struct agt *a, struct agt_run *r)
 		agt_conn_tick(a, r);
 		return;
 	}
-	/* This process stood still: what the master has sent meanwhile is not read yet. */
+	/* This process stood still, so messages that the master has sent meanwhile are not read
+	 * yet. */
 	if (cc_detect_blind(&r->life, a->now - a->tick_ns))
 		cc_detect_pause(&r->life, a->now);
 	if (cc_detect_gone(&r->life, a->now)) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Sessions, their communicators, and what they ask for over the socket.
+ * Sessions, their communicators, and the requests that come over the socket.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -122,7 +122,8 @@ void agt_session_stopped(struct agt *a, const struct agt_event *ev)
 			agt_tell_stopped(a, c);
 }
 
-/* The others do not wait for it any more. It hears of it when it wakes. */
+/* Ends the session of a process that was stopped for too long. Other peers do not wait for it any
+ * more. The process gets the reason when it runs again. */
 static void stopped_too_long(struct agt *a, struct agt_session *s)
 {
 	struct agt_action *x;
@@ -153,7 +154,7 @@ void agt_sessions_tick(struct agt *a)
 	HASH_ITER (hh, a->sessions, s, next) {
 		if (!s->stopped_ns)
 			continue;
-		/* This process was stopped, too: perhaps the other one runs again. */
+		/* The agent was stopped, too, so the process may run again by now. */
 		if (gap > AGT_STOOD_STILL_NS)
 			s->stopped_ns = a->now;
 		if (a->now + AGT_SLACK_NS - s->stopped_ns >= limit)
@@ -303,7 +304,8 @@ static uint32_t comms_of_user(const struct agt *a, uint32_t uid)
 	return n;
 }
 
-/* Is the request for a new communicator in order? Else says why not. */
+/* Checks a request for a new communicator. Returns WIRE_SUCCESS, or a code with the reason in text.
+ */
 static uint32_t check_create(const struct agt *a, const struct agt_session *s,
 	const struct wl_request *q, char *text, size_t size)
 {
@@ -437,12 +439,14 @@ static void comm_destroy(struct agt *a, struct agt_comm *c, const struct wl_requ
 	idle = c->n_ops == 0;
 	if (c->run)
 		agt_run_detach(a, c, AGT_EXIT_CLEAN, q->text, &v);
-	/* Else its last operation finishes it, and c may be gone; or the master does. */
+	/* Otherwise its last operation finishes it, and c may be freed; or the master's WM_LEFT
+	 * does. */
 	if (idle && !c->untold)
 		agt_comm_finish(a, c);
 }
 
-/* Only accepted peers have a say. True if c may vote, else the request is answered. */
+/* Checks whether c may vote: only accepted peers may. If not, answers the request and returns
+ * false. */
 static bool check_voter(struct agt *a, struct agt_comm *c, const struct wl_request *q)
 {
 	if (c->state == AGT_COMM_LOST) {
@@ -493,7 +497,7 @@ static void are_pending(struct agt *a, struct agt_comm *c, const struct wl_reque
 	agt_stuck_look(a, c);
 }
 
-/* A request about an existing communicator. */
+/* Handles a request about an existing communicator. */
 static void comm_request(struct agt *a, struct agt_session *s, const struct agt_event *ev)
 {
 	const struct wl_request *q = ev->request;

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * Small operations that begin before the master has counted the votes. OP_DONE gives the number of
- * the next attempt of that tag in advance; when its local members have submitted it, they exchange
- * operands under that number at once, and the vote says so. What has come of it is reported. If all
- * agents did the same the master answers with OP_DONE, and never sends an OP_START; else with
- * another number, and this attempt is rolled back as if it had never been.
+ * Speculative starts: eager operations that start before the master has counted the votes. OP_DONE
+ * reserves the sequence number of the next attempt of its tag. When the local members have
+ * submitted this attempt, the hosts exchange operands under the reserved number at once, and the
+ * vote says so. Each agent reports the result. If all agents did the same, the master answers with
+ * OP_DONE and never sends OP_START. Otherwise it sends OP_START with another number, and the
+ * speculative start is rolled back without a trace.
  *
- * A speculative attempt is of the rings and the generation that it was reserved in; when these have
- * changed the master does not count it. Until the master has heard that a peer of this host has
- * left, what it reserves is for those who were there before. It alone decides, for it may have told
- * others of success: here an attempt that was reported is rolled back only when it is known that
- * the master has not.
+ * A speculative start belongs to the rings and the generation in which its number was reserved.
+ * When these have changed, the master does not count it. A number that is reserved before the
+ * master knows that a peer of this host has left is for the members before the leave, so it is not
+ * used. Only the master decides, because it may have reported success to other agents. So an
+ * attempt that was reported here is rolled back only when it is certain that the master has not
+ * reported success.
  */
 #include "pcclagentd/core/agt_internal.h"
 
@@ -77,7 +79,7 @@ void agt_spec_reserve(struct agt *a, struct agt_run *r, const struct agt_op_key 
 	t->prev = g->ring.prev;
 }
 
-/* All that are of the group here have submitted the same, and it may begin. */
+/* Have all local members of the group submitted the same, and can o start? */
 static bool can_begin(struct agt_op *o, const struct agt_group *g)
 {
 	const struct cc_id *suspect;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * States with names and the transitions that are allowed. A transition that is not is remembered
- * for agt_check: it is a bug of this core, whatever came in.
+ * The names of the states, and the transitions that are allowed. A forbidden transition is recorded
+ * for agt_check: it is a bug of this core, whatever the input was.
  */
 #include "pcclagentd/core/agt_internal.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Submissions until the vote: what is refused at once, and when the local members are complete.
+ * Submissions until the vote: which are refused at once, and when all local members have submitted.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -41,7 +41,7 @@ static bool sync_in_flight(const struct agt_comm *c)
 {
 	uint32_t i;
 
-	/* and nothing else is, then */
+	/* a synchronization is in flight alone */
 	if (c->n_ops == 1)
 		for (i = 0; i < SHM_SLOTS; i++)
 			if (c->slots[i])
@@ -69,7 +69,7 @@ static void too_few(struct agt_end_status *v, uint32_t group, uint32_t world_siz
 		group, world_size, world_size == 1 ? "" : "s");
 }
 
-/* advice: what to do now. */
+/* Sets *v to the last loss of g. advice: what the application should do now. */
 static void group_lost(struct agt_end_status *v, const struct agt_group *g, const char *advice)
 {
 	if (g->loss[0])
@@ -79,7 +79,7 @@ static void group_lost(struct agt_end_status *v, const struct agt_group *g, cons
 			"group %u has lost a peer or the connection to one; %s", g->group, advice);
 }
 
-/* v->code stays 0 when c can start an operation. */
+/* Checks whether c can start an operation. If so, v->code stays 0. */
 static void check_caller(const struct agt_comm *c, struct agt_end_status *v)
 {
 	if (c->state == AGT_COMM_LOST)
@@ -93,7 +93,7 @@ static void check_caller(const struct agt_comm *c, struct agt_end_status *v)
 			"after it");
 }
 
-/* v->code stays 0 when the submission is in order. */
+/* Checks a submission. If it is in order, v->code stays 0. */
 static void check_submission(
 	const struct agt_comm *c, const struct agt_event *ev, struct agt_end_status *v)
 {
@@ -125,13 +125,13 @@ static void check_submission(
 		too_few(v, c->group, c->grp->world_size);
 }
 
-/* Who has left a synchronization that goes on has no part in it any more. */
+/* Does m vote? A member that has left a synchronization that goes on does not. */
 static bool votes(const struct agt_op_member *m, const struct agt_op *o)
 {
 	return !(o->key.is_sync && m->out);
 }
 
-/* What member `first` votes for. */
+/* Fills in the vote of member `first`, without the peers. */
 static void fill_vote(const struct agt_op *o, uint32_t first, struct wm_op_vote *m)
 {
 	const struct agt_op_member *x = &o->members[first];
@@ -155,7 +155,7 @@ static void fill_vote(const struct agt_op *o, uint32_t first, struct wm_op_vote 
 	}
 }
 
-/* The vote of member `first` and of those after it whose parameters equal its own. */
+/* Sends one vote for member `first` and for all members after it with equal parameters. */
 static void send_vote(struct agt *a, struct agt_op *o, uint32_t first)
 {
 	struct wm_op_vote *m = &agt_send(a, o->run, WM_OP_VOTE)->u.op_vote;
@@ -261,7 +261,9 @@ static void refuse_submission(struct agt *a, const struct agt_comm *c, const str
 static void join_vote(struct agt *a, struct agt_op *o, struct agt_comm *c,
 	const struct shm_submission *s, const struct agt_end_status *refusal)
 {
-	if (o->spec) /* of the rings before it was let in: nobody counts it any more */
+	/* The speculative start is of the rings before c was accepted, so no master counts it any
+	 * more. */
+	if (o->spec)
 		agt_spec_rollback(a, o);
 	if (agt_op_add(a, o, c, s, refusal) < 0)
 		return;
@@ -270,9 +272,9 @@ static void join_vote(struct agt *a, struct agt_op *o, struct agt_comm *c,
 		agt_waits_remove(a, o);
 }
 
-/* A peer that is late, or has come back, while the others here have voted already: nothing starts
- * without its vote. It shares the outcome of an attempt whose voter has left, too: the loss of that
- * one ends it, or the votes are counted anew. */
+/* Can c still join the vote of o? c is late or has attached, and the other local members have voted
+ * already; nothing starts without the vote of c. If a voter of o has left, c shares the end of this
+ * attempt: the loss ends it, or the votes are counted again. */
 static bool joins_vote(const struct agt_op *o, const struct agt_comm *c)
 {
 	return (o->state == AGT_OP_VOTING || o->spec) &&

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Synchronizations of shared state after the vote: their jobs, the members that fail or leave, and
- * the revision that a group expects. What they have in common with other operations is in agt_op.c.
+ * the revision that a group expects. agt_op.c has the parts that all operations share.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -49,7 +49,8 @@ static const struct wm_sync_peer *role_of(const struct wm_sync_start *s, const s
 	return NULL;
 }
 
-/* Those who have left since they voted are not members any more. False: somebody was left out. */
+/* Sets the roles of the members. Voters that have left are not members any more, so every member
+ * must have a role. False: a member has none. */
 static bool take_roles(struct agt_op *o, const struct wm_sync_start *s)
 {
 	uint32_t i;
@@ -128,7 +129,7 @@ void agt_sync_start(struct agt *a, struct agt_op *o, const struct wm_op_start *m
 	const struct agt_group *g = agt_group_find(o->run, o->key.group);
 	const struct wm_sync_start *s = &m->sync;
 
-	/* Its members are accepted, so that there is a group. */
+	/* The members are accepted, so there is a group. */
 	if (!g || !take_roles(o, s)) {
 		agt_run_violation(a, o->run,
 			"OP_START of a synchronization without a peer that has voted for it");
@@ -156,7 +157,8 @@ static uint32_t count_fresh(const struct agt_op *o)
 	return n;
 }
 
-/* ok: our part is done. With those who have failed and of whom the master has not heard. */
+/* Reports to the master, with the failed members that were not reported yet. ok: the part of this
+ * host is done. */
 static void report(struct agt *a, struct agt_op *o, bool ok)
 {
 	struct wm_op_report *m = agt_op_report(a, o->run, o->seq, NULL, NULL);
@@ -260,16 +262,17 @@ static bool anyone_receives(const struct agt_op *o)
 static uint64_t doubt_until(const struct agt *a, const struct agt_op *o)
 {
 	uint64_t ms = (uint64_t)o->run->timeout_ms + AGT_DOUBT_MS;
-	/* While this process stood still, what the master said was not read. */
+	/* While this process stood still, messages of the master were not read. */
 	uint64_t since = o->doubt_ns > a->woke_ns ? o->doubt_ns : a->woke_ns;
 
 	return since + ms * AGT_NS_PER_MS;
 }
 
-/* The master would have missed those who have it by now: they are there, but not for us, and what
- * they have may not be what was elected. Whoever lacks it is put out, so that this is no loss after
- * which to repeat the call. Or they have heard of the start from the next master, when our job was
- * over: then there is no suspect. */
+/* Ends the doubt of o. The master would have missed the holders by now, so they are alive, but this
+ * host cannot reach them, or what they have is not what was elected. So the receivers here fail,
+ * and no call ends with a loss after which it would be repeated. With o->resumed there is another
+ * reason: the holders may have learned of the start from the next master when our job was already
+ * over; then the whole operation fails without a suspect. */
 static void give_up(struct agt *a, struct agt_op *o)
 {
 	struct agt_end_status why = o->end_status;
@@ -308,7 +311,7 @@ void agt_sync_tick(struct agt *a, struct agt_run *r)
 	uint64_t next = 0;
 	struct agt_op *o;
 
-	/* Nobody misses anybody before there is a master again. */
+	/* While there is no master, no lost peer is noticed, so the doubt goes on. */
 	if (!r->doubt_ns || a->now < r->doubt_ns || agt_run_orphaned(r))
 		return;
 	DL_FOREACH2 (r->ops, o, next_op) {
@@ -366,7 +369,7 @@ static void drop_from_job(struct agt *a, const struct agt_op *o, const struct ag
 void agt_sync_drop(struct agt *a, struct agt_op *o, struct agt_op_member *m, enum agt_exit how,
 	const struct agt_end_status *v)
 {
-	if (o->won || m->out) { /* it has what it waits for, or its part ends already */
+	if (o->won || m->out) { /* the member has its result, or its part ends already */
 		if (how == AGT_EXIT_DIED)
 			m->comm = NULL;
 		return;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The agent core's limits and states, and its structures from sessions to groups; those of runs are
- * in agt_run.h.
+ * The agent core's limits and states, and its structures of sessions, communicators' operations and
+ * groups. The structures of runs are in agt_run.h.
  */
 #ifndef AGT_TYPES_H
 #define AGT_TYPES_H
@@ -22,33 +22,42 @@
 #include "pcclagentd/core/agt.h"
 #include "proto/wire_codes.h"
 
-#define AGT_NS_PER_MS      1000000u
-#define AGT_MAX_COMMS      1024u
-#define AGT_CONNECT_MS     10000u
-#define AGT_HEARTBEAT_MIN  10u /* ms; what the master asks for is kept within reason */
-#define AGT_TIMEOUT_MIN    100u
-#define AGT_QUIET_MIN_BEAT (AGT_QUIET_TICK_MS + 50u) /* shorter ones need more ticks than that */
+#define AGT_NS_PER_MS  1000000u
+#define AGT_MAX_COMMS  1024u
+#define AGT_CONNECT_MS 10000u
+/* ms; a shorter interval that the master asks for is raised to this */
+#define AGT_HEARTBEAT_MIN 10u
+#define AGT_TIMEOUT_MIN   100u
+/* ms; a shorter heartbeat needs more ticks than a quiet agent has */
+#define AGT_QUIET_MIN_BEAT (AGT_QUIET_TICK_MS + 50u)
 #define AGT_LEASE_MS       60000u
 #define AGT_STOPPED_MS     10000u
-/* Ticks are no clockwork: one that comes a little early should not leave it to the next one. */
-#define AGT_SLACK_NS         (UINT64_C(10) * AGT_NS_PER_MS)
-#define AGT_STOOD_STILL_NS   1000000000u /* between two ticks: this process did not run */
-#define AGT_RECONNECT_MIN    50u         /* ms between attempts at a master that is gone */
-#define AGT_RECONNECT_MAX    500u
-#define AGT_MASTER_ADDR_MS   1000u
-#define AGT_SHORT_MS         4000u /* that the run of members may lack what it takes */
-#define AGT_ALIASES_MAX      8u
-#define AGT_MASTERS_MAX      64u
-#define AGT_FENCES           32u
-#define AGT_MASTER_ADDRS_MAX (2 * (AGT_ALIASES_MAX + 3)) /* where one master is sought */
+/* Ticks are not exact. A time that ends just after a tick counts as over at this tick, not at the
+ * next one. */
+#define AGT_SLACK_NS (UINT64_C(10) * AGT_NS_PER_MS)
+/* A longer time between two ticks means that this process did not run. */
+#define AGT_STOOD_STILL_NS 1000000000u
+#define AGT_RECONNECT_MIN  50u /* ms between attempts to reach a master that is gone */
+#define AGT_RECONNECT_MAX  500u
+#define AGT_MASTER_ADDR_MS 1000u
+/* ms; how long a run with members is tried again when agent or master lack a resource */
+#define AGT_SHORT_MS    4000u
+#define AGT_ALIASES_MAX 8u
+#define AGT_MASTERS_MAX 64u
+#define AGT_FENCES      32u
+/* Addresses at which one master is sought. */
+#define AGT_MASTER_ADDRS_MAX (2 * (AGT_ALIASES_MAX + 3))
 #define AGT_GHOSTS_MAX       4096u
-#define AGT_LEAVE_MS         2000u /* of waiting for the master to know of a leave */
-#define AGT_DOUBT_MS         1000u /* beyond the master's own time to miss an agent */
-#define AGT_PART_MS          1000u /* of waiting for local votes: those that are here go out */
+/* ms; a destroy waits at most this long for the master to confirm the leave */
+#define AGT_LEAVE_MS 2000u
+/* ms; added to the time after which the master misses an agent */
+#define AGT_DOUBT_MS 1000u
+/* ms; local votes wait at most this long for those of other local peers, then they are sent */
+#define AGT_PART_MS 1000u
 
 enum agt_comm_state {
 	AGT_COMM_NEW = 0,    /* not connected */
-	AGT_COMM_JOINING,    /* waits for its run to reach the master */
+	AGT_COMM_JOINING,    /* waits until its run reaches the master */
 	AGT_COMM_REGISTERED, /* WM_JOIN sent */
 	AGT_COMM_ACCEPTED,
 	AGT_COMM_LOST,    /* was accepted; kicked, or the master is gone */
@@ -60,9 +69,9 @@ enum agt_run_state {
 	AGT_RUN_CONNECTING = 0,
 	AGT_RUN_GREETING, /* WM_HELLO sent */
 	AGT_RUN_UP,
-	AGT_RUN_ORPHAN,   /* was up; its master is sought */
+	AGT_RUN_ORPHAN,   /* was up, and its master is gone; a master is sought */
 	AGT_RUN_RESUMING, /* WM_HELLO sent to the next master */
-	AGT_RUN_OVER,     /* no master any more; transfers are being cancelled */
+	AGT_RUN_OVER,     /* no master any more; its transfers are being cancelled */
 	AGT_RUN_STATES,
 };
 
@@ -83,13 +92,13 @@ struct agt_run;
 struct agt_session {
 	uint32_t id, uid, pid;
 	char name[WL_NAME_MAX];
-	uint64_t stopped_ns; /* since when its process is stopped; 0: it runs */
+	uint64_t stopped_ns; /* when its process was stopped; 0: it runs */
 	struct agt_comm *comms;
 	bool unhashed;
 	UT_hash_handle hh;
 };
 
-/* What a member says when its operation does not succeed. */
+/* The code and the text with which a member's operation ends if it does not succeed. */
 struct agt_end_status {
 	uint32_t code;
 	char text[SHM_TEXT];
@@ -100,15 +109,16 @@ struct agt_op_member {
 	uint32_t comm_id;
 	struct cc_id peer;
 	uint32_t rank;
-	bool out; /* left the run or was kicked; counts on until the operation ends */
-	struct agt_end_status own; /* of a member that is out, has failed, or was refused (sub) */
+	bool out; /* has left the run or was kicked; counts as a member until the operation ends */
+	/* Of a member that is out, has failed, or whose submission is refused. */
+	struct agt_end_status own;
 	struct shm_submission sub;
-	/* Of a synchronization, once it has started. */
+	/* Only for a synchronization that has started: */
 	bool holder;
-	bool complete; /* it has received all that was elected */
-	bool failed;   /* and is to be kicked */
-	bool fresh;    /* failed: the master has not been told */
-	bool dropping; /* out: the engine was asked to let go of it */
+	bool complete; /* it has received all elected contents */
+	bool failed;   /* it has failed, and the master is to kick it */
+	bool fresh;    /* it has failed, and this was not yet reported to the master */
+	bool dropping; /* it is out, and the engine was asked to release its memory */
 	uint64_t tx_bytes, rx_bytes;
 };
 
@@ -118,60 +128,72 @@ struct agt_op_key {
 	uint32_t is_sync; /* 32 bits: the key has no padding */
 };
 
-/* What a synchronization is to end with; once it has started. */
+/* The candidate that a synchronization has elected. Set when it has started. */
 struct agt_elected {
 	uint64_t revision;
 	uint32_t hash_type;
 	struct wm_digest keys, content;
 };
 
-#define AGT_GENERATIONS_MAX 16u /* of a group: calls that are later see that of the first one */
-/* The view as the master told it with the loss that raised a group's generation to this. */
+/* of a group; later calls see the oldest generation that is kept */
+#define AGT_GENERATIONS_MAX 16u
+/* A generation of a group, and the view that the master sent with the loss that raised the group's
+ * generation to it. */
 struct agt_generation {
 	uint64_t generation;
 	struct wire_view view;
 };
 
-/* One attempt. Of each key a run has at most one that collects and at most one that is voting,
- * running or reported; others may still be cancelling. */
+/* One attempt. A run has at most one attempt of each key that is collecting, and at most one that
+ * is voting, running or reported. Further attempts may be cancelling. */
 struct agt_op {
 	struct agt_run *run;
 	struct agt_op_key key;
 	enum agt_op_state state;
-	uint64_t seq; /* 0 until WM_OP_START, unless it has begun speculatively */
+	uint64_t seq; /* 0 until WM_OP_START, unless the attempt started speculatively */
 	uint64_t epoch;
-	uint64_t generation; /* of the group when it was submitted: no attempt spans a loss */
+	uint64_t generation; /* of the group at the submission: no attempt spans a loss */
 	uint64_t born_ns;
 	enum agt_watch {
 		AGT_WATCH_NONE = 0,
-		AGT_WATCH_FRESH, /* in agt->fresh: local members are missing */
-		AGT_WATCH_OLDER, /* in agt->older: for AGT_PART_MS */
+		AGT_WATCH_FRESH, /* in agt->fresh: submissions of local members are missing */
+		AGT_WATCH_OLDER, /* in agt->older: they have been missing for AGT_PART_MS */
 	} watch;
-	bool alone;        /* its local members are not waited for: they wait for something else */
-	bool late, told;   /* the log names those who are awaited: here, elsewhere */
-	char *awaited;     /* whom the master says it waits for, or NULL */
-	uint64_t waits_ns; /* awaited: since when */
-	bool spec;         /* VOTING, REPORTED: its transfer has begun without WM_OP_START */
-	bool awaits_start; /* likewise: the master was told of the vote alone, and will say START */
-	uint64_t rolled_back;             /* an attempt that had begun speculatively, or 0 */
-	bool spoiled;                     /* VOTING: a voter has left, its vote may be counted */
-	bool xfer;                        /* the engine has it */
-	bool ok;                          /* REPORTED: what was reported */
-	struct agt_end_status end_status; /* CANCELLING: for members that are not out; REPORTED, not
-					   * ok: its text is what was reported */
-	bool won;                         /* CANCELLING, of a synchronization: it has succeeded */
-	uint64_t doubt_ns; /* RUNNING, likewise: since when it is not known whether those who have
-			    * what was elected are lost, or we cannot reach them; 0: no doubt */
-	bool resumed; /* likewise: another master goes on with it, maybe with agents that begin late
-		       */
+	/* It does not wait for its missing local members, because they wait for something else. */
+	bool alone;
+	/* The log has named the awaited peers: late: those of this host; told: those of other
+	 * hosts. */
+	bool late, told;
+	char *awaited; /* the peers for which the attempt waits, by the master's message; or NULL */
+	uint64_t waits_ns; /* since when it waits for `awaited` */
+	bool spec;         /* VOTING, REPORTED: its transfer has started without WM_OP_START */
+	/* VOTING, REPORTED: this master knows only the vote, not the speculative start, and will
+	 * send WM_OP_START */
+	bool awaits_start;
+	/* The number under which its speculative start was rolled back, or 0. */
+	uint64_t rolled_back;
+	bool spoiled; /* VOTING: a voter has left, and its vote may have been counted */
+	bool xfer;    /* the engine has its transfer or job */
+	bool ok;      /* REPORTED: success was reported */
+	/* CANCELLING: the end for members that are not out; REPORTED, not ok: the text of the
+	 * report */
+	struct agt_end_status end_status;
+	bool won; /* CANCELLING, only for a synchronization: it has succeeded */
+	/* RUNNING, only for a synchronization: since when no holder can be reached, while it is not
+	 * known whether the holders are lost or only this host cannot reach them; 0: no doubt */
+	uint64_t doubt_ns;
+	/* Only for a synchronization: another master continues it, perhaps with agents that start
+	 * late. */
+	bool resumed;
 	struct agt_elected elected;
-	struct cc_id suspect; /* REPORTED, not ok: as reported */
-	uint32_t failure;     /* likewise */
-	bool silent;          /* likewise */
+	struct cc_id suspect; /* REPORTED, not ok: as in the report */
+	uint32_t failure;     /* REPORTED, not ok: as in the report */
+	bool silent;          /* REPORTED, not ok: as in the report */
 	uint32_t world_size;
 	struct cc_id next, prev;
 	uint64_t tx_bytes, rx_bytes;
-	struct agt_generation at_end; /* CANCELLING: when that was decided */
+	/* CANCELLING: the generation and the view when the end was decided */
+	struct agt_generation at_end;
 	uint32_t n, cap;
 	struct agt_op_member *members;
 	bool unhashed;
@@ -181,7 +203,7 @@ struct agt_op {
 	struct agt_op *prev_w, *next_w;   /* by age */
 };
 
-#define AGT_RESERVED_MAX 16u /* tags of a group whose next attempts have a number */
+#define AGT_RESERVED_MAX 16u /* tags of a group whose next attempt has a reserved number */
 struct agt_reserved {
 	uint64_t tag, seq; /* seq 0: none */
 };
@@ -192,21 +214,23 @@ struct agt_reserved {
 struct agt_group {
 	uint32_t group;
 	uint32_t users;      /* comms joining, registered, accepted */
-	uint32_t accepted;   /* of them */
+	uint32_t accepted;   /* of the users */
 	uint32_t world_size; /* accepted peers everywhere */
-	uint64_t generation; /* as the master counts them: goes with each vote */
-	struct agt_generation lost[AGT_GENERATIONS_MAX]; /* the last ones, oldest first */
+	uint64_t generation; /* the master's count; each vote carries it */
+	struct agt_generation lost[AGT_GENERATIONS_MAX]; /* the latest generations, oldest first */
 	uint32_t n_lost;
-	uint64_t revision;      /* of shared state, that is expected next; 0: any */
-	uint64_t begun;         /* round of the rings that the last attempt started on; 0: none */
-	char loss[WM_TEXT_MAX]; /* the last one, or "" */
-	char stopped[WM_TEXT_MAX]; /* peers whose processes are, as the master says, or "" */
+	uint64_t revision; /* of shared state, expected at the next synchronization; 0: any */
+	uint64_t begun;    /* the round of the rings on which the last attempt started; 0: none */
+	char loss[WM_TEXT_MAX]; /* text of the last loss, or "" */
+	/* Names the peers whose processes are stopped, by the master's message; or "". */
+	char stopped[WM_TEXT_MAX];
 	bool has_ring;
-	struct wm_ring ring; /* in force; owns its members */
+	struct wm_ring ring; /* the ring in force; owns its members */
 	uint32_t n_reserved;
 	struct agt_reserved reserved[AGT_RESERVED_MAX]; /* by n_reserved % AGT_RESERVED_MAX */
-	/* An accepted peer here has left: by the commit of this round the master has heard of it.
-	 * AGT_NEXT_ROUND: of the one that is reported next; 0: none has. */
+	/* An accepted peer of this host has left. When this round is committed, the master knows of
+	 * the leave. AGT_NEXT_ROUND: the next round that this agent reports; 0: no peer has left.
+	 */
 	uint64_t left;
 	bool unhashed;
 	UT_hash_handle hh;

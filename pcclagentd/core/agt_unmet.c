@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Who waits in a call and does nothing else: the master is told with the votes, or as soon as it is
- * known, and answers calls that can never meet (ccm_unmet.c). Votes that were kept back for other
- * local peers go out when these wait for something else.
+ * Peers that wait in a call and do nothing else. The votes, or a later message, report this to the
+ * master, and the master ends calls that can never meet (ccm_unmet.c). Votes that were held back
+ * for missing local members are sent when these wait for something else.
  */
 #include <string.h>
 
@@ -14,7 +14,7 @@ static bool waits(const struct agt_comm *c)
 	       c->wait == WL_ARE_PENDING;
 }
 
-/* Nobody here will join what is being collected. */
+/* Do all local members of the group wait? Then none of them will join a collecting operation. */
 static bool all_wait(const struct agt_run *r, uint32_t group)
 {
 	const struct agt_comm *c;
@@ -49,8 +49,8 @@ uint32_t agt_stuck_kind(const struct shm_submission *s)
 	return s->by_main ? WM_WAIT_FOR_MAIN : WM_WAIT_FOR_HELPER;
 }
 
-/* Has all that c's process has submitted been voted for? Else it waits, but its votes for other
- * operations, which are kept back here, may be what others wait for. */
+/* Have the votes for all of c's operations been sent? If not, votes that are held back here may be
+ * the ones for which other peers wait, so c does not count as waiting. */
 static bool all_voted(const struct agt_comm *c)
 {
 	uint32_t i;
@@ -90,7 +90,8 @@ static void tell(struct agt *a, const struct agt_op *o, const struct agt_op_memb
 	x->any = any;
 }
 
-/* One that has started ends by itself, and c's process goes on, or says again that it waits. */
+/* Reports to the master that c waits until any of its operations ends. Not if one of them has
+ * started: it ends by itself, and then c's process goes on or reports again that it waits. */
 static void tell_of_any(struct agt *a, const struct agt_comm *c)
 {
 	const struct agt_op *first = NULL;
@@ -108,8 +109,8 @@ static void tell_of_any(struct agt *a, const struct agt_comm *c)
 		tell(a, first, member_of(first, c), c->n_ops);
 }
 
-/* c waits for one of its operations, or any, and all of them have been voted for by now. Without a
- * run nothing of it is awaited any more. */
+/* Reports to the master that c waits, if c waits for one or any of its operations and the votes for
+ * all of them have been sent. Without a run no operation of c is awaited any more. */
 static void tell_of(struct agt *a, const struct agt_comm *c)
 {
 	const struct agt_op_member *m;
@@ -163,7 +164,8 @@ void agt_stuck_any(struct agt *a, const struct agt_event *ev)
 {
 	struct agt_comm *c = agt_comm_find(a, ev->comm);
 
-	/* Else some have ended meanwhile, and its process goes on or says it again. */
+	/* If the numbers differ, some operations have ended meanwhile; the process goes on, or
+	 * reports again. */
 	if (!c || c->waits_any || c->n_ops == 0 || ev->n_ops != c->n_ops)
 		return;
 	c->waits_any = true;
@@ -171,7 +173,7 @@ void agt_stuck_any(struct agt *a, const struct agt_event *ev)
 	agt_stuck_look(a, c);
 }
 
-/* ---- what the master says ---- */
+/* ---- calls that the master ends ---- */
 
 static bool is_named(const struct wm_unmet *m, const struct cc_id *peer)
 {
@@ -206,7 +208,8 @@ static uint32_t count_named(const struct wm_unmet *m, const struct agt_op *o)
 	return n;
 }
 
-/* The others have voted since, or will: o goes on for them. */
+/* Ends the calls of the named members. o goes on for the others, which have voted since or will
+ * vote. */
 static void end_members(struct agt *a, struct agt_op *o, const struct wm_unmet *m)
 {
 	struct agt_op_member x;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Looking inside: numbers and tables for operators.
+ * Numbers and tables of the core's state, for operators.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "pcclagentd/core/agt_internal.h"
 
-/* An operation of this age may wait for a process that is stopped. */
+/* An operation of this age may be waiting for a process that is stopped. */
 #define DUE_NS (UINT64_C(500) * AGT_NS_PER_MS)
 
 static bool run_is_quiet(const struct agt_run *r)
@@ -100,20 +100,20 @@ static const char *awaited_by(const struct agt_comm *c)
 		break;
 	}
 	if (c->wait == WL_UPDATE_TOPOLOGY)
-		/* Only accepted ones vote, and those have a run.
+		/* Only accepted communicators vote, and they have a run.
 		 * NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
 		return c->run->round.active ? "all hosts to open their links"
 					    : "all accepted peers to call pcclUpdateTopology";
 	return "all accepted peers to call pcclArePeersPending";
 }
 
-/* ns; 0: its process runs. */
+/* Returns for how long c's process has been stopped, in ns; 0: it runs. */
 static uint64_t stopped_for(const struct agt_comm *c, uint64_t now_ns)
 {
 	return c->session->stopped_ns ? now_ns - c->session->stopped_ns : 0;
 }
 
-/* Names those that the master says are awaited. */
+/* Writes what c waits for to `buf`, with the peers that are awaited by the master's message. */
 static void comm_awaits(const struct agt_comm *c, uint64_t now_ns, char *buf, size_t size)
 {
 	const struct agt_awaited *w = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Operations and votes that are late: who is awaited, and when people are told. Of other hosts the
- * master knows; of this one the agent does.
+ * Operations and votes that are late: which peers are awaited, and when the log names them. The
+ * agent knows the awaited peers of its own host; the master reports those of other hosts.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -11,12 +11,13 @@
 
 #include "pcclagentd/core/agt_internal.h"
 
-#define PART_NS   (AGT_PART_MS * (uint64_t)AGT_NS_PER_MS)
-#define LATE_NS   (UINT64_C(2000) * AGT_NS_PER_MS)  /* is worth a line in the log */
-#define LINES_MAX 10u                               /* of them, */
-#define LINES_NS  (UINT64_C(10000) * AGT_NS_PER_MS) /* in so long */
+#define PART_NS (AGT_PART_MS * (uint64_t)AGT_NS_PER_MS)
+/* After this time the log names the awaited peers. */
+#define LATE_NS   (UINT64_C(2000) * AGT_NS_PER_MS)
+#define LINES_MAX 10u                               /* the most such lines */
+#define LINES_NS  (UINT64_C(10000) * AGT_NS_PER_MS) /* in this time */
 
-/* While this process stood still it was not theirs to wait. */
+/* Returns for how long o has waited, without the time before this process last stood still. */
 static uint64_t waited(const struct agt *a, const struct agt_op *o)
 {
 	return a->now - (o->born_ns > a->woke_ns ? o->born_ns : a->woke_ns);
@@ -105,7 +106,7 @@ const char *agt_process_name(const struct agt_comm *c, uint64_t now_ns, char *bu
 	return buf;
 }
 
-/* The text begins with "has" or "goes". */
+/* Writes a line about o to the log. The text begins with "has" or "goes". */
 __attribute__((format(printf, 4, 5))) static void log_op(
 	struct agt *a, const struct agt_op *o, uint32_t level, const char *fmt, ...)
 {
@@ -181,7 +182,7 @@ static void op_told(struct agt *a, struct agt_run *r, const struct wm_waits *m)
 	free(o->awaited);
 	o->awaited = text;
 	o->waits_ns = since(a, m);
-	/* Of those who are missing here there is, or will be, a line of our own. */
+	/* If local members are missing, the agent's own line names them, now or later. */
 	if (o->told || agt_waits_missing(o) || !may_log(a))
 		return;
 	o->told = true;

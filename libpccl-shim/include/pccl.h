@@ -39,12 +39,12 @@
  * communicators stay the same peers. Operations in flight at that moment return
  * pcclRankConnectionLost, unless the whole result was there and all others have it. Every other
  * call waits and then continues. If no agent comes back within PCCL_AGENT_LEASE_MS milliseconds
- * (30000; 0: do not wait), or an agent does not answer for as long, calls return
+ * (default 30000; 0 means no waiting), or if an agent does not answer for this time, calls return
  * pcclAgentUnavailable until pcclConnect has joined the run again. pcclConnect and pcclMemAlloc
  * read the variable. If the process has no connected communicator, these two functions wait
  * themselves for this time. They do not wait if the process has had no agent yet, or has already
- * waited for one without success. Functions that free memory or a communicator do not wait for the
- * next agent. The thread blocks all signals except those of faults.
+ * waited for an agent without success. Functions that free memory or a communicator do not wait for
+ * the next agent. The thread blocks all signals except those of faults.
  *
  * A communicator can stop being a peer: it was removed from the run, or lost the master for good.
  * Then the calls under way, or else the next call of any function, return pcclRankConnectionLost
@@ -54,8 +54,8 @@
  * after them. pcclConnect joins the run again.
  *
  * Results. Every function that can fail returns a pcclResult_t. Outputs are written only on
- * success, unless a function states otherwise. pcclGetLastError returns a sentence: what failed and
- * what to do about it. These codes may come from any function and are not repeated below:
+ * success, unless a function states otherwise. pcclGetLastError returns a sentence that says what
+ * failed and what to do about it. Any function may return these codes; they are not repeated below:
  *	pcclNotInitialized     pcclInit has not succeeded in this process
  *	pcclInvalidArgument    a pointer that must not be NULL is NULL, or a value is out of range
  *	pcclInternalError      neither the caller nor the network is at fault; please report it
@@ -63,28 +63,29 @@
  *	pcclAgentUnavailable   the agent cannot be reached (see the code's description)
  *	pcclInterrupted        pcclInterrupt has ended the call while it waited
  *
- * Threads. A communicator belongs to the thread that connected it, its main thread; until then to
- * the thread that created it. Any thread may connect or destroy it. One other thread at a time may
- * start and await operations on it (pcclAllReduceAsync, pcclAwaitAsyncReduce, and pcclAllReduce
- * and pcclAllReduceMultipleWithRetry, which do both). Until it has awaited all of them, the main
- * thread may only call pcclArePeersPending and pcclGetAttribute on the communicator. The thread
- * that started an operation awaits it. Each function below names the threads that may call it. A
- * call that breaks these rules returns pcclInvalidUsage, changes nothing, and pcclGetLastError
- * names the rule. Different communicators of one process are independent of each other; different
- * threads may use them if each connects its own. Any thread may call functions that take no
- * communicator. A process created by fork() must not use its parent's communicators or memory of
- * pcclMemAlloc. Its calls return pcclInvalidUsage until it has called pcclInit; after that it can
- * create its own.
+ * Threads. A communicator belongs to its main thread. This is the thread that connected it, or,
+ * before the first pcclConnect, the thread that created it. Any thread may connect or destroy it.
+ * One other thread at a time may start and await operations on it (pcclAllReduceAsync,
+ * pcclAwaitAsyncReduce, and pcclAllReduce and pcclAllReduceMultipleWithRetry, which do both). Until
+ * that thread has awaited all of its operations, the main thread may only call pcclArePeersPending
+ * and pcclGetAttribute on the communicator. The thread that started an operation awaits it. Each
+ * function below names the threads that may call it. A call that breaks these rules returns
+ * pcclInvalidUsage, changes nothing, and pcclGetLastError names the rule. Different communicators
+ * of one process are independent of each other; different threads may use them if each connects its
+ * own. Any thread may call functions that take no communicator. A process created by fork() must
+ * not use its parent's communicators or memory of pcclMemAlloc. Its calls return pcclInvalidUsage
+ * until it has called pcclInit; after that it can create its own.
  *
- * Waiting. Calls that need others wait until these make the same call: pcclUpdateTopology and
- * pcclArePeersPending wait for all accepted peers of the run, all-reduces and synchronizations for
- * those of the group. If peers wait in different calls, so that none of these can ever be complete,
- * the master answers: pcclUpdateTopology returns pcclSuccess with the topology unchanged,
- * pcclArePeersPending returns that no peer is pending, and the caller continues and meets the
- * others. So a newcomer may begin with pcclUpdateTopology while the others reduce. If all peers of
- * a group wait in all-reduces and synchronizations that can never meet, all of these calls return
- * pcclInvalidUsage, and pcclGetLastError names which peer waits in which call. Buffers are as
- * before. Operations that are in flight and not awaited do not count as waiting.
+ * Waiting. A call that needs other peers waits until they make the same call. pcclUpdateTopology
+ * and pcclArePeersPending wait for all accepted peers of the run. All-reduces and synchronizations
+ * wait for all accepted peers of the group. If peers wait in different calls and none of these
+ * calls can ever be complete, the master answers: pcclUpdateTopology returns pcclSuccess with the
+ * topology unchanged, and pcclArePeersPending returns that no peer is pending. The caller then
+ * continues and meets the others. So a newcomer may begin with pcclUpdateTopology while the others
+ * reduce. If all peers of a group wait in all-reduces and synchronizations that can never meet, all
+ * of these calls return pcclInvalidUsage, and pcclGetLastError names which peer waits in which
+ * call. Buffers are as before. Operations that are in flight and not awaited do not count as
+ * waiting.
  *
  * Values, names and layouts are those of the PCCL 1.0 binary interface, extended but never changed.
  */
@@ -103,7 +104,8 @@
 #define PCCL_EXPORT __attribute__((visibility("default")))
 #endif
 
-/* Marks pointers that may be NULL. All others must not be. For readers; it has no effect. */
+/* Marks pointers that may be NULL. All other pointers must not be NULL. The mark is for readers and
+ * has no effect. */
 #ifndef PCCL_NULLABLE
 #define PCCL_NULLABLE
 #endif
@@ -134,8 +136,8 @@ typedef enum pcclResult_t {
 	 * joined, then repeat the step. */
 	pcclTooFewPeers = 5,
 	/* The master cannot be reached, or was gone for longer than master_lease_ms of the agent.
-	 * In the second case calls return this code until pcclConnect. Call pcclConnect, later or
-	 * with another communicator for another address. */
+	 * In the second case calls return this code until pcclConnect succeeds. Call pcclConnect
+	 * later, or connect a communicator with the address of another master. */
 	pcclMasterConnectionFailed = 6,
 	/* This host and another peer's host could not be connected. Check addresses and firewalls,
 	 * then call pcclConnect again. */
@@ -153,15 +155,16 @@ typedef enum pcclResult_t {
 	pcclPendingAsyncOps = 10,
 	/* This peer was removed from the run. pcclConnect makes it a new peer. */
 	pcclUpdateTopologyFailed = 11,
-	/* The same, from pcclOptimizeTopology. */
+	/* The same as pcclUpdateTopologyFailed, but from pcclOptimizeTopology. */
 	pcclTopologyOptimizationFailed = 12,
 
 	/* The codes below are extensions of the 1.0 set. */
 
 	/* No agent answers at PCCL_AGENT_SOCKET (or the system's socket) and none could be started,
 	 * or the agent is gone and no agent came back in time, or the agent does not respond. Start
-	 * pcclagentd, or correct the variable. Communicators and memory stay valid; pcclMemAlloc
-	 * and pcclConnect may be repeated, other calls after pcclConnect. */
+	 * pcclagentd, or correct the variable. Communicators and memory stay valid. pcclMemAlloc
+	 * and pcclConnect may be repeated at any time, other calls after pcclConnect has
+	 * succeeded. */
 	pcclAgentUnavailable = 64,
 	/* Library, agent and master do not share a protocol version; pcclGetLastError names both
 	 * versions. Install matching releases. */
@@ -230,14 +233,14 @@ typedef enum pcclRedOp_t {
 /* Contents of the receive buffer after a failed operation. Send buffers and in-place buffers are
  * always restored. Extension to PCCL 1.0. */
 typedef enum pcclOutputPolicy_t {
-	pcclOutputKept = 0,      /* its contents from before the operation */
-	pcclOutputDisposable = 1 /* any contents, unless it is the send buffer */
+	pcclOutputKept = 0,      /* the contents from before the operation */
+	pcclOutputDisposable = 1 /* any contents, unless it is also the send buffer */
 } pcclOutputPolicy_t;
 
 /* Attributes that pcclGetAttribute reads. */
 typedef enum pcclAttribute_t {
 	PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE = 1,        /* accepted peers of the run */
-	PCCL_ATTRIBUTE_PEER_GROUP_WORLD_SIZE = 2,    /* accepted peers of this one's group */
+	PCCL_ATTRIBUTE_PEER_GROUP_WORLD_SIZE = 2,    /* accepted peers of this peer's group */
 	PCCL_ATTRIBUTE_NUM_DISTINCT_PEER_GROUPS = 3, /* groups with at least one accepted peer */
 	PCCL_ATTRIBUTE_LARGEST_PEER_GROUP_WORLD_SIZE = 4 /* accepted peers of the largest group */
 } pcclAttribute_t;
@@ -245,10 +248,10 @@ typedef enum pcclAttribute_t {
 /* The part that a peer takes in a synchronization of shared state. */
 typedef enum pcclSharedStateSyncStrategy_t {
 	/* The contents that most peers have are elected. If one peer chooses this strategy, all
-	 * must: peers that do not are removed from the run. */
+	 * peers must choose it: peers that choose another one are removed from the run. */
 	PCCL_SHARED_STATE_SYNC_STRATEGY_ENFORCE_POPULAR = 0,
 	/* This peer's contents are known to be wrong: they are never sent and never elected. This
-	 * peer does not send on what it has received. */
+	 * peer does not pass received contents on to other peers. */
 	PCCL_SHARED_STATE_SYNC_STRATEGY_RECEIVE_ONLY = 1,
 	/* This peer's contents are right: they are never overwritten. Peers that choose this
 	 * strategy must have equal contents, or all of them are removed from the run. A peer that
@@ -262,14 +265,15 @@ typedef enum pcclDistributionHint_t {
 	pcclDistributionNormal = 1,
 	pcclDistributionUniform = 2,
 
-	PCCL_DISTRIBUTION_HINT_NONE = pcclDistributionNone, /* the same, by their older names */
+	PCCL_DISTRIBUTION_HINT_NONE = pcclDistributionNone, /* older names of the values above */
 	PCCL_NORMAL_DISTRIBUTION_HINT = pcclDistributionNormal,
 	PCCL_UNIFORM_DISTRIBUTION_HINT = pcclDistributionUniform
 } pcclDistributionHint_t;
 
 /*
- * How values are compressed on the network. This release has only pcclQuantNone; calls with the
- * others return pcclInternalError. Values from 64 on are reserved for extensions of this library.
+ * How values are compressed on the network. This release has only pcclQuantNone; calls with another
+ * algorithm return pcclInternalError. Values from 64 on are reserved for extensions of this
+ * library.
  */
 typedef enum pcclQuantizationAlgorithm_t {
 	pcclQuantNone = 0,
@@ -291,14 +295,14 @@ typedef struct pcclRankUuid_t {
 	uint8_t data[16];
 } pcclRankUuid_t;
 
-/* What the library was built with. */
+/* The features that the library was built with. */
 typedef struct pcclBuildInfo_t {
 	bool has_cuda_support; /* tensors may lie in the memory of a CUDA device */
 } pcclBuildInfo_t;
 
 /* Parameters of a communicator. */
 typedef struct pcclCommCreateParams_t {
-	/* Where the master listens. */
+	/* The address at which the master listens. */
 	ccoip_socket_address_t master_address;
 	/* Peers with equal numbers reduce and synchronize with each other. 0 if there is only one
 	 * group. */
@@ -309,19 +313,20 @@ typedef struct pcclCommCreateParams_t {
 	uint32_t p2p_connection_pool_size;
 } pcclCommCreateParams_t;
 
-/* What an all-reduce did. */
+/* Information about an all-reduce. */
 typedef struct pcclReduceInfo_t {
 	uint32_t local_world_size; /* peers of the group whose data is in the result */
 	uint64_t tx_bytes;         /* bytes that this host sent for the operation, including the
 				    * library's own headers, but not those of TCP */
-	uint64_t rx_bytes;         /* bytes that it received for the operation, likewise; both are
-				    * 0 if all peers of the group run on one host, or if the agent
-				    * died at the end of the operation: only the agent knew them */
+	uint64_t rx_bytes;         /* bytes that this host received for the operation, counted in
+				    * the same way; both numbers are 0 if all peers of the group run
+				    * on one host, or if the agent died at the end of the operation,
+				    * because only the agent knew them */
 } pcclReduceInfo_t;
 
 /* The type of the operand. */
 typedef struct pcclReduceOperandDescriptor_t {
-	pcclDataType_t datatype; /* of the elements of both buffers */
+	pcclDataType_t datatype; /* type of the elements of both buffers */
 	pcclDistributionHint_t distribution_hint;
 } pcclReduceOperandDescriptor_t;
 
@@ -333,28 +338,29 @@ typedef struct pcclQuantizationOptions_t {
 
 /* One all-reduce. All peers of the group must give the same values, except for the hint. */
 typedef struct pcclReduceDescriptor_t {
-	size_t count; /* elements in each of the two buffers; 0: the call returns at once and takes
-		       * no part in an operation of other peers */
+	size_t count; /* elements in each of the two buffers; with 0 the call returns at once and
+		       * takes no part in an operation of other peers */
 	pcclRedOp_t op;
-	uint64_t tag; /* names the operation, by which the calls of the peers meet; it must differ
-		       * from the tags of all operations in flight on this communicator */
+	uint64_t tag; /* names the operation: calls of the peers with the same tag belong together;
+		       * it must differ from the tags of all operations in flight on this
+		       * communicator */
 	pcclReduceOperandDescriptor_t src_descriptor;
 	pcclQuantizationOptions_t quantization_options;
 } pcclReduceDescriptor_t;
 
 /* One of several all-reduces. */
 typedef struct pcclReduceSingleDescriptor_t {
-	void *sendbuf; /* as the arguments of pcclAllReduce */
+	void *sendbuf; /* both buffers: see the arguments of pcclAllReduce */
 	void *recvbuf;
 	pcclReduceDescriptor_t descriptor;
 } pcclReduceSingleDescriptor_t;
 
 typedef pcclReduceSingleDescriptor_t pcclReduceOpDescriptor_t; /* an older name */
 
-/* An operation in flight. A plain value: it may be copied, and need not be freed. */
+/* An operation in flight. The handle is a plain value: it may be copied, and need not be freed. */
 typedef struct pcclAsyncReduceOp_t {
-	pcclComm_t *comm; /* the communicator that it was started on */
-	uint64_t tag;     /* the tag that it was started with */
+	pcclComm_t *comm; /* the communicator on which the operation was started */
+	uint64_t tag;     /* the tag of the operation */
 } pcclAsyncReduceOp_t;
 
 /* One tensor of the shared state. All memory that it points to belongs to the caller. */
@@ -374,11 +380,13 @@ typedef struct pcclSharedState_t {
 	pcclTensorInfo_t *infos;
 } pcclSharedState_t;
 
-/* What a synchronization transferred: only bytes of tensor contents, whether they crossed the
- * network or not. Both are 0 if the agent died at the end of it: only the agent knew them. */
+/* The bytes that a synchronization transferred. Only tensor contents count, whether they crossed
+ * the network or not. Both numbers are 0 if the agent died at the end of the synchronization,
+ * because only the agent knew them. */
 typedef struct pcclSharedStateSyncInfo_t {
 	uint64_t tx_bytes; /* bytes of this peer's tensors that others received; bytes that several
-			    * peers of another host lack are sent to that host, and count, once */
+			    * peers of another host lack are sent to that host once and count
+			    * once */
 	uint64_t rx_bytes; /* bytes written into this peer's tensors */
 } pcclSharedStateSyncInfo_t;
 
@@ -392,34 +400,36 @@ typedef struct pcclSharedStateSyncInfo_t {
 PCCL_EXPORT pcclResult_t pcclInit(void);
 
 /*
- * Does the same. From then on functions return the codes from 64 on in this process. Programs and
- * bindings made for PCCL 1.0 do not know these codes and do not call this function. They get the
- * nearest code of 1.0 instead: pcclInternalError for pcclOutOfMemory and pcclInterrupted,
- * pcclMasterConnectionFailed for the others. pcclGetLastError returns the same text in both cases.
- * This header makes pcclInit a name of this function, unless PCCL_1_0_CODES is defined before.
+ * Initializes the library as pcclInit does. From then on, functions also return the codes from 64
+ * upward in this process. Programs and bindings made for PCCL 1.0 do not know these codes and do
+ * not call this function. They get the nearest code of 1.0 instead: pcclInternalError for
+ * pcclOutOfMemory and pcclInterrupted, pcclMasterConnectionFailed for the others. pcclGetLastError
+ * returns the same text in both cases. This header defines pcclInit as another name of
+ * pcclInitExtended, unless PCCL_1_0_CODES is defined before the header is included.
  */
 PCCL_EXPORT pcclResult_t pcclInitExtended(void);
 #ifndef PCCL_1_0_CODES
 #define pcclInit pcclInitExtended
 #endif
 
-/* Returns what the library was built with. Works before pcclInit. Any thread. */
+/* Returns the features that the library was built with. Works before pcclInit. Any thread. */
 PCCL_EXPORT pcclResult_t pcclGetBuildInfo(pcclBuildInfo_t *info);
 
-/* The release of the library in use, such as "0.1.0". Static storage. Any thread, any time. */
+/* Returns the release of the library in use, such as "0.1.0". The string is static. Any thread, any
+ * time. */
 PCCL_EXPORT const char *pcclGetVersion(void);
 
 /*
- * A short description of a result code. Static storage, never NULL: a number that is no code gives
- * a text that states this. Any thread, any time.
+ * Returns a short description of a result code. The string is static and never NULL. If the number
+ * is not a result code, the text states this. Any thread, any time.
  */
 PCCL_EXPORT const char *pcclGetErrorString(pcclResult_t result);
 
 /*
- * A sentence about this thread's last call of a pccl function: what failed and what to do about
- * it; the empty string if the call succeeded. Never NULL. The text belongs to the library and is
- * valid until this thread's next call of a function that returns pcclResult_t. Any thread, any
- * time.
+ * Returns a sentence about this thread's last call of a pccl function: what failed and what to do
+ * about it. If the call succeeded, the sentence is empty. Never returns NULL. The text belongs to
+ * the library and is valid until this thread's next call of a function that returns pcclResult_t.
+ * Any thread, any time.
  */
 PCCL_EXPORT const char *pcclGetLastError(void);
 
@@ -436,7 +446,7 @@ PCCL_EXPORT const char *pcclGetLastError(void);
  *
  * Any thread.
  *
- * pcclInvalidUsage  PCCL_AGENT_LEASE_MS is no number of milliseconds
+ * pcclInvalidUsage  PCCL_AGENT_LEASE_MS is not a number of milliseconds
  * pcclVersionMismatch, pcclPermissionDenied, pcclTimeout
  */
 PCCL_EXPORT pcclResult_t pcclMemAlloc(size_t size, void **ptr_out);
@@ -452,7 +462,7 @@ PCCL_EXPORT pcclResult_t pcclMemFree(void *PCCL_NULLABLE ptr);
 /* --------------------------------------------------------------------- communicators */
 
 /*
- * Creates a communicator. Does not connect it: no network, no waiting. Any thread.
+ * Creates a communicator, but does not connect it. Uses no network and does not wait. Any thread.
  *
  * params: read only during the call.
  * comm_out: receives the communicator, to be destroyed with pcclDestroyCommunicator.
@@ -462,9 +472,9 @@ PCCL_EXPORT pcclResult_t pcclCreateCommunicator(
 
 /*
  * Leaves the run, if connected, and frees the communicator. Blocks until everything that belongs to
- * it has ended. Gives up operations in flight; their buffers belong to the caller again, with their
- * contents from before the operation. Calls of other peers that wait for this peer return
- * pcclRankConnectionLost. The pointer is invalid after success. Any thread.
+ * the communicator has ended. Gives up operations in flight. Their buffers belong to the caller
+ * again, with the contents from before the operation. Calls of other peers that wait for this peer
+ * return pcclRankConnectionLost. The pointer is invalid after success. Any thread.
  *
  * pcclInvalidUsage  another thread is in a call on the communicator: nothing was changed
  */
@@ -474,12 +484,12 @@ PCCL_EXPORT pcclResult_t pcclDestroyCommunicator(pcclComm_t *communicator);
  * Joins the run of the master named at creation. The first peer of a new run is accepted at once.
  * A later peer waits, without limit, until the accepted peers call pcclUpdateTopology. Only these
  * waits have a limit: connect_timeout_ms of the agent to reach a master, master_lease_ms of the
- * agent if the master dies in the meantime, and PCCL_AGENT_LEASE_MS if the agent dies. Any thread,
- * which is the main thread from then on.
+ * agent if the master dies in the meantime, and PCCL_AGENT_LEASE_MS if the agent dies. Any thread
+ * may call this function and is the main thread from then on.
  *
- * pcclMasterConnectionFailed  no master answers at the address, or none took over in time
+ * pcclMasterConnectionFailed  no master answers at the address, or no new master took over in time
  * pcclRankConnectionFailed    this host and the hosts of the run's peers could not be connected
- * pcclOutOfMemory             a process has reached a limit of its system: the text names it
+ * pcclOutOfMemory             a process has reached a limit of its system: the text names the limit
  * pcclInvalidUsage            connected already, the master refused this peer, operations of an
  *                             earlier connection have not been awaited, or another communicator
  *                             of this thread is a peer of the run and would have to vote: use one
@@ -494,11 +504,12 @@ PCCL_EXPORT pcclResult_t pcclConnect(pcclComm_t *communicator);
  * if the agent does not respond. That call returns pcclInterrupted, its buffers are as before, and
  * this peer has left the run as with pcclDestroyCommunicator. An operation that is under way with
  * memory of pcclMemAlloc still waits for an agent that does not respond, because the agent may use
- * that memory; it waits as long as any call: PCCL_AGENT_LEASE_MS. Operations in flight end, too,
- * and must still be awaited; then pcclConnect joins again. A call whose result came first returns
- * the result. If no call is blocked, the next call that has to wait ends. If a call fails while it
- * is interrupted, the interrupt has ended this call and ends no later one. Returns at once. May be
- * called from a signal handler and from any thread. Does not change the text of pcclGetLastError.
+ * that memory. This wait ends after PCCL_AGENT_LEASE_MS, like that of any call. Operations in
+ * flight end, too, and must still be awaited; after that, pcclConnect joins the run again. If the
+ * result of the blocked call comes before the interrupt, the call returns this result. If no call
+ * is blocked, the next call that has to wait ends. If a call fails while it is interrupted, the
+ * interrupt does not end a later call. Returns at once. May be called from a signal handler and
+ * from any thread. Does not change the text of pcclGetLastError.
  *
  * pcclInvalidArgument  the pointer is NULL, or not a communicator
  * pcclInvalidUsage     the communicator belongs to the process that this one was forked from
@@ -519,11 +530,10 @@ PCCL_EXPORT pcclResult_t pcclInterrupt(pcclComm_t *communicator);
 PCCL_EXPORT pcclResult_t pcclSetOutputPolicy(pcclComm_t *communicator, pcclOutputPolicy_t policy);
 
 /*
- * Reads an attribute as of the end of the last call on this communicator. Every call that involves
- * other peers may change the values, and nothing changes them in between. All peers that have made
- * the same call see the same values after it. Does not block. A thread that awaits operations sees
- * the values of its last await, or of a later end that it knew before; another thread may see
- * older values. Any thread.
+ * Reads an attribute as of the end of the last call on this communicator. Only calls that involve
+ * other peers change the values. All peers that have made the same call see the same values after
+ * it. Does not block. A thread that awaits operations sees the values as of the latest end among
+ * the operations that it has awaited; another thread may see older values. Any thread.
  *
  * pcclInvalidUsage  not connected, or no longer part of the run, as an earlier call has reported
  * pcclMasterConnectionFailed, pcclAgentUnavailable: as an earlier call has reported
@@ -534,7 +544,7 @@ PCCL_EXPORT pcclResult_t pcclGetAttribute(
 /* -------------------------------------------------------------------------- topology */
 
 /*
- * Votes to admit waiting newcomers, and has lost peers removed from the ring. Blocks until all
+ * Votes to admit waiting newcomers and to remove lost peers from the ring. Blocks until all
  * accepted peers of the run, of every group, have called it; then all calls return together. If
  * another peer waits in a call that needs this peer, the vote returns at once and changes nothing.
  * Typically called once per training step, at a point that all peers reach. Main thread.
@@ -542,7 +552,8 @@ PCCL_EXPORT pcclResult_t pcclGetAttribute(
  * pcclPendingAsyncOps       await outstanding operations first; this peer has not voted
  * pcclUpdateTopologyFailed  this peer was removed from the run: pcclConnect makes it a new peer.
  *                           The first topology call after the removal reports this
- * pcclInvalidUsage          not connected, not the main thread, or removed, as reported before
+ * pcclInvalidUsage          not connected, not the main thread, or removed from the run, as an
+ *                           earlier call has reported
  * pcclMasterConnectionFailed
  */
 PCCL_EXPORT pcclResult_t pcclUpdateTopology(pcclComm_t *communicator);
@@ -553,8 +564,8 @@ PCCL_EXPORT pcclResult_t pcclUpdateTopology(pcclComm_t *communicator);
  * operation that needs this peer, the answer is false: no newcomer can be admitted before that
  * operation. If the others wait in pcclUpdateTopology, the answer tells whether newcomers are
  * waiting. A newcomer that begins to wait after the answer counts at the next call. A newcomer that
- * cannot be reached is never pending: agents probe this in the background before. Main thread; also
- * while operations of this or of another thread are in flight.
+ * cannot be reached does not count: agents first probe the connections to it in the background.
+ * Main thread, also while operations of this or of another thread are in flight.
  *
  * peers_pending_out: receives the answer.
  *
@@ -565,7 +576,7 @@ PCCL_EXPORT pcclResult_t pcclUpdateTopology(pcclComm_t *communicator);
 PCCL_EXPORT pcclResult_t pcclArePeersPending(
 	const pcclComm_t *communicator, bool *peers_pending_out);
 
-/* The same function by its older name. */
+/* The same as pcclArePeersPending, by its older name. */
 PCCL_EXPORT pcclResult_t pcclAreNewPeersPending(
 	const pcclComm_t *communicator, bool *new_peers_pending_out);
 
@@ -573,8 +584,8 @@ PCCL_EXPORT pcclResult_t pcclAreNewPeersPending(
  * Measures links between peers that have not been measured, and puts the ring in a better order.
  * Blocks until all accepted peers have called it and adopted the order. Main thread.
  *
- * This release measures nothing and keeps the order of the ring. The vote is that of
- * pcclUpdateTopology: peers may call either, and waiting newcomers are admitted.
+ * This release measures nothing and keeps the order of the ring. It votes as pcclUpdateTopology
+ * does: peers may call either function, and waiting newcomers are admitted.
  *
  * pcclInvalidUsage                fewer than two peers in the run, not connected, or not the main
  *                                 thread
@@ -593,24 +604,25 @@ PCCL_EXPORT pcclResult_t pcclOptimizeTopology(const pcclComm_t *communicator);
  *
  * sendbuff: descriptor->count elements of this peer, naturally aligned. Never written, unless it is
  * also recvbuff.
- * recvbuff: receives the result, as many elements. If it is equal to sendbuff, the operation
- * reduces in place. Otherwise the two must not overlap.
+ * recvbuff: receives the result, which has as many elements. If recvbuff is equal to sendbuff, the
+ * operation reduces in place. Otherwise the two must not overlap.
  * descriptor: read only during the call.
  * reduce_info_out: NULL, or receives information about the operation. Written only on success.
  *
  * If the call fails, both buffers have their contents from before it, unless pcclSetOutputPolicy
  * allows other contents of recvbuff.
  *
- * pcclTooFewPeers         alone in the group: pcclUpdateTopology until others have joined
- * pcclRankConnectionLost  a peer was lost: call again, with the same arguments; the ring is smaller
- *                         then
+ * pcclTooFewPeers         this peer is alone in the group: call pcclUpdateTopology until others
+ *                         have joined
+ * pcclRankConnectionLost  a peer was lost, and the ring becomes smaller: call again with the same
+ *                         arguments
  * pcclInvalidArgument     also: an operation with this tag is in flight, or the peers gave
  *                         different counts, types or operators for it (all of them get this code).
- *                         A call with wrong arguments still counts as a call, unless the descriptor
- *                         is NULL or its count is 0: it waits for the others, and all calls end
- *                         with this code
- * pcclInvalidUsage        not connected, this peer is no longer part of the run, as an earlier call
- *                         has reported, or this thread may not make the call (see
+ *                         A call with wrong arguments waits for the other peers, and the calls of
+ *                         all peers end with this code. Exceptions: the descriptor is NULL or its
+ *                         count is 0
+ * pcclInvalidUsage        not connected; this peer is no longer part of the run, as an earlier call
+ *                         has reported; or this thread may not make the call (see
  *                         pcclAllReduceAsync)
  * pcclOutOfMemory         one of the peers, or its agent, has no memory for the operation: the call
  *                         ends with this code for all peers, and pcclGetLastError names the host
@@ -633,15 +645,16 @@ PCCL_EXPORT pcclResult_t pcclAllReduce(const void *sendbuff, void *recvbuff,
  * exactly once.
  *
  * A communicator carries out 60 operations at the same time. Further operations wait and follow in
- * the order of the calls, while the thread that started them starts or awaits operations. A call
- * that waits for room waits for any of the 60. If none of these can end, the call ends like other
- * calls that can never meet.
+ * the order of the calls, while the thread that started them starts or awaits operations. If a call
+ * has to wait for room, it waits until any of the 60 has ended. If none of these can end, the call
+ * ends like other calls that can never meet.
  *
- * Threads: the main thread, or another one while the main thread makes no call on the communicator
- * except pcclArePeersPending and pcclGetAttribute. The thread that starts operations awaits them.
- * Until it has awaited all of them, no other thread may start any.
+ * Threads: the main thread, or another thread while the main thread makes no call on the
+ * communicator except pcclArePeersPending and pcclGetAttribute. The thread that starts operations
+ * awaits them. Until this thread has awaited all of them, no other thread may start any.
  *
- * Errors are those of pcclAllReduce, from this call or from the await, which reports a lost peer.
+ * Errors are those of pcclAllReduce. Either this call or the await returns them. The await reports
+ * a lost peer.
  * pcclInvalidUsage  also: operations of another thread are in flight; or the main thread is in a
  *                   call that allows no operations in flight
  */
@@ -655,7 +668,7 @@ PCCL_EXPORT pcclResult_t pcclAllReduceAsync(const void *sendbuff, void *recvbuff
  * pcclAllReduce. If one of several operations is lost, await all of them before repeating any.
  *
  * pcclInvalidArgument  also: no such operation is in flight
- * pcclInvalidUsage     also: another thread started it; it is still in flight
+ * pcclInvalidUsage     also: another thread started the operation, which is still in flight
  */
 PCCL_EXPORT pcclResult_t pcclAwaitAsyncReduce(
 	const pcclAsyncReduceOp_t *reduce_handle, pcclReduceInfo_t *PCCL_NULLABLE reduce_info_out);
@@ -664,17 +677,17 @@ PCCL_EXPORT pcclResult_t pcclAwaitAsyncReduce(
  * Carries out several all-reduces, up to max_in_flight at the same time, started in the order of
  * their descriptors. If an operation is lost (pcclRankConnectionLost), the call awaits the
  * operations under way and then repeats the failed ones, again in order, until all have succeeded.
- * All peers of the group must call it with the same descriptors in the same order. They cannot
- * block each other over a loss that they see at different moments. If peers were lost during the
- * call, operations may have been done with different numbers of peers. The threads that may call
- * pcclAllReduceAsync may call it.
+ * All peers of the group must call it with the same descriptors in the same order. Peers that see a
+ * loss at different moments do not block each other. If peers were lost during the call, operations
+ * may have been done with different numbers of peers. The threads that may call pcclAllReduceAsync
+ * may call this function.
  *
- * descriptors: count of them, with distinct tags; read only during the call. The text of an error
- * about a descriptor begins with the index of the descriptor.
+ * descriptors: an array of count descriptors with distinct tags; read only during the call. The
+ * text of an error about a descriptor begins with the index of the descriptor.
  * reduce_info_out: NULL, or receives the bytes of all operations together, and the number of peers
- * in the operation that was awaited last, which is only a hint. Written only on success.
+ * in the operation that was awaited last. This number is only a hint. Written only on success.
  * max_in_flight: at least 1. The limit is 64, minus the caller's own operations in flight; a higher
- * value means this limit.
+ * value counts as this limit.
  *
  * If the peers disagree on an operation (pcclInvalidArgument), or one of them cannot take part in
  * it (pcclOutOfMemory, pcclInternalError), only this operation fails, and the others are carried
@@ -683,18 +696,18 @@ PCCL_EXPORT pcclResult_t pcclAwaitAsyncReduce(
  * buffers of all others are as before.
  *
  * The table can be wrong as a whole: a tag appears twice, max_in_flight is below 1, or there is no
- * memory for the table. This is an error for all peers: this peer takes part in each of its
- * operations without carrying it out, and waits for the others. All of these calls end with the
- * code and sentence that this call returns; the sentence of the others names this process. There
- * are two exceptions. If descriptors is NULL, no other peer gets an error. An operation whose tag
- * another operation of this peer in flight has is left out.
+ * memory for the table. Then the call fails on all peers: this peer takes part in each operation of
+ * its table without carrying it out, and waits for the others. The calls of all peers end with the
+ * code and sentence that this call returns; on the other peers the sentence names this process.
+ * There are two exceptions. If descriptors is NULL, no other peer gets an error. An operation is
+ * left out if its tag is that of an operation which this peer has in flight already.
  *
  * pcclTooFewPeers      this peer is alone in its group
  * pcclInvalidUsage     also: this peer was removed from the run; pcclGetLastError gives the reason
  * pcclInvalidArgument  also: two descriptors have the same tag, max_in_flight is below 1; then no
  *                      operation was carried out
  * pcclOutOfMemory      also: no memory for count operations; then no operation was carried out
- * and otherwise those of pcclAllReduce, apart from pcclRankConnectionLost
+ * All other errors are those of pcclAllReduce, apart from pcclRankConnectionLost.
  */
 PCCL_EXPORT pcclResult_t pcclAllReduceMultipleWithRetry(const pcclReduceOpDescriptor_t *descriptors,
 	size_t count, const pcclComm_t *communicator,
@@ -705,36 +718,36 @@ PCCL_EXPORT pcclResult_t pcclAllReduceMultipleWithRetry(const pcclReduceOpDescri
 /*
  * Makes the shared state equal on all peers of the group. It compares the contents by hashes,
  * elects the contents that all peers will have, and sends only what differs, directly into the
- * tensors of the peers that lack it. Every 65,536 bytes are verified. Blocks until all peers of the
- * group have called it and are equal. Main thread; no operation in flight. A peer may be alone in
- * its group.
+ * tensors of the peers that lack it. Each block of 65,536 bytes is verified. Blocks until all peers
+ * of the group have called it and are equal. Main thread; no operation in flight. A peer may be
+ * alone in its group.
  *
  * shared_state: revision and tensors of this peer, in any order of names. Names, types, counts and
  * flags must be the same on all peers. At most 1,048,576 tensors and 2^48 bytes in total; a
  * tensor may be empty (count 0, data may be NULL then). Tensors belong to the caller and must not
  * be touched during the call. They may lie in memory of pcclMemAlloc, which saves copying. Tensors
  * with allow_content_inequality are compared only by name, type, count and flag, and never sent.
- * revision must be the one that the group expects: one more than that of its last synchronization,
- * and any number (except 2^64 - 1) at the first one. A peer with a lower revision is outdated: it
- * receives the contents of the peers that are not outdated, and its revision is set to the group's.
- * A peer with a higher revision is removed from the run.
- * strategy: the part that this peer takes, see pcclSharedStateSyncStrategy_t. If the peers enforce
- * what is popular, the contents that most of them have are elected; peers that are outdated or
+ * revision must be one more than at the last synchronization of the group. At the first
+ * synchronization it may be any number except 2^64 - 1. A peer with a lower revision is outdated:
+ * it receives the contents of the peers that are not outdated, and its revision is set to the
+ * group's. A peer with a higher revision is removed from the run.
+ * strategy: the part that this peer takes, see pcclSharedStateSyncStrategy_t. If the peers choose
+ * ENFORCE_POPULAR, the contents that most of them have are elected; peers that are outdated or
  * receive-only do not count. Peers that are send-only must have equal contents, which are elected.
  * sync_info_out: NULL, or receives the bytes that were transferred, 0 if the peers were equal.
  * Written only on success.
  *
- * On success revision is what the group has agreed on, and every compared tensor was verified. If
- * the call fails, revision is as before. Tensors of a peer that did not choose send-only may have
- * been overwritten in part; pcclGetLastError reports this. The call may then be made again with the
- * same arguments: data that was received already is not sent again.
+ * On success, revision is the group's revision, and every compared tensor was verified. If the call
+ * fails, revision is as before. Tensors of a peer that did not choose send-only may have been
+ * overwritten in part; pcclGetLastError reports this. The call may then be made again with the same
+ * arguments: data that was received already is not sent again.
  *
  * Tensors written in part are torn, and are not elected: the peer counts as outdated, whatever its
  * strategy. The process remembers the hash of the contents that the failed call has left. As long
  * as the tensors have these contents they stay torn, also with another revision, after a new
  * connection, with a new communicator, in other memory or in a new run. A call that succeeds ends
- * this. So does an application that has replaced all tensors itself, by those of a checkpoint, and
- * marks this by another revision (higher or lower) or by a new communicator.
+ * the torn state. An application can also end it: it replaces all tensors itself, for example by
+ * those of a checkpoint, and then uses another revision (higher or lower) or a new communicator.
  *
  * Tensors are hashed by all CPUs that the calling thread may use, in threads that exist only during
  * the call. Environment: PCCL_HASH_TYPE may be simple or crc32c, which needs the library ISA-L; it
@@ -746,10 +759,10 @@ PCCL_EXPORT pcclResult_t pcclAllReduceMultipleWithRetry(const pcclReduceOpDescri
  *                         was changed, and the call ends with this code for all peers of the group
  * pcclInvalidUsage        the peer was removed from the run: its revision is ahead of the group's
  *                         (REVISION_INCREMENT_VIOLATION); its tensors differ in name, type, count
- *                         or flag from the elected ones, or its hash type differs; peers enforce
- *                         what is popular, and this peer chose another strategy; it is send-only
- *                         and would have to receive; the contents that it needs could not be
- *                         fetched or verified; or no contents can be elected, because all are
+ *                         or flag from the elected ones, or its hash type differs; other peers
+ *                         chose ENFORCE_POPULAR, and this peer chose another strategy; this peer is
+ *                         send-only and would have to receive; the contents that it needs could not
+ *                         be fetched or verified; or no contents can be elected, because all are
  *                         outdated, torn or receive-only, which removes all peers of the group.
  *                         Also: not connected, not the main thread, PCCL_HASH_TYPE is wrong
  * pcclPendingAsyncOps     await outstanding operations first; nothing was changed
@@ -767,9 +780,9 @@ PCCL_EXPORT pcclResult_t pcclSynchronizeSharedState(const pcclComm_t *communicat
 /* ---------------------------------------------------------------------------- master */
 
 /*
- * A master of this program, for tests and small runs; ccoip-masterd is the same as a program. It
- * runs as a child process on a socket that this process opened. The order of calls is create, run,
- * interrupt, await termination, destroy. Any thread; pcclInit is not needed.
+ * A master that this program starts, for tests and small runs. The library runs the program
+ * ccoip-masterd as a child process, on a socket that this process has opened. The order of calls is
+ * create, run, interrupt, await termination, destroy. Any thread; pcclInit is not needed.
  * A handle belongs to the process that created it: in a process that was forked from it, all these
  * calls return pcclInvalidUsage.
  */
@@ -790,8 +803,8 @@ PCCL_EXPORT pcclResult_t pcclCreateMaster(
 	ccoip_socket_address_t listen_address, pcclMasterInstance_t **p_master_handle_out);
 
 /*
- * Starts the master and returns; peers can connect from now on. If the master was interrupted
- * before, it is not started, and has ended.
+ * Starts the master and returns; peers can connect from now on. If pcclInterruptMaster was called
+ * before, the master is not started and counts as ended.
  *
  * pcclInvalidArgument  the master is running already, or has run before
  * pcclInternalError    the program ccoip-masterd cannot be started
@@ -802,10 +815,11 @@ PCCL_EXPORT pcclResult_t pcclRunMaster(pcclMasterInstance_t *master_instance);
 
 /*
  * Ends the master and its run: within a second its peers' calls return pcclMasterConnectionFailed,
- * "the master was told to end". A host that has no connection at that moment is told if it comes
- * back within two seconds; otherwise its peers wait for another master, as after the master's
- * death. Returns at once; pcclMasterAwaitTermination waits for the end. May be called from a signal
- * handler, also before and during pcclRunMaster. Does not change the text of pcclGetLastError.
+ * "the master was told to end". A host that is not connected at that moment learns of the end if it
+ * connects again within two seconds; otherwise its peers wait for another master, as after the
+ * master's death. Returns at once; pcclMasterAwaitTermination waits for the end. May be called from
+ * a signal handler, also before and during pcclRunMaster. Does not change the text of
+ * pcclGetLastError.
  *
  * pcclInvalidArgument  there is no master, or it has ended
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Addresses of the public interface as plain values. Any thread.
+ * Conversion of addresses of the public interface. Any thread.
  */
 #ifndef PCCL_SHIM_ADDRESS_H
 #define PCCL_SHIM_ADDRESS_H
@@ -8,7 +8,8 @@
 #include "common/cc_addr.h"
 #include "libpccl-shim/error.h"
 
-/* pcclInvalidArgument with a sentence if the protocol is none or the port is 0. */
+/* Converts an address. Returns pcclInvalidArgument if the protocol is unknown, the port is 0, or
+ * the address is link-local. */
 pcclResult_t pccl_address_read(const ccoip_socket_address_t *from, struct cc_addr *ret);
 
 #endif

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * The thread that answers the agent's asks whether this process runs. It takes no lock and waits
- * for nothing else, so no call of the application keeps it from answering.
+ * The thread that answers beats: the agent asks whether this process runs. The thread takes no lock
+ * and waits for nothing else, so no call of the application can delay the answer.
  */
 #ifndef PCCL_SHIM_BEAT_H
 #define PCCL_SHIM_BEAT_H
 
-/* Takes the socket that came with the hello's answer. The thread ends when the agent closes it. If
- * no thread can be started the socket is closed, and the agent does without. Any thread. */
+/* Starts the thread. Takes the socket that came with the answer to the hello. The thread ends when
+ * the agent closes the socket. If no thread can be started, the socket is closed, and the agent
+ * works without beats. Any thread. */
 void pccl_beat_start(int fd);
 
 #endif

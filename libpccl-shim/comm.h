@@ -2,49 +2,52 @@
  *
  * A communicator inside the library.
  *
- * Its link with the agent is, one after the other:
+ * The link of a communicator with its agent has four states:
  *
- *   NONE      never connected, or the last pcclConnect failed. There may be an attachment (the
- *             agent knows the communicator, which is not a peer).
- *   UP        connected; `att` is the attachment in use. Its session may have ended, and the
- *             reconnector has not looked into it yet.
+ *   NONE      never connected, or the last pcclConnect failed. There may be an attachment: the
+ *             agent knows the communicator, which is not a peer.
+ *   UP        connected; `att` is the attachment in use. Its session may have ended without the
+ *             reconnector having noticed yet.
  *   RESUMING  the session has ended and the reconnector (reconnector.h) is at work: it makes a new
  *             session and attaches the communicator there as the same peer. `att` is the old
  *             attachment.
- *   GONE      the reconnector gave up, or the run wants this peer no more; gone_code and gone_text
- *             say why, until the next pcclConnect.
+ *   GONE      the reconnector has given up, or this peer is no longer part of the run. gone_code
+ *             and gone_text give the reason until the next pcclConnect.
  *
- * UP -> RESUMING -> UP or GONE are the reconnector's steps (resume.c), UP or RESUMING -> GONE also
- * that of a thread that finds a result to be lost; everything else is pcclConnect's. Whoever needs
- * an attachment takes a reference to it with pccl_comm_use, which waits while the link is about to
- * be made again; the reconnector's work is bounded, and so is that wait.
+ * The reconnector makes the steps UP -> RESUMING -> UP or GONE (resume.c). A thread that finds out
+ * that a result is lost also makes the step UP or RESUMING -> GONE. pcclConnect makes all other
+ * steps. A thread that needs an attachment takes a reference to it with pccl_comm_use. This
+ * function waits while the reconnector is at work; that time is bounded, so the wait is, too.
  *
- * An operation belongs to the attachment that it was launched on and is never moved to another.
- * Between the choice of the attachment and op->att the lock is held and the link looked at again
- * (slot.c), so the reconnector, which passes an end status on every operation of an attachment that
- * has died, can miss none:
+ * An operation belongs to the attachment on which it was launched and never moves to another one.
+ * When the agent dies, the reconnector gives an end status to every operation of the attachment. It
+ * cannot miss an operation: a thread that chooses the attachment checks the link again under the
+ * lock when it sets op->att (slot.c).
  *
- *   NONE      no end status; what the slot says counts, as long as the session lives. A slot that
- *             is DONE counts in any case.
- *   DOUBT     the whole result seems to be there, or to have been: the new agent is being asked
- *             whether the attempt has succeeded everywhere
- *   FAILED    it has not: buffers are restored, pcclRankConnectionLost
- *   DONE      it has
- *   GONE      nobody will ever know; buffers are restored, the link's reason is returned
+ *   NONE      no end status. As long as the session lives, the slot tells how the operation ended.
+ *             A slot that is DONE counts in any case.
+ *   DOUBT     the whole result seems to be here, or to have been here: the library asks the new
+ *             agent whether the attempt has succeeded everywhere
+ *   FAILED    the attempt has failed: buffers are restored, pcclRankConnectionLost
+ *   DONE      the attempt has succeeded everywhere
+ *   GONE      the outcome stays unknown; buffers are restored, and the call returns the reason for
+ *             which the link is GONE
  *
- * A synchronization of shared state is an operation too, the only one in flight then. Its tensors
- * are not restored; it is in doubt if they are what was elected, also while it goes on for others.
+ * A synchronization of shared state is an operation, too, and then the only one in flight. Its
+ * tensors are not restored. It is in doubt if the tensors have the elected contents, even while it
+ * continues for other peers.
  *
- * pcclInterrupt may be called in a signal handler, where no lock can be taken: it sets a flag, and
- * every wait for others looks at it each PCCL_LOOK_MS. The thread that takes the flag back makes
- * the peer leave the run (UP or RESUMING -> GONE), which ends whatever waits. An agent that stands
- * still takes the peer out when it goes on, before anything that it is asked later: until then it
- * is waited for only where it may still read or write the caller's memory itself.
+ * A signal handler may call pcclInterrupt, and can take no lock. So pcclInterrupt only sets a flag,
+ * and every wait for other peers checks the flag each PCCL_LOOK_MS. The thread that clears the flag
+ * makes the peer leave the run (UP or RESUMING -> GONE), which ends all waits. An agent that is
+ * stopped removes the peer when it runs again, before it handles later requests. Until then only
+ * those calls wait for it whose memory the agent may still read or write.
  *
- * Locks are taken in this order: the reconnector's, a communicator's, an attachment's, a session's;
- * each is held for moments only. What c->lock guards is said below; `changed` is broadcast when
- * link or an end status has changed. A communicator is freed with its last reference: the
- * reconnector holds one while it works on it, the owner until pcclDestroyCommunicator.
+ * Locks are taken in this order: the reconnector's, a communicator's, an attachment's, a session's.
+ * Each lock is held for moments only. The comments below say what c->lock guards. `changed` is
+ * broadcast when the link or an end status has changed. A communicator is freed with its last
+ * reference: the reconnector holds one while it works on the communicator, the owner holds one
+ * until pcclDestroyCommunicator.
  */
 #ifndef PCCL_SHIM_COMM_H
 #define PCCL_SHIM_COMM_H
@@ -66,7 +69,7 @@ enum pccl_op_state {
 	PCCL_OP_FREE = 0,
 	PCCL_OP_LAUNCHING, /* the slot is taken, nothing submitted */
 	PCCL_OP_IN_FLIGHT,
-	PCCL_OP_AWAITED, /* one thread waits for it or takes its result */
+	PCCL_OP_AWAITED, /* one thread waits for the end or takes the result */
 };
 
 enum pccl_end_status {
@@ -77,51 +80,55 @@ enum pccl_end_status {
 	PCCL_END_GONE,
 };
 
-/* What the library remembers of the operation in the slot of the same number. state, thread, tag,
- * att, end_status and seq are guarded by the communicator's lock (att does not change while the
- * state is not FREE); the rest is its thread's, and is not written between submission and release.
- * staging is written by the job, if there is one (copier.h). */
+/* The library's record of the operation in the slot of the same number. The communicator's lock
+ * guards state, thread, tag, att, end_status and seq (att does not change while the state is not
+ * FREE). The thread of the operation owns the other fields and does not write them between
+ * submission and release. If the operation has a job (copier.h), the job writes staging. */
 struct pccl_op {
 	enum pccl_op_state state;
-	uint64_t thread; /* that launched it (pccl_thread_id) */
-	uint64_t number; /* in the order of taking slots */
+	uint64_t thread; /* the thread that launched the operation (pccl_thread_id) */
+	uint64_t number; /* grows with each slot that is taken */
 	uint64_t tag;
 	struct pccl_attachment *att; /* a reference */
 	enum pccl_end_status end_status;
-	uint64_t seq; /* of the attempt, once there was doubt */
+	uint64_t seq; /* of the attempt; set when the operation is in doubt */
 	struct pccl_buf send, recv;
 	uint64_t count, bytes;
-	bool waited; /* the agent knows that its caller waits for it and does nothing else */
+	bool waited; /* the agent knows that the caller does nothing but wait for this operation */
 	uint32_t esize;
-	struct pccl_staging *staging;     /* NULL: send is registered */
-	uint32_t window;                  /* places in it, see shm_window_off; 0: for all of send */
-	struct pccl_registered *in, *out; /* NULL: not registered */
-	const uint8_t *manifest;          /* of a synchronization of shared state, mapped; NULL: an
-					   * all-reduce, whose what follows and precedes is */
-	struct pccl_job job;              /* copies the operand and submits; comm NULL: the call
-					   * that launched it has done so */
-	uint8_t *copied; /* segments that are in recv already; kept from operation to operation */
+	struct pccl_staging *staging;     /* NULL if send is registered */
+	uint32_t window;                  /* segments that staging holds, see shm_window_off; 0 if
+					   * it holds all of send */
+	struct pccl_registered *in, *out; /* NULL if not registered */
+	/* The mapped manifest of a synchronization of shared state. NULL for an all-reduce, to
+	 * which most other fields belong. */
+	const uint8_t *manifest;
+	/* Copies the operand and submits it. comm is NULL if the call that launched the operation
+	 * does this itself. */
+	struct pccl_job job;
+	uint8_t *copied; /* for each segment, whether recv has it already; memory kept for later
+			  * operations */
 	size_t cap_copied;
 };
 
-/* What an operation was called with. */
+/* The arguments of a call that starts an operation. */
 struct pccl_call_args {
 	const void *send;
 	void *recv;
 	pcclReduceDescriptor_t d;
-	struct pccl_attachment *att; /* that was in use */
-	uint64_t generation;         /* that the application knew of */
-	pcclResult_t refused;        /* the call is wrong for this reason; else pcclSuccess */
-	const char *why;             /* its sentence */
+	struct pccl_attachment *att; /* the attachment in use at the call */
+	uint64_t generation;         /* the generation that the application knew at the call */
+	pcclResult_t refused;        /* the reason if the call is wrong, else pcclSuccess */
+	const char *why;             /* the sentence for `refused` */
 };
 
-/* How an operation has ended, before the application is told. */
+/* How an operation has ended; kept until the call that awaits it returns. */
 struct pccl_outcome {
 	pcclResult_t result;
 	char text[PCCL_TEXT_MAX];
 	pcclReduceInfo_t info;
-	struct pccl_attachment *att;     /* that it was launched on */
-	enum pccl_end_status end_status; /* NONE: the agent has said the rest */
+	struct pccl_attachment *att;     /* the attachment on which it was launched */
+	enum pccl_end_status end_status; /* NONE: the agent has reported the fields below */
 	uint32_t code;
 	uint64_t generation;
 	struct wire_view view;
@@ -133,8 +140,8 @@ struct pccl_backlog_op {
 	uint64_t tag;
 	bool over;
 	union {
-		struct pccl_call_args args; /* it waits for a slot */
-		struct pccl_outcome end;    /* it is over; a reference to its attachment */
+		struct pccl_call_args args; /* while the operation waits for a slot */
+		struct pccl_outcome end;    /* when it is over; has a reference to its attachment */
 	};
 };
 
@@ -142,175 +149,191 @@ enum pccl_link { PCCL_LINK_NONE = 0, PCCL_LINK_UP, PCCL_LINK_RESUMING, PCCL_LINK
 
 struct pcclComm_t {
 	uint32_t magic;
-	uint32_t fork_count; /* of the process that made it */
+	uint32_t fork_count; /* pccl_fork_generation() of the process that created it */
 	_Atomic uint32_t refs;
-	struct cc_addr master; /* as the application names it */
+	struct cc_addr master; /* the address that the application gave */
 	uint32_t group, pool_size;
-	/* Called without a lock when the peer leaves the run by itself: what brings its link back
-	 * forgets it. */
+	/* Called without a lock when this peer ends its membership by itself: removes the
+	 * communicator from the reconnector. */
 	void (*on_leave)(struct pcclComm_t *c);
-	_Atomic uint64_t main_thread;      /* that connected it last, or made it (pccl_thread_id) */
-	_Atomic uint64_t known_generation; /* of the group, that the application has been told of */
-	/* votes of the run that this peer has seen the end of */
+	/* The thread that connected the communicator last, or else created it (pccl_thread_id). */
+	_Atomic uint64_t main_thread;
+	/* The latest generation of the group that a call has reported to the application. */
+	_Atomic uint64_t known_generation;
+	/* the last ballots of the run whose end this peer has seen */
 	_Atomic uint64_t topo_ballot, pending_ballot;
-	_Atomic uint64_t wait_ns;   /* how long operations were awaited lately */
-	_Atomic uint32_t n_waits;   /* for operations */
+	_Atomic uint64_t wait_ns;   /* average time that recent operations were awaited */
+	_Atomic uint32_t n_waits;   /* waits for operations so far */
 	_Atomic bool disposable;    /* pcclOutputDisposable */
-	_Atomic bool interrupted;   /* by pcclInterrupt, and no call has ended for it yet */
-	_Atomic uint32_t departing; /* threads that are about to tell the agent so */
+	_Atomic bool interrupted;   /* set by pcclInterrupt until a call has ended */
+	_Atomic uint32_t departing; /* threads that are about to close the attachment */
 
-	pthread_mutex_t lock; /* of what follows */
+	pthread_mutex_t lock; /* guards the fields from here to n_succeeded */
 	pthread_cond_t changed;
-	const char *main_call; /* under way in the main thread, and no operation may be started
-				* meanwhile; NULL: none */
+	/* The call in progress that allows no new operations, usually of the main thread, or
+	 * NULL. */
+	const char *main_call;
 	enum pccl_link link;
 	bool asks;                   /* the main thread is in pcclArePeersPending */
-	bool closing;                /* by pcclDestroyCommunicator */
-	struct pccl_attachment *att; /* the latest; NULL: none */
+	bool closing;                /* set by pcclDestroyCommunicator */
+	struct pccl_attachment *att; /* the latest one, or NULL */
 	struct cc_id peer, token, run;
-	struct cc_addr at; /* where the last agent that said so had found the master, or none */
-	struct pccl_known known;   /* likewise */
-	uint64_t group_generation; /* as of the latest attachment's beginning */
-	bool told_lost;            /* the application got to know that the last one has died */
+	struct cc_addr at; /* where the last agent had found the master, if any agent has reported
+			    * it; else family 0 */
+	struct pccl_known known;   /* as the last agent reported it */
+	uint64_t group_generation; /* when the latest attachment began */
+	bool told_lost;            /* a call has reported the death of the last agent */
 	uint32_t gone_code;
 	char gone_text[PCCL_TEXT_MAX];
-	bool told_gone;           /* the application got to know that it is a peer no more */
-	bool told_removed;        /* and that by the code of a topology call */
-	struct wire_view view;    /* as of the last call that told of it: pcclGetAttribute */
-	struct pccl_state *state; /* the main thread's, not guarded (state.h); NULL: no
-				   * synchronization yet */
+	bool told_gone;        /* a call has reported that this is no longer a peer */
+	bool told_removed;     /* a topology call has reported this with its own code */
+	struct wire_view view; /* the values of pcclGetAttribute, as of the last call */
+	/* The main thread's, not guarded (state.h). NULL before the first synchronization. */
+	struct pccl_state *state;
 	uint32_t n_ops;
 	struct pccl_op ops[SHM_SLOTS];
-	uint64_t n_taken; /* slots so far */
+	uint64_t n_taken; /* slots taken so far */
 	struct {
-		struct pccl_backlog_op *first; /* in the order of the calls, those that are over
-						* anywhere */
+		/* Operations that wait, in the order of the calls. Operations that are over stand
+		 * anywhere in the list. */
+		struct pccl_backlog_op *first;
 		uint32_t n, n_waiting;
-		uint64_t thread; /* whose operations they are */
-		bool driving;    /* it is at work on them */
+		uint64_t thread; /* that started these operations */
+		bool driving;    /* that thread is at work on the list */
 	} backlog;
 	struct pccl_fatal {
 		uint64_t tag, bytes;
 		bool is_sync;
-		uint32_t deaths; /* of agents, one after the other, while it ran */
-	} fatal[SHM_SLOTS];      /* operations that have ended so, latest last by n_fatal */
+		uint32_t deaths; /* agents that died in a row while it ran */
+	} fatal[SHM_SLOTS];      /* a ring of operations during which an agent died; n_fatal counts
+				  * them */
 	_Atomic uint32_t n_fatal;
-	uint64_t succeeded[WL_SEQS_MAX]; /* attempts that the application was told of, a ring */
-	uint32_t n_succeeded;            /* of them so far */
+	/* A ring: attempts whose success a call has reported to the application. */
+	uint64_t succeeded[WL_SEQS_MAX];
+	uint32_t n_succeeded; /* entries written so far */
 
-	/* the reconnector's: its list of communicators, and its request for this one */
+	/* owned by the reconnector: its list of communicators, and its request for this one */
 	struct pcclComm_t *next, *next_job;
 	bool listed;
 	struct pccl_call attach_call;
-	uint32_t n_doubts, doubts[SHM_SLOTS]; /* slots, in the order of that request's seqs */
+	uint32_t n_doubts, doubts[SHM_SLOTS]; /* slots of the attempts in doubt, in the order of the
+					       * seqs in that request */
 };
 
-/* Is it a communicator of this process, and the library ready? Any thread. */
+/* Checks that `c` is a communicator of this process and that the library is ready. Any thread. */
 pcclResult_t pccl_comm_check(const pcclComm_t *c);
 /*
- * The rule of threads: a communicator is used by the thread that connected it, its main thread,
- * until then by the one that made it; any thread may connect and destroy it. Another one may launch
- * operations and await them, while the main thread makes no call but those that ask something; all
- * operations in flight are one thread's.
+ * The rule of threads. A communicator is used by its main thread: the thread that connected it, or
+ * before that, the thread that created it. Any thread may connect and destroy it. A second thread
+ * may launch and await operations while the main thread makes only query calls. All operations in
+ * flight belong to one thread.
  *
- * Is this the main thread? function is named in the sentence.
+ * Checks that the calling thread is the main thread. The sentence of an error names `function`.
  */
 pcclResult_t pccl_comm_check_main(const pcclComm_t *c, const char *function);
-/* Begins a call that bears no operations, neither in flight (`busy` is returned) nor started before
- * pccl_comm_end, and no other call of its kind. Any thread. */
+/* Begins a call during which no operation may be in flight or be started, and no second call of
+ * this kind. It lasts until pccl_comm_end. Returns `busy` if operations are in flight. Any
+ * thread. */
 pcclResult_t pccl_comm_begin_any(pcclComm_t *c, const char *function, pcclResult_t busy);
-/* The same for the main thread. */
+/* As pccl_comm_begin_any, but only for the main thread. */
 pcclResult_t pccl_comm_begin(pcclComm_t *c, const char *function, pcclResult_t busy);
 void pccl_comm_end(pcclComm_t *c);
-/* The application gets to know the group's generation, as of an answer. */
+/* Records that a call reports this generation of the group to the application. */
 void pccl_comm_knows(pcclComm_t *c, uint64_t generation);
-/* The same with the view. Operations may be awaited in another order than they ended in: what is
- * older than what it knows is passed over. */
+/* Records that a call reports this view to the application. Ignores a view that is older than the
+ * last one: operations may be awaited in another order than they ended. */
 void pccl_comm_set_view(pcclComm_t *c, const struct wire_view *view);
-/* What it knows. */
+/* Returns the last view that was reported to the application. */
 struct wire_view pccl_comm_view(pcclComm_t *c);
-/* Communicators are const in the signatures that were released, for the caller's view of them. */
+/* Removes the const that some released signatures put on communicators. */
 static inline pcclComm_t *pccl_comm_own(const pcclComm_t *c)
 {
 	return (pcclComm_t *)(uintptr_t)c;
 }
 
-/* With the lock held: the pointer in the backlog to the operation with this tag, or to its end. */
+/* With the lock held: returns the pointer in the backlog that leads to the operation with this tag,
+ * or the pointer at the end of the list. */
 struct pccl_backlog_op **pccl_comm_find_waiting(pcclComm_t *c, uint64_t tag);
 void pccl_comm_ref(pcclComm_t *c);
 void pccl_comm_unref(pcclComm_t *c);
 
 /* ---- the link (link.c); any thread */
 
-/* With the lock held: the reconnector is at work, or has not noticed yet that it should be. */
+/* With the lock held: is the reconnector at work, or about to notice that the session has ended? */
 bool pccl_comm_is_resuming(const pcclComm_t *c);
-/* A reference to the attachment, as soon as there is one whose agent is there, and its state.
+/* Waits until there is an attachment with a living agent. Returns a reference to it and its state.
  * waiting: as with pccl_comm_fail_lost. */
 pcclResult_t pccl_comm_use(
 	pcclComm_t *c, bool waiting, struct pccl_attachment **ret, struct pccl_attrs *ret_attrs);
-/* Is it connected, as the last agent said? Does not wait. */
+/* Checks that the communicator is connected, as far as its last agent reported. Does not wait. */
 pcclResult_t pccl_comm_connected(const pcclComm_t *c);
-/* Is it a peer of the run still, as far as is known? The application is told nothing. */
+/* Is this still a peer of the run, as far as is known? Does not count as a report to the
+ * application. */
 bool pccl_comm_stays(pcclComm_t *c);
 /*
- * With the lock held: this is no peer any more, for this reason. The first call is told the reason
- * itself, as is each one that is under way (waiting); later ones that calling again is of no use.
+ * With the lock held: sets the sentence and returns the code of a call of a communicator that is no
+ * longer a peer. The first call, and each call that has waited (`waiting`), returns the reason
+ * `code`. Later calls return pcclInvalidUsage, so that programs stop repeating them, unless the
+ * reason is a code that programs do not repeat.
  */
 pcclResult_t pccl_comm_fail_lost(pcclComm_t *c, uint32_t code, const char *text, bool waiting);
-/* The same when the link is GONE. */
+/* As pccl_comm_fail_lost, with the reason for which the link is GONE. */
 pcclResult_t pccl_comm_fail_gone(pcclComm_t *c, bool waiting);
-/* The agent has ended a call with this code, which may have been that reason. */
+/* Notes that the agent has ended a call with this code. If the code is the reason for which this is
+ * no longer a peer, the application knows the reason. */
 void pccl_comm_lost_code(pcclComm_t *c, const struct pccl_attachment *a, uint32_t code);
-/* UP or RESUMING -> GONE. */
+/* UP or RESUMING -> GONE. All operations without an outcome get the end status GONE. */
 void pccl_comm_give_up(pcclComm_t *c, pcclResult_t code, const char *text);
-/* By itself, and tells the agent: operations end. text is for the callers of this process, why for
- * the other peers. Returns what the call under way is to return. */
+/* Ends the membership of this peer and closes its attachment, so operations end. `text` is for the
+ * callers of this process, `why` for the other peers. Returns the code for the call in progress. */
 pcclResult_t pccl_comm_leave(pcclComm_t *c, pcclResult_t code, const char *text, const char *why);
-/* The operation has ended because this peer is gone: until the agent touches the caller's memory no
- * more. */
+/* Waits until the agent no longer uses the caller's memory. To be called for an operation that has
+ * ended because this peer is gone. */
 void pccl_comm_await_closed(pcclComm_t *c, const struct pccl_op *op);
-/* Has pcclInterrupt been called? Then this call ends for it: the peer has left the run, for the
- * reason that pccl_comm_fail_gone says. Of a communicator that is not connected only the flag is
- * taken back. */
+/* Has pcclInterrupt been called? Clears the flag. If the communicator is connected, the peer leaves
+ * the run, and pccl_comm_fail_gone gives the reason. The caller then ends its call. */
 bool pccl_comm_interrupted(pcclComm_t *c);
-/* The code of a call of a connected peer that was interrupted and has no other answer. */
+/* Returns the code for an interrupted call of a connected peer that has no other answer. */
 pcclResult_t pccl_comm_fail_interrupted(pcclComm_t *c);
-/* The call had to wait and has failed with r. If it was interrupted at the same time, it has ended
- * for that: the interrupt must not end the next call. */
+/* Ends a call that had to wait and has failed with `r`. If it was interrupted at the same time, the
+ * interrupt counts as the reason, so that it does not end the next call, too. */
 pcclResult_t pccl_comm_spent(pcclComm_t *c, pcclResult_t r);
-/* From now on pcclInterrupt ends what this thread asks the agent; to be undone by
- * pccl_session_endable with the answer. */
+/* From now on pcclInterrupt ends the requests of this thread to the agent. Returns the previous
+ * ender, which the caller restores with pccl_session_endable. */
 struct pccl_ender pccl_comm_enter(pcclComm_t *c);
 
-/* ---- the death of an agent: the reconnector, and the threads that wait for operations (resume.c)
- */
+/* ---- the death of an agent (resume.c); for the reconnector and for threads that wait */
 
-/* With the lock held: where its master is, as far as is known here; for another agent to try. Keeps
- * what the attachment says besides for that one. */
+/* With the lock held: returns the last known address of the master, for the next agent to try. Also
+ * saves the other values of the attachment for that agent. */
 struct cc_addr pccl_comm_master_addr(pcclComm_t *c);
-/* UP or RESUMING -> RESUMING, with an end status on every operation. */
+/* UP or RESUMING -> RESUMING. Gives an end status to every operation whose slot is not DONE. */
 void pccl_comm_detach(pcclComm_t *c);
-/* Fills the request that attaches it to another agent. False: it is not to be attached, being
- * destroyed, or gone, which it is now also if the run had no use for this peer before. */
+/* Fills the request that attaches the communicator to another agent. Returns false if it must not
+ * be attached, because it is being destroyed or GONE. It becomes GONE here if the old agent has
+ * reported that this peer was lost. */
 bool pccl_comm_ask(pcclComm_t *c, struct wl_request *request);
-/* RESUMING -> UP on this attachment, whose reference it takes; the agent said this. False: the
- * communicator is not wanted any more, and the reference is the caller's still. */
+/* RESUMING -> UP on the attachment `a`, whose reference it takes. `reply` is the agent's answer.
+ * Returns false if the communicator is no longer to be attached; then the caller keeps the
+ * reference. */
 bool pccl_comm_resume(pcclComm_t *c, struct pccl_attachment *a, const struct wl_reply *reply);
-/* Waits for an end status on the operation, whose agent is gone; DONE, FAILED, or GONE. */
+/* Waits for the end status of an operation whose agent is gone. Returns DONE, FAILED or GONE, or
+ * NONE if the slot is DONE after all. */
 enum pccl_end_status pccl_comm_end_status(pcclComm_t *c, uint32_t slot);
-/* The application is told that this attempt has succeeded. */
+/* Records that a call reports the success of this attempt to the application. */
 void pccl_comm_note_success(pcclComm_t *c, uint64_t seq);
-/* The application is told that an operation failed because its agent died. */
+/* Records that a call reports to the application that an operation failed because the agent of the
+ * attachment `of` died. */
 void pccl_comm_knows_death(pcclComm_t *c, const struct pccl_attachment *of);
-/* The agent is gone before the operation ended. It counts if the agent was at work on it, unless it
- * ended in order. */
+/* Counts a death of the agent for the operation in this slot, which has not ended. Does not count
+ * it if the agent was not at work on the operation, or ended in order. */
 void pccl_comm_note_death(pcclComm_t *c, uint32_t slot);
-/* op has ended in another way: deaths before do not count. */
+/* Forgets earlier deaths: op has succeeded. */
 void pccl_comm_note_survived(pcclComm_t *c, const struct pccl_op *op);
-/* Have agents died of it, as it seems, twice in a row? Then it may be tried once more, and the next
- * death is enough. */
+/* Have agents died twice in a row during this operation? If so, it may be tried once more after
+ * this refusal, and one more death is then enough. */
 bool pccl_comm_is_fatal(pcclComm_t *c, const struct pccl_op *op);
-/* Sets the sentence of such an operation. */
+/* Sets the sentence for an operation that pccl_comm_is_fatal refuses, and returns the code. */
 pcclResult_t pccl_comm_fail_fatal(const struct pccl_op *op);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * The submissions that wait for their operands to be copied: pcclAllReduceAsync returns before a
- * large one is. A thread of the library submits and copies them, in the order of the calls; a
- * thread that awaits an operation does it itself if the other one has not begun, so nothing depends
- * on the library's thread being there. An operation is submitted when its copying begins: before,
- * others would send what this host cannot use yet.
+ * Jobs that copy large operands: pcclAllReduceAsync returns before a large operand is copied. A
+ * thread of the library submits and copies these operations in the order of the calls. If that
+ * thread has not begun a job, a thread that awaits the operation carries out the job itself, so
+ * nothing depends on the library's thread. An operation is submitted only when its copying begins:
+ * otherwise other hosts would send data that this host cannot use yet.
  *
  * The thread starts with the first such operation and does not exist in forked children.
  */
@@ -19,37 +19,39 @@
 struct pcclComm_t;
 
 enum pccl_job_state {
-	PCCL_JOB_NONE = 0,  /* there is none, or it is over */
-	PCCL_JOB_QUEUED,    /* no thread has begun */
-	PCCL_JOB_BEGUN,     /* some thread is at work */
-	PCCL_JOB_SUBMITTED, /* and the agent has the submission */
+	PCCL_JOB_NONE = 0,  /* no job, or the job is over */
+	PCCL_JOB_QUEUED,    /* no thread has begun the job */
+	PCCL_JOB_BEGUN,     /* a thread is at work */
+	PCCL_JOB_SUBMITTED, /* a thread is at work, and the agent has the submission */
 };
 
-/* Part of the operation, whose slot is not released before pccl_copier_stop. The state and the list
- * are guarded by the copier's lock. */
+/* The job of an operation, and part of it. The slot of the operation is not released before
+ * pccl_copier_stop. The copier's lock guards the state and the list. */
 struct pccl_job {
 	struct pccl_job *next;
 	enum pccl_job_state state;
-	_Atomic bool stop; /* it has become pointless */
+	_Atomic bool stop; /* the result of the job is not needed any more */
 	struct pcclComm_t *comm;
 	struct shm_sqe entry;
-	void (*run)(struct pccl_job *j); /* carries it out, without the copier's lock */
+	void (*run)(struct pccl_job *j); /* carries out the job, without the copier's lock */
 };
 
-/* Queues a job of this communicator that submits this entry, which run does. */
+/* Queues a job of this communicator. `run` submits the entry and copies the operand. */
 void pccl_copier_add(struct pccl_job *j, struct pcclComm_t *c, const struct shm_sqe *e,
 	void (*run)(struct pccl_job *j));
-/* What carries it out says so when it has submitted the entry. */
+/* Called by `run` when it has submitted the entry. */
 void pccl_copier_submitted(struct pccl_job *j);
-/* Returns when the job is submitted or over, or (false) after PCCL_LOOK_MS: call again. If it is
- * queued the calling thread carries it out, and before it what else the communicator has queued. */
+/* Returns true when the job is submitted or over. Returns false after PCCL_LOOK_MS; then call
+ * again. If the job is still queued, the calling thread carries it out, and before it the earlier
+ * jobs of the communicator. */
 bool pccl_copier_await(struct pccl_job *j);
-/* Nobody begins with it any more, and what is under way ends with the next piece. */
+/* Cancels the job: no thread begins it, and a thread that is at work stops after the present
+ * piece. */
 void pccl_copier_cancel(struct pccl_job *j);
-/* The same, and returns when no thread works on it. */
+/* Cancels the job, and returns when no thread works on it. */
 void pccl_copier_stop(struct pccl_job *j);
 
-/* In a forked child. */
+/* Resets everything in a forked child. */
 void pccl_copier_after_fork(void);
 
 #endif

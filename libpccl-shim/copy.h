@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Copies between host memory and shared memory. Both are the caller's. Any thread; nothing fails.
+ * Copies between host memory and shared memory. Both belong to the caller. Any thread; no function
+ * fails.
  */
 #ifndef PCCL_SHIM_COPY_H
 #define PCCL_SHIM_COPY_H
@@ -9,13 +10,14 @@
 #include <stdint.h>
 
 /*
- * n bytes of a result that has so many in all. Large ones go past the caches: of what lies there
- * then nothing would be left when somebody reads it, and a line that is written whole need not be
- * fetched before (a third of what a copy moves). The C library does that too, but by what the
- * system says of the caches, and virtual machines are told of one that many share.
+ * Copies n bytes of a result whose total size is `whole`. A large result is written past the
+ * caches: it would push itself out of the caches before it is read, and a line that is written as a
+ * whole need not be fetched first (a third of the traffic of a copy). The C library does this, too,
+ * but its limit follows from the cache size that the system reports, and in a virtual machine that
+ * cache is shared by many.
  */
 void pccl_copy_out(void *dst, const void *src, size_t n, size_t whole);
-/* Exchanges n bytes of two places that lie apart. */
+/* Exchanges n bytes of two areas that do not overlap. */
 void pccl_copy_swap(uint8_t *a, uint8_t *b, size_t n);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The thread's last error. Inside the library every function that can fail for a reason that the
- * caller of the API should read returns pcclResult_t and has set the sentence of the calling
- * thread. Unless its header says otherwise, it leaves outputs alone when it fails, and owns nothing
- * then.
+ * The last error of a thread. Inside the library, a function returns pcclResult_t if the caller of
+ * the API should read the reason of its failure. When it fails, it has set the sentence of the
+ * calling thread. Unless its header says otherwise, it then has not written its outputs and holds
+ * no resources.
  *
  * Any thread. Nothing here fails or allocates.
  */
@@ -16,18 +16,21 @@
 
 #include "libpccl-shim/include/pccl.h"
 
-#define PCCL_TEXT_MAX 640 /* the agent's sentence and a few words of ours */
+#define PCCL_TEXT_MAX 640 /* room for the agent's sentence and a few words of the library */
 
 /* Sets the sentence and returns code. */
 __attribute__((format(printf, 2, 3))) pcclResult_t pccl_fail(
 	pcclResult_t code, const char *fmt, ...);
-/* Sets the sentence and, behind it, what this process has run into; returns pcclOutOfMemory. */
+/* Sets the sentence, followed by the limit that this process has reached. Returns
+ * pcclOutOfMemory. */
 __attribute__((format(printf, 1, 2))) pcclResult_t pccl_fail_memory(const char *fmt, ...);
-/* Copies the sentence, to set it again after calls that may fail as well. */
+/* Copies the sentence into `to`, so that the caller can set it again after calls that may change
+ * it. */
 void pccl_fail_text(char to[PCCL_TEXT_MAX]);
-/* Forgets the sentence and returns pcclSuccess. */
+/* Clears the sentence and returns pcclSuccess. */
 pcclResult_t pccl_ok(void);
-/* A code that came over a wire: numbers that are no code become pcclInternalError. */
+/* Returns the result code for a number from another process. An unknown number gives
+ * pcclInternalError. */
 pcclResult_t pccl_fail_code(uint32_t code);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * What happens at fork(), which other parts register here.
+ * Handles fork(). Other parts of the library register here for it.
  *
- * A child made by fork() shares nothing with its parent: the child's copies of descriptors are
- * closed right away, so that the agent sees the parent's end although the child lives on, and
- * whatever the parent made is refused there. What must be known to the fork handlers registers with
- * pccl_fork_add; the child forgets the list. Parts that keep state of their own register a function
- * with pccl_fork_handle, which gives the child a state to begin with.
+ * A child made by fork() shares nothing with its parent. The child's copies of descriptors are
+ * closed at once, so that the agent notices when the parent ends, even if the child lives longer.
+ * In the child, all objects of the parent are refused. Descriptors are registered with
+ * pccl_fork_add; the child forgets this list. A part with its own state registers a function with
+ * pccl_fork_handle, which initializes this state in the child.
  *
- * Any thread may call all of it. Objects stay their owners'.
+ * Any thread may call all functions. Registered objects still belong to their owners.
  */
 #ifndef PCCL_SHIM_FORK_H
 #define PCCL_SHIM_FORK_H
@@ -19,43 +19,47 @@
 
 #include "libpccl-shim/error.h"
 
-/* From here on forks are handled. Before anything else of this header; as often as one likes. */
+/* Starts the handling of forks. Must be called before any other function of this header; may be
+ * called again. */
 pcclResult_t pccl_fork_prepare(void);
-/* Differs between a process and its forked children. */
+/* Returns a number that differs between a process and its forked children. */
 uint32_t pccl_fork_generation(void);
 
-/* A part of the library whose state is the process's own. Static; not to be touched later. */
+/* A part of the library with state of its own. A static object that is not changed after
+ * registration. */
 struct pccl_fork_handler {
-	void (*child)(void); /* in the child, which has one thread: takes no lock of the parent */
+	/* Called in the child, which has one thread. Must not take a lock of the parent. */
+	void (*child)(void);
 	bool added;
 	struct pccl_fork_handler *next;
 };
 
-/* Registers it for all forks to come, in children as well; again does nothing. */
+/* Registers a handler for all later forks, including those of children. If it is registered
+ * already, does nothing. */
 void pccl_fork_handle(struct pccl_fork_handler *h);
 
-/* A descriptor that forked children must not keep open. Part of the owner's object.
+/* A descriptor that forked children must not keep open. The struct is part of the owner's object.
  *
- * The program may close it (closefrom) and be given its number for a file of its own. So whatever
- * is written to it, read from it or shut down is checked before, where that is not too dear, and
- * what was lost is never closed. */
+ * The program may close the descriptor (closefrom), and a file of the program may then get its
+ * number. So the library checks the descriptor before it writes, reads or shuts down, unless that
+ * costs too much. It never closes a descriptor that was lost in this way. */
 struct pccl_fork_fd {
-	_Atomic int fd; /* -1: none, or lost */
+	_Atomic int fd; /* -1 if there is none, or it is lost */
 	dev_t dev;
 	ino_t ino;
 	mode_t type;
 	struct pccl_fork_fd *next, *prev;
 };
 
-/* Registers fd (-1: does nothing but set f->fd). */
+/* Registers `fd`. If fd is -1, only sets f->fd. */
 void pccl_fork_add(struct pccl_fork_fd *f, int fd);
-/* Is it still what was registered? Also in a signal handler. Of an eventfd it tells only that it is
- * something like that. */
+/* Is the descriptor still the registered file? May be called in a signal handler. For an eventfd,
+ * the check cannot distinguish it from another eventfd or similar file. */
 bool pccl_fork_holds(const struct pccl_fork_fd *f);
-/* After one was found lost: forgets all others that are, and all eventfds. These stay open, rather
- * than that a file of the program is closed. */
+/* To be called when a descriptor was found lost. Forgets all other lost descriptors, and all
+ * eventfds. Eventfds stay open, because closing them could close a file of the program. */
 void pccl_fork_forget_lost(void);
-/* Takes it off the list and closes it, unless it is lost. */
+/* Removes the descriptor from the list and closes it, unless it is lost. */
 void pccl_fork_close(struct pccl_fork_fd *f);
 
 #endif

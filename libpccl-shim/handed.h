@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Result regions that the agent has handed over unasked and nobody has taken yet. The session's,
- * which calls all of it with its lock held. Mappings are owned here until they are taken. No
- * function sets a sentence that anybody reads: what fails is asked for again.
+ * Result regions that the agent has handed over without being asked, and that are not taken yet.
+ * The list belongs to the session, which calls all functions with its lock held. The list owns the
+ * mappings until they are taken. Sentences that these functions set are not read: if a region is
+ * missing here, the library asks the agent for it.
  */
 #ifndef PCCL_SHIM_HANDED_H
 #define PCCL_SHIM_HANDED_H
@@ -10,7 +11,7 @@
 #include "libpccl-shim/map.h"
 #include "proto/wire_local.h"
 
-#define PCCL_HANDED_MAX 65536u /* more than there can be operations in flight */
+#define PCCL_HANDED_MAX 65536u /* more than the number of operations that can be in flight */
 
 struct pccl_handed;
 
@@ -19,13 +20,14 @@ struct pccl_handed_list {
 	unsigned n;
 };
 
-/* Maps it; the descriptor stays the caller's. What cannot be mapped now is asked for when it is
- * needed. False: there are too many. */
+/* Maps the region and adds it. The descriptor still belongs to the caller. A region that cannot be
+ * mapped now is requested from the agent when it is needed. Returns false if there are too many
+ * regions. */
 bool pccl_handed_add(struct pccl_handed_list *o, const struct wl_reply *handed, int fd);
-/* The one of this communicator with this number; false: there is none. */
+/* Takes this region of this communicator off the list. Returns false if the region is not there. */
 bool pccl_handed_take(
 	struct pccl_handed_list *o, uint32_t comm, uint64_t region, struct pccl_map *ret);
-/* Unmaps those of the communicator, or all. */
+/* Unmap the regions of one communicator, or all regions. */
 void pccl_handed_drop(struct pccl_handed_list *o, uint32_t comm);
 void pccl_handed_free(struct pccl_handed_list *o);
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * The public functions have other names inside the library: entry.c has the public ones, and
- * translates the codes that callers of PCCL 1.0 do not know. Included before pccl.h.
+ * Gives the public functions other names inside the library. entry.c defines the functions with the
+ * public names and translates the codes that callers of PCCL 1.0 do not know. To be included before
+ * pccl.h.
  */
 #ifndef PCCL_SHIM_INNER_H
 #define PCCL_SHIM_INNER_H
 
-#define PCCL_1_0_CODES /* pcclInit is itself */
+#define PCCL_1_0_CODES /* pccl.h must not rename pcclInit */
 
 #define pcclInit                       pccl_inner_init
 #define pcclGetBuildInfo               pccl_inner_get_build_info

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A mapping of memory that the agent has handed over. Its owner's; any thread.
+ * A mapping of memory that the agent has handed over. A mapping belongs to the owner of its struct.
+ * Any thread.
  */
 #ifndef PCCL_SHIM_MAP_H
 #define PCCL_SHIM_MAP_H
@@ -12,13 +13,14 @@
 #include "libpccl-shim/error.h"
 
 struct pccl_map {
-	uint64_t region; /* the agent's number */
-	uint8_t *base;   /* NULL: none */
+	uint64_t region; /* the agent's number of the region */
+	uint8_t *base;   /* NULL if there is no mapping */
 	size_t size;
 };
 
-/* Maps memory of a region; the descriptor stays the caller's. inherited: by forked children.
- * pcclOutOfMemory, or pcclInternalError for what is no such memory; *ret is set on success only. */
+/* Maps the memory of a region. The descriptor still belongs to the caller. inherited: whether
+ * forked children inherit the mapping. Fails with pcclOutOfMemory, or with pcclInternalError if the
+ * descriptor cannot be mapped; *ret is set on success only. */
 pcclResult_t pccl_map_fd(
 	int fd, uint64_t region, uint64_t size, bool inherited, struct pccl_map *ret);
 /* Unmaps, if there is a mapping. */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * The process's one connection to the agent. Requests of any thread share it: a thread that waits
- * for its reply reads the socket on behalf of all (the leader) and hands the others theirs; when it
- * has its own it passes the part on. So calls need no thread of the library's own.
+ * The one connection of the process to the agent. Requests of all threads share this connection. A
+ * thread that waits for its reply becomes the leader: it reads the socket for all threads and
+ * delivers their replies. When the leader has its own reply, another waiting thread becomes the
+ * leader. So the session needs no thread of its own.
  *
- * A session that has ended stays so, and everything that hangs on it with it; reconnector.c makes
- * the next one. Counted references; all functions may be called by any thread. The lock inside is
- * taken last of all: callers may hold any of theirs where a function does not wait.
+ * A session that has ended never comes back; reconnector.c makes the next session. A session is
+ * freed with its last reference. Any thread may call all functions. The lock inside is taken last:
+ * a caller may hold any other lock if the function does not wait.
  */
 #ifndef PCCL_SHIM_SESSION_H
 #define PCCL_SHIM_SESSION_H
@@ -21,61 +22,64 @@ struct pccl_session;
 struct pccl_map;
 
 /*
- * Connects and says hello; the thread's ender ends that, too. before NULL: wherever an agent is
- * found, or started; otherwise where that session's was. lease_ms: how long the agent may leave a
- * request unanswered that needs nobody else; then it is taken to be stopped, and the session ends.
- * *ret is a reference. Errors: those of spawn.h, pcclVersionMismatch, pcclInterrupted, and what the
- * agent says.
+ * Connects to an agent and says hello. The thread's ender can end this. If `before` is NULL, finds
+ * an agent or starts one; otherwise connects to the socket of that session. lease_ms: the time
+ * within which the agent must answer a request that needs no other process. If it does not, it
+ * counts as stopped, and the session ends. *ret is a reference. Errors: those of spawn.h,
+ * pcclVersionMismatch, pcclInterrupted, and those that the agent returns.
  */
 pcclResult_t pccl_session_open(
 	const struct pccl_session *before, uint32_t lease_ms, struct pccl_session **ret);
 struct pccl_session *pccl_session_ref(struct pccl_session *s);
 void pccl_session_unref(struct pccl_session *s);   /* NULL is fine */
-int pccl_session_fd(const struct pccl_session *s); /* to wait for its end */
-/* Of shared state, as the agent's configuration says: enum wm_hash_type, or 0: it does not say. */
+int pccl_session_fd(const struct pccl_session *s); /* for poll(): reports the end of the session */
+/* Returns the hash type for shared state that the agent's configuration sets (enum wm_hash_type),
+ * or 0 if it sets none. */
 uint32_t pccl_session_hash_type(const struct pccl_session *s);
 
 /*
- * Sends the request (req_id is filled in) and waits for its reply: without bound if it depends on
- * other peers, otherwise for lease_ms. want_fds descriptors must come with it; they are the
- * caller's then. On success *reply and fds are set.
- * Errors: the agent's code and text, with *reply set, or the session's code when it has ended, with
- * reply->req_id 0.
+ * Sends the request (fills in req_id) and waits for its reply. The wait has no limit if the reply
+ * depends on other peers; otherwise the limit is lease_ms. The reply must come with want_fds
+ * descriptors, which then belong to the caller. On success *reply and fds are set.
+ * Errors: if the agent refuses, its code and text, with *reply set. If the session has ended, the
+ * session's code, with reply->req_id 0.
  */
 pcclResult_t pccl_session_call(struct pccl_session *s, struct wl_request *request,
 	struct wl_reply *reply, int *fds, unsigned want_fds);
-/* Asked each PCCL_LOOK_MS, without a lock: has somebody ended the call? Then nobody waits for the
- * answer: when it comes, what it gives is given back. */
+/* Lets a call end before its answer comes. `end` is asked each PCCL_LOOK_MS, without a lock,
+ * whether the call is to end. If the answer comes later, the resources in it are given back. */
 struct pccl_ender {
 	bool (*end)(void *arg);
 	void *arg;
-	bool ended; /* it was: pcclInterrupted, with reply->req_id 0 */
+	bool ended; /* the call was ended: pcclInterrupted, with reply->req_id 0 */
 };
-/* Sets the ender of the calls of this thread that have none of their own, from now on; end NULL:
- * nothing ends them. Returns the one until now. */
+/* Sets the ender for this thread's calls that have no ender of their own. If `end` is NULL, nothing
+ * ends them. Returns the previous ender. */
 struct pccl_ender pccl_session_endable(struct pccl_ender ender);
-/* The same as pccl_session_call for what may be ended, without descriptors. */
+/* As pccl_session_call, but without descriptors, and `ender` can end the call. */
 pcclResult_t pccl_session_call_or(struct pccl_session *s, struct wl_request *request,
 	struct wl_reply *reply, struct pccl_ender *ender);
 /*
- * For requests that give something back: they hold in any case, since the agent takes requests one
- * after the other, so an agent that stands still is not waited for long, nor for each of them.
- * Returns 0, or a number for pccl_session_await if the answer has not come by then.
+ * Sends a request that gives something back, and waits for the answer only for a short time. The
+ * agent carries out such a request in any case, because it handles requests in order. If the agent
+ * has left one such request unanswered, the next ones do not wait. Returns 0, or a number for
+ * pccl_session_await if the answer has not come in this time.
  */
 uint32_t pccl_session_post(struct pccl_session *s, struct wl_request *request);
-/* Waits for that answer, or the end of the session; with ms > 0 not for longer, and hardly for an
- * agent that stands still. */
+/* Waits for the answer to a posted request, or for the end of the session. If ms > 0, waits for
+ * `ms` milliseconds at most, and less if the agent does not respond at all. */
 void pccl_session_await(struct pccl_session *s, uint32_t post, uint32_t ms);
-/* The same for WL_REGION_ADOPT, which takes a descriptor along; it stays the caller's. */
+/* As pccl_session_call, for WL_REGION_ADOPT: sends the descriptor `fd` with the request. The
+ * descriptor still belongs to the caller. */
 pcclResult_t pccl_session_adopt(
 	struct pccl_session *s, struct wl_request *request, int fd, struct wl_reply *reply);
 
-/* A request whose reply is waited for together with those of others. */
+/* A request in flight. A thread can wait for several of them together. */
 struct pccl_call {
 	uint32_t req_id;
 	bool done;
-	bool orphan; /* nobody waits for it any more, and it is the session's to free */
-	bool prompt; /* the agent answers it without waiting for anybody */
+	bool orphan; /* no thread waits for the reply any more; the session frees the call */
+	bool prompt; /* the agent's answer does not depend on other processes */
 	enum wl_type type;
 	uint64_t since_ns;
 	pthread_cond_t *cond;
@@ -85,44 +89,46 @@ struct pccl_call {
 	struct pccl_call *next;
 };
 
-/* Sends it; *call is the session's until pccl_session_end. cond is signalled when it is done. An
- * error (a request that cannot be encoded) leaves nothing behind. */
+/* Sends a request. *call belongs to the session until pccl_session_end. Signals `cond` when the
+ * reply is there. Fails if the request cannot be encoded; then pccl_session_end must not be
+ * called. */
 pcclResult_t pccl_session_begin(struct pccl_session *s, struct pccl_call *call,
 	struct wl_request *request, pthread_cond_t *cond);
-/* Waits until one of the calls in this array (NULL: not any more), all begun with this cond, is
- * done: its index, or -1 when the session has ended. */
+/* Waits until one of the `n` calls is done. All must have been begun with `cond`; NULL entries are
+ * skipped. Returns the index of the call, or -1 if the session has ended. */
 int pccl_session_wait(
 	struct pccl_session *s, struct pccl_call *const *calls, unsigned n, pthread_cond_t *cond);
-/* Takes the call back. Results and errors as with pccl_session_call. */
+/* Ends the call: takes it back from the session. Results and errors as with pccl_session_call. */
 pcclResult_t pccl_session_end(struct pccl_session *s, struct pccl_call *call,
 	struct wl_reply *reply, int *fds, unsigned want_fds);
 
 /*
- * The agent hands the result regions of operations over before it announces them, unasked. Whoever
- * reads the socket maps them, and they are kept here until somebody asks. What the agent has sent
- * is read before its end is noticed, so a process has all results that its agent announced, though
- * nobody may have looked while it lived: memory that is on its way in a socket does not die with
- * the sender.
+ * The agent hands over the result regions of operations without being asked, before it announces
+ * the results. The thread that reads the socket maps these regions, and the session keeps them
+ * until they are taken. All packets of the agent are read before its end is noticed. So a process
+ * has all results that its agent announced, even if no thread read them while the agent lived:
+ * memory that is in transit in a socket survives the sender.
  *
- * Takes the region of this communicator from those that were handed over; false: there is none.
+ * Takes the region of this communicator from the regions that were handed over. Returns false if
+ * the region is not among them.
  */
 bool pccl_session_take_result(
 	struct pccl_session *s, uint32_t comm, uint64_t region, struct pccl_map *ret);
-/* Unmaps what nobody has taken; the communicator is closed. */
+/* Unmaps the regions of a communicator that were not taken. To be called when it is closed. */
 void pccl_session_drop_results(struct pccl_session *s, uint32_t comm);
 
-/* True while the agent is there. Looks at the socket, does not block. */
+/* Returns true while the session lives. Reads the packets in the socket, does not block. */
 bool pccl_session_check(struct pccl_session *s);
-/* The same for somebody who waits for the agent to do something in shared memory: also asks it
- * from time to time whether it is still awake. */
+/* As pccl_session_check, for a thread that waits for the agent's work in shared memory. Also asks
+ * the agent from time to time whether it still responds. */
 bool pccl_session_watch(struct pccl_session *s);
-/* Sets the sentence about a session that has ended; returns its code: what the agent said with its
- * goodbye, or pcclAgentUnavailable. */
+/* Sets the sentence about a session that has ended. Returns the code of the agent's goodbye, or
+ * else a code of the library, mostly pcclAgentUnavailable. */
 pcclResult_t pccl_session_fail(struct pccl_session *s);
-/* Of one that has ended: did the agent die, or leave so that another may take its place? If not, it
- * wants nothing more to do with this process, or is there but talks nonsense, or not at all. */
+/* Has the session ended because the agent died or made room for another agent? If not, the agent
+ * has refused this process, has sent malformed packets, or does not respond. */
 bool pccl_session_may_return(struct pccl_session *s);
-/* Of one that has ended: did the agent say goodbye? If not, it may have crashed. */
+/* Has the session ended with a goodbye of the agent? If not, the agent may have crashed. */
 bool pccl_session_ended_in_order(struct pccl_session *s);
 
 #endif

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Reaching an agent: where its socket is, and starting a private one when there is none. Any
- * thread; one at a time starts an agent, the others wait for it. A private agent is nobody's child
- * to wait for: it ends by itself.
+ * Connects to an agent: finds its socket, or starts a private agent if there is none. Any thread.
+ * One process at a time starts an agent; the others wait for it. A private agent detaches itself
+ * and ends by itself, so no process has to wait for its end.
  *
- * Errors: pcclAgentUnavailable (there is none, or it cannot be started), pcclPermissionDenied (it
- * is there and refuses this user), pcclInvalidUsage (the environment), pcclOutOfMemory.
+ * Errors: pcclAgentUnavailable (there is no agent, or it cannot be started), pcclPermissionDenied
+ * (the agent's socket refuses this user), pcclInvalidUsage (a wrong environment variable),
+ * pcclOutOfMemory.
  */
 #ifndef PCCL_SHIM_SPAWN_H
 #define PCCL_SHIM_SPAWN_H
@@ -19,26 +20,28 @@
 #define PCCL_SOCKET_PATH_MAX sizeof(((struct sockaddr_un *)NULL)->sun_path)
 
 /*
- * Connects to, in this order and stopping at the first that exists: the socket that
- * PCCL_AGENT_SOCKET names (only that one, if set); the system's agent; the user's private agent,
- * started if need be. Blocks for a bounded time (starting takes up to 10 s). On success *ret_fd is
- * a blocking, close-on-exec socket, the caller's, path (PCCL_SOCKET_PATH_MAX bytes) says where it
- * leads, and *ret_private whether to a private agent. Reads the environment.
+ * Connects to an agent. If PCCL_AGENT_SOCKET is set, connects to the socket that it names, and to
+ * no other. Otherwise connects to the system's agent, or, if there is none, to the user's private
+ * agent, which is started if it is not running. Blocks for a bounded time (starting takes up to 10
+ * s). On success *ret_fd is a blocking, close-on-exec socket that belongs to the caller, `path`
+ * (PCCL_SOCKET_PATH_MAX bytes) has the path of the agent's socket, and *ret_private says whether
+ * the agent is private. Reads the environment.
  */
 pcclResult_t pccl_spawn_connect(int *ret_fd, char *path, bool *ret_private);
 
 /*
- * Connects again to where an agent was, as pccl_spawn_connect said. The system's, or one that was
- * named, is brought back by whoever looks after it, and nothing takes its place; a private one is
- * started, if need be, with what the environment said when it was last read.
+ * Connects again to the socket that pccl_spawn_connect has returned in `path`. Starts a private
+ * agent if it is not running, with the environment as it was last read. Never starts another kind
+ * of agent: the service manager or an operator restarts it.
  */
 pcclResult_t pccl_spawn_reconnect(int *ret_fd, char *path, bool private);
 
-/* In a forked child. */
+/* Resets the lock in a forked child. */
 void pccl_spawn_after_fork(void);
 
-/* Says why starting `name` at path failed with this errno, which only sometimes is that it is not
- * installed. env: the variable that names another path. */
+/* Sets the sentence for a failed start of the program `name` at `path` with this errno, and returns
+ * its code. Only one of several reasons is that the program is not installed. env: the environment
+ * variable that can name another path. */
 pcclResult_t pccl_spawn_fail(const char *path, const char *name, const char *env, int error);
 
 #endif

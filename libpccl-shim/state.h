@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * A synchronization of shared state: state_args.c looks at what the application gives,
- * state_manifest.c hashes it and writes the manifest (proto/shm_state.h), sync.c does the rest.
+ * A synchronization of shared state. state_args.c checks the arguments of the application,
+ * state_manifest.c hashes the tensors and writes the manifest (proto/shm_state.h), sync.c does the
+ * rest.
  *
- * All of it is the main thread's, within the one call that bears no operations, so nothing here is
- * locked. The manifest's region is the attachment's, kept from call to call, like the tables here.
+ * Only the main thread uses all of this, inside a call that allows no other operations, so nothing
+ * here is locked. The attachment owns the region of the manifest. The region and the tables here
+ * are kept from call to call.
  */
 #ifndef PCCL_SHIM_STATE_H
 #define PCCL_SHIM_STATE_H
@@ -16,31 +18,33 @@
 
 /* One tensor of the application, checked. */
 struct pccl_tensor {
-	const char *name;     /* the application's */
-	struct pccl_buf data; /* likewise; at may be NULL if it is empty */
+	const char *name;     /* belongs to the application */
+	struct pccl_buf data; /* belongs to the application; `at` may be NULL if the tensor is
+			       * empty */
 	uint64_t count, bytes;
-	uint32_t index; /* in infos */
+	uint32_t index; /* the tensor's index in infos */
 	uint16_t name_len, dtype;
 	bool may_differ;
-	struct pccl_registered *reg; /* a use of the memory that it lies in, or NULL */
-	uint64_t region, region_off; /* with reg */
+	struct pccl_registered *reg; /* a use of the registered memory around the tensor, or NULL */
+	uint64_t region, region_off; /* if reg is not NULL */
 };
 
-/* What is kept between the synchronizations of a communicator. */
+/* The data of a communicator that is kept between synchronizations. */
 struct pccl_state {
 	struct pccl_tensor *tensors;  /* sorted by name */
-	struct hsh_tensor_work *work; /* as many: of those that are compared */
+	struct hsh_tensor_work *work; /* one for each tensor that is compared; cap entries, too */
 	size_t n, cap;
-	uint64_t bytes, names_len, n_leaves; /* of all */
-	uint64_t window_off;                 /* of the last manifest */
-	hsh_leaf_fn *leaf;                   /* by which it was hashed */
-	uint64_t content[2];                 /* digest of what was offered */
-	/* A synchronization has failed and left torn state in the tensors. Until one succeeds, or
-	 * the application says by another revision that it has other contents, and has
-	 * (torn.h). It does not by sending only: it may do so because the peer that did has died
-	 * in the middle. */
+	uint64_t bytes, names_len, n_leaves; /* sums over all tensors */
+	uint64_t window_off;                 /* of the window in the last manifest */
+	hsh_leaf_fn *leaf;                   /* the hash function of the last manifest */
+	uint64_t content[2];                 /* digest of the contents in the last manifest */
+	/* A synchronization has failed and left torn state in the tensors. Cleared when a
+	 * synchronization succeeds, or when the application uses another revision. In the second
+	 * case the contents must be different, too (torn.h). The send-only strategy does not clear
+	 * it: an application may choose this strategy only because the previous sender died in the
+	 * middle. */
 	bool torn;
-	uint64_t torn_revision; /* that was offered then */
+	uint64_t torn_revision; /* revision of the synchronization that failed */
 	bool synced;            /* a synchronization has succeeded */
 };
 
@@ -48,12 +52,13 @@ struct pccl_state {
  */
 pcclResult_t pccl_state_read(struct pccl_state *st, const pcclSharedState_t *shared_state);
 
-/* Hashes the tensors, writes the manifest into a->state, and fills what the submission says of it:
- * all but revision and strategy. Takes a use of the registered memory that tensors lie in. */
+/* Hashes the tensors, writes the manifest into a->state, and fills the fields of the submission
+ * except revision and strategy. Counts a use of the registered memory in which tensors lie. */
 pcclResult_t pccl_state_manifest(
 	struct pccl_state *st, struct pccl_attachment *a, struct shm_sqe_sync *ret);
-/* After it, with the same a: the digest of what the tensors hold now. The manifest is worth nothing
- * then. False: no memory. */
+/* Computes the digest of the present contents of the tensors. To be called after
+ * pccl_state_manifest with the same attachment; the manifest is invalid afterwards. Returns false
+ * if there is no memory. */
 bool pccl_state_digest(struct pccl_state *st, struct pccl_attachment *a, uint64_t ret[2]);
 /* Ends the uses of registered memory. */
 void pccl_state_put(struct pccl_state *st);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Threads: those of the application, which the library tells apart, and its own. Any thread.
+ * Threads: ids for the application's threads, and threads of the library. Any thread.
  */
 #ifndef PCCL_SHIM_THREAD_H
 #define PCCL_SHIM_THREAD_H
@@ -8,15 +8,16 @@
 #include <pthread.h>
 #include <stdint.h>
 
-/* Of the calling thread. Unlike a pthread_t it is never another one's, not even later. */
+/* Returns the id of the calling thread. Unlike a pthread_t, an id is never used again for another
+ * thread. */
 uint64_t pccl_thread_id(void);
 
-/* Starts a thread of the library's own that never ends. It has all signals blocked but those of its
- * own faults, which are handled as in other threads: it may touch the application's memory. Returns
- * 0 or an errno value. */
+/* Starts a thread of the library that never ends. The thread has all signals blocked except those
+ * of its own faults. Faults are handled as in other threads, because the thread may use the
+ * application's memory. Returns 0 or an errno value. */
 int pccl_thread_start(void *(*run)(void *));
 
-/* How long a wait may go on that somebody has to end. */
+/* The period, in milliseconds, in which waits check whether they are to end. */
 #define PCCL_LOOK_MS 50
 
 /* Waits for the condition, PCCL_LOOK_MS at most. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Contents that failed synchronizations of this process have left in its tensors. Torn state stays
- * torn, whatever revision a program offers it at, by whichever communicator and from
- * whichever memory: so its digest is what is kept. Any thread, and also after a fork. Nothing
- * fails.
+ * The contents that failed synchronizations of this process have left in its tensors. Torn state
+ * stays torn, even if the program offers it with another revision, another communicator or from
+ * other memory. So this file keeps the digests of the contents. Any thread, and also after a fork.
+ * No function fails.
  */
 #ifndef PCCL_SHIM_TORN_H
 #define PCCL_SHIM_TORN_H
@@ -11,12 +11,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The oldest of more are forgotten. */
+/* If there are more torn states than this, the oldest are forgotten. */
 #define PCCL_TORN_MAX 256u
 
 void pccl_torn_keep(const uint64_t content[2]);
 bool pccl_torn_known(const uint64_t content[2]);
-/* They are right after all: they have been elected, as those of another peer. */
+/* Forgets these contents: they were elected, so another peer has them and they are right. */
 void pccl_torn_forget(const uint64_t content[2]);
 
 #endif

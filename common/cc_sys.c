@@ -180,7 +180,8 @@ static void log_patience(bool missing, const struct cc_addr *addr, uint32_t ms)
 	else
 		cc_log(CC_LOG_WARNING,
 			"%s is in use by an outgoing connection of this host: trying again for "
-			"%u ms. net.ipv4.ip_local_reserved_ports keeps ports from that",
+			"%u ms. To prevent this, add the port to "
+			"net.ipv4.ip_local_reserved_ports",
 			text, ms);
 }
 

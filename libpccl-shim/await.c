@@ -129,7 +129,7 @@ static void learn(struct progress *p, bool ended)
 		return;
 	}
 	if (op->window > 0 && !is_window_plan(op, &res.plan)) {
-		bad_area(p, "another ring than for a window");
+		bad_area(p, "its plan does not match the window");
 		return;
 	}
 	p->plan = res.plan;

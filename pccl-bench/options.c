@@ -112,7 +112,8 @@ static int check_world_size(struct parser *p)
 	if (o->master.family == 0 && (o->world_size || o->first_rank))
 		return wrong(p, "--world and --first-rank are for a run that is joined: --master");
 	if (o->master.family != 0 && o->hosts > 1)
-		return wrong(p, "--hosts: peers that join a run (--master) are all on this host");
+		return wrong(p, "--hosts cannot be used with --master: peers that join a run are "
+				"all on this host");
 	if (!o->world_size)
 		o->world_size = o->peers;
 	if (o->world_size < 2)

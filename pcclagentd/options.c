@@ -99,7 +99,7 @@ static const struct cc_opt opts[] = {
 				      "network as 10.2.0.0/16, or an interface; a port is from 1 "
 				      "to 65535"},
 	{"interfaces", "PLACE",
-		"which of this host's addresses data takes: an interface, a network, or an "
+		"the addresses of this host that data uses: an interface, a network, or an "
 		"address; may be given several times",
 		CC_OPT_SET, AT(cfg.interfaces), .set = set_places, .key = true, .list = true,
 		.env = "PCCL_INTERFACES", .usual = "PCCL_INTERFACES, else all",
@@ -129,7 +129,7 @@ static const struct cc_opt opts[] = {
 		.usual = "half of the RAM, or of what its cgroup has"},
 	{"mem-per-user", "BYTES", "shared memory of one user", CC_OPT_BYTES, AT(cfg.mem_per_user),
 		{1, CC_OPTIONS_BYTES, 0}, .unset = true, .key = true,
-		.usual = "mem_total, as long as no other needs an equal part of it"},
+		.usual = "mem_total, or an equal part of it when other users need memory, too"},
 	{"sessions-per-user", "N", "processes of one user", CC_OPT_COUNT, AT(cfg.sessions_per_user),
 		{ANY, 1024}, .key = true},
 	{"comms-per-user", "N", "communicators of one user", CC_OPT_COUNT, AT(cfg.comms_per_user),

@@ -14,7 +14,7 @@
 #define MEMORY_FACTOR 64
 
 #define ADDRESS_LIMIT "must be at most 63 bytes without control characters"
-#define VERSION_LIMIT "must be 1 to version_max, and that at most 65535"
+#define VERSION_LIMIT "must be 1 to version_max, which must be at most 65535"
 
 static int no_memory(const char **why)
 {

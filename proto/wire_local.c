@@ -263,7 +263,7 @@ static int get_hello(const Local__Hello *p, struct wl_request *r, const char **w
 	r->version_min = p->version_min;
 	r->version_max = p->version_max;
 	rc = wire_check_versions(p->version_min, p->version_max, why,
-		"hello.version_min: must be 1 to hello.version_max, and that at most 65535");
+		"hello.version_min: must be 1 to hello.version_max, which must be at most 65535");
 	if (rc != 0)
 		return rc;
 	/* The rest of another version's hello is not ours to judge; the agent refuses it. */
@@ -295,7 +295,8 @@ static int get_comm_create(const Local__CommCreate *p, struct wl_request *r, con
 	rc = wire_get_addr(&r->master, p->master->ip, p->master->port, 1, why, limit);
 	if (rc == 0)
 		rc = get_addr_or_none(&r->master_addr, p->master_addr, why,
-			"comm_create.at: must be 4 or 16 bytes, with a port of 1 to 65535");
+			"comm_create.master_addr: must be 4 or 16 bytes, with a port of 1 to "
+			"65535");
 	return rc;
 }
 
@@ -342,7 +343,8 @@ static int get_comm_attach(const Local__CommAttach *p, struct wl_request *r, con
 	rc = wire_get_addr(&r->master, p->master->ip, p->master->port, 1, why, limit);
 	if (rc == 0)
 		rc = get_addr_or_none(&r->master_addr, p->master_addr, why,
-			"comm_attach.at: must be 4 or 16 bytes, with a port of 1 to 65535");
+			"comm_attach.master_addr: must be 4 or 16 bytes, with a port of 1 to "
+			"65535");
 	if (rc == 0)
 		rc = get_who(p->peer, p->token, r, why, "comm_attach.peer: " ID_LIMIT,
 			"comm_attach.token: " ID_LIMIT);

@@ -118,7 +118,7 @@ static int get_hello_run(const Ccoip__Hello *p, struct wm_hello *m, const char *
 static int get_knock(const Ccoip__Knock *p, struct wm_knock *m, const char **why)
 {
 	int rc = wire_check_versions(p->version_min, p->version_max, why,
-		"knock.version_min: must be 1 to knock.version_max, and that at most 65535");
+		"knock.version_min: must be 1 to knock.version_max, which must be at most 65535");
 
 	if (rc != 0)
 		return rc;
@@ -135,7 +135,7 @@ static int get_hello(const Ccoip__Hello *p, struct wm_hello *m, const char **why
 	int rc;
 
 	rc = wire_check_versions(p->version_min, p->version_max, why,
-		"hello.version_min: must be 1 to hello.version_max, and that at most 65535");
+		"hello.version_min: must be 1 to hello.version_max, which must be at most 65535");
 	if (rc != 0)
 		return rc;
 	m->version_min = p->version_min;
@@ -246,7 +246,7 @@ static int get_refuse(const Ccoip__Refuse *p, struct wm_refuse *m, const char **
 	m->version_min = p->version_min;
 	m->version_max = p->version_max;
 	rc = wire_check_versions(p->version_min, p->version_max, why,
-		"refuse.version_min: must be 1 to refuse.version_max, and that at most 65535");
+		"refuse.version_min: must be 1 to refuse.version_max, which must be at most 65535");
 	if (rc == 0)
 		rc = wire_get_code(p->code, &m->code, why, "refuse.code: must be 1 to 255");
 	if (rc == 0)
@@ -388,7 +388,7 @@ static int get_op_vote(const Ccoip__OpVote *p, struct wm_op_vote *m, const char 
 	m->spec_seq = p->spec_seq;
 	m->waits_for = (uint32_t)p->waits_for;
 	if (m->waits_for > WM_WAIT_FOR_MAIN)
-		return wire_bad(why, "op_vote.blocks: must be 0 to 2");
+		return wire_bad(why, "op_vote.waits_for: must be 0 to 2");
 	rc = get_vote(p, m, why);
 	if (rc == 0)
 		rc = get_elected(p, m, why);

@@ -362,7 +362,7 @@ static void say_torn(
 
 	if (!only_torn(x)) {
 		(void)snprintf(dst, size,
-			"no peer can be elected: it declares receive-only, and failed "
+			"no peer can be elected: this peer declares receive-only, and failed "
 			"synchronizations have left the tensors of all other peers torn; load a "
 			"checkpoint there");
 		return;
@@ -408,7 +408,8 @@ void ccm_elect_sentence(const struct ccm_election *e, const struct ccm_candidate
 		break;
 	case CCM_WHY_ALL_RECEIVE:
 		(void)snprintf(dst, size,
-			"no peer can be elected: it declares receive-only, like all peers of its "
+			"no peer can be elected: this peer declares receive-only, like all peers "
+			"of its "
 			"group that could take part; at least one must send");
 		break;
 	case CCM_WHY_TORN:
@@ -423,7 +424,8 @@ void ccm_elect_sentence(const struct ccm_election *e, const struct ccm_candidate
 		break;
 	case CCM_WHY_NO_SENDER:
 		(void)snprintf(dst, size,
-			"no peer can be elected: it declares receive-only, and the send-only peers "
+			"no peer can be elected: this peer declares receive-only, and the "
+			"send-only peers "
 			"of its group were kicked because their shared state is not identical");
 		break;
 	case CCM_WHY_HASH_TYPE:

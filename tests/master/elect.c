@@ -285,7 +285,8 @@ static const struct {
 		"it declares send-only, but a peer of its group declares enforce-popular: all "
 		"peers of a group must declare it, or none"},
 	{5, "R5Ka R5Ka", 1,
-		"no peer can be elected: it declares receive-only, like all peers of its group "
+		"no peer can be elected: this peer declares receive-only, like all peers of its "
+		"group "
 		"that could take part; at least one must send"},
 	{5, "R5Ka S2Ka S3Ka", 0,
 		"REVISION_INCREMENT_VIOLATION: the group expects revision 5, candidates have at "
@@ -308,7 +309,8 @@ static const struct {
 		"type "
 		"2 (crc32c), another one with 1 (simplehash)"},
 	{5, "S5Kz R5Kz S5Ky", 1,
-		"no peer can be elected: it declares receive-only, and the send-only peers of its "
+		"no peer can be elected: this peer declares receive-only, and the send-only peers "
+		"of its "
 		"group were kicked because their shared state is not identical"},
 	{5, "E5Ka~ E5Kb~", 1,
 		"no peer can be elected: a failed synchronization has left this peer's tensors "
@@ -319,7 +321,8 @@ static const struct {
 		"torn (written in part). Load a checkpoint, then connect again with a new "
 		"communicator"},
 	{5, "R5Ka S5Kb~", 0,
-		"no peer can be elected: it declares receive-only, and failed synchronizations "
+		"no peer can be elected: this peer declares receive-only, and failed "
+		"synchronizations "
 		"have left the tensors of all other peers torn; load a checkpoint there"},
 	{5, "E5Ka E5Ka#", 1,
 		"its shared state is hashed with hash type 2 (crc32c), the group's with 1 "

@@ -242,7 +242,7 @@ START_TEST(reply_limits)
 	t->cells[1].number = WA_UNKNOWN;
 	accepted(&r);
 	r.version_max = 65536;
-	refused(&r, "reply.version_min: must be 1 to version_max, and that at most 65535");
+	refused(&r, "reply.version_min: must be 1 to version_max, which must be at most 65535");
 	wa_reply_clear(&r);
 }
 END_TEST

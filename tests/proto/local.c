@@ -154,7 +154,7 @@ START_TEST(request_limits)
 	q.master_addr = q.master;
 	accepted(&q);
 	q.master_addr.port = 0;
-	refused(&q, "comm_create.at");
+	refused(&q, "comm_create.master_addr");
 	q.master_addr = (struct cc_addr){.family = 0};
 	accepted(&q);
 	sample_request(&r, WL_REGION_ALLOC, &q);
@@ -225,7 +225,7 @@ START_TEST(attach_limits)
 	q.master_addr = q.master;
 	accepted(&q);
 	q.master_addr.port = 0;
-	refused(&q, "comm_attach.at");
+	refused(&q, "comm_attach.master_addr");
 	q.master_addr = (struct cc_addr){.family = 0};
 	accepted(&q);
 	sample_request(&r, WL_COMM_ATTACH, &q);

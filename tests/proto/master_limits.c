@@ -364,7 +364,7 @@ START_TEST(op_params_limits)
 	m.u.op_vote.waits_for = WM_WAIT_FOR_MAIN;
 	accepted(&m);
 	m.u.op_vote.waits_for = WM_WAIT_FOR_MAIN + 1;
-	refused(&m, "op_vote.blocks");
+	refused(&m, "op_vote.waits_for");
 }
 END_TEST
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * Blocks on their way into the tensors of all receivers of this host that lack them.
+ * Writes blocks into the tensors of all receivers of this host that lack them.
  *
- * A block's bytes come to lie somewhere first, its *home*: in the tensor of a receiver that the
- * agent can reach, else in a window slot of one; or, when they come from a holder on this host, in
- * that holder's tensor or window. From there they go to the others. Whatever a receiver gets is
- * held against the leaf hashes where it has been put, because what lies in one process's memory can
- * be changed by it at any time. What a process copies by itself from its window is before it goes
- * there; what it copies from a holder's memory it holds against the hashes that it is told.
+ * The place where a block's bytes lie first is the block's *home*. A block from the network has its
+ * home in the tensor of a receiver, if the agent can reach the tensor; if not, in a window slot of
+ * a receiver. A block from a holder on this host has its home in the holder's tensor or window.
+ * From the home the block is copied to the receivers. A process can change its own memory at any
+ * time, so every copy is checked against the leaf hashes at its destination. There are two
+ * exceptions. Bytes that a process copies from its own window are checked in the window. A process
+ * that copies from a holder's memory checks the bytes itself, with hashes from the agent.
  */
 #include <stdio.h>
 #include <string.h>
@@ -27,7 +28,7 @@
 #define COPY_BUDGET ((uint64_t)4 << 20)
 /* Tensors whose leaf hashes one step takes from a holder. */
 #define HASH_BUDGET 256u
-/* A holder that carries out no command for so long is not waited for. */
+/* A holder whose process carries out no command for this time fails. */
 #define HOLDER_NS STE_MS(5000)
 
 struct ste_block *ste_block_take(struct ste_job *j)
@@ -44,7 +45,7 @@ struct ste_block *ste_block_take(struct ste_job *j)
 	return NULL;
 }
 
-/* Everything that could be written is. */
+/* Frees a block after its last write. */
 static void finish(struct ste_job *j, struct ste_block *b)
 {
 	if (b->home_slot >= 0)
@@ -66,7 +67,8 @@ static void finish_if_over(struct ste_job *j, struct ste_block *b)
 		finish(j, b);
 }
 
-/* What was put into p's memory is not what lies at home, or home has changed. */
+/* A copy of the block in the memory of `p` is wrong. Fails `p` if the bytes at the block's home are
+ * still right; if not, fails the home. */
 static void mark_wrong_source(struct ste_job *j, struct ste_block *b, struct ste_peer *p)
 {
 	bool home_is_right = ste_job_block_is(j, b, b->data);
@@ -84,7 +86,7 @@ static void mark_wrong_source(struct ste_job *j, struct ste_block *b, struct ste
 		name);
 }
 
-/* Somebody got it. */
+/* Counts a copy from the block's home, if the home is complete. */
 static void count_read(const struct ste_block *b)
 {
 	if (b->home->complete)
@@ -126,7 +128,7 @@ static void command(struct ste_job *j, struct ste_peer *p, int slot, enum shm_st
 	ste_window_command(p, &c, b);
 }
 
-/* The region of a holder that p's process can copy the block from by itself, or 0. */
+/* Returns the region from which the process of `p` can copy the block itself, or 0. */
 static uint64_t visible(const struct ste_block *b, const struct ste_peer *p)
 {
 	const struct ste_peer *home = b->home;
@@ -141,12 +143,13 @@ static uint64_t visible(const struct ste_block *b, const struct ste_peer *p)
 	return r->fd >= 0 ? r->id : 0;
 }
 
-/* False: it waits for a slot. */
+/* Has the process of `p` copy the block from the region `from`. Returns false if there is no free
+ * slot now. */
 static bool show(struct ste_job *j, struct ste_block *b, struct ste_peer *p, uint64_t from)
 {
 	int slot;
 
-	/* Before it is known the hash of an only leaf is that of the tensor. */
+	/* The process needs the leaf hash. The check sets it for the only leaf of a tensor. */
 	if (j->tensors[b->tensor].bytes <= WIRE_LEAF && !ste_job_block_is(j, b, b->data)) {
 		mark_wrong_source(j, b, b->home);
 		return true;
@@ -159,7 +162,7 @@ static bool show(struct ste_job *j, struct ste_block *b, struct ste_peer *p, uin
 	return true;
 }
 
-/* False: it waits for a slot. */
+/* Writes the block to `p`, or has it written. Returns false if there is no free slot now. */
 static bool give(struct ste_job *j, struct ste_block *b, struct ste_peer *p)
 {
 	uint64_t from = visible(b, p);
@@ -211,7 +214,7 @@ static void spread(struct ste_job *j, struct ste_block *b)
 	{
 		if (b->bad)
 			break;
-		if (ste_set_has(&j->receivers, i)) /* what went before may have made it fail */
+		if (ste_set_has(&j->receivers, i)) /* an earlier give() may have failed it */
 			(void)give(j, b, &j->peers[i]);
 	}
 	finish_if_over(j, b);
@@ -257,7 +260,7 @@ void ste_block_acked(struct ste_job *j, struct ste_peer *p, int slot)
 	struct ste_block *b = p->w.slot[slot].owner;
 
 	if (j->over) {
-		/* Nothing is to follow, but it is there. */
+		/* The job is over, but the block was written. */
 		if (p->w.slot[slot].op == SHM_STATE_WRITE)
 			ste_job_got(j, p, b);
 		ste_window_put(p, slot);
@@ -289,8 +292,9 @@ void ste_block_refused(struct ste_job *j, struct ste_peer *p, int slot, bool wro
 	if (wrong && !b->bad && !ste_job_block_is(j, b, b->data))
 		mark_wrong_source(j, b, b->home);
 	else if (!b->bad)
-		ste_set_add(&p->blind,
-			b->home->index); /* as one that is about to leave: in another way, then */
+		/* The process could not map the home, which may be about to leave. The block will
+		 * be given to it in another way. */
+		ste_set_add(&p->blind, b->home->index);
 	finish_if_over(j, b);
 }
 
@@ -311,8 +315,8 @@ void ste_block_forget(struct ste_job *j, struct ste_peer *p)
 		if (b->state == STE_BLOCK_FREE || b->state == STE_BLOCK_LANDING)
 			continue;
 		ste_set_remove(&b->todo, p->index);
-		/* What lies at its home is still right, or will be found wrong, unless it was yet
-		 * to come. */
+		/* The bytes at the home of a block can still be used, because copies are verified.
+		 * But if the home was to deliver them only now, they will not come. */
 		if (b->home == p && b->state == STE_BLOCK_READING) {
 			b->bad = true;
 			b->state = STE_BLOCK_SPREADS;
@@ -320,7 +324,7 @@ void ste_block_forget(struct ste_job *j, struct ste_peer *p)
 	}
 }
 
-/* The payload that comes for it goes nowhere. */
+/* Sends the payload that still arrives for the block to the drain. */
 static void redirect(struct ste_job *j, const struct ste_block *b)
 {
 	for (struct ste_stream *s = j->streams; s; s = s->next) {
@@ -351,7 +355,8 @@ void ste_block_evict(struct ste_job *j, struct ste_peer *p)
 
 /* ---- from holders on this host ---- */
 
-/* Leaf hashes of tensors that differ. */
+/* Takes leaf hashes of tensors that differ from the manifest of holder `p`. Returns true if there
+ * is more to do at once. */
 static bool take_hashes(struct ste_job *j, struct ste_peer *p)
 {
 	uint32_t budget = HASH_BUDGET;
@@ -381,7 +386,8 @@ static bool take_hashes(struct ste_job *j, struct ste_peer *p)
 	return budget == 0;
 }
 
-/* False: nothing to be had now. */
+/* Begins to copy one block from holder `p`. Returns false if there is nothing to copy, or no room
+ * now. */
 static bool copy_one(struct ste_job *j, struct ste_peer *p, uint64_t *ret_len)
 {
 	struct ste_block found, *b;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Who is asked for what, and who is given up.
+ * Chooses the requests to sources, and gives up sources that fail.
  *
- * Streams pull: whenever one has room, it asks for the next range of leaves that are missing, so
- * that sources share the work as fast as each of them is. Agents that are receivers themselves
- * begin at a place that follows from their id; they are asked from there on, where they have most
- * to give. What was asked of a stream that is lost goes back to be asked of others.
+ * A stream that has room requests the next range of missing leaves. So each source gets a share of
+ * the work that fits its speed. A source that is a receiver itself begins its own work at a leaf
+ * that follows from its agent id. It is asked from this leaf on, because it gets the leaves there
+ * first. If a stream is lost, its unanswered requests are sent to other streams.
  */
 #include <stdio.h>
 #include <string.h>
@@ -22,27 +22,29 @@
 #include "pcclagentd/state/stream.h"
 #include "proto/wire_state.h"
 
-#define OTHERS_MAX   4u          /* receivers' agents asked at a time */
-#define STRIKES_MAX  3u          /* losses of streams without anything right in between */
-#define WRONG_MAX    3u          /* answers that did not fit their hashes, see wrong_of_member */
-#define ROUNDS_MAX   2u          /* of trying all addresses */
-#define NEXT_ADDR_NS STE_MS(250) /* then the next address is tried beside */
+#define OTHERS_MAX   4u          /* sources without holders that are asked at a time */
+#define STRIKES_MAX  3u          /* losses of streams without a right answer in between */
+#define WRONG_MAX    3u          /* wrong answers, see wrong_of_member */
+#define ROUNDS_MAX   2u          /* attempts to reach any address of a source */
+#define NEXT_ADDR_NS STE_MS(250) /* until the next address is tried at the same time */
 #define RETRY_NS     STE_MS(100)
-#define LATE_NS      STE_MS(1000) /* a round later than this: we stood still ourselves */
-#define SEGS_NS      STE_MS(500)  /* without anything, until TCP is asked */
-#define HERE_NS      STE_MS(200)  /* between two looks at our own addresses */
+#define LATE_NS      STE_MS(1000) /* between two rounds: this agent itself was suspended */
+#define SEGS_NS      STE_MS(500)  /* of silence, until TCP's counters are read */
+#define HERE_NS      STE_MS(200)  /* between two checks of this host's addresses */
 #define QUIET_MIN_NS STE_MS(2)
 #define QUIET_MAX_NS STE_MS(50)
 #define TICK_NS      STE_MS(10)
-#define PACE_MIN_NS  STE_MS(20) /* between two looks at the rate: the time of an answer */
-#define PACE_MAX_NS  STE_MS(250)
+/* The time between two measurements of the rate is the time of an answer, within these limits. */
+#define PACE_MIN_NS STE_MS(20)
+#define PACE_MAX_NS STE_MS(250)
 
-/* In the sentence that nobody is left. */
+/* For the message that no peer with the elected state is left. */
 #define REASONS_MAX  3u
-#define REASONS_REST 24u /* bytes: how many more there are */
+#define REASONS_REST 24u /* bytes for "; and %u more" */
 #define REASON_NAME  24  /* bytes of a host's name */
 
-/* A holder's agent that does not start, and receivers alone that have nothing. */
+/* The time after which a source with holders that has not started is given up, and after which a
+ * job fails whose sources have no holders and do not help it on. */
 static uint64_t standstill_ns(const struct ste *e)
 {
 	return STE_MS(ste_bound_ms(e, CC_BOUND_STREAM));
@@ -131,10 +133,10 @@ static void return_all(struct ste_stream *s)
 	s->hash_next = s->hash_end = 0;
 }
 
-/* A member may have changed its tensors since it offered them; others on its host need not have,
- * and from now on it is they who are asked. When a source answers from a member that it was asked
- * to leave out, it is at fault itself: so no source has more tries than members, but for what is
- * under way. */
+/* Ascribes a wrong answer to a member of the source, if possible, and excludes this member from
+ * further requests: it may have changed its tensors since it voted, while the other members of its
+ * host have not. Returns false if the source itself is at fault, because it answered from a member
+ * that the request excluded, or named no member. So a source has about as many tries as members. */
 static bool wrong_of_member(const struct ste_stream *s)
 {
 	uint64_t bit = s->member > 0 ? (uint64_t)1 << (s->member - 1) : 0;
@@ -151,13 +153,13 @@ void ste_stream_lost(struct ste_stream *s, enum ste_fault fault, const char *why
 	struct ste_src *src = s->src;
 	bool was_up = s->state == STE_UP, was_stalled = s->stalled;
 	bool suspect = fault == STE_FAULT_LOST && ste_narrow_suspect(s);
-	/* What goes together is lost once. */
+	/* Streams that are lost together count as one loss. */
 	bool ignored = fault == STE_FAULT_WRONG
 			       ? wrong_of_member(s)
 			       : fault == STE_FAULT_LOST && s->opened_ns <= src->struck_ns;
 	char text[STE_TEXT_MAX];
 
-	/* It may be the stream's, or the source's own. */
+	/* A copy, because `why` may be part of the stream or the source. */
 	snprintf(text, sizeof text, "%s%s%s", why, suspect ? "; " : "",
 		suspect ? FLOW_STUCK_TEXT : "");
 	if (suspect)
@@ -167,11 +169,11 @@ void ste_stream_lost(struct ste_stream *s, enum ste_fault fault, const char *why
 	if (fault == STE_FAULT_NONE || src->lost)
 		return;
 	src->exhausted |= fault == STE_FAULT_LIMIT;
-	/* When no member is left there, what was wrong says more. */
+	/* If all members of the source are excluded, the earlier error explains more. */
 	if (src->exhausted ? fault == STE_FAULT_LIMIT : fault != STE_FAULT_GONE || src->liars == 0)
 		memcpy(src->last, text, sizeof text);
 	src->retry_ns = j->e->now_ns + RETRY_NS;
-	/* Other addresses are tried; or it was for us that it had to wait. */
+	/* No strike while other addresses can be tried, or if the stream waited for this agent. */
 	if ((!was_up && src->good_addr < 0) || was_stalled || ignored)
 		return;
 	src->strikes++;
@@ -245,7 +247,7 @@ static bool open_one(struct ste_job *j, struct ste_src *src, uint32_t addr)
 	return false;
 }
 
-/* An address after the other, until one is good. */
+/* Tries one address after the other, until one is reached. */
 static void try_addresses(struct ste_job *j, struct ste_src *src)
 {
 	if (src->next_addr < src->s.n_addrs) {
@@ -278,7 +280,7 @@ static void open_streams(struct ste_job *j)
 		if (src->lost)
 			continue;
 		if (!src->s.holds) {
-			/* They have what they have compared themselves. */
+			/* A source without holders only has leaves that it has verified itself. */
 			if (others++ >= OTHERS_MAX || (holders > 0 && j->n_missing == 0))
 				continue;
 		}
@@ -297,7 +299,7 @@ static uint32_t at_once(const struct ste_job *j, uint64_t hashes)
 	return hashes < j->e->cfg.hashes ? (uint32_t)hashes : j->e->cfg.hashes;
 }
 
-/* The first hashes of `all`. */
+/* Requests the first of `all` hashes. The rest is requested by ask_rest. */
 static void ask_first(struct ste_stream *s, struct wst_request *r, uint64_t all)
 {
 	r->n = at_once(s->j, all);
@@ -345,7 +347,7 @@ static bool ask_leaves(struct ste_stream *s)
 	struct wst_request r = {.kind = WST_LEAVES};
 
 	if (s->hash_end > 0)
-		return false; /* one after the other */
+		return false; /* one set of hashes after the other */
 	if (!t) {
 		j->next_want = j->n_tensors;
 		return false;
@@ -394,7 +396,7 @@ static bool ask_block(struct ste_stream *s)
 static bool ask_next(struct ste_stream *s)
 {
 	struct ste_job *j = s->j;
-	/* Receivers are asked for what is known to be missing. */
+	/* While a source with holders is left, other sources are asked only for leaves. */
 	bool all = s->src->s.holds || live(j, true) == 0;
 
 	if (s->hash_next < s->hash_end)
@@ -406,7 +408,7 @@ static bool ask_next(struct ste_stream *s)
 	return ask_block(s);
 }
 
-/* Every now and then: how much is to wait on its way, by the rate of late. */
+/* Measures the rate from time to time, and sets ste_src.waiting of all sources by it. */
 static void pace(struct ste_job *j)
 {
 	uint64_t now = j->e->now_ns, since = now - j->paced_ns, rx;
@@ -441,14 +443,14 @@ static void ask(struct ste_stream *s)
 		return;
 	while (s->n_asks < STE_ASKS && (s->ahead == 0 || s->ahead < s->window) && ask_next(s))
 		if (s->window == 1)
-			break; /* one at a time, while it has nothing */
+			break; /* the source had no data yet: one request at a time */
 	if (s->out_to > s->out_from)
 		ste_stream_flush(s);
 }
 
 /* ---- time ---- */
 
-/* Has this passed since then, and as much more as the way takes there and back? */
+/* Have `ms` and the path allowance in both directions passed since `since_ns`? */
 static bool has_passed(const struct ste_stream *s, uint64_t since_ns, uint64_t ms)
 {
 	uint64_t passed = s->j->e->now_ns - since_ns;
@@ -457,7 +459,8 @@ static bool has_passed(const struct ste_stream *s, uint64_t since_ns, uint64_t m
 	       passed > STE_MS(ms + UINT64_C(2) * cc_tcp_path_ms(s->f.fd));
 }
 
-/* Bytes behind a packet that got lost cannot be read yet, but show that the source sends. */
+/* Was the source silent for `ms`? Bytes that came after a lost packet cannot be read yet, but they
+ * count, because they show that the source sends. */
 static bool is_silent(struct ste_stream *s, uint32_t ms)
 {
 	uint64_t now = s->j->e->now_ns, since = s->heard_ns;
@@ -467,7 +470,7 @@ static bool is_silent(struct ste_stream *s, uint32_t ms)
 	return has_passed(s, s->segs_ns > since ? s->segs_ns : since, ms);
 }
 
-/* False, or why the stream is given up. */
+/* Checks whether the stream must be given up, and writes the reason to `why`. */
 static bool is_overdue(struct ste_stream *s, char why[STE_TEXT_MAX])
 {
 	const struct ste *e = s->j->e;
@@ -493,7 +496,8 @@ static bool is_overdue(struct ste_stream *s, char why[STE_TEXT_MAX])
 	return has_passed(s, s->answered_ns, answer_ms);
 }
 
-/* A stream from an address that this host has lost is dead; another one is opened at once. */
+/* Closes streams whose local address this host no longer has: they are dead. New streams are opened
+ * at once. */
 static void leave_lost_addresses(struct ste_job *j)
 {
 	struct ste_stream *s, *next;
@@ -528,11 +532,12 @@ static void look_at_streams(struct ste_job *j)
 		ste_job_moved(j);
 }
 
-/* Why those are gone who had it: some of them, who share the room. */
+/* A text with the reasons why sources and holders are lost. Each reason gets an equal part of the
+ * room. */
 struct reasons {
 	char text[STE_TEXT_MAX];
 	size_t len;
-	uint32_t left, more; /* to be added, and only counted */
+	uint32_t left, more; /* reasons still to be added; reasons that are only counted */
 };
 
 static void add_reason(struct reasons *r, const char *name, const char *why)
@@ -558,8 +563,7 @@ static uint32_t count_reasons(const struct ste_job *j)
 	return n;
 }
 
-/* Is there one who has it, or may have it, and cannot be reached because an agent lacks what that
- * takes? */
+/* Returns a source that is lost because an agent lacks a resource for a stream, or NULL. */
 static const struct ste_src *find_exhausted(const struct ste_job *j)
 {
 	for (uint32_t i = 0; i < j->n_srcs; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Sources: what is asked of whom, and who is given up: fetch.c.
+ * fetch.c: chooses the requests to sources, and gives up sources that fail.
  */
 #ifndef STATE_FETCH_H
 #define STATE_FETCH_H
@@ -17,48 +17,54 @@ struct ste_stream;
 
 struct ste_src {
 	struct ste_source s;
-	uint32_t n_streams; /* open, opening */
+	uint32_t n_streams; /* open, or being opened */
 	_Atomic uint32_t n_up;
-	int good_addr;      /* reached it once; -1: not yet */
+	int good_addr;      /* the address that was reached; -1: none so far */
 	uint32_t next_addr; /* to be tried */
 	uint32_t rounds;    /* in which no address was reached */
-	uint64_t retry_ns;  /* no new stream before */
-	uint32_t strikes;   /* times that streams were lost since something right came last */
-	uint64_t struck_ns; /* the last of these */
-	uint32_t wrong;     /* answers that did not fit their hashes, and no member is a suspect */
-	uint64_t liars;     /* members that were, and are not asked any more: see wst_request */
-	_Atomic uint32_t not_yet; /* such answers in a row */
-	uint64_t not_yet_ns;      /* since then */
-	uint64_t cursor;          /* others: leaf from which on they are asked */
-	uint64_t base_ns;         /* shortest time of an answer; UINT64_MAX: none yet */
+	uint64_t retry_ns;  /* no stream is opened before this time */
+	uint32_t strikes;   /* losses of streams since the last answer that was right */
+	uint64_t struck_ns; /* time of the last loss that counted */
+	uint32_t wrong;     /* wrong answers that could not be ascribed to a member */
+	uint64_t liars;     /* members whose data was wrong: excluded, see wst_request.without */
+	_Atomic uint32_t not_yet; /* consecutive answers WST_NOT_YET */
+	uint64_t not_yet_ns;      /* time of the first of these */
+	uint64_t cursor;          /* a source without holders is asked from this leaf on */
+	uint64_t base_ns;         /* shortest time of an answer; UINT64_MAX: none so far */
 	uint64_t waiting;         /* see ste_load */
-	bool exhausted;           /* of ours or theirs: what a stream takes; until one is up */
-	char last[STE_TEXT_MAX];  /* what went wrong last; that, as long as it lasts */
+	/* One of the two agents lacks a resource for a stream. False again when a stream is up. */
+	bool exhausted;
+	char last[STE_TEXT_MAX]; /* the last error; a limit stays here while `exhausted` */
 	_Atomic uint64_t bytes;
 	_Atomic bool lost;
-	char text[STE_TEXT_MAX]; /* before lost */
+	char text[STE_TEXT_MAX]; /* set before `lost` */
 };
 
 enum ste_fault {
 	STE_FAULT_NONE,
-	STE_FAULT_LOST,  /* the stream */
-	STE_FAULT_LIMIT, /* the other agent has reached one */
-	STE_FAULT_SHORT, /* an answer without what is needed */
-	STE_FAULT_WRONG,
-	STE_FAULT_GONE,
+	STE_FAULT_LOST,  /* the stream broke, or was silent for too long */
+	STE_FAULT_LIMIT, /* the other agent has reached a limit */
+	STE_FAULT_SHORT, /* the source has only a part of the hashes */
+	STE_FAULT_WRONG, /* an answer is wrong */
+	STE_FAULT_GONE,  /* the source no longer takes part, or does not start */
 };
 
 void ste_fetch_begin(struct ste_job *j);
-/* Opens streams, asks, looks at the time. */
+/* Opens streams, sends requests, and checks whether a bound has passed. */
 void ste_fetch_step(struct ste_job *j);
-void ste_fetch_end(struct ste_job *j);               /* closes all streams */
-uint64_t ste_fetch_next_ns(const struct ste_job *j); /* when a step can have something to do */
-/* What was asked of the stream will be asked anew, and the stream is closed. */
+/* Closes all streams. */
+void ste_fetch_end(struct ste_job *j);
+/* Returns the time at which the next step is due. */
+uint64_t ste_fetch_next_ns(const struct ste_job *j);
+/* Closes the stream. Its requests without answers will be sent to any source again. */
 void ste_stream_lost(struct ste_stream *s, enum ste_fault fault, const char *why);
+/* The other agent has answered the hello. */
 void ste_stream_up(struct ste_stream *up);
+/* The source has answered WST_NOT_YET: pauses the stream, or closes it after too long a time. */
 void ste_stream_not_yet(struct ste_stream *s);
+/* An answer was right. `bytes`: of the leaves in this answer. */
 void ste_stream_right(struct ste_stream *s, uint64_t bytes);
-/* An ask that was not fulfilled. */
+/* A request was not fulfilled: has its leaves or hashes requested again. */
 void ste_fetch_return(struct ste_job *j, const struct wst_request *r);
 
 #endif

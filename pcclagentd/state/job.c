@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a job knows: who takes part, what was elected, who lacks what, and when it is over.
+ * The state of a job: its members, the elected hashes, the missing leaves, and its end.
  *
  * A leaf is named by its tensor and its number there, or by its number among all leaves of all
- * tensors. Members have the same table of tensors; those that do not take no part.
+ * tensors. All members of a job have the same table of tensors. A member with another table fails.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,8 +18,8 @@
 #include "pcclagentd/state/ste_internal.h"
 #include "pcclagentd/state/window.h"
 
-#define RATE_NS STE_MS(500) /* between two looks */
-#define WAIT_NS STE_MS(1000)
+#define RATE_NS STE_MS(500)  /* between two measurements of the rate */
+#define WAIT_NS STE_MS(1000) /* without an acknowledgement: see ste_progress.waits_for */
 
 const char *ste_job_name(const struct ste_job *j, uint32_t tensor, char *buf, size_t size)
 {
@@ -87,14 +87,15 @@ bool ste_job_take_tensors(struct ste_job *j)
 			lacked = true;
 			atomic_store_explicit(&p->diffs[t].differs, true, memory_order_relaxed);
 		}
-		/* An empty tensor's hash can differ only by a lie that harms nobody else. */
+		/* The hash of an empty tensor differs only if its process lies. That harms nobody
+		 * else. */
 		if (!lacked || s->bytes == 0) {
 			memset(j->leaf + s->first_leaf, STE_LEAF_HAVE, wire_leaf_count(s->bytes));
 			continue;
 		}
 		j->tensor[t] = STE_TENSOR_WANT;
 		j->unready++;
-		/* The hash of an only leaf is as good as known: it must make that of the tensor. */
+		/* The hash of a tensor's only leaf is not needed: the tensor hash is checked. */
 		if (s->bytes <= WIRE_LEAF)
 			(void)ste_job_take_leaves(j, t);
 	}
@@ -113,7 +114,8 @@ static void set_lacking(struct ste_job *j, struct ste_peer *p, uint64_t leaf, ui
 	}
 }
 
-/* Marks what p lacks of a tensor. Its own leaf hashes count only if they make its tensor hash. */
+/* Marks the leaves of a tensor that `p` lacks. If its leaf hashes do not make its tensor hash, it
+ * lacks all leaves. */
 static void compare(struct ste_job *j, struct ste_peer *p, uint32_t t)
 {
 	const struct shm_state_tensor *s = &j->tensors[t];
@@ -136,7 +138,8 @@ static void compare(struct ste_job *j, struct ste_peer *p, uint32_t t)
 	}
 	atomic_store_explicit(&d->leaves, leaves, memory_order_relaxed);
 	atomic_store_explicit(&d->bytes, p->lacking - lacking, memory_order_relaxed);
-	atomic_store_explicit(&d->of, n, memory_order_release); /* the others are there, too */
+	/* Released: a reader that sees `of` also sees the other numbers. */
+	atomic_store_explicit(&d->of, n, memory_order_release);
 }
 
 bool ste_job_take_leaves(struct ste_job *j, uint32_t t)
@@ -221,7 +224,7 @@ bool ste_job_is_lacked(const struct ste_job *j, uint64_t leaf)
 	return false;
 }
 
-/* Do the same receivers lack this leaf? */
+/* Do exactly the receivers in `who` lack this leaf? */
 static bool is_lacked_by(const struct ste_job *j, uint64_t leaf, const struct ste_set *who)
 {
 	struct ste_set s = ste_job_lackers(j, leaf);
@@ -229,7 +232,7 @@ static bool is_lacked_by(const struct ste_job *j, uint64_t leaf, const struct st
 	return ste_set_is_equal(&s, who);
 }
 
-/* The tensor that a leaf belongs to: the last that begins at it or before. */
+/* Returns the tensor of a leaf: the last tensor that does not begin after the leaf. */
 static uint32_t tensor_of(const struct ste_job *j, uint64_t leaf)
 {
 	uint32_t low = 0, high = j->n_tensors;
@@ -371,7 +374,7 @@ void ste_job_begin(struct ste_job *j)
 
 	j->started = true;
 	j->moved_ns = j->rate_ns = j->e->now_ns;
-	/* Holders first: what they say is held against the digest. */
+	/* Checks the holders first, then the other members. */
 	for (int holders = 1; holders >= 0; holders--)
 		for (uint32_t i = 0; i < j->n_peers; i++)
 			if (j->peers[i].m.holder == (holders == 1))
@@ -434,7 +437,7 @@ bool ste_job_step(struct ste_job *j)
 	return busy;
 }
 
-/* ---- memory; the loop's thread ---- */
+/* ---- memory; called by the loop thread ---- */
 
 static bool copy_member(
 	struct ste_job *j, struct ste_peer *p, const struct ste_member *m, uint32_t index)
@@ -502,7 +505,7 @@ int ste_job_new(struct ste *e, const struct ste_spec *spec, struct ste_job **ret
 	for (uint32_t i = j->n_peers; i-- > 0;)
 		if (j->peers[i].m.holder)
 			j->table = &j->peers[i];
-	j->tensors = j->table->m.state->tensors; /* these stay, whoever is dropped */
+	j->tensors = j->table->m.state->tensors; /* stay valid if this peer is dropped */
 	j->n_tensors = j->table->m.state->n_tensors;
 	j->n_leaves = j->table->m.state->n_leaves;
 	if (!allocate(j))

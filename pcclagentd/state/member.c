@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Members of a job: what is believed of their offers, and how they fail or leave.
+ * The members of a job: checks their manifests, fails members and drops them.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -32,7 +32,7 @@ void ste_peer_fail(struct ste_job *j, struct ste_peer *p, const char *fmt, ...)
 	ste_conns_forget(j->e, j, p);
 	if (!p->lacks || !j->have_want)
 		return;
-	/* Nobody is to get what it alone lacked. */
+	/* Leaves that only this member lacked are no longer needed. */
 	for (uint64_t i = 0; i < j->n_leaves; i++) {
 		if (j->leaf[i] != STE_LEAF_MISSING || ste_job_is_lacked(j, i))
 			continue;
@@ -86,14 +86,15 @@ void ste_peer_map(const struct ste_peer *p, const struct ste_block *b)
 			if (atomic_exchange_explicit(&r->mapped[i + n], true, memory_order_relaxed))
 				break;
 		len = n * STE_MAPPED < r->size - off ? n * STE_MAPPED : r->size - off;
-		/* As if it were read: the kernel then maps what its process has touched by many
-		 * pages at a time, and writable all the same, because the mapping is shared. */
+		/* Populate for reading: the kernel then maps many pages at a time, if the process
+		 * has touched them. The pages are writable too, because the mapping is shared. */
 		if (len > 0)
 			(void)madvise(r->map + off, len, MADV_POPULATE_READ);
 	}
 }
 
-/* False: a tensor does not lie in the memory that it is said to. */
+/* Finds the memory of all tensors. Returns false if a tensor lies outside the region that its
+ * manifest names. */
 static bool find_memory(struct ste_peer *p)
 {
 	const struct shm_state *s = p->m.state;
@@ -128,7 +129,7 @@ static bool same_table(const struct ste_job *j, const struct shm_state *s)
 	return true;
 }
 
-/* Do its hashes make the elected digest? */
+/* Is the digest of the member's tensor hashes the elected one? */
 static bool has_content(struct ste_job *j, const struct ste_peer *p)
 {
 	size_t n = 0;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Sources whose large packets get lost on the way to us. Their agents are heard, and accept
- * streams, but no answer comes. The next streams to such a source have smaller segments: what we
- * announce bounds what it sends. A source whose agent is stopped looks the same for a moment, so
- * this is forgotten after a while.
+ * Sources whose large packets get lost on the path to this host. Such an agent accepts streams and
+ * its kernel answers, but no answer to a request arrives. So the next streams to this source have
+ * smaller segments. The segment size that this host announces limits the packets that the source
+ * sends. A source whose agent is stopped looks the same for a moment. Therefore the smaller size is
+ * forgotten after a while.
  */
 #include <linux/tcp.h>
 #include <netinet/in.h>
@@ -19,16 +20,15 @@
 #include "pcclagentd/state/ste_internal.h"
 #include "pcclagentd/state/stream.h"
 
-#define WAITED_NS                                                                                  \
-	STE_MS(2000) /* for an answer: the source's kernel gives up after three seconds            \
-		      */
+/* The wait for an answer. It is shorter than three seconds, when the source's kernel gives up. */
+#define WAITED_NS STE_MS(2000)
 #define FORGET_NS STE_MS(600000)
 #define SOURCES   64u
 #define ALIVE_MS  1500u /* the other host's kernel answers a probe each second */
 
 struct ste_narrow {
 	struct cc_id agent;
-	uint8_t times; /* its place in cc_tcp_sizes */
+	uint8_t times; /* its segment size: index of cc_tcp_sizes */
 	uint64_t since_ns;
 };
 

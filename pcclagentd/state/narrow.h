@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Sources whose large packets get lost: narrow.c.
+ * narrow.c: sources whose large packets get lost.
  */
 #ifndef STATE_NARROW_H
 #define STATE_NARROW_H
@@ -10,15 +10,17 @@
 struct ste_narrow;
 struct ste_stream;
 
-/* For ste.narrow: nothing is known of any source. To be freed. NULL: no memory. */
+/* Allocates an empty table for ste.narrow, which the caller frees. NULL: no memory. */
 struct ste_narrow *ste_narrow_new(void);
-/* Before the stream is connected: segments as small as this source needs. */
+/* Limits the segments of a stream to the size that this source needs. To be called before the
+ * stream is connected. */
 void ste_narrow_begin(struct ste_stream *s);
-/* Has data come in on it since this was asked last, in whatever order? */
+/* Has the kernel received any data on the stream since the last call, even out of order? */
 bool ste_narrow_hears(struct ste_stream *s);
-/* Nothing has come for a while, although the other host is heard: large packets may get lost. */
+/* Does the stream probably lose large packets? No answer has come for a while, although the other
+ * host is alive. */
 bool ste_narrow_suspect(const struct ste_stream *s);
-/* Of a suspect: has the next streams have smaller segments, where there are any. */
+/* Gives the next streams to this source smaller segments, unless they are the smallest already. */
 void ste_narrow_shrink(struct ste_stream *s);
 
 #endif

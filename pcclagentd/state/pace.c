@@ -1,36 +1,39 @@
 /* SPDX-License-Identifier: MIT
  *
- * How much each stream is asked for ahead of what has come.
+ * Computes how many bytes each stream requests ahead of the bytes that have arrived.
  *
- * What is under way on a stream is rate * time (Little's law), of which rate * shortest time is
- * what its path holds by itself; the rest waits somewhere. Streams are to have equally much
- * waiting. At a bottleneck all wait for the same time, so where it is one that sources have in
- * common, near the receiver, they come to the same rate, however far away they are; whoever has a
- * narrower one of its own has its bytes waiting there, and the others take what it leaves. Nobody
- * is held back further than to what keeps a bottleneck busy, so no rate is lost by it. (As TCP
- * Vegas, Brakmo and Peterson 1995, and FAST TCP, Jin, Wei and Low 2004. Like LEDBAT, RFC 6817, it
- * aims at a time that is added to the shortest one.)
+ * The bytes under way on a stream are rate * time (Little's law). The path itself holds rate *
+ * shortest time of them. The rest waits in queues. The aim is that all streams have the same number
+ * of bytes waiting. At a bottleneck all bytes wait for the same time. So if the sources share a
+ * bottleneck near the receiver, they reach the same rate at any distance. If a source has a
+ * narrower bottleneck of its own, its bytes wait there, and the other sources use the rate that it
+ * leaves. A stream always has enough bytes waiting to keep its bottleneck busy, so no rate is lost.
+ * (TCP Vegas, Brakmo and Peterson 1995, and FAST TCP, Jin, Wei and Low 2004, work like this. Like
+ * LEDBAT, RFC 6817, the algorithm aims at a time that is added to the shortest time.)
  *
- * Not all that waits does so at the bottleneck: senders' TCP lets in only so much, and not of each
- * the same. So those that have given more than others are to have less waiting, and others more.
+ * Some of the bytes do not wait at the bottleneck, because the TCP of a sender limits the bytes
+ * under way, and each TCP has another limit. So a source that has sent more than others gets fewer
+ * bytes waiting, and the others get more.
  */
 #include "pcclagentd/state/pace.h"
 #include "proto/wire_state.h"
 
-/* To be waiting: as much as comes in this time. A port's buffer, and what a busy host may take
- * until it goes on. */
+/* The bytes that wait are those that arrive in this time. It covers the buffer of a switch port,
+ * and the delays of a busy host. */
 #define WAIT_NS ((uint64_t)30 * 1000000)
-/* Bytes, at least: in all; and of a stream, where a leaf comes while the next one is asked for. */
+/* The least bytes that wait: of all streams; of one stream, which receives a leaf while it requests
+ * the next one. */
 #define ALL_MIN    ((uint64_t)2 << 20)
 #define WINDOW_MIN ((uint64_t)2 * WIRE_LEAF)
 #define WINDOW_MAX ((uint64_t)16 << 20)
-/* Of a source that is not ahead of the others, and of one that is so by its part of all. */
+/* The weight of a source that has not sent more than the mean, and of a source that has sent more
+ * by its share of all waiting bytes. */
 #define WEIGHT_MAX 8u
 #define WEIGHT_MIN 3u
 
 uint64_t ste_pace_all(uint64_t rate, uint64_t base_ns)
 {
-	/* On a long path TCP needs more than double of what is under way, to get faster. */
+	/* On a long path TCP speeds up only with more than twice the bytes under way. */
 	uint64_t wait_ns = 2 * base_ns > WAIT_NS ? 2 * base_ns : WAIT_NS;
 	uint64_t all = rate / 1000 * (wait_ns / 1000) / 1000;
 
@@ -78,7 +81,7 @@ uint64_t ste_pace_window(uint64_t window, const struct ste_came *c, uint64_t wai
 		goal = c->ahead - waited + waiting;
 	else
 		goal = 2 * c->ahead > window ? 2 * c->ahead : window;
-	/* Double or nothing within a round at most. */
+	/* Within the time of one answer the window at most doubles, or shrinks to nothing. */
 	if (goal > window)
 		window += goal - window < c->len ? goal - window : c->len;
 	else

@@ -1,38 +1,42 @@
 /* SPDX-License-Identifier: MIT
  *
- * How much is asked for ahead: pace.c. Pure.
+ * pace.c: computes how many bytes are requested ahead. Pure.
  */
 #ifndef STATE_PACE_H
 #define STATE_PACE_H
 
 #include <stdint.h>
 
-struct ste_load {         /* of a source */
-	uint64_t bytes;   /* that came from it */
-	uint32_t streams; /* that bring something; 0: it does not count */
-	uint64_t waiting; /* bytes of each stream that are to wait on their way */
+struct ste_load {         /* the load of one source */
+	uint64_t bytes;   /* that it has sent so far */
+	uint32_t streams; /* that are receiving; 0: the source does not count */
+	uint64_t waiting; /* bytes of each stream that shall wait in queues on the path */
 };
-struct ste_came {                  /* an answer */
-	uint64_t len, ahead;       /* see ste_ask */
-	uint64_t took_ns, base_ns; /* from ask to end, not 0; the shortest time that it ever took */
+struct ste_came {            /* an answer that has arrived */
+	uint64_t len, ahead; /* see ste_ask */
+	/* From the request to the end of the answer, not 0; the shortest time of any answer of this
+	 * source. */
+	uint64_t took_ns, base_ns;
 };
-/* Bytes of all streams that are to wait, when `rate` come per second and the farthest source
- * answers after base_ns. */
+/* Returns how many bytes of all streams together shall wait in queues. `rate`: bytes per second
+ * that arrive. `base_ns`: the answer time of the farthest source. */
 uint64_t ste_pace_all(uint64_t rate, uint64_t base_ns);
-/* Sets `waiting` of each source; leaves it if nothing comes of any. */
+/* Divides `all` among the sources: sets `waiting` of each. Sets nothing if no source is sending. */
 void ste_pace_share(struct ste_load *v, uint32_t n, uint64_t all);
-/* A stream's window after an answer. */
+/* Returns the window of a stream after an answer. */
 uint64_t ste_pace_window(uint64_t window, const struct ste_came *c, uint64_t waiting);
-/* What is left to be done. Streams of which nothing has come yet are taken for as fast as others.
- */
+/* The rest of a job's transfer, and the stream that makes the next request. */
 struct ste_rest {
-	uint64_t bytes;          /* asked of all streams, and still to be asked for */
-	uint32_t streams, known; /* that share it; whose rate is known */
-	uint64_t rates;          /* of these together */
-	uint64_t rate;           /* of the one that is to ask; 0: not known */
-	uint64_t ahead, window;  /* of that one */
+	uint64_t bytes; /* under way on all streams, and not requested so far */
+	/* Streams that share these bytes, and streams whose rate is known. The other streams are
+	 * assumed to have the mean rate. */
+	uint32_t streams, known;
+	uint64_t rates;         /* sum of the known rates */
+	uint64_t rate;          /* of this stream; 0: unknown */
+	uint64_t ahead, window; /* of this stream */
 };
-/* The leaves that a stream asks for next, so that all end together; 0: none now. */
+/* Returns how many leaves the stream requests next, so that all streams end at the same time. 0:
+ * none now. */
 uint32_t ste_pace_leaves(const struct ste_rest *r);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Threads that copy beside the engine's own, between tensors that the agent can reach: one thread
- * alone does not get what the memory has to give. They exist while there is something to copy, and
- * know nothing but their tasks; what comes of these is the thread's business again. What lies in
- * windows it copies itself, because then threads of two processes copy at the same time.
+ * The worker pool: threads that copy between tensors that the agent can reach. One thread alone
+ * cannot use the full bandwidth of the memory. The threads exist while there is something to copy,
+ * and know only their tasks. The engine's thread handles the results. It copies the contents of
+ * windows itself, because the thread of the other process copies at the same time.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -19,7 +19,7 @@
 #define IDLE_NS STE_MS(1000)
 #define TASKS   64u
 
-/* A block, and the receiver's tensor that it goes to. */
+/* The task to copy a block into the tensor of a receiver. */
 struct ste_task {
 	struct ste_job *j;
 	struct ste_block *b;
@@ -31,17 +31,17 @@ struct ste_task {
 
 struct ste_pool {
 	pthread_mutex_t lock;
-	pthread_cond_t work, news; /* for the pool; for the thread */
+	pthread_cond_t work, news; /* wake the pool; wake the engine's thread */
 	struct ste_task *todo, **todo_end, *done;
 	uint32_t n_running;
 	_Atomic uint32_t n_done;
 	bool quit;
-	/* The thread's alone. */
+	/* Used by the engine's thread only. */
 	uint32_t max, n_threads, n_given;
 	pthread_t threads[STE_POOL_MAX];
 	struct ste_task tasks[TASKS], *free;
 	uint64_t used_ns;
-	_Atomic uint64_t n_copied; /* L: reads */
+	_Atomic uint64_t n_copied; /* the loop reads it */
 };
 
 static uint32_t processors(void)
@@ -112,7 +112,7 @@ static struct ste_task *take(struct ste_pool *c)
 	return t;
 }
 
-/* Lets go of the lock meanwhile. */
+/* Carries out a task. Releases the lock while it copies. */
 static void carry_out(struct ste_pool *c, struct ste_task *t)
 {
 	pthread_mutex_unlock(&c->lock);
@@ -141,14 +141,15 @@ static void *pool_main(void *arg)
 		}
 		carry_out(c, t);
 		pthread_mutex_unlock(&c->lock);
-		wrk_wake(&e->worker); /* it looks at n_done after it has said that it sleeps */
+		/* The engine's thread checks n_done after it has announced that it sleeps. */
+		wrk_wake(&e->worker);
 		pthread_mutex_lock(&c->lock);
 	}
 	pthread_mutex_unlock(&c->lock);
 	return NULL;
 }
 
-/* ---- for the thread */
+/* ---- for the engine's thread */
 
 static void start(struct ste *e)
 {
@@ -184,7 +185,7 @@ bool ste_pool_give(struct ste_job *j, struct ste_block *b, struct ste_peer *p, u
 	if (c->n_threads == 0)
 		start(j->e);
 	if (c->n_threads == 0) {
-		c->max = 0; /* there will not be any */
+		c->max = 0; /* does not try to start threads again */
 		return false;
 	}
 	c->free = t->next;

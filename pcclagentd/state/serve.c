@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Streams from other agents: one request after the other is answered, from the tensors of members
- * that have what is asked for, or through their windows, piece by piece, while the next pieces are
- * being read. Nothing is verified here: whoever asked does.
+ * Streams from other agents. Requests are answered one after the other, from tensors of members
+ * that have the requested data. A tensor that the agent cannot reach is read through the member's
+ * window. Then one piece is sent while the next pieces are being read. The agent that made the
+ * request verifies the data; nothing is verified here.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -25,7 +26,7 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "hashes are sent as they lie in memory");
 
-/* Bytes sent on one stream before others have their turn, and with one call. */
+/* Bytes sent on one stream before the next stream has its turn, and with one call. */
 #define BUDGET   ((size_t)2 << 20)
 #define SEND_MAX ((size_t)512 << 10)
 #define PIECES   4u
@@ -40,28 +41,28 @@ struct ste_piece {
 struct ste_conn {
 	struct ste_fd f;
 	uint32_t number;
-	bool names;   /* answers say whose memory they are of */
-	uint64_t seq; /* whose requests are answered */
+	bool names;   /* answers contain the number of the member whose memory was read */
+	uint64_t seq; /* of the attempt; requests of other attempts are refused */
 	uint8_t in[64 * WST_HDR_SIZE];
 	uint32_t in_from, in_to;
 	bool answering;
 	uint8_t hdr[WST_HDR_SIZE];
 	uint32_t hdr_done;
-	struct ste_job *j; /* whose bytes are being sent; NULL: none */
+	struct ste_job *j; /* of the answer that is being sent, or NULL */
 	struct ste_peer *peer;
-	const uint8_t *data; /* NULL: by pieces */
+	const uint8_t *data; /* the rest of the payload; NULL: it is sent in pieces */
 	uint32_t left;       /* payload bytes to be sent */
-	bool count;          /* they are a tensor's */
+	bool count;          /* the payload is a part of a tensor */
 	uint32_t tensor;
-	uint64_t read_off;  /* in the tensor: next to be read into a slot */
-	uint32_t read_left; /* bytes */
+	uint64_t read_off;  /* offset in the tensor of the next piece to be read */
+	uint32_t read_left; /* bytes still to be read */
 	struct ste_piece pieces[PIECES];
 	uint32_t piece_head, n_pieces, piece_sent;
 	uint64_t moved_ns;
 	struct ste_conn *next;
 };
 
-/* An agent that takes nothing of an answer for so long is not waited for. */
+/* Returns for how long a stream is kept while the other agent takes no bytes of an answer. */
 static unsigned stall_ms(const struct ste *e, int fd)
 {
 	return STE_STALLS * ste_bound_ms(e, CC_BOUND_STREAM) + 2 * cc_tcp_path_ms(fd);
@@ -77,7 +78,7 @@ struct ste_conn *ste_conn_new(const struct ste *e, int fd, uint64_t features, ui
 	c->f = (struct ste_fd){.kind = STE_FD_CONN, .fd = fd};
 	c->names = features & WLK_MEMBERS;
 	c->seq = seq;
-	/* The other side may wait for a process there, and take nothing meanwhile. */
+	/* The other agent may wait for a process, and take no bytes during this time. */
 	if (cc_tcp_tune(fd) == 0)
 		setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &stall, sizeof stall);
 	return c;
@@ -123,13 +124,13 @@ void ste_conns_forget(struct ste *e, struct ste_job *j, const struct ste_peer *p
 
 	for (c = e->conns; c; c = next) {
 		next = c->next;
-		/* What is left of an answer cannot be had any more. */
+		/* The rest of the answer can no longer be read. */
 		if (c->j == j && (!p || c->peer == p))
 			ste_conn_close(e, c);
 	}
 }
 
-/* ---- what to answer ---- */
+/* ---- finding answers ---- */
 
 static struct ste_job *find_job(struct ste *e, const struct wst_request *r)
 {
@@ -140,7 +141,8 @@ static struct ste_job *find_job(struct ste *e, const struct wst_request *r)
 	return j;
 }
 
-/* A member that may be asked, and has the elected state, or all of these leaves; in turn. */
+/* Finds a member that the request does not exclude: a holder, or else a receiver that has all
+ * leaves of the request. Connections use such members in turn. Returns NULL if there is none. */
 static struct ste_peer *find_peer(
 	const struct ste_conn *c, struct ste_job *j, const struct wst_request *r)
 {
@@ -185,7 +187,7 @@ static enum wst_status find_leaves(
 	if (ste_set_is_empty(&from))
 		from = ste_set_without(&j->receivers, r->without);
 	p = &j->peers[ste_set_next(&from, 0)];
-	c->peer = p; /* whose memory it is */
+	c->peer = p;
 	c->data = p->m.map + p->m.state->leaves_off + leaf * 8;
 	return WST_OK;
 }
@@ -225,7 +227,7 @@ static enum wst_status find_answer(
 	enum wst_status st;
 	uint64_t n, len;
 
-	if (!j) /* our start may be on its way from the master */
+	if (!j) /* the master's op_start for this host may still be under way */
 		return r->seq > e->last_seq ? WST_NOT_YET : WST_GONE;
 	if (atomic_load_explicit(&j->phase, memory_order_relaxed) == STE_FAILS ||
 		!has_member(j, r->without))
@@ -315,13 +317,13 @@ void ste_conn_acked(struct ste *e, struct ste_conn *c, struct ste_peer *p, int s
 	c->moved_ns = e->now_ns;
 }
 
-/* The payload that can be sent now. */
+/* Returns the part of the payload that can be sent now. */
 static struct iovec payload(struct ste_conn *c)
 {
 	const struct ste_piece *p = &c->pieces[c->piece_head % PIECES];
 	struct iovec v = {NULL, 0};
 
-	/* Only read from: sendmsg takes pointers to non-const. */
+	/* sendmsg only reads the data, but takes pointers to non-const. */
 	if (c->data) {
 		v.iov_base = (void *)(uintptr_t)c->data;
 		v.iov_len = c->left < SEND_MAX ? c->left : SEND_MAX;
@@ -364,7 +366,8 @@ static void sent(struct ste_conn *c, size_t n)
 	}
 }
 
-/* > 0: bytes; 0: not now; < 0: over. */
+/* Sends a part of the answer. > 0: bytes sent; 0: nothing can be sent now; < 0: the connection is
+ * broken. */
 static ssize_t push(struct ste *e, struct ste_conn *c)
 {
 	struct iovec iov[2] = {{c->hdr + c->hdr_done, WST_HDR_SIZE - c->hdr_done}, payload(c)};
@@ -372,7 +375,7 @@ static ssize_t push(struct ste *e, struct ste_conn *c)
 	ssize_t n;
 
 	if (iov[0].iov_len + iov[1].iov_len == 0) {
-		ste_watch(e, &c->f, 0); /* until the window has something */
+		ste_watch(e, &c->f, 0); /* until the next piece has been read */
 		return 0;
 	}
 	n = sendmsg(c->f.fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -387,7 +390,7 @@ static ssize_t push(struct ste *e, struct ste_conn *c)
 	return n;
 }
 
-/* > 0: bytes; 0: none now; < 0: over. */
+/* Receives requests. > 0: bytes received; 0: none now; < 0: the connection is closed or broken. */
 static ssize_t take_requests(struct ste *e, struct ste_conn *c)
 {
 	ssize_t n;
@@ -410,7 +413,7 @@ static ssize_t take_requests(struct ste *e, struct ste_conn *c)
 	return -1;
 }
 
-/* Goes on if it can. */
+/* Receives, answers and sends, until the connection must wait or its turn ends. */
 static void conn_step(struct ste *e, struct ste_conn *c)
 {
 	size_t budget = BUDGET;

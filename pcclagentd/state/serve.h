@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Streams from other agents: serve.c.
+ * serve.c: streams from other agents.
  */
 #ifndef STATE_SERVE_H
 #define STATE_SERVE_H
@@ -18,12 +18,14 @@ void ste_conn_add(struct ste *e, struct ste_conn *c);
 void ste_conn_ready(struct ste *e, struct ste_conn *c, uint32_t events);
 void ste_conn_acked(struct ste *e, struct ste_conn *c, struct ste_peer *p, int slot);
 void ste_conn_close(struct ste *e, struct ste_conn *c);
-/* Nothing of the job (and of the member, unless NULL) is sent any more. */
+/* Closes the connections on which data of the job is being sent. Unless `p` is NULL, closes only
+ * those that send data of this member. */
 void ste_conns_forget(struct ste *e, struct ste_job *j, const struct ste_peer *p);
-/* Those that wait for a window; the others are told by epoll. */
+/* Continues the answers that are read through windows. Other answers continue on epoll events. */
 void ste_conns_step(struct ste *e);
+/* Closes connections on which nothing has moved for too long. */
 void ste_conns_tick(struct ste *e);
-/* Nothing that epoll has reported can point to them. */
+/* Frees closed connections. To be called when no unhandled epoll event can point to them. */
 void ste_conns_free_closed(struct ste *e);
 
 #endif

@@ -34,7 +34,7 @@ static inline bool ste_set_has(const struct ste_set *s, uint32_t i)
 	return s->w[i / 64] >> i % 64 & 1;
 }
 
-/* The first of those from i on; STE_SET_END: there is none. */
+/* Returns the first member of the set whose index is at least `i`, or STE_SET_END. */
 static inline uint32_t ste_set_next(const struct ste_set *s, uint32_t i)
 {
 	for (uint32_t k = i / 64; k < STE_SET_WORDS; k++) {
@@ -78,14 +78,16 @@ static inline void ste_set_intersect(struct ste_set *s, const struct ste_set *wi
 _Static_assert(WST_MEMBER_MAX == 64, "see ste_set_number");
 
 /*
- * On the wire a member has a number from 1 to WST_MEMBER_MAX, and whoever is not to be asked a bit.
- * Of more members, those that are that many apart share one: they are left out together.
+ * Returns the number of a member on the wire, from 1 to WST_MEMBER_MAX. A request excludes members
+ * by one bit for each number. If there are more members than numbers, several members have the same
+ * number, so they are excluded together.
  */
 static inline uint8_t ste_set_number(uint32_t i)
 {
 	return (uint8_t)(i % 64 + 1);
 }
 
+/* Returns `s` without the members whose bit is set in `without`. */
 static inline struct ste_set ste_set_without(const struct ste_set *s, uint64_t without)
 {
 	struct ste_set r;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The loop's side of the shared-state engine, and the round of its thread.
+ * The shared-state engine: the functions that the event loop calls, and the main loop of the
+ * engine's thread.
  */
 #include "pcclagentd/state/state.h"
 
@@ -34,9 +35,9 @@ enum command { CMD_START = 0, CMD_CANCEL, CMD_DROP, CMD_CONN, CMD_QUIT };
 
 void ste_notify(struct ste_job *j, enum ste_note note)
 {
-	struct ste *e = j->e; /* the job may be freed as soon as its last note is there */
+	struct ste *e = j->e; /* the loop may free the job as soon as it has the last note */
 
-	/* Three for each job at most: never full. */
+	/* At most three notes of a job wait, so the ring never gets full. */
 	if (note == STE_NOTE_MEMBERS && atomic_exchange(&j->members_told, true))
 		return;
 	wrk_notify(&e->worker, wrk_pack_ptr(j, note), true);
@@ -49,7 +50,7 @@ int ste_watch(struct ste *e, struct ste_fd *f, uint32_t events)
 
 	if (f->events == (events | EPOLLERR))
 		return 0;
-	f->events = events | EPOLLERR; /* never 0 again: that is reported anyway */
+	f->events = events | EPOLLERR; /* not 0, which means not added; epoll always reports it */
 	return epoll_ctl(e->worker.epfd, added ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, f->fd, &ev) < 0
 		       ? CC_ERR_IO
 		       : 0;
@@ -64,7 +65,7 @@ static void forget_job(struct ste *e, struct ste_job *j)
 	*p = j->next;
 	j->over = true;
 	for (uint32_t i = 0; i < j->n_peers; i++)
-		(void)ste_window_acks(j, &j->peers[i]); /* what is written counts */
+		(void)ste_window_acks(j, &j->peers[i]); /* counts what was written */
 	ste_pool_settle(e);
 	ste_fetch_end(j);
 	ste_conns_forget(e, j, NULL);
@@ -104,7 +105,7 @@ static void run_commands(struct ste *e)
 	}
 }
 
-/* Closed streams live until nothing that epoll has reported can point to them. */
+/* Frees closed streams and connections. No unhandled epoll event can point to them now. */
 static void free_closed(struct ste *e)
 {
 	while (e->closed_streams) {
@@ -142,7 +143,7 @@ static bool run_jobs(struct ste *e)
 	return busy;
 }
 
-/* When to look again without being woken, ms; -1: never. */
+/* Returns the milliseconds after which the thread runs without a wake-up; -1: never. */
 static int timeout(struct ste *e)
 {
 	uint64_t next = UINT64_MAX;
@@ -160,7 +161,8 @@ static int timeout(struct ste *e)
 	return next == UINT64_MAX ? -1 : (int)((next - e->now_ns + 999999) / 1000000);
 }
 
-/* Nothing came meanwhile that would not wake us. */
+/* May the thread sleep? Announces that it sleeps, then checks whether anything has come that will
+ * not wake it. */
 static bool may_sleep(struct ste *e)
 {
 	bool found = !wrk_may_sleep(&e->worker);
@@ -210,7 +212,7 @@ static void *thread_main(void *arg)
 	return NULL;
 }
 
-/* ---- the loop's side ---- */
+/* ---- called by the event loop ---- */
 
 static void command(struct ste *e, const void *p, enum command c)
 {
@@ -443,7 +445,7 @@ bool ste_next_event(struct ste *e, struct ste_event *ret)
 			break;
 		case STE_NOTE_MEMBERS:
 			ret->type = STE_MEMBERS;
-			/* What happens from here on is told again. */
+			/* Later changes cause another note. */
 			atomic_store(&j->members_told, false);
 			break;
 		}
@@ -454,7 +456,7 @@ bool ste_next_event(struct ste *e, struct ste_event *ret)
 
 /* ---- views ---- */
 
-/* A job that was cancelled can be asked about until the next event. */
+/* Finds a job, also the cancelled job that is freed with the next event. */
 static const struct ste_job *find_any(struct ste *e, uint64_t seq)
 {
 	return e->dead && e->dead->seq == seq ? e->dead : find(e, seq);

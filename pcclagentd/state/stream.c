@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Streams to sources: connecting, hello, requests, answers. Payload is received where it belongs;
- * every leaf is held against its hash as soon as it is there, while it is in the caches.
+ * Streams to sources: connecting, hello, requests, answers. Payload is received directly into its
+ * destination. Each leaf is checked against its hash at once, while it is still in the CPU's
+ * caches.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -27,7 +28,7 @@
 #include "proto/wire_link.h"
 #include "proto/wire_state.h"
 
-/* Bytes taken from one stream before others have their turn, and with one call. */
+/* Bytes received from one stream before the next stream has its turn, and with one call. */
 #define BUDGET   ((size_t)2 << 20)
 #define RECV_MAX ((size_t)256 << 10)
 
@@ -213,7 +214,7 @@ static bool same_request(const struct wst_request *a, const struct wst_request *
 	       a->without == b->without;
 }
 
-/* A block's payload comes: where to? */
+/* Chooses the destination of a block's payload, or stalls the stream if there is no room. */
 static void land(struct ste_stream *s)
 {
 	struct ste_job *j = s->j;
@@ -222,7 +223,7 @@ static void land(struct ste_stream *s)
 	struct ste_set mask = ste_job_lackers(j, first);
 	struct ste_block *b;
 
-	if (ste_set_is_empty(&mask)) { /* those that lacked it have failed */
+	if (ste_set_is_empty(&mask)) { /* all receivers that lacked it have failed */
 		ste_job_settle(j, r->tensor, r->first, r->n);
 		s->dst = j->e->drain;
 		s->busy = true;
@@ -247,7 +248,8 @@ static void land(struct ste_stream *s)
 	s->stalled = true;
 }
 
-/* Of the request's first hash among those of its kind, and its tensor. */
+/* Returns the position of the request's first hash among all tensor hashes, or among the leaf
+ * hashes of its tensor. */
 static uint64_t position(const struct wst_request *r)
 {
 	return r->kind == WST_TENSORS ? r->tensor : r->first;
@@ -258,12 +260,13 @@ static uint64_t count_hashes(const struct ste_job *j, const struct wst_request *
 	return r->kind == WST_TENSORS ? j->n_tensors : wire_leaf_count(j->tensors[r->tensor].bytes);
 }
 
-/* More hashes belong to it. */
+/* Do more hashes follow after those of the request? */
 static bool is_part(const struct ste_job *j, const struct wst_request *r)
 {
 	return r->kind != WST_BLOCK && position(r) + r->n < count_hashes(j, r);
 }
 
+/* The source could not fulfil the request. */
 static void not_had(struct ste_stream *s, uint8_t status)
 {
 	const struct wst_request *r = &s->cur.req;
@@ -338,7 +341,7 @@ void ste_stream_resume(struct ste_stream *s)
 	watch(s);
 }
 
-/* False: wrong. What is incomplete is right so far. */
+/* Handles hashes that have arrived. Returns false if they are complete and wrong. */
 static bool take_hashes(struct ste_stream *s)
 {
 	struct ste_job *j = s->j;
@@ -350,11 +353,13 @@ static bool take_hashes(struct ste_stream *s)
 			s->hash_next = r->n;
 		return true;
 	}
-	if (from > 0) /* other requests may have come between its parts */
+	/* The last of several parts. An answer without parts may come between two parts, and does
+	 * not end them. */
+	if (from > 0)
 		s->hash_next = s->hash_end = 0;
 	if (r->kind == WST_TENSORS ? ste_job_take_tensors(j) : ste_job_take_leaves(j, r->tensor))
 		return true;
-	if (from > 0) /* other parts may be of others */
+	if (from > 0) /* earlier parts may have come from other members */
 		s->member = 0;
 	ste_fetch_return(j, r);
 	return false;
@@ -386,7 +391,7 @@ static void finish_answer(struct ste_stream *s)
 		lose(s, STE_FAULT_WRONG, "its hashes are not those that were elected");
 		return;
 	}
-	/* What is incomplete may come again and again, and never be of any use. */
+	/* A part of the hashes does not count, because a source could send it again and again. */
 	if (!is_part(s->j, &s->cur.req))
 		ste_stream_right(s, b ? s->len : 0);
 	ste_job_moved(s->j);
@@ -394,7 +399,7 @@ static void finish_answer(struct ste_stream *s)
 		ste_block_landed(s->j, b);
 }
 
-/* False: a leaf is wrong, and the stream is gone. */
+/* Checks the leaves that are complete. Returns false if one is wrong; then the stream is closed. */
 static bool check_leaves(struct ste_stream *s)
 {
 	struct ste_block *b = s->block;
@@ -419,7 +424,7 @@ static bool check_leaves(struct ste_stream *s)
 	return true;
 }
 
-/* > 0: bytes; 0: nothing there now, or the stream is gone. */
+/* > 0: bytes received; 0: none now, or the stream was closed. */
 static ssize_t receive(struct ste_stream *s, struct iovec *iov, size_t n_iov)
 {
 	struct msghdr m = {.msg_iov = iov, .msg_iovlen = n_iov};
@@ -439,7 +444,7 @@ static ssize_t receive(struct ste_stream *s, struct iovec *iov, size_t n_iov)
 static ssize_t receive_payload(struct ste_stream *s)
 {
 	size_t left = s->len - s->got, now = left < RECV_MAX ? left : RECV_MAX;
-	/* With the last bytes the next header may come. */
+	/* The call that receives the last bytes may also receive the next header. */
 	struct iovec iov[2] = {{s->dst + s->got, now}, {s->in, WST_HDR_SIZE}};
 	ssize_t n = receive(s, iov, now == left && s->n_asks > 0 ? 2 : 1);
 

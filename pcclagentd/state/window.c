@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Commands to a process whose tensors the agent cannot reach: its waiting thread copies between
- * tensor and window slot. A slot has one command at a time; whoever took it has it until it is put
- * back, and if that happens while a command is under way, until the process acknowledges.
+ * Commands to a process whose tensors the agent cannot reach. The waiting thread of this process
+ * copies between tensor and window slot. A slot has one command at a time. If a slot is put back
+ * while the process carries out its command, the slot becomes free with the acknowledgement.
  */
 #include "common/cc_futex.h"
 #include "common/cc_sys.h"
@@ -12,7 +12,8 @@
 #include "pcclagentd/state/serve.h"
 #include "pcclagentd/state/window.h"
 
-/* So many commands are worth a wake-up; fewer wait until this thread has nothing else to do. */
+/* The process is woken at once for this many commands. Fewer commands wait until the engine's
+ * thread has nothing else to do. */
 #define BATCH 4u
 
 #define SERVE_SLOTS 4u /* of a receiver's window that serving may hold */
@@ -144,7 +145,8 @@ bool ste_window_sleep(struct ste_peer *p)
 	if (p->failed || ste_window_waiting(p) == 0)
 		return false;
 	wake(p);
-	/* The process acknowledges before it looks at in_want; we do the reverse. */
+	/* The process acknowledges before it reads in_want. The agent sets in_want before it reads
+	 * the acknowledgements. */
 	atomic_store(&p->m.slot->in_want, 1);
 	return atomic_load(&acks(p)->tail) != p->w.seen;
 }

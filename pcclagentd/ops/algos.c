@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The agent's all-reduce algorithms. An operation is done by the first one that can do it.
+ * The agent's all-reduce algorithms. The first algorithm that can do an operation is used.
  */
 #include "pcclagentd/ops/ops_internal.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The benchmark service. This release measures nothing, so it refuses.
+ * The benchmark service. It refuses all requests, because this release measures nothing.
  */
 #include "pcclagentd/ops/ops_internal.h"
 

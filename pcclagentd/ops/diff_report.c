@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Names are copied when keys are seen for the first time: they lie in memory that the process
- * changes once its call returns. Later jobs with the same keys cost their hashes.
+ * Makes difference reports. The names of keys are copied when a job has these keys for the first
+ * time, because the process may change them after its call has returned. Later jobs with the same
+ * keys need memory only for their hashes.
  */
 
 #include <inttypes.h>
@@ -12,9 +13,9 @@
 
 #include "pcclagentd/ops/ops_internal.h"
 
-#define LOG_KEYS   3u   /* named in a line */
-#define LOG_NAME   64u  /* bytes of each */
-#define LOG_SIZE   512u /* bytes of them all */
+#define LOG_KEYS   3u   /* keys that a line of the log names */
+#define LOG_NAME   64u  /* bytes of each name */
+#define LOG_SIZE   512u /* bytes of all names */
 #define FROM_NAMES 3u
 #define DOTS       "..."
 
@@ -37,7 +38,7 @@ static void keys_unref(struct diff_keys *k)
 	free(k);
 }
 
-/* Bytes that put_name writes at most, with NUL. */
+/* Returns the most bytes that put_name writes, with NUL. */
 static size_t name_size(const struct shm_state_tensor *t)
 {
 	return t->name_len < DIFF_NAME_MAX ? (size_t)t->name_len + 1 : DIFF_NAME_MAX;
@@ -101,7 +102,7 @@ static struct diff_keys *make_keys(
 	return k;
 }
 
-/* What some member has offered, whose memory is still there; NULL: nobody's is. */
+/* Returns the manifest of a member that can still be read, or NULL. */
 static const struct loc_manifest *find_table(const struct sync *x)
 {
 	for (uint32_t i = 0; i < x->n_members; i++)
@@ -193,7 +194,7 @@ static void take_member(const struct sync *x, const struct loc_manifest *table,
 		take_diff(table, &d, ret);
 }
 
-/* ---- where it came from ---- */
+/* ---- where the contents came from ---- */
 
 struct names {
 	char *text;
@@ -376,7 +377,7 @@ struct diff_report *op_diff_now(const struct run *r, uint64_t seq)
 	return table ? make(x, table) : NULL;
 }
 
-/* ---- of each communicator's last job ---- */
+/* ---- reports of each communicator's last job ---- */
 
 struct found {
 	uint32_t comm;
@@ -416,8 +417,8 @@ const struct diff_report *op_diff_of(const struct ops *o, uint32_t comm)
 	return v ? v->f : NULL;
 }
 
-/* They are now what its last job has found, unless a later one has ended before; or, if there is no
- * room for them, nothing is. */
+/* Makes `f` the report of the last job of m's communicator, unless a later job has ended before. If
+ * there is no room for the report, the communicator has none. */
 static void give(struct ops *o, struct diff_report *f, const struct diff_member *m, bool room)
 {
 	const struct diff_report *last = op_diff_of(o, m->comm);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * What jobs of shared state have found, for people: the keys with what was elected of them, which
- * of them differed on this host's peers, and what came of that. Of jobs that go on, and of each
- * communicator's last job, as long as there is the communicator; what there is no memory for is not
- * known. Loop thread.
+ * Difference reports, for people: the keys of a job with the elected hashes, the keys in which this
+ * host's peers differed, and whether these were repaired. There are reports of jobs in progress,
+ * and of each communicator's last job while the communicator exists. A report for which there is no
+ * memory is dropped. Used by the loop thread.
  */
 #ifndef DIFF_REPORT_H
 #define DIFF_REPORT_H
@@ -15,9 +15,9 @@
 
 struct loc;
 
-#define DIFF_KEYS_MAX    1000u /* that are kept, of each job */
-#define DIFF_ENTRIES_MAX 32u   /* named, of those in which a member differed */
-#define DIFF_NAME_MAX    256u  /* with NUL; longer ones end in dots */
+#define DIFF_KEYS_MAX    1000u /* keys that are kept of each job */
+#define DIFF_ENTRIES_MAX 32u   /* keys that are named of those in which a member differed */
+#define DIFF_NAME_MAX    256u  /* bytes of a name, with NUL; longer names end in dots */
 #define DIFF_FROM_MAX    256u
 
 struct diff_key {
@@ -33,20 +33,20 @@ struct diff_keys {
 	uint32_t refs, uid;
 	uint64_t charged;
 	struct wm_digest digest;
-	uint32_t n_tensors, n; /* all; kept, the first ones by name */
+	uint32_t n_tensors, n; /* all keys; keys that are kept: the first by name */
 	struct diff_key *v;
 	char *names;
 };
 
 enum diff_cause {
-	DIFF_DRIFT = 0, /* one has succeeded, and it offered other contents at the same revision */
-	DIFF_OUTDATED,  /* it offered another revision */
-	DIFF_NEWCOMER,  /* no synchronization of it has succeeded yet */
-	DIFF_TORN,      /* a synchronization that failed had left torn state */
+	DIFF_DRIFT = 0, /* its candidate had the elected revision, but other contents */
+	DIFF_OUTDATED,  /* its candidate had another revision */
+	DIFF_NEWCOMER,  /* none of its synchronizations has succeeded before */
+	DIFF_TORN,      /* a failed synchronization had left torn state */
 };
 const char *op_diff_cause_name(enum diff_cause c);
 
-/* A key, or the sums of so many that are not named. */
+/* The differences in one key, or the sums of several keys that are not named. */
 struct diff_entry {
 	char *name; /* NULL: sums */
 	uint32_t keys;
@@ -57,15 +57,15 @@ void op_diff_entry_add(struct diff_entry *sum, const struct diff_entry *d);
 struct diff_member {
 	uint32_t comm;
 	enum diff_cause cause;
-	uint64_t offered;   /* revision */
-	bool complete;      /* it has all that was elected */
-	bool ended;         /* nothing more comes */
+	uint64_t offered;   /* the revision of its candidate */
+	bool complete;      /* it now has the elected contents */
+	bool ended;         /* the job no longer writes to it */
 	uint32_t n_tensors; /* that differed */
-	uint32_t n;         /* the first of them, at most DIFF_ENTRIES_MAX */
+	uint32_t n;         /* entries of `diffs`: the first tensors that differed */
 	struct diff_entry *diffs;
-	struct diff_entry rest[2]; /* the others: those that are not there, and those that are */
+	struct diff_entry rest[2]; /* sums of the other tensors: incomplete, and complete */
 };
-/* Is it there now? Of sums: all of them. */
+/* Does the member now have the elected contents of this key, or of all keys of the sums? */
 bool op_diff_there(const struct diff_member *m, const struct diff_entry *d);
 const char *op_diff_outcome(const struct diff_member *m, const struct diff_entry *d);
 
@@ -76,13 +76,13 @@ struct diff_report {
 	uint32_t run, group;
 	uint64_t seq, revision; /* elected */
 	struct diff_keys *keys;
-	uint64_t *hashes;         /* of the keys that are kept; NULL: it did not hear of them */
+	uint64_t *hashes;         /* elected, of the keys that are kept; NULL: unknown */
 	char from[DIFF_FROM_MAX]; /* "pid 7, host-1 and 2 more", or "" */
 	uint32_t n_members;
 	struct diff_member *members;
 };
 
-void op_diff_unref(struct diff_report *f); /* NULL is fine */
-/* Of the communicator; NULL: none. */
+void op_diff_unref(struct diff_report *f); /* accepts NULL */
+/* Returns the part of the report about this communicator, or NULL. */
 const struct diff_member *op_diff_member(const struct diff_report *f, uint32_t comm);
 #endif

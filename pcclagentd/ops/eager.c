@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Small operations take a path of their own: the loop's thread does them, so that none of the
- * engine's has to be woken. Each host sends its peers' combined operand round the ring, on a stream
- * that every link has for this; a host that has all of them reduces them in the order of the ring,
- * which is the same everywhere. That is half the hops of reducing on the way, and more bytes.
+ * The eager path, for small operations. The loop thread carries them out, so no thread of the
+ * engine has to be woken. Each host combines the operands of its peers and sends the result around
+ * the ring, on a stream that every link has for this. A host that has the operands of all hosts
+ * reduces them in the order of the ring, so all hosts compute the same. Compared with a reduction
+ * along the ring, this takes half the hops and more bytes.
  */
 #include <stdlib.h>
 
@@ -11,38 +12,37 @@
 #include "pcclagentd/ops/ops_internal.h"
 
 #define CACHE_LINE 64u
-#define PIECE      ((uint64_t)64 << 10) /* reduced at once: they are in the cache yet */
+#define PIECE      ((uint64_t)64 << 10) /* reduced at once, while the bytes are in the cache */
 
-/* The operands of the hosts, in the order of the ring; this one's own is where its only member has
- * it, if it has only one. A queue of bytes to be sent keeps them, too. */
+/* The operands of the hosts, in the order of the ring. If this host has only one member, its own
+ * operand lies in the member's memory instead. Send queues hold references to this struct. */
 struct parts {
 	struct loc *loc;
-	struct loc_region *own; /* NULL, or lent: the only member's operand lies in it */
+	struct loc_region *own; /* lent: the memory of the only member; or NULL */
 	uint32_t refs;
-	uint8_t *bytes; /* behind this, on a line of the cache of their own */
+	uint8_t *bytes; /* behind this struct, aligned to a cache line */
 };
 
-/* What has come of an operation that may begin speculatively here, too: of as many bytes as the
- * first operand that came, or 0. */
+/* Unexpected operands of an operation that may begin speculatively on this host. */
 struct unexpected {
 	uint64_t seq;
 	uint32_t hosts;
-	struct cc_id prev; /* the agent that operands come from */
-	struct wlk_data d; /* of the first operand: all others are of the same operation */
-	uint64_t bytes;
+	struct cc_id prev; /* the agent that sends the operands */
+	struct wlk_data d; /* header of the first operand; the others must be of its operation */
+	uint64_t bytes;    /* of each operand; 0 before the first one has come */
 	struct parts *parts;
-	uint64_t *got; /* bytes of each */
+	uint64_t *got; /* bytes of each operand that have arrived */
 	UT_hash_handle hh;
 };
 
 struct eager {
-	struct eng_xfer_spec spec; /* its members are the ones below */
+	struct eng_xfer_spec spec; /* spec.members points to `members` below */
 	uint64_t bytes;            /* of an operand */
-	struct parts *parts;       /* NULL on one host */
-	uint64_t *got;             /* bytes of each */
-	const void **srcs;         /* for the kernels: room for as many */
-	uint32_t n_have;           /* that are all there */
-	uint64_t reduced;          /* bytes */
+	struct parts *parts;       /* NULL if there is only one host */
+	uint64_t *got;             /* bytes of each operand that have arrived */
+	const void **srcs;         /* arguments of the kernels: one for each host */
+	uint32_t n_have;           /* operands that are complete */
+	uint64_t reduced;          /* bytes of the result that are final */
 	uint64_t tx_bytes, rx_bytes;
 	struct eng_member members[];
 };
@@ -128,7 +128,9 @@ static bool is_of(const struct unexpected *e, uint64_t tag, uint32_t group, uint
 	return e->d.tag == tag && e->d.group == group && e->d.epoch == epoch;
 }
 
-/* What is dropped does not come again: without memory the agent ends, which its peers survive. */
+/* Makes room for the unexpected operands. Returns false if the operand of `d` belongs to another
+ * operation than the first one. An operand that is dropped is not sent again. So if there is no
+ * memory for it, the agent ends; its peers survive that. */
 static bool unexpected_room(struct run *r, struct unexpected *e, const struct wlk_data *d)
 {
 	if (e->parts)
@@ -179,7 +181,7 @@ void op_eager_unexpected_got(struct run *r, const struct wlk_data *d, uint32_t b
 		e->got[d->seg] = bytes;
 }
 
-/* Operands of that operation that are there already; false: none. */
+/* Takes over the unexpected operands of the operation. Returns false if there are none. */
 static bool take_unexpected(struct run *r, struct eager *s)
 {
 	struct unexpected *e = unexpected_find(r, s->spec.seq);
@@ -247,7 +249,7 @@ static uint8_t *part(const struct eager *s, uint32_t pos)
 	return s->parts->bytes + pos * s->bytes;
 }
 
-/* Of any host, to be read. */
+/* Returns the operand of the host at this position, to be read. */
 static const uint8_t *operand(const struct eager *s, uint32_t pos)
 {
 	return s->parts->own && pos == s->spec.pos ? s->spec.members[0].in : part(s, pos);
@@ -260,7 +262,7 @@ static bool is_there(const struct eager *s, uint32_t member)
 	return !m->staged || shm_slot_copied(m->slot) >= s->bytes;
 }
 
-/* The first member whose operand is not all there; n_members: all are. */
+/* Returns the first member whose operand is not completely copied, or n_members. */
 static uint32_t copying(const struct eager *s)
 {
 	uint32_t i = 0;
@@ -270,7 +272,8 @@ static uint32_t copying(const struct eager *s)
 	return i;
 }
 
-/* Are all operands there? If not, the doorbell of whose is not will ring. */
+/* Are the operands of all members completely copied? If not, the doorbell of a member whose operand
+ * is missing will ring. */
 static bool all_there(const struct xfer *x)
 {
 	const struct eager *s = small_of(x);
@@ -295,7 +298,7 @@ static void combine(const struct eager *s, uint8_t *dst)
 	krn_reduce(s->spec.dtype, s->spec.op, dst, srcs, s->spec.n_members, s->spec.plan.count);
 }
 
-/* As far as the operands of all hosts are there. */
+/* Reduces as many bytes as have arrived of the operands of all hosts. */
 static void reduce(struct eager *s)
 {
 	uint32_t hosts = s->spec.plan.hosts;
@@ -320,14 +323,14 @@ static void finish(struct xfer *x)
 
 	if (s->spec.op == KRN_AVG)
 		krn_divide(s->spec.dtype, s->spec.area, s->spec.plan.count, s->spec.world_size);
-	/* Nobody is woken for it: the end follows in a moment, and wakes all. */
+	/* The flags wake nobody. The end of the operation follows in a moment and wakes all. */
 	for (uint32_t i = 0; i < s->spec.plan.n_segs; i++)
 		atomic_store_explicit(&s->spec.flags[i], 1, memory_order_release);
 	cc_loop_expect(x->run->o->base->loop);
 	op_xfer_done(x, s->tx_bytes, s->rx_bytes);
 }
 
-/* The operand of the host at this position goes on to our next one, unless it comes from there. */
+/* Sends the operand of the host at this position to the next host, unless it is that host's own. */
 static void pass_on(struct xfer *x, uint32_t pos)
 {
 	struct eager *s = small_of(x);
@@ -359,6 +362,7 @@ void op_eager_got(const struct xfer *x, uint32_t pos, uint32_t bytes)
 	reduce(s);
 }
 
+/* The operand of the host at this position is complete. */
 static void have(struct xfer *x, uint32_t pos)
 {
 	struct eager *s = small_of(x);
@@ -410,7 +414,7 @@ static bool eager_can(const struct eng_xfer_spec *spec)
 	return eng_is_small(spec) && !eng_has_windows(spec);
 }
 
-/* With what was there before it began. */
+/* Begins with the operands that arrived before the start. */
 static void begin(struct xfer *x)
 {
 	struct eager *s = small_of(x);
@@ -450,7 +454,7 @@ static bool eager_progress(const struct eng_work *w, struct eng_progress *ret)
 	return true;
 }
 
-/* No thread but the loop's works on it. */
+/* Returns false, because only the loop thread works on eager operations. */
 static bool eager_cancel(struct eng_work *w)
 {
 	(void)w;
@@ -472,7 +476,7 @@ const struct eng_algo op_eager = {
 	.release = eager_release,
 };
 
-/* ---- what comes in ---- */
+/* ---- operands from other hosts ---- */
 
 const char *op_eager_objection(
 	const struct xfer *x, const struct wlk_data *d, const struct cc_id *from, bool *ret_grave)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What comes in on a link's stream for small operations: operands, each of which is read to the
- * place in its operation where it is wanted. Nothing is read of one whose operation has not started
- * here, unless it may begin speculatively.
+ * Receives operands on a link's stream for the eager path. Each operand is read directly into the
+ * memory of its operation. An operand whose operation has not started on this host is not read,
+ * unless its operation may begin speculatively.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,9 +13,9 @@
 
 #include "pcclagentd/ops/ops_internal.h"
 
-#define READ_AHEAD 4096u               /* so that many of a few bytes cost one system call */
-#define READ_MAX   ((size_t)128 << 10) /* at once: it is added up while it is in the cache */
-#define TURN       ((size_t)4 << 20)   /* bytes in one go: others want the loop, too */
+#define READ_AHEAD 4096u               /* bytes: one system call reads many short operands */
+#define READ_MAX   ((size_t)128 << 10) /* bytes at once: reduced while they are in the cache */
+#define TURN       ((size_t)4 << 20)   /* bytes before other parts of the loop have their turn */
 
 struct eager_in {
 	struct net_in_link *link;
@@ -24,21 +24,21 @@ struct eager_in {
 	int fd;
 	struct cc_watch *watch;
 	uint8_t ahead[READ_AHEAD];
-	size_t begin, end; /* of what has been read ahead */
-	bool under_way;    /* the operand of d, of which `got` bytes are here */
+	size_t begin, end; /* of the unused bytes in `ahead` */
+	bool under_way;    /* the operand that `d` announced is being received */
 	struct wlk_data d;
-	uint32_t got;
-	bool wanted;                  /* when it began */
-	size_t left;                  /* of this turn */
-	bool busy, closed;            /* freed when nothing of it is on the stack */
-	struct eager_in *prev, *next; /* of the run's */
+	uint32_t got;                 /* bytes of this operand that have arrived */
+	bool wanted;                  /* the operand had a destination when its first byte came */
+	size_t left;                  /* bytes of this turn */
+	bool busy, closed;            /* if closed while busy, go_on frees it */
+	struct eager_in *prev, *next; /* in the list of the run */
 };
 
 enum step {
-	STEP_ON,    /* and on */
-	STEP_WAIT,  /* for bytes, or the start of an operation */
-	STEP_YIELD, /* it has had its turn */
-	STEP_END,   /* why is set */
+	STEP_ON,    /* goes on */
+	STEP_WAIT,  /* waits for bytes, or for the start of an operation */
+	STEP_YIELD, /* the turn has ended */
+	STEP_END,   /* the stream has ended, and `why` is set */
 };
 
 static void refuse(const struct eager_in *in, const char *what, const char **why)
@@ -58,7 +58,7 @@ static struct xfer *find(const struct eager_in *in)
 	return x && !x->over ? x : NULL;
 }
 
-/* Reads up to len bytes to `to`, and what there is beyond them ahead. *ret: those at `to`. */
+/* Reads at most `len` bytes to `to`, and further bytes to `in->ahead`. *ret: the bytes at `to`. */
 static enum step receive(
 	struct eager_in *in, uint8_t *to, size_t len, size_t *ret, const char **why)
 {
@@ -113,7 +113,7 @@ static enum step take_header(struct eager_in *in, const char **why)
 	return STEP_ON;
 }
 
-/* The next bytes of the operand under way. place: NULL if it is not wanted any more. */
+/* Receives the next bytes of the operand. dst: NULL if the operand is not needed. */
 static enum step take_payload(struct eager_in *in, uint8_t *dst, const char **why)
 {
 	size_t wanted = in->d.len - in->got, n = in->end - in->begin;
@@ -136,13 +136,14 @@ static enum step take_payload(struct eager_in *in, uint8_t *dst, const char **wh
 	return STEP_ON;
 }
 
-/* Where the bytes to come belong: in x, or with what is early, or nowhere. */
+/* Returns the memory for the operand: in `x`, among the unexpected operands, or NULL. */
 static uint8_t *dst_of(const struct eager_in *in, const struct xfer *x)
 {
 	return x ? op_eager_dst(x, in->d.seg) : op_eager_unexpected_dst(in->run, &in->d);
 }
 
-/* Who begins speculatively may mean another operation: their votes will tell. */
+/* Returns NULL or an objection to the operand. A host that begins speculatively may use the seq for
+ * another operation. Then *x becomes NULL, and the votes will decide. */
 static const char *objection(const struct eager_in *in, struct xfer **x)
 {
 	const struct cc_id *from = &in->peer;
@@ -174,7 +175,7 @@ static enum step take_operand(struct eager_in *in, const char **why)
 	}
 	if (in->got == 0)
 		in->wanted = to != NULL;
-	if (!in->wanted) { /* not from its beginning, so not at all */
+	if (!in->wanted) { /* its first bytes were dropped, so the rest is dropped, too */
 		x = NULL;
 		to = NULL;
 	}
@@ -225,8 +226,8 @@ static void go_on(void *arg)
 		net_in_link_down(in->link, !why, why ? why : "closed by the other agent");
 }
 
-/* By edges: of an operation that has not started here nothing is read. Anew, what is there already
- * is an edge, too. */
+/* Watches the stream edge-triggered, because bytes of an operation that has not started here stay
+ * unread. A new watch reports bytes that are already there, too. */
 static bool watch(struct eager_in *in)
 {
 	cc_watch_free(in->watch);
@@ -252,7 +253,7 @@ void *op_eager_in_open(void *run, struct net_in_link *l, const struct cc_id *pee
 		return NULL;
 	}
 	(void)cc_tcp_tune(fd);
-	/* The engine looks whether the host is there, by the other streams. */
+	/* The engine checks on the other streams of the link whether the host is alive. */
 	cc_tcp_allow_silence(fd, r->bounds.ms[CC_BOUND_STREAM]);
 	DL_APPEND(r->eager_ins, in);
 	return in;

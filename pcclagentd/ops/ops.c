@@ -6,7 +6,7 @@
 
 #include "pcclagentd/ops/ops_internal.h"
 
-/* ---- what the others ask and tell ---- */
+/* ---- called by other folders ---- */
 
 static void on_doorbell(void *arg)
 {
@@ -26,7 +26,7 @@ static struct loc_region *shown(void *arg, const struct loc_comm *c, uint64_t re
 static const struct loc_ops local_ops = {
 	.doorbell = on_doorbell, .comm_closed = on_comm_closed, .shown = shown};
 
-/* For the attempt that the hello is for. What is sent only its receiver verifies. */
+/* Accepts a stream of another agent for the attempt that its hello names. */
 static void accept_state(void *arg, struct net_guest *g)
 {
 	const struct wlk_hello *h = net_guest_hello(g);
@@ -109,7 +109,7 @@ void op_get_stats(const struct ops *o, struct op_stats *ret)
 	}
 }
 
-/* ---- what the core orders ---- */
+/* ---- actions of the core ---- */
 
 static void carry_out(struct run *r, const struct agt_action *a)
 {

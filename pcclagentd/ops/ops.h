@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Runs: the connection to each master, the engines that move a run's data, and the operations and
- * synchronizations under way, for which this finds memory, and whose end it tells the core. One
- * struct ops for the agent, loop thread.
+ * The runs of the agent. Each run has a connection to its master, the engines that move its data,
+ * and its operations and synchronizations. This folder finds memory for them and reports their end
+ * to the core. The agent has one struct ops, which the loop thread uses.
  */
 #ifndef OPS_H
 #define OPS_H
@@ -21,13 +21,13 @@ struct base;
 struct ops;
 struct run;
 
-/* Takes over what loc asks and tells, and serves shared state and benchmarks on their ports. */
+/* Handles the questions and events of `loc`. Serves shared state and benchmarks on their ports. */
 struct ops *op_new(struct base *b, struct loc *loc, struct net *net);
-void op_free(struct ops *o); /* NULL is fine */
+void op_free(struct ops *o); /* accepts NULL */
 void op_tick(struct ops *o, uint64_t now);
-/* No operation goes on when this returns; if one cannot be halted, the process ends. */
+/* Halts all operations. If one cannot be halted, the process ends. */
 void op_halt(struct ops *o);
-/* Nothing is under way: neither operations nor probes. */
+/* Are neither operations nor probes in progress? */
 bool op_is_quiet(const struct ops *o);
 
 struct op_stats {
@@ -38,17 +38,19 @@ void op_get_stats(const struct ops *o, struct op_stats *ret);
 
 /* ---- runs ---- */
 
-struct run *op_run(struct ops *o, uint32_t id);           /* NULL: there is none */
-const struct cc_addr *op_run_master(const struct run *r); /* where it is said to be */
-/* Counts connections of the run to its master: what came of an earlier one is old news. */
+struct run *op_run(struct ops *o, uint32_t id); /* NULL: no such run */
+/* Returns the master's address, as the core gave it to op_run_open. */
+const struct cc_addr *op_run_master(const struct run *r);
+/* Returns the number of the run's present connection to its master. Events of a connection with a
+ * lower number are outdated. */
 uint32_t op_run_attempt(struct ops *o, uint32_t id);
 void op_run_open(struct ops *o, uint32_t id, const struct cc_addr *addr);
-/* Closes the connection; the run goes on without. */
+/* Closes the connection to the master. The run goes on without it. */
 void op_run_drop(struct ops *o, uint32_t id);
 void op_run_send(struct ops *o, uint32_t id, const struct wm_msg *m);
 void op_run_close(struct ops *o, uint32_t id);
 void op_run_ready(struct ops *o, uint32_t id, const struct cc_id *run_id);
-/* What the core orders of a run: links, probes, operations, synchronizations. */
+/* Carries out an action of the core for a run: links, probes, operations, synchronizations. */
 void op_run_carry_out(struct ops *o, const struct agt_action *a);
 
 /* ---- for pcclctl ---- */
@@ -58,47 +60,53 @@ struct op_progress {
 	uint64_t standstill_ns;  /* since the last progress */
 	char waits[WM_TEXT_MAX]; /* "waits for data from b for 3.1 s; ..."; "" while it moves */
 };
-/* False: no such operation is under way. */
+/* Returns false if no such operation is in progress. */
 bool op_get_progress(const struct run *r, uint64_t seq, uint64_t now, struct op_progress *ret);
 
 /* A job of shared state. */
 struct op_sync_view {
 	enum ste_phase phase;
-	const char *state;    /* static: "starts", "compares", "copies", "serves", "failed" */
-	uint64_t bytes, done; /* that differ, as far as is known, and of these written: over all
-			       * receivers of this host */
-	uint64_t rate;        /* bytes per second, recently; 0: nothing moves; STE_UNMEASURED */
-	uint64_t left_ns;     /* at that rate; OP_LEFT_UNKNOWN: nothing moves, or not all that
-			       * differs is known */
-	uint64_t net_rx_bytes, net_tx_bytes;        /* on sockets, with headers */
-	uint64_t tx_bytes, rx_bytes;                /* of the members' tensors, for and by others */
-	uint32_t holders, receivers, failed;        /* members */
-	uint32_t sources, sources_up, sources_lost; /* other agents: all, with streams, given up */
+	const char *state; /* static: "starts", "compares", "copies", "serves", "failed" */
+	/* Bytes that differ, as far as known, over all receivers of this host; and of these, bytes
+	 * that are already written. */
+	uint64_t bytes, done;
+	uint64_t rate; /* bytes per second, recently; 0: nothing moves; STE_UNMEASURED */
+	/* The time left at that rate. OP_LEFT_UNKNOWN: nothing moves, or some differences are still
+	 * unknown. */
+	uint64_t left_ns;
+	uint64_t net_rx_bytes, net_tx_bytes; /* on sockets, with headers */
+	/* Bytes read from the members' tensors for receivers, and written into the members'
+	 * tensors. */
+	uint64_t tx_bytes, rx_bytes;
+	uint32_t holders, receivers, failed; /* members */
+	/* Other agents that are sources: all, those with open streams, those that were given up. */
+	uint32_t sources, sources_up, sources_lost;
 	uint64_t standstill_ns;  /* since the last progress; 0 when nothing is expected to move */
 	char waits[WM_TEXT_MAX]; /* "waits for data from b for 3.1 s"; "" while it moves */
 };
 #define OP_LEFT_UNKNOWN UINT64_MAX
-/* False: no such job here (any more). */
+/* Returns false if this host has no such job, or no longer has it. */
 bool op_sync_get_view(const struct run *r, uint64_t seq, uint64_t now, struct op_sync_view *ret);
 struct op_source_view {
 	char host[WM_NAME_MAX];
 	bool holds, up, lost, not_begun;
-	uint64_t bytes;         /* payload that came from it */
-	char text[WM_TEXT_MAX]; /* lost: why */
+	uint64_t bytes;         /* payload that it has sent */
+	char text[WM_TEXT_MAX]; /* if `lost`: the reason */
 };
-/* False: it has no source i. */
+/* Returns false if there is no such job, or if it has no source `i`. */
 bool op_sync_get_source(const struct run *r, uint64_t seq, uint32_t i, struct op_source_view *ret);
-/* False: there is no such job, or the communicator is no member of it (any more). */
+/* Returns false if there is no such job, or if the communicator is not a member of it. */
 bool op_sync_get_member(
 	const struct run *r, uint64_t seq, uint32_t comm, struct ste_member_view *ret);
-/* Is it under way here? */
+/* Is this job in progress on this host? */
 bool op_sync_goes_on(const struct run *r, uint64_t seq);
-/* Of a job that goes on, as far as it is known: without keys and hashes. The caller's; NULL:
- * nothing is. */
+/* Makes a difference report of a job that is in progress. It has the differences that are known so
+ * far, without keys and hashes. The caller owns the report. Returns NULL if no member's manifest
+ * can be read. */
 struct diff_report *op_diff_now(const struct run *r, uint64_t seq);
-/* Of the last job that the communicator took part in; NULL: none. */
+/* Returns the difference report of the communicator's last job, or NULL. */
 const struct diff_report *op_diff_of(const struct ops *o, uint32_t comm);
-/* Of the last job of a group that peers here took part in; NULL: none. */
+/* Returns the difference report of the last job of this group on this host, or NULL. */
 const struct diff_report *op_diff_last(const struct ops *o, uint32_t run, uint32_t group);
 
 #endif

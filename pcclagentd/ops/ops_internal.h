@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * Structures and functions that the files of this folder share. Each object is written by one of
- * them alone:
+ * Structures and functions that the files of this folder share. Only one file writes to an object:
  *
- *   ops.c       all of them, for the agent
- *   run.c       runs: masters' connections and the engine of each
- *   xfer.c      all-reduces under way; output.c where their results go
- *   algos.c     the table of algorithms; eager.c the one of small operations, which needs no
- *               engine; eager_in.c their operands from other hosts
- *   sync.c      synchronizations; diff_report.c what came of them
- *   progress.c  whether they move, and who is at fault
- *   benchmark.c a service that refuses
+ *   ops.c         creates the parts for the agent, and carries out the core's actions
+ *   run.c         runs: the connections to masters, and the engine of each run
+ *   xfer.c        all-reduces in progress
+ *   output.c      chooses where the results of all-reduces go
+ *   algos.c       the table of algorithms
+ *   eager.c       the algorithm of the eager path, which needs no engine
+ *   eager_in.c    operands of the eager path from other hosts
+ *   sync.c        synchronizations
+ *   diff_report.c the differences that synchronizations have found
+ *   progress.c    watches for standstills, and says who causes them
+ *   benchmark.c   the benchmark service, which refuses
  */
 #ifndef OPS_INTERNAL_H
 #define OPS_INTERNAL_H
@@ -38,44 +40,44 @@ struct ops {
 	struct net *net;
 	struct run *runs;
 	struct found *comm_reports; /* diff_report.c: by communicator */
-	uint64_t here_ns;           /* when it was looked whether addresses in use are still ours */
-	uint64_t progress_ns;       /* when progress.c looked last */
+	uint64_t here_ns;           /* when the local addresses in use were last checked */
+	uint64_t progress_ns;       /* when progress.c last compared counters */
 };
 
 struct run {
 	struct ops *o;
 	uint32_t id;
 	struct cc_addr addr;
-	struct cc_conn *conn;    /* NULL when down */
-	uint32_t attempt;        /* counts opens, drops and closes: what came before is old news */
-	bool up;                 /* it has been made */
+	struct cc_conn *conn;    /* to the master; NULL: no connection */
+	uint32_t attempt;        /* counts opens, drops and closes of the connection */
+	bool up;                 /* the master has answered on this connection */
 	struct cc_addr reached;  /* address at which the master was reached */
-	struct cc_bounds bounds; /* as the last master has told them */
-	char why[WM_TEXT_MAX];   /* more exact than what cc_conn says on closing; "" */
+	struct cc_bounds bounds; /* that the last master has sent */
+	char why[WM_TEXT_MAX];   /* a more exact reason than cc_conn's for the end, or "" */
 	struct cc_id run_id;
-	struct cc_seal *seal; /* of the connection; NULL: there is none */
-	uint64_t round;       /* the last one that was prepared */
-	bool closed;          /* the core has forgotten it; goes with its last operation */
+	struct cc_seal *seal; /* of the connection; NULL: no connection */
+	uint64_t round;       /* number of the last round that the master has sent */
+	bool closed;          /* the core has closed the run; freed after its last operation */
 	struct net_run *net;
 	struct eng *eng;
 	int event_fd;
 	struct cc_watch *event_watch;
-	uint64_t looked_ns; /* the engine at its streams */
+	uint64_t looked_ns; /* when the engine last checked its streams */
 	struct xfer *xfers;
 	struct unexpected *unexpected; /* by seq */
 	struct eager_in *eager_ins;
-	uint64_t last_seq; /* of an operation that was started or skipped */
-	struct ste *ste;   /* NULL until somebody synchronizes */
+	uint64_t last_seq; /* the greatest seq of operations that were started or skipped */
+	struct ste *ste;   /* NULL before the first synchronization */
 	int state_fd;
 	struct cc_watch *state_watch;
 	struct sync *syncs;
 	UT_hash_handle hh;
 };
 
-/* progress.c: as seen last. */
+/* progress.c: the progress of an operation when it was last checked. */
 struct progress {
 	struct watermark mark;
-	uint64_t told_ns; /* when its standstill was logged; 0: it was not */
+	uint64_t told_ns; /* when its standstill was last logged; 0: not logged */
 };
 
 struct xfer {
@@ -84,42 +86,46 @@ struct xfer {
 	struct cc_id next, prev; /* agents, when hosts > 1 */
 	char prev_name[WM_NAME_MAX];
 	struct run *run;
-	const struct eng_algo *algo; /* NULL: none can do it */
-	struct eng_work work;        /* the algorithm's */
-	bool started;                /* its algorithm knows it */
-	bool finished;               /* no thread is on it any more */
+	const struct eng_algo *algo; /* NULL: no algorithm can do it */
+	struct eng_work work;        /* owned by the algorithm */
+	bool started;                /* its algorithm has started it */
+	bool finished;               /* no thread uses it any longer */
 	bool over;                   /* done or being cancelled: nothing is expected to move */
 	struct progress progress;
-	uint64_t said_ns; /* progress.c: when the master was told of it last */
+	uint64_t said_ns; /* progress.c: when its standstill was last reported to the master */
 	uint64_t bytes;   /* of the operand */
 	uint32_t tx_link;
-	bool spec; /* it may be rolled back, and others may mean another one */
+	/* A speculative start: it may be rolled back, and other hosts may use its seq for another
+	 * operation. */
+	bool spec;
 	struct op_output output;
 	UT_hash_handle hh;
 	uint32_t n_members;
-	struct loc_member members[]; /* as many as the core named */
+	struct loc_member members[];
 };
 
-/* A job: one attempt of a synchronization as this host takes part in it. */
+/* A job: the work of this host for one attempt of a synchronization. */
 struct sync {
 	uint64_t seq;
 	uint32_t group;
 	uint64_t revision;     /* elected */
 	struct wm_digest keys; /* elected */
 	struct run *run;
-	bool started;  /* the engine for shared state knows it */
-	bool finished; /* and has forgotten it */
-	bool done;     /* the core was told */
-	bool failed;   /* that it did */
+	bool started;  /* the shared-state engine has started it */
+	bool finished; /* the shared-state engine has ended it */
+	bool done;     /* the core has received AGT_EV_SYNC_DONE */
+	bool failed;   /* the shared-state engine has reported STE_FAILED */
 	bool over;     /* nothing is expected to move */
 	struct progress progress;
 	uint32_t n_members;
 	struct sync_member {
-		uint32_t id;                   /* of the communicator */
-		struct loc_comm *comm;         /* referenced until it is dropped; NULL */
-		struct loc_manifest *manifest; /* referenced, used until it is dropped; NULL */
-		uint32_t index;   /* in the engine's job; STE_NO_MEMBER: it never was there */
-		uint64_t offered; /* revision */
+		uint32_t id; /* of the communicator */
+		/* Referenced. The job uses both until the member is dropped. NULL: the process was
+		 * gone at the start. */
+		struct loc_comm *comm;
+		struct loc_manifest *manifest;
+		uint32_t index;   /* in the engine's job; STE_NO_MEMBER: not in that job */
+		uint64_t offered; /* the revision of its candidate */
 		bool holder, torn, synced, gone, used, dropping, told_failed;
 	} * members; /* owned */
 	uint32_t n_sources;
@@ -139,87 +145,89 @@ void op_runs_free(struct ops *o);
 /* ---- xfer.c ---- */
 
 void op_xfer_start(struct run *r, const struct agt_xfer *t);
-/* What other hosts send of this operation is not wanted here. */
+/* Discards the data of this operation that other hosts send. */
 void op_xfer_skip(struct run *r, uint64_t seq);
 void op_xfer_cancel(struct run *r, uint64_t seq);
-/* It was speculative: as if it had never been. */
+/* Discards a speculative start. */
 void op_xfer_rollback(struct run *r, uint64_t seq);
 void op_xfer_free(struct run *r, uint64_t seq);
-/* Its algorithm has finished it. */
+/* The algorithm has finished the transfer. */
 void op_xfer_done(struct xfer *x, uint64_t tx_bytes, uint64_t rx_bytes);
 void op_xfer_event(struct run *r, const struct eng_event *ev);
-/* Does one use the outbound link with this number? */
+/* Does any transfer use the outbound link with this number? */
 bool op_xfers_use_link(const struct run *r, uint32_t link);
-/* Cancels all, waits for the engine's threads to let go (at most a second) and frees them. False:
- * the engine still uses their memory. */
+/* Cancels all transfers, waits at most a second until the engine's threads no longer use them, and
+ * frees them. Returns false if the engine still uses their memory. */
 bool op_xfers_halt(struct run *r);
 
 /* ---- algos.c ---- */
 
-extern const struct eng_algo *const op_algos[]; /* ends with NULL; the first that can is taken */
+/* Ends with NULL. The first algorithm that can do an operation is used. */
+extern const struct eng_algo *const op_algos[];
 
 /* ---- eager.c ---- */
 
 extern const struct eng_algo op_eager;
-/* All of them, with operands that were not there before. */
+/* More local operands may have been copied: continues all eager operations. */
 void op_eager_fed(struct ops *o);
-/* NULL, or why this cannot be meant for x. grave: nobody sends that who means another operation. */
+/* Checks whether the operand that `d` announces can be for `x`. Returns NULL or an objection.
+ * *ret_grave: it is an error even if the other host uses this seq for another operation. */
 const char *op_eager_objection(
 	const struct xfer *x, const struct wlk_data *d, const struct cc_id *from, bool *ret_grave);
-/* Where the operand of the host at this position belongs, until x is over. */
+/* Returns the memory for the operand of the host at this position, valid until `x` is over. */
 uint8_t *op_eager_dst(const struct xfer *x, uint32_t pos);
-/* So many bytes of it are there. */
+/* The first `bytes` bytes of this operand have arrived. */
 void op_eager_got(const struct xfer *x, uint32_t pos, uint32_t bytes);
-/* It is all there. */
+/* The operand that `d` announced has arrived completely. */
 void op_eager_arrived(struct xfer *x, const struct wlk_data *d);
-/* An operation, small or not, has been started or will never be: what came of it early is wanted
- * now, or not at all. */
+/* An operation (eager or not) was started, or will never start: streams that wait for it go on. */
 void op_eager_started(struct run *r, uint64_t seq);
-/* An operation on so many hosts may begin elsewhere before it does here: what comes of it from the
- * agent before this one is kept, for its start or until op_eager_forget. */
+/* An operation on this many hosts may begin on another host first. Its operands from the previous
+ * host are kept until the operation starts here, or until op_eager_forget. */
 void op_eager_expect(struct run *r, uint64_t seq, uint32_t hosts, const struct cc_id *prev);
 void op_eager_forget(struct run *r, uint64_t seq);
 void op_eager_forget_all(struct run *r);
-/* NULL, or why what d announces cannot be kept: it comes from somebody else, or is there. */
+/* Checks whether the unexpected operand that `d` announces can be kept. Returns NULL or an
+ * objection: it comes from another host, or has arrived already. */
 const char *op_eager_unexpected_objection(
 	struct run *r, const struct wlk_data *d, const struct cc_id *from);
-/* Where what d announces is to be kept, until its operation begins. NULL: nowhere. */
+/* Returns the memory for the unexpected operand that `d` announces, or NULL if it is not kept. */
 uint8_t *op_eager_unexpected_dst(struct run *r, const struct wlk_data *d);
-/* So many bytes of it are there. */
+/* The first `bytes` bytes of this operand have arrived. */
 void op_eager_unexpected_got(struct run *r, const struct wlk_data *d, uint32_t bytes);
 
 /* ---- eager_in.c ---- */
 
-/* net_run_ops, of which arg is the run. */
+/* Functions of net_run_ops. */
 void *op_eager_in_open(void *run, struct net_in_link *l, const struct cc_id *peer, int fd);
 void op_eager_in_close(void *in);
-/* What streams of the run wait for may be there. */
+/* Streams of the run may have waited for an operation that has started: continues them. */
 void op_eager_ins_look(struct run *r);
 
 /* ---- progress.c ---- */
 
-/* It has come further, or to its end. */
+/* The operation has made progress, or has ended. */
 void op_progress_moved(struct xfer *x, uint64_t now);
 void op_progress_sync_moved(struct sync *x, uint64_t now);
-/* For how long it has stood still, ns, and what it waits for, in waits[WM_TEXT_MAX]; 0 and "" while
- * it moves, or when it is over. */
+/* Returns for how many ns the job has stood still, and writes the reason to waits[WM_TEXT_MAX]. 0
+ * and "" while it moves, or when it is over. */
 uint64_t op_progress_sync(
 	const struct sync *x, const struct ste_progress *p, uint64_t now, char *waits);
 void op_progress_tick(struct ops *o, uint64_t now);
 
 /* ---- sync.c ---- */
 
-/* Makes the run's engine for shared state if there is none. 0 or CC_ERR_*. */
+/* Creates the run's shared-state engine if the run has none. 0 or CC_ERR_*. */
 int op_sync_engine(struct run *r);
 void op_sync_start(struct run *r, const struct agt_sync *t);
 void op_sync_drop(struct run *r, uint64_t seq, uint32_t comm);
 void op_sync_cancel(struct run *r, uint64_t seq);
 void op_sync_free(struct run *r, uint64_t seq);
-struct sync *op_sync_find(const struct run *r, uint64_t seq); /* NULL: there is none */
-/* Memory of another peer that a peer of the same user may copy from: both are in a job, and the
- * other one has what was elected. Or NULL. */
+struct sync *op_sync_find(const struct run *r, uint64_t seq); /* NULL: no such job */
+/* Returns a region of another peer from which the peer `c` may copy, or NULL: both peers have the
+ * same user and are members of one job, and the other peer is a holder. */
 struct loc_region *op_sync_shown(struct ops *o, const struct loc_comm *c, uint64_t region);
-/* Ends the engine for shared state and forgets its jobs. No thread uses their memory then. */
+/* Ends the shared-state engine and frees its jobs. After that no thread uses their memory. */
 void op_syncs_halt(struct run *r);
 
 /* ---- benchmark.c ---- */
@@ -228,8 +236,8 @@ extern const struct net_service op_benchmark;
 
 /* ---- diff_report.c ---- */
 
-/* The job's STE_CANCELLED has been taken, and its members have not heard of its end. The peers that
- * it has repaired are logged. */
+/* Makes the difference report of a job and logs the peers that the job has repaired. To be called
+ * after the job's STE_CANCELLED and before its members learn of its end. */
 void op_diff_take(const struct sync *x);
 void op_diff_forget(struct ops *o, uint32_t comm);
 void op_diff_free(struct ops *o);

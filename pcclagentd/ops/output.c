@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The modes are described in docs/data-path.md.
+ * Chooses where the result of a transfer goes. The modes: section 7 of docs/data-path.md; constants
+ * in proto/shm_queue.h (enum shm_result_mode).
  */
 #include "pcclagentd/ops/output.h"
 
@@ -32,7 +33,7 @@ static bool is_possible(const struct xfer *x, const struct agt_xfer *t, enum shm
 	}
 }
 
-/* The one that moves the least memory. */
+/* Returns the possible mode that moves the least memory. */
 static enum shm_result_mode choose_mode(
 	const struct xfer *x, const struct agt_xfer *t, uint32_t modes)
 {
@@ -72,7 +73,7 @@ uint32_t op_output_take(struct xfer *x, const struct agt_xfer *t, uint32_t modes
 	if (code != WIRE_SUCCESS)
 		return code;
 	map = loc_result_map(out->result);
-	/* Whoever has to put old contents back when we die must have them mapped by now. */
+	/* The shim restores the old contents if the agent dies, so it must have mapped them. */
 	if (out->mode == SHM_RESULT_UNDO &&
 		!loc_result_is_mapped(out->result, x->members[0].h.comm))
 		out->mode = SHM_RESULT_AREA;

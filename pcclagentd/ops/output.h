@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where the sums and the result of a transfer go, and what its processes are told of it.
+ * Chooses the memory for the sums and the result of a transfer, and announces it to the processes.
  */
 #ifndef OUTPUT_H
 #define OUTPUT_H
@@ -14,20 +14,20 @@
 struct xfer;
 
 struct op_output {
-	enum shm_result_mode mode; /* NONE: nothing was taken */
-	struct loc_result *result; /* NULL, or where flags are, and in some modes more */
+	enum shm_result_mode mode; /* NONE: no memory was taken */
+	struct loc_result *result; /* result region, with the segment flags; or NULL */
 	uint64_t flags_off;        /* bytes of the result region before the flags */
 };
 
-/* Chooses one of the modes (ENG_OUTPUT), takes its memory into x->output, and completes spec and
- * members. The members of x are there. WIRE_SUCCESS, or a code and text[WL_TEXT_MAX]. */
+/* Chooses one of the `modes` (ENG_OUTPUT), takes memory for it into x->output, and completes `spec`
+ * and `members`. x->members must be complete. WIRE_SUCCESS, or a code and text[WL_TEXT_MAX]. */
 uint32_t op_output_take(struct xfer *x, const struct agt_xfer *t, uint32_t modes,
 	struct eng_xfer_spec *spec, struct eng_member *members, char *text);
-/* From here on the shims may follow the segment flags. */
+/* Announces the memory to the shims. From now on they may follow the segment flags. */
 void op_output_announce(const struct xfer *x, const struct agt_xfer *t);
-/* The shims forget what was announced: another attempt takes its place. */
+/* Takes the announcement back, because another attempt replaces this one. */
 void op_output_withdraw(const struct xfer *x);
-/* Shims may still copy out of it. */
+/* Gives the memory back. Shims may still copy the result from it. */
 void op_output_give_back(struct op_output *out);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Whether transfers move, and who is at fault when one does not. The engine's threads only count;
- * here their counts are compared from time to time, and links are asked about only when a transfer
- * stands still.
+ * Watches whether operations make progress, and says who causes a standstill. The engines' threads
+ * only count. Their counters are compared here from time to time. Links are checked only when a
+ * transfer stands still.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -11,12 +11,12 @@
 
 #include "pcclagentd/ops/ops_internal.h"
 
-#define LOOK_NS       BASE_MS(250)   /* between looks */
-#define PROBE_NS      BASE_MS(500)   /* of standing still: links are looked at, too */
-#define STANDSTILL_NS BASE_MS(1000)  /* is worth a line in the log */
-#define REPEAT_NS     BASE_MS(10000) /* and another one */
-#define SAY_NS        BASE_MS(1000)  /* between words to the master on a standstill */
-#define SILENT_NS     BASE_MS(2000)  /* idle streams ask the other host's system once a second */
+#define LOOK_NS       BASE_MS(250)   /* between two comparisons of the counters */
+#define PROBE_NS      BASE_MS(500)   /* of standstill: the links are checked, too */
+#define STANDSTILL_NS BASE_MS(1000)  /* of standstill: it is logged */
+#define REPEAT_NS     BASE_MS(10000) /* until a standstill is logged again */
+#define SAY_NS        BASE_MS(1000)  /* between two reports of a standstill to the master */
+#define SILENT_NS     BASE_MS(2000)  /* idle streams probe the other host's kernel each second */
 
 static bool has_begun(const struct xfer *x)
 {
@@ -39,7 +39,7 @@ static uint64_t standstill_ns(const struct xfer *x, uint64_t now)
 	return watermark_still_ns(&x->progress.mark, now);
 }
 
-/* Is its standstill worth a line in the log, which is taken for written? */
+/* Is it time to log the standstill? If so, remembers that it was logged now. */
 static bool is_to_be_told(struct progress *p, uint64_t now)
 {
 	if (watermark_still_ns(&p->mark, now) < STANDSTILL_NS ||
@@ -71,9 +71,9 @@ __attribute__((format(printf, 3, 4))) static void append(
 	va_end(ap);
 }
 
-/* ---- what it waits for ---- */
+/* ---- the reason of a standstill ---- */
 
-/* c: NULL or one of its communicators; doing: what it is to do. */
+/* `c`: a communicator of the process, or NULL. `doing`: the object that the process has to copy. */
 static void append_process(
 	const struct loc_comm *c, const char *doing, uint64_t standstill, char *text, size_t size)
 {
@@ -88,7 +88,7 @@ static void append_process(
 		p.stopped ? "; it is stopped" : "");
 }
 
-/* name: of its host, should the net not know it. */
+/* Returns the neighbour's state. `name`: the name of its host, in case net/ does not know it. */
 static struct net_neighbour look_up(const struct run *r, const struct cc_id *peer, const char *name)
 {
 	struct net_neighbour n = net_neighbour(r->net, peer);
@@ -147,7 +147,7 @@ bool op_get_progress(const struct run *r, uint64_t seq, uint64_t now, struct op_
 	return true;
 }
 
-/* ---- looking ---- */
+/* ---- comparing ---- */
 
 static void probe_neighbours(const struct xfer *x, uint64_t now)
 {
@@ -180,7 +180,8 @@ void op_progress_moved(struct xfer *x, uint64_t now)
 	end_standstill(&x->progress, now);
 }
 
-/* Nobody here is waited for: the neighbours may say more. */
+/* Is it time to report the standstill to the master? Only if it waits for no process of this host:
+ * then the reports of other hosts may show the cause. */
 static bool is_for_master(const struct xfer *x, const struct eng_progress *p, uint64_t now)
 {
 	return x->hosts > 1 && p->copying == ENG_NO_MEMBER && now - x->said_ns >= SAY_NS &&
@@ -234,8 +235,8 @@ static uint64_t sync_standstill_ns(const struct sync *x, uint64_t now)
 	return watermark_still_ns(&x->progress.mark, now);
 }
 
-/* Agents that have what was elected, or, when there are none, those that may have some of it; or
- * those that were given up. The number of them. */
+/* Appends the names of sources: those with holders (`holds`), those without, or (`lost`) those that
+ * were given up. Returns their number. */
 static uint32_t append_sources(const struct sync *x, bool holds, bool lost, char *text, size_t size)
 {
 	struct op_source_view s;
@@ -355,7 +356,7 @@ void op_progress_tick(struct ops *o, uint64_t now)
 		HASH_ITER (hh, r->xfers, x, next) {
 			if (!has_begun(x))
 				continue;
-			if (stood_still) /* this agent: that is not the others' fault */
+			if (stood_still) /* this agent itself was suspended */
 				watermark_touch(&x->progress.mark, now);
 			look_at(x, now);
 		}

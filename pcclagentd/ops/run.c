@@ -66,7 +66,7 @@ static void tell_code(struct run *r, uint32_t code, const char *text)
 	ev_post(r->o->base, &ev);
 }
 
-/* This process lacks what the run takes; errno says what. call: which may have been refused. */
+/* The agent lacks a resource for the run. errno: the reason. `call`: the call that has failed. */
 static void tell_short(struct run *r, const char *what, const char *call)
 {
 	char text[WM_TEXT_MAX];
@@ -74,7 +74,7 @@ static void tell_short(struct run *r, const char *what, const char *call)
 	tell_code(r, rep_shortage(what, call, text, sizeof text), text);
 }
 
-/* The same of its connection with the master. limit: that text. */
+/* The agent lacks a resource for the connection with the master, which `limit` names. */
 static void tell_no_connection(struct run *r, const char *limit)
 {
 	char addr[CC_ADDR_STR_SIZE], text[WM_TEXT_MAX];
@@ -142,7 +142,7 @@ static int start_engine(struct run *r)
 
 /* ---- the master's connection ---- */
 
-/* Nothing of the connection that there was is told any more. The engine and its links stay. */
+/* Closes the connection. The core gets no more events of it. The engine and its links stay. */
 static void hang_up(struct run *r)
 {
 	r->attempt++;
@@ -155,7 +155,8 @@ static void hang_up(struct run *r)
 	r->why[0] = '\0';
 }
 
-/* Once the run has a name it needs its engine. False: there is none, and no connection either. */
+/* Creates the engine if the run has an id and no engine. Returns false if that fails; then the
+ * connection is closed. */
 static bool has_engine(struct run *r)
 {
 	if (cc_id_is_zero(&r->run_id) || r->eng || start_engine(r) == 0) {
@@ -215,7 +216,7 @@ static void on_connected(void *arg)
 	tell_unsent(r, err);
 }
 
-/* Somebody answers. The core may begin. */
+/* The master has answered: the core may begin. */
 static void tell_up(struct run *r)
 {
 	struct agt_event ev = {.type = AGT_EV_MASTER_UP, .run = r->id};
@@ -225,7 +226,7 @@ static void tell_up(struct run *r)
 	ev_post(r->o->base, &ev);
 }
 
-/* 0, or r->why is set. */
+/* Returns 0, or an error with the reason in r->why. */
 static int take_knock_ack(struct run *r, const struct wm_knock_ack *m)
 {
 	int err = cc_seal_agree(r->seal, &m->share);
@@ -246,7 +247,7 @@ static void take_note(struct run *r, const struct wm_msg *m)
 		net_run_committed(r->net, r->round);
 }
 
-/* Is still the same connection there after the event? */
+/* Hands a message to the core. */
 static void feed_msg(struct run *r, const struct wm_msg *m)
 {
 	struct agt_event ev = {.type = AGT_EV_MASTER_MSG,
@@ -261,7 +262,7 @@ static void feed_msg(struct run *r, const struct wm_msg *m)
 	if (m->type != WM_HELLO_ACK)
 		return;
 	r = op_run(o, id);
-	/* The master that the core stays with has our key from this connection. */
+	/* If the core has kept the connection, this agent and the master share this key. */
 	if (r && r->conn && r->attempt == attempt)
 		net_run_add_key(r->net, cc_seal_agent_key(r->seal));
 }
@@ -277,7 +278,7 @@ static void take_times(struct run *r, const struct wm_hello_ack *ack)
 		eng_set_bounds(r->eng, &r->bounds);
 }
 
-/* 0, or r->why is set. */
+/* Returns 0, or an error with the reason in r->why. */
 static int take_msg(struct run *r, const struct wm_msg *m)
 {
 	struct ops *o = r->o;
@@ -287,7 +288,7 @@ static int take_msg(struct run *r, const struct wm_msg *m)
 		return take_knock_ack(r, &m->u.knock_ack);
 	if (m->type == WM_HELLO_ACK)
 		take_times(r, &m->u.hello_ack);
-	if (!r->up) { /* a refusal */
+	if (!r->up) { /* a refusal, without a knock_ack before it */
 		tell_up(r);
 		r = op_run(o, id);
 	}
@@ -296,7 +297,8 @@ static int take_msg(struct run *r, const struct wm_msg *m)
 	return 0;
 }
 
-/* Bytes of one frame at the start of buf; 0 when more are needed; negative: r->why is set. */
+/* Takes one frame from the start of `buf`. Returns its bytes, 0 if more bytes are needed, or an
+ * error with the reason in r->why. */
 static long take_frame(struct run *r, const uint8_t *buf, size_t len)
 {
 	const char *why = "";
@@ -332,7 +334,7 @@ static long take_frame(struct run *r, const uint8_t *buf, size_t len)
 	return err < 0 ? err : (long)WIRE_FRAME_HDR + n;
 }
 
-/* One frame per call: what it sets off may have closed the connection, and the run with it. */
+/* Takes one frame for each call, because its message may close the connection and free the run. */
 static long on_data(void *arg, const uint8_t *buf, size_t len)
 {
 	return take_frame(arg, buf, len);
@@ -425,8 +427,9 @@ void op_run_open(struct ops *o, uint32_t id, const struct cc_addr *addr)
 	r->closed = false;
 	hang_up(r);
 	r->addr = *addr;
-	/* The core asks for another attempt before that. Segments are small in both directions: a
-	 * path that loses large packets would silence this agent, and cost it its peers. */
+	/* The core starts another attempt before the timeout of the connect. Segments are small in
+	 * both directions: on a path that loses large packets this agent would fall silent and lose
+	 * its peers. */
 	r->conn = cc_conn_connect(o->base->loop, addr, o->base->cfg.connect_timeout_ms,
 		CC_TCP_NARROW, &master_ops, r);
 	if (!r->conn) {
@@ -444,7 +447,8 @@ void op_run_drop(struct ops *o, uint32_t id)
 		hang_up(r);
 }
 
-/* To a master that has not answered a knock, and is to refuse us, nothing is proven. */
+/* Sends the hello with a proof of the agent's identity. Sends nothing if no keys were agreed: this
+ * master has not answered the knock and will refuse the agent. */
 static int send_hello(struct run *r, const struct wm_msg *m)
 {
 	struct wm_msg msg = *m;
@@ -460,7 +464,7 @@ static int send_hello(struct run *r, const struct wm_msg *m)
 void op_run_send(struct ops *o, uint32_t id, const struct wm_msg *m)
 {
 	struct run *r = op_run(o, id);
-	/* The report follows as soon as all operands are here: one packet can have both. */
+	/* The report follows as soon as all operands have arrived. One packet can contain both. */
 	bool may_wait = m->type == WM_OP_VOTE && m->u.op_vote.spec_seq;
 	int err;
 
@@ -494,7 +498,7 @@ void op_run_ready(struct ops *o, uint32_t id, const struct cc_id *run_id)
 	if (!r)
 		return;
 	r->run_id = *run_id;
-	/* Only now: a master that nobody has ever reached costs no threads. */
+	/* Not earlier, so that a master that was never reached costs no threads. */
 	(void)has_engine(r);
 }
 
@@ -504,24 +508,26 @@ void op_run_free_if_done(struct run *r)
 		destroy(r);
 }
 
-/* While nothing is under way. A host that vanishes meanwhile is found out in a quarter of a minute,
- * or in what is left of three seconds once somebody calls. */
+/* The interval of checks while no operation is in progress. Then a vanished host is detected within
+ * 15 seconds, or within three seconds after the next call. */
 #define QUIET_LOOK_MS 1700u
 
-/* While there is no master, an operation may have been started on some hosts only: the others take
- * nothing of it for as long as it takes. */
+/* Has the engine check its streams from time to time. Without a master, an operation may have
+ * started on some hosts only, and the other hosts take none of its data; so the engine has to know
+ * whether the master is connected. */
 static void look(struct run *r, uint64_t now)
 {
 	uint64_t every = BASE_MS(r->o->base->quiet ? QUIET_LOOK_MS : FLOW_LOOK_MS);
 
-	/* Who is alone has no streams. */
+	/* A host that is alone has no streams. */
 	if (!r->eng || !net_run_has_links(r->net) || now - r->looked_ns < every)
 		return;
 	r->looked_ns = now;
 	eng_look(r->eng, r->up);
 }
 
-/* A connection with an address that this host has lost is dead in both directions. */
+/* Closes the connections whose local address this host no longer has: they are dead in both
+ * directions. */
 static void leave_lost_address(struct run *r, struct net_lost_address *last)
 {
 	struct cc_addr here;
@@ -533,7 +539,7 @@ static void leave_lost_address(struct run *r, struct net_lost_address *last)
 	tell_down(r, last->text);
 }
 
-/* As often as engines look at their streams. */
+/* Checks the local addresses of all runs, as often as the engines check their streams. */
 static void check_addresses(struct ops *o, uint64_t now)
 {
 	struct net_lost_address last = {.gone = false};
@@ -559,7 +565,7 @@ void op_runs_tick(struct ops *o, uint64_t now)
 		if (r->ste)
 			ste_tick(r->ste);
 	}
-	op_eager_fed(o); /* who knows of another ring rings another bell */
+	op_eager_fed(o); /* a shim that sees other rings may have rung another doorbell */
 }
 
 void op_halt(struct ops *o)
@@ -570,7 +576,8 @@ void op_halt(struct ops *o)
 		op_syncs_halt(r);
 		if (op_xfers_halt(r))
 			continue;
-		/* Its threads still work on that memory: it must stay. The process ends anyway. */
+		/* The engine's threads still use the memory, so it cannot be freed. The agent ends
+		 * now anyway. */
 		cc_log(CC_LOG_ERR, "an engine does not release its transfers: the agent ends");
 		_exit(EX_SOFTWARE);
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Jobs of shared state between core and transfer engine: finds the memory that one takes place in,
- * starts it, tells what comes of it, and keeps that memory until no thread uses it any more. A
- * member that is dropped has its memory back while the job goes on for the others.
+ * Jobs of synchronizations, between the core and the shared-state engine: finds the memory of a
+ * job, starts it, reports its results to the core, and keeps the memory until no thread uses it any
+ * longer. A member that is dropped gets its memory back while the job goes on for the others.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -28,7 +28,7 @@ bool op_sync_goes_on(const struct run *r, uint64_t seq)
 	return x && !x->finished;
 }
 
-/* The member's process has its memory back. */
+/* Gives the member's process its memory back. */
 static void release(struct sync_member *m)
 {
 	if (m->comm)
@@ -39,7 +39,7 @@ static void release(struct sync_member *m)
 	m->used = false;
 }
 
-/* ---- what the core is told ---- */
+/* ---- events for the core ---- */
 
 static void fill_results(
 	const struct sync *x, struct agt_sync_result *ret, char (*ret_text)[STE_TEXT_MAX])
@@ -66,7 +66,7 @@ static void fill_results(
 	}
 }
 
-/* The job is not to be used after this. */
+/* Sends an event of the job to the core. The job may be freed when this returns. */
 static void tell(struct sync *x, enum agt_event_type type, uint32_t code, const char *text,
 	const struct cc_id *suspect)
 {
@@ -106,7 +106,8 @@ static void tell_dropped(struct run *r, uint64_t seq, uint32_t comm)
 	ev_post(r->o->base, &ev);
 }
 
-/* What has changed with the members. After each event the job is looked for again. */
+/* Reports members that were dropped or have failed. The core may free the job or the run during an
+ * event, so both are looked up again after each event. */
 static void look_at_members(struct run *r, uint64_t seq)
 {
 	struct ops *o = r->o;
@@ -129,7 +130,8 @@ static void look_at_members(struct run *r, uint64_t seq)
 			m->told_failed = news = true;
 		}
 	}
-	/* What went before, DONE tells. */
+	/* AGT_EV_SYNC_DONE reports the members that had failed before. A later failure needs
+	 * another event. */
 	if (x && x->done && !x->failed && news)
 		tell(x, AGT_EV_SYNC_DONE, WIRE_SUCCESS, NULL, NULL);
 }
@@ -201,7 +203,7 @@ int op_sync_engine(struct run *r)
 
 /* ---- starting ---- */
 
-/* Members whose processes are gone have no part in it from the beginning. */
+/* Adds a member. A member whose process is gone does not take part in the job. */
 static int add_member(struct sync *x, const struct agt_sync_member *t)
 {
 	struct run *r = x->run;
@@ -253,7 +255,8 @@ static void add_source(struct sync *x, const struct agt_sync_source *t, struct s
 	}
 }
 
-/* From here on it can be asked how the attempt ended, should this process die. */
+/* Writes the seq and the view into the slot. If the agent dies, the shim can ask by them how the
+ * attempt ended. */
 static void announce(struct shm_slot *s, const struct agt_sync *t)
 {
 	s->seq = t->seq;
@@ -301,7 +304,7 @@ static int run_job(struct sync *x, const struct agt_sync *t, hsh_leaf_fn *leaf)
 	return err;
 }
 
-/* WIRE_SUCCESS, or another code and a sentence in text[WL_TEXT_MAX]. */
+/* Starts the job. WIRE_SUCCESS, or another code and a sentence in text[WL_TEXT_MAX]. */
 static uint32_t start(struct sync *x, const struct agt_sync *t, char *text)
 {
 	static const char what[] = "the agent cannot synchronize shared state";
@@ -350,7 +353,7 @@ void op_sync_start(struct run *r, const struct agt_sync *t)
 		tell_done(x, WIRE_SUCCESS, NULL, NULL);
 }
 
-/* Memory of another member that has what was elected, in use by the job. */
+/* Returns the region with this id if it belongs to a holder of this user in the job, or NULL. */
 static struct loc_region *find_shown(const struct sync *x, uint32_t uid, uint64_t id)
 {
 	for (uint32_t i = 0; i < x->n_members; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Transfers: finds the algorithm and the memory of one, starts it, and keeps that memory until no
- * thread uses it any more, whatever happens to the processes meanwhile.
+ * Transfers: finds the algorithm and the memory of a transfer, starts it, and keeps the memory
+ * until no thread uses it any longer, even if the processes have ended.
  */
 #include <inttypes.h>
 #include <poll.h>
@@ -18,7 +18,7 @@ static struct xfer *find(const struct run *r, uint64_t seq)
 	return x;
 }
 
-/* The members' slots and operands, referenced until the transfer is freed. */
+/* Takes references to the members' slots and operands, until the transfer is freed. */
 static uint32_t add_members(struct xfer *x, const struct agt_xfer *t, char *text)
 {
 	struct run *r = x->run;
@@ -94,7 +94,7 @@ static void fill_members(const struct xfer *x, const struct agt_xfer *t, struct 
 	}
 }
 
-/* NULL: none. */
+/* Returns the first algorithm that can do the operation, or NULL. */
 static const struct eng_algo *choose_algo(const struct eng_xfer_spec *spec)
 {
 	const struct eng_algo *const *a = op_algos;
@@ -109,7 +109,7 @@ static uint32_t no_memory(char *text)
 	return rep_shortage("the agent has no memory for the operation", "mmap", text, WL_TEXT_MAX);
 }
 
-/* It may be over, and x freed, when this returns. */
+/* Starts the algorithm. When this returns, the transfer may be over, and `x` freed. */
 static uint32_t start_algo(struct xfer *x, const struct eng_xfer_spec *spec, char *text)
 {
 	int err;
@@ -139,7 +139,7 @@ static uint32_t start(struct xfer *x, const struct agt_xfer *t, char *text)
 	fill_members(x, t, members);
 	x->algo = choose_algo(&spec);
 	if (!x->algo) {
-		/* The shim knew of a ring of one host when it put the operand into a window. */
+		/* The shim copied the operand through a window, because the ring had one host. */
 		snprintf(text, WL_TEXT_MAX, "the ring has changed since the call: call again");
 		return WIRE_RANK_CONNECTION_LOST;
 	}
@@ -200,7 +200,7 @@ void op_xfer_skip(struct run *r, uint64_t seq)
 	op_eager_started(r, seq);
 }
 
-/* False: no thread uses its memory. */
+/* Cancels the algorithm. Returns false if no thread uses the memory of the transfer. */
 static bool cancel(struct xfer *x)
 {
 	return x->started && !x->finished && x->algo->cancel(&x->work);

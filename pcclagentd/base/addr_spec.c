@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define INTERFACE_SIZE 16u /* bytes of a name, with NUL */
+#define INTERFACE_SIZE 16u /* size of an interface name, with the NUL */
 
 static bool parse_number(const char *text, unsigned max, unsigned *ret)
 {
@@ -45,7 +45,8 @@ static const char bad_port[] = "a port is from 1 to 65535";
 
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-/* Its last word begins with a letter: eth0.100 is an interface, and 192.0.2.999 nothing at all. */
+/* Is the text a host name? Its last word begins with a letter. So eth0.100 is an interface, and
+ * 192.0.2.999 is invalid. */
 static bool is_host_name(const char *text)
 {
 	const char *dot = memrchr(text, '.', strcspn(text, ":"));
@@ -107,7 +108,8 @@ static const char *parse(const char *text, struct place *ret)
 		return parse_net(text, slash, ret) ? check_net(&ret->addr) : "";
 	if (cc_addr_parse(text, 0, &ret->addr) < 0)
 		return parse_name(text, ret);
-	/* Without a port it has the one that it is given here. */
+	/* The second argument is the port of a text without a port. So port 0 was given in the
+	 * text. */
 	if (cc_addr_parse(text, 1, &other) == 0 && other.port == 0)
 		return bad_port;
 	return cc_addr_flaw(&ret->addr);

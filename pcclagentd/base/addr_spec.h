@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Places that the operator names: where this host is reached, and which of its interfaces data
- * takes. Pure.
+ * Address specs: the addresses by which other hosts reach this host, and the interfaces that data
+ * uses, as the operator names them. Pure.
  */
 #ifndef ADDR_SPEC_H
 #define ADDR_SPEC_H
@@ -13,14 +13,14 @@
 #include "common/cc_sys.h"
 #include "proto/wire_master.h"
 
-#define ADDR_SPEC_NAME_MAX 128 /* with NUL */
+#define ADDR_SPEC_NAME_MAX 128 /* size of a name, with the NUL */
 
-/* What the operator names: an address, or all addresses of this host in a network, or those of an
- * interface, or what a host name leads to. */
+/* An address spec: an address, a network of this host, an interface of this host, or a host name.
+ */
 struct place {
 	enum { ADDR_SPEC_ADDR, ADDR_SPEC_NET, ADDR_SPEC_INTERFACE, ADDR_SPEC_NAME } kind;
-	/* ADDR and NAME (port alone), with the port that counts instead of that of p2p, or 0; NET
-	 */
+	/* ADDR: the address; NAME: only the port. The port replaces the p2p port; 0: it does not.
+	 * NET: the network. */
 	struct cc_addr addr;
 	uint8_t bits;                  /* NET */
 	char name[ADDR_SPEC_NAME_MAX]; /* INTERFACE, NAME */
@@ -31,10 +31,11 @@ struct addrs {
 	struct place v[WM_ADDRS_MAX];
 };
 
-/* "192.0.2.1", "[2001:db8::1]:7", "10.2.0.0/16", "eth1", "a.example:7".
- * False: it is none of these, or one that no agent can have; *ret_why is the rule, or "". */
+/* Parses an address spec: "192.0.2.1", "[2001:db8::1]:7", "10.2.0.0/16", "eth1" or "a.example:7".
+ * Returns false if the text is none of these, or an address that no agent can have; then *ret_why
+ * is the rule that it breaks, or "". */
 bool addr_spec_parse(const char *text, struct place *ret, const char **ret_why);
-/* Is the address one that the place names? The port does not count. */
+/* Does the address spec cover the address of `i`? The port does not matter. */
 bool addr_spec_has(const struct place *p, const struct cc_interface *i);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What every part of the agent's loop is given: configuration, identity, loop, and the way into the
- * core. The daemon (agentd.c) makes one; all its fields are only read by the parts.
+ * The services that every part of the agent's loop gets: configuration, identity, loop, and the
+ * functions to reach the core. The daemon (agentd.c) makes one; the parts only read its fields.
  */
 #ifndef BASE_H
 #define BASE_H
@@ -22,13 +22,13 @@
 struct base {
 	struct agentd_config cfg;
 	struct cc_identity *identity;
-	struct cc_id id; /* follows from it */
+	struct cc_id id; /* agent id; follows from the identity */
 	struct cc_loop *loop;
-	struct agt *core; /* to be asked; events reach it by ev_post */
+	struct agt *core; /* only for queries; ev_post delivers events to the core */
 	struct events *events;
 	struct report report;
-	bool stopping; /* the agent ends: nothing new is begun */
-	bool quiet;    /* nothing is under way: ticks come every AGT_QUIET_TICK_MS */
+	bool stopping; /* the agent ends: nothing new is started */
+	bool quiet;    /* nothing is in progress: ticks come every AGT_QUIET_TICK_MS */
 };
 
 #endif

@@ -12,7 +12,7 @@ struct waiting {
 	struct agt_event ev;
 	uint32_t stamp;
 	char text[WM_TEXT_MAX];
-	struct agt_sync_result *results; /* owned; their texts lie behind them */
+	struct agt_sync_result *results; /* owned; the texts follow the array in the same memory */
 	struct waiting *next;
 };
 
@@ -46,7 +46,7 @@ static void step(struct base *b, const struct agt_event *ev)
 	agt_actions_clear(&e->acts);
 }
 
-/* With what their texts say. */
+/* Copies the results and their texts. */
 static struct agt_sync_result *copy_results(const struct agt_event *ev)
 {
 	size_t texts = (size_t)ev->n_results * WM_TEXT_MAX;

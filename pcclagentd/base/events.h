@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The way into the core: an event is handed to it, and what it answers is carried out. An event
- * that comes up meanwhile waits until that is done, so that nothing is closed by a function that
- * its owner has called. Loop thread.
+ * Events to the core: each event is passed to the core, and then its actions are carried out. An
+ * event that arrives meanwhile waits until this is done. So a function cannot lose its own object
+ * through an event that it has posted. Loop thread.
  */
 #ifndef EVENTS_H
 #define EVENTS_H
@@ -17,22 +17,23 @@ struct events;
 
 struct ev_ops {
 	void (*carry_out)(void *arg, struct agt_action *a);
-	/* An event that had to wait is dropped when this has changed for it meanwhile. */
+	/* A waiting event is dropped if this number has changed for it while it waited. */
 	uint32_t (*stamp)(void *arg, const struct agt_event *ev);
-	/* After each event, with all that followed from it. */
+	/* Called after each event and all events that followed from it. */
 	void (*after)(void *arg);
 };
 
-/* arg is that of the functions. Ends the process if there is no memory. */
+/* arg: the argument of the functions. Ends the process if there is no memory. */
 struct events *ev_new(const struct ev_ops *ops, void *arg);
 void ev_free(struct events *e);
 
-/* Its text and results are copied if it has to wait; it may then have no request, sub or msg. */
+/* Passes the event to the core. If the event has to wait, its text and results are copied; an event
+ * that may wait must not have a request, sub or msg. */
 void ev_post(struct base *b, const struct agt_event *ev);
-/* Between ev_hold and one of the others all events wait. */
+/* From ev_hold to ev_release or ev_release_with all events wait. */
 void ev_hold(struct base *b);
 void ev_release(struct base *b);
-/* ev comes before those that have waited. */
+/* Like ev_release, but `ev` comes before the events that have waited. */
 void ev_release_with(struct base *b, const struct agt_event *ev);
 
 #endif

@@ -8,8 +8,7 @@
 
 #include "common/cc_sys.h"
 
-/* After a look that comes later than this the time begins anew. Looks are rare while nothing is
- * under way. */
+/* A check that is later than this starts the time again. Checks are rare while nothing is sent. */
 #define LATE_NS 2500000000ull
 
 bool flow_is_stuck(struct flow *f, int fd, uint32_t stuck_ms)
@@ -20,7 +19,7 @@ bool flow_is_stuck(struct flow *f, int fd, uint32_t stuck_ms)
 	socklen_t len = sizeof info;
 	uint32_t bound_ms;
 
-	/* Where nothing is counted nothing seems to be under way. */
+	/* Without the kernel's counters the stream never counts as stuck. */
 	f->looked_ns = now;
 	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0 ||
 		len < offsetof(struct tcp_info, tcpi_delivered) + sizeof info.tcpi_delivered)

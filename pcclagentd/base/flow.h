@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Whether what is under way on a stream is delivered, by the kernel's counts.
+ * Finds out whether data on a stream is delivered, by the kernel's counters.
  */
 #ifndef FLOW_H
 #define FLOW_H
@@ -8,25 +8,24 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Streams are looked at so often while something is under way. */
+/* Streams are checked with this interval while data is sent. */
 #define FLOW_LOOK_MS 200u
-/* Nobody should count on a host that is silent for so long: on an idle stream it is heard once a
- * second. */
+/* A host that is silent for this long may be gone: an idle stream receives something once a second.
+ */
 #define FLOW_QUIET_MS 1500u
 
-/*
- * A stream is stuck when its host is heard all the time and yet nothing of what is under way is
- * delivered, for CC_BOUND_STUCK and FLOW_STUCK_TRIES repetitions: mostly as large packets get lost
- * on the way. A host that takes no data has announced that it has no room: nothing is
- * under way to it then.
- */
+/* A stream is stuck if packets from its host keep arriving, but none of the sent data is delivered,
+ * for CC_BOUND_STUCK and FLOW_STUCK_TRIES repetitions. The usual cause is that large packets are
+ * lost on the path. A host that takes no data has announced that it has no room; then nothing is
+ * sent, and the stream is not stuck. */
 #define FLOW_STUCK_TRIES 3u
 #define FLOW_STUCK_TEXT  "large packets are lost: check the MTU"
 struct flow {
 	uint32_t segs_in, delivered, repeated;
 	uint64_t looked_ns, heard_ns, since_ns;
 };
-/* To be called every FLOW_LOOK_MS, from zeroes on. */
+/* Checks whether the stream is stuck. To be called every FLOW_LOOK_MS. `f` must be zero at first.
+ */
 bool flow_is_stuck(struct flow *f, int fd, uint32_t stuck_ms);
 
 #endif

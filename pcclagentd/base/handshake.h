@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * The handshake of a stream between agents (proto/wire_link.h), both ends of it: who connects
- * proves that the master has sent it, who answers that it is the agent that was meant. `key` is
- * known to these two, see cc_link_key. The functions that send want a socket on which nothing was
- * sent yet, and do not block.
+ * The handshake of a stream between agents (proto/wire_link.h), for both ends. The agent that
+ * connects proves that the master has sent it; the agent that answers proves that it is the agent
+ * that was meant. Only these two and the master know `key`, see cc_link_key. The functions that
+ * send need a socket on which nothing was sent yet; they do not block. net/in_link.c handles hellos
+ * that are repeated or late.
  */
 #ifndef HANDSHAKE_H
 #define HANDSHAKE_H
@@ -15,34 +16,36 @@
 #include "common/cc_id.h"
 #include "proto/wire_link.h"
 
-/* Put a proof into a hello, which they return too, and into the answer to the hello with this
- * proof. */
+/* hs_prove_hello puts the proof into a hello and returns it. hs_prove_answer puts the proof into
+ * the answer to the hello with the proof `hello`. */
 struct cc_key hs_prove_hello(const struct cc_key *key, uint8_t buf[WLK_HELLO_SIZE]);
 void hs_prove_answer(
 	const struct cc_key *key, const struct cc_key *hello, uint8_t buf[WLK_ACK_SIZE]);
 
 /* ---- the end that connects ---- */
 
-/* Sends h with our versions, and the proof, which is in *ret_proof then. 0, or CC_ERR_IO + errno.
- */
+/* Sends h with this agent's versions and the proof, and returns the proof in *ret_proof. Returns 0,
+ * or CC_ERR_IO + errno. */
 int hs_say_hello(int fd, struct wlk_hello *h, const struct cc_key *key, struct cc_key *ret_proof);
 
 enum hs_answer {
 	HS_WELCOME = 0,
-	HS_REFUSED, /* or no agent, or another one */
-	HS_LIMIT,   /* refused: that agent has reached a limit */
+	HS_REFUSED, /* refused, or no agent or the wrong agent answers */
+	HS_LIMIT,   /* refused, because that agent has reached a limit */
 };
-/* What has come as the answer. key: NULL for a probe, to which nothing is proven. text: why not. */
+/* Checks the answer in `buf`. key: NULL for a probe, for which nothing is proven. text: the reason
+ * if the answer is not HS_WELCOME. */
 enum hs_answer hs_take_answer(const uint8_t buf[WLK_ACK_SIZE], const struct cc_key *key,
 	const struct cc_key *proof, struct wlk_ack *ret, char *text, size_t size);
 
 /* ---- the end that answers ---- */
 
 bool hs_is_proven(const uint8_t buf[WLK_HELLO_SIZE], const struct cc_key *key);
-/* With the proof that this is the agent that the hello was meant for. 0 or CC_ERR_IO. */
+/* Accepts the hello h, with the proof that this is the agent that was meant. Returns 0 or
+ * CC_ERR_IO. */
 int hs_welcome(int fd, const struct wlk_hello *h, const struct cc_key *key, uint64_t features,
 	const struct cc_id *nonce);
-/* Proves nothing. */
+/* Answers the hello of a probe, without a proof. */
 int hs_answer_probe(int fd, uint64_t features);
 int hs_refuse(int fd, enum wlk_code code, const char *text);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Figures of the whole agent.
+ * Numbers of the whole agent.
  */
 #ifndef STATS_H
 #define STATS_H
@@ -11,10 +11,11 @@ struct agentd_stats {
 	uint32_t sessions, comms, runs, ops;
 	uint32_t regions, results, transfers, syncs;
 	uint32_t links_in, links_out, half_open;
-	uint32_t streams; /* of these links: connections */
+	uint32_t streams; /* TCP connections of these links */
 	uint64_t mem_used, mem_limit;
 	uint16_t port_shared_state, port_p2p, port_benchmark;
-	uint32_t addresses, addresses_left_out; /* told to others; more than they can be told */
+	/* Addresses that are sent to other agents; addresses that do not fit into the message. */
+	uint32_t addresses, addresses_left_out;
 };
 
 #endif

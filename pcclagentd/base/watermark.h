@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * How far something has come, and since when it stands there.
+ * Measures how long something has made no progress.
  */
 #ifndef WATERMARK_H
 #define WATERMARK_H
@@ -9,11 +9,11 @@
 #include <stdint.h>
 
 struct watermark {
-	uint64_t moved;    /* changes with any progress */
-	uint64_t since_ns; /* when it changed last */
+	uint64_t moved;    /* a count that changes with any progress */
+	uint64_t since_ns; /* when the count changed last */
 };
 
-/* It moves, or its standstill until now does not count. */
+/* Starts the time again: there is progress, or the time until now does not count. */
 static inline void watermark_touch(struct watermark *w, uint64_t now_ns)
 {
 	w->since_ns = now_ns;

@@ -20,7 +20,7 @@ static void ring_fd(int fd)
 {
 	uint64_t one = 1;
 
-	/* Cannot fail but for a full counter, which wakes the reader as well. */
+	/* Fails only if the counter is full; then the reader wakes up as well. */
 	if (write(fd, &one, sizeof one) < 0)
 		return;
 }
@@ -96,7 +96,8 @@ void wrk_end(struct worker *w, uint64_t quit)
 	w->running = false;
 }
 
-/* An event that is lost would be a transfer, or a link, that nobody ends. */
+/* Moves events from the ring to the backlog. A lost event would leave a transfer or a link without
+ * an end. */
 static void defer_events(struct worker *w)
 {
 	struct wrk_backlog *b;
@@ -117,7 +118,8 @@ void wrk_command(struct worker *w, uint64_t command, bool wake)
 	bool waited = false;
 
 	while (!cc_spsc_push(&w->commands, command)) {
-		/* A thread that waits for room among its events takes no commands: make room. */
+		/* A thread that waits for room for its events takes no commands, so its events are
+		 * taken. */
 		defer_events(w);
 		waited = true;
 		wrk_wake(w);
@@ -138,7 +140,7 @@ bool wrk_next_event(struct worker *w, uint64_t *ret)
 
 void wrk_wake(struct worker *w)
 {
-	/* Orders what was published before the look at `sleeping`. */
+	/* The work is published before `sleeping` is read. */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (atomic_load(&w->sleeping) && atomic_exchange(&w->sleeping, false))
 		ring_fd(w->wake_fd);
@@ -184,6 +186,6 @@ bool wrk_is_wake(const struct worker *w, const struct epoll_event *ev)
 	if (ev->data.u64 != WRK_DATA_WAKE)
 		return false;
 	if (read(w->wake_fd, &count, sizeof count) < 0)
-		return true; /* there is nothing to take: it is awake all the same */
+		return true; /* nothing to take, but the thread is awake */
 	return true;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What each user holds, and the limits on it. A region is charged to its user when it is made and
- * for as long as it is mapped here, whether or not its pages were ever touched. For other users it
- * counts then only as far as its pages are in memory.
+ * The memory and regions of each user, and the limits on them. A region is charged to its user from
+ * its creation for as long as the agent has it mapped, even if its pages were never touched. When
+ * another user needs memory, only the pages in memory count.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,7 +12,8 @@
 
 #include "pcclagentd/local/loc_internal.h"
 
-#define COUNT_PAUSE 20u /* between two counts of pages, by the time that one takes */
+/* The pause between two counts of pages, as a multiple of the time that a count takes. */
+#define COUNT_PAUSE 20u
 
 struct account *loc_account_get(struct loc *loc, uint32_t uid)
 {
@@ -43,7 +44,7 @@ static const char *mib(uint64_t bytes, char buf[32])
 	return buf;
 }
 
-/* Bytes of a region that are in memory. */
+/* Returns how many bytes of a region are in memory. */
 static uint64_t count_touched(const struct loc_region *r)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), n = 0;
@@ -62,8 +63,8 @@ static uint64_t count_touched(const struct loc_region *r)
 	return n * page;
 }
 
-/* What others have reserved and is not in memory. How long it takes to find out depends on them, so
- * it is not done all the time. */
+/* Returns how many bytes other users have reserved that are not in memory. The time for this count
+ * depends on the other users, so it is not repeated at every call. */
 static uint64_t count_untouched(const struct loc *loc, struct account *a)
 {
 	uint64_t began = cc_now_ns(), touched;
@@ -81,7 +82,8 @@ static uint64_t count_untouched(const struct loc *loc, struct account *a)
 	return a->untouched;
 }
 
-/* A user who has less than an equal part is not locked out by what others have only reserved. */
+/* Do `more` bytes fit? A user who has less than an equal part is not locked out by memory that
+ * other users have only reserved. */
 static bool fits_in_total(const struct loc *loc, struct account *a, uint64_t more)
 {
 	/* NOLINTNEXTLINE(clang-analyzer-core.DivideZero): there is this account */

@@ -46,7 +46,7 @@ static void read_answers(struct beat *b)
 			loc_beat_forget(b);
 			continue;
 		}
-		/* The process has ended this, or ends. */
+		/* The process has closed its end, or ends. */
 		if (n == 0 || errno != EAGAIN)
 			loc_beat_close(b);
 		return;
@@ -76,7 +76,7 @@ static uint32_t parts_now(void)
 	return loc_beat_parts(buf, sysconf(_SC_NPROCESSORS_ONLN));
 }
 
-/* An interval has passed without an answer. */
+/* Counts an interval that has passed without an answer. */
 static void count_interval(struct beat *b, const struct process *p)
 {
 	if (loc_process_runs(p))
@@ -98,7 +98,7 @@ bool loc_beat_is_silent(
 		b->look_ns = now;
 		if (b->asked)
 			count_interval(b, p);
-		/* Where there is no room, it has asks that it has not read. */
+		/* If there is no room, the process has unread asks. */
 		if (b->missed < BEAT_ASKS * BEAT_PARTS)
 			(void)send(b->fd, &ask, sizeof ask, MSG_DONTWAIT | MSG_NOSIGNAL);
 		b->asked = true;

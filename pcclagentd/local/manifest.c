@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What peers offer to synchronizations: the manifest is copied out and checked before the core
- * hears of the submission, and both digests are computed from that copy, so that no peer can offer
- * what its manifest does not give. A large one takes its time in a thread of its own, one for each
- * user at most.
+ * Peers' candidates for synchronizations. The manifest is copied and checked before the core gets
+ * the submission. Both digests are computed from this copy, so the candidate always agrees with the
+ * manifest. A large manifest is checked in a thread, with at most one thread for each user.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -18,15 +17,17 @@
 #include "pcclagentd/local/loc_internal.h"
 #include "pcclagentd/state/state.h"
 
-/* Bytes of table and names that are looked at without a thread: well below a millisecond. */
+/* Bytes of table and names that are checked without a thread. This takes well below a millisecond.
+ */
 #define AT_ONCE     ((uint64_t)256 << 10)
 #define THREADS_MAX 4u
 #define WINDOW      ((uint64_t)SHM_STATE_SLOTS * SHM_STATE_SLOT)
-/* Of each tensor and leaf, what manifest and job hold. */
+/* The memory of manifest and job for each tensor and each leaf. */
 #define TENSOR_BYTES ((uint64_t)sizeof(struct shm_state_tensor) + 32)
 #define LEAF_BYTES   ((uint64_t)20)
 
-/* A region of the process as it was when it submitted: the loop may change the real ones. */
+/* A region of the process at the time of the submission. The loop may change the real regions
+ * meanwhile. */
 struct known {
 	uint64_t id, size;
 	bool used;
@@ -38,10 +39,10 @@ struct check {
 	struct shm_submission sub;
 	struct loc_manifest *m;
 	uint32_t n_known;
-	struct known *known; /* by id */
-	uint8_t *keys;       /* what the keys digest is of */
+	struct known *known; /* sorted by id */
+	uint8_t *keys;       /* the input of the keys digest */
 	uint64_t keys_len, keys_max;
-	uint64_t charged; /* for what is needed meanwhile */
+	uint64_t charged; /* bytes charged for the memory during the check */
 	uint32_t code;
 	char why[WL_TEXT_MAX];
 	pthread_t thread;
@@ -53,7 +54,7 @@ struct check {
 struct checks {
 	int event_fd;
 	struct cc_watch *watch;
-	struct check *list; /* in the order in which they came */
+	struct check *list; /* in the order of their arrival */
 	uint32_t n_threads;
 	_Atomic bool stop;
 };
@@ -99,7 +100,7 @@ hsh_leaf_fn *loc_manifest_leaf_fn(struct loc *loc, uint32_t hash_type, char *tex
 	return loc->crc32c;
 }
 
-/* ---- checking, in whatever thread ---- */
+/* ---- the check, in the loop thread or its own ---- */
 
 __attribute__((format(printf, 2, 3))) static void refuse(struct check *k, const char *fmt, ...)
 {
@@ -211,22 +212,22 @@ static void *thread_main(void *arg)
 
 	check(k);
 	atomic_store(&k->done, true);
-	/* Cannot fail but for a full counter, which wakes the reader as well. */
+	/* Fails only if the counter is full; then the reader wakes up as well. */
 	if (write(c->event_fd, &one, sizeof one) < 0)
 		return NULL;
 	return NULL;
 }
 
-/* ---- before and after ---- */
+/* ---- before and after the check ---- */
 
-/* The regions of the process that tensors may lie in. */
+/* Lists the regions of the process in which tensors may lie. */
 static void list_regions(struct check *k)
 {
 	const struct session *s = loc_session_find(k->loc, k->comm->session);
 	struct loc_region *r;
 	uint32_t n = 0;
 
-	if (!s) /* its end is among the events that wait */
+	if (!s) /* the session's end is among the events that wait */
 		return;
 	DL_FOREACH (s->regions, r) {
 		n += r->use == WL_REGION_REGISTERED;
@@ -246,7 +247,8 @@ static uint64_t at_most(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* What is needed to check it. False: the user has too little left, or the system. */
+/* Charges and allocates the memory for the check. False: the user's limit or the system's memory
+ * does not suffice. */
 static bool get_memory(struct check *k)
 {
 	const struct wm_sync_vote *v = &k->sub.sync;
@@ -268,7 +270,7 @@ static bool get_memory(struct check *k)
 	return false;
 }
 
-/* The user pays for what is kept instead of what was needed. */
+/* Charges the user for the memory that is kept after the check. */
 static bool charge_for_good(struct check *k)
 {
 	struct loc_manifest *m = k->m;
@@ -281,7 +283,7 @@ static bool charge_for_good(struct check *k)
 	return true;
 }
 
-/* The regions that tensors lie in may have been freed meanwhile. */
+/* Takes references to the regions in which tensors lie. False: one was freed meanwhile. */
 static bool pin_regions(struct check *k)
 {
 	struct loc_manifest *m = k->m;
@@ -354,7 +356,7 @@ static void run_next(struct checks *c)
 		k->threaded = pthread_create(&k->thread, NULL, thread_main, k) == 0;
 		if (k->threaded)
 			pthread_setname_np(k->thread, "pccl-manifest");
-		else /* others have to wait then */
+		else /* the loop waits in this case */
 			(void)thread_main(k);
 	}
 }
@@ -381,7 +383,7 @@ static void on_done(void *arg)
 		c->n_threads--;
 		DL_DELETE(c->list, k);
 		finish(k);
-		next = c->list; /* what it set off may have changed the list */
+		next = c->list; /* its consequences may have changed the list */
 	}
 	run_next(c);
 }
@@ -442,7 +444,7 @@ void loc_checks_free(struct loc *loc)
 			join(k);
 		DL_DELETE(c->list, k);
 		k->code = WIRE_AGENT_UNAVAILABLE;
-		k->comm->closed = true; /* nobody is to hear of it */
+		k->comm->closed = true; /* so the result is dropped */
 		finish(k);
 	}
 	cc_watch_free(c->watch);
@@ -452,7 +454,7 @@ void loc_checks_free(struct loc *loc)
 	loc->checks = NULL;
 }
 
-/* ---- for the others ---- */
+/* ---- for other parts of the agent ---- */
 
 uint32_t loc_manifest_uid(const struct loc_manifest *m)
 {
@@ -479,7 +481,7 @@ struct loc_region *loc_manifest_region(const struct loc_manifest *m, uint64_t id
 	return NULL;
 }
 
-/* The regions that the member's tensors lie in. */
+/* Returns the regions in which the member's tensors lie. */
 static struct ste_region *fill_regions(const struct loc_manifest *m)
 {
 	struct ste_region *v = calloc((size_t)m->n_regions + 1, sizeof *v);

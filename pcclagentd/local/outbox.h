@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Replies to a process that found no room in its socket. They are sent, in order, as the process
- * reads. While there are any, its requests are not read (session.c), so a process that
- * reads nothing has no more here than it had asked for, and never more than OUTBOX_MAX.
+ * Replies that found no room in the socket of their process. They are sent in order as the process
+ * reads. While any reply waits, the process's requests are not read (session.c). So a process that
+ * reads nothing has at most as many replies here as it has requested, and never more than
+ * OUTBOX_MAX.
  */
 #ifndef OUTBOX_H
 #define OUTBOX_H
@@ -21,11 +22,13 @@ struct outbox {
 	unsigned n;
 };
 
-/* Sends the reply, or keeps it with copies of the descriptors, which stay the caller's. 0;
- * CC_ERR_LIMIT: there are OUTBOX_MAX; or CC_ERR_EOF, CC_ERR_IO + errno, CC_ERR_NOMEM. */
+/* Sends the reply, or keeps it with copies of the descriptors. The caller keeps its descriptors.
+ * Returns 0; CC_ERR_LIMIT: OUTBOX_MAX replies wait already; or CC_ERR_EOF, CC_ERR_IO + errno,
+ * CC_ERR_NOMEM. */
 int loc_outbox_send(
 	struct outbox *o, int sock, const struct wl_reply *r, const int *fds, size_t n_fds);
-/* Sends what there is room for. 0, also when some are left; or as loc_packet_send. */
+/* Sends the replies for which there is room. Returns 0, also if some replies are left; or the
+ * errors of loc_packet_send. */
 int loc_outbox_flush(struct outbox *o, int sock);
 void loc_outbox_clear(struct outbox *o);
 

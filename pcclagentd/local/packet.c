@@ -79,7 +79,7 @@ int loc_packet_receive(int sock, struct packet *ret)
 
 	if (atomic_load(&closers) < CLOSERS_MAX) {
 		m.msg_control = &ctl;
-		/* Not CMSG_SPACE: the padding would hold a second one. */
+		/* Not CMSG_SPACE: the padding would have room for a second descriptor. */
 		m.msg_controllen = CMSG_LEN(sizeof(int));
 	}
 	n = recvmsg(sock, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
@@ -90,7 +90,8 @@ int loc_packet_receive(int sock, struct packet *ret)
 	ret->surplus = false;
 	ret->truncated = (m.msg_flags & MSG_TRUNC) || n > (ssize_t)WL_PACKET_MAX;
 	take_descriptor(&m, ret);
-	/* A packet without bytes, which no request is, looks like the end. */
+	/* A packet without bytes looks like the end of the connection. No request is such a packet.
+	 */
 	if (n == 0 && ret->fd < 0 && !ret->surplus)
 		return CC_ERR_EOF;
 	return 0;
@@ -107,7 +108,7 @@ void loc_packet_close_foreign(int fd)
 {
 	pthread_t t;
 
-	/* Memory: nobody is asked. */
+	/* A memfd: closing it needs no file system that could block. */
 	if (fcntl(fd, F_GET_SEALS) >= 0) {
 		close(fd);
 		return;
@@ -115,5 +116,6 @@ void loc_packet_close_foreign(int fd)
 	atomic_fetch_add(&closers, 1);
 	if (pthread_create(&t, NULL, close_one, (void *)(intptr_t)fd) == 0)
 		pthread_detach(t);
-	/* Otherwise it stays open and counts for ever: rather that than to wait for it. */
+	/* Without a thread, the descriptor stays open and counts for ever. This is better than
+	 * waiting for it. */
 }

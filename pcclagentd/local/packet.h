@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Packets of a process's connection, with their descriptors. Nothing here blocks.
+ * The packets of a process's connection, with their descriptors. Nothing here blocks.
  */
 #ifndef PACKET_H
 #define PACKET_H
@@ -11,26 +11,25 @@
 
 #include "proto/wire_local.h"
 
-/* 0, CC_ERR_LIMIT: the socket's buffer is full; CC_ERR_EOF: nobody reads it; or CC_ERR_*. The
- * descriptors stay with the caller. */
+/* Sends a reply. The caller keeps the descriptors. Returns 0; CC_ERR_LIMIT: the socket's buffer is
+ * full; CC_ERR_EOF: no process reads it; or CC_ERR_*. */
 int loc_packet_send(int sock, const struct wl_reply *r, const int *fds, size_t n_fds);
 
 struct packet {
 	size_t len;
-	int fd;         /* that came with it, -1: none; the caller's */
-	bool surplus;   /* more descriptors came, or one that found no room here */
-	bool truncated; /* longer than WL_PACKET_MAX */
+	int fd;       /* the descriptor that came with the packet, owned by the caller; -1: none */
+	bool surplus; /* more descriptors came, or one for which there was no room */
+	bool truncated; /* the packet was longer than WL_PACKET_MAX */
 	uint8_t buf[WL_PACKET_MAX + 1];
 };
 
-/* 0; CC_ERR_AGAIN: there is none; CC_ERR_EOF: there will be none; CC_ERR_IO. */
+/* Receives a packet. Returns 0; CC_ERR_AGAIN: there is none now; CC_ERR_EOF: no more will come;
+ * CC_ERR_IO. */
 int loc_packet_receive(int sock, struct packet *ret);
 
-/*
- * Closes a descriptor from outside whatever it is: closing a file of a file system that answers
- * when it likes may take for ever, so it is left to a thread of its own. Only few of those are
- * granted; while they are taken no descriptors are received at all.
- */
+/* Closes a descriptor that came from outside. Closing a file can block without limit if its file
+ * system does not answer, so a thread of its own does it, except for memory. The number of these
+ * threads is small; while all are busy, no descriptors are received. */
 void loc_packet_close_foreign(int fd);
 
 #endif

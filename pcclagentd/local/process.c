@@ -54,7 +54,8 @@ void loc_process_open(struct process *p, int sock, uint32_t pid)
 		return;
 	p->stat_fd = open_file(pid, "stat");
 	p->sched_fd = open_file(pid, "schedstat");
-	/* If it lives now its number has not been used for another one that we just opened. */
+	/* If the process is alive now, its pid was not used again, so the files that were just
+	 * opened are its own. */
 	if (has_ended(p->pidfd)) {
 		close_file(&p->stat_fd);
 		close_file(&p->sched_fd);
@@ -68,7 +69,7 @@ void loc_process_close(struct process *p)
 	close_file(&p->sched_fd);
 }
 
-/* The text, or "" if there is none. */
+/* Reads the file, or "" if it cannot be read. */
 static void read_file(int fd, char *buf, size_t size)
 {
 	ssize_t n = fd < 0 ? -1 : pread(fd, buf, size - 1, 0);
@@ -76,9 +77,9 @@ static void read_file(int fd, char *buf, size_t size)
 	buf[n > 0 ? n : 0] = '\0';
 }
 
-/* Of its main thread: the time on a CPU and how often it was given one. Who sleeps has to run to
- * become stopped: as long as this is what it was, it is asleep. Kernels that do not count say zero.
- */
+/* Reads for the main thread the time on a CPU and how often it was given a CPU. A sleeping process
+ * has to run before it can become stopped. So while this text stays the same, the process is
+ * asleep. Kernels that do not count report zeroes; then the text is set to "". */
 static void read_sched(const struct process *p, char sched[PROCESS_SCHED_SIZE])
 {
 	read_file(p->sched_fd, sched, PROCESS_SCHED_SIZE);
@@ -86,7 +87,8 @@ static void read_sched(const struct process *p, char sched[PROCESS_SCHED_SIZE])
 		sched[0] = '\0';
 }
 
-/* "PID (NAME) STATE ...": the name is the process's choice, parentheses included. '\0': unknown. */
+/* Returns the state from a text "PID (NAME) STATE ..."; '\0': unknown. The process chooses the
+ * name, which may contain parentheses. */
 static char read_state(int stat_fd)
 {
 	char buf[128], *end;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Communicators' queue pairs. Everything in them that the shim writes is hostile: entries are
- * copied out before they are looked at, our own head counts, and what we wrote is never read back.
+ * Communicators' queue pairs. Everything that the shim writes in them is hostile. So entries are
+ * copied before they are checked, only the agent's own head counts, and values that the agent wrote
+ * are never read back.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -51,7 +52,7 @@ void loc_comm_unref(struct loc_comm *c)
 
 /* ---- submissions ---- */
 
-/* NULL unless the region is one of the communicator's own process. */
+/* Returns the region if it belongs to the communicator's process, or NULL. */
 static struct loc_region *own_region(struct loc *loc, const struct loc_comm *c, uint64_t id)
 {
 	struct loc_region *r = loc_region_find(loc, id);
@@ -59,14 +60,15 @@ static struct loc_region *own_region(struct loc *loc, const struct loc_comm *c, 
 	return r && r->session == c->session ? r : NULL;
 }
 
-/* The shim may be writing to it still. */
+/* Copies the shim's reason from the slot. The shim may still be writing to it. */
 static void copy_reason(const struct loc_comm *c, uint32_t slot, char text[SHM_TEXT])
 {
 	memcpy(text, loc_comm_slot(c, slot)->text, SHM_TEXT);
 	text[SHM_TEXT - 1] = '\0';
 }
 
-/* e is our copy. False: it is no entry, the session has been dropped. */
+/* Handles an entry. e: the agent's copy of it. False: the entry is malformed, and the session was
+ * closed. */
 static bool submit(struct loc *loc, struct loc_comm *c, const struct shm_sqe *e)
 {
 	struct loc_region *in = own_region(loc, c, e->in_region);
@@ -113,14 +115,14 @@ static bool submit(struct loc *loc, struct loc_comm *c, const struct shm_sqe *e)
 	return true;
 }
 
-/* One entry. False: the comm is gone. */
+/* Takes one entry. False: the communicator is gone. */
 static bool take_entry(struct loc *loc, struct loc_comm *c)
 {
 	struct shm_sqe *ring = (struct shm_sqe *)(void *)((char *)c->map + SHM_SQE_OFF);
 	struct shm_sqe e;
 
 	memcpy(&e, &ring[c->head % SHM_SLOTS], sizeof e);
-	/* From here on the copy is looked at, not the ring. */
+	/* From here on only the copy is read, not the ring. */
 	atomic_thread_fence(memory_order_seq_cst);
 	atomic_store_explicit(&sq_of(c)->head, ++c->head, memory_order_release);
 	return submit(loc, c, &e) && !c->closed;
@@ -128,7 +130,8 @@ static bool take_entry(struct loc *loc, struct loc_comm *c)
 
 static void drain_later(void *arg);
 
-/* The caller holds a reference: what is submitted may close the communicator. */
+/* Takes the entries of the ring. The caller must hold a reference, because a submission may close
+ * the communicator. */
 static void drain(struct loc_comm *c)
 {
 	struct loc *loc = c->loc;
@@ -147,7 +150,7 @@ static void drain(struct loc_comm *c)
 		if (!take_entry(loc, c))
 			return;
 	}
-	/* The doorbell will not tell again of what is there already. */
+	/* The doorbell does not ring again for entries that are there already. */
 	if (!c->closed && !c->checking && !c->draining &&
 		cc_loop_defer(loc->base->loop, drain_later, c) == 0) {
 		c->draining = true;
@@ -155,7 +158,8 @@ static void drain(struct loc_comm *c)
 	}
 }
 
-/* Its caller waits until any of its operations ends. True of what has been taken only. */
+/* Reports that the process waits until any of its operations ends. This holds only if all its
+ * submissions have been taken. */
 static void take_any(struct loc_comm *c)
 {
 	struct agt_event ev = {.type = AGT_EV_ASLEEP_ANY, .comm = c->id};
@@ -177,7 +181,7 @@ static void drain_later(void *arg)
 	loc_comm_unref(c);
 }
 
-/* Whose callers have fallen asleep. What they wait for has been taken by now. */
+/* Reports the slots whose callers have fallen asleep. Their submissions have been taken by now. */
 static void take_asleep(struct loc_comm *c)
 {
 	struct agt_event ev = {.type = AGT_EV_ASLEEP, .comm = c->id};
@@ -296,7 +300,8 @@ void loc_comms_leave_state(struct loc *loc, const struct ste *e)
 
 /* ---- opening and closing ---- */
 
-/* ret_call: the system call that has failed; errno says why. */
+/* Makes the queue pair. Returns 0 or CC_ERR_*; then *ret_call is the system call that has failed,
+ * and errno is set. */
 static int make_comm(struct loc *loc, struct loc_comm *c, int *ret_fd, const char **ret_call)
 {
 	struct shm_header *h;
@@ -329,7 +334,8 @@ err:
 	return CC_ERR_IO;
 }
 
-/* There is nothing to take its place for one that is a member already: its process comes back. */
+/* Refuses a communicator for lack of resources. A communicator that is a member already cannot be
+ * replaced, so its session is closed; its process will attach again. */
 static void refuse_comm(struct loc *loc, uint32_t session, uint32_t id, uint32_t req_id,
 	const struct agt_attrs *attrs, const char *call)
 {
@@ -359,7 +365,7 @@ void loc_comm_open(struct loc *loc, uint32_t session, uint32_t id, const struct 
 
 	if (!c)
 		rep_out_of_memory("communicators");
-	if (!s) { /* its end is among the events that wait */
+	if (!s) { /* the session's end is among the events that wait */
 		free(c);
 		return;
 	}
@@ -429,7 +435,7 @@ void loc_comm_close_all(struct loc *loc)
 		close_comm(loc, loc->comms);
 }
 
-/* ---- what the shim reads ---- */
+/* ---- values for the shim ---- */
 
 static void publish_master_addr(struct shm_attr *t, const struct cc_addr *at)
 {
@@ -475,7 +481,7 @@ void loc_comm_publish(struct loc *loc, uint32_t id, const struct agt_attrs *a)
 
 void loc_comm_put_view(struct shm_slot *s, const struct wire_view *w)
 {
-	/* This process may die between any two of these. */
+	/* This process may die between any two of these stores. */
 	__atomic_store_n(&s->view.view_id, 0, __ATOMIC_RELAXED);
 	atomic_thread_fence(memory_order_release);
 	s->view.global = w->global;
@@ -518,7 +524,7 @@ bool loc_comm_holds(const struct loc_reader *h)
 		       memory_order_acquire) == SHM_SLOT_DONE;
 }
 
-/* ---- for the others ---- */
+/* ---- for other parts of the agent ---- */
 
 uint32_t loc_comm_uid(const struct loc_comm *c)
 {

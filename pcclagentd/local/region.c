@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Shared memory: what processes have registered or stage through, and what results lie in.
+ * Shared memory: the memory that processes register or use for staging, and the memory of results.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,12 +15,13 @@
 #include "common/cc_shm.h"
 #include "pcclagentd/local/loc_internal.h"
 
-/* The kernel bounds the mappings of a process (vm.max_map_count, 65530 by default). */
+/* The kernel limits the mappings of a process (vm.max_map_count, 65530 by default). */
 #define REGIONS_PER_USER 4096u
 #define REGIONS_MAX      32768u
 #define REGION_SIZE_MAX  ((uint64_t)1 << 48)
 
-/* Why there is no memory, of which cc_shm_create or cc_shm_adopt has said err. */
+/* Returns the code, and writes the reason to text, after cc_shm_create or cc_shm_adopt has failed
+ * with `err`. */
 static uint32_t no_memory(int err, uint64_t size, char *text)
 {
 	char limit[CC_LIMIT_TEXT];
@@ -36,8 +37,8 @@ static uint32_t no_memory(int err, uint64_t size, char *text)
 									 : WIRE_INTERNAL_ERROR;
 }
 
-/* New memory when *fd is -1, its descriptor stays with the caller; or that of *fd. own: it is this
- * process alone that writes to it. */
+/* Makes a region. If *fd is -1, the memory is new, and the caller gets its descriptor; otherwise
+ * the region uses the memory of *fd. own: only the agent writes to the memory. */
 static uint32_t make(struct loc *loc, uint32_t uid, uint64_t size, uint64_t bytes, bool own,
 	struct loc_region **ret, int *fd, char *text)
 {
@@ -107,8 +108,9 @@ static uint64_t whole_pages(uint64_t size)
 	return (size + page - 1) / page * page;
 }
 
-/* Other processes may be shown it (sync_shown): a duplicate of fd, or -1: half of what can be open
- * is for the rest. */
+/* Returns a duplicate of fd, or -1 if descriptors are scarce. It is kept because other processes
+ * may get access to the memory (sync_shown). Half of the descriptors that the agent may open are
+ * left for other uses. */
 static int keep(int fd)
 {
 	struct rlimit rl;
@@ -270,7 +272,7 @@ void loc_region_drop_result(struct loc *loc, struct loc_region *r, bool empty)
 		destroy(loc, r);
 }
 
-/* ---- for the others ---- */
+/* ---- for other parts of the agent ---- */
 
 uint64_t loc_region_id(const struct loc_region *r)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Result regions. A transfer gets one for its partial sums and results (or the undo copies); the
- * shims of its members map it and copy out of it, also after the operation has completed. So a
- * region is reused only when every slot that it was for has been taken back by its shim, and only
- * for transfers that all processes which have it mapped are part of. A shim whose session ended
- * meanwhile may still be reading: such a region is left to it and never used again.
+ * Result regions. A transfer gets a region for its partial sums and results, or for the undo
+ * copies. The shims of its members map the region and copy out of it, also after the operation has
+ * completed. So a region is reused only when the shims have taken back every slot that it was for,
+ * and only for transfers in which all processes take part that have the region mapped. A shim whose
+ * session has ended may still be reading: such a region is left to the shim and never used again.
  *
- * Sizes are rounded up to powers of two, which costs addresses, not memory: pages are there once
- * touched, and what is charged is the largest part ever used.
+ * Sizes are rounded up to powers of two. This costs addresses, not memory, because a page exists
+ * only after it was touched. The largest part that was ever used is charged.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +45,7 @@ static void destroy(struct loc *loc, struct loc_result *res)
 	free(res);
 }
 
-/* HELD -> IDLE when all shims are done with it. */
+/* IN_USE -> IDLE when all shims have finished with the region. */
 static void settle(struct loc_result *res, uint64_t now)
 {
 	if (res->state != RESULT_IN_USE)
@@ -69,7 +69,7 @@ static bool is_member(const struct loc_member *members, uint32_t n, uint32_t com
 	return false;
 }
 
-/* What a region is wanted for. */
+/* The operation for which a region is wanted. */
 struct want {
 	const struct loc_group *group;
 	uint64_t bytes;
@@ -89,7 +89,8 @@ static bool fits(const struct loc_result *res, const struct want *w)
 	return true;
 }
 
-/* The one used last is the one whose pages are in the caches. */
+/* Returns the idle region that fits and was used last, because its pages are probably in the
+ * caches; or NULL. */
 static struct loc_result *find_idle(struct loc *loc, const struct want *w)
 {
 	struct loc_result *res, *best = NULL;
@@ -103,7 +104,7 @@ static struct loc_result *find_idle(struct loc *loc, const struct want *w)
 	return best;
 }
 
-/* True when something was given back. */
+/* Frees all idle regions. False: there was none. */
 static bool drop_idle(struct loc *loc)
 {
 	struct loc_result *res, *tmp;
@@ -142,7 +143,8 @@ static uint32_t make(struct loc *loc, const struct want *w, struct loc_result **
 	return WIRE_SUCCESS;
 }
 
-/* Whoever has it mapped is a member of what it is used for next: as much room will do. */
+/* Makes room for this many readers and mappers. Every process that has the region mapped is a
+ * member of its next operation, so mappers need no more room than readers. */
 static void make_room(struct loc_result *res, uint32_t members)
 {
 	if (members <= res->cap_members)
@@ -235,7 +237,7 @@ void loc_result_hand_over(
 		if (fd < 0)
 			fd = cc_shm_read_only(res->region->fd);
 		r.comm = c->id;
-		/* Whoever does not get it asks for it. */
+		/* A process that does not get the descriptor asks for it. */
 		if (fd >= 0 && loc_session_hand_over(loc, c->session, &r, fd) == 0)
 			loc_result_add_mapper(res, c->id);
 	}
@@ -265,7 +267,7 @@ void loc_result_tick(struct loc *loc, uint64_t now)
 	}
 }
 
-/* At the end of the process: shims that still read keep what they have mapped. */
+/* For the end of the agent. Shims that still read keep what they have mapped. */
 void loc_result_free_all(struct loc *loc)
 {
 	struct loc_result *res, *tmp;

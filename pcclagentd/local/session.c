@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Processes' connections: one packet, one message. Replies go straight into the socket. When its
- * buffer is full they wait in the session's outbox, and requests wait in the socket meanwhile.
+ * Processes' connections. Each packet is one message. Replies are written to the socket at once. If
+ * its buffer is full, they wait in the session's outbox, and meanwhile requests wait in the socket.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -19,11 +19,13 @@
 
 #define PACKETS_PER_TURN 32u
 #define SESSIONS_MAX     8192u
-#define HELLO_NS         BASE_MS(5000) /* from accepting to a good hello */
-/* Whether they are stopped is looked up for so many processes in each tick, in turn: some
- * microseconds each, less than 1 % of a processor. */
+/* The longest time from accepting a connection to its good hello. */
+#define HELLO_NS BASE_MS(5000)
+/* Each tick checks whether this many processes are stopped, one after the other. A check takes some
+ * microseconds, so all take less than 1 % of a CPU. */
 #define LOOKS_PER_TICK 64u
-/* While nothing is under way nobody waits for them yet. */
+/* While the agent is quiet, no peer waits for a process, so checks are rare but take more processes
+ * at once. */
 #define QUIET_LOOKS_PER_TICK 256u
 #define QUIET_LOOK_NS        BASE_MS(1700) /* every fourth tick */
 
@@ -87,11 +89,12 @@ void loc_session_drop(struct loc *loc, uint32_t session, uint32_t code, const ch
 	va_end(ap);
 	rep_complain(&loc->base->report, CC_LOG_WARNING, "%s closed: %s", label(s, who), bye.text);
 	cc_discard_input(s->fd);
-	(void)loc_packet_send(s->fd, &bye, NULL, 0); /* who does not read it needs no goodbye */
+	/* A process that does not read needs no goodbye. */
+	(void)loc_packet_send(s->fd, &bye, NULL, 0);
 	close_session(loc, s);
 }
 
-/* A call for it has failed: errno says why. */
+/* Closes the session because a system call for it has failed, with errno. */
 static void drop_short(struct loc *loc, uint32_t session, const char *what, const char *call)
 {
 	char text[WL_TEXT_MAX];
@@ -114,7 +117,7 @@ static void drop_unsent(struct loc *loc, uint32_t session, int err)
 
 static void on_readable(void *arg);
 
-/* The process has read some of its replies. */
+/* Sends replies that wait; the process has read some of its replies. */
 static void on_room(void *arg)
 {
 	struct session *s = arg;
@@ -129,7 +132,7 @@ static void on_room(void *arg)
 	drop_unsent(s->loc, s->id, s->watch ? err : CC_ERR_NOMEM);
 }
 
-/* Requests are read on when the replies have gone. */
+/* Stops reading requests until all replies are sent, if some wait. */
 static int await_room(struct session *s)
 {
 	if (s->outbox.n == 0 || s->room_watch)
@@ -165,7 +168,8 @@ int loc_session_hand_over(struct loc *loc, uint32_t session, const struct wl_rep
 
 /* ---- requests ---- */
 
-/* Without descriptors for it, /proc alone tells whether the process is stopped. */
+/* Answers the hello. If there are no descriptors for a beat, only /proc shows whether the process
+ * is stopped. */
 static void answer_hello(
 	struct loc *loc, struct session *s, const struct wl_request *q, struct wl_reply *r)
 {
@@ -215,7 +219,8 @@ static bool handle_hello(struct loc *loc, struct session *s, const struct wl_req
 	return true;
 }
 
-/* What the agent has named to a communicator of the session, or NULL. */
+/* Returns the region with this id that the agent has named to a communicator of the session, or
+ * NULL. */
 static struct loc_region *find_named(
 	struct loc *loc, const struct session *s, const struct wl_request *q)
 {
@@ -252,7 +257,7 @@ static void handle_region(struct loc *loc, struct session *s, const struct wl_re
 				q->region);
 			break;
 		}
-		/* Others have it mapped, too: it is only read. */
+		/* Other processes map this memory, too, so this one gets a read-only descriptor. */
 		fd = cc_shm_read_only(region->fd);
 		if (fd < 0) {
 			region = NULL;
@@ -290,7 +295,8 @@ static void handle_adopt(struct loc *loc, struct session *s, const struct wl_req
 	loc_session_reply(loc, s->id, &r, NULL, 0);
 }
 
-/* False when the session is gone. *fd: came with the request; -1 when it is used up. */
+/* Handles a request. *fd: the descriptor that came with it; becomes -1 when it is used. False: the
+ * session is gone. */
 static bool handle(struct loc *loc, uint32_t id, const struct wl_request *q, int *fd)
 {
 	struct session *s = loc_session_find(loc, id);
@@ -317,7 +323,7 @@ static bool handle(struct loc *loc, uint32_t id, const struct wl_request *q, int
 	return loc_session_find(loc, id) != NULL;
 }
 
-/* NULL, or why the packet is malformed. */
+/* Parses a packet. Returns NULL, or why it is malformed. */
 static const char *check_packet(const struct packet *p, struct wl_request *ret)
 {
 	const char *why = "malformed";
@@ -328,13 +334,14 @@ static const char *check_packet(const struct packet *p, struct wl_request *ret)
 		return why;
 	if (ret->type != WL_REGION_ADOPT)
 		return p->fd >= 0 || p->surplus ? "descriptors came with it" : NULL;
-	/* A single one that found no room here is told otherwise. */
+	/* A single descriptor that the agent could not receive gets another error (handle_adopt).
+	 */
 	if (p->fd < 0 && !p->surplus)
 		return "no descriptor came with it";
 	return p->fd >= 0 && p->surplus ? "more than one descriptor came with it" : NULL;
 }
 
-/* One packet. False when there is none, or the session is gone. */
+/* Receives and handles one packet. False: there is no packet, or the session is gone. */
 static bool receive(struct loc *loc, uint32_t id)
 {
 	struct session *s = loc_session_find(loc, id);
@@ -368,7 +375,8 @@ static void read_packets(struct loc *loc, uint32_t id)
 	for (unsigned i = 0; i < PACKETS_PER_TURN; i++)
 		if (!receive(loc, id) || loc_session_find(loc, id)->outbox.n > 0)
 			return;
-	/* More may be there: the watch tells again, after the others had their turn. */
+	/* There may be more packets. The watch reports them again, after other sessions had their
+	 * turn. */
 }
 
 static void on_readable(void *arg)
@@ -384,7 +392,8 @@ static void on_pid_gone(void *arg)
 	struct loc *loc = s->loc;
 	uint32_t id = s->id;
 
-	/* A forked child may still hold the socket open. What was sent last still counts. */
+	/* A forked child may still hold the socket open. Requests that were sent before the end
+	 * still count. */
 	read_packets(loc, id);
 	s = loc_session_find(loc, id);
 	if (s)
@@ -488,7 +497,8 @@ void loc_session_stop_listening(struct loc *loc)
 	loc->listener = NULL;
 }
 
-/* What /proc shows is known at once; its beat tells where that does not show it. */
+/* Is the process stopped? /proc shows this at once. The beat finds it out if /proc does not show
+ * it. */
 static bool is_stopped(struct loc *loc, struct session *s, uint64_t now)
 {
 	bool due = s->stopped || agt_session_is_due(loc->base->core, s->id);
@@ -501,7 +511,8 @@ static bool is_stopped(struct loc *loc, struct session *s, uint64_t now)
 		BASE_MS(loc->base->cfg.beat_timeout_ms) / BEAT_ASKS, due, now);
 }
 
-/* A process that is stopped holds up all others of its group: the core must know. */
+/* Checks whether the process is stopped, and reports a change to the core: all peers of its group
+ * wait for a stopped process. */
 static void look_at_process(struct loc *loc, struct session *s, uint64_t now)
 {
 	struct agt_event ev = {.type = AGT_EV_SESSION_STOPPED,
@@ -524,8 +535,8 @@ void loc_session_look(struct loc *loc)
 			look_at_process(loc, s, now);
 }
 
-/* Those that were stopped are looked at before each tick of the core: none is to count as lost that
- * runs again. */
+/* Stopped processes are checked before each tick of the core, so that a process that runs again is
+ * not counted as lost. */
 void loc_session_tick(struct loc *loc, uint64_t now)
 {
 	uint32_t left = loc->base->quiet ? QUIET_LOOKS_PER_TICK : LOOKS_PER_TICK, last = 0;
@@ -536,7 +547,7 @@ void loc_session_tick(struct loc *loc, uint64_t now)
 		return;
 	if (loc->looked == 0)
 		loc->looks_ns = now;
-	/* They are in the order of their numbers. */
+	/* The sessions are in the order of their ids. */
 	HASH_ITER (hh, loc->sessions, s, tmp) {
 		if (!s->greeted && now - s->opened_ns > HELLO_NS) {
 			loc_session_drop(loc, s->id, WIRE_TIMEOUT, "no hello within 5 s");
@@ -560,7 +571,7 @@ void loc_session_close_gone(struct loc *loc)
 
 	HASH_ITER (hh, loc->sessions, s, tmp) {
 		struct pollfd p[] = {
-			{.fd = s->fd}, /* its end is reported in any case */
+			{.fd = s->fd}, /* poll always reports the end of the connection */
 			{.fd = s->process.pidfd, .events = POLLIN},
 		};
 

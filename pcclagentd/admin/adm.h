@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What pcclctl sees of an agent, and may tell it.
+ * The tables that pcclctl shows of an agent, and the commands that it can send.
  */
 #ifndef ADM_H
 #define ADM_H
@@ -15,11 +15,12 @@ struct ops;
 
 struct adm_ops {
 	void (*get_stats)(void *arg, struct agentd_stats *ret);
-	/* Processes are to be looked at now: while all is quiet that is done too seldom. */
+	/* Checks at once which processes are stopped. While the agent is quiet, these checks are
+	 * rare. */
 	void (*look)(void *arg);
 };
 
-/* Listens on cfg.admin_fd, which is the listener's then. NULL: no memory. */
+/* Listens on cfg.admin_fd, and takes it over. NULL: no memory. */
 struct adm *adm_new(struct base *b, struct ops *o, const struct adm_ops *ops, void *arg);
 void adm_free(struct adm *a); /* NULL is fine */
 

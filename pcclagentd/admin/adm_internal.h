@@ -1,4 +1,10 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ *
+ * Structures and functions that the files of this folder share:
+ *
+ *   admin.c  requests, and the tables of the whole agent, runs, peers and operations
+ *   state.c  the tables of shared state
+ */
 #ifndef ADM_INTERNAL_H
 #define ADM_INTERNAL_H
 
@@ -19,7 +25,7 @@ struct adm {
 
 /* ---- state.c ---- */
 
-/* Shared state: groups, peers, jobs, keys. */
+/* Fills in the tables of shared state: groups, peers, jobs, keys. */
 void adm_state(struct adm *a, uint64_t now, struct wa_reply *reply);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What pcclctl shows of an agent.
+ * The requests of pcclctl, and the tables of the whole agent, runs, peers and operations.
  */
 #include <inttypes.h>
 #include <malloc.h>
@@ -15,7 +15,7 @@ struct fill {
 	struct adm *a;
 	uint64_t now;
 	struct wa_table *table;
-	bool master_set; /* of runs: only those that AGT_EV_SET_MASTER concerned */
+	bool master_set; /* show only runs to which AGT_EV_SET_MASTER applied */
 };
 
 /* ---- status ---- */
@@ -43,7 +43,7 @@ static const struct wa_column status_cols[] = {
 	{"addresses_left_out", WA_KIND_COUNT},
 };
 
-/* What the agent has allocated, without what malloc keeps for later. */
+/* Returns the bytes that the agent has allocated, without those that malloc keeps for later. */
 static uint64_t heap(void)
 {
 	struct mallinfo2 m = mallinfo2();
@@ -208,14 +208,15 @@ static uint64_t bytes_done(uint64_t bytes, const struct eng_progress *p)
 {
 	if (p->segs == 0)
 		return 0;
-	/* Segments are of nearly one size; the product of bytes and segments may exceed 64 bits. */
+	/* All segments have nearly the same size. The product of bytes and segments may exceed 64
+	 * bits. */
 	return (uint64_t)((double)bytes * p->segs_done / p->segs);
 }
 
-/* How far it is on this host. */
+/* The progress of an operation on this host. */
 struct motion {
 	uint64_t done, tx_bytes, rx_bytes, standstill_ns;
-	char waits[WM_TEXT_MAX]; /* whom it waits for, or "" */
+	char waits[WM_TEXT_MAX]; /* the peers for which it waits, or "" */
 };
 
 static struct motion look(const struct fill *f, struct run *r, const struct agt_op_info *o)
@@ -264,7 +265,7 @@ static void fill_op(void *arg, const struct agt_op_info *o)
 
 /* ---- set-master ---- */
 
-/* "" or what is wrong. */
+/* Carries out set-master. Returns "", or what is wrong with the request. */
 static const char *set_master(struct adm *a, const struct wa_request *q, struct agt_event *ev)
 {
 	if (q->from[0] && (cc_addr_parse(q->from, 0, &ev->from) < 0 || ev->from.port == 0))
@@ -304,7 +305,7 @@ static void handle_set_master(struct fill *f, const struct wa_request *q, struct
 	fill_runs(f, reply);
 }
 
-/* ---- */
+/* ---- requests ---- */
 
 static void fill(void *arg, const struct wa_request *q, struct wa_reply *reply)
 {
@@ -313,7 +314,7 @@ static void fill(void *arg, const struct wa_request *q, struct wa_reply *reply)
 
 	if (q->verb == WA_PEERS)
 		f.a->ops->look(f.a->arg);
-	f.now = now = cc_now_ns(); /* not before what was seen */
+	f.now = now = cc_now_ns(); /* not earlier than the checks of processes */
 	switch (q->verb) {
 	case WA_STATUS:
 		fill_status(f.a, reply);

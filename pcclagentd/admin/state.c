@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What pcclctl shows of shared state on an agent's host: groups, what their peers here offered
- * last and in which keys they differed, the jobs that are under way, and the keys.
+ * The tables of shared state on an agent's host: groups, the last candidates of their local peers,
+ * the keys in which these differed, the jobs in progress, and the keys.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -10,10 +10,9 @@
 #include "proto/wire_frame.h"
 #include "proto/wire_names.h"
 
-/* Of keys that have differed, and of keys, an answer has about so many bytes each: with the rest it
- * must fit into a frame. */
+/* A table of keys has about this many bytes at most, so that the reply fits into a frame. */
 #define ROOM ((size_t)WIRE_FRAME_MAX / 4)
-/* A row takes these at most, and its texts. */
+/* The most bytes of a row, without its texts. */
 #define ROW_BYTES 96u
 
 struct fill {
@@ -21,10 +20,10 @@ struct fill {
 	uint64_t now;
 	struct wa_table *peers, *differed, *transfers, *sources, *receivers, *keys;
 	size_t differed_room, keys_room;
-	struct diff_report *going; /* of the job that was asked about last; NULL */
+	struct diff_report *going; /* difference report of the job that was queried last; or NULL */
 };
 
-/* False: there is no room for another row with these texts. */
+/* Takes room for a row with these texts. False: there is not enough. */
 static bool take_room(size_t *room, const char *a, const char *b)
 {
 	size_t need = ROW_BYTES + strlen(a) + strlen(b);
@@ -122,7 +121,7 @@ static void fill_receiver(
 	wa_set_text(t, col, "%s", v->text);
 }
 
-/* ---- which keys of a peer differed ---- */
+/* ---- keys in which peers differed ---- */
 
 static const struct wa_column differed_cols[] = {
 	{"group", WA_KIND_COUNT},
@@ -143,13 +142,13 @@ static const struct wa_column differed_cols[] = {
 	{"why", WA_KIND_TEXT},
 };
 
-/* "": sums of several. */
+/* Returns the name of the key. "": the row is the sum of several keys. */
 static const char *key_of(const struct diff_entry *d)
 {
 	return d->name ? d->name : "";
 }
 
-/* A key, or the sums of several. */
+/* Adds a row for one key, or for the sum of several keys. */
 static void differed_row(struct wa_table *t, const struct agt_synced_info *s,
 	const struct diff_report *f, const struct diff_member *m, const struct diff_entry *d)
 {
@@ -175,7 +174,7 @@ static void differed_row(struct wa_table *t, const struct agt_synced_info *s,
 	wa_set_text(t, col, "%s", told ? s->text : "");
 }
 
-/* Of the job that the peer takes part in, or of its last one. */
+/* Returns the difference report of the job in which the peer takes part, or of its last job. */
 static const struct diff_report *find_diff_report(struct fill *f, const struct agt_synced_info *s)
 {
 	const struct run *r = op_run(f->a->o, s->run);
@@ -214,7 +213,7 @@ static void fill_differed(struct fill *f, const struct agt_synced_info *s)
 			differed_row(f->differed, s, report, m, &rest[i]);
 }
 
-/* Of one that is running: what it has sent and received by now. */
+/* Returns the bytes that a peer has sent and received until now, if its job is running. */
 static bool get_member(
 	const struct fill *f, const struct agt_synced_info *s, struct ste_member_view *ret)
 {
@@ -257,7 +256,7 @@ static void fill_peer(void *arg, const struct agt_synced_info *s)
 	fill_differed(f, s);
 }
 
-/* ---- what is under way ---- */
+/* ---- jobs in progress ---- */
 
 static const struct wa_column transfer_cols[] = {
 	{"master", WA_KIND_TEXT},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The agent's loop around its core: what happens becomes an event, what the core answers is carried
- * out here.
+ * The agent's loop around its core. Everything that happens becomes an event; the actions that the
+ * core answers are carried out here.
  */
 #include "pcclagentd/agentd.h"
 
@@ -15,7 +15,7 @@
 #include "common/cc_sys.h"
 #include "pcclagentd/agentd_internal.h"
 
-#define STOP_NS BASE_MS(100) /* for last words to masters to go out */
+#define STOP_NS BASE_MS(100) /* time for the last messages to masters */
 
 /* ---- actions ---- */
 
@@ -69,7 +69,7 @@ static uint32_t stamp(void *arg, const struct agt_event *ev)
 {
 	const struct agentd *d = arg;
 
-	/* The core may have dropped that connection meanwhile, or ordered another. */
+	/* Meanwhile the core may have dropped this connection, or ordered another one. */
 	return ev->type == AGT_EV_MASTER_DOWN ? op_run_attempt(d->ops, ev->run) : 0;
 }
 
@@ -83,7 +83,9 @@ static bool is_quiet(const struct agentd *d)
 	return !d->base.stopping && op_is_quiet(d->ops) && agt_is_quiet(d->base.core);
 }
 
-/* Each tick wakes a CPU. Who begins to be awaited may have been stopped long ago. */
+/* Sets the interval of ticks. Ticks are rare while the agent is quiet, because each tick wakes a
+ * CPU. When a peer of a run starts to be awaited, the next tick comes at once, because a process
+ * here may have been stopped long before. */
 static void keep_time(struct agentd *d)
 {
 	uint32_t ms = BASE_TICK_MS;
@@ -114,7 +116,7 @@ void agentd_look(struct agentd *d)
 {
 	if (!d->base.quiet)
 		return;
-	ev_hold(&d->base); /* so that no session is closed under our feet */
+	ev_hold(&d->base); /* so that no session is closed during the checks */
 	loc_session_look(d->loc);
 	ev_release(&d->base);
 	keep_time(d);
@@ -139,7 +141,7 @@ static void on_tick(void *arg)
 	struct agt_event ev = {.type = AGT_EV_TICK};
 	uint64_t now = cc_now_ns();
 
-	/* What comes up meanwhile waits, so that nothing is closed under our feet. */
+	/* Events wait meanwhile, so that nothing is closed while it is in use. */
 	ev_hold(&d->base);
 	loc_session_tick(d->loc, now);
 	net_tick(d->net, now);
@@ -184,7 +186,7 @@ static const struct agentd_master *find_master(
 	return NULL;
 }
 
-/* Only what has changed: pcclctl may have said something newer of the others. */
+/* Only changes are sent to the core: pcclctl may have set a newer address for another master. */
 void agentd_set_masters(struct agentd *d, const struct agentd_masters *m)
 {
 	struct agentd_masters old = d->base.cfg.masters;
@@ -247,7 +249,8 @@ static void get_stats(void *arg, struct agentd_stats *ret)
 	agentd_get_stats(arg, ret);
 }
 
-/* The parts, from below. -1, with the reason logged, or in errno. */
+/* Creates the parts, from the lowest to the highest. -1: it failed, and the reason was logged or is
+ * in errno. */
 static int make_parts(struct agentd *d)
 {
 	static const struct adm_ops adm_ops = {.get_stats = get_stats, .look = look};
@@ -315,7 +318,8 @@ void agentd_stop(struct agentd *d, const char *why)
 	ev_hold(&d->base);
 	loc_session_close_gone(d->loc);
 	ev_release(&d->base);
-	/* As if it was killed: no thread works on memory that processes have back. */
+	/* As if the agent was killed: no thread works on memory that its processes may use again.
+	 */
 	op_halt(d->ops);
 	ev_post(&d->base, &end);
 	loc_session_goodbye_all(d->loc, why);
@@ -327,7 +331,7 @@ void agentd_free(struct agentd *d)
 {
 	struct base *b = &d->base;
 
-	ev_hold(b); /* the core hears no more */
+	ev_hold(b); /* the core gets no more events */
 	adm_free(d->admin);
 	if (d->loc)
 		loc_stop(d->loc);

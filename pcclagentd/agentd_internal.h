@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The parts of an agent, for agentd.c and for tests that look at one of them.
+ * The parts of an agent, for agentd.c and for tests that check one of them.
  */
 #ifndef AGENTD_INTERNAL_H
 #define AGENTD_INTERNAL_H
@@ -19,12 +19,13 @@ struct agentd {
 	struct ops *ops;
 	struct adm *admin;
 	struct cc_timer *tick, *extra_timer;
-	uint32_t tick_ms;     /* until the next tick */
-	uint32_t quiet_ticks; /* in a row with nothing under way */
+	uint32_t tick_ms;     /* interval of ticks */
+	uint32_t quiet_ticks; /* ticks in a row with nothing in progress */
 	uint64_t stop_at_ns;
 };
 
-/* Processes are looked at now. While all is quiet that is done too seldom for who asks. */
+/* Checks at once which processes are stopped. While the agent is quiet, its own checks are too rare
+ * for a reader of the result. */
 void agentd_look(struct agentd *d);
 
 #endif

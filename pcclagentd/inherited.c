@@ -17,10 +17,10 @@
 #include "common/cc_log.h"
 
 #define CPUS_MAX       8192u
-#define STACK_BYTES    ((rlim_t)8 << 20) /* these two are what the kernel has by default */
+#define STACK_BYTES    ((rlim_t)8 << 20) /* the kernel's defaults of stack size and timer slack */
 #define TIMER_SLACK_NS 50000ul
 
-/* What cannot be changed, for the log: each value follows a "; ". */
+/* The settings that cannot be changed, for the log. Each follows a "; ". */
 struct kept {
 	char text[512];
 	size_t len;
@@ -39,7 +39,7 @@ __attribute__((format(printf, 2, 3))) static void keep(struct kept *k, const cha
 		k->len += (size_t)n < room ? (size_t)n : room - 1;
 }
 
-/* The kernel takes those of them that the cgroup allows. */
+/* Unpins this process from its CPUs. The kernel takes the CPUs that the cgroup allows. */
 static void use_all_processors(struct kept *k)
 {
 	unsigned char cpus[CPUS_MAX / 8];
@@ -55,7 +55,7 @@ static void use_all_processors(struct kept *k)
 		keep(k, "; %ld of %ld CPUs (as its cgroup allows)", n, online);
 }
 
-/* The lowest value from 0 up that the system allows. */
+/* Sets the lowest nice value from 0 up that the system allows. */
 static void use_normal_nice(struct kept *k)
 {
 	int had = getpriority(PRIO_PROCESS, 0), nice = 0;
@@ -66,7 +66,7 @@ static void use_normal_nice(struct kept *k)
 		keep(k, "; nice %d (it gets less of busy CPUs; raise RLIMIT_NICE)", nice);
 }
 
-/* SCHED_IDLE is left by those alone who may have their nice value. */
+/* Resets the scheduling. Only a process that may have its nice value can leave SCHED_IDLE. */
 static void use_normal_scheduling(struct kept *k)
 {
 	const struct sched_param normal = {0};
@@ -79,8 +79,9 @@ static void use_normal_scheduling(struct kept *k)
 	(void)prctl(PR_SET_THP_DISABLE, 0ul, 0ul, 0ul, 0ul);
 }
 
-/* A value below 0 is protection that somebody with privileges has given: it stays. A higher one
- * falls to what such a process has set last, which the kernel does not show. */
+/* Lowers oom_score_adj to 0, or to the lowest value that the system allows. A value below 0 is a
+ * protection that a privileged process has set, so it stays. The lower limit of a higher value is
+ * what such a process has set last; the kernel does not show it, so it is found by trying. */
 static void be_killed_no_earlier(struct kept *k)
 {
 	int fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC), low = 0, high;
@@ -102,7 +103,8 @@ static void be_killed_no_earlier(struct kept *k)
 		keep(k, "; oom_score_adj %d (it is killed early when memory runs out)", high);
 }
 
-/* The limit that was there when the program was started is the size of its threads' stacks. */
+/* Sets the usual stack size. The limit at the start of the program is the size of its threads'
+ * stacks, so their default is changed as well. */
 static void have_usual_stacks(void)
 {
 	pthread_attr_t attr;
@@ -119,7 +121,8 @@ static void have_usual_stacks(void)
 	pthread_attr_destroy(&attr);
 }
 
-/* Core dumps are the user's choice. */
+/* Raises the soft limits to the hard ones, except for core dumps, which are the user's choice, and
+ * stacks. */
 static void raise_limits(void)
 {
 	for (int i = 0; i < (int)RLIM_NLIMITS; i++) {
@@ -139,7 +142,7 @@ void inherited_shed(void)
 	struct kept kept = {.len = 0};
 
 	have_usual_stacks();
-	raise_limits(); /* that of nice levels among them */
+	raise_limits(); /* also the limit of nice levels */
 	use_normal_nice(&kept);
 	use_normal_scheduling(&kept);
 	use_all_processors(&kept);

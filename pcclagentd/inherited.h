@@ -2,13 +2,13 @@
 #ifndef INHERITED_H
 #define INHERITED_H
 
-/*
- * A private agent is started by some process of its user, and serves all of them. This gives back
- * what the first one had for itself: the processors that it was pinned to, its memory policy, huge
- * pages, scheduling, priority, timer slack, size of stacks, resource limits (the soft ones are
- * raised to the hard ones), place in line when memory runs out, umask and folder. What the system
- * does not allow stays as it is, and a line of the log names it. By the only thread.
- */
+/* Gives up what this process has inherited from the process that has started it. A private agent
+ * serves all processes of its user, but one of them starts it, perhaps with special settings. The
+ * settings that are reset are: the CPUs to which it is pinned, memory policy, huge pages,
+ * scheduling, priority, timer slack, stack size, resource limits (soft limits are raised to the
+ * hard limits), its order when memory runs out, umask and folder. A setting that the system does
+ * not allow to change stays, and a line in the log names it. To be called while there is only one
+ * thread. */
 void inherited_shed(void);
 
 #endif

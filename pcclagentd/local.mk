@@ -2,7 +2,7 @@
 
 include pcclagentd/core/local.mk
 
-# What every part is given, and the handshake of streams between agents.
+# The services of every part, and the handshake of streams between agents.
 noinst_LTLIBRARIES += pcclagentd/libbase.la
 pcclagentd_libbase_la_SOURCES = \
 	pcclagentd/base/base.h \
@@ -24,7 +24,7 @@ pcclagentd_libbase_la_SOURCES = \
 	pcclagentd/base/worker.h
 pcclagentd_libbase_la_LIBADD = proto/libwire.la common/libcommon.la
 
-# The transfer of shared state, which knows neither loop nor core.
+# The transfer of shared state. It uses neither the loop nor the core.
 noinst_LTLIBRARIES += pcclagentd/libstate.la
 pcclagentd_libstate_la_SOURCES = \
 	pcclagentd/state/copy.c \
@@ -53,7 +53,7 @@ pcclagentd_libstate_la_SOURCES = \
 	pcclagentd/state/window.h
 pcclagentd_libstate_la_LIBADD = pcclagentd/libbase.la libhsh.la proto/libwire.la common/libcommon.la
 
-# All but main.c, so that tests can be the daemon.
+# Everything but main.c, so that tests can run the daemon in their process.
 noinst_LTLIBRARIES += pcclagentd/libpcclagentd.la
 pcclagentd_libpcclagentd_la_SOURCES = \
 	pcclagentd/agentd.c pcclagentd/agentd.h pcclagentd/agentd_internal.h \

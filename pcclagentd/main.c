@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * pcclagentd: finds its sockets, detaches when it is a private agent, and runs.
+ * The program pcclagentd: finds its sockets, detaches if it is a private agent, and runs.
  */
 #include <errno.h>
 #include <malloc.h>
@@ -28,11 +28,12 @@
 #include "pcclagentd/inherited.h"
 #include "pcclagentd/options.h"
 
-#define KEPT_MAX  (32 << 20) /* bytes that are free, of the heap */
+#define KEPT_MAX  (32 << 20) /* bytes of free heap that are kept */
 #define PATH_SIZE 128
-#define SIGNALLED 128 /* and the signal's number: an exit status */
+#define SIGNALLED 128 /* plus the signal's number: an exit status */
 
-/* A socket file of ours, to be removed at the end if it still is. */
+/* A socket file that this program has made. It is removed at the end, if it is still the same file.
+ */
 struct socket_file {
 	char path[PATH_SIZE];
 	dev_t dev;
@@ -92,7 +93,7 @@ static void remember(struct socket_file *f, const char *path)
 	f->ino = st.st_ino;
 }
 
-/* Another agent may have put its own there meanwhile. */
+/* Removes the socket file, unless another agent has replaced it meanwhile. */
 static void remove_file(const struct socket_file *f)
 {
 	struct stat st;
@@ -147,7 +148,7 @@ static int open_session_socket(struct program *p)
 		if (p->opt.socket)
 			remember(&p->files[0], path);
 	} else if (c->session_fd < 0) {
-		/* Any user may connect; who it is, the kernel says. */
+		/* Any user may connect. The kernel says which user it is. */
 		c->session_fd = open_socket(path, SOCK_SEQPACKET, 0666);
 		if (c->session_fd < 0)
 			return c->session_fd;
@@ -191,7 +192,8 @@ static int open_sockets(struct program *p)
 
 /* ---- detaching ---- */
 
-/* Of the daemon that has died without a word, as shells tell it. The process between has 0. */
+/* Returns the exit status of a daemon that has died without a report, in the form of a shell. The
+ * process between them exits with 0. */
 static int status_of_daemon(void)
 {
 	int code = EX_SOFTWARE, status;
@@ -211,7 +213,7 @@ static int status_of_daemon(void)
 	return code;
 }
 
-/* The first process waits until the daemon says that it is ready, or dies. */
+/* Waits, in the first process, until the daemon reports that it is ready, or dies. */
 static _Noreturn void await_daemon(int fd)
 {
 	char code = EX_SOFTWARE;
@@ -228,7 +230,8 @@ static int detach(struct program *p)
 	int fds[2];
 	pid_t pid;
 
-	/* So that the daemon, whose parent ends, is this one's to wait for. */
+	/* Makes this process the parent of the daemon when the process between them ends, so that
+	 * it can wait for the daemon. */
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 1ul, 0ul, 0ul, 0ul);
 	if (pipe2(fds, O_CLOEXEC) < 0 || (pid = fork()) < 0)
 		return CC_ERR_IO;
@@ -315,7 +318,8 @@ static int run(struct program *p)
 	cc_service_mask_signals(SIG_BLOCK);
 	cc_service_raise_limits();
 	signal(SIGPIPE, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN); /* a limit of file sizes is an error like any other: EFBIG */
+	/* A write beyond the limit of file sizes fails with EFBIG instead of a signal. */
+	signal(SIGXFSZ, SIG_IGN);
 	errno = 0;
 	if (open_sockets(p) < 0)
 		return cc_limit_status();
@@ -335,8 +339,8 @@ static int run(struct program *p)
 	return err < 0 ? EX_SOFTWARE : EX_OK;
 }
 
-/* Small operations take and give back memory all the time. What goes back to the system at once
- * comes again page by page, each by a fault. */
+/* Keeps free memory in the heap. Eager operations take and give back memory all the time. If memory
+ * went back to the system at once, it would come back page by page, each with a page fault. */
 static void keep_memory(void)
 {
 	(void)mallopt(M_MMAP_THRESHOLD, 8 << 20);
@@ -355,8 +359,9 @@ int main(int argc, char **argv)
 	if (agentd_options_parse(&p.opt, argc, argv, &code) < 0)
 		return code;
 	cc_log_set_level(p.opt.log_level);
+	/* first, because a low limit of processes would prevent the fork */
 	if (p.opt.is_private)
-		inherited_shed(); /* first: a low limit of processes would forbid to detach */
+		inherited_shed();
 	if (p.opt.is_private && detach(&p) < 0) {
 		cc_log(CC_LOG_ERR, "the agent cannot detach: %s",
 			cc_limit_text(errno, limit, sizeof limit));

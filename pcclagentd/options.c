@@ -17,7 +17,8 @@
 
 /* ---- values ---- */
 
-/* Several, separated by commas or spaces. own: of this host, which a name need not be. */
+/* Adds address specs, separated by commas or spaces. own: they are for this host's interfaces, so
+ * host names are refused. */
 static bool add_addr_specs(struct addrs *p, const char *text, bool own, struct cc_opt_refusal *ret)
 {
 	char copy[WM_ADDRS_MAX * CC_ADDR_STR_SIZE], *save, *word;
@@ -170,7 +171,7 @@ const struct cc_options agentd_options = {
 
 /* ---- the file ---- */
 
-/* With a port; in quotes or not. */
+/* Parses an address with a port, in quotes or not. */
 static bool take_address(const char *text, size_t len, struct cc_addr *ret)
 {
 	char copy[CC_ADDR_STR_SIZE];
@@ -199,10 +200,8 @@ static int complain_of_masters(const char *where)
 	return CC_ERR_INVAL;
 }
 
-/*
- * OLD = NEW. The reader of the file takes ':' for '=' as well and has cut the line at the first of
- * them, which is inside OLD.
- */
+/* Adds a line OLD = NEW. The reader of the file also accepts ':' for '=', and has cut the line at
+ * the first of them, which is inside OLD. */
 static int add_master(
 	struct agentd_masters *m, const char *key, const char *value, const char *where)
 {
@@ -257,14 +256,15 @@ int agentd_options_read_masters(const char *file, struct agentd_masters *ret)
 	struct cc_options_run r = {
 		.options = &agentd_options, .base = &o, .say = cc_conf_say, .source = 1};
 
-	/* A mistake in the rest would otherwise be found by the next start. */
+	/* The whole file is read, because a mistake in another section would otherwise only be
+	 * found by the next start. */
 	if (cc_conf_read(file, on_setting, &r))
 		return CC_ERR_INVAL;
 	*ret = o.cfg.masters;
 	return 0;
 }
 
-/* ---- all of it ---- */
+/* ---- all settings ---- */
 
 static void init(struct agentd_options *o)
 {

@@ -335,7 +335,7 @@ err:
 }
 
 /* Refuses a communicator for lack of resources. A communicator that is a member already cannot be
- * replaced, so its session is closed; its process will attach again. */
+ * refused, so its session is closed; its process comes back and attaches again. */
 static void refuse_comm(struct loc *loc, uint32_t session, uint32_t id, uint32_t req_id,
 	const struct agt_attrs *attrs, const char *call)
 {

@@ -246,7 +246,7 @@ void ccm_settle(struct ccm *m)
 		} while (ccm_round_settle(m));
 		ccm_pending_settle(m);
 		ccm_op_settle(m); /* an election may put peers out */
-	} while ((m->lost || ccm_stuck_settle(m)) && !m->oom);
+	} while ((m->lost || ccm_unmet_settle(m)) && !m->oom);
 	ccm_leaves_answer(m);
 }
 

@@ -138,7 +138,7 @@ static void peer_move(
 		ccm_agent_bury(m, old->agent);
 	ccm_membership_add(s, p);
 	ccm_flaps_move(a, old->agent);
-	ccm_stuck_thread(m, p, j->thread);
+	ccm_unmet_thread(m, p, j->thread);
 	s->n_accepted++;
 	a->n_accepted++;
 	p->pid = j->pid;

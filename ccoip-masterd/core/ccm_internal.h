@@ -250,16 +250,16 @@ void ccm_standstill(struct ccm *m, struct ccm_agent *a, const struct wm_standsti
 /* p, which has voted for o, does nothing else until o ends. kind: enum wm_wait_for_kind. */
 void ccm_unmet_waits_for(struct ccm *m, struct ccm_op *o, struct ccm_peer *p, uint32_t kind);
 /* p's vote for o goes. */
-void ccm_stuck_unblock(struct ccm *m, struct ccm_op *o, struct ccm_peer *p);
+void ccm_unmet_unblock(struct ccm *m, struct ccm_op *o, struct ccm_peer *p);
 /* o, which p has voted for, starts or ends: p does not wait for it any more. */
-void ccm_stuck_release(struct ccm *m, const struct ccm_op *o, struct ccm_peer *p);
+void ccm_unmet_release(struct ccm *m, const struct ccm_op *o, struct ccm_peer *p);
 /* The same for all of them, which have been released: o is not waited for. */
-void ccm_stuck_forget(struct ccm *m, struct ccm_op *o);
+void ccm_unmet_forget(struct ccm *m, struct ccm_op *o);
 void ccm_peer_waits_for(struct ccm *m, struct ccm_agent *a, const struct wm_waits_for *b);
 /* The number of p's main thread, as its agent says. */
-void ccm_stuck_thread(struct ccm *m, struct ccm_peer *p, uint64_t thread);
+void ccm_unmet_thread(struct ccm *m, struct ccm_peer *p, uint64_t thread);
 /* At the end of a step. True: somebody was answered, settle again. */
-bool ccm_stuck_settle(struct ccm *m);
+bool ccm_unmet_settle(struct ccm *m);
 
 /* ccm_view.c */
 /* Appends the hosts that have not reported on the connection round. */

@@ -287,7 +287,7 @@ struct ccm_peer *ccm_peer_new(struct ccm *m, struct ccm_agent *a, const struct w
 		return NULL;
 	}
 	ccm_membership_add(s, p);
-	ccm_stuck_thread(m, p, j->thread);
+	ccm_unmet_thread(m, p, j->thread);
 	s->group->n_peers++;
 	m->joins++;
 	if (m->n_registered++ == 0)

@@ -120,13 +120,13 @@ void ccm_op_drop(struct ccm *m, struct ccm_op *o)
 		DL_FOREACH (o->parts[i].membership->peers, p) {
 			if (!ccm_op_voted(o, p))
 				continue;
-			ccm_stuck_release(m, o, p);
+			ccm_unmet_release(m, o, p);
 			p->n_ops--;
 			p->n_running -= o->seq != 0;
 			ccm_peer_refresh(m, p);
 		}
 	}
-	ccm_stuck_forget(m, o);
+	ccm_unmet_forget(m, o);
 	ccm_op_free(o);
 }
 
@@ -186,7 +186,7 @@ void ccm_op_unvote(struct ccm *m, struct ccm_op *o, struct ccm_peer *p)
 	struct ccm_part *part = &o->parts[p->membership->slot];
 
 	ccm_spec_forget(m, o);
-	ccm_stuck_unblock(m, o, p);
+	ccm_unmet_unblock(m, o, p);
 	o->voted[p->slot / 64] &= ~(UINT64_C(1) << (p->slot % 64));
 	o->n_votes--;
 	p->n_ops--;
@@ -501,7 +501,7 @@ bool ccm_op_continue(struct ccm *m, struct ccm_op *o, uint64_t seq)
 		return false;
 	}
 	ccm_waits_remove(m, o, true);
-	ccm_stuck_forget(m, o);
+	ccm_unmet_forget(m, o);
 	ccm_op_set_state(m, o, CCM_PERFORM_COLLECTIVE_COMMS);
 	m->ops_started++;
 	for (i = 0; i < o->n_parts; i++) {
@@ -510,7 +510,7 @@ bool ccm_op_continue(struct ccm *m, struct ccm_op *o, uint64_t seq)
 		DL_FOREACH (o->parts[i].membership->peers, p) {
 			if (!ccm_op_voted(o, p))
 				continue;
-			ccm_stuck_release(m, o, p);
+			ccm_unmet_release(m, o, p);
 			p->n_running++;
 			ccm_peer_refresh(m, p);
 		}

@@ -48,7 +48,7 @@ void ccm_unmet_waits_for(struct ccm *m, struct ccm_op *o, struct ccm_peer *p, ui
 	p->acted_ns = m->now;
 	p->helper |= kind == WM_WAIT_FOR_HELPER;
 	if (p->waits_on_any) /* it has gone on */
-		ccm_stuck_unblock(m, p->waits_on, p);
+		ccm_unmet_unblock(m, p->waits_on, p);
 	if (kind == WM_WAIT_FOR_NONE || o->seq || p->waits_on)
 		return;
 	p->waits_on = o;
@@ -58,7 +58,7 @@ void ccm_unmet_waits_for(struct ccm *m, struct ccm_op *o, struct ccm_peer *p, ui
 	m->stuck_news = true;
 }
 
-void ccm_stuck_unblock(struct ccm *m, struct ccm_op *o, struct ccm_peer *p)
+void ccm_unmet_unblock(struct ccm *m, struct ccm_op *o, struct ccm_peer *p)
 {
 	if (p->waits_on != o && !p->waits_on_any)
 		return;
@@ -71,18 +71,18 @@ void ccm_stuck_unblock(struct ccm *m, struct ccm_op *o, struct ccm_peer *p)
 	m->stuck_news = true;
 }
 
-void ccm_stuck_release(struct ccm *m, const struct ccm_op *o, struct ccm_peer *p)
+void ccm_unmet_release(struct ccm *m, const struct ccm_op *o, struct ccm_peer *p)
 {
 	p->acted_ns = m->now;
 	if (p->waits_on && p->waits_on != o && p->waits_on_any)
-		ccm_stuck_unblock(m, p->waits_on, p);
+		ccm_unmet_unblock(m, p->waits_on, p);
 	if (p->waits_on != o)
 		return;
 	p->waits_on = NULL;
 	p->waits_on_any = false;
 }
 
-void ccm_stuck_forget(struct ccm *m, struct ccm_op *o)
+void ccm_unmet_forget(struct ccm *m, struct ccm_op *o)
 {
 	if (o->n_waiting > 0)
 		count_op(m, o->group, false);
@@ -117,7 +117,7 @@ static bool is_beside(const struct ccm_peer *p, const struct ccm_peer *q)
 	return p != q && p->thread != 0 && p->thread == q->thread;
 }
 
-void ccm_stuck_thread(struct ccm *m, struct ccm_peer *p, uint64_t thread)
+void ccm_unmet_thread(struct ccm *m, struct ccm_peer *p, uint64_t thread)
 {
 	const struct ccm_membership *s;
 	struct ccm_peer *q;
@@ -573,7 +573,7 @@ static bool decide(struct ccm *m)
 	return end_operations(m, &e);
 }
 
-bool ccm_stuck_settle(struct ccm *m)
+bool ccm_unmet_settle(struct ccm *m)
 {
 	if (!m->stuck_news || !may_decide(m))
 		return false;

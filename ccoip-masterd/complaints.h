@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Log lines that strangers cause: they must not be able to fill the log.
+ * Limits the log lines that strangers cause, so that they cannot fill the log.
  */
 #ifndef COMPLAINTS_H
 #define COMPLAINTS_H
@@ -12,14 +12,16 @@
 struct complaints {
 	uint64_t since_ns, refused;
 	uint32_t said, unsaid;
-	uint32_t lines, unwritten; /* of the core's log for strangers: that are left; left out */
-	int unwritten_level;       /* the gravest of those that were left out */
+	/* Of the core's lines about strangers: how many may still be written; how many were left
+	 * out. */
+	uint32_t lines, unwritten;
+	int unwritten_level; /* the most serious level of lines that were left out */
 };
 
 void complaints_init(struct complaints *c);
-/* A connection is refused. */
+/* Counts a refused connection. Logs it if the limit allows. */
 void complain(struct complaints *c, const struct cc_addr *addr, const char *reason);
-/* A line of the core's log about an agent without members. */
+/* Logs a line of the core about an agent without members, if the limit allows. */
 void complaints_line(struct complaints *c, int level, const char *text);
 void complaints_tick(struct complaints *c, uint64_t now);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The master's journal (proto/wire_journal.h) in DIR/run.journal, on the disk before anything that
- * depends on it is sent. Without it a master learns of a run from its agents alone. One thread.
+ * The master's journal (proto/wire_journal.h) in DIR/run.journal. A record is on the disk before
+ * anything that depends on it is sent. Without a journal a master learns of a run only from its
+ * agents. One thread.
  */
 #ifndef JOURNAL_H
 #define JOURNAL_H
@@ -10,17 +11,18 @@
 
 struct journal;
 
-/* Opens or makes it, takes its lock and gives what it holds to m; a damaged tail is cut off. NULL
- * after a line in the log, and *exit_code is EX_UNAVAILABLE (another master uses it), EX_CONFIG
- * (the path or its permissions are wrong, or the file is no journal or of a later version) or
- * EX_OSERR (anything else: a restart may help). */
+/* Opens or makes the journal in dir, takes its lock and gives its records to m. A damaged tail is
+ * cut off. On failure logs the reason and returns NULL. *exit_code is then EX_UNAVAILABLE (another
+ * master uses it), EX_CONFIG (the path or its permissions are wrong, or the file is no journal or
+ * of a later version) or EX_OSERR (anything else: a restart may help). */
 struct journal *journal_open(const char *dir, struct ccm *m, int *exit_code);
-/* Returns when r is on the disk. When it cannot be written that is logged, and the file is emptied:
- * the next master is not to believe what is out of date. It is written anew with the next snapshot
- * of all members that fits. A line in the log tells of the first failure, and another one
- * that the journal has been good for a minute. */
+/* Writes r, and returns when it is on the disk. If the record cannot be written, this is logged and
+ * the file is emptied, because the next master must not believe outdated records. The journal is
+ * written again with the next snapshot of all members that fits. The log reports the first failure,
+ * and later that the journal has been good for a minute. */
 void journal_write(struct journal *j, const struct wj_record *r);
-/* To be called often, with the time that it is. NULL is fine. */
+/* Logs when the journal has been good again for a minute. Call it often, with the current time.
+ * NULL is fine. */
 void journal_tick(struct journal *j, uint64_t now_ns);
 void journal_close(struct journal *j); /* NULL is fine */
 

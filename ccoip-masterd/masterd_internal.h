@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Between masterd.c and admin.c.
+ * Functions that masterd.c and admin.c share.
  */
 #ifndef MASTERD_INTERNAL_H
 #define MASTERD_INTERNAL_H
@@ -8,11 +8,11 @@
 #include "daemon/cc_admin.h"
 #include "ccoip-masterd/masterd.h"
 
-/* Serves pcclctl on fd, which it owns from now on. NULL when memory is exhausted. */
+/* Serves pcclctl on fd, which it owns from now on. Returns NULL when memory is exhausted. */
 struct cc_admin *masterd_admin_new(struct masterd *m, struct cc_loop *l, int fd);
 
 const struct cc_admin *masterd_admin(const struct masterd *m);
-/* An operator's: the run is over. */
+/* Resets the run for an operator: kicks all peers, so that the next run starts from nothing. */
 void masterd_reset(struct masterd *m);
 
 #endif

@@ -14,7 +14,7 @@ struct masterd_options {
 	struct cc_addr listen[MASTERD_LISTEN_MAX];
 	unsigned n_listen;
 	int listen_fd, parent_fd;                              /* -1: not given */
-	char *config, *admin_socket;                           /* NULL: not named */
+	char *config, *admin_socket;                           /* NULL: not given */
 	char *state_dir;                                       /* NULL: no journal */
 	uint32_t host_timeout_ms, agent_lease_ms, recovery_ms; /* 0: the default */
 	struct cc_bounds bounds;
@@ -23,7 +23,8 @@ struct masterd_options {
 
 extern const struct cc_options masterd_options;
 
-/* 0; or a negative enum cc_err, and *exit_code says with what to end (EX_OK after --help). */
+/* Parses the options. Returns 0; or a negative enum cc_err, and *exit_code is the program's exit
+ * status (EX_OK after --help). */
 int masterd_options_parse(struct masterd_options *o, int argc, char **argv, int *exit_code);
 void masterd_options_clear(struct masterd_options *o);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The sockets that a master starts with: handed over, asked for, or the default ones.
+ * The sockets that a master starts with: inherited ones, those that options ask for, or the default
+ * ones.
  */
 #ifndef MASTERD_SOCKETS_H
 #define MASTERD_SOCKETS_H
@@ -9,15 +10,17 @@
 
 #include "ccoip-masterd/options.h"
 
-/* A socket file of ours, to be removed at the end if it still is. */
+/* A socket file that this master has made. It is removed at the end if it is still the same
+ * file. */
 struct socket_file {
 	char path[108];
 	dev_t dev;
 	ino_t ino;
 };
 
-/* Fills the descriptors of *cfg (also on failure, what there is of them) and logs where the master
- * listens. 0, or an exit status after a line in the log. */
+/* Opens the sockets and logs the addresses on which the master listens. Fills the descriptors of
+ * *cfg (on failure with those that are open). Returns 0, or an exit status after a line in the
+ * log. */
 int sockets_open(
 	const struct masterd_options *o, struct masterd_config *cfg, struct socket_file *admin);
 void sockets_remove(const struct socket_file *f);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The addresses that connections come from, and what is granted to each of them before it has
- * members: so many connections, and so much work for handshakes.
+ * The addresses that connections come from, and the limits of each address while its agents have no
+ * members: connections, handshakes (knocks) and messages.
  */
 #ifndef SOURCES_H
 #define SOURCES_H
@@ -14,7 +14,8 @@
 
 #include <uthash.h>
 
-/* So many at once, and each second from then on. A handshake costs half a millisecond. */
+/* The knocks and messages that a source may send at once, and those that are added in each second.
+ * The answer to a knock costs half a millisecond. */
 #define SOURCE_KNOCKS         500u
 #define SOURCE_KNOCKS_PER_S   50u
 #define SOURCE_MESSAGES       10000u
@@ -22,29 +23,30 @@
 
 struct agent;
 
-/* The rest of a ration, as of then. */
+/* The part of a ration that was left at the time ns. */
 struct ration {
 	double left;
 	uint64_t ns;
 };
 
-/* Hosts with IPv6 have a network of 64 bits to take addresses from: that is one source. */
+/* An IPv4 address, or a network of 64 bits with IPv6, because an IPv6 host can use each address of
+ * its network. */
 struct source {
 	uint8_t key[17];
-	uint32_t n_conns;     /* they point here */
-	uint32_t n_strangers; /* those without members, and those of them that */
-	uint32_t n_silent;    /* have said no hello: */
-	struct agent *silent; /* the oldest one first */
+	uint32_t n_conns;     /* connections from here */
+	uint32_t n_strangers; /* those of agents without members */
+	uint32_t n_silent;    /* those that have sent no hello */
+	struct agent *silent; /* the connections without a hello, the oldest one first */
 	struct ration knocks, messages;
 	UT_hash_handle hh;
 };
 
-/* NULL without memory. */
+/* Finds or makes the source of an address. Returns NULL when memory is exhausted. */
 struct source *source_get(struct source **all, const struct cc_addr *from, uint64_t now);
-/* Take one of what it may have; false: not now. */
+/* Each takes one unit of a ration. Returns false if none is left. */
 bool source_may_knock(struct source *s, uint64_t now);
 bool source_may_speak(struct source *s, uint64_t now);
-/* Forgets those that have no connections, and all their knocks again. */
+/* Forgets each source that has no connections and a full ration of knocks. */
 void sources_tick(struct source **all, uint64_t now);
 void sources_free(struct source **all);
 

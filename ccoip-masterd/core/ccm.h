@@ -40,50 +40,56 @@ struct ccm_config {
 	struct cc_id run, run_key; /* random bytes from the caller */
 	uint32_t timeout_ms;       /* default 2800: the longest silence of an agent */
 	uint32_t heartbeat_ms;     /* default 5/28 of timeout_ms */
-	struct cc_bounds bounds; /* 0: the usual ones; CC_BOUND_ROUND also from HELLO_ACK to RESUME,
-				  * and for trying orders of a ring before somebody has to go */
-	uint32_t evict_delay_ms; /* from the failure of a round to the kick that it causes; default
-				    0 */
-	uint32_t recovery_ms;    /* default 3000: for the agents of a run that is taken over */
-	uint32_t adopt_ms; /* default 0: this long, at first, hellos of agents that know no run
-			    * wait for those that know one */
-	uint32_t agent_lease_ms; /* default 5000: for the peers of an agent that is gone */
+	/* 0: the default. CC_BOUND_ROUND also limits the time from HELLO_ACK to RESUME, and the
+	 * search for another ring before a member is evicted. */
+	struct cc_bounds bounds;
+	uint32_t evict_delay_ms; /* the time from the failure of a round to the kick that it causes;
+				    default 0 */
+	uint32_t recovery_ms;    /* default 3000: the time for which a takeover waits for agents */
+	/* default 0: after its start the master defers the hellos of agents that know no run for
+	 * this long, because an agent that knows a run goes first. */
+	uint32_t adopt_ms;
+	uint32_t agent_lease_ms; /* default 5000: the time that a disconnected agent's peers have to
+				    come back */
 	uint32_t segment_max;    /* bytes */
-	uint32_t max_peers;      /* joins beyond are refused; default 65536 */
-	uint64_t first_number;   /* generations and attempts of a run that nobody remembers are
-				  * counted   from here, terms from a 4096th of it: more than any
-				  * earlier master   has counted (the wall clock, say); below 2^52 */
-	bool journal;            /* make JOURNAL actions */
-	uint32_t log_level;      /* LOG actions above it are not made; 0: CCM_LOG_INFO */
+	uint32_t max_peers;      /* further joins are refused; default 65536 */
+	/* The least generation and attempt number of a takeover that cannot learn a higher one;
+	 * divided by 4096 also the least term. It must be higher than any number that an earlier
+	 * master has reached (for example the wall clock), and below 2^52. */
+	uint64_t first_number;
+	bool journal;       /* make JOURNAL actions */
+	uint32_t log_level; /* LOG actions with a higher level are not made; 0: CCM_LOG_INFO */
 };
 
 enum ccm_event_type {
 	CCM_EV_OPEN = 1, /* a connection was accepted */
-	CCM_EV_CLOSED,   /* it is gone; text says why */
+	CCM_EV_CLOSED,   /* the connection has ended; text says why */
 	CCM_EV_MSG,      /* a decoded message; stays owned by the caller */
 	CCM_EV_TICK,     /* time has passed; at least every ccm_tick_ms() */
-	CCM_EV_RESET,    /* an operator: the run is over, the next one begins anew; text says why */
-	CCM_EV_END,      /* the run is over, the master ends; text says why. While members are
-			    disconnected, further steps tell them */
+	CCM_EV_RESET, /* an operator ends the run, and the next run starts from nothing; text says
+			 why */
+	/* The run is over and the master ends; text says why. While members are disconnected, the
+	 * caller must go on with steps: they tell the agents that come back. */
+	CCM_EV_END,
 };
 
 struct ccm_event {
 	enum ccm_event_type type;
 	uint32_t conn;       /* chosen by the caller, never 0, unique among open connections */
-	struct cc_addr addr; /* OPEN: where the connection comes from */
-	bool local;          /* OPEN: from this host; no cable can fail */
+	struct cc_addr addr; /* OPEN: the remote address */
+	bool local; /* OPEN: the agent is on the master's host, so no network lies between them */
 	const struct wm_msg *msg;
-	uint32_t path_ms; /* OPEN, and MSG, a heartbeat: see cc_detect_path */
+	uint32_t path_ms; /* OPEN, and MSG if msg is a heartbeat: see cc_detect_path */
 	const char *text;
-	bool refused; /* CLOSED: by the caller, who has told the agent that it is out */
+	bool refused; /* CLOSED: the caller has refused the agent and has told it so */
 };
 
-/* After CLOSE the core has forgotten the connection: events of it are ignored. */
+/* After CLOSE the core has forgotten the connection and ignores its events. */
 enum ccm_action_type {
 	CCM_ACT_SEND = 1,
 	CCM_ACT_CLOSE,
 	CCM_ACT_LOG,
-	CCM_ACT_JOURNAL, /* to be on the disk before what follows is carried out */
+	CCM_ACT_JOURNAL, /* must be on the disk before the next action is carried out */
 };
 enum ccm_log_level {
 	CCM_LOG_ERR = 3,
@@ -95,19 +101,21 @@ enum ccm_log_level {
 
 struct ccm_action {
 	enum ccm_action_type type;
-	uint32_t conn;  /* CLOSE (after what was sent has gone out) */
+	uint32_t conn;  /* CLOSE: the connection to close, after earlier messages have been sent */
 	uint32_t level; /* LOG: enum ccm_log_level */
-	/* SEND: to ccm_actions.conns[first_conn], and so on, in this order; n_conns may be 0. */
+	/* SEND: the receivers are n_conns entries of ccm_actions.conns, from first_conn on, in this
+	 * order; n_conns may be 0. */
 	uint32_t n_conns;
 	size_t first_conn;
 	union {
-		struct wm_msg msg;       /* SEND: the same for all; the type's member only */
+		struct wm_msg msg; /* SEND: the same for all receivers; only the member of its type
+				      is valid */
 		struct wj_record record; /* JOURNAL */
 		char text[WM_TEXT_MAX];  /* CLOSE, LOG */
 	};
 };
 
-/* Growing arrays, reused between steps: ccm_actions_clear keeps the memory. */
+/* Arrays that grow. ccm_actions_clear keeps their memory for the next step. */
 struct ccm_actions {
 	struct ccm_action *v;
 	size_t n, cap;
@@ -115,43 +123,45 @@ struct ccm_actions {
 	size_t n_conns, cap_conns;
 };
 
-void ccm_actions_clear(struct ccm_actions *a); /* frees what the messages own */
+void ccm_actions_clear(struct ccm_actions *a); /* also frees the memory that messages own */
 void ccm_actions_free(struct ccm_actions *a);
 
 struct ccm;
 
-/* NULL when memory is exhausted. */
+/* Returns NULL when memory is exhausted. */
 struct ccm *ccm_new(const struct ccm_config *cfg);
 void ccm_free(struct ccm *m);
-/* Half a heartbeat: ticks should come so often. */
+/* Returns half a heartbeat, in milliseconds: the longest time between two ticks. */
 uint32_t ccm_tick_ms(const struct ccm *m);
-/* Before the first step: a record of the journal of an earlier master, in their order. The run of
- * the last one goes on. 0 or CC_ERR_NOMEM. */
+/* Takes one record from the journal of an earlier master. Call it before the first step, for each
+ * record, in their order. The run of the last record continues. Returns 0 or CC_ERR_NOMEM. */
 int ccm_restore(struct ccm *m, const struct wj_record *r);
-/* Appends to *out. 0, or CC_ERR_NOMEM after which the process should end. */
+/* Handles one event, and appends actions to *out. Returns 0, or CC_ERR_NOMEM, after which the
+ * process should end. */
 int ccm_step(struct ccm *m, const struct ccm_event *ev, uint64_t now_ns, struct ccm_actions *out);
-/* Checks every invariant of the state; NULL or a static text naming the broken one (tests,
- * simulator). */
+/* Checks every invariant of the state, for tests and the simulator. Returns NULL, or a static text
+ * that names the broken invariant. */
 const char *ccm_check(const struct ccm *m);
 
 const char *ccm_phase_name(enum ccm_connection_phase p);
 const char *ccm_state_name(enum ccm_connection_state s);
 const char *ccm_collective_name(enum ccm_collective_state s);
 
-/* Looking inside, for the admin socket and tests. */
+/* The state of the core, for the admin socket and tests. */
 struct ccm_status {
 	struct cc_id run;
 	uint64_t term, epoch, round, last_seq;
-	bool recovering; /* taking the run over from another master */
-	uint64_t stale;  /* the term of a master that has taken over the run, or 0 */
+	bool recovering; /* the master takes the run over */
+	uint64_t stale;  /* the term of the newer master that has taken the run over, or 0 */
 	bool round_active, round_accepts;
 	uint32_t agents, registered, accepted, groups;
-	uint32_t disconnected; /* of the accepted: their agents are gone */
-	uint32_t revisions;    /* groups that expect one, also those without members */
-	/* Accepted peers that left cleanly; those that are gone otherwise, the kicked ones too. */
+	uint32_t disconnected; /* accepted peers whose agents are disconnected */
+	uint32_t revisions;    /* groups that expect a revision, also those without members */
+	/* Accepted peers that left cleanly, and accepted peers that were lost otherwise or
+	 * kicked. */
 	uint64_t leaves, lost_members;
 	uint64_t joins, kicks, ops_started, ops_done, ops_aborted, rounds;
-	char waiting[WM_TEXT_MAX]; /* what the run waits for, "" when nothing */
+	char waiting[WM_TEXT_MAX]; /* what the run waits for; "" if it waits for nothing */
 };
 void ccm_get_status(const struct ccm *m, uint64_t now_ns, struct ccm_status *ret);
 
@@ -160,9 +170,9 @@ struct ccm_peer_info {
 	char name[WM_NAME_MAX], host[WM_NAME_MAX];
 	struct cc_addr addr;
 	uint32_t group, pid, ops;
-	int rank; /* in its group's ring order; -1: in no ring (registered, or to come back) */
-	bool disconnected;        /* its agent is gone */
-	uint64_t disconnected_ns; /* since when */
+	int rank; /* in its group's ring order; -1: in no ring (registered or disconnected) */
+	bool disconnected;        /* its agent is disconnected */
+	uint64_t disconnected_ns; /* for how long */
 	enum ccm_connection_phase phase;
 	enum ccm_connection_state state;
 	uint64_t state_ns; /* time in this state */
@@ -173,36 +183,40 @@ void ccm_each_peer(const struct ccm *m, uint64_t now_ns,
 
 struct ccm_op_info {
 	uint32_t group;
-	bool is_sync; /* of shared state; tag is 0 */
+	bool is_sync; /* a synchronization of shared state; tag is 0 */
 	uint64_t tag, seq, age_ns, bytes;
-	uint64_t standstill_ns; /* since the last vote, start or report */
+	uint64_t standstill_ns; /* the time since the last vote, start or report */
 	enum ccm_collective_state state;
 	struct wm_op_params params;
 	uint32_t votes, world_size;
-	char awaited[WM_TEXT_MAX]; /* names of (some of) those who are awaited, and why */
+	char awaited[WM_TEXT_MAX]; /* the peers or hosts that it waits for (not all of them), and
+				      why */
 };
-/* While recovering: what agents have told so far. */
+/* Calls fn for each operation; while recovering, for each operation that agents have reported so
+ * far. */
 void ccm_each_op(const struct ccm *m, uint64_t now_ns,
 	void (*fn)(void *arg, const struct ccm_op_info *o), void *arg);
 
-/* Shared state: the last election of a group (by this master), and what came of it. */
+/* The last election of shared state that this master has held in a group, and its result. */
 enum ccm_sync_end {
-	CCM_SYNC_NONE = 0, /* there was none */
+	CCM_SYNC_NONE = 0, /* there was no election */
 	CCM_SYNC_RUNNING,
 	CCM_SYNC_DONE,
 	CCM_SYNC_FAILED,
-	CCM_SYNC_NOBODY, /* stood: all were kicked */
+	CCM_SYNC_NOBODY, /* no candidate stood, so all peers were kicked */
 };
 const char *ccm_sync_end_name(enum ccm_sync_end e);
 
 struct ccm_state_info {
-	uint32_t group, peers;       /* peers: accepted */
-	uint64_t expected;           /* revision; 0: nothing was synchronized, any will do */
-	enum ccm_sync_end end;       /* NONE: all below is zero */
-	uint64_t seq, age_ns;        /* age: since the election */
-	struct wm_sync_vote elected; /* RUNNING, DONE, FAILED: what, and the group's revision */
+	uint32_t group, peers; /* peers: accepted ones */
+	uint64_t
+		expected; /* the next revision; 0: nothing was synchronized, any revision will do */
+	enum ccm_sync_end end;       /* NONE: all fields below are zero */
+	uint64_t seq, age_ns;        /* age_ns: the time since the election */
+	struct wm_sync_vote elected; /* RUNNING, DONE, FAILED: the elected candidate, with the
+					group's revision */
 	uint32_t holders, receivers, out;
-	char text[WM_TEXT_MAX]; /* FAILED: why */
+	char text[WM_TEXT_MAX]; /* FAILED: the reason */
 };
 void ccm_each_state(const struct ccm *m, uint64_t now_ns,
 	void (*fn)(void *arg, const struct ccm_state_info *s), void *arg);
@@ -211,20 +225,22 @@ enum ccm_stand {
 	CCM_STAND_HOLDER = 0,
 	CCM_STAND_OUTDATED, /* a holder at another revision */
 	CCM_STAND_RECEIVER,
-	CCM_STAND_OUT, /* kicked; or lost before the end */
+	CCM_STAND_OUT, /* kicked, or lost before the end */
 };
 const char *ccm_stand_name(enum ccm_stand s);
 
-/* A peer at the last election of its group; it need not be there any more. */
+/* A peer in the last election of its group. It may have left since. */
 struct ccm_stand_info {
 	uint32_t group, pid;
 	struct cc_id peer;
 	const char *name, *host;
 	struct wm_sync_vote candidate;
 	enum ccm_stand stand;
-	char text[WM_TEXT_MAX]; /* in what it deviated, or why it was put out; or "" */
+	char text[WM_TEXT_MAX]; /* how it differed from the elected candidate, or why it was kicked
+				   or lost; or "" */
 };
-/* By group, in ring order. */
+/* Calls fn for each peer that took part in the last election of its group, by group, in ring
+ * order. */
 void ccm_each_stand(
 	const struct ccm *m, void (*fn)(void *arg, const struct ccm_stand_info *s), void *arg);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The master core's structures of pairs, probes, rounds, of what agents tell when a run is taken
- * over, and of the whole.
+ * The master core's structures for pairs, probes, rounds and snapshots, and the structure of the
+ * core itself.
  */
 #ifndef CCM_RUN_H
 #define CCM_RUN_H
@@ -14,12 +14,14 @@ struct ccm_pair_key {
 
 enum ccm_pair_state {
 	CCM_PAIR_FAILED,  /* `from` could not open its link to `to` */
-	CCM_PAIR_UNTRIED, /* `to` could not open its link to `from`; this one may do */
-	CCM_PAIR_SILENT,  /* nothing came through a link between them, and no new one has been
-			   * tried since; or ccm_pairs_doubt */
+	CCM_PAIR_UNTRIED, /* only the link from `to` to `from` is known to fail; this one may work
+			   */
+	/* Nothing came through a link between the two, and no new link was tried since. Or the pair
+	 * had failed, and this is in doubt again (ccm_pairs_doubt). */
+	CCM_PAIR_SILENT,
 };
 
-/* A link to be avoided. Both were members when it got known. */
+/* A link that rings avoid. Both hosts were members when its trouble became known. */
 struct ccm_pair {
 	struct ccm_pair_key key;
 	enum ccm_pair_state state;
@@ -28,48 +30,50 @@ struct ccm_pair {
 	UT_hash_handle hh;
 };
 
-/* Links between two members that broke amid operations, one after the other. */
+/* Links between two members that broke during operations, one after the other. */
 struct ccm_break {
-	struct ccm_pair_key key; /* the lower number first */
+	struct ccm_pair_key key; /* from: the lower agent number */
 	struct ccm_streak streak;
-	uint64_t from; /* of the last one */
+	uint64_t from; /* the agent that the last broken link came from */
 	char text[WM_TEXT_MAX];
 	bool unhashed;
 	UT_hash_handle hh;
 };
 
-/* Whether `from` can open a link to `to`, which are not both members. */
+/* What is known of a link from `from` to `to`, from a probe. */
 struct ccm_probe {
 	struct ccm_pair_key key;
-	uint64_t number;   /* of the question that is not answered yet, or 0 */
-	bool good, failed; /* as far as is known */
-	bool limit;        /* failed: an agent has reached one */
-	bool members; /* both were when it was asked: it is of their link, not of shared state */
+	uint64_t number;   /* of the probe that is not answered yet, or 0 */
+	bool good, failed; /* the last known result */
+	bool limit;        /* failed: because an agent has reached a limit */
+	/* Both were members when the probe was sent, so it tested only their link, not the port for
+	 * shared state. */
+	bool members;
 	uint64_t asked_ns, known_ns;
-	char text[WM_TEXT_MAX]; /* failed: why */
+	char text[WM_TEXT_MAX]; /* failed: the reason */
 	bool unhashed;
 	UT_hash_handle hh;
 };
 
-/* A host that newcomers have come from that could not be reached, or could not reach others. */
+/* A host whose newcomers could not be reached, or could not reach others. */
 struct ccm_shunned {
 	char name[WM_NAME_MAX];
-	struct cc_addr from; /* its port means nothing */
+	struct cc_addr from; /* its port has no meaning */
 	uint16_t port_p2p;
 	uint32_t n_addrs;
 	struct cc_addr addrs[WM_ADDRS_MAX];
 	uint32_t probes, rounds; /* that have failed */
-	uint64_t until_ns;       /* it is not tried before */
-	uint64_t admitted_ns;    /* and has not failed since; or 0 */
+	uint64_t until_ns;       /* the host is not tried before this time */
+	uint64_t admitted_ns;    /* when it was admitted, if it has not failed since; or 0 */
 	struct ccm_shunned *prev, *next;
 };
 
-/* Rounds that newcomers have spoilt: they did not report, could not open their links, or left. */
+/* Rounds that newcomers have spoiled: they did not report, could not open their links, or left. */
 struct ccm_spoilt {
-	uint32_t n;        /* less one for each minute since the last of them */
-	uint64_t ns;       /* when that was, and */
-	uint64_t round;    /* which one */
-	uint64_t until_ns; /* no newcomer is tried before */
+	uint32_t n;        /* one less for each minute since the last of them */
+	uint64_t ns;       /* time of the last of them */
+	uint64_t round;    /* number of the last of them */
+	uint64_t until_ns; /* no newcomer is tried before this time */
 };
 
 /* An accepted peer that was lost. */
@@ -80,15 +84,15 @@ struct ccm_lost {
 	UT_hash_handle hh;
 };
 
-/* A vote that an agent had given to the last master, and its report. */
+/* A vote that an agent had given to the last master, and the agent's report. */
 struct ccm_raw {
 	struct wm_op_vote vote; /* owns peers */
 	bool reported;
 	struct wm_op_report report; /* owns failed */
 	bool used;
-	struct ccm_raw *more; /* of a synchronization: the agent's other votes for the attempt */
+	struct ccm_raw *more; /* a synchronization: the agent's next vote for the attempt */
 	bool unhashed;
-	UT_hash_handle hh; /* by vote.seq, if that is not 0 */
+	UT_hash_handle hh; /* by vote.seq, if this is not 0 */
 	struct ccm_raw *prev, *next;
 };
 
@@ -102,42 +106,44 @@ struct ccm_lost_link {
 	struct ccm_lost_link *next;
 };
 
-/* The words of one agent to a recovering master. */
+/* The snapshot of one agent, as a recovering master receives it. */
 struct ccm_snapshot {
-	bool complete;                             /* RESUME has come: */
-	struct wm_resume r;                        /* owns its arrays */
-	uint32_t n_prepared;                       /* its peers with that mark */
-	uint32_t n_left_prepared, n_left_accepted; /* those that have left again */
+	bool complete;       /* RESUME has arrived */
+	struct wm_resume r;  /* owns its arrays */
+	uint32_t n_prepared; /* its peers that are marked as prepared */
+	uint32_t n_left_prepared,
+		n_left_accepted; /* prepared and accepted peers that have left again */
 	struct ccm_raw *ops;
-	struct ccm_raw *started; /* of ops: by seq */
+	struct ccm_raw *started; /* operations of ops that have started, by seq */
 	struct ccm_ask *asks;
 	struct ccm_lost_link *links;
 	uint32_t n_ops, n_asks, n_links;
 };
 
-/* The sum of these words, of all agents. */
+/* The merged snapshots of all agents. */
 struct ccm_merged {
-	uint64_t epoch, committed, ring_epoch; /* the highest that agents know */
-	uint64_t topo_ballot, pending_ballot;  /* likewise, or their peers */
-	uint64_t view_id;                      /* of the newest view known, and */
-	uint32_t expected;                     /* its accepted peers; 0: unknown */
-	uint32_t back;                         /* that are here, or have left again */
-	bool doubt; /* a round may have been committed, and not all who would know are here */
+	uint64_t epoch, committed, ring_epoch; /* the highest that any agent knows */
+	uint64_t topo_ballot, pending_ballot;  /* the highest that any agent or peer knows */
+	uint64_t view_id;                      /* of the newest view that is known */
+	uint32_t expected;                     /* accepted peers in that view; 0: unknown */
+	uint32_t back;                         /* those of them that are here, or have left again */
+	bool doubt; /* a round may have been committed, and some agents that would know are not here
+		     */
 };
 
 struct ccm_round {
 	bool active, accept;
-	bool stale;  /* a candidate is gone: to be begun again */
-	bool rewire; /* what ccm->rewire was when it began */
-	bool tries;  /* a ring has links between hosts that heard nothing of each other */
+	bool stale;  /* a candidate is gone: the round must begin again */
+	bool rewire; /* the value of ccm->rewire when the round began */
+	bool tries;  /* a ring has links between hosts whose last link was silent */
 	uint64_t since_ns;
-	uint64_t failed_ns; /* all have reported, and not all well; 0: not yet */
+	uint64_t failed_ns; /* when all had reported, if some links failed; 0: not yet */
 	uint32_t n_agents, n_reported;
 };
 
 /* A topology or pending vote that has not ended for seconds. */
 struct ccm_late {
-	uint64_t since_ns; /* the first vote; 0: it is not late */
+	uint64_t since_ns; /* time of the first vote; 0: the vote is not late */
 	uint64_t looked_ns;
 	unsigned text_hash;
 };
@@ -151,9 +157,10 @@ struct ccm_leave {
 struct ccm {
 	struct ccm_config cfg;
 	struct ccm_agent *agents;             /* by connection */
-	struct ccm_agent *by_id;              /* those that joined */
-	struct ccm_agent *disconnected;       /* by the time that they are disconnected */
-	struct ccm_agent *by_conn[CCM_CONNS]; /* by connection, modulo: the last one, or NULL */
+	struct ccm_agent *by_id;              /* agents with a claimed agent id */
+	struct ccm_agent *disconnected;       /* in the order in which they were disconnected */
+	struct ccm_agent *by_conn[CCM_CONNS]; /* index: connection % CCM_CONNS; the agent that was
+						 opened last, or NULL */
 	struct ccm_peer *peers;
 	struct ccm_group *groups;
 	struct ccm_membership *memberships;
@@ -161,103 +168,105 @@ struct ccm {
 	struct ccm_op *started;  /* by seq */
 	struct ccm_op *spec_ops; /* not started: by spec_seq */
 	struct ccm_op *ready;
-	struct ccm_op *fresh; /* have not started, by age */
-	struct ccm_op *late;  /* likewise, and have been looked at: by looked_ns */
+	struct ccm_op *fresh; /* not started: by age */
+	struct ccm_op *late;  /* not started for seconds: by looked_ns */
 	struct ccm_late topo_late, pending_late;
-	bool stopped_news; /* of some group */
-	uint64_t woke_ns;  /* when this process was suspended last, until then */
+	bool stopped_news; /* some group has stopped_news */
+	uint64_t woke_ns;  /* when the last suspension of this process ended */
 	struct ccm_pair *pairs;
 	struct ccm_break *breaks;
 	struct ccm_probe *probes;
 	uint64_t last_probe;
 	uint32_t n_probing;          /* probes that are not answered */
-	bool newcomers;              /* something has changed for them */
-	struct ccm_shunned *shunned; /* the one that has failed first at the beginning */
+	bool newcomers;              /* something has changed for newcomers */
+	struct ccm_shunned *shunned; /* the host that has failed first comes first */
 	uint32_t n_shunned;
 	struct ccm_spoilt spoilt;
-	struct ccm_lost *gone;          /* by peer, oldest first */
-	struct ccm_record *records;     /* of elections of shared state; by group, oldest first */
-	struct ccm_revision *revisions; /* by group, the one raised last at the end */
+	struct ccm_lost *gone;      /* lost peers, the oldest first */
+	struct ccm_record *records; /* of elections of shared state; by group, the oldest first */
+	struct ccm_revision *revisions; /* by group; the one that was raised last is at the end */
 	uint64_t term;
 	uint64_t stale;         /* the term of a newer master, or 0 */
-	char over[WM_TEXT_MAX]; /* why the run is over, and the master ends; or "" */
-	uint64_t committed;     /* the last round that was */
-	uint64_t ring_epoch;    /* while recovering: the last that had been prepared */
-	uint64_t topo_ballot, pending_ballot; /* votes that were answered; this one also says how */
+	char over[WM_TEXT_MAX]; /* why the run is over and the master ends; or "" */
+	uint64_t committed;     /* the last committed round */
+	uint64_t ring_epoch;    /* while recovering: the ring epoch */
+	uint64_t topo_ballot,
+		pending_ballot; /* ballot numbers; pending_ballot also carries the last answer */
 	bool recovering, recovered;
-	bool restored;       /* from the journal */
-	bool restarted_run;  /* by ccm_restart: the term is still the same */
-	bool key_unknown;    /* recovering: no agent has told the run's key */
-	bool acked;          /* an agent of the run was told our term */
-	bool lost_before;    /* those who go now were lost by the master before, it seems */
-	bool committed_here; /* a round was, by this master */
-	bool adopting;       /* hellos without a run wait */
-	uint64_t born_ns;    /* of the first step */
-	uint64_t started_ns; /* likewise, of the first one that this process has made */
-	bool look;           /* recovering: it may be over */
-	bool redirected;     /* recovering: the few that came were, once */
-	uint64_t cut_off_ns; /* when it was found out that no other host is heard, or 0 */
-	uint64_t recover_ns; /* when the first agent came, or 0 */
-	uint64_t asked_ns;   /* when a peer came by a new agent, or 0 */
-	uint64_t said_ns;    /* when an agent said last what it knows of the run, or 0 */
+	bool restored;      /* from the journal */
+	bool restarted_run; /* after ccm_restart: the term is still the same */
+	bool key_unknown;   /* recovering: no agent has sent the run key */
+	bool acked;         /* an agent of the run was sent our term */
+	bool lost_before; /* peers that are removed now were probably lost by the previous master */
+	bool committed_here; /* this master has committed a round */
+	bool adopting;       /* hellos without a run are deferred */
+	uint64_t born_ns;    /* time of the first step */
+	uint64_t started_ns; /* time of the first step in this process */
+	bool look;           /* recovering: check whether it can end */
+	bool redirected;     /* recovering: the few agents that came were redirected, once */
+	uint64_t cut_off_ns; /* when the master found that it hears no remote host, or 0 */
+	uint64_t recover_ns; /* recovering: when the first agent came, or 0 */
+	uint64_t asked_ns;   /* when a peer last came through a new agent, or 0 */
+	uint64_t said_ns;    /* when an agent last sent a part of its snapshot, or 0 */
 	uint64_t restored_epoch, restored_view_id;
-	uint64_t heard_epoch;                   /* the highest of agents that came later */
-	uint64_t peers_epoch, peers_ring_epoch; /* recovering: the highest that a peer was in, and
-						 * the last committed round that one knows of */
-	uint64_t peers_view_id;                 /* likewise: of the view that one was told, */
-	uint32_t peers_world_size;              /* its accepted peers, */
-	uint32_t n_snapshots;                   /* and how many of them have said so, */
-	uint64_t peers_prepared;    /* and the last round that one without agent was ready for */
-	uint64_t newest_view_id;    /* of the views that agents have told, and */
-	uint32_t newest_world_size; /* its accepted peers; 0: unknown */
-	uint32_t n_prepared;        /* peers that have come with that mark */
-	uint32_t n_resuming;        /* agents */
+	uint64_t heard_epoch; /* the highest epoch of agents that came after the recovery */
+	uint64_t peers_epoch, peers_ring_epoch; /* recovering: the highest epoch that a peer was in,
+						   and the last committed round that a peer knows */
+	uint64_t peers_view_id;    /* recovering: the highest view id that was sent to a peer */
+	uint32_t peers_world_size; /* accepted peers in that view */
+	uint32_t n_snapshots;      /* peers that have reported that view */
+	uint64_t peers_prepared; /* recovering: the last round that a peer had prepared whose agent
+				    died */
+	uint64_t newest_view_id; /* the highest view id that agents or peers have reported */
+	uint32_t newest_world_size; /* accepted peers in that view; 0: unknown */
+	uint32_t n_prepared;        /* peers that have come with the mark `prepared` */
+	uint32_t n_resuming;        /* agents that are resuming */
 	uint32_t n_left;            /* accepted peers that were lost while recovering */
 	/* the journal */
-	struct cc_id born_run; /* random, ours alone */
+	struct cc_id born_run; /* the run id that this master has made itself; random */
 	bool has_saved;
-	struct wj_record saved; /* until the first step: what was read */
+	struct wj_record saved; /* until the first step: the content of the journal */
 	uint64_t written_term;
 	struct cc_id written_run;
-	struct cc_id *unsaved; /* accepted peers that were lost since it was written */
+	struct cc_id *unsaved; /* accepted peers that were lost since the journal was written */
 	uint32_t n_unsaved, cap_unsaved;
 	struct ccm_leave *taken; /* leaves of accepted peers that are not answered yet */
 	uint32_t n_taken, cap_taken;
-	bool resave;              /* revisions are to be settled, and written with all members */
-	struct wm_outcome *ended; /* what the last master told, as far as it is known; by seq */
+	bool resave;              /* revisions must be settled, and written with all members */
+	struct wm_outcome *ended; /* outcomes that the last master has told, as far as they are
+				     known; by seq */
 	uint32_t n_ended;
 	uint64_t last_agent, last_round, last_seq, last_generation, epoch, view_id;
 	uint32_t n_registered, n_accepted, n_topo, n_pending;
-	uint32_t n_asleep;       /* of n_registered: their processes are stopped */
-	uint32_t n_disconnected; /* of n_accepted: on disconnected agents */
-	uint64_t topo_since, pending_since, registered_since; /* when the count left 0 */
+	uint32_t n_asleep;       /* registered peers whose processes are stopped */
+	uint32_t n_disconnected; /* accepted peers on disconnected agents */
+	uint64_t topo_since, pending_since, registered_since; /* when each count rose from 0 */
 	struct ccm_round round;
-	bool rewire;         /* links or rings are to be checked by a round */
+	bool rewire;         /* a round must check links or rings */
 	bool changed;        /* accepted members are gone since the last commit */
-	uint32_t ring_work;  /* looks at links that searches for rings may take yet */
-	uint64_t reorder_ns; /* since when orders of rings fail; 0: they do not */
+	uint32_t ring_work;  /* looks at links that are left for searches for rings */
+	uint64_t reorder_ns; /* when orders of rings began to fail; 0: they do not fail */
 	struct ccm_group *lost;
 	struct ccm_membership *reap;
 	struct ccm_agent *dead;
 	uint64_t tick_ns, beat_ns;
-	bool awaited;          /* as the last heartbeats said */
-	uint64_t heard_ns;     /* of any other host, the last time */
-	struct cc_detect any;  /* the least bound is the same for all agents */
-	uint64_t lost_members; /* accepted peers that are gone, by whatever way: goes with each vote
-				*/
+	bool awaited;          /* the value in the last heartbeats */
+	uint64_t heard_ns;     /* when any remote host was last heard */
+	struct cc_detect any;  /* for the least bound, which is the same for all agents */
+	uint64_t lost_members; /* accepted peers that are gone for any reason */
 	uint64_t leaves;       /* those of them that left cleanly */
 	uint64_t joins, kicks, ops_started, ops_done, ops_aborted, rounds;
-	uint32_t n_waited_ops; /* of all groups, and the groups */
-	uint32_t n_crossed;    /* with two of them or more */
-	bool shares;           /* there have been peers that have a thread between them */
-	bool stuck_news;       /* somebody waits, or goes on, since it was looked at who is stuck */
-	bool ticking;          /* during a step: it is a tick */
-	const char *broken;    /* a transition that must not be */
+	uint32_t n_waited_ops; /* operations that peers wait for, in all groups */
+	uint32_t n_crossed;    /* groups with two or more such operations */
+	bool shares;           /* some peers have had the same thread */
+	bool stuck_news; /* a peer began or ended a wait since unmet calls were last looked for */
+	bool ticking;    /* during a step: its event is a tick */
+	const char *broken; /* a state change that is not allowed, or NULL */
 	/* during a step */
 	uint64_t now;
 	struct ccm_actions *out;
-	bool oom;                  /* sticks */
-	struct ccm_action scratch; /* takes what found no memory */
+	bool oom;                  /* never cleared */
+	struct ccm_action scratch; /* takes actions when memory is exhausted */
 };
 
 #endif

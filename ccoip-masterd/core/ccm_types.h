@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The master core's structures. Nobody outside ccoip-masterd/core includes this; start with
- * ccm_internal.h, which says what is where.
+ * The master core's structures. Only files in ccoip-masterd/core include this. Start with
+ * ccm_internal.h, whose index says what each file does.
  */
 #ifndef CCM_TYPES_H
 #define CCM_TYPES_H
@@ -17,7 +17,8 @@
 #include <uthash.h>
 #include <utlist.h>
 
-/* Each element of a chain that is passed is a line of the cache that is read for nothing. */
+/* A lookup reads one cache line for each element of a chain that it passes. Short chains avoid
+ * this. */
 #undef HASH_BKT_CAPACITY_THRESH
 #define HASH_BKT_CAPACITY_THRESH 5U
 
@@ -26,99 +27,111 @@
 #include "common/cc_err.h"
 #include "proto/wire_codes.h"
 
-#define CCM_NS_PER_MS       UINT64_C(1000000)
-#define CCM_AGENT_PEERS_MAX 16384u /* of one connection: its ROUND fits into a frame */
-#define CCM_PEER_OPS_MAX    256u   /* votes outstanding of one peer */
+#define CCM_NS_PER_MS UINT64_C(1000000)
+/* Peers of one connection: its ROUND message must fit into a frame */
+#define CCM_AGENT_PEERS_MAX 16384u
+#define CCM_PEER_OPS_MAX    256u /* outstanding votes of one peer */
 #define CCM_ALONE           "the group has no other peer now"
 #define CCM_CONTRADICTS                                                                            \
 	"the peer was told of a success that no other peer knows: call pcclConnect again"
 #define CCM_WAS_LOST       "this peer was declared lost by the master: call pcclConnect again"
 #define CCM_FAILED_UNHEARD "the operation failed on another host; see the log of the master"
-#define CCM_BREAKS_MAX     3u /* of a pair's links, each amid an operation, in a row */
-#define CCM_FLAPS_MAX      8u /* of an agent's connections, in a row */
-#define CCM_FLAP_TIMES     2u /* the time for silence: what lasts longer is none of these */
-/* Of the time for any other new link. */
+#define CCM_BREAKS_MAX     3u /* breaks of a pair's links in a row, each during an operation */
+#define CCM_FLAPS_MAX      8u /* connections of an agent that broke, in a row */
+/* Times timeout_ms: a connection that lasts longer does not count as broken soon. */
+#define CCM_FLAP_TIMES 2u
+/* The time for a new link between hosts whose last link was silent: a part of the time for any
+ * other new link. */
 #define CCM_TRY_MS(new_ms) ((new_ms) / 5 * 3)
 #define CCM_RING_STEPS     100000u
-#define CCM_TOUR_WORK      20000000u /* looks at links: about 50 ms, in which nobody is answered */
-/* While members do not reach each other, rings are tried for so long. */
+/* Looks at links: about 50 ms, during which no agent is answered. */
+#define CCM_TOUR_WORK 20000000u
+/* The time for which rings are tried while members do not reach each other. */
 #define CCM_SEARCH_MS(round_ms) (2 * (round_ms))
 #define CCM_ANSWERED_OTHERWISE                                                                     \
 	"this peer and the others got different answers about pending peers: call pcclConnect "    \
 	"again"
-#define CCM_UNHEARD      (UINT64_C(1) << 20) /* numbers left out that others may have used */
-#define CCM_TERM_SHIFT   12u                 /* terms are counted slower than attempts, */
-#define CCM_VIEW_SHIFT   22u                 /* and view ids faster than terms */
-#define CCM_NUMBER_MAX   (UINT64_C(1) << 62) /* no number is that high: it would never wrap */
-#define CCM_CONNS        16384u              /* found without hashing, if numbered in a row */
-#define CCM_RESERVED_MAX 16u   /* tags of a group with a number for their next attempt */
-#define CCM_LOST_MAX     4096u /* peers remembered that were lost */
+/* Numbers that a takeover skips because others may have used them. */
+#define CCM_UNHEARD    (UINT64_C(1) << 20)
+#define CCM_TERM_SHIFT 12u /* first_number >> this is the least term */
+#define CCM_VIEW_SHIFT 22u /* term << this is the least view id */
+/* Numbers from other hosts must be lower, so that counters never wrap. */
+#define CCM_NUMBER_MAX (UINT64_C(1) << 62)
+/* Connections that are found without hashing, if their numbers are consecutive. */
+#define CCM_CONNS        16384u
+#define CCM_RESERVED_MAX 16u   /* tags of a group with a reserved seq */
+#define CCM_LOST_MAX     4096u /* lost peers that are remembered */
 
 struct ccm_agent;
 struct ccm_membership;
 struct ccm_group;
 struct ccm_op;
 
-/* Connections of an agent that broke soon, in a row. No call of its peers has ended since. */
+/* Connections of an agent that broke soon after they were opened, in a row. No call of its peers
+ * has ended since. */
 struct ccm_flaps {
 	uint32_t n;
 	uint64_t first_ns;
-	uint64_t topo_ballot, pending_ballot; /* the highest that votes of its peers have named */
+	uint64_t topo_ballot, pending_ballot; /* the highest in votes of its peers */
 };
 
-/* Operations in a row amid which a link broke. */
+/* Operations in a row during which a link broke. */
 struct ccm_streak {
 	uint32_t n;
-	uint64_t round; /* the last one committed when one was told, plus 1: both ends tell */
-	bool counts;    /* that one */
-	uint64_t bytes; /* an operation of so many shows that the links work */
+	uint64_t round; /* the last committed round at the last report, plus 1. It detects the
+			   second report of the same break: both ends report it. */
+	bool counts;    /* the last break is counted in n */
+	uint64_t bytes; /* an operation of at least this size shows that the links work */
 };
 
-/* Agents, peers and memberships: what every vote touches comes first, in as few lines of the cache
- * as can be. With many peers nothing else costs as much. */
+/* Agents, peers and memberships. Fields that every vote reads come first, in as few cache lines as
+ * possible. With many peers nothing else costs as much. */
 struct ccm_agent {
 	UT_hash_handle hh; /* by conn, in ccm->agents */
 	uint32_t conn;
 	bool unhashed;
-	bool greeted;      /* hello is valid */
-	bool claimed;      /* holds its agent id: in ccm->by_id */
-	bool local;        /* on this host */
-	bool dead;         /* waits for ccm_reap */
-	bool disconnected; /* without connection: in ccm->absent, not in ccm->agents */
-	bool knows_run;  /* it, or a peer that came by it, was in the run before this connection */
-	bool resuming;   /* says what it knows of the run; RESUME ends it */
-	bool up_to_date; /* resuming: it was told the view since its hello */
+	bool greeted;        /* hello is valid */
+	bool claimed;        /* holds its agent id: in ccm->by_id */
+	bool local;          /* on the master's host */
+	bool dead;           /* waits for ccm_reap, which frees it */
+	bool disconnected;   /* has no connection: in ccm->disconnected instead of ccm->agents */
+	bool knows_run;      /* it, or a peer that joined through it, was in the run before this
+				connection */
+	bool resuming;       /* is sending its snapshot of the run; RESUME ends this */
+	bool up_to_date;     /* resuming: the view was sent to it after its hello */
 	bool hello_deferred; /* its hello is not answered yet */
-	bool restored;       /* absent: from the journal */
-	bool promoted;       /* only within ccm_takeover.c: its prepared round was committed */
+	bool restored;       /* disconnected: known from the journal only */
+	bool promoted; /* used in ccm_takeover.c only: the round that it had prepared was committed
+			*/
 	struct ccm_membership *memberships;
 	uint32_t n_memberships, n_peers, n_accepted;
-	/* the last round it was part of */
+	/* the last round that the agent was part of */
 	uint32_t n_failures;
 	uint64_t round;
 	bool reported;
-	bool overdue;      /* reported for it: what it says later comes too late */
-	bool moved;        /* it has other addresses than the round says */
-	bool round_accept; /* it was told that the round accepts */
+	bool overdue;      /* the master has reported for it: its own report comes too late */
+	bool moved;        /* its addresses have changed since the round was sent */
+	bool round_accept; /* the round that was sent to it accepts newcomers */
 	struct cc_detect life;
-	uint64_t spoke_ns; /* the last time */
-	uint64_t no;       /* never used again */
+	uint64_t spoke_ns; /* time of its last message */
+	uint64_t no;       /* its number in the core; never used again */
 	struct wm_failure *failures;
-	struct ccm_snapshot *snapshot; /* while recovering: what it has said, or NULL */
+	struct ccm_snapshot *snapshot; /* while recovering: its snapshot, or NULL */
 	uint64_t disconnected_ns, acked_ns;
-	uint32_t suspect_from, suspect_to; /* only within ccm_evict.c */
-	bool shunned;                      /* its host has failed as a newcomer: */
-	uint64_t shunned_ns;               /* it is not tried before */
-	uint64_t admitted_ns;              /* as a newcomer of a run that had members; 0: not so */
-	struct ccm_streak breaks;          /* since then, of its links to earlier members */
-	uint64_t breaks_with;              /* the first of these, and others as well */
+	uint32_t suspect_from, suspect_to; /* used in ccm_evict.c only */
+	bool shunned;                      /* its host has failed as a newcomer */
+	uint64_t shunned_ns;               /* shunned: it is not tried before this time */
+	uint64_t admitted_ns; /* when it was admitted as a newcomer to a run with members; 0: it was
+				 not */
+	struct ccm_streak breaks; /* since then: breaks of its links to earlier members */
+	uint64_t breaks_with;     /* number of the other agent at the first of these breaks */
 	bool breaks_with_others;
 	struct cc_addr from;
 	struct wm_hello hello;
-	struct ccm_flaps flaps; /* goes where its peers go */
+	struct ccm_flaps flaps; /* copied to the agent that its peers move to */
 	UT_hash_handle hh_id;
 	struct ccm_agent *next_dead;
-	struct ccm_agent *prev_ab, *next_ab; /* in ccm->absent */
+	struct ccm_agent *prev_ab, *next_ab; /* in ccm->disconnected */
 };
 
 struct ccm_membership_key {
@@ -132,41 +145,45 @@ struct ccm_peer {
 	enum ccm_connection_phase phase;
 	enum ccm_connection_state state; /* written by ccm_state.c only */
 	uint64_t state_since;
-	uint64_t round;     /* the last round it was a candidate of */
-	uint32_t slot;      /* ACCEPTED: its bit in the operations of the group */
+	uint64_t round;     /* the last round in which it was a candidate */
+	uint32_t slot;      /* ACCEPTED: index of its bit in the group's operations */
 	uint32_t n_ops;     /* operations it has voted for */
-	uint32_t n_running; /* of them, started */
+	uint32_t n_running; /* those of them that have started */
 	bool topo_voted, pending_voted;
-	bool leaving;       /* by itself: it is removed in this step */
+	bool leaving;       /* leaves by itself, and is removed in this step */
 	bool untold;        /* accepted, but its agent still waits for the answer to its join */
-	bool waits_on_main; /* it is the peer's main thread that waits for `blocked` */
-	bool helper;        /* another thread of its process than the main one waits at times */
+	bool waits_on_main; /* the thread that waits for waits_on is the peer's main thread */
+	bool helper;        /* its process has a thread besides the main one that waits at times */
 	bool shares;        /* another peer of the agent has the same thread */
-	uint8_t n_alone;   /* votes of it that were answered in a row, since it did anything else */
-	uint64_t acted_ns; /* when it voted last, or what it waited for ended */
-	struct ccm_op *waits_on; /* it does nothing until that, not started, ends; or NULL */
-	bool waits_on_any; /* or until another one ends that it has voted for; none has started */
-	bool any_meets;    /* find_ends: one of these comes to an end */
+	uint8_t n_alone; /* answers in a row to unmet votes of it, without any other act of the peer
+			  */
+	uint64_t acted_ns;       /* when it last voted, or when its last wait ended */
+	struct ccm_op *waits_on; /* the peer does nothing until this operation, which has not
+				    started, ends; or NULL */
+	bool waits_on_any; /* it goes on when any operation that it has voted for ends; none has
+			      started */
+	bool any_meets;    /* used by find_ends: one of these operations can end */
 	bool unhashed;
-	struct ccm_peer *next,
-		*prev;       /* in membership->peers: accepted ones first, each by joining */
-	uint64_t stopped_ns; /* since when its process is stopped, as its agent says; 0: it runs */
+	struct ccm_peer *next, *prev; /* in membership->peers: accepted peers first, then registered
+					 ones, each in the order of joining */
+	uint64_t stopped_ns; /* since when its process is stopped, as its agent reports; 0: it runs
+			      */
 	/* while recovering */
-	bool prepared;  /* a member if its agent's prepared round was committed */
-	bool believed;  /* accepted because its agent says so */
-	bool restarted; /* accepted, and its agent is a new one */
+	bool prepared; /* becomes a member if the round that its agent had prepared was committed */
+	bool believed; /* accepted because its agent says so */
+	bool restarted; /* accepted, and has come back through a new agent */
 	uint64_t snap_topo_ballot,
-		snap_pending_ballot; /* accepted: the votes that it knows the end of, or 0 */
-	uint64_t snap_epoch;         /* likewise: the last one that it was in */
-	uint64_t snap_prepared;      /* likewise: the last round that it was ready for */
-	uint64_t snap_view_id;       /* likewise: of the view that it was told last */
+		snap_pending_ballot; /* accepted: the last ballots whose end it knows, or 0 */
+	uint64_t snap_epoch;         /* accepted: the last epoch that it was in */
+	uint64_t snap_prepared;      /* accepted: the last round that it had prepared */
+	uint64_t snap_view_id;       /* accepted: the id of the last view that was sent to it */
 	bool raw_topo, raw_pending;  /* votes that are not counted yet */
 	uint64_t raw_topo_ballot, raw_pending_ballot;
-	struct wm_waits_for raw_waits_for; /* kind NONE: nothing was said */
+	struct wm_waits_for raw_waits_for; /* kind NONE: its agent has not reported a wait */
 	struct cc_id token;
 	char name[WM_NAME_MAX];
 	uint32_t pid, pool_size;
-	uint64_t thread; /* its main thread, among those of its agent; 0: not known */
+	uint64_t thread; /* number of its main thread among those of its agent; 0: not known */
 };
 
 struct ccm_membership {
@@ -176,23 +193,24 @@ struct ccm_membership {
 	struct ccm_peer *peers;
 	uint32_t n_peers, n_accepted;
 	uint32_t n_asleep;                      /* registered peers whose processes are stopped */
-	uint32_t n_candidates;                  /* of the round in progress */
-	uint32_t slot;                          /* its part in the operations of the group */
+	uint32_t n_candidates;                  /* candidates of the round in progress */
+	uint32_t slot;                          /* index of its part in the group's operations */
 	struct ccm_membership *next_a, *prev_a; /* in agent->memberships */
 	struct ccm_membership *next_g, *prev_g; /* in group->memberships */
-	bool in_ring;                           /* in group->ring, at pos */
+	bool in_ring;                           /* it is in group->ring, at index pos */
 	uint32_t pos;
-	uint32_t next_pos;  /* in group->next_ring, when n_candidates > 0 */
-	uint32_t at;        /* only within ccm_ring.c: in the order that is given */
-	uint64_t reopen_to; /* this agent has lost the link from here: another one is to be opened;
-			     * or 0 */
-	bool ready;         /* a newcomer: the links that a ring would have are proven */
-	bool slow;          /* likewise: other newcomers are not to wait for it */
-	uint64_t probed_ns; /* likewise: since when it is probed; 0: not yet */
+	uint32_t next_pos; /* index in group->next_ring, when n_candidates > 0 */
+	uint32_t at;       /* used in ccm_ring.c only: index in the given order */
+	/* The number of the agent that has lost the link from here at its end, so that the link
+	 * must be reopened; or 0. */
+	uint64_t reopen_to;
+	bool ready;         /* a newcomer: all links that it would have in a ring are proven */
+	bool slow;          /* a newcomer: other newcomers do not wait for it */
+	uint64_t probed_ns; /* a newcomer: when its probes began; 0: not yet */
 	uint32_t suspect_from, suspect_to;
-	bool evicted;    /* only within ccm_evict.c: its peers are to be kicked */
-	bool short_of;   /* likewise: for a limit that an agent has reached */
-	char *evict_why; /* why */
+	bool evicted;  /* used in ccm_evict.c only: its peers will be kicked */
+	bool short_of; /* used in ccm_evict.c only: because of a limit that an agent has reached */
+	char *evict_why; /* the reason */
 	struct ccm_membership *next_evicted;
 	bool reaping;
 	struct ccm_membership *next_reap;
@@ -200,62 +218,65 @@ struct ccm_membership {
 	UT_hash_handle hh;
 };
 
-/* Small numbers, lowest reused first; giving one back never needs memory. */
+/* Small numbers. The number that was given back last is used first; giving one back never needs
+ * memory. */
 struct ccm_slots {
-	uint32_t n; /* handed out so far, free ones included */
+	uint32_t n; /* numbers handed out so far, including those that are free again */
 	uint32_t *free, n_free, cap;
 };
 
-/* An attempt that agents may begin speculatively. */
+/* The reserved seq of a tag. Agents may begin this attempt speculatively. */
 struct ccm_reserved {
 	uint64_t tag, seq;          /* seq 0: none */
-	uint64_t round, generation; /* it is void when either has changed */
+	uint64_t round, generation; /* void when one of them has changed */
 };
 
 struct ccm_group {
 	uint32_t id;
 	struct ccm_membership
-		*memberships; /* in the order of their first peers: the preferred ring */
+		*memberships; /* in the order of their first peers, which is the preferred ring */
 	uint32_t n_memberships, n_peers, n_accepted, n_topo;
-	struct ccm_membership **ring; /* in force: memberships with accepted peers */
+	struct ccm_membership **ring; /* the ring in force: memberships with accepted peers */
 	uint32_t n_ring;
-	uint32_t n_disconnected;           /* of n_accepted: on disconnected agents */
-	struct ccm_membership **next_ring; /* of the round in progress */
+	uint32_t n_disconnected;           /* accepted peers on disconnected agents */
+	struct ccm_membership **next_ring; /* planned in the round in progress */
 	uint32_t n_next, next_pool;
 	struct ccm_op *ops;
-	struct ccm_op *sync;       /* one of them, or NULL */
+	struct ccm_op *sync;       /* the synchronization among ops, or NULL */
 	struct ccm_revision *last; /* ccm_sync.h; NULL: nothing has been synchronized */
-	uint32_t n_waited_ops;     /* of ops: that peers do nothing else than wait for */
-	uint32_t n_late;           /* of ops, in ccm->late */
-	unsigned late_for;         /* hash of what was logged of the last one */
-	bool stopped;              /* its agents were told that processes of peers are */
-	bool stopped_news;         /* they are to be told anew, with the next tick */
-	uint64_t generation;       /* m->last_generation at the group's last one */
-	struct wire_view
-		at_generation;     /* as first told with at_generation_no; view id 0: not yet */
-	uint64_t at_generation_no; /* it is of no use in another generation */
-	bool generation_sent;      /* of that one, and nothing has started since */
-	uint64_t n_ended;          /* attempts that had started; the last ones are remembered */
-	struct wm_outcome ended[WM_OUTCOMES_MAX];       /* by n_ended % WM_OUTCOMES_MAX */
-	uint32_t n_reserved;                            /* tags that were ever granted anything */
-	struct ccm_reserved reserved[CCM_RESERVED_MAX]; /* by n_reserved % CCM_RESERVED_MAX */
+	uint32_t n_waited_ops; /* operations that some peer waits for without doing anything else */
+	uint32_t n_late;       /* operations in ccm->late */
+	unsigned late_for;     /* hash of the text that was logged last for such an operation */
+	bool stopped;          /* agents were told that processes of some peers are stopped */
+	bool stopped_news;     /* agents are to be told again, with the next tick */
+	uint64_t generation;   /* m->last_generation at the group's last loss */
+	struct wire_view at_generation; /* the first view that was sent with generation
+					   at_generation_no; view id 0: none yet */
+	uint64_t at_generation_no;      /* at_generation is valid only if this equals generation */
+	bool generation_sent; /* members learn the generation from a view, and nothing has started
+				 since */
+	uint64_t n_ended;     /* attempts that have ended; the last ones are remembered */
+	struct wm_outcome ended[WM_OUTCOMES_MAX]; /* index: n_ended % WM_OUTCOMES_MAX */
+	uint32_t n_reserved;                      /* entries of `reserved` that were ever taken */
+	struct ccm_reserved reserved[CCM_RESERVED_MAX]; /* index: n_reserved % CCM_RESERVED_MAX */
 	struct ccm_slots peer_slots, membership_slots;
-	bool failed; /* its links were, or no ring is possible: until it is judged */
-	bool lost;   /* an accepted peer or its agent is gone, operations are not aborted yet */
-	bool halt; /* lost: nothing of it may go on, not even a synchronization that has started */
+	bool failed; /* its links failed, or no ring is possible; cleared when this is judged */
+	bool lost;   /* an accepted peer or its agent is gone, and operations are not aborted yet */
+	bool halt;   /* lost: every operation must end, even a synchronization that has started */
 	uint32_t n_lost;
-	char loss[WM_TEXT_MAX]; /* the last one */
+	char loss[WM_TEXT_MAX]; /* a sentence about the last loss */
 	/* while recovering */
-	bool interrupted;             /* the generation is to be raised; loss says why */
-	uint32_t n_lost_ever, n_left; /* accepted peers; of them, while recovering */
+	bool interrupted;             /* the generation must be raised; loss says why */
+	uint32_t n_lost_ever, n_left; /* lost accepted peers; those lost while recovering */
 	uint64_t known_view_id;
-	uint32_t known_world_size; /* accepted peers, as an agent was told with known_view_id */
-	bool too_many;             /* have come for that: ccm_lost_before.c */
-	uint32_t n_lost_before;    /* were lost while m->lost_before; loss says who was first */
-	uint64_t snap_view_id;     /* the highest that its peers were told of, and */
-	uint32_t snap_world_size;  /* its accepted peers as of then; of these, */
-	uint32_t n_snapshots;      /* so many have said so, some may have left since, */
-	uint64_t snap_ring_epoch;  /* and the last round that they know to be committed */
+	uint32_t known_world_size; /* accepted peers in the view known_view_id */
+	bool too_many;             /* more accepted peers have come: ccm_lost_before.c */
+	uint32_t n_lost_before;    /* accepted peers that were lost while m->lost_before; loss names
+				      the first */
+	uint64_t snap_view_id;     /* the highest view id that its peers have reported */
+	uint32_t snap_world_size;  /* its accepted peers in that view */
+	uint32_t n_snapshots;     /* peers that have reported that view; some may have left since */
+	uint64_t snap_ring_epoch; /* the last round that these peers know to be committed */
 	struct ccm_group *next_lost;
 	bool unhashed;
 	UT_hash_handle hh;
@@ -268,12 +289,12 @@ struct ccm_op_key {
 };
 
 struct ccm_part {                          /* one membership's share of an operation */
-	struct ccm_membership *membership; /* NULL: has not voted */
+	struct ccm_membership *membership; /* NULL: no peer of it has voted */
 	uint32_t n_votes;
 	bool reported;
 	uint64_t reported_ns;
-	uint64_t sent;   /* bytes that it had sent long before it said so: ccm_standstill.c */
-	bool start_sent; /* of a synchronization: OP_START has gone out */
+	uint64_t sent; /* bytes that it had sent when it reported a standstill: ccm_standstill.c */
+	bool start_sent; /* a synchronization: OP_START was sent to it */
 };
 
 struct ccm_op {
@@ -281,13 +302,15 @@ struct ccm_op {
 	struct ccm_group *group;
 	enum ccm_collective_state state; /* written by ccm_state.c only */
 	uint64_t seq;                    /* 0 until it starts */
-	uint64_t spec_seq; /* until then: all votes so far say that it has begun under this; or 0 */
-	uint64_t born_ns, changed_ns; /* the first vote; the last vote, start or report */
-	struct wm_op_params params;   /* of the first vote */
-	struct ccm_sync *sync;        /* ccm_sync.h; NULL: an all-reduce */
-	uint64_t generation;          /* of the group: the same in all votes */
-	uint32_t abort_code; /* not 0: how it ends once all have voted, for a vote differed, or a
-			      * call has failed where it was made; text says which */
+	uint64_t spec_seq; /* before the start: the seq under which all voters so far have begun it
+			      speculatively; or 0 */
+	uint64_t born_ns,
+		changed_ns;         /* time of the first vote; of the last vote, start or report */
+	struct wm_op_params params; /* of the first vote */
+	struct ccm_sync *sync;      /* ccm_sync.h; NULL: an all-reduce */
+	uint64_t generation;        /* the group's generation: the same in all votes */
+	uint32_t abort_code; /* not 0: it ends with this code once all have voted, because a vote
+				differed or a call failed on its own host; text says which */
 	char text[WM_TEXT_MAX];
 	uint32_t n_votes;
 	uint64_t *voted; /* bit per peer slot */
@@ -296,14 +319,14 @@ struct ccm_op {
 	uint32_t n_parts;       /* length of parts */
 	uint32_t n_voters;      /* parts with votes */
 	uint32_t n_reported;
-	uint32_t n_waiting; /* not started: peers that do nothing else than wait for it */
-	bool meets;         /* only within ccm_unmet.c: it comes to an end */
-	bool ready;         /* all votes are here, a round or a topology vote is in the way */
-	bool late;   /* it has not started for seconds: those who voted were told whom they wait for
-		      */
-	bool logged; /* and so was the log */
-	uint64_t looked_ns; /* late: when that was looked at last, and */
-	unsigned text_hash; /* a hash of what they were told */
+	uint32_t n_waiting; /* not started: peers that wait for it without doing anything else */
+	bool meets;         /* used in ccm_unmet.c only: it can end */
+	bool ready; /* all votes are here, but a round, a topology vote or another operation is in
+		       the way */
+	bool late; /* it has not started for seconds, and its voters were told for whom they wait */
+	bool logged;        /* this was logged, too */
+	uint64_t looked_ns; /* late: when this was last looked at */
+	unsigned text_hash; /* hash of the text that its voters were told */
 	bool unhashed;
 	UT_hash_handle hh; /* by key, in ccm->ops */
 	UT_hash_handle hh_seq;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Random events, sensible, hostile and senseless ones, against a model of what the agent has
- * promised to those around it.
+ * Random events, some of them sensible, others hostile or without sense. A model checks that the
+ * agent keeps its promises.
  */
 #include "tests/agent/random.h"
 
 #define SLOTS 6u
 #define STEPS 5000
-#define SEEDS 36u /* of a test */
+#define SEEDS 36u /* seeds per test */
 
 static struct comm *some_comm(struct rnd_run *w)
 {
@@ -104,7 +104,8 @@ static void do_submit(struct rnd_run *w)
 	rw_step(w, &ev);
 }
 
-/* A member that was asked for lets go, or one that was not. */
+/* Lets the engine release a member. In one of ten cases it is a member whose release the agent has
+ * not asked for. */
 static bool do_drop(struct rnd_run *w, struct xfer *t)
 {
 	struct agt_event ev = {.type = AGT_EV_SYNC_DROPPED, .run = t->run, .seq = t->seq};
@@ -227,7 +228,7 @@ static void do_stop(struct rnd_run *w)
 	rw_step(w, &ev);
 }
 
-/* All processes end and the engine answers: nothing may be left. */
+/* Ends all processes and answers for the engine. Checks that nothing is left. */
 static void drain(struct rnd_run *w)
 {
 	struct agt_status st;
@@ -249,7 +250,8 @@ static void drain(struct rnd_run *w)
 	}
 	for (i = 0; i < XFERS; i++)
 		ck_assert(!w->xfers[i].live);
-	for (i = 0; i < 200; i++) { /* runs that would still tell of those who left */
+	/* Some runs stay open for a while to send the LEAVEs of their peers. */
+	for (i = 0; i < 200; i++) {
 		struct agt_event tick = {.type = AGT_EV_TICK};
 
 		w->f->now += 400 * (uint64_t)MS;
@@ -295,7 +297,7 @@ static void run_seed(uint64_t seed, struct rnd_run *w)
 	fx_free(w->f);
 }
 
-START_TEST(promises_hold_whatever_happens)
+START_TEST(agent_keeps_its_promises_under_random_events)
 {
 	static struct rnd_run w;
 	uint32_t jobs = 0, won = 0, drops = 0, failures = 0;
@@ -313,7 +315,7 @@ START_TEST(promises_hold_whatever_happens)
 		drops += w.drops;
 		failures += w.failures;
 	}
-	/* the generator reaches the interesting places */
+	/* check that the generator reaches the interesting states */
 	ck_assert_uint_gt(starts, 40);
 	ck_assert_uint_gt(successes, 3);
 	ck_assert_uint_gt(resumptions, 5);
@@ -331,7 +333,7 @@ Suite *random_suite(void)
 	TCase *t = tcase_create("random");
 
 	tcase_set_timeout(t, 60);
-	tcase_add_loop_test(t, promises_hold_whatever_happens, 0, 8);
+	tcase_add_loop_test(t, agent_keeps_its_promises_under_random_events, 0, 8);
 	suite_add_tcase(s, t);
 	return s;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The view of random events around an agent: what the agent has promised to those around it.
+ * A world of random events around an agent, and a model of the promises that the agent makes to its
+ * processes, its master and its engine.
  */
 #ifndef RANDOM_H
 #define RANDOM_H
@@ -18,13 +19,15 @@ struct xfer {
 	uint64_t seq;
 	uint32_t run;
 	bool live, done, ok, cancel, cancelled;
-	bool is_sync, won; /* a job; the master said that it has succeeded */
+	bool is_sync, won; /* a synchronization; the master has reported its success */
 	uint32_t n;
 	uint32_t comm[8], slot[8];
-	bool drop[8], dropped[8]; /* a job's member: asked for, done */
+	/* For each member of a synchronization: the agent has asked for its release (drop), the
+	 * engine has released it (dropped). */
+	bool drop[8], dropped[8];
 };
 
-struct peer { /* as the master knows it */
+struct peer { /* a peer as the master knows it */
 	bool in;
 	uint32_t run, group;
 	struct cc_id id;
@@ -40,7 +43,7 @@ struct run {
 	uint32_t vote_group;
 	uint64_t vote_tag;
 	bool vote_is_sync;
-	bool reported; /* the last round, as good */
+	bool reported; /* the agent has reported success for the last round */
 };
 
 struct comm {
@@ -61,7 +64,7 @@ struct rnd_run {
 	uint32_t last_run;
 	struct xfer xfers[XFERS];
 	uint32_t completions, successes, starts, resumptions, attached;
-	uint32_t jobs, won, drops, failures; /* of synchronizations */
+	uint32_t jobs, won, drops, failures; /* counts of synchronizations */
 };
 
 static inline uint32_t rnd(struct rnd_run *w, uint32_t n)
@@ -72,11 +75,12 @@ static inline uint32_t rnd(struct rnd_run *w, uint32_t n)
 	return (uint32_t)((w->rng >> 11) % n);
 }
 
-/* One event; all that the agent does is held against the model. */
+/* Sends one event. Checks all actions of the agent against the model. */
 void rw_step(struct rnd_run *w, const struct agt_event *ev);
-/* One of the last runs, and its number in *ret; NULL when it is not open. */
+/* Chooses one of the last runs and stores its number in *ret. Returns NULL if the run is not
+ * open. */
 struct run *rw_run(struct rnd_run *w, uint32_t *ret);
-/* The master of some run does something. */
+/* Lets the master of some run do something at random. */
 void rw_master(struct rnd_run *w);
 
 #endif

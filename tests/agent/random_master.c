@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Masters that say anything: mostly what fits their run, sometimes what does not.
+ * Masters that send any message. Most messages fit the state of the run, some do not.
  */
 #include "tests/agent/random.h"
 
@@ -83,7 +83,7 @@ static void master_view(struct rnd_run *w, uint32_t run, struct run *r, enum wm_
 	master_says(w, run, &m);
 }
 
-/* What everybody of the group has to do who is here. */
+/* Fills in a role for each peer of the group on this host, with few exceptions. */
 static void fill_sync(struct rnd_run *w, uint32_t run, uint32_t group, struct wm_sync_start *s,
 	struct wm_sync_peer *v)
 {

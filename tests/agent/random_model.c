@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The model of what the agent has promised: one reply per request, one completion per submission
- * and none while the engine may use the memory, transfers and links in order, nothing after the end
- * of a run.
+ * A model of the agent's promises. Each request gets one reply and each submission one completion.
+ * No submission completes while the engine may use its memory. Transfers and links are opened and
+ * closed in order. Nothing follows the end of a run.
  */
 #include "tests/agent/random.h"
 
@@ -34,7 +34,8 @@ static unsigned link_number(const struct cc_id *agent)
 	return 0;
 }
 
-/* No thread uses the tensors of whoever gets them back, and he knows what the master decided. */
+/* Checks that a member's tensors are released before its call completes, and that the call succeeds
+ * only if the master has reported success. */
 static void saw_job_complete(struct xfer *t, uint32_t member, bool success)
 {
 	ck_assert(t->cancelled || t->dropped[member]);

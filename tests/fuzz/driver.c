@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Runs a fuzz target without libFuzzer: each seed, every beginning of it, and a number of damaged
- * copies. The seeds lie in tests/fuzz/corpus/FUZZ_NAME, or are named on the command line.
+ * Runs a fuzz target without libFuzzer. Each seed is run whole, cut after each of its first bytes,
+ * and in damaged copies. The seeds are in tests/fuzz/corpus/FUZZ_NAME, or are named on the command
+ * line.
  */
 #include <glob.h>
 #include <stdbool.h>

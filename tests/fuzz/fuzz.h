@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What every fuzz target has: the entry point that libFuzzer and driver.c call, and a check that
- * ends the process, so that the input is kept.
+ * Common to all fuzz targets: the entry point that libFuzzer and driver.c call, and a check that
+ * aborts the process, so that libFuzzer keeps the input.
  */
 #ifndef FUZZ_H
 #define FUZZ_H
@@ -15,10 +15,10 @@
 struct fuzz_result_input {
 	uint64_t region_size, count, off, flags_off;
 	uint32_t mode, hosts, segment_max, esize;
-	uint64_t out_registered; /* the lowest bit; the next one: staged */
+	uint64_t out_registered; /* bit 0: the output is registered; bit 1: the operand is staged */
 };
 
-/* What an input of fuzz_shm_state begins with. */
+/* The first bytes of an input of fuzz_shm_state. */
 struct fuzz_state_input {
 	uint64_t n_tensors, bytes;
 };

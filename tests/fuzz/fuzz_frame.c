@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A byte stream of frames. The first byte says in pieces of what size it arrives, which must not
- * change what is read from it.
+ * A byte stream of frames. The first byte of the input chooses the size of the pieces in which the
+ * stream arrives. The size must not change the result.
  */
 #include "common/cc_err.h"
 #include "proto/wire_frame.h"
@@ -11,10 +11,10 @@
 struct outcome {
 	unsigned frames, messages;
 	size_t consumed;
-	int err; /* CC_ERR_AGAIN: waiting for more */
+	int err; /* CC_ERR_AGAIN while more bytes are needed */
 };
 
-/* Reads whole frames from what has arrived. */
+/* Reads the complete frames among the bytes that have arrived. */
 static void read_frames(const uint8_t *p, size_t arrived, enum wire_kind kind, struct outcome *o)
 {
 	while (o->err == CC_ERR_AGAIN) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A master's journal: the input is the payload of a record, and a whole file.
+ * A master's journal. The input is decoded as the payload of one record and as a whole file.
  */
 #include <string.h>
 

@@ -7,7 +7,8 @@
 #include "tests/fuzz/fuzz.h"
 #include "tests/proto/sample.h"
 
-/* The first size bytes in an allocation of their own, NULL if there are fewer. */
+/* Returns a copy of the first size bytes in memory of that size. Returns NULL if the input is
+ * shorter. */
 static uint8_t *take(const uint8_t *p, size_t len, size_t size)
 {
 	uint8_t *copy;
@@ -65,7 +66,8 @@ static void data(const uint8_t *p, size_t len)
 	if (buf == NULL)
 		return;
 	if (wlk_data_get(buf, &d, &why) == 0) {
-		/* No byte of a data header is without meaning. */
+		/* Each byte of a data header has a meaning, so the encoded header equals the
+		 * input. */
 		wlk_data_put(buf, &d);
 		FUZZ_CHECK(memcmp(buf, p, WLK_DATA_SIZE) == 0);
 	} else {

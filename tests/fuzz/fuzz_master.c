@@ -17,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t len)
 		FUZZ_CHECK(why != NULL);
 		return 0;
 	}
-	/* What decodes is valid: it encodes, and decodes to the same. */
+	/* A decoded message is valid, so encoding and decoding it gives the same message. */
 	FUZZ_CHECK(wire_master_encode(&m, &frame, &n) == 0);
 	FUZZ_CHECK(wire_frame_peek(frame, n, WIRE_KIND_MASTER) == (int)(n - WIRE_FRAME_HDR));
 	FUZZ_CHECK(

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The words of a slot that say where a result lies.
+ * The fields of a slot that describe where a result lies.
  */
 #include <string.h>
 
@@ -8,13 +8,14 @@
 #include "proto/shm_result.h"
 #include "tests/fuzz/fuzz.h"
 
-/* size may be anything. */
+/* Checks whether a range lies in a region. All numbers may be arbitrary. */
 static bool lies_in(uint64_t off, uint64_t bytes, uint64_t size)
 {
 	return off + bytes >= off && off + bytes <= size;
 }
 
-/* Nothing that the shim does with r leaves the region or the caller's buffer. */
+/* Checks that the shim does not read outside the region or write outside the caller's buffer when
+ * it uses r. */
 static void check_taken(const struct shm_result *r, const struct fuzz_result_input *in)
 {
 	uint64_t bytes = in->count * in->esize;
@@ -25,7 +26,7 @@ static void check_taken(const struct shm_result *r, const struct fuzz_result_inp
 		FUZZ_CHECK(lies_in(r->off, bytes, in->region_size));
 	FUZZ_CHECK(n > 0 && lies_in(r->flags_off, n, in->region_size));
 	for (uint32_t i = 0; i < 64; i++) {
-		/* the first ones and the last ones */
+		/* the first 32 segments and the last 32 */
 		uint32_t seg = i < 32 ? i : n - 1 - (i - 32);
 		struct cc_span span;
 
@@ -61,7 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t len)
 	memset(&was, 0xa5, sizeof was);
 	if (shm_result_get(&w, &lim, &got, &why) < 0) {
 		FUZZ_CHECK(why != NULL);
-		/* Not a byte is written. NOLINTNEXTLINE(bugprone-suspicious-memory-comparison) */
+		/* No byte is written. NOLINTNEXTLINE(bugprone-suspicious-memory-comparison) */
 		FUZZ_CHECK(memcmp(&got, &was, sizeof got) == 0);
 		return 0;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A manifest of shared state: the input is what the submission says of it (fuzz_state_input), and
- * the beginning of its region, up to the window.
+ * A manifest of shared state. The input begins with the fields of the submission
+ * (fuzz_state_input). The rest is the beginning of the manifest's region, up to the window.
  */
 #include <string.h>
 
@@ -12,16 +12,17 @@
 #define WINDOW ((size_t)SHM_STATE_SLOTS * SHM_STATE_SLOT)
 #define MAX    ((size_t)1 << 20)
 
-/* The region ends where this does, so that a sanitizer sees every byte too many. */
+/* The region ends at the end of this array, so that a sanitizer sees each access beyond it. */
 static _Alignas(SHM_STATE_PAGE) unsigned char memory[MAX + WINDOW];
 
-/* size may be anything. */
+/* Checks whether a range lies in a region. All numbers may be arbitrary. */
 static bool lies_in(uint64_t off, uint64_t bytes, uint64_t size)
 {
 	return off + bytes >= off && off + bytes <= size;
 }
 
-/* Shorter ones come first. */
+/* Checks whether `a` comes before `b`. If one name is the beginning of the other, the shorter one
+ * comes first. */
 static bool in_order(const unsigned char *map, const struct shm_state_tensor *a,
 	const struct shm_state_tensor *b)
 {
@@ -93,7 +94,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t len)
 	if (err < 0) {
 		FUZZ_CHECK(err == CC_ERR_INVAL);
 		FUZZ_CHECK(why[0] != '\0' && memchr(why, '\0', sizeof why) != NULL);
-		/* Not a byte is written. NOLINTNEXTLINE(bugprone-suspicious-memory-comparison) */
+		/* No byte is written. NOLINTNEXTLINE(bugprone-suspicious-memory-comparison) */
 		FUZZ_CHECK(memcmp(&got, &was, sizeof got) == 0);
 	} else {
 		check_taken(map, &lim, &got);

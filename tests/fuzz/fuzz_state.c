@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The header of a request, and of an answer, on a stream of the shared-state port.
+ * The headers of a request and of an answer on a stream of the shared-state port.
  */
 #include <string.h>
 
@@ -18,7 +18,7 @@ static void request(uint8_t *buf, const uint8_t *p)
 	}
 	FUZZ_CHECK(q.seq > 0 && q.n > 0 && q.first + q.n <= WIRE_LEAVES_MAX);
 	FUZZ_CHECK(q.tensor < WIRE_TENSORS_MAX);
-	/* No byte of a header is without meaning. */
+	/* Each byte of a header has a meaning, so the encoded header equals the input. */
 	wst_request_put(buf, &q);
 	FUZZ_CHECK(memcmp(buf, p, WST_HDR_SIZE) == 0);
 }
@@ -44,7 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t len)
 
 	if (len < WST_HDR_SIZE)
 		return 0;
-	/* An allocation of its own, so that a sanitizer sees every byte too many. */
+	/* A separate allocation, so that a sanitizer sees each access beyond the header. */
 	buf = malloc(WST_HDR_SIZE);
 	FUZZ_CHECK(buf != NULL);
 	memcpy(buf, p, WST_HDR_SIZE);

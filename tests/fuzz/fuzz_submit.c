@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A submission entry, and before it the limits that it is judged against.
+ * A submission entry. The input begins with the limits that the entry is checked against.
  */
 #include <string.h>
 
@@ -18,17 +18,17 @@ static void check_refused(const struct shm_sqe *e, const struct shm_submit_limit
 	FUZZ_CHECK(err == (mine ? CC_ERR_INVAL : CC_ERR_PROTO));
 	FUZZ_CHECK(why[0] != '\0' && memchr(why, '\0', SHM_TEXT) != NULL);
 	memset(&was, 0xa5, sizeof was);
-	/* Not a byte is written. NOLINTNEXTLINE(bugprone-suspicious-memory-comparison) */
+	/* No byte is written. NOLINTNEXTLINE(bugprone-suspicious-memory-comparison) */
 	FUZZ_CHECK(memcmp(got, &was, sizeof was) == 0);
 }
 
-/* bytes > 0 and size may be anything. */
+/* Checks whether a range of at least one byte lies in a region. All numbers may be arbitrary. */
 static bool lies_in(uint64_t off, uint64_t bytes, uint64_t size)
 {
 	return off + bytes > off && off + bytes <= size;
 }
 
-/* The limits once more, in other words. */
+/* Checks an accepted submission against the limits, independently of the decoder. */
 static void check_taken(const struct shm_submit_limits *lim, const struct shm_submission *s)
 {
 	uint64_t size = sample_dtype_size(s->dtype);
@@ -104,7 +104,8 @@ static void check_again(const struct shm_submit_limits *lim, const struct shm_su
 			 (s->out_registered ? SHM_SQE_OUT_REGISTERED : 0u) |
 			 (s->out_disposable ? SHM_SQE_OUT_DISPOSABLE : 0u) |
 			 (s->by_main ? SHM_SQE_MAIN : 0u) | (s->waited ? SHM_SQE_WAITED : 0u),
-		/* Which regions they were does not matter any more, but that they were two. */
+		/* A submission does not contain the regions' numbers. A disposable output needs two
+		 * different regions. */
 		.out_region = s->out_disposable,
 		.tag = s->tag,
 		.count = s->count,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 
-# Each target twice: with libFuzzer (`make fuzzers`), and with a driver that runs its seeds in
-# `make check`.
+# Each target is built twice: with libFuzzer (`make fuzzers`), and with a driver that runs its seeds
+# in `make check`.
 EXTRA_DIST += tests/fuzz/README.md tests/fuzz/corpus
 noinst_HEADERS += tests/fuzz/fuzz.h
 

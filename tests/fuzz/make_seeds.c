@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Writes the seed corpora: `make_seeds tests/fuzz/corpus`. Run it after a change of the messages
- * and commit what it writes; seeds that were added by hand stay as they are.
+ * Writes the seed corpora: `make_seeds tests/fuzz/corpus`. Run the program after a change of the
+ * messages and commit its output. Seeds that were added by hand are not changed.
  */
 #include <errno.h>
 #include <string.h>
@@ -12,8 +12,8 @@
 #include "tests/fuzz/fuzz.h"
 #include "tests/proto/sample.h"
 
-/* Of so many samples the one that is closest to this size becomes the seed: with some content, and
- * small. */
+/* The program takes the one of TRIES samples whose size is closest to SIZE_GOAL. Such a seed has
+ * some content and is small. */
 #define TRIES     12
 #define SIZE_GOAL 400
 
@@ -56,7 +56,8 @@ static bool is_sync(const struct wm_msg *m)
 	       (m->type == WM_OP_ABORT && m->u.op_abort.is_sync);
 }
 
-/* A frame of this type, of a synchronization of shared state or not. */
+/* Returns a frame of this type that belongs to a synchronization if `sync` is true, and to no
+ * synchronization otherwise. */
 static uint8_t *master_frame(struct tl_rng *r, enum wm_type type, bool sync, size_t *ret_len)
 {
 	uint8_t *best = NULL, *frame;
@@ -222,7 +223,7 @@ static void link_headers(struct tl_rng *r)
 	write_seed("fuzz_link", "data", data, sizeof data);
 }
 
-/* An input of fuzz_submit: the limits, then the entry. */
+/* Writes an input of fuzz_submit: the limits, then the entry. */
 static void write_entry(
 	const char *name, const struct shm_sqe *e, const struct shm_submit_limits *lim)
 {
@@ -233,7 +234,7 @@ static void write_entry(
 	write_seed("fuzz_submit", name, buf, sizeof buf);
 }
 
-/* Operands that are staged through a window, which is all that must lie in their region. */
+/* Writes operands that are staged through a window. Only the window must lie in their region. */
 static void windows(struct shm_sqe e, struct shm_submit_limits lim)
 {
 	e.flags = 0;
@@ -413,7 +414,7 @@ static void manifests(struct tl_rng *r)
 	sample_manifest_free(&m);
 }
 
-/* Streams of one to four frames, in pieces of different sizes. */
+/* Writes streams of one to four frames, in pieces of different sizes. */
 static void frames(struct tl_rng *r)
 {
 	static const enum wm_type types[] = {WM_HEARTBEAT, WM_LEAVE, WM_OP_DONE, WM_JOIN};

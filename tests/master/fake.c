@@ -57,7 +57,7 @@ static struct fk_host *host_of(struct fk *f, uint32_t conn)
 	return conn >= 1 && conn <= f->n_hosts ? f->hosts[conn - 1] : NULL;
 }
 
-/* Each agent must see the ring's numbers in order. */
+/* Checks that each position in a ring is valid. */
 static void check_round(const struct wm_round *r)
 {
 	uint32_t i;
@@ -99,7 +99,7 @@ static void copy_sync(struct wm_sync_start *x)
 	x->others = copy(x->others, x->n_others, sizeof *x->others);
 }
 
-/* What is sent to many belongs to none of them. */
+/* Copies a message, because one message to several hosts is not owned by any of them. */
 static struct wm_msg copy_message(const struct wm_msg *msg)
 {
 	struct wm_msg ret = *msg;
@@ -350,7 +350,7 @@ void fk_cut(struct fk_host *h, const char *why)
 	closed(h, why, false);
 }
 
-/* Without answering rounds. */
+/* Sends a message without answering rounds afterwards. */
 static void send_only(struct fk_host *h, const struct wm_msg *msg)
 {
 	struct ccm_event ev = {
@@ -391,7 +391,7 @@ void fk_manual(struct fk *f)
 		f->hosts[i]->auto_report = false;
 }
 
-/* Did it have one to answer? */
+/* Answers one pending probe. Returns false if there was none. */
 static bool answer_probe(struct fk_host *h)
 {
 	struct wm_msg msg = {.type = WM_PROBED, .u.probed = {.ok = true}};

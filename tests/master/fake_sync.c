@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What fake agents say of shared state.
+ * Messages about shared state from simulated agents.
  */
 #include <check.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ struct wm_sync_vote fk_candidate(uint64_t revision, uint64_t content)
 		.bytes = 100};
 }
 
-/* msg: a vote without peers. */
+/* Sends a vote of n peers. msg: the vote without its peers. */
 static void send_sync(const struct fk_peer *p, size_t n, struct wm_msg *msg)
 {
 	struct cc_id *ids = malloc(n * sizeof *ids);

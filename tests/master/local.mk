@@ -45,7 +45,7 @@ tests_master_master_SOURCES = $(master_suites) \
 	tests/master/trio.h \
 	tests/master/trio_sync.h
 tests_master_master_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
-# oom.c lets allocations fail.
+# oom.c wraps these functions to let allocations fail.
 tests_master_master_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc
 tests_master_master_LDADD = tests/librunner.la libccm.la proto/libwire.la common/libcommon-pure.la \
 	$(PROTOBUF_C_LIBS) $(CHECK_LIBS)

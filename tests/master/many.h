@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * For one suite each: a run of up to eight hosts with a peer each, which fk_run_of admits.
+ * A run of up to eight hosts. Each host has one peer, which fk_run_of admits. Each suite that
+ * includes this file gets its own run.
  */
 #ifndef TESTS_MASTER_MANY_H
 #define TESTS_MASTER_MANY_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * For one suite each: a run of three peers, each on a host of its own.
+ * A run of three peers, each on its own host. Each suite that includes this file gets its own run.
  */
 #ifndef TESTS_MASTER_TRIO_H
 #define TESTS_MASTER_TRIO_H
@@ -9,7 +9,7 @@
 
 static struct fk f;
 static struct fk_host *a, *b, *c;
-static struct fk_peer p, q, r; /* of group 0, on a, b, c */
+static struct fk_peer p, q, r; /* in group 0, on a, b, c */
 
 static void setup(void)
 {
@@ -29,7 +29,7 @@ static void teardown(void)
 	fk_free(&f);
 }
 
-/* All vote on the topology: who has joined is accepted. */
+/* Sends the topology votes of all three peers, so that all registered peers are accepted. */
 static inline void topo_all(void)
 {
 	fk_topo(&p);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * For the tests of synchronizations: what the three of trio.h do together.
+ * Synchronizations of the three peers of trio.h.
  */
 #ifndef TESTS_MASTER_TRIO_SYNC_H
 #define TESTS_MASTER_TRIO_SYNC_H
@@ -46,7 +46,7 @@ static inline void report_all(uint64_t seq)
 			fk_report(h[i], seq, true);
 }
 
-/* All three offer the same. */
+/* Sends votes of all three peers with the same candidate. */
 static inline void sync_equal(uint64_t revision, uint64_t content)
 {
 	fk_sync(&p, fk_candidate(revision, content));
@@ -64,7 +64,8 @@ static inline void done_equal(uint64_t revision)
 	fk_forget(&f);
 }
 
-/* p and q have the same, r something else: it is a receiver. */
+/* Sends votes: p and q with the same content, r with another, so r becomes a receiver. Returns the
+ * sequence number of the attempt. */
 static inline uint64_t two_and_one(void)
 {
 	fk_sync(&p, fk_candidate(7, 1));

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Peers that outlived their agent come to this one.
+ * Peers that outlived their agent attach to this agent.
  */
 #include "tests/agent/fixture.h"
 
 static struct fx *f;
-static struct cc_addr at; /* where those who attach say that the master was */
+/* master_addr of the next attach: where the previous agent had found the master. */
+static struct cc_addr at;
 
 static void setup(void)
 {
@@ -18,7 +19,7 @@ static void teardown(void)
 	fx_free(f);
 }
 
-/* Peer `peer`, of group 7 of run fx_id(201) at master 1, is back. */
+/* Attaches peer `peer` of group 7 in run fx_id(201). Its master was created as fx_addr(1). */
 static void attach(uint32_t session, unsigned peer, uint32_t n_seqs)
 {
 	struct wl_request q = {.type = WL_COMM_ATTACH,
@@ -85,7 +86,7 @@ static void kick(unsigned peer, uint32_t code)
 	fx_from_master(f, 1, &m);
 }
 
-/* A rewiring round whose ring has these peers. */
+/* Runs a rewiring round with this ring, and commits it. */
 static void ring_of(uint64_t round, const struct fx_ring *ring)
 {
 	f->topo_ballot = 5;
@@ -98,7 +99,7 @@ static void ring_of(uint64_t round, const struct fx_ring *ring)
 static const struct fx_ring one = {
 	.group = 7, .hosts = 2, .world_size = 2, .generation = 2, .n = 1, .members = {1}};
 
-START_TEST(a_peer_comes_back)
+START_TEST(peer_that_outlived_its_agent_joins_again)
 {
 	const struct agt_action *x;
 	const struct wm_join *j;
@@ -134,7 +135,8 @@ START_TEST(a_peer_comes_back)
 	ck_assert_uint_eq(x->u.open.reply.code, WIRE_SUCCESS);
 	ck_assert_uint_eq(x->u.open.reply.done, 5);
 	ck_assert_uint_eq(x->u.open.reply.generation, 2);
-	ck_assert_uint_eq(x->u.open.reply.topo_ballot, 4); /* of the peer, not of the run */
+	/* The number of the peer, not of the run. */
+	ck_assert_uint_eq(x->u.open.reply.topo_ballot, 4);
 	ck_assert_uint_eq(x->u.open.reply.pending_ballot, 3);
 	ck_assert(fx_is(&x->u.open.reply.run, fx_id(201)));
 	ck_assert_uint_eq(x->u.open.attrs.state, SHM_COMM_CONNECTED);
@@ -145,7 +147,8 @@ START_TEST(a_peer_comes_back)
 	fx_xfer(f, AGT_EV_XFER_DONE, 1, 20, 0);
 	fx_op_done(f, 1, 20);
 	fx_expect_done(f, 0, comm, WIRE_SUCCESS, "");
-	fx_request(f, 1, comm, WL_UPDATE_TOPOLOGY); /* which others have had answered */
+	/* The other peers have completed this ballot already. */
+	fx_request(f, 1, comm, WL_UPDATE_TOPOLOGY);
 	ck_assert_uint_eq(fx_msg(f, WM_TOPO_VOTE, 0)->u.peer.ballot, 4);
 	f->topo_ballot = 4;
 	fx_commit(f, 1, 8, true, &one, 1);
@@ -154,14 +157,14 @@ START_TEST(a_peer_comes_back)
 }
 END_TEST
 
-START_TEST(outcomes_may_come_last)
+START_TEST(attach_waits_for_outcomes_after_the_commit)
 {
 	fx_session(f, 1, 1000);
 	attach(1, 1, 3);
 	master_answers(1, true);
 	ring_of(8, &one);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMM_OPEN), 0);
-	outcomes(2, 0, 0, 0); /* of somebody else */
+	outcomes(2, 0, 0, 0); /* of another peer */
 	ck_assert_uint_eq(f->acts.n, 0);
 	outcomes(1, 8, 8, 0);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMM_OPEN), 1);
@@ -169,9 +172,9 @@ START_TEST(outcomes_may_come_last)
 }
 END_TEST
 
-/* The master says how an attempt has ended when it has; the others of the group wait for that, too.
- */
-START_TEST(who_is_a_member_again_waits_for_what_still_goes_on)
+/* The master sends an outcome when the attempt has ended. The other peers of the group wait for
+ * this end, too, so the attach has no time limit here. */
+START_TEST(attach_waits_without_limit_for_a_running_attempt)
 {
 	struct wm_msg beat = {.type = WM_HEARTBEAT};
 	unsigned i;
@@ -191,8 +194,9 @@ START_TEST(who_is_a_member_again_waits_for_what_still_goes_on)
 }
 END_TEST
 
-/* The one that is back first has voted already; the other joins its vote. */
-START_TEST(peers_come_back_one_by_one)
+/* The first peer has voted already when the second one comes back. The second peer's vote is sent
+ * by itself. */
+START_TEST(peers_attach_one_by_one)
 {
 	struct fx_ring ring = one;
 	uint32_t c1, c2;
@@ -224,7 +228,7 @@ START_TEST(peers_come_back_one_by_one)
 }
 END_TEST
 
-START_TEST(who_is_too_late_is_told)
+START_TEST(late_attach_fails_with_the_text_of_the_kick)
 {
 	struct agt_status st;
 
@@ -233,20 +237,20 @@ START_TEST(who_is_too_late_is_told)
 	master_answers(1, true);
 	kick(1, WIRE_RANK_CONNECTION_LOST);
 	fx_expect_reply(f, WIRE_RANK_CONNECTION_LOST, "declared lost");
-	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMM_CLOSE), 0); /* there was none */
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMM_CLOSE), 0); /* no communicator was open */
 	agt_get_status(f->a, &st);
 	ck_assert_uint_eq(st.comms + st.runs, 0);
 }
 END_TEST
 
-START_TEST(another_run_is_not_what_it_wants)
+START_TEST(attach_does_not_accept_another_run)
 {
 	uint32_t c;
 
 	fx_session(f, 1, 1000);
 	attach(1, 1, 1);
 	c = fx_create(f, 1, 7, 1);
-	fx_connect(f, 1, c, 5); /* takes what there is */
+	fx_connect(f, 1, c, 5); /* a newcomer accepts whichever run the master has */
 	f->req_id -= 2;
 	master_answers(1, false);
 	fx_expect_reply(f, WIRE_MASTER_CONNECTION_FAILED, "has another run now");
@@ -254,7 +258,7 @@ START_TEST(another_run_is_not_what_it_wants)
 	ck_assert(fx_is(&fx_msg(f, WM_JOIN, 0)->u.join.peer, fx_id(5)));
 	ck_assert_uint_eq(fx_sent(f, WM_RESUME), 0);
 	f->req_id += 2;
-	/* Another one may have come there meanwhile. */
+	/* Another master may run at this address by now. */
 	attach(1, 2, 0);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 0);
 	f->req_id--;
@@ -264,7 +268,7 @@ START_TEST(another_run_is_not_what_it_wants)
 }
 END_TEST
 
-START_TEST(it_waits_for_its_master)
+START_TEST(attach_waits_60_s_for_its_master)
 {
 	unsigned i;
 	uint32_t c;
@@ -281,7 +285,7 @@ START_TEST(it_waits_for_its_master)
 		if (fx_count(f, AGT_ACT_MASTER_OPEN))
 			fx_event(f, AGT_EV_MASTER_DOWN, 1, "Connection refused");
 		if (fx_count(f, AGT_ACT_REPLY)) {
-			ck_assert_uint_ge(i, 19); /* the newcomer */
+			ck_assert_uint_ge(i, 19); /* only the newcomer fails before 60 s */
 			fx_expect_reply(f, WIRE_MASTER_CONNECTION_FAILED, "cannot reach");
 			f->req_id -= 2;
 		}
@@ -309,8 +313,9 @@ static void next_master(void)
 	fx_from_master(f, 1, &m);
 }
 
-/* It may have been lost since. */
-START_TEST(who_comes_to_a_run_that_is_up_was_in_no_later_ring)
+/* The peer may have been lost between its last commit and the last commit of the run, so it joins
+ * with its own epochs. */
+START_TEST(attach_to_an_open_run_keeps_the_epochs_of_the_peer)
 {
 	const struct wm_join *j;
 
@@ -331,7 +336,7 @@ START_TEST(who_comes_to_a_run_that_is_up_was_in_no_later_ring)
 }
 END_TEST
 
-START_TEST(a_master_that_dies_meanwhile_is_asked_again)
+START_TEST(attach_is_repeated_with_the_next_master)
 {
 	fx_session(f, 1, 1000);
 	attach(1, 1, 3);
@@ -343,8 +348,8 @@ START_TEST(a_master_that_dies_meanwhile_is_asked_again)
 }
 END_TEST
 
-/* What it has heard of the ends of attempts is all that the next master may ever learn. */
-START_TEST(outcomes_are_remembered)
+/* Perhaps no other agent knows these outcomes, so this agent sends them to the next master. */
+START_TEST(agent_remembers_outcomes_for_the_next_master)
 {
 	const struct wm_resume *r;
 
@@ -364,7 +369,7 @@ START_TEST(outcomes_are_remembered)
 }
 END_TEST
 
-START_TEST(one_that_dies_again_is_told)
+START_TEST(attaching_process_that_dies_is_reported)
 {
 	fx_session(f, 1, 1000);
 	attach(1, 1, 3);
@@ -376,7 +381,7 @@ START_TEST(one_that_dies_again_is_told)
 }
 END_TEST
 
-START_TEST(a_run_that_is_up_takes_it)
+START_TEST(peer_attaches_to_an_open_run)
 {
 	struct fx_ring ring = {.group = 7, .hosts = 2, .world_size = 3, .n = 2, .members = {1, 9}};
 	uint32_t comms[1];
@@ -386,7 +391,8 @@ START_TEST(a_run_that_is_up_takes_it)
 	attach(9, 9, 2);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_OPEN), 0);
 	ck_assert_uint_eq(fx_sent(f, WM_JOIN), 1);
-	/* The run may have heard of its loss: what it was in is what it says. */
+	/* The run may have counted the peer as lost, so its JOIN contains the view that the peer
+	 * knows. */
 	ck_assert_uint_eq(fx_msg(f, WM_JOIN, 0)->u.join.view_id, 19);
 	ck_assert_uint_eq(fx_sent(f, WM_OP_QUERY), 1);
 	ck_assert_uint_eq(fx_sent(f, WM_RESUME), 0);
@@ -395,19 +401,19 @@ START_TEST(a_run_that_is_up_takes_it)
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMM_OPEN), 1);
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_COMM_OPEN, 0)->u.open.reply.done, 3);
 	fx_session(f, 10, 1000);
-	attach(10, 9, 0); /* twice the same */
+	attach(10, 9, 0); /* the same peer a second time */
 	fx_expect_reply(f, WIRE_INVALID_USAGE, "already");
 }
 END_TEST
 
-START_TEST(a_second_connection_is_closed_when_its_run_is_up)
+START_TEST(second_connection_to_the_same_run_is_closed)
 {
 	uint32_t c;
 
 	fx_session(f, 1, 1000);
 	c = fx_create(f, 1, 7, 1);
 	fx_connect(f, 1, c, 5);
-	fx_event(f, AGT_EV_MASTER_UP, 1, NULL); /* its hello names no run */
+	fx_event(f, AGT_EV_MASTER_UP, 1, NULL); /* the HELLO of this connection names no run */
 	fx_session(f, 2, 1000);
 	attach(2, 1, 2);
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_MASTER_OPEN, 0)->run, 2);
@@ -431,7 +437,7 @@ static unsigned connects_made(void)
 	return fx_get(f, AGT_ACT_MASTER_OPEN, 0)->addr.ip[3];
 }
 
-/* The master has moved from 1 to 3, which the agent before knew. */
+/* The master has moved from address 1 to address 3, and the previous agent knew this. */
 START_TEST(a_master_that_has_moved_is_found)
 {
 	struct wl_request q = {.type = WL_COMM_CONNECT};
@@ -442,7 +448,7 @@ START_TEST(a_master_that_has_moved_is_found)
 	at = fx_addr(3);
 	fx_session(f, 1, 1000);
 	attach(1, 1, 0);
-	for (i = 0; i < 4; i++) { /* there first, and under its name */
+	for (i = 0; i < 4; i++) { /* the known address first, then the configured one */
 		ck_assert_uint_eq(connects_made(), i % 2 ? 1 : 3);
 		fx_event(f, AGT_EV_MASTER_DOWN, 1, "Connection refused");
 		if (!fx_count(f, AGT_ACT_MASTER_OPEN))
@@ -453,22 +459,24 @@ START_TEST(a_master_that_has_moved_is_found)
 	ring_of(8, &one);
 	x = fx_get(f, AGT_ACT_COMM_OPEN, 0);
 	ck_assert(cc_addr_eq(&x->u.open.attrs.at, &at));
-	/* Others of the same user that know the name alone come to the same run. */
+	/* Newcomers of the same user join the same run, although they know only the configured
+	 * address. */
 	q.comm = fx_create(f, 1, 7, 1);
 	q.peer = fx_id(5);
 	q.token = fx_token(5);
 	fx_step(f, &ev);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_OPEN), 0);
 	ck_assert_uint_eq(fx_sent(f, WM_JOIN), 1);
-	/* Processes of another user look for themselves: the word of this one is not theirs. */
+	/* A process of another user tries the configured address first, because it does not trust
+	 * this user's address. */
 	fx_session(f, 2, 1001);
 	fx_connect(f, 2, fx_create(f, 2, 7, 1), 6);
 	ck_assert_uint_eq(connects_made(), 1);
 }
 END_TEST
 
-/* It goes by the name of one that is there still, or again, and has another run. */
-START_TEST(a_moved_master_and_one_at_its_old_address)
+/* Another master runs at the old address of the moved master, and has another run. */
+START_TEST(moved_master_is_found_although_another_has_its_address)
 {
 	uint32_t c;
 
@@ -491,8 +499,8 @@ START_TEST(a_moved_master_and_one_at_its_old_address)
 }
 END_TEST
 
-/* What the operator says counts for all. */
-START_TEST(a_word_that_is_confirmed)
+/* The operator's change of the address applies to all users. */
+START_TEST(operator_confirms_an_address_for_all_users)
 {
 	struct agt_event ev = {.type = AGT_EV_SET_MASTER, .from = fx_addr(1), .to = fx_addr(3)};
 
@@ -508,7 +516,7 @@ START_TEST(a_word_that_is_confirmed)
 }
 END_TEST
 
-START_TEST(a_create_knows_where_the_master_is)
+START_TEST(create_brings_the_address_of_the_master)
 {
 	struct wl_request q = {.type = WL_COMM_CREATE, .group = 7, .pool_size = 2};
 	struct agt_event ev = {.type = AGT_EV_REQUEST, .session = 1, .request = &q};
@@ -516,7 +524,7 @@ START_TEST(a_create_knows_where_the_master_is)
 
 	fx_session(f, 1, 1000);
 	fx_connect(f, 1, fx_create(f, 1, 7, 1), 5);
-	ck_assert_uint_eq(connects_made(), 1); /* and goes on there */
+	ck_assert_uint_eq(connects_made(), 1); /* this connection stays */
 	q.master = fx_addr(1);
 	q.master_addr = fx_addr(3);
 	q.req_id = ++f->req_id;
@@ -535,23 +543,23 @@ Suite *attach_suite(void)
 	TCase *t = tcase_create("attach");
 
 	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, a_peer_comes_back);
-	tcase_add_test(t, outcomes_may_come_last);
-	tcase_add_test(t, who_is_a_member_again_waits_for_what_still_goes_on);
-	tcase_add_test(t, peers_come_back_one_by_one);
-	tcase_add_test(t, who_comes_to_a_run_that_is_up_was_in_no_later_ring);
-	tcase_add_test(t, who_is_too_late_is_told);
-	tcase_add_test(t, another_run_is_not_what_it_wants);
-	tcase_add_test(t, it_waits_for_its_master);
-	tcase_add_test(t, a_master_that_dies_meanwhile_is_asked_again);
-	tcase_add_test(t, outcomes_are_remembered);
-	tcase_add_test(t, one_that_dies_again_is_told);
-	tcase_add_test(t, a_run_that_is_up_takes_it);
-	tcase_add_test(t, a_second_connection_is_closed_when_its_run_is_up);
+	tcase_add_test(t, peer_that_outlived_its_agent_joins_again);
+	tcase_add_test(t, attach_waits_for_outcomes_after_the_commit);
+	tcase_add_test(t, attach_waits_without_limit_for_a_running_attempt);
+	tcase_add_test(t, peers_attach_one_by_one);
+	tcase_add_test(t, attach_to_an_open_run_keeps_the_epochs_of_the_peer);
+	tcase_add_test(t, late_attach_fails_with_the_text_of_the_kick);
+	tcase_add_test(t, attach_does_not_accept_another_run);
+	tcase_add_test(t, attach_waits_60_s_for_its_master);
+	tcase_add_test(t, attach_is_repeated_with_the_next_master);
+	tcase_add_test(t, agent_remembers_outcomes_for_the_next_master);
+	tcase_add_test(t, attaching_process_that_dies_is_reported);
+	tcase_add_test(t, peer_attaches_to_an_open_run);
+	tcase_add_test(t, second_connection_to_the_same_run_is_closed);
 	tcase_add_test(t, a_master_that_has_moved_is_found);
-	tcase_add_test(t, a_moved_master_and_one_at_its_old_address);
-	tcase_add_test(t, a_word_that_is_confirmed);
-	tcase_add_test(t, a_create_knows_where_the_master_is);
+	tcase_add_test(t, moved_master_is_found_although_another_has_its_address);
+	tcase_add_test(t, operator_confirms_an_address_for_all_users);
+	tcase_add_test(t, create_brings_the_address_of_the_master);
 	suite_add_tcase(s, t);
 	return s;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A master dies, the agent lives: where it looks for the next one, whom it believes, and when it is
- * all over.
+ * A master dies while its agent lives. The tests cover the search for the next master, the choice
+ * of a master, and the end of the run.
  */
 #include "tests/agent/fixture.h"
 
@@ -29,7 +29,7 @@ static void set_master(unsigned from, unsigned to, uint32_t run, bool now)
 	fx_step(f, &ev);
 }
 
-START_TEST(a_master_is_sought_ever_less_often)
+START_TEST(pauses_between_connects_grow_to_500_ms)
 {
 	static const unsigned pauses[] = {50, 100, 200, 400, 500, 500};
 	unsigned i;
@@ -49,8 +49,8 @@ START_TEST(a_master_is_sought_ever_less_often)
 }
 END_TEST
 
-/* Whatever answers there in another way is not the master of the run. */
-START_TEST(what_breaks_the_protocol_is_not_the_master)
+/* A server at this address that breaks the protocol is not the master of the run. */
+START_TEST(server_that_breaks_the_protocol_is_not_the_master)
 {
 	const struct wm_msg m = {.type = WM_OP_DONE, .u.op_done = {.seq = 1}};
 
@@ -67,7 +67,7 @@ START_TEST(what_breaks_the_protocol_is_not_the_master)
 }
 END_TEST
 
-START_TEST(no_answer_for_a_second_is_none)
+START_TEST(connects_time_out_after_1_s_then_2_s_then_4_s)
 {
 	static const unsigned times[] = {1000, 2000, 4000, 4000};
 	unsigned i;
@@ -80,7 +80,7 @@ START_TEST(no_answer_for_a_second_is_none)
 		fx_tick(f, 1);
 		ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_OPEN), 1);
 	}
-	fx_greet(f); /* it takes the connection: now it has longer */
+	fx_greet(f); /* the address accepts the connection, so the limit is longer now */
 	fx_tick(f, 1400);
 	fx_tick(f, 1399);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_DROP), 0);
@@ -106,7 +106,7 @@ START_TEST(the_operator_sets_the_timeout_of_an_address)
 }
 END_TEST
 
-START_TEST(the_lease_ends)
+START_TEST(master_lease_ends_after_60_s)
 {
 	uint32_t again;
 	unsigned i;
@@ -137,8 +137,9 @@ START_TEST(the_lease_ends)
 }
 END_TEST
 
-/* Only its answer gets through, each time anew; or it lasts. */
-START_TEST(a_master_that_is_lost_again_in_a_moment_is_none)
+/* Each new master answers and breaks off after 2 s (_i == 0), so the lease goes on and ends. A
+ * master that lasts 6 s (_i == 1) starts the lease again. */
+START_TEST(master_that_breaks_off_soon_does_not_renew_the_lease)
 {
 	struct wm_msg ack = fx_ack(2), beat = {.type = WM_HEARTBEAT};
 	unsigned i, k;
@@ -161,8 +162,9 @@ START_TEST(a_master_that_is_lost_again_in_a_moment_is_none)
 }
 END_TEST
 
-/* What this host lacks is not said of the master. */
-START_TEST(a_shortage_that_lasts)
+/* The run ends with the shortage of this host as the reason, not with a failure of the master. With
+ * _i == 1 the shortage is interrupted, so the run does not end. */
+START_TEST(lasting_shortage_of_the_agent_ends_the_run)
 {
 	struct agt_event down = {.type = AGT_EV_MASTER_DOWN,
 		.run = 1,
@@ -176,7 +178,7 @@ START_TEST(a_shortage_that_lasts)
 		fx_step(f, &down);
 		if (fx_count(f, AGT_ACT_MASTER_CLOSE) > 0)
 			break;
-		if (_i == 1) { /* in between it has them */
+		if (_i == 1) { /* no shortage for a moment */
 			fx_tick(f, 500);
 			fx_event(f, AGT_EV_MASTER_DOWN, 1, "Connection refused");
 		}
@@ -192,8 +194,8 @@ START_TEST(a_shortage_that_lasts)
 }
 END_TEST
 
-/* Members wait for it as for what their own agent lacks. */
-START_TEST(a_shortage_of_the_master_that_lasts)
+/* Members wait as long as for a shortage of their own agent. */
+START_TEST(lasting_shortage_of_the_master_ends_the_run)
 {
 	struct wm_msg m = {.type = WM_REFUSE};
 	unsigned n;
@@ -218,7 +220,7 @@ START_TEST(a_shortage_of_the_master_that_lasts)
 }
 END_TEST
 
-START_TEST(a_pause_of_the_agent_is_not_the_masters)
+START_TEST(pause_of_the_agent_does_not_use_up_the_lease)
 {
 	fx_group(f, 1, 2, comms);
 	fx_tick(f, 100);
@@ -231,13 +233,13 @@ START_TEST(a_pause_of_the_agent_is_not_the_masters)
 }
 END_TEST
 
-START_TEST(a_stale_master_is_passed_by)
+START_TEST(stale_master_is_dropped_and_the_search_goes_on)
 {
 	struct wm_msg m = fx_ack(1), stale = {.type = WM_REFUSE};
 
 	fx_group(f, 1, 2, comms);
 	fx_orphan(f);
-	fx_resume(f); /* term 2 */
+	fx_resume(f); /* the new master has term 2 */
 	fx_orphan(f);
 	fx_greet(f);
 	ck_assert_uint_eq(fx_msg(f, WM_HELLO, 0)->u.hello.term, 2);
@@ -256,7 +258,7 @@ START_TEST(a_stale_master_is_passed_by)
 	m = fx_ack(2);
 	fx_from_master(f, 1, &m);
 	ck_assert_uint_eq(fx_sent(f, WM_RESUME), 1);
-	fx_from_master(f, 1, &stale); /* it hears of the newer one now */
+	fx_from_master(f, 1, &stale); /* the stale master learns of the newer one now */
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_DROP), 1);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_OPEN), 1);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_CLOSE), 0);
@@ -284,7 +286,7 @@ START_TEST(a_master_that_redirects_is_asked_last)
 }
 END_TEST
 
-/* The one that it looks for is not there, but a master of another run. */
+/* The other address has a master with another run, so the agent returns to the first master. */
 START_TEST(a_master_that_redirects_may_be_joined_again)
 {
 	struct wm_msg redirect = {.type = WM_REFUSE}, other = fx_ack(9), back = fx_ack(2);
@@ -310,7 +312,7 @@ START_TEST(a_master_that_redirects_may_be_joined_again)
 }
 END_TEST
 
-START_TEST(a_master_that_does_not_take_us_ends_the_run)
+START_TEST(run_ends_if_a_master_does_not_resume_it)
 {
 	static const struct {
 		uint32_t code;
@@ -351,9 +353,10 @@ static void let_one_in_and_put_it_out(void)
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 1);
 }
 
-/* Another run, of which the agent has no peers or some, or the same one, which has begun anew; or
- * the one peer that a round would have let in was put out. */
-START_TEST(a_run_that_has_accepted_nobody_joins_what_there_is)
+/* Case 0: the master has another run, of which the agent has no peers. Case 1: the agent has peers
+ * of that run. Case 2: the same run has started again. Case 3: a round prepared to admit a peer,
+ * and this peer was kicked. */
+START_TEST(newcomers_join_whichever_run_the_master_has)
 {
 	struct wm_msg m = fx_ack(2);
 	uint32_t c;
@@ -388,8 +391,8 @@ START_TEST(a_run_that_has_accepted_nobody_joins_what_there_is)
 }
 END_TEST
 
-/* The round may have let it in, elsewhere. */
-START_TEST(a_peer_that_a_round_may_have_let_in_joins_no_other_run)
+/* The round may have been committed on other hosts, so the peer may be a member. */
+START_TEST(peer_that_may_have_been_admitted_joins_no_other_run)
 {
 	struct fx_ring ring = {.group = 7, .hosts = 1, .world_size = 1, .n = 1, .members = {8}};
 	struct wm_msg m = fx_ack(2);
@@ -410,8 +413,8 @@ START_TEST(a_peer_that_a_round_may_have_let_in_joins_no_other_run)
 }
 END_TEST
 
-/* A second connection finds out where the master of an orphan is now. */
-START_TEST(a_newcomer_names_the_address_of_the_master)
+/* The newcomer's own connection finds the address at which the master of the orphan run is now. */
+START_TEST(newcomer_brings_an_address_to_an_orphan_run)
 {
 	struct wm_msg m = fx_ack(2);
 	uint32_t c;
@@ -432,14 +435,15 @@ START_TEST(a_newcomer_names_the_address_of_the_master)
 	fx_resume(f);
 	ck_assert_uint_eq(fx_sent(f, WM_JOIN), 2);
 	fx_orphan(f);
-	ck_assert_uint_eq(fx_get(f, AGT_ACT_MASTER_OPEN, 0)->addr.ip[3], 2); /* the last good one */
+	/* The last address that worked. */
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_MASTER_OPEN, 0)->addr.ip[3], 2);
 	fx_event(f, AGT_EV_MASTER_DOWN, 1, "Connection refused");
 	fx_tick(f, 50);
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_MASTER_OPEN, 0)->addr.ip[3], 1);
 }
 END_TEST
 
-/* The only thing that happens is that peers are told that the master is there. */
+/* Checks that the peers get fx_addr(addr_no) as the address of the master. */
 static void expect_master_addr(unsigned addr_no)
 {
 	const struct agt_action *x = fx_get(f, AGT_ACT_ATTRS, 0);
@@ -449,7 +453,7 @@ static void expect_master_addr(unsigned addr_no)
 	ck_assert(cc_addr_eq(&x->u.attrs.at, &addr));
 }
 
-START_TEST(masters_move)
+START_TEST(set_master_changes_the_order_of_addresses)
 {
 	unsigned i;
 
@@ -457,21 +461,22 @@ START_TEST(masters_move)
 	set_master(1, 2, 0, false);
 	ck_assert_uint_eq(f->acts.n, 1);
 	expect_master_addr(2);
-	set_master(1, 3, 0, false); /* says it better */
+	set_master(1, 3, 0, false); /* the operator corrects the address */
 	ck_assert_uint_eq(f->acts.n, 1);
 	expect_master_addr(3);
 	set_master(1, 3, 0, false);
 	ck_assert_uint_eq(f->acts.n, 0);
 	fx_orphan(f);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_ATTRS), 0);
-	/* Who answers at the place that it has left may be stale: that comes last. */
+	/* A master at the address that it has left may be stale, so this address comes last. */
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_MASTER_OPEN, 0)->addr.ip[3], 3);
 	for (i = 0; i < 2; i++) {
 		fx_event(f, AGT_EV_MASTER_DOWN, 1, "Connection refused");
 		fx_tick(f, 500);
 		ck_assert_uint_eq(fx_get(f, AGT_ACT_MASTER_OPEN, 0)->addr.ip[3], i == 0 ? 1 : 3);
 	}
-	set_master(3, 4, 0, false); /* at once, and from where it has moved to */
+	/* Connects at once; from: the address that the master had moved to. */
+	set_master(3, 4, 0, false);
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_MASTER_OPEN, 0)->addr.ip[3], 4);
 	fx_greet(f);
 	{
@@ -480,7 +485,7 @@ START_TEST(masters_move)
 		fx_from_master(f, 1, &m);
 		expect_master_addr(4);
 	}
-	set_master(0, 5, 1, true); /* this run, now */
+	set_master(0, 5, 1, true); /* only for this run, and at once */
 	expect_master_addr(5);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_DROP), 1);
 	ck_assert_uint_eq(
@@ -491,7 +496,7 @@ START_TEST(masters_move)
 }
 END_TEST
 
-START_TEST(masters_move_back)
+START_TEST(set_master_back_restores_the_first_address)
 {
 	struct agt_event ev = {.type = AGT_EV_SET_MASTER};
 
@@ -507,7 +512,7 @@ START_TEST(masters_move_back)
 }
 END_TEST
 
-START_TEST(a_connect_looks_where_the_master_has_moved)
+START_TEST(connect_tries_the_new_address_of_a_master_first)
 {
 	uint32_t c, i;
 
@@ -528,21 +533,21 @@ START_TEST(a_connect_looks_where_the_master_has_moved)
 	fx_tick(f, 500);
 	fx_event(f, AGT_EV_MASTER_DOWN, 1, "Connection refused");
 	fx_expect_reply(f, WIRE_MASTER_CONNECTION_FAILED, ":48148 (Connection refused)");
-	set_master(1, 0, 0, false); /* not any more */
+	set_master(1, 0, 0, false); /* removes the entry */
 	fx_connect(f, 1, c, 2);
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_MASTER_OPEN, 0)->addr.ip[3], 1);
 }
 END_TEST
 
-/* The last peer here has left, and its master's term is known all the same. */
-START_TEST(a_stale_master_gets_nobody_else)
+/* The last peer of this host has left, but the agent still knows the term of the master. */
+START_TEST(newcomer_does_not_join_a_stale_master)
 {
 	struct wm_msg m = fx_ack(1);
 	uint32_t c;
 
 	fx_group(f, 1, 2, comms);
 	fx_orphan(f);
-	fx_resume(f); /* term 2 */
+	fx_resume(f); /* the new master has term 2 */
 	fx_request(f, 1, comms[0], WL_COMM_DESTROY);
 	fx_left(f, 1, 1);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_CLOSE), 1);
@@ -561,26 +566,26 @@ Suite *connect_suite(void)
 	TCase *t = tcase_create("connect");
 
 	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, a_master_is_sought_ever_less_often);
-	tcase_add_test(t, what_breaks_the_protocol_is_not_the_master);
-	tcase_add_test(t, no_answer_for_a_second_is_none);
+	tcase_add_test(t, pauses_between_connects_grow_to_500_ms);
+	tcase_add_test(t, server_that_breaks_the_protocol_is_not_the_master);
+	tcase_add_test(t, connects_time_out_after_1_s_then_2_s_then_4_s);
 	tcase_add_test(t, the_operator_sets_the_timeout_of_an_address);
-	tcase_add_test(t, the_lease_ends);
-	tcase_add_loop_test(t, a_master_that_is_lost_again_in_a_moment_is_none, 0, 2);
-	tcase_add_loop_test(t, a_shortage_that_lasts, 0, 2);
-	tcase_add_test(t, a_shortage_of_the_master_that_lasts);
-	tcase_add_test(t, a_pause_of_the_agent_is_not_the_masters);
-	tcase_add_test(t, a_stale_master_is_passed_by);
+	tcase_add_test(t, master_lease_ends_after_60_s);
+	tcase_add_loop_test(t, master_that_breaks_off_soon_does_not_renew_the_lease, 0, 2);
+	tcase_add_loop_test(t, lasting_shortage_of_the_agent_ends_the_run, 0, 2);
+	tcase_add_test(t, lasting_shortage_of_the_master_ends_the_run);
+	tcase_add_test(t, pause_of_the_agent_does_not_use_up_the_lease);
+	tcase_add_test(t, stale_master_is_dropped_and_the_search_goes_on);
 	tcase_add_test(t, a_master_that_redirects_is_asked_last);
 	tcase_add_test(t, a_master_that_redirects_may_be_joined_again);
-	tcase_add_loop_test(t, a_master_that_does_not_take_us_ends_the_run, 0, 3);
-	tcase_add_loop_test(t, a_run_that_has_accepted_nobody_joins_what_there_is, 0, 4);
-	tcase_add_test(t, a_peer_that_a_round_may_have_let_in_joins_no_other_run);
-	tcase_add_test(t, a_newcomer_names_the_address_of_the_master);
-	tcase_add_test(t, masters_move);
-	tcase_add_test(t, masters_move_back);
-	tcase_add_test(t, a_connect_looks_where_the_master_has_moved);
-	tcase_add_test(t, a_stale_master_gets_nobody_else);
+	tcase_add_loop_test(t, run_ends_if_a_master_does_not_resume_it, 0, 3);
+	tcase_add_loop_test(t, newcomers_join_whichever_run_the_master_has, 0, 4);
+	tcase_add_test(t, peer_that_may_have_been_admitted_joins_no_other_run);
+	tcase_add_test(t, newcomer_brings_an_address_to_an_orphan_run);
+	tcase_add_test(t, set_master_changes_the_order_of_addresses);
+	tcase_add_test(t, set_master_back_restores_the_first_address);
+	tcase_add_test(t, connect_tries_the_new_address_of_a_master_first);
+	tcase_add_test(t, newcomer_does_not_join_a_stale_master);
 	suite_add_tcase(s, t);
 	return s;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Members that leave, die or are kicked while operations are in flight, and masters that go.
+ * Members that leave, die or are kicked during operations, and masters that disappear.
  */
 #include "tests/agent/fixture.h"
 
@@ -32,7 +32,7 @@ static void kick(unsigned peer)
 	fx_from_master(f, 1, &m);
 }
 
-START_TEST(a_death_while_collecting_leaves_the_vote_to_the_others)
+START_TEST(others_vote_when_a_member_dies_before_its_submission)
 {
 	fx_group(f, 3, 2, comms);
 	fx_submit(f, comms[0], 0, 5, 8);
@@ -44,7 +44,7 @@ START_TEST(a_death_while_collecting_leaves_the_vote_to_the_others)
 }
 END_TEST
 
-START_TEST(a_submitter_that_dies_while_collecting_is_forgotten)
+START_TEST(submitter_that_dies_before_the_vote_is_removed)
 {
 	fx_group(f, 3, 2, comms);
 	fx_submit(f, comms[0], 0, 5, 8);
@@ -57,13 +57,13 @@ START_TEST(a_submitter_that_dies_while_collecting_is_forgotten)
 }
 END_TEST
 
-START_TEST(a_voter_that_dies_spoils_the_start)
+START_TEST(start_fails_if_a_voter_has_died)
 {
 	fx_group(f, 2, 2, comms);
 	submit_all(2, 5);
 	fx_session_closed(f, 2);
 	ck_assert_uint_eq(fx_sent(f, WM_LEAVE), 1);
-	fx_op_start(f, 1, 7, 5, 1); /* was under way */
+	fx_op_start(f, 1, 7, 5, 1); /* the master sent it before the leave arrived */
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_START), 0);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_SKIP), 1);
 	ck_assert(!fx_msg(f, WM_OP_REPORT, 0)->u.op_report.ok);
@@ -73,7 +73,7 @@ START_TEST(a_voter_that_dies_spoils_the_start)
 }
 END_TEST
 
-START_TEST(a_voter_that_is_kicked_spoils_it_too)
+START_TEST(start_fails_if_a_voter_was_kicked)
 {
 	fx_group(f, 2, 2, comms);
 	submit_all(2, 5);
@@ -85,7 +85,7 @@ START_TEST(a_voter_that_is_kicked_spoils_it_too)
 }
 END_TEST
 
-START_TEST(a_member_that_dies_keeps_its_memory_in_use)
+START_TEST(memory_of_a_dead_member_is_used_until_the_cancel)
 {
 	fx_group(f, 2, 2, comms);
 	submit_all(2, 5);
@@ -102,7 +102,7 @@ START_TEST(a_member_that_dies_keeps_its_memory_in_use)
 }
 END_TEST
 
-START_TEST(nobody_left_cancels_at_once)
+START_TEST(transfer_is_cancelled_when_no_member_is_left)
 {
 	struct agt_status st;
 
@@ -123,11 +123,11 @@ START_TEST(nobody_left_cancels_at_once)
 }
 END_TEST
 
-START_TEST(nobody_left_before_the_start)
+START_TEST(start_without_local_members_is_reported_as_failed)
 {
 	fx_group(f, 2, 2, comms);
 	fx_session(f, 9, 1000);
-	fx_connect(f, 9, fx_create(f, 9, 8, 1), 9); /* keeps the run */
+	fx_connect(f, 9, fx_create(f, 9, 8, 1), 9); /* keeps the run open */
 	submit_all(2, 5);
 	fx_session_closed(f, 1);
 	fx_session_closed(f, 2);
@@ -138,7 +138,7 @@ START_TEST(nobody_left_before_the_start)
 }
 END_TEST
 
-START_TEST(done_after_a_member_died)
+START_TEST(operation_succeeds_for_others_after_a_member_died)
 {
 	fx_group(f, 2, 2, comms);
 	submit_all(2, 5);
@@ -151,7 +151,7 @@ START_TEST(done_after_a_member_died)
 }
 END_TEST
 
-START_TEST(a_new_attempt_waits_for_nobody_who_is_still_cancelling)
+START_TEST(new_attempt_collects_while_the_old_one_is_cancelled)
 {
 	uint32_t extra;
 	struct fx_ring ring = {
@@ -161,7 +161,7 @@ START_TEST(a_new_attempt_waits_for_nobody_who_is_still_cancelling)
 	submit_all(2, 5);
 	fx_op_start(f, 1, 7, 5, 1);
 	fx_op_abort(f, 1, 7, 5, 1);
-	/* a third peer is accepted and is the first to try again */
+	/* A third peer is accepted and submits first. */
 	fx_session(f, 3, 1000);
 	extra = fx_create(f, 3, 7, 1);
 	fx_connect(f, 3, extra, 3);
@@ -177,10 +177,10 @@ START_TEST(a_new_attempt_waits_for_nobody_who_is_still_cancelling)
 }
 END_TEST
 
-START_TEST(a_complete_attempt_waits_for_the_one_before_it)
+START_TEST(complete_attempt_votes_while_the_old_one_is_cancelled)
 {
-	/* the members of the first attempt are kicked out of it one by one, so that the second is
-	 * complete while the first has not been aborted */
+	/* The members of the first attempt are kicked one by one. So the second attempt is complete
+	 * while the first one is still being cancelled. */
 	struct fx_ring ring = {.group = 7, .hosts = 2, .world_size = 3, .n = 2, .members = {1, 3}};
 	uint32_t extra;
 
@@ -195,7 +195,7 @@ START_TEST(a_complete_attempt_waits_for_the_one_before_it)
 	fx_submit(f, extra, 0, 5, 8);
 	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 0);
 	fx_op_abort(f, 1, 7, 5, 1);
-	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 0); /* peer 1 is missing */
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 0); /* peer 1 has not submitted */
 	kick(1);
 	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
 	fx_xfer(f, AGT_EV_XFER_CANCELLED, 1, 1, 0);
@@ -205,14 +205,14 @@ START_TEST(a_complete_attempt_waits_for_the_one_before_it)
 }
 END_TEST
 
-START_TEST(destroy_waits_for_its_operations)
+START_TEST(destroy_is_answered_after_its_operations_have_ended)
 {
 	size_t done, closed, reply;
 
 	fx_group(f, 2, 2, comms);
 	submit_all(2, 5);
 	fx_op_start(f, 1, 7, 5, 1);
-	fx_submit(f, comms[0], 9, 6, 8); /* collecting */
+	fx_submit(f, comms[0], 9, 6, 8); /* the other peer has not submitted */
 	fx_request(f, 1, comms[0], WL_COMM_DESTROY);
 	ck_assert_uint_eq(fx_msg(f, WM_LEAVE, 0)->u.leave.kind, WM_LEAVE_CLEAN);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 1);
@@ -234,7 +234,7 @@ START_TEST(destroy_waits_for_its_operations)
 }
 END_TEST
 
-START_TEST(destroy_of_the_last_one_cancels_by_itself)
+START_TEST(destroy_by_the_last_member_cancels_its_operation)
 {
 	fx_group(f, 1, 2, comms);
 	submit_all(1, 5);
@@ -254,7 +254,7 @@ START_TEST(destroy_of_the_last_one_cancels_by_itself)
 }
 END_TEST
 
-START_TEST(a_process_dies_while_it_destroys)
+START_TEST(process_that_dies_during_destroy_gets_no_reply)
 {
 	fx_group(f, 1, 2, comms);
 	submit_all(1, 5);
@@ -269,7 +269,7 @@ START_TEST(a_process_dies_while_it_destroys)
 }
 END_TEST
 
-START_TEST(the_end_of_the_master_ends_everything_in_order)
+START_TEST(run_without_a_master_ends_its_operations_in_order)
 {
 	uint32_t again, i;
 
@@ -287,11 +287,12 @@ START_TEST(the_end_of_the_master_ends_everything_in_order)
 			ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
 	}
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_ATTRS), 2);
-	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 3); /* those without a transfer */
+	/* Of the operations without a transfer. */
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 3);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_CANCEL), 1);
 	ck_assert_uint_lt(
 		fx_index(f, AGT_ACT_XFER_CANCEL, 0), fx_index(f, AGT_ACT_MASTER_CLOSE, 0));
-	/* joining again does not wait for what is left */
+	/* Joining again does not wait for the transfer that is being cancelled. */
 	fx_connect(f, 1, comms[0], 3);
 	again = fx_get(f, AGT_ACT_MASTER_OPEN, 0)->run;
 	ck_assert_uint_ne(again, 1);
@@ -303,7 +304,7 @@ START_TEST(the_end_of_the_master_ends_everything_in_order)
 }
 END_TEST
 
-START_TEST(a_kicked_member_of_a_running_operation)
+START_TEST(kicked_member_gets_the_text_of_its_kick)
 {
 	fx_group(f, 2, 2, comms);
 	submit_all(2, 5);
@@ -318,8 +319,8 @@ START_TEST(a_kicked_member_of_a_running_operation)
 }
 END_TEST
 
-/* The next agent takes its place: its peers have not left. */
-START_TEST(the_end_of_the_agent_is_nobodys_leave)
+/* The next agent continues for these peers, so they have not left. */
+START_TEST(end_of_the_agent_sends_no_leaves)
 {
 	fx_group(f, 2, 2, comms);
 	submit_all(2, 5);
@@ -341,8 +342,8 @@ START_TEST(the_end_of_the_agent_is_nobodys_leave)
 }
 END_TEST
 
-/* Nor is it while no master is there to see it. */
-START_TEST(the_end_of_the_agent_without_a_master)
+/* The same is true while no master is connected. */
+START_TEST(end_of_the_agent_without_a_master_sends_no_leaves)
 {
 	fx_group(f, 1, 2, comms);
 	fx_orphan(f);
@@ -360,23 +361,23 @@ Suite *end_suite(void)
 	TCase *t = tcase_create("end");
 
 	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, a_death_while_collecting_leaves_the_vote_to_the_others);
-	tcase_add_test(t, a_submitter_that_dies_while_collecting_is_forgotten);
-	tcase_add_test(t, a_voter_that_dies_spoils_the_start);
-	tcase_add_test(t, a_voter_that_is_kicked_spoils_it_too);
-	tcase_add_test(t, a_member_that_dies_keeps_its_memory_in_use);
-	tcase_add_test(t, nobody_left_cancels_at_once);
-	tcase_add_test(t, nobody_left_before_the_start);
-	tcase_add_test(t, done_after_a_member_died);
-	tcase_add_test(t, a_new_attempt_waits_for_nobody_who_is_still_cancelling);
-	tcase_add_test(t, a_complete_attempt_waits_for_the_one_before_it);
-	tcase_add_test(t, destroy_waits_for_its_operations);
-	tcase_add_test(t, destroy_of_the_last_one_cancels_by_itself);
-	tcase_add_test(t, a_process_dies_while_it_destroys);
-	tcase_add_test(t, the_end_of_the_master_ends_everything_in_order);
-	tcase_add_test(t, a_kicked_member_of_a_running_operation);
-	tcase_add_test(t, the_end_of_the_agent_is_nobodys_leave);
-	tcase_add_test(t, the_end_of_the_agent_without_a_master);
+	tcase_add_test(t, others_vote_when_a_member_dies_before_its_submission);
+	tcase_add_test(t, submitter_that_dies_before_the_vote_is_removed);
+	tcase_add_test(t, start_fails_if_a_voter_has_died);
+	tcase_add_test(t, start_fails_if_a_voter_was_kicked);
+	tcase_add_test(t, memory_of_a_dead_member_is_used_until_the_cancel);
+	tcase_add_test(t, transfer_is_cancelled_when_no_member_is_left);
+	tcase_add_test(t, start_without_local_members_is_reported_as_failed);
+	tcase_add_test(t, operation_succeeds_for_others_after_a_member_died);
+	tcase_add_test(t, new_attempt_collects_while_the_old_one_is_cancelled);
+	tcase_add_test(t, complete_attempt_votes_while_the_old_one_is_cancelled);
+	tcase_add_test(t, destroy_is_answered_after_its_operations_have_ended);
+	tcase_add_test(t, destroy_by_the_last_member_cancels_its_operation);
+	tcase_add_test(t, process_that_dies_during_destroy_gets_no_reply);
+	tcase_add_test(t, run_without_a_master_ends_its_operations_in_order);
+	tcase_add_test(t, kicked_member_gets_the_text_of_its_kick);
+	tcase_add_test(t, end_of_the_agent_sends_no_leaves);
+	tcase_add_test(t, end_of_the_agent_without_a_master_sends_no_leaves);
 	suite_add_tcase(s, t);
 	return s;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Leaves: what is answered when, and what is told again until a master has taken them.
+ * Leaves: the moment at which a call is answered, and the leaves that are sent again until a master
+ * has confirmed them.
  */
 #include "tests/agent/fixture.h"
 
@@ -25,7 +26,7 @@ static uint32_t runs(void)
 	return st.runs;
 }
 
-/* Its peer leaves, and the master dies before it says that it knows. */
+/* Lets the peer leave. The master dies before it confirms the leave. */
 static void leave_unheard(void)
 {
 	fx_group(f, 1, 2, comms);
@@ -36,15 +37,16 @@ static void leave_unheard(void)
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_OPEN), 1);
 }
 
-/* A container may end with the process, and its agent be killed with what it has not sent. */
-START_TEST(a_destroy_is_answered_when_the_master_has_taken_it)
+/* When the process ends, its container may end and kill the agent. An unsent leave would be
+ * lost. */
+START_TEST(destroy_is_answered_when_the_master_confirms_the_leave)
 {
 	fx_group(f, 1, 2, comms);
 	fx_request(f, 1, comms[0], WL_COMM_DESTROY);
 	ck_assert_uint_eq(fx_sent(f, WM_LEAVE), 1);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 0);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_CLOSE), 0);
-	fx_left(f, 1, 3); /* somebody else */
+	fx_left(f, 1, 3); /* another peer */
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 0);
 	fx_left(f, 1, 1);
 	fx_expect_reply(f, WIRE_SUCCESS, "");
@@ -54,8 +56,8 @@ START_TEST(a_destroy_is_answered_when_the_master_has_taken_it)
 }
 END_TEST
 
-/* As after pcclInterrupt. The next master is told all the same. */
-START_TEST(a_leave_that_cannot_wait_is_answered_at_once)
+/* The call does not wait, as after pcclInterrupt. The leave is sent again to the next master. */
+START_TEST(destroy_without_waiting_is_answered_at_once)
 {
 	struct wm_msg m = fx_ack(2);
 
@@ -76,7 +78,7 @@ START_TEST(a_leave_that_cannot_wait_is_answered_at_once)
 }
 END_TEST
 
-START_TEST(a_master_that_does_not_answer_holds_up_nobody)
+START_TEST(destroy_waits_2_s_for_a_master_that_does_not_confirm)
 {
 	struct wm_msg beat = {.type = WM_HEARTBEAT};
 
@@ -88,13 +90,14 @@ START_TEST(a_master_that_does_not_answer_holds_up_nobody)
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 0);
 	fx_tick(f, 200);
 	fx_expect_reply(f, WIRE_SUCCESS, "");
-	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_CLOSE), 0); /* it may have to be told again */
+	/* The leave may have to be sent again. */
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_CLOSE), 0);
 	fx_left(f, 1, 1);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_CLOSE), 1);
 }
 END_TEST
 
-START_TEST(an_older_master_is_not_waited_for)
+START_TEST(destroy_does_not_wait_for_an_older_master)
 {
 	struct wm_msg m = fx_ack(2);
 
@@ -111,8 +114,8 @@ START_TEST(an_older_master_is_not_waited_for)
 }
 END_TEST
 
-/* It was not in the run: nobody misses it when the connection ends. */
-START_TEST(a_newcomer_that_gives_up_waits_for_nobody)
+/* The newcomer was no member of the run, so no other peer waits for it when the connection ends. */
+START_TEST(leave_of_a_newcomer_needs_no_confirmation)
 {
 	uint32_t c;
 
@@ -129,7 +132,7 @@ START_TEST(a_newcomer_that_gives_up_waits_for_nobody)
 }
 END_TEST
 
-START_TEST(a_process_that_dies_meanwhile_is_not_answered)
+START_TEST(process_that_dies_during_destroy_gets_no_reply)
 {
 	fx_group(f, 1, 2, comms);
 	fx_request(f, 1, comms[0], WL_COMM_DESTROY);
@@ -141,8 +144,8 @@ START_TEST(a_process_that_dies_meanwhile_is_not_answered)
 }
 END_TEST
 
-/* _i == 1: that one dies, too. */
-START_TEST(the_next_master_is_told_again)
+/* With _i == 1 the next master dies, too. */
+START_TEST(leave_is_sent_again_to_the_next_master)
 {
 	struct wm_msg m = fx_ack(3);
 	int i;
@@ -169,8 +172,8 @@ START_TEST(the_next_master_is_told_again)
 }
 END_TEST
 
-/* No master has heard of it: the next one counts it among those who have come back. */
-START_TEST(what_was_told_to_nobody_is_worth_taking_over)
+/* No master has received the leave, so the next master counts the peer as come back. */
+START_TEST(hello_says_left_only_after_a_leave_was_sent)
 {
 	struct wm_msg m = fx_ack(2);
 
@@ -182,7 +185,7 @@ START_TEST(what_was_told_to_nobody_is_worth_taking_over)
 	ck_assert(!fx_msg(f, WM_HELLO, 0)->u.hello.left);
 	fx_from_master(f, 1, &m);
 	ck_assert(!fx_msg(f, WM_JOIN, 0)->u.join.left);
-	fx_orphan(f); /* now one may have */
+	fx_orphan(f); /* a master may have received the leave now */
 	fx_greet(f);
 	ck_assert(fx_msg(f, WM_HELLO, 0)->u.hello.left);
 	fx_from_master(f, 1, &m);
@@ -190,7 +193,7 @@ START_TEST(what_was_told_to_nobody_is_worth_taking_over)
 }
 END_TEST
 
-START_TEST(members_make_the_run_worth_it)
+START_TEST(hello_does_not_say_left_while_a_member_remains)
 {
 	fx_group(f, 2, 2, comms);
 	fx_request(f, 1, comms[0], WL_COMM_DESTROY);
@@ -201,8 +204,8 @@ START_TEST(members_make_the_run_worth_it)
 }
 END_TEST
 
-/* _i == 1: a newcomer has come meanwhile: it looks for its master by itself. */
-START_TEST(a_master_of_another_run_need_not_be_told)
+/* With _i == 1 a newcomer has come, which connects to its master by itself. */
+START_TEST(leave_is_dropped_if_the_master_has_another_run)
 {
 	struct wm_msg m = fx_ack(1);
 	uint32_t c;
@@ -224,8 +227,8 @@ START_TEST(a_master_of_another_run_need_not_be_told)
 }
 END_TEST
 
-/* It has the time of a connect, not that of a run that has lost its master. */
-START_TEST(a_newcomer_does_not_wait_with_a_leave)
+/* The newcomer waits for connect_timeout_ms, not for the lease of a run without a master. */
+START_TEST(newcomer_does_not_wait_as_long_as_a_leave)
 {
 	uint32_t c, waited;
 
@@ -243,8 +246,9 @@ START_TEST(a_newcomer_does_not_wait_with_a_leave)
 }
 END_TEST
 
-/* Both are of one run, and then their masters have others. */
-START_TEST(each_joins_the_run_of_its_masters_name)
+/* Both peers join one run through two master addresses. Then the masters at these addresses have
+ * other runs. */
+START_TEST(newcomers_reconnect_to_their_own_addresses)
 {
 	struct wm_msg m = fx_ack(1);
 	uint32_t c[2], i;
@@ -276,18 +280,18 @@ Suite *leave_suite(void)
 	TCase *t = tcase_create("leave");
 
 	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, a_destroy_is_answered_when_the_master_has_taken_it);
-	tcase_add_test(t, a_leave_that_cannot_wait_is_answered_at_once);
-	tcase_add_test(t, a_master_that_does_not_answer_holds_up_nobody);
-	tcase_add_test(t, an_older_master_is_not_waited_for);
-	tcase_add_test(t, a_newcomer_that_gives_up_waits_for_nobody);
-	tcase_add_test(t, a_process_that_dies_meanwhile_is_not_answered);
-	tcase_add_loop_test(t, the_next_master_is_told_again, 0, 2);
-	tcase_add_test(t, what_was_told_to_nobody_is_worth_taking_over);
-	tcase_add_test(t, members_make_the_run_worth_it);
-	tcase_add_loop_test(t, a_master_of_another_run_need_not_be_told, 0, 2);
-	tcase_add_test(t, a_newcomer_does_not_wait_with_a_leave);
-	tcase_add_test(t, each_joins_the_run_of_its_masters_name);
+	tcase_add_test(t, destroy_is_answered_when_the_master_confirms_the_leave);
+	tcase_add_test(t, destroy_without_waiting_is_answered_at_once);
+	tcase_add_test(t, destroy_waits_2_s_for_a_master_that_does_not_confirm);
+	tcase_add_test(t, destroy_does_not_wait_for_an_older_master);
+	tcase_add_test(t, leave_of_a_newcomer_needs_no_confirmation);
+	tcase_add_test(t, process_that_dies_during_destroy_gets_no_reply);
+	tcase_add_loop_test(t, leave_is_sent_again_to_the_next_master, 0, 2);
+	tcase_add_test(t, hello_says_left_only_after_a_leave_was_sent);
+	tcase_add_test(t, hello_does_not_say_left_while_a_member_remains);
+	tcase_add_loop_test(t, leave_is_dropped_if_the_master_has_another_run, 0, 2);
+	tcase_add_test(t, newcomer_does_not_wait_as_long_as_a_leave);
+	tcase_add_test(t, newcomers_reconnect_to_their_own_addresses);
 	suite_add_tcase(s, t);
 	return s;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Operations from the submission to the end that the master decides on.
+ * Operations, from the submission to the outcome that the master decides.
  */
 #include "tests/agent/fixture.h"
 
@@ -29,7 +29,7 @@ static void stands_still(uint64_t seq)
 	fx_step(f, &ev);
 }
 
-START_TEST(the_master_hears_of_a_standstill)
+START_TEST(standstill_is_reported_to_the_master)
 {
 	const struct wm_standstill *x;
 
@@ -68,7 +68,7 @@ START_TEST(local_votes_are_merged)
 }
 END_TEST
 
-START_TEST(other_parameters_vote_by_themselves)
+START_TEST(different_parameters_make_separate_votes)
 {
 	fx_group(f, 3, 2, comms);
 	fx_submit(f, comms[0], 0, 5, 8);
@@ -82,7 +82,7 @@ START_TEST(other_parameters_vote_by_themselves)
 }
 END_TEST
 
-START_TEST(success_for_all_members_at_once)
+START_TEST(success_completes_all_members_at_once)
 {
 	const struct agt_action *x;
 
@@ -102,7 +102,8 @@ START_TEST(success_for_all_members_at_once)
 	ck_assert(memcmp(x->u.xfer.next.b, fx_id(100).b, 16) == 0);
 	ck_assert(memcmp(x->u.xfer.prev.b, fx_id(101).b, 16) == 0);
 	ck_assert_uint_eq(x->u.xfer.n_members, 3);
-	ck_assert_uint_eq(x->u.xfer.members[0].comm, comms[0]); /* by rank, not by submission */
+	/* In the order of ranks, not of submissions. */
+	ck_assert_uint_eq(x->u.xfer.members[0].comm, comms[0]);
 	ck_assert_uint_eq(x->u.xfer.members[2].comm, comms[2]);
 	ck_assert_uint_eq(x->u.xfer.members[2].sub.slot, 4);
 	fx_xfer(f, AGT_EV_XFER_DONE, 1, 31, 0);
@@ -116,13 +117,13 @@ START_TEST(success_for_all_members_at_once)
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_COMPLETE, 2)->u.done.rx_bytes, 222);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_FREE), 1);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_CANCEL), 0);
-	fx_op_done(f, 1, 31); /* a late one is nothing */
+	fx_op_done(f, 1, 31); /* a repeated OP_DONE has no effect */
 	ck_assert_uint_eq(f->acts.n, 0);
 }
 END_TEST
 
-/* What is submitted before the application knows of the loss fails, whatever its tag. */
-START_TEST(a_loss_ends_what_is_called_before_it_is_known)
+/* A call fails if it is submitted before its application knows of the loss, whatever its tag is. */
+START_TEST(call_fails_if_its_application_does_not_know_the_loss)
 {
 	struct fx_ring ring = {.group = 7,
 		.hosts = 1,
@@ -141,7 +142,8 @@ START_TEST(a_loss_ends_what_is_called_before_it_is_known)
 	fx_expect_done(f, 0, comms[0], WIRE_RANK_CONNECTION_LOST, "await all operations");
 	fx_submit(f, comms[0], 2, 5, 8);
 	fx_expect_done(f, 0, comms[0], WIRE_RANK_CONNECTION_LOST, "await all operations");
-	fx_submit(f, comms[1], 0, 7, 8); /* had nothing in flight: the call fails for all */
+	/* This peer had no operation, but the call fails for all. */
+	fx_submit(f, comms[1], 0, 7, 8);
 	fx_expect_done(f, 0, comms[1], WIRE_RANK_CONNECTION_LOST, "await all operations");
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_COMPLETE, 0)->u.done.generation, 1);
 	f->generation = 1;
@@ -155,12 +157,12 @@ START_TEST(a_loss_ends_what_is_called_before_it_is_known)
 }
 END_TEST
 
-START_TEST(a_refusal_says_whom_the_group_has_lost)
+START_TEST(result_text_names_the_lost_peer)
 {
 	struct fx_ring ring = {.group = 7, .hosts = 1, .world_size = 2, .generation = 1, .n = 2};
 
 	fx_group(f, 2, 2, comms);
-	fx_submit(f, comms[0], 0, 5, 8); /* the other one is missing */
+	fx_submit(f, comms[0], 0, 5, 8); /* the other peer has not submitted */
 	ring.loss = "lost train@b pid 7 of group 7: its process died";
 	fx_view(f, 1, &ring, 1);
 	fx_expect_done(f, 0, comms[0], WIRE_RANK_CONNECTION_LOST, ring.loss);
@@ -176,8 +178,8 @@ START_TEST(a_refusal_says_whom_the_group_has_lost)
 }
 END_TEST
 
-/* An end that does not tell of a loss does not make it known. */
-START_TEST(only_a_loss_tells_of_a_loss)
+/* The generation that an application knows changes only with a result that reports the loss. */
+START_TEST(success_does_not_change_the_known_generation)
 {
 	struct fx_ring ring = {
 		.group = 7, .hosts = 1, .world_size = 1, .generation = 1, .n = 1, .members = {1}};
@@ -190,7 +192,7 @@ START_TEST(only_a_loss_tells_of_a_loss)
 	fx_op_done(f, 1, 1);
 	fx_expect_done(f, 0, comms[0], WIRE_SUCCESS, "");
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_COMPLETE, 0)->u.done.generation, 0);
-	fx_submit(f, comms[0], 0, 6, 8); /* also to the last one left */
+	fx_submit(f, comms[0], 0, 6, 8); /* the loss is reported to the last member, too */
 	fx_expect_done(f, 0, comms[0], WIRE_RANK_CONNECTION_LOST, "await all operations");
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_COMPLETE, 0)->u.done.generation, 1);
 	f->generation = 1;
@@ -224,7 +226,7 @@ START_TEST(replies_carry_the_generation)
 }
 END_TEST
 
-START_TEST(an_abort_that_answers_an_older_vote_is_passed_over)
+START_TEST(abort_of_an_older_generation_is_ignored)
 {
 	struct fx_ring ring = {
 		.group = 7, .hosts = 2, .world_size = 2, .generation = 1, .n = 1, .members = {1}};
@@ -237,7 +239,7 @@ START_TEST(an_abort_that_answers_an_older_vote_is_passed_over)
 	f->generation = 1;
 	fx_submit(f, comms[0], 0, 5, 8);
 	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
-	fx_op_abort(f, 1, 7, 5, 0); /* of generation 0 again */
+	fx_op_abort(f, 1, 7, 5, 0); /* for generation 0 again */
 	ck_assert_uint_eq(f->acts.n, 0);
 }
 END_TEST
@@ -247,8 +249,9 @@ static const struct wire_view *told(unsigned n)
 	return &fx_get(f, AGT_ACT_COMPLETE, n)->u.done.after;
 }
 
-/* Not of the moment at which an operation ends here, which is another one on each host. */
-START_TEST(the_view_is_that_of_the_end_for_all)
+/* A result contains the view at the decision of the master. The view at the end of the operation on
+ * a host could differ between hosts. */
+START_TEST(results_carry_the_view_of_the_masters_decision)
 {
 	struct fx_ring ring = {.group = 7, .hosts = 2, .world_size = 4, .n = 2, .members = {1, 2}};
 
@@ -277,15 +280,15 @@ START_TEST(the_view_is_that_of_the_end_for_all)
 	ck_assert_uint_eq(told(0)->view_id, f->view_id - 1);
 	ck_assert_uint_eq(told(0)->group, 3);
 	ck_assert_uint_eq(told(1)->group, 3);
-	/* what is refused here ends now */
+	/* A call that is refused here ends now, with the current view. */
 	fx_submit(f, comms[0], 9, 9, 8);
 	ck_assert_uint_eq(told(0)->view_id, f->view_id);
 	ck_assert_uint_eq(told(0)->group, 2);
 }
 END_TEST
 
-/* A vote was long under way: what it is answered with comes after the next loss. */
-START_TEST(a_late_end_carries_the_view_of_its_loss)
+/* The abort comes after the next loss, because a vote was on its way for a long time. */
+START_TEST(late_abort_carries_the_view_of_its_loss)
 {
 	struct fx_ring ring = {.group = 7, .hosts = 2, .world_size = 4, .n = 1, .members = {1}};
 
@@ -305,9 +308,9 @@ START_TEST(a_late_end_carries_the_view_of_its_loss)
 }
 END_TEST
 
-/* Somebody else of the group goes after the loss, before the call is made that the loss ends: it
- * sees what those see who have called in time. */
-START_TEST(a_late_call_sees_the_view_of_its_loss)
+/* Another peer of the group leaves after the loss and before this call. The call, which the loss
+ * ends, has the same view as the calls that were made in time. */
+START_TEST(late_call_fails_with_the_view_of_its_loss)
 {
 	struct fx_ring ring = {.group = 7,
 		.hosts = 1,
@@ -335,8 +338,8 @@ START_TEST(a_late_call_sees_the_view_of_its_loss)
 }
 END_TEST
 
-/* Not even a vote has gone out from here, and still the waiting caller is told of the loss. */
-START_TEST(a_loss_ends_what_is_being_collected)
+/* This host has not sent a vote, but the loss still ends the waiting call. */
+START_TEST(loss_ends_operations_that_are_being_collected)
 {
 	struct fx_ring ring = {.group = 7,
 		.hosts = 1,
@@ -354,9 +357,9 @@ START_TEST(a_loss_ends_what_is_being_collected)
 	f->generation = 1;
 	fx_submit(f, comms[0], 0, 5, 8);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
-	fx_view(f, 1, &ring, 1); /* the same view once more is no loss */
+	fx_view(f, 1, &ring, 1); /* the same view again is not a loss */
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
-	f->generation = 0; /* its application does not know yet */
+	f->generation = 0; /* this application does not know of the loss yet */
 	fx_submit(f, comms[1], 0, 5, 8);
 	fx_expect_done(f, 0, comms[1], WIRE_RANK_CONNECTION_LOST, "has lost");
 	f->generation = 1;
@@ -365,7 +368,7 @@ START_TEST(a_loss_ends_what_is_being_collected)
 }
 END_TEST
 
-START_TEST(what_the_caller_found_bad_is_completed_with_its_words)
+START_TEST(invalid_submission_completes_with_the_callers_text)
 {
 	struct agt_event ev = {.type = AGT_EV_SUBMIT, .slot = 2, .code = WIRE_INVALID_ARGUMENT};
 	struct agt_status st;
@@ -397,7 +400,7 @@ START_TEST(a_tag_in_flight_is_refused)
 }
 END_TEST
 
-START_TEST(a_group_of_one_is_too_few)
+START_TEST(all_reduce_in_a_group_of_one_fails)
 {
 	fx_group(f, 1, 1, comms);
 	fx_submit(f, comms[0], 0, 5, 8);
@@ -423,14 +426,14 @@ START_TEST(topology_and_operations_exclude_each_other)
 }
 END_TEST
 
-START_TEST(abort_before_the_start)
+START_TEST(abort_before_the_start_completes_all_members)
 {
 	fx_group(f, 2, 2, comms);
 	fx_submit(f, comms[0], 0, 5, 8);
-	fx_op_abort(f, 1, 7, 5, 0); /* concerns an attempt that we did not vote for */
+	fx_op_abort(f, 1, 7, 5, 0); /* for an attempt that this host has not voted for */
 	ck_assert_uint_eq(f->acts.n, 0);
 	fx_submit(f, comms[1], 0, 5, 8);
-	fx_op_abort(f, 1, 7, 5, 12); /* an attempt that is not this one */
+	fx_op_abort(f, 1, 7, 5, 12); /* for another attempt */
 	ck_assert_uint_eq(f->acts.n, 0);
 	fx_op_abort(f, 1, 7, 5, 0);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 2);
@@ -449,18 +452,18 @@ static void run_one(uint64_t seq)
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_START), 1);
 }
 
-START_TEST(abort_waits_for_the_threads)
+START_TEST(aborted_operation_completes_after_the_cancel)
 {
 	fx_group(f, 2, 2, comms);
 	run_one(1);
 	fx_op_abort(f, 1, 7, 5, 1);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_CANCEL), 1);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
-	fx_xfer(f, AGT_EV_XFER_DONE, 1, 1, 0); /* crossed the cancellation */
+	fx_xfer(f, AGT_EV_XFER_DONE, 1, 1, 0); /* crossed the cancel */
 	ck_assert_uint_eq(f->acts.n, 0);
 	fx_op_done(f, 1, 1);
 	ck_assert_uint_eq(f->acts.n, 0);
-	fx_submit(f, comms[0], 1, 5, 8); /* still in flight here */
+	fx_submit(f, comms[0], 1, 5, 8); /* the tag is still in use here */
 	fx_expect_done(f, 0, comms[0], WIRE_INVALID_ARGUMENT, "tag 5 is in flight");
 	fx_xfer(f, AGT_EV_XFER_CANCELLED, 1, 1, 0);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 2);
@@ -470,7 +473,7 @@ START_TEST(abort_waits_for_the_threads)
 }
 END_TEST
 
-START_TEST(abort_after_the_report)
+START_TEST(abort_after_the_report_cancels_the_transfer)
 {
 	fx_group(f, 2, 2, comms);
 	run_one(1);
@@ -513,7 +516,7 @@ START_TEST(a_failed_transfer_is_reported_and_aborted)
 }
 END_TEST
 
-/* The next master is told the same. */
+/* The next master gets the same report. */
 START_TEST(a_failure_is_reported_again_with_its_code)
 {
 	const struct wm_op_report *r;
@@ -530,8 +533,8 @@ START_TEST(a_failure_is_reported_again_with_its_code)
 }
 END_TEST
 
-/* It votes by itself, and waits for the answer like the others. */
-START_TEST(a_refused_call_is_told_with_its_vote)
+/* A refused call has its own vote and waits for the answer like the other calls. */
+START_TEST(refused_call_votes_with_its_code_and_text)
 {
 	const struct wm_op_vote *v;
 
@@ -556,14 +559,14 @@ START_TEST(a_refused_call_is_told_with_its_vote)
 }
 END_TEST
 
-START_TEST(a_broken_link_names_the_suspect)
+START_TEST(report_of_a_broken_link_names_the_suspect)
 {
 	const struct wm_op_report *r;
 	bool inbound = _i == 1;
 
-	fx_group(f, 2, 3, comms); /* next 100, prev 101 */
+	fx_group(f, 2, 3, comms); /* the next host is 100, the previous one 101 */
 	run_one(1);
-	fx_link(f, AGT_EV_LINK_DOWN, 1, inbound ? 100 : 101, inbound); /* not its direction */
+	fx_link(f, AGT_EV_LINK_DOWN, 1, inbound ? 100 : 101, inbound); /* the other direction */
 	ck_assert_uint_eq(fx_sent(f, WM_OP_REPORT), 0);
 	fx_link(f, AGT_EV_LINK_DOWN, 1, inbound ? 101 : 100, inbound);
 	r = &fx_msg(f, WM_OP_REPORT, 0)->u.op_report;
@@ -571,7 +574,7 @@ START_TEST(a_broken_link_names_the_suspect)
 	ck_assert(memcmp(r->suspect.b, fx_id(inbound ? 101 : 100).b, 16) == 0);
 	ck_assert_ptr_nonnull(strstr(r->text, "it broke"));
 	fx_link(f, AGT_EV_LINK_DOWN, 1, inbound ? 101 : 100, inbound);
-	ck_assert_uint_eq(fx_sent(f, WM_OP_REPORT), 0); /* once is enough */
+	ck_assert_uint_eq(fx_sent(f, WM_OP_REPORT), 0); /* reported only once */
 	fx_xfer(f, AGT_EV_XFER_DONE, 1, 1, 0);
 	ck_assert_uint_eq(f->acts.n, 0);
 	fx_op_abort(f, 1, 7, 5, 1);
@@ -580,7 +583,7 @@ START_TEST(a_broken_link_names_the_suspect)
 }
 END_TEST
 
-START_TEST(silence_is_told_as_such)
+START_TEST(report_says_that_a_link_was_silent)
 {
 	struct agt_event ev = {
 		.type = AGT_EV_LINK_DOWN, .run = 1, .inbound = _i == 1, .silent = true};
@@ -593,13 +596,13 @@ START_TEST(silence_is_told_as_such)
 	r = &fx_msg(f, WM_OP_REPORT, 0)->u.op_report;
 	ck_assert(!r->ok && r->silent);
 	ck_assert(fx_is(&r->suspect, ev.peer));
-	fx_orphan(f); /* the next master is told the same */
+	fx_orphan(f); /* the next master gets the same report */
 	fx_resume(f);
 	ck_assert(fx_msg(f, WM_OP_REPORT, 0)->u.op_report.silent);
 }
 END_TEST
 
-START_TEST(no_start_over_a_missing_link)
+START_TEST(operation_does_not_start_while_its_link_is_down)
 {
 	const struct wm_op_report *r;
 
@@ -613,19 +616,19 @@ START_TEST(no_start_over_a_missing_link)
 	ck_assert(!r->ok && r->seq == 1);
 	ck_assert(memcmp(r->suspect.b, fx_id(100).b, 16) == 0);
 	fx_op_abort(f, 1, 7, 5, 1);
-	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 2); /* no thread to wait for */
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 2); /* no thread uses the memory */
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_CANCEL), 0);
 }
 END_TEST
 
-START_TEST(start_of_an_operation_that_is_gone)
+START_TEST(start_of_an_unknown_operation_is_reported_as_failed)
 {
 	fx_group(f, 2, 2, comms);
 	fx_op_start(f, 1, 7, 5, 1);
 	ck_assert(!fx_msg(f, WM_OP_REPORT, 0)->u.op_report.ok);
 	fx_op_abort(f, 1, 7, 5, 1);
 	ck_assert_uint_eq(f->acts.n, 0);
-	/* a seq must grow */
+	/* A sequence number must be higher than the previous one. */
 	fx_submit(f, comms[0], 0, 5, 8);
 	fx_submit(f, comms[1], 0, 5, 8);
 	fx_op_start(f, 1, 7, 5, 1);
@@ -634,7 +637,7 @@ START_TEST(start_of_an_operation_that_is_gone)
 }
 END_TEST
 
-START_TEST(done_without_our_report_is_nonsense)
+START_TEST(done_before_the_report_is_a_violation)
 {
 	fx_group(f, 2, 2, comms);
 	run_one(1);
@@ -655,7 +658,7 @@ static void want_awaited(void *arg, const struct agt_op_info *o)
 	ck_assert_uint_eq(o->bytes, 32);
 }
 
-START_TEST(every_wait_has_a_name)
+START_TEST(status_names_the_cause_of_each_wait)
 {
 	char who[] = "waiting for local pid 1002 (trainer) and 1 more to submit";
 	char master[] = "waiting for the master to start it", data[] = "data";
@@ -682,36 +685,36 @@ Suite *op_suite(void)
 	TCase *t = tcase_create("op");
 
 	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, the_master_hears_of_a_standstill);
+	tcase_add_test(t, standstill_is_reported_to_the_master);
 	tcase_add_test(t, local_votes_are_merged);
-	tcase_add_test(t, other_parameters_vote_by_themselves);
-	tcase_add_test(t, success_for_all_members_at_once);
-	tcase_add_test(t, the_view_is_that_of_the_end_for_all);
-	tcase_add_test(t, a_late_end_carries_the_view_of_its_loss);
-	tcase_add_test(t, a_late_call_sees_the_view_of_its_loss);
-	tcase_add_test(t, a_loss_ends_what_is_being_collected);
-	tcase_add_test(t, a_loss_ends_what_is_called_before_it_is_known);
-	tcase_add_test(t, a_refusal_says_whom_the_group_has_lost);
-	tcase_add_test(t, only_a_loss_tells_of_a_loss);
+	tcase_add_test(t, different_parameters_make_separate_votes);
+	tcase_add_test(t, success_completes_all_members_at_once);
+	tcase_add_test(t, results_carry_the_view_of_the_masters_decision);
+	tcase_add_test(t, late_abort_carries_the_view_of_its_loss);
+	tcase_add_test(t, late_call_fails_with_the_view_of_its_loss);
+	tcase_add_test(t, loss_ends_operations_that_are_being_collected);
+	tcase_add_test(t, call_fails_if_its_application_does_not_know_the_loss);
+	tcase_add_test(t, result_text_names_the_lost_peer);
+	tcase_add_test(t, success_does_not_change_the_known_generation);
 	tcase_add_test(t, replies_carry_the_generation);
-	tcase_add_test(t, an_abort_that_answers_an_older_vote_is_passed_over);
-	tcase_add_test(t, what_the_caller_found_bad_is_completed_with_its_words);
+	tcase_add_test(t, abort_of_an_older_generation_is_ignored);
+	tcase_add_test(t, invalid_submission_completes_with_the_callers_text);
 	tcase_add_test(t, a_tag_in_flight_is_refused);
-	tcase_add_test(t, a_group_of_one_is_too_few);
+	tcase_add_test(t, all_reduce_in_a_group_of_one_fails);
 	tcase_add_test(t, topology_and_operations_exclude_each_other);
-	tcase_add_test(t, abort_before_the_start);
-	tcase_add_test(t, abort_waits_for_the_threads);
-	tcase_add_test(t, abort_after_the_report);
+	tcase_add_test(t, abort_before_the_start_completes_all_members);
+	tcase_add_test(t, aborted_operation_completes_after_the_cancel);
+	tcase_add_test(t, abort_after_the_report_cancels_the_transfer);
 	tcase_add_test(t, abort_without_code_is_not_success);
 	tcase_add_test(t, a_failed_transfer_is_reported_and_aborted);
 	tcase_add_test(t, a_failure_is_reported_again_with_its_code);
-	tcase_add_test(t, a_refused_call_is_told_with_its_vote);
-	tcase_add_loop_test(t, a_broken_link_names_the_suspect, 0, 2);
-	tcase_add_loop_test(t, silence_is_told_as_such, 0, 2);
-	tcase_add_test(t, no_start_over_a_missing_link);
-	tcase_add_test(t, start_of_an_operation_that_is_gone);
-	tcase_add_test(t, done_without_our_report_is_nonsense);
-	tcase_add_test(t, every_wait_has_a_name);
+	tcase_add_test(t, refused_call_votes_with_its_code_and_text);
+	tcase_add_loop_test(t, report_of_a_broken_link_names_the_suspect, 0, 2);
+	tcase_add_loop_test(t, report_says_that_a_link_was_silent, 0, 2);
+	tcase_add_test(t, operation_does_not_start_while_its_link_is_down);
+	tcase_add_test(t, start_of_an_unknown_operation_is_reported_as_failed);
+	tcase_add_test(t, done_before_the_report_is_a_violation);
+	tcase_add_test(t, status_names_the_cause_of_each_wait);
 	suite_add_tcase(s, t);
 	return s;
 }

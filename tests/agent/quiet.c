@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * When ticks may come seldom, and what ends it.
+ * The conditions under which the agent may tick seldom ("quiet"), and the events that end them.
  */
 #include "tests/agent/fixture.h"
 
@@ -31,7 +31,7 @@ static void stopped(uint32_t session, bool is)
 	fx_step(f, &ev);
 }
 
-START_TEST(from_the_first_process_to_the_ring)
+START_TEST(agent_is_quiet_while_a_newcomer_or_member_only_waits)
 {
 	const struct fx_ring ring = {
 		.group = 7, .hosts = 2, .world_size = 2, .n = 1, .members = {1}};
@@ -40,10 +40,10 @@ START_TEST(from_the_first_process_to_the_ring)
 	fx_session(f, 1, 1000);
 	comms[0] = fx_create(f, 1, 7, 1);
 	ck_assert(agt_is_quiet(f->a));
-	fx_connect(f, 1, comms[0], 1); /* the master is connected to */
+	fx_connect(f, 1, comms[0], 1); /* the connection to the master is being opened */
 	ck_assert(!agt_is_quiet(f->a));
 	fx_master_up(f, 1);
-	ck_assert(agt_is_quiet(f->a)); /* a newcomer waits for the others' votes */
+	ck_assert(agt_is_quiet(f->a)); /* a newcomer waits for the votes of the members */
 	fx_round(f, 1, 1, true, &ring, 1);
 	ck_assert(!agt_is_quiet(f->a));
 	fx_link(f, AGT_EV_LINK_UP, 1, 100, false);
@@ -53,8 +53,8 @@ START_TEST(from_the_first_process_to_the_ring)
 }
 END_TEST
 
-/* A process is asked for its beat when others may wait for it. */
-START_TEST(due_while_somebody_waits)
+/* The agent asks a process for its beat while others may wait for this process. */
+START_TEST(session_is_due_while_others_wait)
 {
 	fx_group(f, 2, 2, comms);
 	ck_assert(!agt_session_is_due(f->a, 1));
@@ -72,13 +72,13 @@ START_TEST(due_while_somebody_waits)
 }
 END_TEST
 
-START_TEST(not_while_an_operation_lives)
+START_TEST(agent_is_not_quiet_during_an_operation)
 {
 	fx_group(f, 2, 2, comms);
 	ck_assert(agt_is_quiet(f->a));
-	fx_submit(f, comms[0], 0, 5, 8); /* collects */
+	fx_submit(f, comms[0], 0, 5, 8); /* waits for the other submission */
 	ck_assert(!agt_is_quiet(f->a));
-	fx_submit(f, comms[1], 0, 5, 8); /* votes */
+	fx_submit(f, comms[1], 0, 5, 8); /* waits for the master */
 	ck_assert(!agt_is_quiet(f->a));
 	fx_op_start(f, 1, 7, 5, 1);
 	ck_assert(!agt_is_quiet(f->a));
@@ -90,7 +90,7 @@ START_TEST(not_while_an_operation_lives)
 }
 END_TEST
 
-START_TEST(not_while_the_master_is_gone)
+START_TEST(agent_is_not_quiet_without_a_master)
 {
 	fx_group(f, 1, 2, comms);
 	fx_orphan(f);
@@ -100,7 +100,7 @@ START_TEST(not_while_the_master_is_gone)
 }
 END_TEST
 
-START_TEST(not_while_a_process_is_stopped)
+START_TEST(agent_is_not_quiet_while_a_process_is_stopped)
 {
 	fx_group(f, 2, 2, comms);
 	stopped(1, true);
@@ -115,14 +115,14 @@ START_TEST(not_while_a_process_is_stopped)
 }
 END_TEST
 
-START_TEST(not_while_somebody_is_awaited)
+START_TEST(agent_is_not_quiet_while_a_peer_is_awaited)
 {
 	fx_group(f, 1, 2, comms);
 	ck_assert(!agt_is_awaited(f->a));
 	beat(true);
 	ck_assert(!agt_is_quiet(f->a));
 	ck_assert(agt_is_awaited(f->a));
-	fx_tick(f, 900); /* until the master says otherwise */
+	fx_tick(f, 900); /* lasts until the next heartbeat */
 	ck_assert(!agt_is_quiet(f->a));
 	beat(false);
 	ck_assert(agt_is_quiet(f->a));
@@ -130,8 +130,8 @@ START_TEST(not_while_somebody_is_awaited)
 }
 END_TEST
 
-/* What the last one said is nothing to the next one. */
-START_TEST(another_master_begins_anew)
+/* The next master has not said that it awaits a peer. */
+START_TEST(next_master_starts_with_no_peer_awaited)
 {
 	fx_group(f, 1, 2, comms);
 	beat(true);
@@ -147,10 +147,10 @@ END_TEST
 
 static const struct {
 	uint32_t heartbeat_ms;
-	unsigned ticks; /* to a heartbeat; 0: they would come too late */
+	unsigned ticks; /* ticks per heartbeat; 0: with such ticks the heartbeats would be late */
 } masters[] = {{500, 1}, {1000, 2}, {1785, 3}, {499, 0}, {100, 0}};
 
-START_TEST(rare_ticks_leave_no_heartbeat_out)
+START_TEST(rare_ticks_omit_no_heartbeat)
 {
 	const unsigned n = masters[_i].ticks;
 	unsigned i;
@@ -161,18 +161,18 @@ START_TEST(rare_ticks_leave_no_heartbeat_out)
 	ck_assert_int_eq(agt_is_quiet(f->a), n > 0);
 	fx_tick(f, AGT_QUIET_TICK_MS);
 	for (i = 0; i < 6 && n > 0; i++) {
-		fx_request(f, 1, comms[0], WL_UPDATE_TOPOLOGY); /* something is said, at once */
+		fx_request(f, 1, comms[0], WL_UPDATE_TOPOLOGY); /* a message that is sent at once */
 		beat(false);
 		for (unsigned k = 1; k <= n; k++) {
-			fx_tick(f, AGT_QUIET_TICK_MS + k % 2 * 5); /* they are no clockwork */
+			fx_tick(f, AGT_QUIET_TICK_MS + k % 2 * 5); /* ticks are not exact */
 			ck_assert_uint_eq(fx_sent(f, WM_HEARTBEAT), k == n);
 		}
 	}
 }
 END_TEST
 
-/* Of two masters each may have something. */
-START_TEST(all_runs_count)
+/* Each of two masters may end the quiet state. */
+START_TEST(agent_is_quiet_only_if_all_runs_are)
 {
 	struct wm_msg m = {.type = WM_HEARTBEAT, .u.heartbeat.awaited = true};
 
@@ -197,16 +197,15 @@ Suite *quiet_suite(void)
 	TCase *t = tcase_create("quiet");
 
 	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, from_the_first_process_to_the_ring);
-	tcase_add_test(t, due_while_somebody_waits);
-	tcase_add_test(t, not_while_an_operation_lives);
-	tcase_add_test(t, not_while_the_master_is_gone);
-	tcase_add_loop_test(t, not_while_a_process_is_stopped, 0, 2);
-	tcase_add_test(t, not_while_somebody_is_awaited);
-	tcase_add_test(t, another_master_begins_anew);
-	tcase_add_loop_test(
-		t, rare_ticks_leave_no_heartbeat_out, 0, sizeof masters / sizeof masters[0]);
-	tcase_add_test(t, all_runs_count);
+	tcase_add_test(t, agent_is_quiet_while_a_newcomer_or_member_only_waits);
+	tcase_add_test(t, session_is_due_while_others_wait);
+	tcase_add_test(t, agent_is_not_quiet_during_an_operation);
+	tcase_add_test(t, agent_is_not_quiet_without_a_master);
+	tcase_add_loop_test(t, agent_is_not_quiet_while_a_process_is_stopped, 0, 2);
+	tcase_add_test(t, agent_is_not_quiet_while_a_peer_is_awaited);
+	tcase_add_test(t, next_master_starts_with_no_peer_awaited);
+	tcase_add_loop_test(t, rare_ticks_omit_no_heartbeat, 0, sizeof masters / sizeof masters[0]);
+	tcase_add_test(t, agent_is_quiet_only_if_all_runs_are);
 	suite_add_tcase(s, t);
 	return s;
 }

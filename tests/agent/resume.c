@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A master dies, the agent lives: what is kept, and what the next master is told.
+ * A master dies while its agent lives: the state that the agent keeps, and its snapshot for the
+ * next master.
  */
 #include "tests/agent/fixture.h"
 
@@ -22,7 +23,7 @@ static const struct wm_resume *resumed(void)
 	return &fx_msg(f, WM_RESUME, 0)->u.resume;
 }
 
-/* Long enough for those who have called to vote without the others here. */
+/* Passes enough time, so that the peers that have called vote without the other local peers. */
 static void pass_part(void)
 {
 	struct wm_msg beat = {.type = WM_HEARTBEAT};
@@ -33,7 +34,7 @@ static void pass_part(void)
 	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
 }
 
-/* Place of the first message of that type among all actions. */
+/* Returns the index of the first message of this type among all actions. */
 static size_t sent_at(enum wm_type type)
 {
 	size_t i;
@@ -45,7 +46,7 @@ static size_t sent_at(enum wm_type type)
 	return 0;
 }
 
-START_TEST(a_run_is_told_as_it_is)
+START_TEST(snapshot_contains_the_state_of_the_run)
 {
 	const struct wm_op_vote *v;
 	const struct wm_resume *r;
@@ -56,15 +57,15 @@ START_TEST(a_run_is_told_as_it_is)
 	fx_xfer(f, AGT_EV_XFER_DONE, 1, 1, 0);
 	fx_op_done(f, 1, 1);
 	fx_submit_all(f, comms, 2, 6);
-	fx_op_start(f, 1, 7, 6, 2); /* runs */
+	fx_op_start(f, 1, 7, 6, 2); /* is running */
 	fx_submit_all(f, comms, 2, 8);
 	fx_op_start(f, 1, 7, 8, 3);
-	fx_xfer(f, AGT_EV_XFER_DONE, 1, 3, 0); /* reported */
-	fx_submit_all(f, comms, 2, 9);         /* voted */
-	fx_submit(f, comms[0], 20, 10, 8);     /* collecting */
+	fx_xfer(f, AGT_EV_XFER_DONE, 1, 3, 0); /* is reported */
+	fx_submit_all(f, comms, 2, 9);         /* is voted for */
+	fx_submit(f, comms[0], 20, 10, 8);     /* is being collected */
 	fx_submit_all(f, comms, 2, 11);
 	fx_op_start(f, 1, 7, 11, 4);
-	fx_op_abort(f, 1, 7, 11, 4); /* cancelling */
+	fx_op_abort(f, 1, 7, 11, 4); /* is being cancelled */
 	fx_orphan(f);
 	fx_resume(f);
 	ck_assert_uint_eq(fx_sent(f, WM_JOIN), 2);
@@ -97,7 +98,7 @@ START_TEST(a_run_is_told_as_it_is)
 		  sent_at(WM_OP_VOTE) < sent_at(WM_OP_REPORT) &&
 		  sent_at(WM_OP_REPORT) < sent_at(WM_RESUME));
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
-	fx_xfer(f, AGT_EV_XFER_DONE, 1, 2, 0); /* and on it goes */
+	fx_xfer(f, AGT_EV_XFER_DONE, 1, 2, 0); /* the operations continue */
 	ck_assert_uint_eq(fx_sent(f, WM_OP_REPORT), 1);
 	fx_op_done(f, 1, 3);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 2);
@@ -106,7 +107,7 @@ START_TEST(a_run_is_told_as_it_is)
 }
 END_TEST
 
-START_TEST(what_happens_meanwhile_is_told_later)
+START_TEST(events_without_a_master_are_reported_later)
 {
 	fx_group(f, 2, 2, comms);
 	fx_submit_all(f, comms, 2, 5);
@@ -128,7 +129,7 @@ START_TEST(what_happens_meanwhile_is_told_later)
 	ck_assert(!fx_msg(f, WM_OP_REPORT, 1)->u.op_report.ok);
 	ck_assert(fx_is(&fx_msg(f, WM_OP_REPORT, 1)->u.op_report.suspect, fx_id(100)));
 	ck_assert(strstr(fx_msg(f, WM_OP_REPORT, 1)->u.op_report.text, "it broke"));
-	fx_op_start(f, 1, 7, 6, 3); /* over the ring that was in force, whose link is down */
+	fx_op_start(f, 1, 7, 6, 3); /* in the old ring, whose link is down */
 	ck_assert(strstr(fx_msg(f, WM_OP_REPORT, 0)->u.op_report.text, "is down"));
 }
 END_TEST
@@ -155,21 +156,22 @@ START_TEST(votes_are_sent_again_once)
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 1);
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_REPLY, 0)->u.reply.pending_ballot, 5);
 	fx_request(f, 3, comms[2], WL_ARE_PENDING);
-	fx_from_master(f, 1, &m); /* the answer to the vote before */
+	fx_from_master(f, 1, &m); /* the answer to the previous vote */
 	ck_assert_uint_eq(f->acts.n, 0);
 	fx_commit(f, 1, 2, true, &ring, 1);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 2);
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_REPLY, 0)->u.reply.topo_ballot, 2);
 	fx_request(f, 1, comms[0], WL_UPDATE_TOPOLOGY);
 	ck_assert_uint_eq(fx_msg(f, WM_TOPO_VOTE, 0)->u.peer.ballot, 2);
-	f->topo_ballot--; /* the commit of the vote before, once more */
+	f->topo_ballot--; /* repeats the commit of the previous vote */
 	fx_commit(f, 1, 2, true, &ring, 1);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 0);
 }
 END_TEST
 
-/* It knows the run, but no place in it is lost with that. */
-START_TEST(who_has_newcomers_only_says_so)
+/* The agent names its run. Its peers are no members yet, so they lose no membership if the master
+ * has another run. */
+START_TEST(hello_says_that_an_agent_has_only_newcomers)
 {
 	const struct wm_hello *h;
 	uint32_t c;
@@ -195,9 +197,9 @@ START_TEST(newcomers_join_the_next_master)
 	fx_group(f, 1, 2, comms);
 	fx_session(f, 2, 1000);
 	c = fx_create(f, 2, 7, 1);
-	fx_connect(f, 2, c, 2); /* registered */
+	fx_connect(f, 2, c, 2); /* becomes a registered peer */
 	fx_request(f, 1, comms[0], WL_UPDATE_TOPOLOGY);
-	fx_round(f, 1, 2, true, &ring, 1); /* for peer 2, and for 3, which is not here */
+	fx_round(f, 1, 2, true, &ring, 1); /* admits peers 2 and 3; peer 3 is not on this host */
 	ck_assert_uint_eq(fx_sent(f, WM_ROUND_REPORT), 1);
 	fx_orphan(f);
 	fx_session(f, 4, 1000);
@@ -210,12 +212,12 @@ START_TEST(newcomers_join_the_next_master)
 	ck_assert_uint_eq(fx_msg(f, WM_JOIN, 1)->u.join.phase, WM_JOIN_PREPARED);
 	ck_assert_uint_eq(fx_msg(f, WM_JOIN, 2)->u.join.phase, WM_JOIN_NEW);
 	ck_assert_uint_eq(resumed()->prepared, 2);
-	fx_commit(f, 1, 2, true, &ring, 1); /* others had it already */
+	fx_commit(f, 1, 2, true, &ring, 1); /* other agents have received this commit already */
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 2);
 }
 END_TEST
 
-START_TEST(a_round_that_is_not_ready_is_dropped)
+START_TEST(round_without_open_links_is_aborted)
 {
 	struct fx_ring ring = {.group = 7, .hosts = 2, .world_size = 2, .n = 1, .members = {1}};
 
@@ -231,7 +233,7 @@ START_TEST(a_round_that_is_not_ready_is_dropped)
 }
 END_TEST
 
-START_TEST(who_leaves_meanwhile_is_told_too)
+START_TEST(leave_without_a_master_is_sent_to_the_next_master)
 {
 	const struct wm_leave *l;
 	uint32_t c;
@@ -239,7 +241,7 @@ START_TEST(who_leaves_meanwhile_is_told_too)
 	fx_group(f, 3, 2, comms);
 	fx_session(f, 9, 1000);
 	c = fx_create(f, 9, 7, 1);
-	fx_connect(f, 9, c, 9); /* a newcomer: nobody will miss it */
+	fx_connect(f, 9, c, 9); /* a newcomer, whose leave is not sent */
 	fx_submit_all(f, comms, 3, 5);
 	fx_op_start(f, 1, 7, 5, 1);
 	fx_orphan(f);
@@ -247,7 +249,8 @@ START_TEST(who_leaves_meanwhile_is_told_too)
 	fx_session_closed(f, 2);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMM_CLOSE), 1);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_SEND), 0);
-	ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_CANCEL), 0); /* it goes on without it */
+	/* The operation continues without this member. */
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_CANCEL), 0);
 	fx_resume(f);
 	ck_assert_uint_eq(fx_sent(f, WM_JOIN), 3);
 	ck_assert(fx_is(&fx_msg(f, WM_JOIN, 2)->u.join.peer, fx_id(2)));
@@ -261,7 +264,7 @@ START_TEST(who_leaves_meanwhile_is_told_too)
 }
 END_TEST
 
-START_TEST(destroying_does_not_wait_for_a_master)
+START_TEST(destroy_does_not_wait_for_a_master)
 {
 	struct agt_status st;
 
@@ -272,7 +275,7 @@ START_TEST(destroying_does_not_wait_for_a_master)
 	fx_destroy(f, 2, comms[1], "it is out of memory");
 	fx_expect_reply(f, WIRE_SUCCESS, "");
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_CLOSE), 0);
-	fx_resume(f); /* nobody is left, but that is to be told */
+	fx_resume(f); /* no member is left, but their leaves must be sent */
 	ck_assert_uint_eq(fx_sent(f, WM_LEAVE), 2);
 	for (uint32_t i = 0; i < 2; i++) {
 		const struct wm_leave *l = &fx_msg(f, WM_LEAVE, i)->u.leave;
@@ -290,7 +293,7 @@ START_TEST(destroying_does_not_wait_for_a_master)
 }
 END_TEST
 
-START_TEST(destroying_ends_what_runs)
+START_TEST(destroy_without_a_master_ends_running_operations)
 {
 	fx_group(f, 2, 2, comms);
 	fx_submit_all(f, comms, 2, 5);
@@ -301,7 +304,7 @@ START_TEST(destroying_ends_what_runs)
 	fx_orphan(f);
 	fx_request(f, 1, comms[0], WL_COMM_DESTROY);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_CANCEL), 1); /* of seq 1 */
-	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 1);    /* of seq 2, here */
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 1);    /* of seq 2, for this member */
 	fx_expect_done(f, 0, comms[0], WIRE_INVALID_USAGE, "was destroyed");
 	fx_xfer(f, AGT_EV_XFER_CANCELLED, 1, 1, 0);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 2);
@@ -309,13 +312,13 @@ START_TEST(destroying_ends_what_runs)
 	fx_resume(f);
 	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
 	ck_assert_uint_eq(fx_msg(f, WM_OP_VOTE, 0)->u.op_vote.seq, 2);
-	fx_op_done(f, 1, 2); /* it was known elsewhere */
+	fx_op_done(f, 1, 2); /* another host knew the success */
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 1);
 	fx_expect_done(f, 0, comms[1], WIRE_SUCCESS, "");
 }
 END_TEST
 
-START_TEST(a_start_that_comes_again_is_nothing)
+START_TEST(repeated_start_has_no_effect)
 {
 	fx_group(f, 1, 2, comms);
 	fx_submit_all(f, comms, 1, 5);
@@ -325,7 +328,7 @@ START_TEST(a_start_that_comes_again_is_nothing)
 	fx_op_start(f, 1, 7, 5, 3);
 	ck_assert_uint_eq(f->acts.n, 0);
 	fx_submit_all(f, comms, 1, 6);
-	fx_op_start(f, 1, 7, 6, 2); /* not seen here */
+	fx_op_start(f, 1, 7, 6, 2); /* this agent has not seen seq 2 before */
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_START), 1);
 	fx_submit_all(f, comms, 1, 8);
 	fx_op_start(f, 1, 7, 8, 3);
@@ -333,8 +336,8 @@ START_TEST(a_start_that_comes_again_is_nothing)
 }
 END_TEST
 
-/* Others may have started the attempt before the last master died. */
-START_TEST(segments_of_another_size_come_with_the_next_rings)
+/* Other hosts may have started the attempt before the last master died, with the old size. */
+START_TEST(new_segment_size_applies_to_the_next_rings)
 {
 	struct fx_ring ring = {.group = 7, .hosts = 2, .world_size = 3, .n = 2, .members = {1, 2}};
 	struct wm_msg m = fx_ack(2);
@@ -361,9 +364,9 @@ START_TEST(segments_of_another_size_come_with_the_next_rings)
 }
 END_TEST
 
-/* No master counts a vote that it is not told again: what has voted here goes on without the one
- * that has left, and with the one that is late. */
-START_TEST(a_voter_that_has_left_spoils_nothing_for_the_next_master)
+/* The next master counts only votes that are sent again. So the vote of this host continues without
+ * the member that has left, and with the late member. */
+START_TEST(next_master_gets_no_vote_of_a_peer_that_has_left)
 {
 	const struct wm_op_vote *v;
 
@@ -385,7 +388,7 @@ START_TEST(a_voter_that_has_left_spoils_nothing_for_the_next_master)
 }
 END_TEST
 
-START_TEST(who_calls_while_there_is_no_master_joins_the_vote)
+START_TEST(call_without_a_master_joins_the_vote)
 {
 	fx_group(f, 3, 2, comms);
 	fx_submit(f, comms[0], 5, 5, 8);
@@ -402,8 +405,8 @@ START_TEST(who_calls_while_there_is_no_master_joins_the_vote)
 }
 END_TEST
 
-/* What it knew of another run is nothing to the next master of this one. */
-START_TEST(a_newcomer_does_not_know_votes)
+/* Knowledge about another run is not sent to the next master of this run. */
+START_TEST(ballots_of_another_run_are_not_sent)
 {
 	struct wm_msg kick = {.type = WM_KICK, .u.kick = {.peer = fx_id(1), .code = 8}};
 	struct fx_ring ring = {.group = 7, .hosts = 1, .world_size = 1, .n = 1, .members = {2}};
@@ -436,20 +439,20 @@ Suite *resume_suite(void)
 	TCase *t = tcase_create("resume");
 
 	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, a_run_is_told_as_it_is);
-	tcase_add_test(t, what_happens_meanwhile_is_told_later);
+	tcase_add_test(t, snapshot_contains_the_state_of_the_run);
+	tcase_add_test(t, events_without_a_master_are_reported_later);
 	tcase_add_test(t, votes_are_sent_again_once);
-	tcase_add_test(t, who_has_newcomers_only_says_so);
+	tcase_add_test(t, hello_says_that_an_agent_has_only_newcomers);
 	tcase_add_test(t, newcomers_join_the_next_master);
-	tcase_add_test(t, a_round_that_is_not_ready_is_dropped);
-	tcase_add_test(t, who_leaves_meanwhile_is_told_too);
-	tcase_add_test(t, destroying_does_not_wait_for_a_master);
-	tcase_add_test(t, destroying_ends_what_runs);
-	tcase_add_test(t, a_start_that_comes_again_is_nothing);
-	tcase_add_test(t, segments_of_another_size_come_with_the_next_rings);
-	tcase_add_test(t, a_voter_that_has_left_spoils_nothing_for_the_next_master);
-	tcase_add_test(t, who_calls_while_there_is_no_master_joins_the_vote);
-	tcase_add_test(t, a_newcomer_does_not_know_votes);
+	tcase_add_test(t, round_without_open_links_is_aborted);
+	tcase_add_test(t, leave_without_a_master_is_sent_to_the_next_master);
+	tcase_add_test(t, destroy_does_not_wait_for_a_master);
+	tcase_add_test(t, destroy_without_a_master_ends_running_operations);
+	tcase_add_test(t, repeated_start_has_no_effect);
+	tcase_add_test(t, new_segment_size_applies_to_the_next_rings);
+	tcase_add_test(t, next_master_gets_no_vote_of_a_peer_that_has_left);
+	tcase_add_test(t, call_without_a_master_joins_the_vote);
+	tcase_add_test(t, ballots_of_another_run_are_not_sent);
 	suite_add_tcase(s, t);
 	return s;
 }

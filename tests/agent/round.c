@@ -17,7 +17,7 @@ static void teardown(void)
 	fx_free(f);
 }
 
-/* Two registered peers, 1 in group 7 and 2 in group 8. */
+/* Makes two registered peers, 1 in group 7 and 2 in group 8. */
 static void two_groups(void)
 {
 	fx_session(f, 1, 1000);
@@ -35,7 +35,7 @@ static const struct fx_ring groups[2] = {
 static const struct fx_ring alone = {
 	.group = 7, .hosts = 1, .world_size = 1, .n = 1, .members = {1}};
 
-START_TEST(rings_share_links_with_the_most_streams)
+START_TEST(rings_share_a_link_with_the_largest_pool_size)
 {
 	const struct agt_action *x;
 
@@ -46,7 +46,7 @@ START_TEST(rings_share_links_with_the_most_streams)
 	ck_assert_uint_eq(x->n_streams, 3);
 	ck_assert_uint_eq(x->u.endpoint.addrs[0].ip[3], 100);
 	ck_assert_uint_eq(fx_sent(f, WM_ROUND_REPORT), 0);
-	fx_link(f, AGT_EV_LINK_UP, 1, 55, false); /* not one of ours */
+	fx_link(f, AGT_EV_LINK_UP, 1, 55, false); /* this agent has not asked for it */
 	ck_assert_uint_eq(fx_sent(f, WM_ROUND_REPORT), 0);
 	fx_link(f, AGT_EV_LINK_UP, 1, 100, false);
 	ck_assert_uint_eq(fx_sent(f, WM_ROUND_REPORT), 1);
@@ -83,8 +83,9 @@ START_TEST(a_failed_link_is_reported_and_tried_again)
 }
 END_TEST
 
-/* The other agent may have taken part in a round since, for which the proof of this one is old. */
-START_TEST(a_link_that_is_still_being_opened_proves_itself_by_the_newest_round)
+/* The other agent may have taken part in a newer round. The proof of the older round is not valid
+ * for it. */
+START_TEST(link_that_is_being_opened_uses_the_newest_proof)
 {
 	two_groups();
 	fx_round(f, 1, 1, true, groups, 2);
@@ -96,7 +97,7 @@ START_TEST(a_link_that_is_still_being_opened_proves_itself_by_the_newest_round)
 }
 END_TEST
 
-START_TEST(a_commit_after_a_bad_report_is_nonsense)
+START_TEST(commit_after_a_failed_report_is_a_violation)
 {
 	two_groups();
 	fx_round(f, 1, 1, true, groups, 2);
@@ -111,9 +112,10 @@ START_TEST(a_new_round_replaces_an_unfinished_one)
 	two_groups();
 	fx_round(f, 1, 1, true, groups, 2);
 	fx_round(f, 1, 2, true, &alone, 1);
-	ck_assert_uint_eq(fx_count(f, AGT_ACT_LINK_CLOSE), 1); /* still opening, not needed */
+	/* Was still being opened, and is not needed. */
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_LINK_CLOSE), 1);
 	ck_assert_uint_eq(fx_msg(f, WM_ROUND_REPORT, 0)->u.round_report.round, 2);
-	fx_link(f, AGT_EV_LINK_UP, 1, 100, false); /* must not come; does no harm */
+	fx_link(f, AGT_EV_LINK_UP, 1, 100, false); /* must not come, but has no effect */
 	ck_assert_uint_eq(f->acts.n, 0);
 	fx_commit(f, 1, 2, true, &alone, 1);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 1);
@@ -133,8 +135,8 @@ START_TEST(links_close_when_no_ring_uses_them)
 }
 END_TEST
 
-/* A newcomer is still waiting, so that the run goes on here. The next host takes the link for
- * closed, and forgets that its end is broken. */
+/* A newcomer still waits, so the run stays open on this host. The next host regards the link as
+ * closed and forgets that its end is broken. */
 START_TEST(a_host_without_members_closes_the_links_of_its_ring)
 {
 	struct wm_msg m = {.type = WM_KICK, .u.kick = {.peer = fx_id(1), .code = 8}};
@@ -149,7 +151,7 @@ START_TEST(a_host_without_members_closes_the_links_of_its_ring)
 }
 END_TEST
 
-START_TEST(a_transfer_keeps_its_link)
+START_TEST(transfer_keeps_its_link_open)
 {
 	struct fx_ring here = {.group = 7, .hosts = 1, .world_size = 2, .n = 1, .members = {1}};
 
@@ -174,21 +176,22 @@ START_TEST(a_commit_without_round_keeps_the_rings)
 	fx_request(f, 1, comms[0], WL_UPDATE_TOPOLOGY);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 0);
 	fx_commit(f, 1, 2, false, &ring, 1);
-	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 0); /* not an accepting one */
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 0); /* this was not an accepting commit */
 	fx_commit(f, 1, 3, true, &ring, 1);
 	fx_expect_reply(f, WIRE_SUCCESS, "");
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_LINK_CLOSE), 0);
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 0)->u.attrs.hosts, 2);
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 0)->u.attrs.epoch, 3); /* for the next agent */
-	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 0)->u.attrs.ring_epoch, 1); /* not 3: no round */
+	/* Not 3, because there was no round. */
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 0)->u.attrs.ring_epoch, 1);
 	fx_submit(f, comms[0], 0, 1, 8);
 	fx_op_start(f, 1, 7, 1, 1);
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_XFER_START, 0)->u.xfer.hosts, 2);
 }
 END_TEST
 
-/* Beside everything else: no round, no link of a ring is touched. */
-START_TEST(a_probe_is_made_and_its_end_told)
+/* A probe changes no round and no link of a ring. */
+START_TEST(probe_is_made_and_its_result_is_sent)
 {
 	struct agt_event ev = {.type = AGT_EV_PROBED, .run = 1, .seq = 9};
 	struct wm_msg m = {.type = WM_PROBE, .u.probe = {.number = 9}};
@@ -209,13 +212,13 @@ START_TEST(a_probe_is_made_and_its_end_told)
 	fx_step(f, &ev);
 	ck_assert(fx_get(f, AGT_ACT_MASTER_SEND, 0)->u.msg.u.probed.ok);
 	fx_orphan(f);
-	fx_step(f, &ev); /* the next master asks anew */
+	fx_step(f, &ev); /* the next master sends its own probes */
 	ck_assert_uint_eq(fx_sent(f, WM_PROBED), 0);
 }
 END_TEST
 
-/* If this agent dies before it hears of the commit, its peers know that they may be in it. */
-START_TEST(what_the_peers_are_ready_for_is_published_before_it_is_told)
+/* If this agent dies before the commit arrives, its peers know that they may be in the new ring. */
+START_TEST(prepared_round_is_published_before_its_report)
 {
 	struct fx_ring ring = {.group = 7, .hosts = 2, .world_size = 2, .n = 1, .members = {1}};
 
@@ -229,22 +232,24 @@ START_TEST(what_the_peers_are_ready_for_is_published_before_it_is_told)
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 0)->u.attrs.ring_epoch, 1);
 	ck_assert_uint_eq(fx_sent(f, WM_ROUND_REPORT), 1);
 	ck_assert_uint_lt(fx_index(f, AGT_ACT_ATTRS, 0), fx_index(f, AGT_ACT_MASTER_SEND, 0));
-	/* ... or could not be */
+	/* A round whose link cannot be opened is not published. */
 	fx_round(f, 1, 3, false, &ring, 1);
 	fx_link(f, AGT_EV_LINK_FAILED, 1, 100, false);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_ATTRS), 0);
 }
 END_TEST
 
-/* Peers that go by what they see must see the same: what belongs to a call, not what came since. */
-START_TEST(the_view_comes_with_the_end_of_a_call)
+/* Peers that decide by the view must all see the same view: the view of the call, without later
+ * changes. */
+START_TEST(view_changes_with_the_end_of_a_call)
 {
 	struct fx_ring ring = {.group = 7, .hosts = 2, .world_size = 3, .n = 2, .members = {1, 2}};
 
 	fx_group(f, 2, 2, comms);
 	fx_view(f, 1, &ring, 1);
 	ck_assert_uint_eq(f->acts.n, 2);
-	ck_assert_uint_eq(fx_count(f, AGT_ACT_ATTRS), 2); /* not for the application */
+	/* For the next agent, not for the application. */
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_ATTRS), 2);
 	ring.world_size = 2;
 	ring.generation = 3;
 	fx_view(f, 1, &ring, 1);
@@ -260,7 +265,7 @@ START_TEST(the_view_comes_with_the_end_of_a_call)
 }
 END_TEST
 
-START_TEST(a_commit_must_not_forget_an_accepted_peer)
+START_TEST(commit_without_an_accepted_peer_is_a_violation)
 {
 	struct fx_ring ring = {.group = 7, .hosts = 1, .world_size = 2, .n = 1, .members = {2}};
 
@@ -271,18 +276,18 @@ START_TEST(a_commit_must_not_forget_an_accepted_peer)
 }
 END_TEST
 
-START_TEST(a_link_that_breaks_is_opened_again_by_a_round)
+START_TEST(broken_link_is_opened_again_in_a_round)
 {
 	struct fx_ring ring = {.group = 7, .hosts = 2, .world_size = 2, .n = 1, .members = {1}};
 
 	fx_group(f, 1, 2, comms);
-	fx_link(f, AGT_EV_LINK_DOWN, 1, 100, true); /* the one from there: not ours */
+	/* The link from the other host, which this agent does not open. */
+	fx_link(f, AGT_EV_LINK_DOWN, 1, 100, true);
 	fx_round(f, 1, 2, false, &ring, 1);
 	ck_assert_uint_eq(fx_sent(f, WM_ROUND_REPORT), 1);
 	fx_link(f, AGT_EV_LINK_DOWN, 1, 100, false);
 	fx_round(f, 1, 3, false, &ring, 1);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_LINK_OPEN), 1);
-	/* once more, before the report, where another link is missing */
 	fx_link(f, AGT_EV_LINK_UP, 1, 100, false);
 	ck_assert_uint_eq(fx_sent(f, WM_ROUND_REPORT), 1);
 	fx_commit(f, 1, 3, false, &ring, 1);
@@ -290,7 +295,7 @@ START_TEST(a_link_that_breaks_is_opened_again_by_a_round)
 }
 END_TEST
 
-START_TEST(the_master_hears_that_the_next_link_has_smaller_segments)
+START_TEST(master_learns_that_a_link_needs_smaller_segments)
 {
 	struct agt_event ev = {
 		.type = AGT_EV_LINK_DOWN, .run = 1, .text = "nothing passes", .smaller = true};
@@ -302,8 +307,9 @@ START_TEST(the_master_hears_that_the_next_link_has_smaller_segments)
 }
 END_TEST
 
-/* Its agent may think that it is up: the master has it made anew, and nothing starts before. */
-START_TEST(a_lost_link_from_a_neighbour_is_told_until_there_is_another_one)
+/* The agent at the other end may believe that the link is up. So the master has the link reopened,
+ * and no operation starts before. */
+START_TEST(lost_inbound_link_is_reported_until_it_is_reopened)
 {
 	struct fx_ring ring = {.group = 7, .hosts = 2, .world_size = 2, .n = 1, .members = {1}};
 
@@ -316,7 +322,7 @@ START_TEST(a_lost_link_from_a_neighbour_is_told_until_there_is_another_one)
 	ck_assert(!fx_msg(f, WM_OP_REPORT, 0)->u.op_report.ok);
 	fx_round(f, 1, 2, false, &ring, 1);
 	ck_assert_uint_eq(fx_sent(f, WM_LINK_LOST), 1);
-	ring.reopen = true; /* as the master says now, on both sides */
+	ring.reopen = true; /* the master now sends this to both ends */
 	fx_round(f, 1, 3, false, &ring, 1);
 	ck_assert_uint_eq(fx_sent(f, WM_LINK_LOST), 0);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_LINK_CLOSE), 1);
@@ -328,8 +334,9 @@ START_TEST(a_lost_link_from_a_neighbour_is_told_until_there_is_another_one)
 }
 END_TEST
 
-/* The neighbour heard of the round first. Until then the commit before may still be on its way. */
-START_TEST(a_link_that_is_lost_before_its_round_comes_is_told_with_the_round)
+/* The neighbour got the new round first. The previous commit may still be on its way to this
+ * agent. */
+START_TEST(link_lost_before_its_round_is_reported_with_the_round)
 {
 	struct fx_ring ring = {.group = 7, .hosts = 1, .world_size = 1, .n = 1, .members = {1}};
 
@@ -348,8 +355,8 @@ START_TEST(a_link_that_is_lost_before_its_round_comes_is_told_with_the_round)
 }
 END_TEST
 
-/* Who is no neighbour has closed its link meanwhile. */
-START_TEST(a_lost_link_from_nowhere_is_forgotten)
+/* An agent that is not a neighbour has closed its link. */
+START_TEST(lost_link_from_outside_the_ring_is_forgotten)
 {
 	struct fx_ring ring = {.group = 7, .hosts = 1, .world_size = 1, .n = 1, .members = {1}};
 	uint64_t round;
@@ -366,7 +373,7 @@ START_TEST(a_lost_link_from_nowhere_is_forgotten)
 }
 END_TEST
 
-START_TEST(a_link_that_breaks_in_an_unfinished_round_is_opened_again)
+START_TEST(link_that_breaks_during_a_round_is_opened_again)
 {
 	struct cc_id members[2] = {fx_id(1), fx_id(2)};
 	struct wm_ring rings[2] = {
@@ -399,7 +406,7 @@ static void hear(unsigned peer, bool silent)
 	fx_step(f, &ev);
 }
 
-START_TEST(a_link_that_is_silent_is_not_counted_on)
+START_TEST(silent_link_is_replaced_in_a_round)
 {
 	struct fx_ring ring = {.group = 7, .hosts = 2, .world_size = 2, .n = 1, .members = {1}};
 
@@ -409,7 +416,7 @@ START_TEST(a_link_that_is_silent_is_not_counted_on)
 	fx_round(f, 1, 2, false, &ring, 1);
 	ck_assert_uint_lt(fx_index(f, AGT_ACT_LINK_CLOSE, 0), fx_index(f, AGT_ACT_LINK_OPEN, 0));
 	ck_assert_uint_eq(fx_sent(f, WM_ROUND_REPORT), 0);
-	hear(100, false); /* of the old one: too late */
+	hear(100, false); /* of the old link, too late */
 	ck_assert_uint_eq(f->acts.n, 0);
 	fx_link(f, AGT_EV_LINK_UP, 1, 100, false);
 	ck_assert_uint_eq(fx_sent(f, WM_ROUND_REPORT), 1);
@@ -421,7 +428,7 @@ START_TEST(a_link_that_is_silent_is_not_counted_on)
 }
 END_TEST
 
-START_TEST(a_silent_link_in_use_is_waited_for)
+START_TEST(round_waits_for_a_silent_link_that_is_in_use)
 {
 	struct fx_ring rings[2] = {
 		{.group = 7, .hosts = 2, .world_size = 2, .n = 1, .members = {1}},
@@ -434,7 +441,7 @@ START_TEST(a_silent_link_in_use_is_waited_for)
 	fx_submit(f, comms[1], 0, 5, 8);
 	fx_op_start(f, 1, 8, 5, 1);
 	hear(100, true);
-	fx_round(f, 1, 2, false, rings, 2); /* of the other group's making */
+	fx_round(f, 1, 2, false, rings, 2); /* a round that the other group needs */
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_LINK_OPEN), 0);
 	ck_assert_uint_eq(fx_sent(f, WM_ROUND_REPORT), 0);
 	if (!ends) {
@@ -450,7 +457,7 @@ START_TEST(a_silent_link_in_use_is_waited_for)
 }
 END_TEST
 
-START_TEST(more_streams_mean_a_new_link)
+START_TEST(larger_pool_size_opens_a_new_link)
 {
 	struct fx_ring rings[2] = {
 		{.group = 7, .hosts = 2, .world_size = 2, .n = 1, .members = {1}},
@@ -467,7 +474,7 @@ START_TEST(more_streams_mean_a_new_link)
 	fx_link(f, AGT_EV_LINK_UP, 1, 100, false);
 	fx_commit(f, 1, 2, true, rings, 2);
 	fx_expect_reply(f, WIRE_SUCCESS, "");
-	fx_round(f, 1, 3, false, rings, 1); /* fewer are fine */
+	fx_round(f, 1, 3, false, rings, 1); /* fewer streams need no new link */
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_LINK_OPEN), 0);
 }
 END_TEST
@@ -494,7 +501,7 @@ START_TEST(impossible_rings_end_the_run)
 		rings[0].pool_size = WM_POOL_MAX + 1;
 		break;
 	case 3:
-		rings[0].next.agent = fx_id(99); /* ourselves */
+		rings[0].next.agent = fx_id(99); /* this agent itself */
 		break;
 	case 4:
 		memset(&rings[0].prev, 0, sizeof rings[0].prev);
@@ -515,29 +522,28 @@ Suite *round_suite(void)
 	TCase *t = tcase_create("round");
 
 	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, rings_share_links_with_the_most_streams);
+	tcase_add_test(t, rings_share_a_link_with_the_largest_pool_size);
 	tcase_add_test(t, a_failed_link_is_reported_and_tried_again);
-	tcase_add_test(t, a_link_that_is_still_being_opened_proves_itself_by_the_newest_round);
-	tcase_add_test(t, a_commit_after_a_bad_report_is_nonsense);
+	tcase_add_test(t, link_that_is_being_opened_uses_the_newest_proof);
+	tcase_add_test(t, commit_after_a_failed_report_is_a_violation);
 	tcase_add_test(t, a_new_round_replaces_an_unfinished_one);
 	tcase_add_test(t, links_close_when_no_ring_uses_them);
 	tcase_add_test(t, a_host_without_members_closes_the_links_of_its_ring);
-	tcase_add_test(t, a_transfer_keeps_its_link);
+	tcase_add_test(t, transfer_keeps_its_link_open);
 	tcase_add_test(t, a_commit_without_round_keeps_the_rings);
-	tcase_add_test(t, what_the_peers_are_ready_for_is_published_before_it_is_told);
-	tcase_add_test(t, the_view_comes_with_the_end_of_a_call);
-	tcase_add_test(t, a_commit_must_not_forget_an_accepted_peer);
-	tcase_add_test(t, a_link_that_breaks_is_opened_again_by_a_round);
-	tcase_add_test(t, the_master_hears_that_the_next_link_has_smaller_segments);
-	tcase_add_test(t, a_lost_link_from_a_neighbour_is_told_until_there_is_another_one);
-	tcase_add_loop_test(
-		t, a_link_that_is_lost_before_its_round_comes_is_told_with_the_round, 0, 2);
-	tcase_add_test(t, a_lost_link_from_nowhere_is_forgotten);
-	tcase_add_test(t, a_link_that_breaks_in_an_unfinished_round_is_opened_again);
-	tcase_add_test(t, a_link_that_is_silent_is_not_counted_on);
-	tcase_add_loop_test(t, a_silent_link_in_use_is_waited_for, 0, 2);
-	tcase_add_test(t, a_probe_is_made_and_its_end_told);
-	tcase_add_test(t, more_streams_mean_a_new_link);
+	tcase_add_test(t, prepared_round_is_published_before_its_report);
+	tcase_add_test(t, view_changes_with_the_end_of_a_call);
+	tcase_add_test(t, commit_without_an_accepted_peer_is_a_violation);
+	tcase_add_test(t, broken_link_is_opened_again_in_a_round);
+	tcase_add_test(t, master_learns_that_a_link_needs_smaller_segments);
+	tcase_add_test(t, lost_inbound_link_is_reported_until_it_is_reopened);
+	tcase_add_loop_test(t, link_lost_before_its_round_is_reported_with_the_round, 0, 2);
+	tcase_add_test(t, lost_link_from_outside_the_ring_is_forgotten);
+	tcase_add_test(t, link_that_breaks_during_a_round_is_opened_again);
+	tcase_add_test(t, silent_link_is_replaced_in_a_round);
+	tcase_add_loop_test(t, round_waits_for_a_silent_link_that_is_in_use, 0, 2);
+	tcase_add_test(t, probe_is_made_and_its_result_is_sent);
+	tcase_add_test(t, larger_pool_size_opens_a_new_link);
 	tcase_add_loop_test(t, impossible_rings_end_the_run, 0, 6);
 	suite_add_tcase(s, t);
 	return s;

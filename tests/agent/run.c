@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Reaching a master, joining, being put out, and the end of a run.
+ * Connecting to a master, joining, kicks, and the end of a run.
  */
 #include <stdio.h>
 
@@ -69,7 +69,7 @@ START_TEST(communicators_share_a_master_connection)
 }
 END_TEST
 
-START_TEST(connect_answers_when_the_ring_lists_the_peer)
+START_TEST(connect_is_answered_when_the_ring_lists_the_peer)
 {
 	struct fx_ring first = {.group = 7, .hosts = 1, .world_size = 1, .n = 1, .members = {1}};
 	struct fx_ring both = {.group = 7, .hosts = 1, .world_size = 2, .n = 2, .members = {1, 2}};
@@ -83,7 +83,7 @@ START_TEST(connect_answers_when_the_ring_lists_the_peer)
 	fx_round(f, 1, 1, true, &first, 1);
 	ck_assert_uint_eq(fx_sent(f, WM_ROUND_REPORT), 1); /* no link is needed */
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 0);
-	fx_connect(f, 1, c2, 2); /* after the round began: not in it */
+	fx_connect(f, 1, c2, 2); /* too late for the round */
 	ck_assert_uint_eq(fx_sent(f, WM_JOIN), 1);
 	fx_commit(f, 1, 1, true, &first, 1);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_ATTRS), 1);
@@ -100,9 +100,10 @@ START_TEST(connect_answers_when_the_ring_lists_the_peer)
 	ck_assert_uint_eq(fx_sent(f, WM_TOPO_VOTE), 1);
 	fx_round(f, 1, 2, true, &both, 1);
 	fx_commit(f, 1, 2, true, &both, 1);
-	ck_assert_uint_eq(fx_count(f, AGT_ACT_ATTRS), 2); /* the other one's epoch */
+	/* One is for the new epoch of the other peer. */
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_ATTRS), 2);
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 1)->comm, c2);
-	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 2); /* the vote and the connect */
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 2); /* of the vote and of the connect */
 	ck_assert_uint_lt(fx_index(f, AGT_ACT_ATTRS, 0), fx_index(f, AGT_ACT_REPLY, 1));
 	for (uint32_t i = 0; i < 2; i++)
 		ck_assert_uint_eq(fx_get(f, AGT_ACT_REPLY, i)->u.reply.view.group, 2);
@@ -116,7 +117,7 @@ START_TEST(an_unreachable_master_is_named_and_can_be_tried_again)
 	fx_session(f, 1, 1000);
 	comm = fx_create(f, 1, 7, 1);
 	fx_connect(f, 1, comm, 1);
-	/* It may be about to be started. */
+	/* The master may be about to start. */
 	for (waited = 0; waited < 10000; waited += 500) {
 		fx_event(f, AGT_EV_MASTER_DOWN, 1, "Connection refused");
 		ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 0);
@@ -135,7 +136,7 @@ START_TEST(an_unreachable_master_is_named_and_can_be_tried_again)
 }
 END_TEST
 
-START_TEST(a_master_that_does_not_answer_is_given_up)
+START_TEST(connect_gives_up_a_master_that_does_not_answer)
 {
 	uint32_t comm;
 
@@ -154,8 +155,8 @@ START_TEST(a_master_that_does_not_answer_is_given_up)
 }
 END_TEST
 
-/* A place that does not answer is left for the next one after a second, and gets another chance,
- * and more time each time: the way may be far. */
+/* After one second without an answer, the agent tries the next address. Later it tries the address
+ * again and waits longer, because the round trip may be high. */
 START_TEST(all_addresses_are_tried_in_turn)
 {
 	struct agt_event moved = {.type = AGT_EV_SET_MASTER, .from = fx_addr(1), .to = fx_addr(2)};
@@ -176,7 +177,7 @@ START_TEST(all_addresses_are_tried_in_turn)
 		ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_OPEN), 0);
 		advance(1);
 	}
-	/* one that refuses is no reason to give the other up */
+	/* A refusal at one address does not end the attempt at the other address. */
 	fx_event(f, AGT_EV_MASTER_DOWN, 1, "Connection refused");
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_OPEN), 1);
 	advance(3900);
@@ -187,8 +188,8 @@ START_TEST(all_addresses_are_tried_in_turn)
 }
 END_TEST
 
-/* The master takes the connection after a round trip of 1.5 s, and answers after as long. */
-START_TEST(a_far_master_is_waited_for)
+/* The master accepts the connection after a round trip of 1.5 s, and its answer takes as long. */
+START_TEST(connect_waits_longer_with_a_high_round_trip)
 {
 	uint32_t comm;
 
@@ -214,7 +215,8 @@ START_TEST(a_far_master_is_waited_for)
 }
 END_TEST
 
-/* A port forward, or a load balancer, takes connections before the master is there. */
+/* Accepts a connection and closes it, like a port forward or a load balancer whose master has not
+ * started yet. */
 static void be_hung_up(uint32_t run, bool greets)
 {
 	fx_step(f, &(struct agt_event){.type = AGT_EV_MASTER_TAKEN, .run = run});
@@ -223,7 +225,7 @@ static void be_hung_up(uint32_t run, bool greets)
 	fx_event(f, AGT_EV_MASTER_DOWN, run, "Connection reset by peer");
 }
 
-START_TEST(a_connection_that_ends_without_an_answer_is_a_failed_attempt)
+START_TEST(connection_closed_without_an_answer_is_tried_again)
 {
 	uint32_t comm, i;
 
@@ -247,8 +249,8 @@ START_TEST(a_connection_that_ends_without_an_answer_is_a_failed_attempt)
 }
 END_TEST
 
-/* Nothing but another configuration helps. */
-START_TEST(what_speaks_another_protocol_is_told_at_once)
+/* Only another configuration would help. */
+START_TEST(connect_fails_at_once_if_the_protocol_is_foreign)
 {
 	uint32_t comm;
 
@@ -264,7 +266,7 @@ START_TEST(what_speaks_another_protocol_is_told_at_once)
 }
 END_TEST
 
-START_TEST(a_connection_that_was_taken_is_not_denied)
+START_TEST(error_text_says_that_the_connection_was_accepted)
 {
 	uint32_t comm, i;
 
@@ -280,7 +282,7 @@ START_TEST(a_connection_that_was_taken_is_not_denied)
 }
 END_TEST
 
-START_TEST(a_refusal_reaches_the_caller)
+START_TEST(refusal_by_the_master_reaches_the_caller)
 {
 	struct wm_msg m = {.type = WM_REFUSE};
 	uint32_t comm;
@@ -304,8 +306,8 @@ START_TEST(a_refusal_reaches_the_caller)
 }
 END_TEST
 
-/* A newcomer hears of it at once; members wait for a moment, and are told no other reason. */
-START_TEST(a_master_without_descriptors)
+/* The newcomer fails at once, with the reason of the master. */
+START_TEST(newcomer_fails_if_the_master_has_no_descriptors)
 {
 	static const char limit[] = "the limit of open files (RLIMIT_NOFILE) of ccoip-masterd is 9";
 	struct wm_msg m = {.type = WM_REFUSE};
@@ -336,7 +338,8 @@ START_TEST(a_kick_while_registered_fails_the_connect)
 	ck_assert_uint_eq(f->acts.n, 0);
 	kick(1, 1, 0, "unreachable");
 	fx_expect_reply(f, WIRE_RANK_CONNECTION_FAILED, "unreachable");
-	ck_assert_uint_eq(fx_count(f, AGT_ACT_ATTRS), 0); /* as before: not connected */
+	/* The state is as before: not connected. */
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_ATTRS), 0);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_CLOSE), 1);
 	fx_connect(f, 1, comm, 2);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_OPEN), 1);
@@ -346,7 +349,7 @@ START_TEST(a_kick_while_registered_fails_the_connect)
 }
 END_TEST
 
-START_TEST(a_kick_ends_calls_and_later_ones)
+START_TEST(kick_fails_the_waiting_call_and_later_calls)
 {
 	uint32_t comms[2];
 
@@ -368,7 +371,7 @@ START_TEST(a_kick_ends_calls_and_later_ones)
 }
 END_TEST
 
-/* As the master says: heartbeats, and the longest silence. What it gets follows from its habits. */
+/* Settings of the master, and the silence after which the agent drops it. */
 static const struct {
 	uint32_t heartbeat_ms, timeout_ms, bound_ms;
 	const char *told;
@@ -378,7 +381,7 @@ static const struct {
 	{300, 5000, 1200, "silent for 1.2 s, bound 1.2 s"},
 };
 
-START_TEST(hearts_beat_and_silence_is_death)
+START_TEST(heartbeats_are_sent_and_a_silent_master_is_dropped)
 {
 	struct wm_msg beat = {.type = WM_HEARTBEAT};
 	uint32_t comms[1], i;
@@ -410,7 +413,7 @@ START_TEST(hearts_beat_and_silence_is_death)
 }
 END_TEST
 
-START_TEST(an_agent_that_stood_still_forgives)
+START_TEST(agent_that_was_suspended_does_not_drop_its_master)
 {
 	uint32_t comms[1];
 
@@ -426,7 +429,7 @@ START_TEST(an_agent_that_stood_still_forgives)
 }
 END_TEST
 
-START_TEST(the_last_to_leave_closes_the_connection)
+START_TEST(last_leave_closes_the_connection)
 {
 	uint32_t comms[2];
 
@@ -470,7 +473,7 @@ START_TEST(two_addresses_of_one_master_are_one_run)
 }
 END_TEST
 
-START_TEST(pending_answer_reaches_all_that_asked)
+START_TEST(pending_answer_reaches_all_callers)
 {
 	struct wm_msg m = {.type = WM_PENDING_ANSWER, .u.pending_answer = {.ballot = 3}};
 	uint32_t comms[3];
@@ -488,7 +491,7 @@ START_TEST(pending_answer_reaches_all_that_asked)
 }
 END_TEST
 
-START_TEST(groups_and_hosts_have_limits)
+START_TEST(peers_of_one_group_on_a_host_are_limited)
 {
 	uint32_t s, comm;
 
@@ -508,7 +511,8 @@ START_TEST(groups_and_hosts_have_limits)
 }
 END_TEST
 
-/* Whatever the master should not send ends the run, and only the run. */
+/* Returns a message that the master must not send. Such a message ends this run and no other
+ * run. */
 static struct wm_msg violation(int i)
 {
 	struct wm_msg m = {.type = WM_HELLO};
@@ -525,7 +529,7 @@ static struct wm_msg violation(int i)
 		m.type = WM_OP_START; /* sequence number 0 */
 		break;
 	case 4:
-		m.type = WM_COMMIT; /* epoch 0 after 1 */
+		m.type = WM_COMMIT; /* epoch 0 after epoch 1 */
 		break;
 	default:
 		break;
@@ -533,7 +537,7 @@ static struct wm_msg violation(int i)
 	return m;
 }
 
-START_TEST(nonsense_from_the_master_ends_the_run)
+START_TEST(violation_by_the_master_ends_the_run)
 {
 	struct wm_msg m = violation(_i);
 	uint32_t comms[2];
@@ -549,7 +553,7 @@ START_TEST(nonsense_from_the_master_ends_the_run)
 }
 END_TEST
 
-START_TEST(a_master_greets_first)
+START_TEST(master_must_send_hello_ack_first)
 {
 	struct wm_msg m = {.type = WM_VIEW};
 	uint32_t comm;
@@ -576,27 +580,27 @@ Suite *run_suite(void)
 
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, communicators_share_a_master_connection);
-	tcase_add_test(t, connect_answers_when_the_ring_lists_the_peer);
+	tcase_add_test(t, connect_is_answered_when_the_ring_lists_the_peer);
 	tcase_add_test(t, an_unreachable_master_is_named_and_can_be_tried_again);
-	tcase_add_test(t, a_master_that_does_not_answer_is_given_up);
+	tcase_add_test(t, connect_gives_up_a_master_that_does_not_answer);
 	tcase_add_test(t, all_addresses_are_tried_in_turn);
-	tcase_add_test(t, a_far_master_is_waited_for);
-	tcase_add_loop_test(t, a_connection_that_ends_without_an_answer_is_a_failed_attempt, 0, 2);
-	tcase_add_test(t, what_speaks_another_protocol_is_told_at_once);
-	tcase_add_test(t, a_connection_that_was_taken_is_not_denied);
-	tcase_add_test(t, a_refusal_reaches_the_caller);
-	tcase_add_test(t, a_master_without_descriptors);
+	tcase_add_test(t, connect_waits_longer_with_a_high_round_trip);
+	tcase_add_loop_test(t, connection_closed_without_an_answer_is_tried_again, 0, 2);
+	tcase_add_test(t, connect_fails_at_once_if_the_protocol_is_foreign);
+	tcase_add_test(t, error_text_says_that_the_connection_was_accepted);
+	tcase_add_test(t, refusal_by_the_master_reaches_the_caller);
+	tcase_add_test(t, newcomer_fails_if_the_master_has_no_descriptors);
 	tcase_add_test(t, a_kick_while_registered_fails_the_connect);
-	tcase_add_test(t, a_kick_ends_calls_and_later_ones);
-	tcase_add_loop_test(
-		t, hearts_beat_and_silence_is_death, 0, sizeof masters / sizeof masters[0]);
-	tcase_add_test(t, an_agent_that_stood_still_forgives);
-	tcase_add_test(t, the_last_to_leave_closes_the_connection);
+	tcase_add_test(t, kick_fails_the_waiting_call_and_later_calls);
+	tcase_add_loop_test(t, heartbeats_are_sent_and_a_silent_master_is_dropped, 0,
+		sizeof masters / sizeof masters[0]);
+	tcase_add_test(t, agent_that_was_suspended_does_not_drop_its_master);
+	tcase_add_test(t, last_leave_closes_the_connection);
 	tcase_add_test(t, two_addresses_of_one_master_are_one_run);
-	tcase_add_test(t, pending_answer_reaches_all_that_asked);
-	tcase_add_test(t, groups_and_hosts_have_limits);
-	tcase_add_loop_test(t, nonsense_from_the_master_ends_the_run, 0, 5);
-	tcase_add_test(t, a_master_greets_first);
+	tcase_add_test(t, pending_answer_reaches_all_callers);
+	tcase_add_test(t, peers_of_one_group_on_a_host_are_limited);
+	tcase_add_loop_test(t, violation_by_the_master_ends_the_run, 0, 5);
+	tcase_add_test(t, master_must_send_hello_ack_first);
 	suite_add_tcase(s, t);
 	return s;
 }

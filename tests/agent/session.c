@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Sessions and communicators: what is asked for over the socket and needs no master.
+ * Sessions and communicators: the requests that need no master.
  */
 #include "tests/agent/fixture.h"
 
@@ -65,7 +65,7 @@ START_TEST(create_refuses_bad_parameters)
 }
 END_TEST
 
-START_TEST(a_user_has_so_many_communicators_and_no_more)
+START_TEST(communicators_of_a_user_are_limited)
 {
 	struct cc_addr master = fx_addr(1);
 	uint32_t comm = 0;
@@ -77,14 +77,14 @@ START_TEST(a_user_has_so_many_communicators_and_no_more)
 		comm = fx_create(f, 1 + (uint32_t)i % 2, 7, 1);
 	create(&master, 1);
 	fx_expect_reply(f, WIRE_OUT_OF_MEMORY, "16 communicators");
-	fx_create(f, 3, 7, 1); /* another user does not notice */
+	fx_create(f, 3, 7, 1); /* another user has its own limit */
 	fx_request(f, 2, comm, WL_COMM_DESTROY);
 	fx_expect_reply(f, WIRE_SUCCESS, "");
 	fx_create(f, 1, 7, 1);
 }
 END_TEST
 
-START_TEST(another_process_communicator_is_out_of_reach)
+START_TEST(communicator_of_another_process_cannot_be_used)
 {
 	uint32_t comm = fx_create(f, 1, 7, 1);
 
@@ -112,7 +112,7 @@ START_TEST(votes_need_a_connection)
 }
 END_TEST
 
-START_TEST(one_waiting_call_at_a_time)
+START_TEST(second_waiting_call_of_a_communicator_fails)
 {
 	uint32_t comm = fx_create(f, 1, 7, 1), connect;
 
@@ -123,7 +123,7 @@ START_TEST(one_waiting_call_at_a_time)
 	fx_expect_reply(f, WIRE_INVALID_USAGE, "pcclConnect is in progress");
 	fx_request(f, 1, comm, WL_UPDATE_TOPOLOGY);
 	fx_expect_reply(f, WIRE_INVALID_USAGE, "pcclConnect is in progress");
-	/* destroy may interrupt it */
+	/* Destroy interrupts the waiting call. */
 	fx_request(f, 1, comm, WL_COMM_DESTROY);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 2);
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_REPLY, 0)->u.reply.req_id, connect);
@@ -134,8 +134,8 @@ START_TEST(one_waiting_call_at_a_time)
 }
 END_TEST
 
-/* A long reason is cut to what the master takes. */
-START_TEST(a_leave_has_its_reason)
+/* A long reason is cut to the length that the master accepts. */
+START_TEST(leave_carries_its_reason)
 {
 	char why[WL_TEXT_MAX];
 	uint32_t comms[2];
@@ -151,7 +151,7 @@ START_TEST(a_leave_has_its_reason)
 }
 END_TEST
 
-START_TEST(a_closed_session_leaves_nothing)
+START_TEST(closed_session_leaves_nothing_open)
 {
 	struct agt_status s;
 	uint32_t comm = fx_create(f, 1, 7, 1);
@@ -164,7 +164,7 @@ START_TEST(a_closed_session_leaves_nothing)
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 0);
 	agt_get_status(f->a, &s);
 	ck_assert_uint_eq(s.sessions + s.comms + s.runs + s.ops, 0);
-	fx_request(f, 1, comm, WL_COMM_DESTROY); /* too late: nobody to answer */
+	fx_request(f, 1, comm, WL_COMM_DESTROY); /* too late, no process gets an answer */
 	ck_assert_uint_eq(f->acts.n, 0);
 }
 END_TEST
@@ -177,12 +177,12 @@ Suite *session_suite(void)
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, create_opens_a_queue_pair_before_the_reply);
 	tcase_add_test(t, create_refuses_bad_parameters);
-	tcase_add_test(t, a_user_has_so_many_communicators_and_no_more);
-	tcase_add_test(t, another_process_communicator_is_out_of_reach);
+	tcase_add_test(t, communicators_of_a_user_are_limited);
+	tcase_add_test(t, communicator_of_another_process_cannot_be_used);
 	tcase_add_test(t, votes_need_a_connection);
-	tcase_add_test(t, one_waiting_call_at_a_time);
-	tcase_add_test(t, a_leave_has_its_reason);
-	tcase_add_test(t, a_closed_session_leaves_nothing);
+	tcase_add_test(t, second_waiting_call_of_a_communicator_fails);
+	tcase_add_test(t, leave_carries_its_reason);
+	tcase_add_test(t, closed_session_leaves_nothing_open);
 	suite_add_tcase(s, t);
 	return s;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Small operations that begin before the master has counted the votes.
+ * Eager operations that start speculatively, before the master has counted the votes.
  */
 #include "tests/agent/fixture.h"
 
 #define TAG  5u
-#define SLOT 5u /* fx_submit_all: the tag's */
+#define SLOT 5u /* the slot that fx_submit_all uses for TAG */
 
 static struct fx *f;
 static uint32_t comms[4];
@@ -28,7 +28,8 @@ static void done(uint64_t seq, uint64_t next)
 	fx_from_master(f, 1, &m);
 }
 
-/* Two local peers on a ring of three hosts have done one operation, and the next is number 32. */
+/* Completes one operation of two local peers in a ring of three hosts. The master reserves number
+ * 32 for the next one. */
 static void reserved(void)
 {
 	fx_group(f, 2, 3, comms);
@@ -49,7 +50,7 @@ static void begun(void)
 	ck_assert(fx_get(f, AGT_ACT_XFER_START, 0)->u.xfer.spec);
 }
 
-START_TEST(begins_with_the_last_local_submission)
+START_TEST(speculative_start_follows_the_last_local_submission)
 {
 	const struct wm_op_vote *v;
 
@@ -73,13 +74,13 @@ START_TEST(begins_with_the_last_local_submission)
 }
 END_TEST
 
-START_TEST(only_eager_and_equal_operations)
+START_TEST(speculative_start_needs_eager_equal_submissions)
 {
 	reserved();
-	if (_i == 0) { /* other parameters here */
+	if (_i == 0) { /* the parameters differ on this host */
 		fx_submit(f, comms[0], SLOT, TAG, 8);
 		fx_submit(f, comms[1], SLOT, TAG, 9);
-	} else { /* too large */
+	} else { /* too large for the eager path */
 		fx_submit(f, comms[0], SLOT, TAG, 1 << 20);
 		fx_submit(f, comms[1], SLOT, TAG, 1 << 20);
 	}
@@ -89,7 +90,7 @@ START_TEST(only_eager_and_equal_operations)
 }
 END_TEST
 
-START_TEST(another_number_takes_its_place)
+START_TEST(start_under_another_number_rolls_back)
 {
 	begun();
 	if (_i == 1)
@@ -106,18 +107,18 @@ START_TEST(another_number_takes_its_place)
 }
 END_TEST
 
-START_TEST(a_broken_link_is_told_and_waits_for_the_master)
+START_TEST(broken_link_rolls_back_and_is_reported)
 {
 	begun();
 	fx_link(f, AGT_EV_LINK_DOWN, 1, 101, true);
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_XFER_ROLLBACK, 0)->u.xfer.seq, 32);
 	ck_assert(!fx_msg(f, WM_OP_REPORT, 0)->u.op_report.ok);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
-	if (_i == 0) { /* all had voted */
+	if (_i == 0) { /* all members had voted */
 		fx_op_abort(f, 1, 7, TAG, 32);
 		ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 2);
 		ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_CANCEL), 0);
-	} else { /* not all; and the neighbour opens another one */
+	} else { /* some members had not voted, and the neighbour opens a new link */
 		fx_link(f, AGT_EV_LINK_UP, 1, 101, true);
 		fx_op_start(f, 1, 7, TAG, 33);
 		ck_assert_uint_eq(fx_get(f, AGT_ACT_XFER_START, 0)->u.xfer.seq, 33);
@@ -125,8 +126,8 @@ START_TEST(a_broken_link_is_told_and_waits_for_the_master)
 }
 END_TEST
 
-/* As of the vote (0), or once the master has counted all. */
-START_TEST(an_abort_ends_it)
+/* The abort is for the vote (seq 0), or for the attempt after the master has counted all votes. */
+START_TEST(abort_cancels_a_speculative_start)
 {
 	begun();
 	if (_i & 2)
@@ -140,7 +141,7 @@ START_TEST(an_abort_ends_it)
 }
 END_TEST
 
-START_TEST(a_member_that_leaves_before_the_end_takes_it_back)
+START_TEST(member_that_leaves_before_the_report_rolls_back)
 {
 	begun();
 	fx_session_closed(f, 1);
@@ -149,8 +150,8 @@ START_TEST(a_member_that_leaves_before_the_end_takes_it_back)
 }
 END_TEST
 
-/* The start under another number crosses with its leave. */
-START_TEST(a_member_that_leaves_after_the_report_starts_nothing)
+/* The start under another number and the member's leave cross each other. */
+START_TEST(no_start_if_a_member_has_left_after_the_report)
 {
 	begun();
 	fx_xfer(f, AGT_EV_XFER_DONE, 1, 32, 0);
@@ -172,8 +173,8 @@ static void started(uint64_t seq, uint64_t epoch)
 	fx_from_master(f, 1, &m);
 }
 
-/* The next master has heard of a commit that this agent had not. */
-START_TEST(it_is_of_its_rings)
+/* The next master knows a commit that this agent has not received. */
+START_TEST(speculative_start_belongs_to_the_rings_of_its_start)
 {
 	uint64_t epoch;
 
@@ -192,8 +193,8 @@ START_TEST(it_is_of_its_rings)
 }
 END_TEST
 
-/* Unless the whole result is here, no other host can have been told of success. */
-START_TEST(the_next_master_is_told_of_what_is_whole)
+/* If the result is not complete here, no other host can have been told of success. */
+START_TEST(next_master_learns_of_a_complete_result)
 {
 	uint64_t epoch;
 
@@ -209,7 +210,8 @@ START_TEST(the_next_master_is_told_of_what_is_whole)
 	ck_assert_uint_eq(fx_msg(f, WM_RESUME, 0)->u.resume.last_seq, 32);
 	if (_i == 1)
 		return;
-	/* Another agent had it whole: this one goes on, and reports once. */
+	/* Another agent had the complete result, so the attempt continues. This agent reports
+	 * once. */
 	fx_xfer(f, AGT_EV_XFER_DONE, 1, 32, 0);
 	ck_assert_uint_eq(fx_sent(f, WM_OP_REPORT), 0);
 	started(32, epoch);
@@ -221,7 +223,7 @@ START_TEST(the_next_master_is_told_of_what_is_whole)
 }
 END_TEST
 
-START_TEST(another_master_makes_it_void)
+START_TEST(next_master_voids_a_reserved_seq)
 {
 	reserved();
 	fx_orphan(f);
@@ -232,8 +234,8 @@ START_TEST(another_master_makes_it_void)
 }
 END_TEST
 
-/* A host that has not heard of it yet may begin under the same number. */
-START_TEST(a_loss_makes_it_void)
+/* A host that does not know of the loss yet may start under the same number. */
+START_TEST(loss_voids_a_reserved_seq)
 {
 	struct fx_ring ring = {.group = 7, .hosts = 3, .world_size = 3, .generation = 1};
 
@@ -247,7 +249,7 @@ START_TEST(a_loss_makes_it_void)
 }
 END_TEST
 
-START_TEST(a_local_loss_makes_it_void)
+START_TEST(local_loss_voids_a_reserved_seq)
 {
 	reserved();
 	fx_session_closed(f, 1);
@@ -258,9 +260,9 @@ START_TEST(a_local_loss_makes_it_void)
 }
 END_TEST
 
-/* The master reserves more before it hears of the one that has left, until a round tells that it
- * has heard. */
-START_TEST(nothing_is_reserved_for_fewer_members)
+/* The master reserves a number before it knows that a member has left. A round shows that it
+ * knows. */
+START_TEST(no_seq_is_reserved_until_the_master_knows_a_leave)
 {
 	struct fx_ring ring = {
 		.group = 7, .hosts = 3, .world_size = 3, .generation = 1, .n = 1, .members = {2}};
@@ -285,7 +287,7 @@ START_TEST(nothing_is_reserved_for_fewer_members)
 }
 END_TEST
 
-START_TEST(a_next_number_that_is_old_is_nonsense)
+START_TEST(reserved_seq_that_is_too_low_is_a_violation)
 {
 	reserved();
 	fx_submit_all(f, comms, 2, TAG);
@@ -301,20 +303,20 @@ Suite *spec_suite(void)
 	TCase *t = tcase_create("spec");
 
 	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, begins_with_the_last_local_submission);
-	tcase_add_loop_test(t, only_eager_and_equal_operations, 0, 2);
-	tcase_add_loop_test(t, another_number_takes_its_place, 0, 2);
-	tcase_add_loop_test(t, a_broken_link_is_told_and_waits_for_the_master, 0, 2);
-	tcase_add_loop_test(t, an_abort_ends_it, 0, 4);
-	tcase_add_test(t, a_member_that_leaves_before_the_end_takes_it_back);
-	tcase_add_test(t, a_member_that_leaves_after_the_report_starts_nothing);
-	tcase_add_loop_test(t, it_is_of_its_rings, 0, 2);
-	tcase_add_loop_test(t, the_next_master_is_told_of_what_is_whole, 0, 2);
-	tcase_add_test(t, another_master_makes_it_void);
-	tcase_add_test(t, a_loss_makes_it_void);
-	tcase_add_test(t, a_local_loss_makes_it_void);
-	tcase_add_test(t, nothing_is_reserved_for_fewer_members);
-	tcase_add_test(t, a_next_number_that_is_old_is_nonsense);
+	tcase_add_test(t, speculative_start_follows_the_last_local_submission);
+	tcase_add_loop_test(t, speculative_start_needs_eager_equal_submissions, 0, 2);
+	tcase_add_loop_test(t, start_under_another_number_rolls_back, 0, 2);
+	tcase_add_loop_test(t, broken_link_rolls_back_and_is_reported, 0, 2);
+	tcase_add_loop_test(t, abort_cancels_a_speculative_start, 0, 4);
+	tcase_add_test(t, member_that_leaves_before_the_report_rolls_back);
+	tcase_add_test(t, no_start_if_a_member_has_left_after_the_report);
+	tcase_add_loop_test(t, speculative_start_belongs_to_the_rings_of_its_start, 0, 2);
+	tcase_add_loop_test(t, next_master_learns_of_a_complete_result, 0, 2);
+	tcase_add_test(t, next_master_voids_a_reserved_seq);
+	tcase_add_test(t, loss_voids_a_reserved_seq);
+	tcase_add_test(t, local_loss_voids_a_reserved_seq);
+	tcase_add_test(t, no_seq_is_reserved_until_the_master_knows_a_leave);
+	tcase_add_test(t, reserved_seq_that_is_too_low_is_a_violation);
 	suite_add_tcase(s, t);
 	return s;
 }

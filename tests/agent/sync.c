@@ -48,8 +48,8 @@ START_TEST(equal_candidates_vote_together)
 }
 END_TEST
 
-/* Each field of an offer by itself. */
-START_TEST(nothing_in_a_candidate_may_differ_in_one_vote)
+/* Changes each field of a candidate by itself. */
+START_TEST(candidates_that_differ_in_a_field_vote_separately)
 {
 	struct wm_sync_vote candidate[9];
 	unsigned i;
@@ -79,7 +79,7 @@ START_TEST(nothing_in_a_candidate_may_differ_in_one_vote)
 }
 END_TEST
 
-/* The next master has to know it, too. */
+/* The next master must know the torn state, too. */
 START_TEST(torn_state_is_reported_again)
 {
 	struct wm_sync_vote candidate = sy_candidate(7, 1);
@@ -100,7 +100,7 @@ START_TEST(torn_state_is_reported_again)
 }
 END_TEST
 
-START_TEST(those_who_are_here_vote_after_a_second)
+START_TEST(peers_that_have_called_vote_after_a_second)
 {
 	fx_group(f, 2, 2, comms);
 	sy_candidate_all(f, comms, 1, 7, 1);
@@ -129,7 +129,7 @@ START_TEST(a_group_of_one_may_synchronize)
 }
 END_TEST
 
-START_TEST(one_operation_at_a_time_around_it)
+START_TEST(synchronization_excludes_other_operations)
 {
 	struct wm_sync_vote candidate = sy_candidate(7, 1);
 
@@ -138,7 +138,7 @@ START_TEST(one_operation_at_a_time_around_it)
 	fx_submit(f, comms[0], 4, 5, 8);
 	sy_submit(f, comms[0], &candidate);
 	fx_expect_done(f, 0, comms[0], WIRE_PENDING_ASYNC_OPS, "2 operations");
-	sy_submit(f, comms[1], &candidate); /* has none */
+	sy_submit(f, comms[1], &candidate); /* this process has no operation */
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
 	fx_submit(f, comms[1], 3, 0, 8);
 	fx_expect_done(f, 0, comms[1], WIRE_INVALID_USAGE, "pcclSynchronizeSharedState");
@@ -151,8 +151,8 @@ START_TEST(one_operation_at_a_time_around_it)
 }
 END_TEST
 
-/* Tag 0 of all-reduces is another thing. */
-START_TEST(it_has_no_tag)
+/* The synchronization is not the all-reduce with tag 0. */
+START_TEST(synchronization_is_not_the_operation_with_tag_0)
 {
 	fx_group(f, 2, 2, comms);
 	fx_submit(f, comms[0], 3, 0, 8);
@@ -169,8 +169,8 @@ START_TEST(it_has_no_tag)
 }
 END_TEST
 
-/* Of a synchronization it takes a vote away, and no more. */
-START_TEST(a_loss_before_the_start_ends_nothing)
+/* A loss takes away a vote for the synchronization, but does not end the synchronization. */
+START_TEST(loss_before_the_start_does_not_end_a_synchronization)
 {
 	struct fx_ring ring = {.group = 7, .hosts = 1, .world_size = 2, .generation = 1, .n = 2};
 	struct wm_sync_vote candidate = sy_candidate(7, 1);
@@ -179,7 +179,7 @@ START_TEST(a_loss_before_the_start_ends_nothing)
 	sy_submit(f, comms[0], &candidate);
 	fx_view(f, 1, &ring, 1);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
-	sy_submit(f, comms[1], &candidate); /* which knows of none either */
+	sy_submit(f, comms[1], &candidate); /* this process does not know of the loss either */
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
 	ck_assert_uint_eq(vote(0)->generation, 1);
 	ck_assert_uint_eq(vote(0)->n_peers, 2);
@@ -188,7 +188,7 @@ END_TEST
 
 /* ---- the job ---- */
 
-START_TEST(the_job_is_what_was_elected)
+START_TEST(job_has_the_elected_contents_and_roles)
 {
 	const struct agt_sync *y;
 	const struct agt_done *d;
@@ -214,7 +214,8 @@ START_TEST(the_job_is_what_was_elected)
 	ck_assert(fx_msg(f, WM_OP_REPORT, 0)->u.op_report.ok);
 	ck_assert_uint_eq(fx_msg(f, WM_OP_REPORT, 0)->u.op_report.n_failed, 0);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
-	/* Serves others until then, and nobody gets his tensors back while it does. */
+	/* The job serves other hosts until the success is known. No member gets its tensors back
+	 * before. */
 	sy_op_done(f, 5, 7);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_SYNC_CANCEL), 1);
@@ -241,19 +242,20 @@ START_TEST(an_abort_cancels_the_job)
 	sy_abort(f, 5);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_SYNC_CANCEL), 1);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
-	sy_done(f, 5); /* was on its way */
+	sy_done(f, 5); /* was sent before the cancel */
 	ck_assert_uint_eq(f->acts.n, 0);
 	sy_cancelled(f, 5, comms, 2);
 	fx_expect_done(f, 1, comms[1], WIRE_RANK_CONNECTION_LOST, "peer 12 died");
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_COMPLETE, 1)->u.done.revision, 0);
-	ck_assert_uint_eq(fx_get(f, AGT_ACT_COMPLETE, 1)->u.done.tx_bytes, 1001); /* even so */
+	/* The bytes are counted all the same. */
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_COMPLETE, 1)->u.done.tx_bytes, 1001);
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_COMPLETE, 1)->u.done.rx_bytes, 2001);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_SYNC_FREE), 1);
 }
 END_TEST
 
-/* The next one need not wait until the last one has been cancelled; on other communicators. */
-START_TEST(one_that_is_cancelled_holds_nobody_up)
+/* A communicator can submit again only after its last synchronization has been cancelled. */
+START_TEST(submission_is_refused_until_the_cancel_has_ended)
 {
 	fx_group(f, 2, 2, comms);
 	sy_candidate_all(f, comms, 2, 7, 1);
@@ -278,7 +280,7 @@ START_TEST(a_start_without_a_voter_is_a_violation)
 }
 END_TEST
 
-START_TEST(who_left_after_the_vote_has_no_part)
+START_TEST(peer_that_left_after_its_vote_has_no_part)
 {
 	fx_group(f, 3, 2, comms);
 	sy_candidate_all(f, comms, 3, 7, 1);
@@ -290,7 +292,7 @@ START_TEST(who_left_after_the_vote_has_no_part)
 }
 END_TEST
 
-START_TEST(a_start_for_nobody_is_nothing)
+START_TEST(start_without_local_members_has_no_effect)
 {
 	fx_group(f, 2, 2, comms);
 	sy_candidate_all(f, comms, 1, 7, 1);
@@ -300,14 +302,14 @@ START_TEST(a_start_for_nobody_is_nothing)
 	ck_assert_uint_eq(f->acts.n, 0);
 	sy_op_done(f, 5, 7);
 	ck_assert_uint_eq(f->acts.n, 0);
-	sy_start(f, 5, 7, "1H"); /* but the number is used */
+	sy_start(f, 5, 7, "1H"); /* the number is used up */
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_CLOSE), 1);
 }
 END_TEST
 
 /* ---- members that leave ---- */
 
-START_TEST(a_kick_takes_one_out)
+START_TEST(kicked_member_is_dropped_from_the_job)
 {
 	fx_group(f, 3, 2, comms);
 	sy_candidate_all(f, comms, 3, 7, 1);
@@ -323,7 +325,7 @@ START_TEST(a_kick_takes_one_out)
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_COMPLETE, 0)->u.done.rx_bytes, 88);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 1);
 	sy_dropped(f, 5, comms[1]);
-	sy_dropped(f, 5, comms[0]); /* nobody asked for that */
+	sy_dropped(f, 5, comms[0]); /* the agent has not asked for this */
 	ck_assert_uint_eq(f->acts.n, 0);
 	sy_done(f, 5);
 	sy_finish(f, 5, 7);
@@ -332,8 +334,8 @@ START_TEST(a_kick_takes_one_out)
 }
 END_TEST
 
-/* Who is out of a success hears of his own end. */
-START_TEST(a_success_is_none_of_those_who_are_out)
+/* A member that is kicked before the success gets its own result. */
+START_TEST(success_does_not_include_a_kicked_member)
 {
 	fx_group(f, 2, 2, comms);
 	sy_candidate_all(f, comms, 2, 7, 1);
@@ -349,7 +351,7 @@ START_TEST(a_success_is_none_of_those_who_are_out)
 }
 END_TEST
 
-START_TEST(a_process_dies_in_the_middle)
+START_TEST(job_continues_when_a_process_dies)
 {
 	fx_group(f, 2, 2, comms);
 	sy_candidate_all(f, comms, 2, 7, 1);
@@ -371,7 +373,7 @@ START_TEST(a_process_dies_in_the_middle)
 }
 END_TEST
 
-START_TEST(a_communicator_is_destroyed_in_the_middle)
+START_TEST(job_continues_when_a_communicator_is_destroyed)
 {
 	fx_group(f, 2, 2, comms);
 	sy_candidate_all(f, comms, 2, 7, 1);
@@ -389,7 +391,7 @@ START_TEST(a_communicator_is_destroyed_in_the_middle)
 }
 END_TEST
 
-/* What was decided stays so, whoever goes before he hears of it. */
+/* A decided success stays a success, even if a member leaves before its call completes. */
 START_TEST(nothing_undoes_a_success)
 {
 	fx_group(f, 3, 2, comms);
@@ -402,7 +404,7 @@ START_TEST(nothing_undoes_a_success)
 	sy_abort(f, 5);
 	fx_event(f, AGT_EV_MASTER_DOWN, 1, "gone");
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
-	fx_tick(f, 100000); /* nor the end of the run */
+	fx_tick(f, 100000); /* the end of the run does not change the success */
 	sy_cancelled(f, 5, comms, 3);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 2);
 	fx_expect_done(f, 0, comms[0], WIRE_SUCCESS, "");
@@ -412,14 +414,15 @@ END_TEST
 
 /* ---- losses and revisions ---- */
 
-/* A loss after the start does not abort it, and does not come as a surprise if it was before. */
-START_TEST(losses_before_the_start_come_with_the_end)
+/* A loss after the start does not abort the synchronization. A loss before the start is reported
+ * with the result. */
+START_TEST(losses_before_the_start_are_reported_with_the_result)
 {
 	struct fx_ring ring = {.group = 7, .hosts = 1, .world_size = 2, .generation = 3, .n = 2};
 
 	fx_group(f, 2, 3, comms);
 	sy_candidate_all(f, comms, 2, 7, 1);
-	fx_view(f, 1, &ring, 1); /* by kicks that the election meant */
+	fx_view(f, 1, &ring, 1); /* by kicks that the election caused */
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
 	sy_start(f, 5, 7, "1H2H");
 	ring.generation = 4;
@@ -430,7 +433,7 @@ START_TEST(losses_before_the_start_come_with_the_end)
 	fx_expect_done(f, 0, comms[0], WIRE_SUCCESS, "");
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_COMPLETE, 0)->u.done.generation, 3);
 	f->generation = 3;
-	fx_submit(f, comms[0], 0, 5, 8); /* and so the next call fails for all */
+	fx_submit(f, comms[0], 0, 5, 8); /* a call that knows only this loss fails for all */
 	fx_expect_done(f, 0, comms[0], WIRE_RANK_CONNECTION_LOST, "");
 }
 END_TEST
@@ -446,13 +449,13 @@ static uint64_t told_revision(void)
 	return r->view.own[0].revision;
 }
 
-START_TEST(the_revision_is_kept_and_told)
+START_TEST(revision_is_kept_and_sent_to_the_next_master)
 {
 	fx_group(f, 1, 2, comms);
 	ck_assert_uint_eq(told_revision(), 0);
 	sy_view_revision(f, 20);
 	ck_assert_uint_eq(told_revision(), 20);
-	sy_view_revision(f, 0); /* that run of the group is over */
+	sy_view_revision(f, 0); /* the group starts from the beginning */
 	ck_assert_uint_eq(told_revision(), 0);
 	sy_view_revision(f, 20);
 	sy_candidate_all(f, comms, 1, 20, 1);
@@ -475,8 +478,8 @@ START_TEST(the_first_revision_may_be_zero)
 }
 END_TEST
 
-/* In case of doubt it is the master who knows. */
-START_TEST(the_end_says_the_revision)
+/* The revision in the master's OP_DONE is the valid one. */
+START_TEST(result_carries_the_revision_of_the_master)
 {
 	fx_group(f, 1, 2, comms);
 	sy_candidate_all(f, comms, 1, 7, 1);
@@ -488,8 +491,8 @@ START_TEST(the_end_says_the_revision)
 }
 END_TEST
 
-/* Also by those whose own members have gone meanwhile. */
-START_TEST(a_success_without_members_counts)
+/* The success also counts on a host whose members have all left. */
+START_TEST(success_is_accepted_when_all_members_have_left)
 {
 	fx_group(f, 2, 2, comms);
 	sy_candidate_all(f, comms, 1, 7, 1);
@@ -513,29 +516,29 @@ Suite *sync_suite(void)
 
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, equal_candidates_vote_together);
-	tcase_add_test(t, nothing_in_a_candidate_may_differ_in_one_vote);
+	tcase_add_test(t, candidates_that_differ_in_a_field_vote_separately);
 	tcase_add_loop_test(t, torn_state_is_reported_again, 0, 2);
-	tcase_add_test(t, those_who_are_here_vote_after_a_second);
+	tcase_add_test(t, peers_that_have_called_vote_after_a_second);
 	tcase_add_test(t, a_group_of_one_may_synchronize);
-	tcase_add_test(t, one_operation_at_a_time_around_it);
-	tcase_add_test(t, it_has_no_tag);
-	tcase_add_test(t, a_loss_before_the_start_ends_nothing);
-	tcase_add_test(t, the_job_is_what_was_elected);
+	tcase_add_test(t, synchronization_excludes_other_operations);
+	tcase_add_test(t, synchronization_is_not_the_operation_with_tag_0);
+	tcase_add_test(t, loss_before_the_start_does_not_end_a_synchronization);
+	tcase_add_test(t, job_has_the_elected_contents_and_roles);
 	tcase_add_test(t, an_abort_cancels_the_job);
-	tcase_add_test(t, one_that_is_cancelled_holds_nobody_up);
+	tcase_add_test(t, submission_is_refused_until_the_cancel_has_ended);
 	tcase_add_test(t, a_start_without_a_voter_is_a_violation);
-	tcase_add_test(t, who_left_after_the_vote_has_no_part);
-	tcase_add_test(t, a_start_for_nobody_is_nothing);
-	tcase_add_test(t, a_kick_takes_one_out);
-	tcase_add_test(t, a_success_is_none_of_those_who_are_out);
-	tcase_add_test(t, a_process_dies_in_the_middle);
-	tcase_add_test(t, a_communicator_is_destroyed_in_the_middle);
+	tcase_add_test(t, peer_that_left_after_its_vote_has_no_part);
+	tcase_add_test(t, start_without_local_members_has_no_effect);
+	tcase_add_test(t, kicked_member_is_dropped_from_the_job);
+	tcase_add_test(t, success_does_not_include_a_kicked_member);
+	tcase_add_test(t, job_continues_when_a_process_dies);
+	tcase_add_test(t, job_continues_when_a_communicator_is_destroyed);
 	tcase_add_test(t, nothing_undoes_a_success);
-	tcase_add_test(t, losses_before_the_start_come_with_the_end);
-	tcase_add_test(t, the_revision_is_kept_and_told);
+	tcase_add_test(t, losses_before_the_start_are_reported_with_the_result);
+	tcase_add_test(t, revision_is_kept_and_sent_to_the_next_master);
 	tcase_add_test(t, the_first_revision_may_be_zero);
-	tcase_add_test(t, the_end_says_the_revision);
-	tcase_add_test(t, a_success_without_members_counts);
+	tcase_add_test(t, result_carries_the_revision_of_the_master);
+	tcase_add_test(t, success_is_accepted_when_all_members_have_left);
 	suite_add_tcase(s, t);
 	return s;
 }

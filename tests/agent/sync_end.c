@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Synchronizations in which something fails: members, sources, the master, the agent; and what
- * people are told of them.
+ * Synchronizations in which a member, a source, the master or the agent fails. Their status and
+ * their log lines.
  */
 #include <stdio.h>
 
@@ -36,7 +36,7 @@ static void expect_failed(unsigned peer, uint32_t code, const char *text)
 	ck_assert_msg(strstr(r->failed[0].text, text), "%s", r->failed[0].text);
 }
 
-/* Three members run: a holder and two receivers. */
+/* Starts a synchronization of three members: a holder and two receivers. */
 static void run_three(void)
 {
 	fx_group(f, 3, 2, comms);
@@ -45,7 +45,7 @@ static void run_three(void)
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_SYNC_START), 1);
 }
 
-/* The master keeps saying something meanwhile. */
+/* Passes time while the master sends heartbeats. Stops early when the agent sends a report. */
 static void pass(uint64_t ms)
 {
 	struct wm_msg beat = {.type = WM_HEARTBEAT};
@@ -60,14 +60,14 @@ static void pass(uint64_t ms)
 
 /* ---- members ---- */
 
-START_TEST(who_fails_is_reported_and_waits_for_a_kick)
+START_TEST(failed_member_is_reported_and_waits_for_its_kick)
 {
 	run_three();
 	sy_failed(f, 5, comms[1], "its tensors' hashes are not those that it announced", 0);
 	ck_assert(report()->ok);
 	expect_failed(2, WIRE_INVALID_USAGE, "hashes");
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
-	sy_failed(f, 5, comms[1], "again", 0); /* told once */
+	sy_failed(f, 5, comms[1], "again", 0); /* reported only once */
 	ck_assert_uint_eq(f->acts.n, 0);
 	sy_kick(f, 2, "it lied");
 	sy_dropped(f, 5, comms[1]);
@@ -78,7 +78,7 @@ START_TEST(who_fails_is_reported_and_waits_for_a_kick)
 }
 END_TEST
 
-START_TEST(who_fails_later_is_reported_then)
+START_TEST(later_failure_of_a_member_is_reported_separately)
 {
 	run_three();
 	sy_done(f, 5);
@@ -88,15 +88,16 @@ START_TEST(who_fails_later_is_reported_then)
 	sy_failed(f, 5, comms[0], "cannot be read", 0);
 	ck_assert(report()->ok);
 	expect_failed(1, WIRE_INVALID_USAGE, "cannot be read");
-	sy_failed(f, 5, 0, NULL, WIRE_RANK_CONNECTION_LOST); /* our part was done */
+	/* The part of this host is done already. */
+	sy_failed(f, 5, 0, NULL, WIRE_RANK_CONNECTION_LOST);
 	ck_assert_uint_eq(f->acts.n, 0);
 	sy_finish(f, 5, 7);
 	fx_expect_done(f, 2, comms[2], WIRE_SUCCESS, "");
 }
 END_TEST
 
-/* What this agent cannot do ends it for all. */
-START_TEST(a_job_that_cannot_be_done_is_aborted)
+/* A job that this agent cannot do ends for all members. */
+START_TEST(job_that_fails_on_one_host_is_aborted_for_all)
 {
 	run_three();
 	sy_failed(f, 5, 0, NULL, WIRE_OUT_OF_MEMORY);
@@ -114,7 +115,7 @@ END_TEST
 
 /* ---- sources ---- */
 
-START_TEST(the_master_is_given_time_to_miss_a_holder)
+START_TEST(agent_waits_for_the_master_to_notice_a_lost_holder)
 {
 	run_three();
 	sy_failed(f, 5, 0, NULL, WIRE_RANK_CONNECTION_LOST);
@@ -122,7 +123,7 @@ START_TEST(the_master_is_given_time_to_miss_a_holder)
 	pass(3500);
 	ck_assert_uint_eq(fx_sent(f, WM_OP_REPORT), 0);
 	sy_failed(f, 5, 0, NULL, WIRE_RANK_CONNECTION_LOST);
-	sy_abort(f, 5); /* it has */
+	sy_abort(f, 5); /* the master has noticed the loss */
 	sy_cancelled(f, 5, comms, 3);
 	fx_expect_done(f, 2, comms[2], WIRE_RANK_CONNECTION_LOST, "peer 12 died");
 	pass(5000);
@@ -130,13 +131,13 @@ START_TEST(the_master_is_given_time_to_miss_a_holder)
 }
 END_TEST
 
-START_TEST(who_cannot_reach_a_holder_fails)
+START_TEST(receiver_that_cannot_reach_a_holder_fails)
 {
 	const struct wm_op_report *r;
 
 	run_three();
 	sy_failed(f, 5, comms[1], "it lies", WIRE_RANK_CONNECTION_LOST);
-	ck_assert(!report()->ok); /* not yet, but this is known */
+	ck_assert(!report()->ok); /* the job is not finished, but this failure is certain */
 	expect_failed(2, WIRE_INVALID_USAGE, "it lies");
 	pass(3500);
 	ck_assert_uint_eq(fx_sent(f, WM_OP_REPORT), 0);
@@ -152,8 +153,8 @@ START_TEST(who_cannot_reach_a_holder_fails)
 }
 END_TEST
 
-/* They receive only, so that one that has it all does not help the other one. */
-START_TEST(who_has_received_all_does_not_fail_with_who_has_not)
+/* These members only receive, so the complete one does not help the other one. */
+START_TEST(complete_receiver_does_not_fail_with_another_receiver)
 {
 	struct agt_sync_result r[2] = {{.complete = true}, {.complete = _i == 1}};
 	struct agt_event ev = {.type = AGT_EV_SYNC_DONE,
@@ -181,7 +182,7 @@ START_TEST(who_has_received_all_does_not_fail_with_who_has_not)
 }
 END_TEST
 
-START_TEST(nobody_doubts_for_those_who_have_failed)
+START_TEST(no_wait_for_holders_if_all_receivers_have_failed)
 {
 	fx_group(f, 2, 2, comms);
 	sy_candidate_all(f, comms, 2, 7, 1);
@@ -192,7 +193,7 @@ START_TEST(nobody_doubts_for_those_who_have_failed)
 }
 END_TEST
 
-START_TEST(a_doubt_ends_with_the_job)
+START_TEST(wait_for_holders_ends_when_the_job_fails)
 {
 	run_three();
 	sy_failed(f, 5, 0, NULL, WIRE_RANK_CONNECTION_LOST);
@@ -203,8 +204,8 @@ START_TEST(a_doubt_ends_with_the_job)
 }
 END_TEST
 
-/* Nobody is left who waits for them. */
-START_TEST(a_doubt_ends_with_its_receivers)
+/* No receiver is left that waits for the holders. */
+START_TEST(wait_for_holders_ends_when_the_receivers_leave)
 {
 	run_three();
 	sy_failed(f, 5, 0, NULL, WIRE_RANK_CONNECTION_LOST);
@@ -217,7 +218,7 @@ START_TEST(a_doubt_ends_with_its_receivers)
 }
 END_TEST
 
-START_TEST(nobody_is_missed_without_a_master)
+START_TEST(wait_for_holders_is_longer_without_a_master)
 {
 	unsigned i;
 
@@ -239,9 +240,9 @@ START_TEST(nobody_is_missed_without_a_master)
 }
 END_TEST
 
-/* The holder has not been told of the start before: that its agent gave nothing is nobody's fault.
- */
-START_TEST(no_receiver_is_suspected_for_a_start_that_the_next_master_sends)
+/* The start may come to the holder only from the next master. So its agent had no reason to send
+ * data before, and no receiver is suspected. */
+START_TEST(no_receiver_is_suspected_after_a_takeover)
 {
 	run_three();
 	if (_i == 0)
@@ -250,7 +251,7 @@ START_TEST(no_receiver_is_suspected_for_a_start_that_the_next_master_sends)
 	if (_i == 1)
 		sy_failed(f, 5, 0, NULL, WIRE_RANK_CONNECTION_LOST);
 	sy_resume(f);
-	if (_i == 2) /* it had been about to give up */
+	if (_i == 2) /* the engine gives up after the takeover */
 		sy_failed(f, 5, 0, NULL, WIRE_RANK_CONNECTION_LOST);
 	ck_assert_uint_eq(fx_sent(f, WM_OP_REPORT), 0);
 	pass(5000);
@@ -265,8 +266,8 @@ START_TEST(no_receiver_is_suspected_for_a_start_that_the_next_master_sends)
 }
 END_TEST
 
-/* While this agent was stopped, the master may have said it. */
-START_TEST(a_doubt_does_not_end_in_a_sleep)
+/* The master may have reported the loss while this agent was suspended. */
+START_TEST(wait_for_holders_starts_again_after_a_pause_of_the_agent)
 {
 	struct wm_msg beat = {.type = WM_HEARTBEAT};
 
@@ -285,7 +286,7 @@ END_TEST
 
 /* ---- the master dies ---- */
 
-START_TEST(the_next_master_is_told_everything)
+START_TEST(next_master_gets_the_state_of_a_synchronization)
 {
 	const struct wm_op_vote *v;
 
@@ -295,7 +296,7 @@ START_TEST(the_next_master_is_told_everything)
 	sy_start(f, 5, 7, "1H2H3R4R");
 	sy_failed(f, 5, comms[2], "it lies", 0);
 	fx_orphan(f);
-	fx_session_closed(f, 2); /* it goes on without */
+	fx_session_closed(f, 2); /* the job continues without this member */
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_SYNC_DROP), 1);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_SYNC_CANCEL), 0);
 	sy_failed(f, 5, comms[3], "it lies, too", 0);
@@ -312,7 +313,7 @@ START_TEST(the_next_master_is_told_everything)
 	ck_assert(report()->ok);
 	ck_assert_uint_eq(report()->n_failed, 2);
 	ck_assert(fx_is(&report()->failed[0].peer, fx_id(3)));
-	sy_start(f, 5, 7, "1H3R4R"); /* it makes sure */
+	sy_start(f, 5, 7, "1H3R4R"); /* the new master repeats the start */
 	ck_assert_uint_eq(f->acts.n, 0);
 	sy_kick(f, 3, "it lies");
 	sy_kick(f, 4, "it lies");
@@ -321,8 +322,8 @@ START_TEST(the_next_master_is_told_everything)
 }
 END_TEST
 
-/* A destroyed one as well: what is left of a synchronization goes on. */
-START_TEST(who_leaves_an_orphan_takes_nobody_along)
+/* The job also continues without a member whose communicator is destroyed. */
+START_TEST(destroy_without_a_master_does_not_end_the_job)
 {
 	run_three();
 	fx_orphan(f);
@@ -338,7 +339,7 @@ START_TEST(who_leaves_an_orphan_takes_nobody_along)
 }
 END_TEST
 
-START_TEST(an_abort_for_all_is_told_again)
+START_TEST(failure_of_the_job_is_reported_to_the_next_master)
 {
 	run_three();
 	fx_orphan(f);
@@ -350,8 +351,8 @@ START_TEST(an_abort_for_all_is_told_again)
 }
 END_TEST
 
-/* He has left: that says it all. */
-START_TEST(who_has_failed_and_left_is_not_reported)
+/* The member has left, so its failure need not be reported. */
+START_TEST(failed_member_that_has_left_is_not_reported)
 {
 	run_three();
 	sy_failed(f, 5, comms[1], "it lies", 0);
@@ -364,7 +365,7 @@ START_TEST(who_has_failed_and_left_is_not_reported)
 }
 END_TEST
 
-START_TEST(votes_are_told_again)
+START_TEST(votes_are_sent_again_to_the_next_master)
 {
 	fx_group(f, 2, 2, comms);
 	sy_candidate_all(f, comms, 2, 7, 1);
@@ -379,8 +380,9 @@ START_TEST(votes_are_told_again)
 }
 END_TEST
 
-/* Success is remembered as of any attempt, also when all here have gone on. */
-START_TEST(outcomes_are_told)
+/* The outcome of a synchronization is remembered like any other, also after all members here have
+ * continued. */
+START_TEST(outcomes_are_sent_to_the_next_master)
 {
 	const struct wm_resume *r;
 
@@ -400,7 +402,7 @@ START_TEST(outcomes_are_told)
 }
 END_TEST
 
-START_TEST(the_end_of_the_run_ends_it)
+START_TEST(synchronization_ends_with_the_run)
 {
 	struct wm_msg m = {.type = WM_REFUSE,
 		.u.refuse = {.version_min = WM_VERSION_MIN,
@@ -418,8 +420,9 @@ START_TEST(the_end_of_the_run_ends_it)
 }
 END_TEST
 
-/* The receivers go before the holder, which has all: the part would be done now. */
-START_TEST(no_master_hears_of_a_run_that_is_over)
+/* The receivers leave before the holder, which has everything. At that moment the part of this host
+ * would be done. */
+START_TEST(no_report_is_sent_when_the_run_ends)
 {
 	unsigned i;
 
@@ -436,7 +439,7 @@ START_TEST(no_master_hears_of_a_run_that_is_over)
 }
 END_TEST
 
-/* ---- what people see ---- */
+/* ---- status and log lines ---- */
 
 static void copy_op(void *arg, const struct agt_op_info *o)
 {
@@ -463,7 +466,7 @@ static bool logged(const char *text)
 	return false;
 }
 
-START_TEST(it_is_seen_as_what_it_is)
+START_TEST(status_shows_a_synchronization)
 {
 	struct agt_op_info o;
 
@@ -500,7 +503,7 @@ static void copy_group(void *arg, const struct agt_group_info *g)
 	memcpy(arg, g, sizeof *g);
 }
 
-START_TEST(the_last_one_is_remembered)
+START_TEST(status_shows_the_last_synchronization)
 {
 	struct agt_synced_info v[2] = {{.comm = 0}};
 	struct agt_group_info g;
@@ -528,7 +531,7 @@ START_TEST(the_last_one_is_remembered)
 }
 END_TEST
 
-START_TEST(its_waits_are_told)
+START_TEST(waits_of_a_synchronization_are_logged_and_shown)
 {
 	struct wm_msg m = {.type = WM_WAITS};
 
@@ -542,7 +545,7 @@ START_TEST(its_waits_are_told)
 	ck_assert(logged("the synchronization of group 7 of master"));
 	ck_assert(logged("for 1 of 3 peers: train@b pid 7"));
 	ck_assert_str_eq(look().awaited, "waiting for 2.0 s for 1 of 3 peers: train@b pid 7");
-	m.u.waits.kind = WM_WAIT_OP; /* is not it */
+	m.u.waits.kind = WM_WAIT_OP; /* not about the synchronization */
 	(void)snprintf(m.u.waits.text, sizeof m.u.waits.text, "somebody");
 	fx_from_master(f, 1, &m);
 	ck_assert_str_eq(look().awaited, "waiting for 2.0 s for 1 of 3 peers: train@b pid 7");
@@ -552,9 +555,9 @@ START_TEST(its_waits_are_told)
 }
 END_TEST
 
-/* Whoever fails when the end is known, a success (_i 0) or not, has not failed: what the engine
- * says as it lets go are bytes. */
-START_TEST(who_fails_after_the_end_has_not_failed)
+/* A member that fails after the outcome is known, a success (_i == 0) or not, does not count as
+ * failed. The last event of the engine only reports its bytes. */
+START_TEST(failure_after_the_outcome_does_not_count)
 {
 	struct agt_sync_result r = {.comm = 0, .failed = true, .text = "cannot be read"};
 	struct agt_event ev = {.type = AGT_EV_SYNC_CANCELLED, .run = 1, .seq = 5, .results = &r};
@@ -586,31 +589,30 @@ Suite *sync_end_suite(void)
 	TCase *t = tcase_create("sync_end");
 
 	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, who_fails_is_reported_and_waits_for_a_kick);
-	tcase_add_test(t, who_fails_later_is_reported_then);
-	tcase_add_test(t, a_job_that_cannot_be_done_is_aborted);
-	tcase_add_test(t, the_master_is_given_time_to_miss_a_holder);
-	tcase_add_test(t, who_cannot_reach_a_holder_fails);
-	tcase_add_loop_test(t, who_has_received_all_does_not_fail_with_who_has_not, 0, 2);
-	tcase_add_test(t, nobody_doubts_for_those_who_have_failed);
-	tcase_add_test(t, a_doubt_ends_with_the_job);
-	tcase_add_test(t, a_doubt_ends_with_its_receivers);
-	tcase_add_test(t, nobody_is_missed_without_a_master);
-	tcase_add_loop_test(
-		t, no_receiver_is_suspected_for_a_start_that_the_next_master_sends, 0, 3);
-	tcase_add_test(t, a_doubt_does_not_end_in_a_sleep);
-	tcase_add_test(t, the_next_master_is_told_everything);
-	tcase_add_test(t, who_leaves_an_orphan_takes_nobody_along);
-	tcase_add_test(t, an_abort_for_all_is_told_again);
-	tcase_add_test(t, who_has_failed_and_left_is_not_reported);
-	tcase_add_test(t, votes_are_told_again);
-	tcase_add_test(t, outcomes_are_told);
-	tcase_add_test(t, the_end_of_the_run_ends_it);
-	tcase_add_test(t, no_master_hears_of_a_run_that_is_over);
-	tcase_add_test(t, it_is_seen_as_what_it_is);
-	tcase_add_test(t, the_last_one_is_remembered);
-	tcase_add_test(t, its_waits_are_told);
-	tcase_add_loop_test(t, who_fails_after_the_end_has_not_failed, 0, 2);
+	tcase_add_test(t, failed_member_is_reported_and_waits_for_its_kick);
+	tcase_add_test(t, later_failure_of_a_member_is_reported_separately);
+	tcase_add_test(t, job_that_fails_on_one_host_is_aborted_for_all);
+	tcase_add_test(t, agent_waits_for_the_master_to_notice_a_lost_holder);
+	tcase_add_test(t, receiver_that_cannot_reach_a_holder_fails);
+	tcase_add_loop_test(t, complete_receiver_does_not_fail_with_another_receiver, 0, 2);
+	tcase_add_test(t, no_wait_for_holders_if_all_receivers_have_failed);
+	tcase_add_test(t, wait_for_holders_ends_when_the_job_fails);
+	tcase_add_test(t, wait_for_holders_ends_when_the_receivers_leave);
+	tcase_add_test(t, wait_for_holders_is_longer_without_a_master);
+	tcase_add_loop_test(t, no_receiver_is_suspected_after_a_takeover, 0, 3);
+	tcase_add_test(t, wait_for_holders_starts_again_after_a_pause_of_the_agent);
+	tcase_add_test(t, next_master_gets_the_state_of_a_synchronization);
+	tcase_add_test(t, destroy_without_a_master_does_not_end_the_job);
+	tcase_add_test(t, failure_of_the_job_is_reported_to_the_next_master);
+	tcase_add_test(t, failed_member_that_has_left_is_not_reported);
+	tcase_add_test(t, votes_are_sent_again_to_the_next_master);
+	tcase_add_test(t, outcomes_are_sent_to_the_next_master);
+	tcase_add_test(t, synchronization_ends_with_the_run);
+	tcase_add_test(t, no_report_is_sent_when_the_run_ends);
+	tcase_add_test(t, status_shows_a_synchronization);
+	tcase_add_test(t, status_shows_the_last_synchronization);
+	tcase_add_test(t, waits_of_a_synchronization_are_logged_and_shown);
+	tcase_add_loop_test(t, failure_after_the_outcome_does_not_count, 0, 2);
 	suite_add_tcase(s, t);
 	return s;
 }

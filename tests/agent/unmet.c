@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Who waits in a call is told to the master, and what it answers to calls that can never meet.
+ * The agent reports the peers that wait in a call to the master. The master ends calls that can
+ * never meet.
  */
 #include "tests/agent/fixture.h"
 
 static struct fx *f;
-static uint32_t c[3]; /* communicators of peers 1 to 3, of one host */
+static uint32_t c[3]; /* communicators of peers 1 to 3, all on this host */
 
 static void setup(void)
 {
@@ -18,7 +19,7 @@ static void teardown(void)
 	fx_free(f);
 }
 
-/* In slot `tag`. */
+/* Submits in slot `tag`. */
 static void submit(unsigned i, uint64_t tag, bool waited, bool by_main)
 {
 	struct shm_submission s = {.slot = (uint32_t)tag,
@@ -67,7 +68,7 @@ static void unmet(enum wm_wait_kind kind, uint64_t tag, unsigned n, const unsign
 	fx_from_master(f, 1, &m);
 }
 
-START_TEST(a_vote_says_what_is_true_of_all_its_peers)
+START_TEST(vote_says_how_all_its_peers_wait)
 {
 	submit(0, 1, true, true);
 	submit(1, 1, true, _i != 1);
@@ -81,7 +82,7 @@ START_TEST(a_vote_says_what_is_true_of_all_its_peers)
 }
 END_TEST
 
-START_TEST(who_falls_asleep_is_told_of)
+START_TEST(peer_that_falls_asleep_is_reported)
 {
 	const struct wm_waits_for *b;
 
@@ -94,16 +95,16 @@ START_TEST(who_falls_asleep_is_told_of)
 	ck_assert(fx_is(&b->peer, fx_id(2)) && b->tag == 1 && b->kind == WM_WAIT_FOR_MAIN);
 	asleep(1, 1);
 	ck_assert_uint_eq(fx_sent(f, WM_WAITS_FOR), 0);
-	asleep(0, 9); /* nothing is there */
+	asleep(0, 9); /* no operation has this tag */
 	ck_assert_uint_eq(fx_sent(f, WM_WAITS_FOR), 0);
 	fx_op_start(f, 1, 7, 1, 5);
-	asleep(2, 1); /* it has started: it will end */
+	asleep(2, 1); /* has started, so it will end */
 	ck_assert_uint_eq(fx_sent(f, WM_WAITS_FOR), 0);
 }
 END_TEST
 
-/* What is kept back for others here may be what somebody waits for. */
-START_TEST(who_has_votes_kept_back_is_not_told_of)
+/* Other peers may wait for the votes that are kept back here. */
+START_TEST(peer_with_votes_kept_back_is_not_reported)
 {
 	submit(0, 1, false, true);
 	submit(0, 2, false, true);
@@ -130,13 +131,13 @@ static void said_any(unsigned peer, uint32_t n)
 	ck_assert_uint_eq(b->any, n);
 }
 
-START_TEST(who_waits_for_any_is_told_of_once_all_are_voted_for)
+START_TEST(wait_for_any_is_reported_once_all_votes_are_sent)
 {
 	unsigned i;
 
 	submit(0, 1, false, true);
 	submit(0, 2, false, true);
-	asleep_any(0, 3); /* one of them has ended, as it did not know */
+	asleep_any(0, 3); /* one of three has ended, which the process did not know */
 	asleep_any(0, 1);
 	asleep_any(0, 0);
 	asleep_any(0, 2);
@@ -154,8 +155,8 @@ START_TEST(who_waits_for_any_is_told_of_once_all_are_voted_for)
 }
 END_TEST
 
-/* It goes on then, and says so again when it waits. */
-START_TEST(who_waits_for_any_waits_until_the_first_ends)
+/* The process continues when one operation ends. It reports again when it waits again. */
+START_TEST(wait_for_any_ends_with_the_first_operation)
 {
 	unsigned i, tag;
 
@@ -165,7 +166,7 @@ START_TEST(who_waits_for_any_waits_until_the_first_ends)
 	asleep_any(0, 3);
 	said_any(1, 3);
 	fx_op_start(f, 1, 7, 3, 5);
-	asleep_any(0, 3); /* it has started: it will end */
+	asleep_any(0, 3); /* one operation has started, so it will end */
 	asleep_any(1, 3);
 	ck_assert_uint_eq(fx_sent(f, WM_WAITS_FOR), 0);
 	unmet(WM_WAIT_OP, 2, 3, (unsigned[]){1, 2, 3});
@@ -177,7 +178,7 @@ START_TEST(who_waits_for_any_waits_until_the_first_ends)
 }
 END_TEST
 
-START_TEST(the_next_master_hears_who_waits_for_any)
+START_TEST(next_master_learns_of_waits_for_any)
 {
 	unsigned i, tag;
 
@@ -189,14 +190,15 @@ START_TEST(the_next_master_hears_who_waits_for_any)
 	fx_orphan(f);
 	fx_resume(f);
 	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 2);
-	ck_assert_uint_eq(fx_sent(f, WM_WAITS_FOR), 2); /* after each, and true after the last */
+	/* One after each vote; the last one is complete. */
+	ck_assert_uint_eq(fx_sent(f, WM_WAITS_FOR), 2);
 	ck_assert_uint_eq(fx_msg(f, WM_WAITS_FOR, 1)->u.waits_for.any, 2);
 }
 END_TEST
 
-/* An operation that has started still writes to its memory, and its caller says again that it
- * sleeps. */
-START_TEST(a_peer_that_was_put_out_has_nobody_to_tell)
+/* The started operation still writes to the memory of the process, and the caller reports again
+ * that it sleeps. */
+START_TEST(kicked_peer_reports_no_waits)
 {
 	struct wm_msg kick = {.type = WM_KICK, .u.kick = {.peer = fx_id(1), .code = 8}};
 	unsigned i;
@@ -222,8 +224,8 @@ static void resume_with(uint64_t features)
 	fx_from_master(f, 1, &ack);
 }
 
-/* It would take the peer for one that waits for a single operation. */
-START_TEST(a_master_without_the_feature_hears_nothing_of_any)
+/* An older master would believe that the peer waits for a single operation. */
+START_TEST(master_without_the_feature_gets_no_wait_for_any)
 {
 	unsigned i, tag;
 
@@ -234,7 +236,7 @@ START_TEST(a_master_without_the_feature_hears_nothing_of_any)
 	asleep_any(0, 2);
 	ck_assert_uint_eq(fx_sent(f, WM_WAITS_FOR), 0);
 	asleep(1, 1);
-	ck_assert_uint_eq(fx_sent(f, WM_WAITS_FOR), 1); /* of one it does */
+	ck_assert_uint_eq(fx_sent(f, WM_WAITS_FOR), 1); /* a wait for one operation is reported */
 	resume_with(WM_ANY);
 	ck_assert_uint_gt(fx_sent(f, WM_WAITS_FOR), 1);
 	resume_with(0);
@@ -243,8 +245,8 @@ START_TEST(a_master_without_the_feature_hears_nothing_of_any)
 }
 END_TEST
 
-/* Nobody here will join what the others collect. */
-START_TEST(votes_are_kept_back_for_nobody_who_waits_for_something_else)
+/* No other peer of this host will join the votes that are being collected. */
+START_TEST(votes_are_not_kept_back_for_a_peer_that_waits)
 {
 	submit(0, 1, true, true);
 	submit(1, 1, true, true);
@@ -268,7 +270,7 @@ START_TEST(votes_are_kept_back_for_nobody_who_waits_for_something_else)
 }
 END_TEST
 
-START_TEST(votes_are_kept_back_for_who_may_still_submit)
+START_TEST(votes_are_kept_back_for_a_peer_that_may_submit)
 {
 	submit(0, 1, true, true);
 	submit(1, 2, true, true);
@@ -278,7 +280,7 @@ START_TEST(votes_are_kept_back_for_who_may_still_submit)
 }
 END_TEST
 
-START_TEST(an_update_is_answered_alone)
+START_TEST(unmet_topology_call_is_answered_for_its_peer_only)
 {
 	fx_request(f, 1, c[0], WL_UPDATE_TOPOLOGY);
 	fx_request(f, 2, c[1], WL_UPDATE_TOPOLOGY);
@@ -286,14 +288,14 @@ START_TEST(an_update_is_answered_alone)
 	fx_expect_reply(f, WIRE_SUCCESS, "");
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_REPLY, 0)->session, 2);
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_REPLY, 0)->u.reply.topo_ballot, f->topo_ballot);
-	unmet(WM_WAIT_TOPOLOGY, 0, 1, (unsigned[]){2}); /* it does not wait any more */
+	unmet(WM_WAIT_TOPOLOGY, 0, 1, (unsigned[]){2}); /* the peer does not wait any more */
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 0);
 	fx_request(f, 2, c[1], WL_UPDATE_TOPOLOGY);
 	ck_assert_uint_eq(fx_msg(f, WM_TOPO_VOTE, 0)->u.peer.ballot, f->topo_ballot);
 }
 END_TEST
 
-START_TEST(a_question_is_answered_alone)
+START_TEST(unmet_pending_call_is_answered)
 {
 	fx_request(f, 1, c[0], WL_ARE_PENDING);
 	unmet(WM_WAIT_PENDING, 0, 1, (unsigned[]){1});
@@ -302,18 +304,18 @@ START_TEST(a_question_is_answered_alone)
 }
 END_TEST
 
-START_TEST(an_operation_ends_for_those_who_are_named)
+START_TEST(unmet_operation_ends_for_the_named_peers)
 {
 	submit(0, 1, true, true);
 	submit(1, 1, true, true);
-	fx_tick(f, 1100); /* these have voted */
+	fx_tick(f, 1100); /* these two peers have voted */
 	submit(2, 1, true, true);
 	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
 	unmet(WM_WAIT_OP, 1, 2, (unsigned[]){1, 2});
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 2);
 	fx_expect_done(f, 0, c[1], WIRE_INVALID_USAGE, "they wait for each other");
 	fx_expect_done(f, 1, c[0], WIRE_INVALID_USAGE, "they wait for each other");
-	submit(0, 1, true, true); /* the vote of the third counts still */
+	submit(0, 1, true, true); /* the vote of the third peer still counts */
 	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
 	ck_assert_uint_eq(fx_msg(f, WM_OP_VOTE, 0)->u.op_vote.n_peers, 1);
 	submit(1, 1, true, true);
@@ -323,7 +325,7 @@ START_TEST(an_operation_ends_for_those_who_are_named)
 }
 END_TEST
 
-START_TEST(an_operation_that_all_have_voted_for_ends)
+START_TEST(unmet_operation_ends_for_all_voters)
 {
 	submit(0, 1, true, true);
 	submit(1, 1, true, true);
@@ -332,14 +334,15 @@ START_TEST(an_operation_that_all_have_voted_for_ends)
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 3);
 	submit(0, 1, true, true);
 	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 0);
-	unmet(WM_WAIT_OP, 1, 3, (unsigned[]){1, 2, 3}); /* what has not voted is not meant */
+	/* A peer that has not voted again is not meant. */
+	unmet(WM_WAIT_OP, 1, 3, (unsigned[]){1, 2, 3});
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
 }
 END_TEST
 
-/* Votes for a synchronization outlive a loss: the master's count and that of the vote may differ.
- */
-START_TEST(a_synchronization_ends_whatever_was_lost_meanwhile)
+/* A synchronization keeps its votes after a loss. So the generations of the vote and of the master
+ * may differ. */
+START_TEST(unmet_synchronization_ends_also_after_a_loss)
 {
 	struct shm_submission s = {.slot = 1, .is_sync = true, .waited = true, .by_main = true};
 	struct agt_event ev = {.type = AGT_EV_SUBMIT, .slot = 1, .sub = &s};
@@ -357,8 +360,8 @@ START_TEST(a_synchronization_ends_whatever_was_lost_meanwhile)
 }
 END_TEST
 
-/* The next master is told, as the last one was. */
-START_TEST(the_next_master_hears_who_waits)
+/* The next master gets the same reports as the previous one. */
+START_TEST(next_master_learns_of_waits)
 {
 	submit(0, 1, true, true);
 	submit(1, 1, true, true);
@@ -380,22 +383,22 @@ Suite *unmet_suite(void)
 	TCase *tc = tcase_create("unmet");
 
 	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_loop_test(tc, a_vote_says_what_is_true_of_all_its_peers, 0, 3);
-	tcase_add_test(tc, who_falls_asleep_is_told_of);
-	tcase_add_test(tc, who_has_votes_kept_back_is_not_told_of);
-	tcase_add_test(tc, who_waits_for_any_is_told_of_once_all_are_voted_for);
-	tcase_add_test(tc, who_waits_for_any_waits_until_the_first_ends);
-	tcase_add_test(tc, the_next_master_hears_who_waits_for_any);
-	tcase_add_test(tc, a_peer_that_was_put_out_has_nobody_to_tell);
-	tcase_add_test(tc, a_master_without_the_feature_hears_nothing_of_any);
-	tcase_add_loop_test(tc, votes_are_kept_back_for_nobody_who_waits_for_something_else, 0, 4);
-	tcase_add_test(tc, votes_are_kept_back_for_who_may_still_submit);
-	tcase_add_test(tc, an_update_is_answered_alone);
-	tcase_add_test(tc, a_question_is_answered_alone);
-	tcase_add_test(tc, an_operation_ends_for_those_who_are_named);
-	tcase_add_test(tc, an_operation_that_all_have_voted_for_ends);
-	tcase_add_test(tc, a_synchronization_ends_whatever_was_lost_meanwhile);
-	tcase_add_test(tc, the_next_master_hears_who_waits);
+	tcase_add_loop_test(tc, vote_says_how_all_its_peers_wait, 0, 3);
+	tcase_add_test(tc, peer_that_falls_asleep_is_reported);
+	tcase_add_test(tc, peer_with_votes_kept_back_is_not_reported);
+	tcase_add_test(tc, wait_for_any_is_reported_once_all_votes_are_sent);
+	tcase_add_test(tc, wait_for_any_ends_with_the_first_operation);
+	tcase_add_test(tc, next_master_learns_of_waits_for_any);
+	tcase_add_test(tc, kicked_peer_reports_no_waits);
+	tcase_add_test(tc, master_without_the_feature_gets_no_wait_for_any);
+	tcase_add_loop_test(tc, votes_are_not_kept_back_for_a_peer_that_waits, 0, 4);
+	tcase_add_test(tc, votes_are_kept_back_for_a_peer_that_may_submit);
+	tcase_add_test(tc, unmet_topology_call_is_answered_for_its_peer_only);
+	tcase_add_test(tc, unmet_pending_call_is_answered);
+	tcase_add_test(tc, unmet_operation_ends_for_the_named_peers);
+	tcase_add_test(tc, unmet_operation_ends_for_all_voters);
+	tcase_add_test(tc, unmet_synchronization_ends_also_after_a_loss);
+	tcase_add_test(tc, next_master_learns_of_waits);
 	suite_add_tcase(s, tc);
 	return s;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What users are told of those that wait, and processes that are stopped while others wait for
- * them.
+ * Status and log lines about waits, and processes that are stopped while others wait for them.
  */
 #include <stdio.h>
 
@@ -59,7 +58,7 @@ static struct seen look(void)
 	return s;
 }
 
-START_TEST(every_wait_has_a_reason)
+START_TEST(status_shows_a_reason_for_each_wait)
 {
 	fx_group(f, 2, 2, comms);
 	fx_submit(f, comms[0], 0, 5, 8);
@@ -78,7 +77,7 @@ START_TEST(every_wait_has_a_reason)
 }
 END_TEST
 
-/* So many half seconds. */
+/* Passes n half seconds. The master sends a heartbeat in each. */
 static void pass(unsigned n)
 {
 	struct wm_msg beat = {.type = WM_HEARTBEAT};
@@ -96,7 +95,7 @@ static void stopped(uint32_t session, bool is)
 	fx_step(f, &ev);
 }
 
-START_TEST(a_stopped_process_is_lost_in_the_end)
+START_TEST(stopped_process_is_lost_after_10_s)
 {
 	const struct agt_action *x;
 	unsigned i;
@@ -106,7 +105,7 @@ START_TEST(a_stopped_process_is_lost_in_the_end)
 	stopped(2, true);
 	pass(19);
 	stopped(2, false);
-	stopped(2, true); /* from the beginning */
+	stopped(2, true); /* the time starts again */
 	f->now += 1200 * MS;
 	ck_assert_str_eq(look().op, "waiting for local pid 1002 (trainer), which has been stopped "
 				    "for 1.2 s, to submit");
@@ -133,7 +132,7 @@ START_TEST(a_stopped_process_is_lost_in_the_end)
 }
 END_TEST
 
-START_TEST(an_agent_that_was_stopped_too_forgives)
+START_TEST(stopped_process_is_kept_after_a_pause_of_the_agent)
 {
 	fx_group(f, 1, 1, comms);
 	stopped(1, true);
@@ -143,7 +142,7 @@ START_TEST(an_agent_that_was_stopped_too_forgives)
 }
 END_TEST
 
-/* Lines of level warning or notice in the last step that have text in them. */
+/* Counts the log lines of the last step that contain the text and have level notice or worse. */
 static unsigned lines(const char *text)
 {
 	unsigned n = 0;
@@ -155,7 +154,7 @@ static unsigned lines(const char *text)
 	return n;
 }
 
-START_TEST(who_is_here_votes_without_the_late)
+START_TEST(peers_that_have_called_vote_without_a_late_peer)
 {
 	const struct wm_op_vote *v;
 
@@ -184,7 +183,7 @@ START_TEST(who_is_here_votes_without_the_late)
 }
 END_TEST
 
-START_TEST(a_late_vote_has_parameters_of_its_own)
+START_TEST(late_vote_has_its_own_parameters)
 {
 	fx_group(f, 2, 2, comms);
 	fx_submit(f, comms[0], 0, 5, 8);
@@ -197,7 +196,7 @@ START_TEST(a_late_vote_has_parameters_of_its_own)
 }
 END_TEST
 
-START_TEST(part_of_the_votes_is_told_again)
+START_TEST(partial_vote_is_sent_again_to_the_next_master)
 {
 	const struct wm_op_vote *v;
 
@@ -237,7 +236,7 @@ START_TEST(the_log_names_a_late_process_once)
 }
 END_TEST
 
-START_TEST(an_agent_that_stood_still_suspects_nobody)
+START_TEST(agent_that_was_suspended_suspects_no_process)
 {
 	fx_group(f, 2, 2, comms);
 	fx_submit(f, comms[0], 0, 5, 8);
@@ -262,10 +261,10 @@ static void told(uint32_t kind, uint32_t ms, const char *text)
 	fx_from_master(f, 1, &m);
 }
 
-START_TEST(what_the_master_says_is_shown_and_logged_once)
+START_TEST(wait_text_of_the_master_is_shown_and_logged_once)
 {
 	fx_group(f, 1, 2, comms);
-	told(WM_WAIT_OP, 2000, "somebody"); /* of an operation that is none here */
+	told(WM_WAIT_OP, 2000, "somebody"); /* this host has no such operation */
 	fx_submit(f, comms[0], 0, 5, 8);
 	pass(4);
 	told(WM_WAIT_OP, 2000, "1 of 2 peers: x@y pid 3 (has not called)");
@@ -282,7 +281,7 @@ START_TEST(what_the_master_says_is_shown_and_logged_once)
 		fx_op_start(f, 1, 7, 5, 1);
 		ck_assert_uint_eq(lines("goes on after 2.5 s"), 1);
 		ck_assert_str_eq(look().op, "data");
-	} else { /* the next one may know better */
+	} else { /* the next master may know more */
 		fx_orphan(f);
 		fx_resume(f);
 		ck_assert_str_eq(look().op, "waiting for the master to start it");
@@ -290,7 +289,7 @@ START_TEST(what_the_master_says_is_shown_and_logged_once)
 }
 END_TEST
 
-START_TEST(a_vote_that_is_late_is_shown_too)
+START_TEST(late_ballot_is_shown_and_logged)
 {
 	const struct fx_ring ring = {
 		.group = 7, .hosts = 2, .world_size = 2, .n = 1, .members = {1}};
@@ -318,7 +317,7 @@ START_TEST(a_vote_that_is_late_is_shown_too)
 }
 END_TEST
 
-START_TEST(the_master_is_told_of_stopped_processes)
+START_TEST(stopped_processes_are_reported_to_the_master)
 {
 	const struct wm_stopped *m;
 
@@ -342,17 +341,17 @@ Suite *wait_suite(void)
 	TCase *t = tcase_create("wait");
 
 	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, every_wait_has_a_reason);
-	tcase_add_test(t, a_stopped_process_is_lost_in_the_end);
-	tcase_add_test(t, an_agent_that_was_stopped_too_forgives);
-	tcase_add_test(t, who_is_here_votes_without_the_late);
-	tcase_add_test(t, a_late_vote_has_parameters_of_its_own);
-	tcase_add_test(t, part_of_the_votes_is_told_again);
+	tcase_add_test(t, status_shows_a_reason_for_each_wait);
+	tcase_add_test(t, stopped_process_is_lost_after_10_s);
+	tcase_add_test(t, stopped_process_is_kept_after_a_pause_of_the_agent);
+	tcase_add_test(t, peers_that_have_called_vote_without_a_late_peer);
+	tcase_add_test(t, late_vote_has_its_own_parameters);
+	tcase_add_test(t, partial_vote_is_sent_again_to_the_next_master);
 	tcase_add_loop_test(t, the_log_names_a_late_process_once, 0, 2);
-	tcase_add_test(t, an_agent_that_stood_still_suspects_nobody);
-	tcase_add_loop_test(t, what_the_master_says_is_shown_and_logged_once, 0, 2);
-	tcase_add_loop_test(t, a_vote_that_is_late_is_shown_too, 0, 2);
-	tcase_add_test(t, the_master_is_told_of_stopped_processes);
+	tcase_add_test(t, agent_that_was_suspended_suspects_no_process);
+	tcase_add_loop_test(t, wait_text_of_the_master_is_shown_and_logged_once, 0, 2);
+	tcase_add_loop_test(t, late_ballot_is_shown_and_logged, 0, 2);
+	tcase_add_test(t, stopped_processes_are_reported_to_the_master);
 	suite_add_tcase(s, t);
 	return s;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The binary interface, asserted at compile time: sizes and offsets of every public structure and
- * the value of every public constant. Programs and bindings that were built with them exist, so a
- * failure here means that the header must be corrected, never this file. Compiled into the library
- * (it adds no code) and, on its own, by tests/abi.
+ * Asserts the binary interface at compile time: sizes and offsets of every public structure and the
+ * value of every public constant. Existing programs and bindings were built with these values. So
+ * if an assertion fails, correct the header, never this file. The file is compiled into the library
+ * (it adds no code) and, separately, by tests/abi.
  */
 #include <stddef.h>
 

@@ -13,7 +13,7 @@
 #include "libpccl-shim/region.h"
 #include "libpccl-shim/session.h"
 
-#define LEAVE_MS 2000u /* the agent itself waits no longer for its master */
+#define LEAVE_MS 2000u /* the agent itself does not wait longer for the master */
 
 static pcclResult_t map_queue(int fd, uint8_t **ret)
 {
@@ -132,7 +132,8 @@ void pccl_attachment_await_left(struct pccl_attachment *a)
 		pccl_session_await(a->session, post, LEAVE_MS);
 }
 
-/* Text that the agent writes while it may be read: the version tells whether it was whole. */
+/* Copies a text that the agent may be writing. The caller checks by the version whether the text is
+ * whole. */
 static void load_text(char *to, const char *from, size_t size)
 {
 	for (size_t i = 0; i < size; i++)
@@ -142,7 +143,7 @@ static void load_text(char *to, const char *from, size_t size)
 	to[size - 1] = '\0';
 }
 
-/* Whatever does not make sense is no place. */
+/* Copies the master's address. An invalid address becomes family 0. */
 static void load_master_addr(struct cc_addr *to, const struct shm_attr *a)
 {
 	uint32_t family = atomic_load_explicit(&a->at_family, memory_order_relaxed);
@@ -170,8 +171,8 @@ static void load_known(struct pccl_known *to, const struct shm_attr *a)
 	to->world_size = atomic_load_explicit(&a->world_size, memory_order_relaxed);
 }
 
-/* The agent writes rarely and briefly; if it died in the middle, or plays tricks, the last attempt
- * has to do: nothing here is relied upon but for sentences and numbers. */
+/* The agent writes rarely and briefly. If it died while writing, or is hostile, the result of the
+ * last attempt is used: these values serve only for sentences and numbers. */
 void pccl_attachment_attrs(const struct pccl_attachment *at, struct pccl_attrs *ret)
 {
 	struct shm_attr *a = pccl_attachment_attr(at);
@@ -195,5 +196,6 @@ void pccl_attachment_attrs(const struct pccl_attachment *at, struct pccl_attrs *
 			return;
 	}
 	ret->at.family = 0;
-	ret->known.view_id = 0; /* it may not be that of the size */
+	ret->known.view_id = 0; /* the view id may not belong to the world size that was read,
+				 * because the agent was writing */
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * The second half of an all-reduce: waiting, copying the result out, taking back what was written
- * when the operation fails or the agent goes away.
+ * The second half of an all-reduce: waits for the end and copies the result out. Restores the
+ * caller's buffers if the operation fails or the agent dies.
  *
- * Numbers that the agent wrote are read once and checked (proto/shm_result.h) before they are used:
- * a wrong one costs the operation, never memory.
+ * Numbers that the agent wrote are read once and checked (proto/shm_result.h) before they are used.
+ * A wrong number fails the operation, but never corrupts memory.
  */
 #include "libpccl-shim/reduce.h"
 
@@ -18,25 +18,25 @@
 #include "libpccl-shim/slot.h"
 #include "proto/shm_result.h"
 
-#define OVERLAP_SEGS_MAX 65536u /* more are not followed one by one */
+#define OVERLAP_SEGS_MAX 65536u /* results with more segments are copied only at the end */
 #define SPINS_IN_A_ROW   16u
 
-/* What a waiter knows about its operation. */
+/* The knowledge of a waiter about its operation. */
 struct progress {
-	pcclComm_t *comm; /* NULL: it is given up */
+	pcclComm_t *comm; /* NULL if the operation is given up */
 	struct pccl_op *op;
 	struct shm_slot *slot;
-	uint32_t mode;      /* enum shm_result_mode; NONE: not known yet */
-	pcclResult_t error; /* of reading it: the result area cannot be used */
+	uint32_t mode;      /* enum shm_result_mode; NONE until it is known */
+	pcclResult_t error; /* the error if the result area cannot be used */
 	char text[PCCL_TEXT_MAX];
 	struct cc_plan plan;
 	struct pccl_result *result;
-	uint8_t *area;                /* the result, or the old contents */
+	uint8_t *area;                /* the result, or the old contents of recv */
 	const _Atomic uint8_t *flags; /* plan.n_segs of them */
-	bool overlap;                 /* segments go to recv as they become final */
+	bool overlap;                 /* copy each segment to recv when it is final */
 	uint32_t n_copied;
-	uint32_t n_fed; /* segments that have gone into the window, if the operand has one */
-	bool left;      /* this peer has left the run: the rest would never go there */
+	uint32_t n_fed; /* segments that were copied into the window, if there is one */
+	bool left;      /* this peer has left the run, because the rest cannot be fed */
 };
 
 static void bad_area(struct progress *p, const char *what)
@@ -46,8 +46,9 @@ static void bad_area(struct progress *p, const char *what)
 	pccl_fail_text(p->text);
 }
 
-/* Only where old contents can be kept: they change places with a result that is ours alone, or are
- * those of an operand that was staged. */
+/* May segments be copied to recv before the operation has succeeded? Only if the old contents are
+ * kept: they are exchanged with a result that only this process has, or the operand in staging
+ * memory has the same contents. Prepares op->copied. */
 static bool may_overlap(struct progress *p)
 {
 	struct pccl_op *op = p->op;
@@ -69,7 +70,7 @@ static bool may_overlap(struct progress *p)
 	return true;
 }
 
-/* The mapping that the slot names. */
+/* Maps the result region that the slot names. */
 static pcclResult_t find_result(struct progress *p, uint64_t region)
 {
 	struct pccl_attachment *a = p->op->att;
@@ -90,15 +91,15 @@ static bool is_window_plan(const struct pccl_op *op, const struct cc_plan *plan)
 	       plan->n_segs == own.n_segs;
 }
 
-/* Reads the description of the result area, if there is one by now, and maps it. ended: the
- * operation is over, or its agent is gone. */
+/* Reads the description of the result area, if the agent has written one, and maps the area. ended:
+ * the operation is over, or its agent is gone. */
 static void learn(struct progress *p, bool ended)
 {
 	const struct pccl_op *op = p->op;
 	const struct shm_slot *s = p->slot;
 	const struct shm_result_limits lim = {.count = op->count,
 		.esize = op->esize,
-		.staged = op->staging && op->window == 0, /* a window is no place for all of it */
+		.staged = op->staging && op->window == 0, /* a window holds only a part */
 		.out_registered = op->out != NULL};
 	struct shm_result_words w;
 	struct shm_result res;
@@ -139,7 +140,8 @@ static void learn(struct progress *p, bool ended)
 	p->overlap = may_overlap(p);
 }
 
-/* Copies what is final and not copied yet. True if there was something. */
+/* Copies segments that are final and not copied yet, or, with `all`, all that are not copied yet.
+ * Returns true if it copied any. */
 static bool copy_segments(struct progress *p, bool all)
 {
 	struct pccl_op *op = p->op;
@@ -163,7 +165,8 @@ static bool copy_segments(struct progress *p, bool all)
 	return any;
 }
 
-/* Copies the operand on where its window has room. True if it had. */
+/* Copies more of the operand into the window if the window has room. Returns true if it copied
+ * any. */
 static bool feed_window(struct progress *p)
 {
 	uint32_t before = p->n_fed;
@@ -180,7 +183,7 @@ static bool feed_window(struct progress *p)
 	return p->n_fed > before;
 }
 
-/* The caller's buffer as it was before the call. */
+/* Restores the contents that recv had before the call. */
 static void take_back(struct progress *p)
 {
 	struct pccl_op *op = p->op;
@@ -217,8 +220,9 @@ static pcclResult_t take_result(struct progress *p)
 	return pcclSuccess;
 }
 
-/* What has to wake us. Until the area is known, a segment's flag tells that it is there: mapping it
- * early is what lets us take the result if the agent dies, or take back what it wrote. */
+/* Returns the event that must wake this thread. Until the area is known, each final segment does:
+ * if the area is mapped early, this process can take the result or restore the old contents even if
+ * the agent dies. */
 static uint32_t wanted(const void *arg)
 {
 	const struct progress *p = arg;
@@ -227,8 +231,9 @@ static uint32_t wanted(const void *arg)
 									     : SHM_WAIT_DONE;
 }
 
-/* Without the result's flags the rest of the operand cannot follow through its window, and the
- * others would wait for it for ever. While there is no agent nobody waits. */
+/* Makes this peer leave the run if it cannot feed the rest of the operand into the window, because
+ * it cannot read the result's flags. The other peers would wait for this operand for ever. If the
+ * agent is gone, no peer waits. */
 static void leave_unfed(struct progress *p)
 {
 	static const char what[] = "cannot take part in an operation";
@@ -263,10 +268,11 @@ static bool is_alone(pcclComm_t *c)
 	return n == 1;
 }
 
-/* Not if it has been in vain lately, nor where this process may use one CPU only: daemons that are
- * on it, too, are in the way then, and look often enough to keep it awake. Nor now and then: a CPU
- * that never rests keeps the scheduler from moving anything there, and daemons that share another
- * one would do so for ever. */
+/* Returns how long to spin before sleeping. Does not spin if operations have recently taken too
+ * long for it. Does not spin if this process may use only one CPU: the daemons need this CPU, too,
+ * and they poll often enough to keep it awake. Also does not spin at every 16th wait: the scheduler
+ * moves nothing to a CPU that never rests, so daemons that share another CPU would share it for
+ * ever. */
 static uint64_t spin_ns(pcclComm_t *c, uint64_t lately)
 {
 	uint64_t most = is_alone(c) ? PCCL_SPIN_ALONE_NS : PCCL_SPIN_NS;
@@ -295,7 +301,7 @@ static void fill_info(const struct shm_slot *s, pcclReduceInfo_t *info)
 	info->rx_bytes = pccl_read64(&s->rx_bytes);
 }
 
-/* Sets the sentence again if it has to say more. */
+/* Restores the buffers of a failed operation. Extends the sentence if that is not possible. */
 static pcclResult_t fail_and_take_back(struct progress *p, pcclResult_t r)
 {
 	char text[PCCL_TEXT_MAX];
@@ -308,9 +314,9 @@ static pcclResult_t fail_and_take_back(struct progress *p, pcclResult_t r)
 }
 
 /*
- * The operation has succeeded for everybody, and this process cannot have the result. The others go
- * on, so this peer has to leave them: repeating the operation would leave it waiting for them for
- * ever, and without it, it has other numbers than they.
+ * Makes this peer leave the run, because the operation has succeeded for all peers but this process
+ * cannot get the result. The other peers continue. If this peer repeated the operation, it would
+ * wait for them for ever; if it did not, its numbers would differ from theirs.
  */
 static pcclResult_t lose_result(pcclComm_t *c, const struct progress *p, pcclResult_t r)
 {
@@ -358,20 +364,20 @@ static pcclResult_t end_by_slot(pcclComm_t *c, struct progress *p, struct pccl_o
 	return r;
 }
 
-/* The agent has gone before it said how it ended. */
+/* Ends an operation whose agent was gone before it reported the end. */
 static pcclResult_t end_by_status(
 	pcclComm_t *c, uint32_t slot, struct progress *p, struct pccl_outcome *end)
 {
 	pcclResult_t r;
 
 	end->end_status = pccl_comm_end_status(c, slot);
-	learn(p, true); /* it may have begun, and died, while we slept */
+	learn(p, true); /* the agent may have begun and died while this thread slept */
 	switch (end->end_status) {
-	case PCCL_END_NONE: /* it did say, in the last moment */
+	case PCCL_END_NONE: /* the agent reported the end at the last moment */
 		return end_by_slot(c, p, end);
 	case PCCL_END_DONE:
-		pccl_slot_view(p->slot, &end->view); /* as of its start */
-		/* What it cost, only the agent knew. */
+		pccl_slot_view(p->slot, &end->view); /* the view as of the start */
+		/* Only the agent knew the numbers of bytes. */
 		end->info.local_world_size = pccl_read32(&p->slot->local_world_size);
 		return take_success(c, p);
 	case PCCL_END_GONE:
@@ -386,7 +392,7 @@ static pcclResult_t end_by_status(
 	}
 }
 
-/* Waits for the end of an operation that is not empty, and takes it. */
+/* Waits for the end of an operation that is not empty, and takes the result. */
 static void take_end(pcclComm_t *c, uint32_t slot, struct pccl_outcome *end)
 {
 	struct pccl_op *op = &c->ops[slot];
@@ -397,7 +403,7 @@ static void take_end(pcclComm_t *c, uint32_t slot, struct pccl_outcome *end)
 	while (op->job.comm && !pccl_copier_await(&op->job) && !pccl_comm_interrupted(c))
 		;
 	p.n_fed = op->window;
-	/* What the agent says of a peer that has left is not the reason. */
+	/* If this peer has left, the slot's result is not the reason of the failure. */
 	done = wait_for_end(c, slot, &p) && !p.left;
 	if (op->job.comm)
 		pccl_copier_stop(&op->job);
@@ -407,7 +413,7 @@ static void take_end(pcclComm_t *c, uint32_t slot, struct pccl_outcome *end)
 	if (end->result != pcclSuccess)
 		end->result = pccl_comm_spent(c, fail_and_take_back(&p, end->result));
 	(void)pccl_session_endable(outer);
-	/* From here on the agent may use the area for something else. */
+	/* From here on the agent may use the result area for another operation. */
 	pccl_result_put(op->att, p.result);
 	atomic_store_explicit(&p.slot->state, SHM_SLOT_FREE, memory_order_release);
 }
@@ -484,7 +490,8 @@ void pccl_reduce_abandon(pcclComm_t *c)
 			continue;
 		if (op->job.comm)
 			pccl_copier_stop(&op->job);
-		/* Others have not been copied out. A result that is in place by now may stay. */
+		/* Only results that the agent writes directly into `out` must be restored. A result
+		 * that is complete may stay. */
 		p.slot = pccl_attachment_slot(op->att, i);
 		if ((op->in || op->out) && atomic_load(&p.slot->state) != SHM_SLOT_DONE)
 			pccl_attachment_await_closed(op->att);

@@ -7,12 +7,14 @@
 #include "libpccl-shim/session.h"
 #include "libpccl-shim/slot.h"
 
-/* Any of the operations in flight may be the next to end: the oldest one wakes the thread, the
- * others are looked at so often. */
-#define LOOK_NS     ((uint64_t)1000000)
-#define WATCH_LOOKS 50u /* and whether the agent is there, which is told that this waits */
+/* Any operation in flight may end next. The oldest operation wakes the thread; the others are
+ * checked with this period. */
+#define LOOK_NS ((uint64_t)1000000)
+/* After this number of checks, the thread also checks whether the agent is alive, and reports to
+ * the agent that it waits. */
+#define WATCH_LOOKS 50u
 
-/* ---- what is there, with the communicator's lock held */
+/* ---- the state of the backlog; with the communicator's lock held */
 
 static bool is_over(const struct pccl_op *op, uint32_t slot)
 {
@@ -23,7 +25,7 @@ static bool is_over(const struct pccl_op *op, uint32_t slot)
 	return op->end_status != PCCL_END_DOUBT;
 }
 
-/* An operation that is over and not awaited, or SHM_SLOTS. */
+/* Returns the slot of an operation that is over and not awaited, or SHM_SLOTS. */
 static uint32_t find_over(const pcclComm_t *c)
 {
 	uint32_t i = 0;
@@ -33,7 +35,7 @@ static uint32_t find_over(const pcclComm_t *c)
 	return i;
 }
 
-/* The first one that has been submitted, or is about to be, and is not over; or SHM_SLOTS. */
+/* Returns the slot of the oldest operation in flight that has no end status, or SHM_SLOTS. */
 static uint32_t find_oldest(const pcclComm_t *c)
 {
 	uint32_t oldest = SHM_SLOTS;
@@ -48,8 +50,8 @@ static uint32_t find_oldest(const pcclComm_t *c)
 	return oldest;
 }
 
-/* How many have been launched on this attachment and are not over. 0: some are of another agent,
- * and end without this one. */
+/* Returns how many operations of this attachment are not over. Returns 0 if an unfinished operation
+ * belongs to another agent, because it ends without this agent. */
 static uint32_t count_unfinished(const pcclComm_t *c, const struct pccl_attachment *a)
 {
 	uint32_t n = 0;
@@ -66,7 +68,8 @@ static uint32_t count_unfinished(const pcclComm_t *c, const struct pccl_attachme
 	return n;
 }
 
-/* The first one that may be launched: those of an agent that has gone never are. */
+/* Finds the first operation that may be launched. Operations of an agent that is gone are never
+ * launched. */
 static struct pccl_backlog_op **find_launchable(pcclComm_t *c)
 {
 	struct pccl_backlog_op **at = &c->backlog.first;
@@ -78,7 +81,7 @@ static struct pccl_backlog_op **find_launchable(pcclComm_t *c)
 	return *at ? at : NULL;
 }
 
-/* The one with the lowest tag, if none with a lower one is in flight. */
+/* Finds the operation with the lowest tag, unless an operation with a lower tag is in flight. */
 static struct pccl_backlog_op **find_lowest(pcclComm_t *c)
 {
 	struct pccl_backlog_op **lowest = find_launchable(c);
@@ -95,7 +98,7 @@ static struct pccl_backlog_op **find_lowest(pcclComm_t *c)
 	return lowest;
 }
 
-/* Has nobody to go on with the backlog for it? */
+/* Can the operation with this tag be awaited without continuing the backlog? */
 static bool is_settled(pcclComm_t *c, uint64_t tag)
 {
 	const struct pccl_backlog_op *x = *pccl_comm_find_waiting(c, tag);
@@ -126,7 +129,7 @@ static void put_in(pcclComm_t *c, struct pccl_backlog_op **at, struct pccl_backl
 	c->backlog.n_waiting += !x->over;
 }
 
-/* ---- going on */
+/* ---- continuing the backlog */
 
 static void set_driving(pcclComm_t *c, bool driving)
 {
@@ -137,7 +140,9 @@ static void set_driving(pcclComm_t *c, bool driving)
 	pthread_mutex_unlock(&c->lock);
 }
 
-/* Also those that end without letting this thread go on are counted: then the agent looks again. */
+/* Reports to the agent that this thread waits for any of its unfinished operations. The count
+ * includes operations whose end does not help this thread. If it still waits after such an end, it
+ * reports again. */
 static void tell_waiting(pcclComm_t *c, struct pccl_attachment *a)
 {
 	uint32_t n;
@@ -148,7 +153,8 @@ static void tell_waiting(pcclComm_t *c, struct pccl_attachment *a)
 	pccl_slot_waits_for_any(a, n);
 }
 
-/* Takes an operation that is over out of its slot. False: there is none. */
+/* Moves an operation that is over from its slot into the backlog. Returns false if there is
+ * none. */
 static bool free_slot(pcclComm_t *c)
 {
 	struct pccl_backlog_op *x = malloc(sizeof *x);
@@ -176,7 +182,8 @@ static bool free_slot(pcclComm_t *c)
 	return true;
 }
 
-/* Launches one, in a slot that is free. False: there is none, or its agent has just gone. */
+/* Launches an operation in a free slot. Returns false if there is no operation or no slot, or if
+ * its agent is gone. */
 static bool launch(pcclComm_t *c, bool lowest)
 {
 	struct pccl_backlog_op **at, *x;
@@ -198,7 +205,8 @@ static bool launch(pcclComm_t *c, bool lowest)
 	return false;
 }
 
-/* Launches the next one, or makes room for it. False: there is none, or nothing is over. */
+/* Launches the next operation, or makes room for it. Returns false if no operation waits or no slot
+ * can be freed. */
 static bool step(pcclComm_t *c)
 {
 	bool more, room;
@@ -210,7 +218,7 @@ static bool step(pcclComm_t *c)
 	return more && (room ? launch(c, false) : free_slot(c));
 }
 
-/* Until something may have ended. n: how often in a row. */
+/* Waits until an operation may have ended. n: number of such waits in a row. */
 static void wait_for_any(pcclComm_t *c, uint32_t n)
 {
 	struct pccl_op *op = NULL;
@@ -275,7 +283,9 @@ void pccl_backlog_drive(pcclComm_t *c, const uint64_t *tag)
 
 void pccl_backlog_pump(pcclComm_t *c)
 {
-	if (c->backlog.n_waiting == 0) /* this thread alone changes it, if it may */
+	/* No lock is needed: n_waiting is changed only by the thread that may launch operations.
+	 */
+	if (c->backlog.n_waiting == 0)
 		return;
 	set_driving(c, true);
 	while (step(c))
@@ -318,14 +328,15 @@ pcclResult_t pccl_backlog_add(pcclComm_t *c, const struct pccl_call_args *args)
 	return r;
 }
 
-/* It has not been launched when its agent went. */
+/* Ends an operation that was not launched when its agent died. Sets *ret_retry if the agent is
+ * alive after all. */
 static pcclResult_t fail_lost(pcclComm_t *c, const struct pccl_attachment *att, bool *ret_retry)
 {
 	struct pccl_attachment *a;
 	struct pccl_attrs attrs;
 	pcclResult_t r = pccl_comm_use(c, true, &a, &attrs);
 
-	*ret_retry = r == pcclSuccess && a == att; /* it is still there */
+	*ret_retry = r == pcclSuccess && a == att; /* the agent is alive */
 	if (r != pcclSuccess)
 		return r;
 	pccl_attachment_unref(a);
@@ -336,7 +347,8 @@ static pcclResult_t fail_lost(pcclComm_t *c, const struct pccl_attachment *att, 
 		"the agent of this host died during the operation: call again");
 }
 
-/* Its own operation without a slot, or NULL. */
+/* Returns the operation with this tag that has no slot, or NULL. *ret_own: whether the backlog's
+ * operations belong to the calling thread. */
 static struct pccl_backlog_op *find_own(pcclComm_t *c, uint64_t tag, bool *ret_own)
 {
 	struct pccl_backlog_op *x;

@@ -19,7 +19,7 @@ static void *answer_asks(void *arg)
 
 	while ((n > 0 || (n < 0 && errno == EINTR)) && pccl_fork_holds(sock)) {
 		n = recv(sock->fd, &ask, sizeof ask, 0);
-		/* Where there is no room, the agent has answers that it has not read. */
+		/* If there is no room, the agent still has answers to read. */
 		if (n > 0 && pccl_fork_holds(sock))
 			(void)send(sock->fd, &ask, sizeof ask, MSG_DONTWAIT | MSG_NOSIGNAL);
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A communicator as an object: references, the rule of threads, what the application was told.
+ * A communicator as an object: references, the rule of threads, and the values that were reported
+ * to the application.
  */
 #include "libpccl-shim/comm.h"
 

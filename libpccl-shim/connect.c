@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * From pcclCreateCommunicator to pcclDestroyCommunicator. pcclConnect: the same peer, however many
- * agents it takes.
+ * The life of a communicator, from pcclCreateCommunicator to pcclDestroyCommunicator. If agents die
+ * during pcclConnect, it joins as the same peer through the next agent.
  */
 #include <poll.h>
 #include <stdlib.h>
@@ -22,8 +22,8 @@ static pcclResult_t fail_before_join(void)
 		"try again");
 }
 
-/* Waits until the reconnector has done its work; leaves the link NONE, with an attachment if there
- * is one that can be used. */
+/* Waits until the reconnector has finished. Then sets the link to NONE, and keeps the attachment if
+ * it can still be used. */
 static pcclResult_t begin(pcclComm_t *c)
 {
 	struct pccl_attachment *old = NULL;
@@ -44,12 +44,13 @@ static pcclResult_t begin(pcclComm_t *c)
 		return pccl_fail(pcclInvalidUsage, "the communicator is connected already");
 	}
 	if (c->att && (c->link == PCCL_LINK_GONE || !pccl_session_check(c->att->session))) {
-		(void)pccl_comm_master_addr(c); /* to be remembered */
+		(void)pccl_comm_master_addr(c); /* saves the address */
 		old = c->att;
 		c->att = NULL;
 	}
 	c->link = PCCL_LINK_NONE;
-	/* A new peer each time: the master may know one of an earlier connect that failed. */
+	/* A new peer each time: the master may still know the peer of an earlier connect that
+	 * failed. */
 	cc_random_id(&c->peer);
 	cc_random_id(&c->token);
 	pthread_mutex_unlock(&c->lock);
@@ -58,7 +59,8 @@ static pcclResult_t begin(pcclComm_t *c)
 	return pcclSuccess;
 }
 
-/* The agent gets to know the communicator. *ret_died: it went away, and another may come. */
+/* Creates the communicator at the agent. Sets *ret_died if the agent went away and another agent
+ * may come. */
 static pcclResult_t create(pcclComm_t *c, bool *ret_died)
 {
 	struct wl_request request = {.type = WL_COMM_CREATE,
@@ -76,7 +78,7 @@ static pcclResult_t create(pcclComm_t *c, bool *ret_died)
 		return r == pcclInterrupted ? fail_before_join() : r;
 	request.master_addr = pccl_reconnector_master_addr(&c->master);
 	if (!request.master_addr.family)
-		request.master_addr = c->at; /* nobody else writes it now */
+		request.master_addr = c->at; /* no other thread writes it now */
 	r = pccl_session_call(s, &request, &reply, fds, 3);
 	if (r == pcclSuccess)
 		r = pccl_attachment_new(s, reply.comm, fds, &a);
@@ -114,7 +116,8 @@ static bool end_join(void *arg)
 	return true;
 }
 
-/* Nobody else changes the attachment of a communicator that is not connected. */
+/* Joins the run. No lock is needed to read c->att: no other thread changes it while the
+ * communicator is not connected. */
 static pcclResult_t join(pcclComm_t *c, bool *ret_died)
 {
 	struct wl_request request = {.type = WL_COMM_CONNECT,
@@ -136,7 +139,7 @@ static pcclResult_t join(pcclComm_t *c, bool *ret_died)
 		*ret_died = reply.req_id == 0 && pccl_session_may_return(s);
 		return r;
 	}
-	/* Another membership than before: lower numbers are possible. */
+	/* This is a new membership, so the numbers can be lower than before. */
 	atomic_store(&c->known_generation, reply.generation);
 	atomic_store(&c->topo_ballot, reply.topo_ballot);
 	atomic_store(&c->pending_ballot, reply.pending_ballot);
@@ -150,7 +153,8 @@ static pcclResult_t join(pcclComm_t *c, bool *ret_died)
 	c->view = reply.view;
 	c->n_succeeded = 0;
 	c->link = PCCL_LINK_UP;
-	/* As in PCCL 1.0; from here on the reconnector may tell another agent. */
+	/* The thread that connects becomes the main thread, as in PCCL 1.0. From here on the
+	 * reconnector may report it to another agent. */
 	before = atomic_exchange(&c->main_thread, pccl_thread_id());
 	pthread_mutex_unlock(&c->lock);
 	r = pccl_reconnector_add(c, s, ret_died);
@@ -181,13 +185,15 @@ static pcclResult_t connect_comm(pcclComm_t *c)
 			r = join(c, &died);
 		if (r == pcclSuccess)
 			return r;
-		/* Whatever it failed for: the interrupt is not the next call's. */
+		/* The interrupt counts for this call, not for the next one, even if the call failed
+		 * for another reason. */
 		if (pccl_comm_interrupted(c))
 			return fail_before_join();
 		now = cc_now_ns();
 		died_ns = died_ns == 0 ? now : died_ns;
-		/* What an agent says is final. One that died is waited for when the next one is
-		 * asked; if that dies as well, no longer than one that does not come. */
+		/* An error that an agent returns is final. If the agent died, the next round waits
+		 * for another agent. If agents die again and again, the call gives up after
+		 * PCCL_AGENT_LEASE_MS in total. */
 		if (!died || now - died_ns >= (uint64_t)pccl_reconnector_lease_ms() * 1000000u)
 			return r;
 		drop(c);
@@ -215,7 +221,7 @@ pcclResult_t pcclConnect(pcclComm_t *c)
 	return r == pcclSuccess ? pccl_ok() : r;
 }
 
-/* In a signal handler, perhaps: no lock, no sentence. */
+/* May run in a signal handler, so takes no lock and sets no sentence. */
 pcclResult_t pcclInterrupt(pcclComm_t *c)
 {
 	if (!c || c->magic != PCCL_COMM_MAGIC)
@@ -260,7 +266,7 @@ pcclResult_t pcclCreateCommunicator(const pcclCommCreateParams_t *params, pcclCo
 	return pccl_ok();
 }
 
-/* Somebody is inside the library with it. */
+/* Is another thread in a call on the communicator? */
 static bool in_use(pcclComm_t *c)
 {
 	bool used;

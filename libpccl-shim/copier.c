@@ -5,16 +5,16 @@
 
 #include "libpccl-shim/thread.h"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all below, and of jobs */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards all below, and the jobs */
 static pthread_cond_t added = PTHREAD_COND_INITIALIZER;
-static pthread_cond_t changed = PTHREAD_COND_INITIALIZER; /* a job that has begun */
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER; /* the state of a job has changed */
 static struct pccl_job *queue;                            /* in the order of the calls */
 static struct pccl_job **end = &queue;
-static bool started; /* the thread */
+static bool started; /* the thread was started */
 
 void pccl_copier_after_fork(void)
 {
-	/* As in reconnector.c. */
+	/* See pccl_reconnector_after_fork. */
 	pthread_mutex_init(&lock, NULL);
 	pthread_cond_init(&added, NULL);
 	pthread_cond_init(&changed, NULL);
@@ -23,7 +23,7 @@ void pccl_copier_after_fork(void)
 	started = false;
 }
 
-/* With the lock held: takes this one off the queue. */
+/* With the lock held: takes a job off the queue. */
 static struct pccl_job *take(struct pccl_job **at)
 {
 	struct pccl_job *j = *at;
@@ -34,7 +34,7 @@ static struct pccl_job *take(struct pccl_job **at)
 	return j;
 }
 
-/* With the lock held, which is released meanwhile. */
+/* Carries out a job. Called with the lock held, and releases it while the job runs. */
 static void carry_out(struct pccl_job *j)
 {
 	j->state = PCCL_JOB_BEGUN;
@@ -69,7 +69,7 @@ void pccl_copier_add(struct pccl_job *j, struct pcclComm_t *c, const struct shm_
 	j->state = PCCL_JOB_QUEUED;
 	*end = j;
 	end = &j->next;
-	/* If the system has no thread for it the job is done when it is awaited. */
+	/* If no thread can be started, the job is carried out when it is awaited. */
 	started = started || pccl_thread_start(work) == 0;
 	pthread_cond_signal(&added);
 	pthread_mutex_unlock(&lock);

@@ -10,8 +10,8 @@
 #include <emmintrin.h>
 
 /*
- * Pages are copied four at a time, two lines of each in turn, while what comes next is fetched:
- * that keeps more of the memory busy than one stream of lines does.
+ * Four pages are copied at a time, two lines of each in turn, while the next lines are prefetched.
+ * This uses more of the memory bandwidth than copying line after line.
  */
 #define LINE  ((size_t)64)
 #define STEP  (2 * LINE)
@@ -35,7 +35,7 @@ static void copy_block(uint8_t *dst, const uint8_t *src)
 {
 	for (size_t i = 0; i < PAGE; i += STEP) {
 		for (size_t at = i; at < BLOCK; at += PAGE) {
-			/* Beyond the end it does nothing. */
+			/* A prefetch beyond the end has no effect. */
 			_mm_prefetch((const char *)src + at + BLOCK, _MM_HINT_T0);
 			_mm_prefetch((const char *)src + at + BLOCK + LINE, _MM_HINT_T0);
 			copy_line(dst + at, src + at);
@@ -57,7 +57,7 @@ static void copy_past_caches(uint8_t *dst, const uint8_t *src, size_t n)
 		dst += BLOCK;
 		src += BLOCK;
 	}
-	/* Such stores keep no order with others, which other threads go by. */
+	/* These stores are not ordered with other stores, and other threads rely on this order. */
 	_mm_sfence();
 	memcpy(dst, src, n);
 }

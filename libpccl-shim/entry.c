@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The public functions. Codes from 64 on are for those who have asked for them (pcclInitExtended):
- * exception handlers of bindings made for PCCL 1.0 do not know them.
+ * The public functions. They return codes from 64 upward only to programs that have called
+ * pcclInitExtended: exception handlers of bindings made for PCCL 1.0 do not know these codes.
  */
 #include <stdatomic.h>
 

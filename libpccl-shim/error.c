@@ -43,7 +43,7 @@ pcclResult_t pccl_ok(void)
 	return pcclSuccess;
 }
 
-/* NULL for a number that is no code. */
+/* Returns a description of a result code, or NULL for another number. */
 static const char *describe(uint32_t code)
 {
 	switch (code) {

@@ -7,14 +7,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the lists; held for moments only */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards the lists; held for moments
+							  * only */
 static struct pccl_fork_fd *fork_fds;
 static struct pccl_fork_handler *handlers;
 static _Atomic uint32_t generation;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int atfork_error;
 
-/* The lists must not be in the middle of a change when they are copied. */
+/* Takes the lock, so that the child does not get a copy of half-changed lists. */
 static void before_fork(void)
 {
 	pthread_mutex_lock(&lock);
@@ -25,8 +26,8 @@ static void after_fork_in_parent(void)
 	pthread_mutex_unlock(&lock);
 }
 
-/* The only thread of the child runs this. Objects of the parent are left alone (other threads may
- * have been changing them), apart from their descriptors. */
+/* Runs in the only thread of the child. Closes the descriptors of the parent's objects and leaves
+ * the objects themselves alone, because other threads may have been changing them. */
 static void after_fork_in_child(void)
 {
 	for (struct pccl_fork_fd *f = fork_fds; f; f = f->next)
@@ -102,7 +103,8 @@ void pccl_fork_forget_lost(void)
 	pthread_mutex_lock(&lock);
 	for (f = fork_fds; f; f = next) {
 		next = f->next;
-		/* All that have no type, as eventfds, share an inode. */
+		/* Files without a type, such as eventfds, share an inode, so lost ones cannot be
+		 * recognized. */
 		if (f->type == 0 || !pccl_fork_holds(f))
 			take_off(f);
 	}

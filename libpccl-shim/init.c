@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * pcclInit, which puts the parts of the library together, and what can be asked without it.
+ * pcclInit, which connects the parts of the library, and the functions that work before it.
  */
 #include "libpccl-shim/buf.h"
 #include "libpccl-shim/copier.h"
@@ -12,7 +12,7 @@
 
 pcclResult_t pcclInit(void)
 {
-	/* Each of them has state that is the process's own. */
+	/* Each of these parts has state that belongs to one process. */
 	static struct pccl_fork_handler handlers[] = {{.child = pccl_lib_after_fork},
 		{.child = pccl_spawn_after_fork}, {.child = pccl_registered_after_fork},
 		{.child = pccl_copier_after_fork}, {.child = pccl_reconnector_after_fork}};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The link of a communicator: is it up, why is it gone, and how it is left; the rules are in
- * comm.h.
+ * The link of a communicator: its state, the reason if it is gone, and leaving the run. The rules
+ * are in comm.h.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 #include "libpccl-shim/comm.h"
 
-/* Most sentences say it themselves. */
+/* Returns the advice to connect again, or nothing if the sentence gives it already. */
 static const char *advice(const char *text)
 {
 	static const char *const given[] = {"pcclConnect", "connect again", "pcclctl reset"};
@@ -26,8 +26,9 @@ pcclResult_t pccl_comm_fail_lost(pcclComm_t *c, uint32_t code, const char *text,
 
 	c->told_gone = true;
 	if (code == pcclSuccess)
-		code = pcclRankConnectionLost; /* an agent that makes no sense */
-	/* Nobody repeats a call for these; the others are told in a way that ends the repeating. */
+		code = pcclRankConnectionLost; /* the agent gave no code */
+	/* Programs do not repeat a call after these two codes. For all other reasons, a later call
+	 * returns a code after which programs stop. */
 	if (again && code != pcclMasterConnectionFailed && code != pcclAgentUnavailable)
 		return pccl_fail(pcclInvalidUsage, "this peer is no longer part of the run: %s%s",
 			text, advice(text));
@@ -63,7 +64,7 @@ void pccl_comm_give_up(pcclComm_t *c, pcclResult_t code, const char *text)
 	for (uint32_t i = 0; i < SHM_SLOTS; i++) {
 		struct pccl_op *op = &c->ops[i];
 
-		/* What has failed has not been told yet, or it would be free. */
+		/* An operation that has failed was not reported yet: otherwise it would be FREE. */
 		if (op->state != PCCL_OP_FREE && op->end_status != PCCL_END_DONE &&
 			!(op->end_status == PCCL_END_NONE &&
 				atomic_load(&pccl_attachment_slot(op->att, i)->state) ==
@@ -150,7 +151,7 @@ pcclResult_t pccl_comm_spent(pcclComm_t *c, pcclResult_t r)
 	return pccl_comm_fail_interrupted(c);
 }
 
-/* Of a peer that is out nothing is worth asking any more. */
+/* Ends requests to the agent when this peer was interrupted: their answers are no longer of use. */
 static bool end_of_thread(void *arg)
 {
 	pcclComm_t *c = arg;
@@ -231,7 +232,7 @@ pcclResult_t pccl_comm_use(
 	while (pccl_comm_is_resuming(c)) {
 		pccl_thread_wait(&c->changed, &c->lock);
 		pthread_mutex_unlock(&c->lock);
-		ended = pccl_comm_interrupted(c) || ended; /* then it is gone */
+		ended = pccl_comm_interrupted(c) || ended; /* then the link is GONE */
 		pthread_mutex_lock(&c->lock);
 	}
 	r = take_attachment(c, waiting, ret, ret_attrs);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * A master of one's own: ccoip-masterd as a child process, on a socket that is opened here so that
- * errors are known at once. The child holds one end of a leash and ends when it reads the end of
- * file there: because we said so, or because this process is gone. A pair of sockets rather than a
- * pipe: shutdown() may be called by a signal handler and needs no closing.
+ * A master that this process starts: ccoip-masterd as a child process. This process opens the
+ * listening socket, so that it knows errors at once. The child holds one end of a pair of sockets,
+ * the leash. It ends when it reads the end of file there: this process has asked for that, or is
+ * gone. The leash is not a pipe, because a signal handler may call shutdown() on a socket, while
+ * the descriptor stays open.
  *
- * PCCL 1.0 needs no pcclInit for any of this, and neither do we.
+ * These functions work without pcclInit, as in PCCL 1.0.
  */
 #include <errno.h>
 #include <limits.h>
@@ -64,7 +65,7 @@ static pcclResult_t fail_of_errno(const char *what, const char *of)
 		r, "cannot %s %s: %s", what, of, cc_limit_text(errno, limit, sizeof limit));
 }
 
-/* As ccoip-masterd does it itself, with the same words about a port that has to be waited for. */
+/* Listens like ccoip-masterd, and logs the same line if it must wait for the port. */
 static int listen_on(struct cc_addr *addr)
 {
 	const char *level = pccl_program_log_level();
@@ -138,12 +139,14 @@ static pcclResult_t start(pcclMasterInstance_t *m)
 	}
 	close(pair[1]);
 	pccl_fork_add(&m->leash, pair[0]);
-	/* The child has its own; here it would go on accepting after the child's end. */
+	/* The child has its own descriptor. If this one stayed open, the port would accept
+	 * connections after the end of the child. */
 	pccl_fork_close(&m->listener);
 	return pcclSuccess;
 }
 
-/* A byte: the run is over. Without it, this process may come again with another master. */
+/* Ends the master. The byte reports that the run is over. Without this byte, the master's hosts
+ * expect another master of this process. */
 static void end(const pcclMasterInstance_t *m)
 {
 	if (!pccl_fork_holds(&m->leash))
@@ -170,12 +173,12 @@ pcclResult_t pcclRunMaster(pcclMasterInstance_t *m)
 	atomic_store(&m->state, r == pcclSuccess ? MASTER_RUNNING : MASTER_CREATED);
 	if (r != pcclSuccess)
 		return r;
-	if (atomic_load(&m->interrupted)) /* it did not find the leash yet */
+	if (atomic_load(&m->interrupted)) /* pcclInterruptMaster did not find the leash yet */
 		end(m);
 	return pccl_ok();
 }
 
-/* Called by signal handlers: no locks, no memory, and no sentence. */
+/* Signal handlers may call this, so it takes no lock, allocates nothing and sets no sentence. */
 pcclResult_t pcclInterruptMaster(pcclMasterInstance_t *m)
 {
 	int saved = errno;
@@ -214,7 +217,8 @@ pcclResult_t pcclMasterAwaitTermination(pcclMasterInstance_t *m)
 			"the master ended with status %d: it has reached a limit of its system; "
 			"see its message on standard error",
 			EX_OSERR);
-	/* Not ours to know when somebody else has waited for it (a SIGCHLD handler). */
+	/* The status is unknown if another part of the program has waited for the child (a SIGCHLD
+	 * handler). */
 	if (got == m->pid && status != 0)
 		return pccl_fail(pcclInternalError, "the master ended with %s %d",
 			WIFSIGNALED(status) ? "signal" : "status",

@@ -7,10 +7,10 @@
 #include "libpccl-shim/lib.h"
 #include "libpccl-shim/registered.h"
 
-#define SIZE_LIMIT ((size_t)1 << 48) /* what the agent takes in a request */
+#define SIZE_LIMIT ((size_t)1 << 48) /* the largest size that the agent accepts in a request */
 
-/* An agent that dies meanwhile is waited for like by every call; one that dies again and again, no
- * longer than one that does not come. */
+/* Allocates the memory. If the agent dies in the meantime, waits for the next agent, as every call
+ * does. If agents die again and again, gives up after PCCL_AGENT_LEASE_MS in total. */
 static pcclResult_t allocate(size_t size, void **ret)
 {
 	uint64_t begin = cc_now_ns();

@@ -2,27 +2,30 @@
  *
  * Several all-reduces at the same time, repeated until all have succeeded.
  *
- * A pass goes through the operations that are not done in the order of their descriptors, keeps up
- * to `window` of them in flight and awaits the one that was launched first. Once one has failed
- * nothing more is launched, those in flight are awaited, and another pass begins.
+ * A pass goes through the operations that are not done, in the order of their descriptors. It keeps
+ * up to `window` operations in flight and awaits the one that was launched first. When an operation
+ * has failed, the pass launches nothing more and awaits the operations in flight. Then another pass
+ * begins.
  *
- * Why members cannot end up waiting for each other, whatever the moments at which they see a
- * failure. An operation ends alike for all: each of its members sees it done, or each sees it
- * failed, so what is done differs between members only by what some have not looked at yet. Let m
- * be the lowest descriptor that is not done. Every member gets to m: before it launches anything
- * else in a pass it launches m, since a pass goes by the order of descriptors, a window is at least
- * one, and everything below m is done. A member that has not begun that pass yet is awaiting
- * operations of its last one, oldest first; these have either been launched by all, so that they
- * end, or somebody has stopped launching because of a loss. In that case they end as well: no
- * attempt spans a loss, so what waits for votes is aborted, and what is launched with too low a
- * generation is refused. Thus all members have m in flight sooner or later, with the same
- * count, and it ends; if it fails, then for another loss, and the group is smaller. What the
- * members disagree on, or one of them cannot take part in (its descriptor may be wrong), has ended
- * for all of them and is not repeated, but the others are launched all the same: who stopped there
- * would leave those waiting whose window is larger. Windows need not be equal.
+ * Members cannot end up waiting for each other, even if they see a failure at different moments.
+ * The proof: an operation ends in the same way for all members, so either all see it done or all
+ * see it failed. Members differ only in the ends that some of them have not seen yet. Let m be the
+ * lowest descriptor that is not done. Every member launches m: everything below m is done, a window
+ * is at least one, and a pass follows the order of the descriptors, so m is the first operation
+ * that a pass launches. A member that has not begun this pass yet is awaiting operations of its
+ * last pass, oldest first. Either all members have launched these operations, so they end. Or a
+ * member has stopped launching because of a loss, and then they end, too: no attempt spans a loss,
+ * so an operation that waits for votes is aborted, and a vote with too low a generation is refused.
+ * So at some time all members have m in flight with the same count, and m ends. If m fails, another
+ * loss is the reason, and the group is smaller.
  *
- * A table that is wrong as a whole is refused to the others tag by tag, in the same order: the
- * member takes part in all its operations, one at a time, and each ends for all with the reason.
+ * An operation can also end for all members because they disagree on it, or because one of them
+ * cannot take part (its descriptor may be wrong). Such an operation is not repeated, but the others
+ * are still launched: a member that stopped there would make members with a larger window wait.
+ * Windows need not be equal.
+ *
+ * If a table is wrong as a whole, the member refuses its operations one at a time, in the same
+ * order. It takes part in each operation, and each ends for all members with the reason.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -42,9 +45,9 @@ struct batch {
 	uint32_t window;
 	struct flight flights[SHM_SLOTS]; /* a ring, oldest first */
 	uint32_t first, n_flights;
-	bool lost;          /* something of this pass is to be repeated */
+	bool lost;          /* an operation of this pass must be repeated */
 	bool over;          /* nothing more is launched */
-	pcclResult_t error; /* the first one that is returned, and its sentence */
+	pcclResult_t error; /* the first error, which is returned, and its sentence */
 	char text[PCCL_TEXT_MAX];
 	pcclReduceInfo_t info;
 };
@@ -92,7 +95,8 @@ static pcclResult_t check_tags(const pcclReduceOpDescriptor_t *ops, size_t count
 	return r;
 }
 
-/* Is there a table of a communicator? Else the others cannot be told. */
+/* Checks that there is a communicator and a table. Otherwise the error cannot be sent to the other
+ * peers. */
 static pcclResult_t check_table(
 	const pcclReduceOpDescriptor_t *ops, size_t count, const pcclComm_t *c)
 {
@@ -107,11 +111,12 @@ static pcclResult_t check_connected(const pcclComm_t *c)
 {
 	pcclResult_t r = pccl_comm_connected(c);
 
-	/* This function repeats a lost operation itself; the caller need not. */
+	/* The call repeats lost operations itself, so its caller need not see
+	 * pcclRankConnectionLost. */
 	return r == pcclRankConnectionLost ? pccl_comm_connected(c) : r;
 }
 
-/* Checks it and makes what the batch needs. */
+/* Checks the table and allocates the memory of the batch. */
 static pcclResult_t prepare(struct batch *b, int max_in_flight)
 {
 	pcclResult_t r;
@@ -142,7 +147,7 @@ static void note(struct batch *b, size_t index, pcclResult_t r)
 	}
 }
 
-/* Other operations of the caller may be in flight, and take slots. */
+/* Is a slot free? Other operations of the caller in flight take slots, too. */
 static bool slots_left(pcclComm_t *c)
 {
 	bool left;
@@ -161,7 +166,8 @@ static void launch(struct batch *b, size_t index)
 		b->comm, op->sendbuf, op->recvbuf, &op->descriptor, PCCL_LAUNCH_BATCH, &f->slot);
 
 	if (r != pcclSuccess) {
-		/* Under a tag that is in flight the others meet that operation, or end likewise. */
+		/* The tag is that of an operation in flight: the other peers meet that operation,
+		 * or their calls fail in the same way. */
 		b->done[index] = r == pcclInvalidArgument;
 		b->n_done += b->done[index];
 		note(b, index, r);
@@ -171,7 +177,7 @@ static void launch(struct batch *b, size_t index)
 	b->n_flights++;
 }
 
-/* Has the operation ended for all its members, which are not to repeat it? */
+/* Has the operation ended for all members, so that it must not be repeated? */
 static bool has_ended(const struct batch *b, pcclResult_t r)
 {
 	if (r == pcclOutOfMemory || r == pcclInternalError)
@@ -226,8 +232,8 @@ static bool is_repeated(const struct batch *b, size_t index)
 	return i < index;
 }
 
-/* Takes part in the operations without carrying them out: they end with this error, whose sentence
- * is the thread's, for all. Needs no memory. */
+/* Takes part in the operations without carrying them out: they end for all members with this error
+ * and the thread's sentence. Needs no memory. */
 static pcclResult_t refuse_all(struct batch *b, pcclResult_t error)
 {
 	pccl_fail_text(b->text);
@@ -240,7 +246,7 @@ static pcclResult_t refuse_all(struct batch *b, pcclResult_t error)
 		do {
 			r = pccl_reduce_refuse(
 				b->comm, &b->ops[i].descriptor, error, b->text, &slot);
-			if (r == pcclInvalidArgument) /* a tag that is in flight, see launch */
+			if (r == pcclInvalidArgument) /* the tag is in flight, see launch */
 				break;
 			if (r != pcclSuccess)
 				return pccl_fail(error, "%s", b->text);

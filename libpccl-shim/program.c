@@ -17,7 +17,7 @@
 #include "common/cc_err.h"
 #include "common/cc_log.h"
 
-#define FIRST_FD 3 /* of those that the child is given beside the standard ones */
+#define FIRST_FD 3 /* the first descriptor of the child after the standard ones */
 
 static const char here; /* an address inside this library */
 
@@ -68,7 +68,7 @@ void pccl_program_find(const char *env, const char *name, char *buf, size_t size
 	snprintf(buf, size, "%s/%s", PCCL_SBINDIR, name);
 }
 
-/* PREFIX_ means all that begin so. */
+/* Does the child get this variable? An entry that ends in `_` is a prefix. */
 static bool is_kept(const char *variable)
 {
 	static const char *const kept[] = {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TZ", "LANG",
@@ -85,7 +85,8 @@ static bool is_kept(const char *variable)
 	return false;
 }
 
-/* NULL: no memory. The strings stay the environment's. */
+/* Returns the environment of the child, or NULL if there is no memory. The strings belong to the
+ * environment of this process. */
 static char **make_environment(void)
 {
 	size_t n = 0, kept = 0;
@@ -191,10 +192,11 @@ int pccl_program_start(const char *path, char *const argv[], int err_fd, const i
 
 		if (from < 0)
 			continue;
-		/* Above the numbers that they are moved to: no move closes another source. */
+		/* The copies lie above the numbers of the child's descriptors, so that no later
+		 * move closes another source. */
 		moved[i] = fcntl(from, F_DUPFD_CLOEXEC, FIRST_FD + (int)n_fds);
 		if (moved[i] < 0)
-			e = errno == EINVAL ? EMFILE : errno; /* where fewer may be open */
+			e = errno == EINVAL ? EMFILE : errno; /* EINVAL: too low a limit */
 	}
 	if (!e)
 		e = spawn(path, argv, moved[n_fds], moved, n_fds, ret_pid);

@@ -17,37 +17,38 @@
 #define LAST_PAUSE_MS  500u
 #define MS_NS          ((uint64_t)1000000)
 
-#define IDLE_LOOK_MS 1000 /* a descriptor that the program closes is noticed within that time */
+#define IDLE_LOOK_MS 1000 /* the time to notice that the program has closed the descriptor */
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all below */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards all below */
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static struct pccl_session *current; /* a reference */
-static bool opening;                 /* some thread is making it */
-static bool started;                 /* the reconnector's thread */
-static bool resuming;                /* the reconnector is about to make it */
-static pcclComm_t *comms; /* those under the reconnector; all on `current`, unless resuming */
+static bool opening;                 /* a thread is opening a session */
+static bool started;                 /* the reconnector's thread was started */
+static bool resuming;                /* the reconnector is opening the next session */
+static pcclComm_t *comms; /* the list of communicators; their session is `current`, unless
+			   * resuming */
 static struct {
-	unsigned n; /* how often an agent was waited for in vain */
+	unsigned n; /* failed attempts to open a session so far */
 	pcclResult_t code;
-	char text[PCCL_TEXT_MAX]; /* the last time */
+	char text[PCCL_TEXT_MAX]; /* of the last failure */
 } failure;
 
 static _Atomic uint32_t lease_ms = PCCL_LEASE_MS;
 
-/* What was spent on waiting for agents since one was any good. */
+/* The time spent on waiting for agents since the last success. */
 struct patience {
 	uint64_t spent_ns;
 	uint32_t pause_ms;
 };
 
-/* The reconnector's own. */
+/* used only by the reconnector's thread */
 static struct patience patience;
-static pthread_cond_t answered = PTHREAD_COND_INITIALIZER; /* of its requests */
+static pthread_cond_t answered = PTHREAD_COND_INITIALIZER; /* for its requests */
 
 void pccl_reconnector_after_fork(void)
 {
-	/* Another thread of the parent may have held or waited for them: the copies are of no use.
-	 */
+	/* Another thread of the parent may have held the lock or waited for a condition, so the
+	 * copies are initialized again. */
 	pthread_mutex_init(&lock, NULL);
 	pthread_cond_init(&changed, NULL);
 	pthread_cond_init(&answered, NULL);
@@ -66,7 +67,7 @@ pcclResult_t pccl_reconnector_lease_read(void)
 	char *end;
 
 	if (!text) {
-		name = "PCCL_AGENT_GRACE_MS"; /* as it was called first */
+		name = "PCCL_AGENT_GRACE_MS"; /* the old name */
 		text = secure_getenv(name);
 	}
 	if (text && *text) {
@@ -87,7 +88,8 @@ uint32_t pccl_reconnector_lease_ms(void)
 	return atomic_load(&lease_ms);
 }
 
-/* How long an agent may be silent: an agent that is there is waited for in any case. */
+/* Returns how long an agent may be silent. This is never 0: even without a lease, the library waits
+ * for a living agent. */
 static uint32_t silence_ms(void)
 {
 	uint32_t ms = pccl_reconnector_lease_ms();
@@ -112,7 +114,7 @@ static pcclResult_t fail_stopped(void)
 	return pccl_fail(pcclInterrupted, "pcclInterrupt was called");
 }
 
-/* Shorter, if it is stopped meanwhile. */
+/* Sleeps, but returns early if `stop` is set. */
 static void nap_or(uint32_t ms, const _Atomic bool *stop)
 {
 	while (stop && ms > PCCL_LOOK_MS && !is_stopped(stop)) {
@@ -122,7 +124,7 @@ static void nap_or(uint32_t ms, const _Atomic bool *stop)
 	nap(is_stopped(stop) ? 0 : ms);
 }
 
-/* Connects where the old session was, whose agent has died. */
+/* Connects to the socket of the old session, whose agent has died. */
 static pcclResult_t reconnect(const struct pccl_session *old, struct patience *p,
 	const _Atomic bool *stop, struct pccl_session **ret)
 {
@@ -137,7 +139,8 @@ static pcclResult_t reconnect(const struct pccl_session *old, struct patience *p
 			"the agent on this host keeps restarting (unstable for %u ms); see its log",
 			pccl_reconnector_lease_ms());
 	for (;;) {
-		/* One that dies again and again costs time even if it is there at once. */
+		/* The pause counts as waiting, so an agent that dies again and again uses up the
+		 * lease, even if it starts at once. */
 		nap_or(p->pause_ms, stop);
 		if (is_stopped(stop))
 			return fail_stopped();
@@ -151,7 +154,7 @@ static pcclResult_t reconnect(const struct pccl_session *old, struct patience *p
 			return r;
 		if (p->spent_ns >= lease_ns)
 			break;
-		/* The last attempt is at the end of it. */
+		/* The last attempt is at the end of the lease. */
 		left_ms = (uint32_t)((lease_ns - p->spent_ns) / MS_NS) + 1;
 		if (p->pause_ms > left_ms)
 			p->pause_ms = left_ms;
@@ -162,7 +165,8 @@ static pcclResult_t reconnect(const struct pccl_session *old, struct patience *p
 		pccl_reconnector_lease_ms(), text);
 }
 
-/* old: of an agent that has gone, or NULL: there was none. */
+/* Opens a session and presents the registered memory. old: the last session, whose agent is gone,
+ * or NULL. */
 static pcclResult_t open_session(struct pccl_session *old, struct patience *p,
 	const _Atomic bool *stop, struct pccl_session **ret)
 {
@@ -187,7 +191,7 @@ static pcclResult_t open_session(struct pccl_session *old, struct patience *p,
 	return r;
 }
 
-/* With the lock held: for all who wait for this thread. */
+/* With the lock held: stores the failure for all threads that wait for this thread. */
 static void tell_failure(pcclResult_t r)
 {
 	failure.n++;
@@ -195,7 +199,8 @@ static void tell_failure(pcclResult_t r)
 	pccl_fail_text(failure.text);
 }
 
-/* With the lock held, until something has changed. */
+/* With the lock held: waits for a change. Returns a failure that another thread has stored in the
+ * meantime. */
 static pcclResult_t await_change(const _Atomic bool *stop)
 {
 	unsigned before = failure.n;
@@ -224,7 +229,7 @@ pcclResult_t pccl_reconnector_session(const _Atomic bool *stop, struct pccl_sess
 		opening = true;
 		pthread_mutex_unlock(&lock);
 		r = open_session(old, &p, stop, &s);
-		if (r == pcclInterrupted) { /* others wait on for the same agent */
+		if (r == pcclInterrupted) { /* other threads still wait for the same agent */
 			s = old;
 			old = NULL;
 		}
@@ -242,9 +247,9 @@ pcclResult_t pccl_reconnector_session(const _Atomic bool *stop, struct pccl_sess
 	return r;
 }
 
-/* ---- bringing it back; the reconnector's thread alone */
+/* ---- making the next session; only the reconnector's thread */
 
-/* All that are under the reconnector, with a reference to each. */
+/* Returns all communicators of the list as jobs, with a reference to each. */
 static pcclComm_t *take_jobs(void)
 {
 	pcclComm_t *jobs = NULL;
@@ -269,7 +274,7 @@ static void drop_jobs(pcclComm_t *jobs)
 	}
 }
 
-/* The thread's sentence is the reason. */
+/* Gives up a communicator. The thread's sentence is the reason. */
 static void give_up(pcclComm_t *c, pcclResult_t code)
 {
 	char text[PCCL_TEXT_MAX];
@@ -285,7 +290,7 @@ static void give_all_up(pcclComm_t *jobs, pcclResult_t code)
 		give_up(c, code);
 }
 
-/* The agent's answer for one communicator. */
+/* Handles the agent's answer for one communicator. */
 static void settle(struct pccl_session *s, pcclComm_t *c)
 {
 	struct pccl_attachment *a;
@@ -295,7 +300,7 @@ static void settle(struct pccl_session *s, pcclComm_t *c)
 
 	r = pccl_session_end(s, &c->attach_call, &reply, fds, 3);
 	if (r != pcclSuccess && reply.req_id == 0)
-		return; /* this agent has died as well: the next one is asked */
+		return; /* this agent has died, too: the next agent is asked */
 	if (r == pcclSuccess)
 		r = pccl_attachment_new(s, reply.comm, fds, &a);
 	if (r != pcclSuccess) {
@@ -309,7 +314,8 @@ static void settle(struct pccl_session *s, pcclComm_t *c)
 	pccl_attachment_unref(a);
 }
 
-/* All at once: one may have to wait for its master, or for another one of these. */
+/* Attaches all communicators at the same time, because one may have to wait for its master or for
+ * another communicator. */
 static void attach_all(struct pccl_session *s, pcclComm_t *jobs)
 {
 	struct pccl_call **calls;
@@ -346,7 +352,8 @@ static void attach_all(struct pccl_session *s, pcclComm_t *jobs)
 	for (unsigned left = n; left > 0; left--) {
 		int i = pccl_session_wait(s, calls, n, &answered);
 
-		/* The session has ended: none of the rest is answered any more. */
+		/* The session has ended, and no more answers will come. Take the next call that is
+		 * left. */
 		for (unsigned k = 0; i < 0; k++)
 			i = calls[k] ? (int)k : -1;
 		calls[i] = NULL;
@@ -364,7 +371,7 @@ static void resume(void)
 	pcclResult_t r;
 
 	pthread_mutex_lock(&lock);
-	/* Another thread may have made the next one, with nobody left under the reconnector. */
+	/* Another thread may have opened the next session, or the list may be empty. */
 	if (!comms || !current || pccl_session_check(current)) {
 		pthread_mutex_unlock(&lock);
 		return;
@@ -405,7 +412,8 @@ static void *keep(void *arg)
 {
 	(void)arg;
 	for (;;) {
-		struct pollfd p = {.events = 0}; /* its end is reported in any case */
+		/* poll() reports the end of the socket in any case. */
+		struct pollfd p = {.events = 0};
 		struct pccl_session *s;
 		bool alive;
 
@@ -421,7 +429,7 @@ static void *keep(void *arg)
 		if (!alive)
 			resume();
 		else
-			nap(1); /* a thread that reads the last words will say so in a moment */
+			nap(1); /* a thread that reads the last packets will soon notice the end */
 	}
 	return NULL;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * All-reduces as they are called: launched at once or put into the backlog, and awaited.
+ * The calls for all-reduces. An operation is launched at once or put into the backlog, and awaited
+ * later.
  */
 #include "libpccl-shim/reduce.h"
 
@@ -9,7 +10,7 @@
 #include "libpccl-shim/session.h"
 #include "libpccl-shim/slot.h"
 
-/* Only a call of this peer could have changed that. */
+/* Is this peer alone in its group? Only a call of this peer could change that. */
 static bool is_alone(pcclComm_t *c)
 {
 	struct wire_view view = pccl_comm_view(c);
@@ -27,8 +28,8 @@ static pcclResult_t try_launch(pcclComm_t *c, struct pccl_call_args *args, enum 
 	r = pccl_comm_use(c, false, &args->att, &attrs);
 	if (r != pcclSuccess)
 		return r;
-	/* Not earlier: the agent may just have been replaced, and the next one has said which
-	 * generation goes with the death that the application knows of. */
+	/* Read this only now. The agent may just have been replaced, and the new agent has reported
+	 * the generation that follows the death which the application knows of. */
 	args->generation = atomic_load(&c->known_generation);
 	if (is_alone(c))
 		r = pccl_fail(pcclTooFewPeers,
@@ -50,7 +51,7 @@ static pcclResult_t launch(
 
 	if (how != PCCL_LAUNCH_ASYNC && pccl_backlog_is_needed(c))
 		pccl_backlog_drive(c, NULL);
-	/* Each time an agent has died; the reconnector bounds how often. */
+	/* Each repetition means that an agent has died. The reconnector limits their number. */
 	do
 		r = try_launch(c, args, how, ret_slot, &again);
 	while (again);
@@ -99,11 +100,11 @@ static pcclResult_t check_arguments(
 		return r;
 	if (!d)
 		return pccl_fail(pcclInvalidArgument, "descriptor must not be NULL");
-	/* Of an empty operation no other peer hears. */
+	/* An empty operation has no other peers, so its arguments are checked here. */
 	return d->count == 0 ? pccl_reduce_check(send, recv, d) : pcclSuccess;
 }
 
-/* The operation with this tag becomes the caller's to await. */
+/* Marks the operation with this tag as awaited by the calling thread. */
 static pcclResult_t claim(pcclComm_t *c, uint64_t tag, uint32_t *ret_slot)
 {
 	bool found = false, own = false;

@@ -24,7 +24,7 @@ pcclResult_t pccl_region_alloc(struct pccl_session *s, uint64_t size, enum wl_re
 	if (r != pcclSuccess) {
 		char text[PCCL_TEXT_MAX];
 
-		/* The sentence about the mapping is the one to keep. */
+		/* Keep the sentence about the mapping. */
 		pccl_fail_text(text);
 		give_back.region = reply.region;
 		(void)pccl_session_post(s, &give_back);

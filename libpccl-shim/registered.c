@@ -11,21 +11,23 @@
 #include "libpccl-shim/session.h"
 
 struct pccl_registered {
-	struct pccl_session *session; /* that knows it as map.region, a reference; may have ended */
+	/* A reference to the session in which the region is number map.region. May have ended. */
+	struct pccl_session *session;
 	struct pccl_map map;
 	struct pccl_fork_fd fd;
-	uint32_t users; /* operations that name it; under the lock */
+	uint32_t users; /* operations that use the region; guarded by the lock */
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all below; held for moments only */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards all below */
 static struct pccl_registered **table;                   /* sorted by address */
 static size_t n_table, cap_table;
-/* Held, before the other, while regions are presented, and while one is freed. */
+/* Held while regions are presented to a session and while a region is freed. Taken before
+ * `lock`. */
 static pthread_mutex_t adopting = PTHREAD_MUTEX_INITIALIZER;
 
 void pccl_registered_after_fork(void)
 {
-	/* Another thread of the parent may have held it, in the middle of a change. */
+	/* Another thread of the parent may have held the lock, in the middle of a change. */
 	pthread_mutex_init(&lock, NULL);
 	pthread_mutex_init(&adopting, NULL);
 	table = NULL;
@@ -33,7 +35,7 @@ void pccl_registered_after_fork(void)
 	cap_table = 0;
 }
 
-/* With the lock held: how many regions start at or below p. */
+/* With the lock held: returns how many regions start at or below `p`. */
 static size_t upper_bound(const uint8_t *p)
 {
 	size_t low = 0, high = n_table;
@@ -82,7 +84,7 @@ void pccl_registered_put(struct pccl_registered *r)
 	pthread_mutex_unlock(&lock);
 }
 
-/* The region after this address that the session does not know, or NULL. */
+/* Returns the first region above this address that the session does not have, or NULL. */
 static struct pccl_registered *next_unknown(const struct pccl_session *s, const uint8_t *after)
 {
 	struct pccl_registered *r = NULL;

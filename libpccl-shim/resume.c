@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What becomes of a communicator and its operations when the agent dies; the rules are in comm.h.
- * Called by the reconnector, but for what an operation's thread asks at the end.
+ * Handles the death of an agent for a communicator and its operations; the rules are in comm.h. The
+ * reconnector calls these functions, except those that the thread of an operation calls at its end.
  */
 #include "common/cc_plan.h"
 #include "libpccl-shim/comm.h"
@@ -10,7 +10,7 @@
 #define FATAL_MAX    (sizeof((struct pcclComm_t *)0)->fatal / sizeof(struct pccl_fatal))
 #define FATAL_DEATHS 2u
 
-/* Is every segment's flag set? False also for numbers that make no sense. */
+/* Is every segment's flag set? Returns false also if the slot's numbers are invalid. */
 static bool all_final(const struct pccl_op *op, const struct shm_slot *s, const struct pccl_map *m)
 {
 	uint64_t flags_off =
@@ -29,7 +29,7 @@ static bool all_final(const struct pccl_op *op, const struct shm_slot *s, const 
 	return true;
 }
 
-/* Are all tensors of this peer what was elected? */
+/* Do all tensors of this peer have the elected contents? */
 static bool is_complete(const uint8_t *manifest)
 {
 	const struct shm_state_end *end = (const void *)(manifest + SHM_STATE_END_OFF);
@@ -38,12 +38,16 @@ static bool is_complete(const uint8_t *manifest)
 }
 
 /*
- * An agent reports an operation only when the whole result is there, and the others have it only
- * when all agents have reported: whatever is incomplete has failed everywhere. If the flags cannot
- * be looked at, because the result was never mapped here, only the others can tell.
+ * Returns the end status of an operation whose agent has died.
  *
- * A synchronization goes on without those that have no agent: if this peer was complete by then, it
- * has what the others have, and is told so; else it has to be repeated.
+ * An agent reports an operation only when the whole result is there, and an operation succeeds only
+ * when all agents have reported. So an operation whose result is incomplete here has failed
+ * everywhere. If the result was never mapped here, its flags cannot be read, and only the other
+ * agents know the outcome.
+ *
+ * A synchronization continues without the peers that have no agent. If this peer had all elected
+ * contents already, it has the same as the others, so the call can still succeed. Otherwise the
+ * call must be repeated.
  */
 static enum pccl_end_status judge(
 	const struct pccl_op *op, const struct shm_slot *s, uint64_t *ret_seq)
@@ -93,7 +97,7 @@ static void add_seq(struct wl_request *q, uint64_t seq)
 		q->seqs[q->n_seqs++] = seq;
 }
 
-/* With the lock held: the attempt in this slot, if it is known to have succeeded. */
+/* With the lock held: returns the attempt in this slot if its success is known, else 0. */
 static uint64_t successful(const pcclComm_t *c, uint32_t slot)
 {
 	const struct pccl_op *op = &c->ops[slot];
@@ -111,9 +115,10 @@ static uint64_t successful(const pcclComm_t *c, uint32_t slot)
 }
 
 /*
- * With the lock held. First the attempts that are in doubt. Then those that have succeeded as far
- * as is known here, the latest first: if the master dies with our agent, perhaps nobody else has
- * heard of their end, and the others are told of success only if somebody says so.
+ * With the lock held: lists attempts in the request. First the attempts that are in doubt. Then
+ * those whose success is known here, the latest first: if the master died together with the agent,
+ * perhaps no other process knows of their success. Then the other peers learn of it only from this
+ * list.
  */
 static void list_attempts(pcclComm_t *c, struct wl_request *q)
 {
@@ -206,14 +211,14 @@ bool pccl_comm_resume(pcclComm_t *c, struct pccl_attachment *a, const struct wl_
 	old = c->att;
 	c->att = a;
 	c->link = PCCL_LINK_UP;
-	/* The ballots are not taken over: a vote that was answered while our agent died has not
-	 * been answered here, and the call that waits for it sends it again under its old
+	/* The ballots of the reply are not stored: the answer to a vote may have been lost with the
+	 * old agent. The call that waits for this answer sends the vote again under its old
 	 * number. */
 	c->group_generation = reply->generation;
 	if (c->told_lost)
 		pccl_comm_knows(c, reply->generation);
 	c->told_lost = false;
-	/* Nobody gives an operation in doubt up before it has an end status. */
+	/* An operation in doubt is not released before it has an end status. */
 	for (uint32_t i = 0; i < c->n_doubts; i++)
 		c->ops[c->doubts[i]].end_status =
 			reply->done >> i & 1 ? PCCL_END_DONE : PCCL_END_FAILED;
@@ -236,7 +241,7 @@ enum pccl_end_status pccl_comm_end_status(pcclComm_t *c, uint32_t slot)
 			break;
 		pccl_thread_wait(&c->changed, &c->lock);
 		pthread_mutex_unlock(&c->lock);
-		(void)pccl_comm_interrupted(c); /* which is an end status */
+		(void)pccl_comm_interrupted(c); /* an interrupt sets an end status */
 		pthread_mutex_lock(&c->lock);
 	}
 	v = op->end_status;
@@ -262,7 +267,7 @@ static struct pccl_fatal *find_fatal(pcclComm_t *c, const struct pccl_op *op)
 	return NULL;
 }
 
-/* Was the agent at work on it, when it died, rather than waiting for others? */
+/* Was the agent at work on the operation when it died, and not only waiting for others? */
 static bool was_at_work(const struct pccl_op *op, const struct shm_slot *s)
 {
 	const struct shm_state_end *end;
@@ -332,7 +337,7 @@ void pccl_comm_knows_death(pcclComm_t *c, const struct pccl_attachment *of)
 {
 	pthread_mutex_lock(&c->lock);
 	if (c->att == of)
-		c->told_lost = true; /* what the count is by then, the next agent says */
+		c->told_lost = true; /* the next agent reports the new generation */
 	else
 		pccl_comm_knows(c, c->group_generation);
 	pthread_mutex_unlock(&c->lock);

@@ -30,21 +30,21 @@ struct pccl_session {
 	_Atomic uint32_t refs;
 	struct pccl_fork_fd sock;
 	char path[PCCL_SOCKET_PATH_MAX];
-	bool private;       /* agent of this user */
+	bool private;       /* a private agent of this user */
 	uint32_t hash_type; /* see pccl_session_hash_type */
 
-	pthread_mutex_t lock; /* of all below */
-	bool reading;         /* some thread is the leader */
+	pthread_mutex_t lock; /* guards all below */
+	bool reading;         /* a thread is the leader */
 	bool dead, may_return, in_order;
-	uint32_t code; /* when dead: pcclResult_t and sentence */
+	uint32_t code; /* when dead: pcclResult_t; text is its sentence */
 	char text[WL_TEXT_MAX];
 	uint32_t last_req;
-	struct pccl_call *waiters; /* on their threads' stacks, mostly */
+	struct pccl_call *waiters; /* calls that have not ended */
 	uint64_t lease_ns;
-	uint64_t heard_ns;      /* when the agent last said something */
-	struct pccl_call probe; /* asks it to */
+	uint64_t heard_ns;      /* time of the agent's last packet */
+	struct pccl_call probe; /* a request to which an agent that runs answers at once */
 	bool probing;
-	bool sulks; /* it has left a post unanswered, and said nothing since */
+	bool sulks; /* the agent has not answered a post, and has sent nothing since */
 	struct pccl_handed_list handed;
 };
 
@@ -70,7 +70,7 @@ void pccl_session_unref(struct pccl_session *s)
 
 	if (!s || atomic_fetch_sub(&s->refs, 1) > 1)
 		return;
-	while ((w = s->waiters) != NULL) { /* all others are over */
+	while ((w = s->waiters) != NULL) { /* only orphans can be left */
 		s->waiters = w->next;
 		if (w->orphan)
 			free(w);
@@ -126,7 +126,7 @@ static int take_fds(struct msghdr *mh, int *fds, unsigned *n_fds)
 	return err;
 }
 
-/* May this process have no descriptor more? errno says why. */
+/* Has this process no free descriptor? Sets errno to the reason. */
 static bool cannot_open(int fd)
 {
 	int another = fcntl(fd, F_DUPFD_CLOEXEC, 0);
@@ -136,8 +136,8 @@ static bool cannot_open(int fd)
 	return another < 0;
 }
 
-/* The descriptors that came found no room: whoever waits for the reply is told, and what was handed
- * over unasked is asked for later. */
+/* Turns a reply into an error, because this process had no free descriptors for those in the
+ * packet. A region that was handed over without a request can be requested later. */
 static void say_lost(struct wl_reply *reply, int *fds, unsigned *n_fds)
 {
 	char limit[CC_LIMIT_TEXT];
@@ -150,7 +150,8 @@ static void say_lost(struct wl_reply *reply, int *fds, unsigned *n_fds)
 		cc_limit_text(EMFILE, limit, sizeof limit));
 }
 
-/* True: call again. The kernel lacked something (errno) that it may have again after the sleep. */
+/* Sleeps and returns true if the call is to be repeated: the kernel lacked a resource (errno) that
+ * may be free again after the sleep. */
 static bool may_pass(unsigned *tries)
 {
 	struct timespec pause = {.tv_nsec = 1000000L << *tries};
@@ -162,8 +163,8 @@ static bool may_pass(unsigned *tries)
 	return true;
 }
 
-/* One packet. CC_ERR_EOF, CC_ERR_AGAIN (with MSG_DONTWAIT), CC_ERR_PROTO with *why, CC_ERR_NOMEM
- * with errno, CC_ERR_IO. */
+/* Receives one packet. Fails with CC_ERR_EOF, CC_ERR_AGAIN (with MSG_DONTWAIT), CC_ERR_PROTO with
+ * *why, CC_ERR_NOMEM with errno, or CC_ERR_IO. */
 static int receive(struct pccl_session *s, int flags, struct wl_reply *reply, int *fds,
 	unsigned *n_fds, const char **why)
 {
@@ -183,7 +184,8 @@ static int receive(struct pccl_session *s, int flags, struct wl_reply *reply, in
 		mh.msg_control = control.buf;
 		mh.msg_controllen = sizeof control.buf;
 		n = recvmsg(s->sock.fd, &mh, flags | MSG_CMSG_CLOEXEC);
-		/* Said once, before what the agent had sent until it died with requests unread. */
+		/* If the agent died with unread requests, ECONNRESET comes once, before the packets
+		 * that it had sent. */
 	} while (n < 0 && (errno == EINTR || errno == ECONNRESET || may_pass(&tries)));
 	if (n < 0)
 		return errno == EAGAIN      ? CC_ERR_AGAIN
@@ -211,7 +213,7 @@ static int receive(struct pccl_session *s, int flags, struct wl_reply *reply, in
 static bool keep_candidate(
 	struct pccl_session *s, const struct wl_reply *handed, int *fds, unsigned n_fds)
 {
-	/* Without its descriptor it is lost: whoever needs it asks for it. */
+	/* Without its descriptor the region is dropped: it is requested when it is needed. */
 	bool fine = (n_fds == 0 && handed->code == pcclOutOfMemory) ||
 		    (n_fds == 1 && pccl_handed_add(&s->handed, handed, fds[0]));
 
@@ -219,7 +221,8 @@ static bool keep_candidate(
 	return fine;
 }
 
-/* With the lock held. What the agent has handed over is kept, the rest nobody wants any more. */
+/* With the lock held: reads the remaining packets. Keeps regions that were handed over and drops
+ * the rest. */
 static void read_handed(struct pccl_session *s)
 {
 	int fds[WL_FDS_MAX];
@@ -237,7 +240,7 @@ static void read_handed(struct pccl_session *s)
 	}
 }
 
-/* With the lock held. The first reason stays. */
+/* With the lock held: ends the session. If it has ended already, the first reason stays. */
 static void set_dead(struct pccl_session *s, uint32_t code, bool may_return, const char *text)
 {
 	if (s->dead)
@@ -248,7 +251,7 @@ static void set_dead(struct pccl_session *s, uint32_t code, bool may_return, con
 	snprintf(s->text, sizeof s->text, "%s", text);
 	if (pccl_fork_holds(&s->sock)) {
 		read_handed(s);
-		/* Also lets a leader out that sleeps in poll(). */
+		/* Also wakes a leader that sleeps in poll(). */
 		shutdown(s->sock.fd, SHUT_RDWR);
 	} else {
 		pccl_fork_forget_lost();
@@ -258,8 +261,9 @@ static void set_dead(struct pccl_session *s, uint32_t code, bool may_return, con
 			pthread_cond_signal(w->cond);
 }
 
-/* With the lock held. If the program closes a descriptor that a poll() waits on, neither that
- * poll() nor the agent notices. So the library's threads look. */
+/* With the lock held: ends the session if the program has closed the socket. If a thread waits on
+ * the descriptor in poll(), neither that poll() nor the agent notices this, so the library checks
+ * it. */
 static void check_socket(struct pccl_session *s)
 {
 	char text[WL_TEXT_MAX];
@@ -292,7 +296,8 @@ static void remove_waiter(struct pccl_session *s, struct pccl_call *w)
 	*p = w->next;
 }
 
-/* With the lock held. The agent is there, but this process cannot talk with it: errno says why. */
+/* With the lock held: ends the session because this process cannot use its socket, although the
+ * agent lives. errno is the reason. */
 static void set_short(struct pccl_session *s, const char *call)
 {
 	char limit[CC_LIMIT_TEXT], text[WL_TEXT_MAX];
@@ -302,7 +307,7 @@ static void set_short(struct pccl_session *s, const char *call)
 	set_dead(s, pcclOutOfMemory, false, text);
 }
 
-/* With the lock held: sends what needs no answer, if there is room. */
+/* With the lock held: sends a request whose answer nobody waits for, if the socket has room. */
 static void send_orphan(struct pccl_session *s, struct wl_request *request)
 {
 	struct pccl_call *w = calloc(1, sizeof *w);
@@ -322,7 +327,7 @@ static void send_orphan(struct pccl_session *s, struct wl_request *request)
 	free(w);
 }
 
-/* With the lock held: nobody wants what this answer gives. */
+/* With the lock held: gives back the resources of an answer for which no thread waits. */
 static void give_back(struct pccl_session *s, enum wl_type type, const struct wl_reply *reply)
 {
 	struct wl_request request = {.type = WL_REGION_FREE, .region = reply->region};
@@ -337,7 +342,7 @@ static void give_back(struct pccl_session *s, enum wl_type type, const struct wl
 	send_orphan(s, &request);
 }
 
-/* With the lock held: what `receive` returned goes to whom it is for. */
+/* With the lock held: hands a result of `receive` to the call to which it belongs. */
 static void deliver(struct pccl_session *s, int err, const struct wl_reply *reply, int *fds,
 	unsigned n_fds, const char *why)
 {
@@ -374,7 +379,8 @@ static void deliver(struct pccl_session *s, int err, const struct wl_reply *repl
 		uint32_t code = reply->code ? reply->code : pcclAgentUnavailable;
 
 		close_fds(fds, n_fds);
-		/* An agent that ends makes room for another; any other reason is about us. */
+		/* An agent that ends makes room for another agent. Any other reason concerns this
+		 * process. */
 		s->in_order = !s->dead;
 		set_dead(s, code, code == pcclAgentUnavailable,
 			reply->text[0] ? reply->text : "the agent ended the session");
@@ -408,8 +414,9 @@ static void deliver(struct pccl_session *s, int err, const struct wl_reply *repl
 	pthread_cond_signal(w->cond);
 }
 
-/* With the lock held. Until the agent must have said something: since the oldest request that it
- * answers by itself, or its last word. UINT64_MAX: nothing is due. */
+/* With the lock held: returns the time until which the agent must have sent a packet. This is one
+ * lease after its last packet, or after the oldest request that it answers alone, whichever is
+ * later. Returns UINT64_MAX if no packet is due. */
 static uint64_t due_ns(const struct pccl_session *s)
 {
 	uint64_t oldest = UINT64_MAX;
@@ -422,8 +429,8 @@ static uint64_t due_ns(const struct pccl_session *s)
 	return (oldest > s->heard_ns ? oldest : s->heard_ns) + s->lease_ns;
 }
 
-/* With the lock held. When the agent is to be asked whether it is awake: some time after its last
- * word, or after somebody began to wait. */
+/* With the lock held: returns the time for a probe: a quarter of the lease after the agent's last
+ * packet, or after the oldest wait began, whichever is later. */
 static uint64_t probe_at_ns(const struct pccl_session *s)
 {
 	uint64_t begin = s->waiters ? UINT64_MAX : 0;
@@ -434,8 +441,8 @@ static uint64_t probe_at_ns(const struct pccl_session *s)
 	return (begin > s->heard_ns ? begin : s->heard_ns) + s->lease_ns / 4;
 }
 
-/* With the lock held: asks the agent for something that it refuses at once, an answer like any
- * other. */
+/* With the lock held: sends a request that the agent refuses at once. The refusal shows that the
+ * agent runs. */
 static void send_probe(struct pccl_session *s)
 {
 	struct wl_request request = {.type = WL_REGION_FREE, .region = 0};
@@ -447,12 +454,14 @@ static void send_probe(struct pccl_session *s)
 	add_waiter(s, &s->probe);
 	request.req_id = s->probe.req_id;
 	len = wire_local_put_request(&request, packet);
-	/* One that does not read any more leaves no room: that is an answer as well. */
+	/* If the agent does not read any more, the socket has no room: then no answer comes, which
+	 * shows that the agent does not run. */
 	if (len > 0 && send(s->sock.fd, packet, (size_t)len, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
 		return;
 }
 
-/* With the lock held, by those who wait for the agent. */
+/* With the lock held, called by threads that wait for the agent: ends the session if the agent has
+ * been silent for too long, or sends a probe. */
 static void mind_silence(struct pccl_session *s)
 {
 	uint64_t now = cc_now_ns();
@@ -470,7 +479,7 @@ static void mind_silence(struct pccl_session *s)
 	}
 }
 
-/* With the lock held: how long a leader may sleep, milliseconds for poll(). */
+/* With the lock held: returns how long a leader may sleep, in milliseconds for poll(). */
 static int leaders_nap(const struct pccl_session *s)
 {
 	uint64_t at = due_ns(s), now = cc_now_ns(), probe = probe_at_ns(s);
@@ -480,8 +489,8 @@ static int leaders_nap(const struct pccl_session *s)
 	return at <= now ? 0 : (int)((at - now) / MS_NS % INT32_MAX) + 1;
 }
 
-/* With the lock held: reads a packet if there is one. Never without the lock: what has left the
- * socket has reached whom it is for. */
+/* With the lock held: reads a packet if there is one. The lock is needed so that a packet that has
+ * left the socket has also reached its call. */
 static bool read_one(struct pccl_session *s)
 {
 	int fds[WL_FDS_MAX], err;
@@ -494,7 +503,8 @@ static bool read_one(struct pccl_session *s)
 	return err != CC_ERR_AGAIN;
 }
 
-/* With the lock held, which is given up while the leader waits for a packet. */
+/* Waits for a packet as the leader, and handles it. Called with the lock held, and releases it
+ * while it waits. */
 static void lead(struct pccl_session *s, int longest_ms)
 {
 	struct pollfd p = {.fd = s->sock.fd, .events = POLLIN};
@@ -513,7 +523,7 @@ static void lead(struct pccl_session *s, int longest_ms)
 		mind_silence(s);
 }
 
-/* With the lock held: one of those that still wait reads on. */
+/* With the lock held: wakes a thread that still waits, so that it becomes the leader. */
 static void pass_lead(struct pccl_session *s)
 {
 	if (s->reading)
@@ -526,8 +536,9 @@ static void pass_lead(struct pccl_session *s)
 	}
 }
 
-/* Without the lock: packets are sent whole, and the send may block until the agent reads, for the
- * lease at most. CC_ERR_TIMEOUT, CC_ERR_NOMEM with errno, CC_ERR_EOF. */
+/* Sends a request. Called without the lock, because a packet is sent whole and the send may block
+ * until the agent reads, for the lease at most. Fails with CC_ERR_TIMEOUT, CC_ERR_NOMEM with errno,
+ * or CC_ERR_EOF. */
 static int send_request(struct pccl_session *s, const struct wl_request *request, int fd)
 {
 	union {
@@ -563,7 +574,8 @@ static int send_request(struct pccl_session *s, const struct wl_request *request
 		return CC_ERR_TIMEOUT;
 	if (cc_limit_is(errno))
 		return CC_ERR_NOMEM;
-	/* The agent closes the session, too, and whoever waits for an answer is told. */
+	/* Then the agent closes the session, too, and threads that wait for an answer notice
+	 * this. */
 	if (pccl_fork_holds(&s->sock))
 		shutdown(s->sock.fd, SHUT_WR);
 	return CC_ERR_EOF;
@@ -591,10 +603,11 @@ static pcclResult_t begin(struct pccl_session *s, struct pccl_call *call,
 	add_waiter(s, call);
 	request->req_id = call->req_id;
 	pthread_mutex_unlock(&s->lock);
-	if (dead) /* the wait says why */
+	if (dead) /* the wait returns the reason */
 		return pcclSuccess;
 	err = send_request(s, request, fd);
-	/* After a failed send there may still be a goodbye to read: go on until the end of file. */
+	/* After a failed send there may still be a goodbye to read, so continue until the end of
+	 * file. */
 	if (err == 0 || err == CC_ERR_EOF)
 		return pcclSuccess;
 	pthread_mutex_lock(&s->lock);
@@ -674,10 +687,11 @@ pcclResult_t pccl_session_end(struct pccl_session *s, struct pccl_call *call,
 	return pcclSuccess;
 }
 
-/* Until it is done, the session has ended, or somebody has ended it. */
+/* Waits until the call is done, the session has ended, or the ender has ended the call. */
 static void wait_or(struct pccl_session *s, struct pccl_call *call, struct pccl_ender *ender)
 {
-	/* A call that is answered at once has not had to wait. */
+	/* A call that is answered at once does not wait, so the thread's ender is not asked for
+	 * it. */
 	bool asked = ender != &of_thread;
 
 	pthread_mutex_lock(&s->lock);
@@ -697,7 +711,7 @@ static void wait_or(struct pccl_session *s, struct pccl_call *call, struct pccl_
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* Nobody waits for the call any more; takes its memory. */
+/* Makes the call an orphan, because no thread waits for it any more. Takes over its memory. */
 static void abandon(struct pccl_session *s, struct pccl_call *call)
 {
 	pthread_mutex_lock(&s->lock);
@@ -785,7 +799,8 @@ static bool is_unanswered(const struct pccl_session *s, uint32_t req_id)
 	return w != NULL;
 }
 
-/* With the lock held. An agent that is awake has said so since the probe. */
+/* With the lock held: is the time of pccl_session_await over? It is shorter if the agent has sent
+ * nothing since the probe. */
 static bool is_over(const struct pccl_session *s, uint32_t ms)
 {
 	bool awake = s->heard_ns > s->probe.since_ns;
@@ -795,7 +810,7 @@ static bool is_over(const struct pccl_session *s, uint32_t ms)
 
 void pccl_session_await(struct pccl_session *s, uint32_t post, uint32_t ms)
 {
-	pthread_cond_t cond = PTHREAD_COND_INITIALIZER; /* of nobody: it looks each time */
+	pthread_cond_t cond = PTHREAD_COND_INITIALIZER; /* never signalled: the loop polls */
 
 	pthread_mutex_lock(&s->lock);
 	check_socket(s);
@@ -835,8 +850,8 @@ static bool check(struct pccl_session *s, bool watch)
 
 	pthread_mutex_lock(&s->lock);
 	check_socket(s);
-	/* A leader sees everything by itself, and could miss that its answer has been read.
-	 * Otherwise there can be a goodbye, or the end. */
+	/* If there is a leader, it reads all packets; and it could miss its own answer if another
+	 * thread read it. Otherwise there may be a goodbye or the end of file to read. */
 	while (!s->dead && !s->reading && read_one(s))
 		;
 	if (watch)
@@ -908,7 +923,7 @@ pcclResult_t pccl_session_fail(struct pccl_session *s)
 		s->path, text);
 }
 
-/* With the answer comes the socket of the beat, if the agent has that. */
+/* Sends the hello. If the agent supports beats, the answer comes with the socket for them. */
 static pcclResult_t call_hello(
 	struct pccl_session *s, struct wl_request *request, struct wl_reply *reply, int *ret_beat)
 {
@@ -949,7 +964,7 @@ static pcclResult_t hello(struct pccl_session *s, uint32_t lease_ms)
 	snprintf(request.name, sizeof request.name, "%s", program_invocation_short_name);
 	setsockopt(s->sock.fd, SOL_SOCKET, SO_SNDTIMEO, &bound, sizeof bound);
 	s->lease_ns = (lease_ms < HELLO_TIMEOUT_MS ? lease_ms : HELLO_TIMEOUT_MS) * MS_NS;
-	s->probing = true; /* nothing else before the hello's answer */
+	s->probing = true; /* send no probe before the answer to the hello */
 	r = call_hello(s, &request, &reply, &beat);
 	s->probing = false;
 	s->lease_ns = lease_ms * MS_NS;
@@ -968,8 +983,8 @@ static pcclResult_t hello(struct pccl_session *s, uint32_t lease_ms)
 	return r;
 }
 
-/* *again: the agent went away between our connecting and its answer, as a private one does that has
- * been idle for long enough: there may be another one at once. */
+/* Tries to open a session. Sets *again if the agent went away before it answered the hello. A
+ * private agent that was idle does this, and another agent may start at once. */
 static pcclResult_t try_session(const struct pccl_session *before, uint32_t lease_ms,
 	struct pccl_session **ret, bool *again)
 {

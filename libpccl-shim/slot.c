@@ -12,7 +12,7 @@
 #include "libpccl-shim/registered.h"
 #include "libpccl-shim/session.h"
 
-/* how late an agent's death may be noticed */
+/* the longest time until an agent's death is noticed */
 #define SLEEP_NS ((uint64_t)PCCL_LOOK_MS * 1000000)
 
 pcclResult_t pccl_slot_admits(
@@ -106,7 +106,8 @@ void pccl_slot_release(pcclComm_t *c, uint32_t slot)
 	pccl_attachment_unref(a);
 }
 
-/* The agent watches it edge-triggered and never reads it: a full counter rings as well. */
+/* Rings a doorbell. The agent watches it edge-triggered and never reads it, so a write to a full
+ * counter rings, too. */
 static void ring_bell(int fd)
 {
 	uint64_t one = 1;
@@ -122,7 +123,7 @@ void pccl_slot_prepare(pcclComm_t *c, uint32_t slot, enum pccl_op_state state)
 	atomic_store_explicit(&s->in_want, 0, memory_order_relaxed);
 	atomic_store_explicit(&s->wait, SHM_WAIT_AWAKE, memory_order_relaxed);
 	atomic_store_explicit(&s->mode, SHM_RESULT_NONE, memory_order_relaxed);
-	/* From here on the slot tells what became of it, if the agent dies. */
+	/* From here on the slot decides the operation's end status if the agent dies. */
 	pthread_mutex_lock(&c->lock);
 	c->ops[slot].state = state;
 	pthread_mutex_unlock(&c->lock);
@@ -138,7 +139,7 @@ void pccl_slot_push(pcclComm_t *c, const struct shm_sqe *e, uint64_t in_done)
 	atomic_store_explicit(&s->in_done[1], in_done, memory_order_relaxed);
 	atomic_store_explicit(&s->state, SHM_SLOT_PENDING, memory_order_relaxed);
 	pthread_mutex_lock(&a->lock);
-	/* There are as many entries as slots, so this one has been consumed. */
+	/* There are as many entries as slots, so the agent has consumed this entry. */
 	ring[a->tail % SHM_SLOTS] = *e;
 	a->tail++;
 	atomic_store_explicit(&pccl_attachment_sq(a)->tail, a->tail, memory_order_release);
@@ -170,7 +171,8 @@ void pccl_slot_refuse(pcclComm_t *c, struct shm_sqe *e, pcclResult_t code)
 
 void pccl_slot_progress(const struct pccl_op *op, struct shm_slot *s, bool eager)
 {
-	/* Sequentially consistent, as what was done before: the agent sets it and looks again. */
+	/* Sequentially consistent, like the caller's store before: the agent sets in_want and then
+	 * checks the progress again. */
 	if (!atomic_load(&s->in_want) || !atomic_exchange(&s->in_want, 0))
 		return;
 	ring_bell(op->att->data_bell.fd);
@@ -180,7 +182,7 @@ void pccl_slot_progress(const struct pccl_op *op, struct shm_slot *s, bool eager
 
 /* ---- waiting */
 
-/* Is there an agent that will still end it? */
+/* Is there still an agent that will end the operation? */
 static bool is_cared_for(pcclComm_t *c, const struct pccl_op *op)
 {
 	bool alive = pccl_session_watch(op->att->session);
@@ -191,7 +193,8 @@ static bool is_cared_for(pcclComm_t *c, const struct pccl_op *op)
 	return alive;
 }
 
-/* So that the master can tell calls that can never meet. Only once it takes a moment. */
+/* Reports to the agent that the caller waits, so that the master can detect calls that can never
+ * meet. Called only when the wait has taken a moment. */
 static void tell_asleep(struct pccl_op *op, uint32_t slot)
 {
 	if (op->waited)
@@ -201,7 +204,8 @@ static void tell_asleep(struct pccl_op *op, uint32_t slot)
 	ring_bell(op->att->submit_bell.fd);
 }
 
-/* Before the slot is used again: what the agent has not seen yet is not of the next operation. */
+/* Takes back the report of tell_asleep before the slot is used again. Otherwise the agent could
+ * apply it to the next operation. */
 static void clear_asleep(const struct pccl_op *op, uint32_t slot)
 {
 	if (op->waited)
@@ -226,20 +230,20 @@ bool pccl_slot_wait(pcclComm_t *c, uint32_t slot, const struct pccl_waiter *w)
 	bool spin = w->spin_ns > 0, alive = true, armed = false;
 	uint64_t begin = spin ? cc_now_ns() : 0;
 
-	/* A slot that is done and a session that ended may both be true: the slot counts. */
+	/* The slot may be done although the session has ended: then the slot counts. */
 	while (atomic_load(&s->state) != SHM_SLOT_DONE && alive) {
 		uint32_t kind = w->wanted(w->arg);
 
 		if (pccl_comm_interrupted(c)) {
-			alive = false; /* the communicator is closed, and so is the slot */
+			alive = false; /* the slot will not be done any more */
 		} else if (w->look(w->arg)) {
 			armed = false;
 		} else if (spin) {
-			(void)sched_yield(); /* whoever works for us may need this CPU */
+			(void)sched_yield(); /* the agent may need this CPU */
 			spin = cc_now_ns() - begin < w->spin_ns;
 		} else if (!armed) {
 			atomic_store(&s->wait, kind);
-			armed = true; /* and look once more before sleeping */
+			armed = true; /* check once more before sleeping */
 		} else {
 			if (cc_futex_wait(&s->wait, kind, SLEEP_NS) == CC_ERR_TIMEOUT) {
 				tell_asleep(op, slot);
@@ -255,8 +259,8 @@ bool pccl_slot_wait(pcclComm_t *c, uint32_t slot, const struct pccl_waiter *w)
 
 /* ---- the completion */
 
-/* An interrupt ends all operations; what the agent says of a communicator that was closed is not
- * the reason. */
+/* Was this peer interrupted? The interrupt is then the reason of the failure, not the slot's code
+ * for a communicator that was closed. */
 static bool is_interrupted(pcclComm_t *c, pcclResult_t *ret)
 {
 	bool is;

@@ -27,33 +27,34 @@
 #define SYSTEM_SOCKET    PCCL_RUNDIR "/agent.sock"
 #define START_TIMEOUT_MS 10000
 #define LOCK_POLL_MS     20
-#define NAMES_MAX        10 /* of a folder for temporary files */
+#define NAMES_MAX        10 /* names that are tried in a folder for temporary files */
 #define LOG_MAX          ((off_t)1 << 20)
-#define WORDS_MAX        (CC_LIMIT_TEXT + 64) /* of an agent that cannot start */
+#define WORDS_MAX        (CC_LIMIT_TEXT + 64) /* of the log line of an agent that cannot start */
 
-#define SHELL_NOT_STARTED 126 /* from here on no program has chosen the exit status */
+#define SHELL_NOT_STARTED 126 /* exit statuses from here on come from a shell or loader */
 
 #define DIR_MAX (PCCL_SOCKET_PATH_MAX - sizeof "/agent.sock" + 1)
 
-/* What the environment says about a private agent. */
+/* The settings of the environment for a private agent. */
 struct private
 {
-	char dir[DIR_MAX]; /* "" if its name is too long */
+	char dir[DIR_MAX]; /* "" if the name of the folder is too long */
 	bool autospawn;
 	char program[PATH_MAX];
 };
 
-/* As of the last time that a thread of the application looked. */
+/* The settings as a thread of the application has read them last. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct private remembered;
 
-/* Nobody listens: there may be an agent elsewhere, or one may be started. */
+/* Does the error mean that no agent listens? Then an agent may listen elsewhere, or can be
+ * started. */
 static bool nobody_there(int error)
 {
 	return error == ENOENT || error == ECONNREFUSED || error == ENOTDIR;
 }
 
-/* errno says why, and what this process may lack is said with its limit. */
+/* Sets the sentence for errno. If this process has reached a limit, the sentence names it. */
 static pcclResult_t fail_of_errno(const char *what, const char *path, const char *file)
 {
 	pcclResult_t r = cc_limit_is(errno) ? pcclOutOfMemory : pcclAgentUnavailable;
@@ -63,7 +64,7 @@ static pcclResult_t fail_of_errno(const char *what, const char *path, const char
 		cc_limit_text(errno, limit, sizeof limit));
 }
 
-/* The process that becomes the program opens it. */
+/* Can /dev/null be opened? The new process must open it before it becomes the program. */
 static bool has_null(void)
 {
 	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -93,7 +94,8 @@ pcclResult_t pccl_spawn_fail(const char *path, const char *name, const char *env
 		return pccl_fail(pcclAgentUnavailable,
 			"%s cannot be started: the interpreter or loader that it names is missing",
 			path);
-	/* It is there, so what failed is making a process, or executing it. */
+	/* The program is there, so the system failed to make the process or to execute the
+	 * program. */
 	return pccl_fail(pcclAgentUnavailable,
 		"%s cannot be started: posix_spawn (clone and execve): %s%s", path, strerror(error),
 		error == EPERM || error == ENOSYS || error == EACCES
@@ -101,7 +103,7 @@ pcclResult_t pccl_spawn_fail(const char *path, const char *name, const char *env
 			: "");
 }
 
-/* *ret_fd is -1 when there is no agent at this path. */
+/* Tries to connect to an agent. *ret_fd is -1 if there is no agent at this path. */
 static pcclResult_t try_connect(const char *path, int *ret_fd)
 {
 	*ret_fd = cc_connect_unix(path, SOCK_SEQPACKET);
@@ -115,7 +117,7 @@ static pcclResult_t try_connect(const char *path, int *ret_fd)
 			"this user may not use the agent at %s: add the user to the socket's "
 			"group, or set PCCL_AGENT_SOCKET to the socket of another agent",
 			path);
-	/* With EAGAIN it is the agent that takes no connections now. */
+	/* EAGAIN means that the agent accepts no connections now. */
 	if (errno == EAGAIN)
 		return pccl_fail(pcclAgentUnavailable,
 			"cannot connect to the agent at %s: too many others wait for it", path);
@@ -137,8 +139,9 @@ static pcclResult_t refuse_directory(const char *dir, const char *why)
 }
 
 /*
- * Others may be there first: another user who means harm, or one that has our number in another
- * user namespace. Then it is the next name; all processes of a user find the same.
+ * Chooses the folder of this user's agent among temporary files. Another user may have taken a
+ * name: a hostile user, or a user with the same number in another user namespace. Then the next
+ * name is tried. All processes of a user find the same name.
  */
 static bool name_temporary(char dir[DIR_MAX], const char *base)
 {
@@ -155,7 +158,7 @@ static bool name_temporary(char dir[DIR_MAX], const char *base)
 		if (lstat(dir, &st) < 0 || (S_ISDIR(st.st_mode) && st.st_uid == geteuid()))
 			return true;
 	}
-	return true; /* the last one is refused, and said why */
+	return true; /* the caller refuses the last name and reports the reason */
 }
 
 static pcclResult_t read_environment(struct private *ret)
@@ -184,9 +187,9 @@ static pcclResult_t read_environment(struct private *ret)
 }
 
 /*
- * Opens the folder for this user's agent, made if it is missing. It lies in a place where others
- * can write, so whoever came first may have made it: nothing in it can be trusted unless the folder
- * is ours alone.
+ * Opens the folder for this user's agent, and makes it if it is missing. Other users may write in
+ * the folder above, so one of them may have made this folder first. Its contents can be trusted
+ * only if this user owns the folder and no one else has access.
  */
 static pcclResult_t open_private_dir(const char *dir, int *ret_fd)
 {
@@ -224,7 +227,7 @@ static pcclResult_t open_private_dir(const char *dir, int *ret_fd)
 	return pcclSuccess;
 }
 
-/* Nobody rotates it: each agent adds its lines, and begins anew where there are too many. */
+/* Empties the log if it is too long. No program rotates it, and each agent appends its lines. */
 static void bound_log(int fd)
 {
 	struct stat st;
@@ -233,8 +236,9 @@ static void bound_log(int fd)
 		(void)!ftruncate(fd, 0);
 }
 
-/* The agent detaches itself; its first process ends when it is ready. Returns a wait status, -1
- * when somebody else has taken it (a SIGCHLD handler), -2 when it took too long. */
+/* Waits until the agent is ready: then its first process ends, and the agent continues detached.
+ * Returns the wait status of the first process, -1 if another part of the program has taken it (a
+ * SIGCHLD handler), or -2 if the start took too long. */
 static int await_start(pid_t pid)
 {
 	int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
@@ -263,7 +267,8 @@ static int await_start(pid_t pid)
 	return got == pid ? status : -1;
 }
 
-/* Copies the last line of the log, without time and process. from: where the agent has begun. */
+/* Copies the last line of the log, without time and process. from: the offset at which the agent's
+ * lines begin. */
 static void read_last_words(int log_fd, off_t from, char *buf, size_t size)
 {
 	char text[2048], *line, *said;
@@ -284,7 +289,8 @@ static void read_last_words(int log_fd, off_t from, char *buf, size_t size)
 	snprintf(buf, size, "%.*s", (int)size - 1, said ? said + strlen("]: err: ") : line);
 }
 
-/* A loader, a signal, or a daemon whose first process knows no better: it could not say why. */
+/* Can the agent have ended without a reason in its log? This is so after a signal, a failure of the
+ * loader, or an internal error of its first process. */
 static bool ended_silently(int status)
 {
 	return WIFSIGNALED(status) || WEXITSTATUS(status) == EX_SOFTWARE ||
@@ -350,8 +356,8 @@ static pcclResult_t start_agent(
 	return status > 0 ? fail_ended(env, status, words) : pcclSuccess;
 }
 
-/* With no listener of ours left: the other end is closed, with nothing said, where no agent has the
- * listener. */
+/* Is this connection served by an agent? To be called when this process has closed its listener: if
+ * no agent has the listener, the other end of the connection is closed without a packet. */
 static bool is_served(int fd)
 {
 	ssize_t n;
@@ -363,7 +369,8 @@ static bool is_served(int fd)
 	return n != 0;
 }
 
-/* With the lock held: of several processes one starts the agent, the others find it. */
+/* With the lock file held: starts the agent and connects. If another process has just started it,
+ * only connects. */
 static pcclResult_t start_and_connect(
 	const struct private *env, int dir_fd, const char *path, int *ret_fd)
 {
@@ -380,8 +387,8 @@ static pcclResult_t start_and_connect(
 							  path)
 						: fail_of_errno("make the socket", path, "");
 	r = start_agent(env, dir_fd, path, listener);
-	/* The listener stays open until we are connected or have given up: a connection that waits
-	 * in it would otherwise be refused before the agent had a chance. */
+	/* The listener stays open until this process is connected or has given up. Otherwise a
+	 * connection that waits in its queue would be refused before the agent can accept it. */
 	if (r == pcclSuccess)
 		r = try_connect(path, ret_fd);
 	else
@@ -400,7 +407,8 @@ static pcclResult_t start_and_connect(
 	return r;
 }
 
-/* flock() with a bound: the holder may be starting an agent that never gets ready. */
+/* Takes the lock, but waits only for a limited time, because the holder may be starting an agent
+ * that never gets ready. */
 static bool take_lock(int fd)
 {
 	for (int waited = 0; waited < 2 * START_TIMEOUT_MS; waited += LOCK_POLL_MS) {

@@ -11,11 +11,12 @@
 #include "libpccl-shim/session.h"
 
 #define STAGING_MIN ((uint64_t)64 * 1024)
-/* A mapping holds the memory. Longer than the agent keeps an idle region, so that one which the
- * agent takes to be mapped here is. */
+/* How long an idle mapping is kept, which keeps its memory allocated. This is longer than the agent
+ * keeps an idle region, so every region that the agent believes to be mapped here is mapped. */
 #define RESULT_IDLE_NS ((uint64_t)10000000000)
 
-/* Four sizes per power of two: at most a quarter is wasted, and similar operations share. */
+/* Rounds a size up to one of four sizes per power of two. At most a quarter is wasted, and
+ * operations of similar size use the same regions. */
 static uint64_t size_class(uint64_t size)
 {
 	uint64_t step = STAGING_MIN;
@@ -25,7 +26,7 @@ static uint64_t size_class(uint64_t size)
 	return (size + step - 1) / step * step;
 }
 
-/* With the lock held. The smallest one that is free and large enough. */
+/* With the lock held: returns the smallest region that is free and large enough, or NULL. */
 static struct pccl_staging *find_fitting(struct pccl_attachment *a, uint64_t size)
 {
 	struct pccl_staging *best = NULL;
@@ -39,8 +40,9 @@ static struct pccl_staging *find_fitting(struct pccl_attachment *a, uint64_t siz
 	return best;
 }
 
-/* With the lock held. The place of least use: empty, or else the smallest free one. There is one:
- * each operation has at most one region, and this one's has none yet. */
+/* With the lock held: returns the entry that is needed least: an empty one, or else the smallest
+ * free one. There is always a free entry, because each operation has at most one region and this
+ * operation has none yet. */
 static struct pccl_staging *find_free(struct pccl_attachment *a)
 {
 	struct pccl_staging *best = NULL;
@@ -121,7 +123,7 @@ void pccl_staging_free_all(struct pccl_attachment *a)
 			pccl_region_free(a->session, &a->staging[i].map);
 }
 
-/* With the lock held: a use of the mapping of this region, if there is one. */
+/* With the lock held: returns the mapping of this region and counts a use, or returns NULL. */
 static struct pccl_result *find_result(struct pccl_attachment *a, uint64_t region)
 {
 	for (unsigned i = 0; i < SHM_SLOTS; i++) {
@@ -135,7 +137,7 @@ static struct pccl_result *find_result(struct pccl_attachment *a, uint64_t regio
 	return NULL;
 }
 
-/* With the lock held. The one without a user that was used longest ago. */
+/* With the lock held: returns the mapping without a user that was used longest ago, or NULL. */
 static struct pccl_result *oldest_idle(struct pccl_attachment *a)
 {
 	struct pccl_result *oldest = NULL;
@@ -159,13 +161,14 @@ static struct pccl_result *empty_result(struct pccl_attachment *a)
 	return NULL;
 }
 
-/* With the lock held: keeps a new mapping, with a use of it. */
+/* With the lock held: keeps a new mapping and counts a use. */
 static struct pccl_result *keep_result(struct pccl_attachment *a, const struct pccl_map *m)
 {
 	struct pccl_result *r = empty_result(a);
 
 	if (!r) {
-		/* Each user is an operation, of which there are fewer than places. */
+		/* One is idle: each user is an operation, and there are fewer operations than
+		 * entries. */
 		r = oldest_idle(a);
 		pccl_map_drop(&r->map);
 	}
@@ -174,7 +177,7 @@ static struct pccl_result *keep_result(struct pccl_attachment *a, const struct p
 	return r;
 }
 
-/* With the lock held: from those kept, or handed over. */
+/* With the lock held: returns a mapping that is kept or was handed over, or NULL. */
 static struct pccl_result *find_or_take(struct pccl_attachment *a, uint64_t region)
 {
 	struct pccl_result *r = find_result(a, region);
@@ -202,7 +205,7 @@ pcclResult_t pccl_result_get(struct pccl_attachment *a, uint64_t region, struct 
 	pcclResult_t res;
 
 	if (!r) {
-		pccl_session_check(a->session); /* reads what there is to read */
+		pccl_session_check(a->session); /* reads the packets in the socket */
 		r = pccl_result_find(a, region);
 	}
 	*ret = r;
@@ -210,8 +213,8 @@ pcclResult_t pccl_result_get(struct pccl_attachment *a, uint64_t region, struct 
 		return pcclSuccess;
 	res = pccl_region_named(a->session, a->id, region, &m);
 	pthread_mutex_lock(&a->lock);
-	/* Another thread may have been faster, or have read what the agent sent before, perhaps
-	 * before it died. */
+	/* Another thread may have mapped the region in the meantime, or have read the packet with
+	 * it, perhaps the last one of an agent that died. */
 	r = find_or_take(a, region);
 	if (!r && res == pcclSuccess) {
 		r = keep_result(a, &m);
@@ -233,8 +236,9 @@ void pccl_result_put(struct pccl_attachment *a, struct pccl_result *r)
 	r->users--;
 	r->last_use_ns = now;
 	r = oldest_idle(a);
-	/* Another operation in flight may be the user of a mapping that nobody has asked for yet:
-	 * there is none if only the communicator and this one refer to the attachment. */
+	/* An idle mapping may belong to another operation in flight that has not asked for it yet.
+	 * There is no such operation if only the communicator and this operation have references to
+	 * the attachment. */
 	if (r && atomic_load(&a->refs) <= 2 && now - r->last_use_ns > RESULT_IDLE_NS)
 		pccl_map_drop(&r->map);
 	pthread_mutex_unlock(&a->lock);

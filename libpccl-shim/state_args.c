@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the application gives to a synchronization: is it right, and in which order?
+ * Checks and sorts the tensors that the application gives to a synchronization.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,9 +12,9 @@
 #include "proto/wire_sync.h"
 #include "proto/wire_text.h"
 
-#define NAME_SHOWN 64u /* bytes of a name in a sentence */
+#define NAME_SHOWN 64u /* the number of bytes of a name that a sentence shows */
 
-/* A name for a sentence. */
+/* Copies a name in printable form, shortened, for a sentence. */
 static const char *show(const char *name, char buf[NAME_SHOWN + 4])
 {
 	size_t len = strnlen(name, NAME_SHOWN + 1);
@@ -25,7 +25,7 @@ static const char *show(const char *name, char buf[NAME_SHOWN + 4])
 	return buf;
 }
 
-/* Refuses tensor i; the sentence begins with its place and name. */
+/* Refuses the tensor with index i. The sentence begins with its index and name. */
 __attribute__((format(printf, 4, 5))) static pcclResult_t refuse(
 	pcclResult_t code, size_t i, const char *name, const char *fmt, ...)
 {
@@ -72,7 +72,8 @@ static pcclResult_t check_kind(size_t i, const pcclTensorInfo_t *info)
 		(int)info->device_type);
 }
 
-/* before: bytes of the tensors before this one. */
+/* Checks the size of a tensor and its address. before: the number of bytes of all tensors before
+ * this one. */
 static pcclResult_t check_size(
 	size_t i, const pcclTensorInfo_t *info, uint64_t before, uint64_t *ret)
 {
@@ -127,7 +128,7 @@ static pcclResult_t read_tensor(
 	return pcclSuccess;
 }
 
-/* In the order of the wires: as memcmp compares, the shorter first. */
+/* Compares names in the order of the protocol: as memcmp, with the shorter name first. */
 static int by_name(const void *a, const void *b)
 {
 	const struct pccl_tensor *x = a, *y = b;
@@ -138,7 +139,8 @@ static int by_name(const void *a, const void *b)
 	return x->index < y->index ? -1 : x->index > y->index;
 }
 
-/* Most programs give the same tensors each time: what was sorted then is so still. */
+/* Sorts the tensors and refuses equal names. Most programs give the same tensors each time, so they
+ * are usually sorted already. */
 static pcclResult_t sort(struct pccl_state *st)
 {
 	char shown[NAME_SHOWN + 4];
@@ -193,7 +195,7 @@ pcclResult_t pccl_state_read(struct pccl_state *st, const pcclSharedState_t *s)
 	st->bytes = 0;
 	st->names_len = 0;
 	st->n_leaves = 0;
-	st->n = 0; /* the order is of use only if it is whole */
+	st->n = 0; /* a partly new order must not be used again */
 	for (size_t i = 0; i < s->count; i++) {
 		size_t from = as_before ? st->tensors[i].index : i;
 

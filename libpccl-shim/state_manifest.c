@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What this peer offers to a synchronization: hashes of everything, and the manifest.
+ * Makes this peer's candidate for a synchronization: hashes the tensors and writes the manifest.
  */
 #include <sched.h>
 #include <stdlib.h>
@@ -14,15 +14,15 @@
 #include "proto/shm_state.h"
 #include "proto/wire_bytes.h"
 
-/* Bytes for which it pays to start another thread. */
+/* The number of bytes for which another thread is worth its start. */
 #define THREAD_BYTES ((uint64_t)4 << 20)
 #define KEY_FIXED    (SHM_STATE_KEY_MAX - WIRE_TENSOR_NAME_MAX)
 
 _Static_assert((int)HSH_SIMPLE == (int)WM_HASH_SIMPLE, "numbers of the wire");
 _Static_assert((int)HSH_CRC32C == (int)WM_HASH_CRC32C, "numbers of the wire");
 
-/* Looks at PCCL_HASH_TYPE: a thread of the application does, see reconnector.h. Without it the
- * agent's setting counts. */
+/* Chooses the hash: PCCL_HASH_TYPE, or, if it is not set, the agent's setting. Runs in a thread of
+ * the application, so it may read the environment (reconnector.h). */
 static pcclResult_t pick_hash(
 	const struct pccl_session *session, hsh_leaf_fn **ret, uint32_t *ret_type)
 {
@@ -55,7 +55,8 @@ static unsigned count_threads(uint64_t bytes)
 	return useful < (uint64_t)cpus ? (unsigned)useful : (unsigned)cpus;
 }
 
-/* A region that holds so many bytes, and no more than it need be. */
+/* Gets a region for the manifest that has at least `size` bytes, but not more than twice as
+ * many. */
 static pcclResult_t get_region(struct pccl_attachment *a, uint64_t size)
 {
 	pcclResult_t r;
@@ -81,7 +82,7 @@ static void hash_work(struct pccl_state *st, const struct pccl_buf_kind *kind, s
 static void hash_tensors(struct pccl_state *st, const struct shm_state_header *h, uint8_t *base)
 {
 	uint64_t *leaves = (uint64_t *)(void *)(base + h->leaves_off), bytes = 0;
-	const struct pccl_buf_kind *kind = NULL; /* of the last n - first */
+	const struct pccl_buf_kind *kind = NULL; /* the kind of the last n - first tensors */
 	size_t n = 0, first = 0;
 
 	for (size_t i = 0; i < st->n; i++) {
@@ -134,8 +135,8 @@ static struct shm_state_entry entry_of(const struct pccl_tensor *t)
 		.flags = t->may_differ ? SHM_STATE_MAY_DIFFER : 0};
 }
 
-/* Writes the tables, and into keys and hashes what the digests are made of; returns how many bytes
- * that is of each. */
+/* Writes the tables of the manifest. Also writes the input of the two digests, keys and hashes,
+ * into `scratch`, and returns the number of bytes of each. */
 static void write_tables(const struct pccl_state *st, const struct shm_state_header *h,
 	uint8_t *base, uint8_t *scratch, size_t *ret_keys, size_t *ret_hashes)
 {
@@ -208,7 +209,7 @@ bool pccl_state_digest(struct pccl_state *st, struct pccl_attachment *a, uint64_
 	uint64_t size;
 	size_t n = 0;
 
-	/* Not by the header in the manifest: the agent may have changed that. */
+	/* Compute the header again: the agent may have changed the header in the manifest. */
 	if (!hashes || shm_state_plan(st->n, st->names_len, st->n_leaves, &h, &size) < 0) {
 		free(hashes);
 		return false;

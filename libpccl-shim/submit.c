@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The first half of an all-reduce: arguments, submission, copying the operand in.
+ * The first half of an all-reduce: checks the arguments, submits the operation and copies the
+ * operand in.
  */
 #include "libpccl-shim/reduce.h"
 
@@ -11,13 +12,13 @@
 #include "libpccl-shim/session.h"
 #include "libpccl-shim/slot.h"
 
-#define OPERAND_MAX ((uint64_t)1 << 48) /* bytes, as in cc_plan_init */
+#define OPERAND_MAX ((uint64_t)1 << 48) /* the limit of cc_plan_init, in bytes */
 #define PIECE       ((uint64_t)256 * 1024)
-#define WINDOW      16u /* segments: 4 MiB */
+#define WINDOW      16u /* segments, 4 MiB in all */
 #define WINDOW_FROM ((uint64_t)16 << 20)
-/* From here on another thread copies for pcclAllReduceAsync. To wake it costs less than the copy
- * does, but it also takes a CPU from daemons: with two CPUs operations of 1 MiB were a third
- * slower. */
+/* From this size on, another thread copies for pcclAllReduceAsync. Waking that thread would cost
+ * less than the copy of smaller operands, too, but the thread takes a CPU from the daemons: with
+ * two CPUs, operations of 1 MiB were a third slower. */
 #define LATER_FROM ((uint64_t)4 << 20)
 
 static uint32_t element_size(pcclDataType_t t)
@@ -45,7 +46,7 @@ static uint32_t element_size(pcclDataType_t t)
 
 static pcclResult_t check_quantization(const pcclQuantizationOptions_t *q)
 {
-	if (q->algorithm == pcclQuantNone) /* then nobody looks at the type */
+	if (q->algorithm == pcclQuantNone) /* then the type is ignored */
 		return pcclSuccess;
 	if (q->algorithm != pcclQuantMinMax && q->algorithm != pcclQuantZeroPointScale)
 		return pccl_fail(pcclInvalidArgument,
@@ -97,14 +98,15 @@ static pcclResult_t check_buffers(const void *send, const void *recv, uint64_t b
 	return pcclSuccess;
 }
 
-/* A call that returns with the result can go on copying while it waits, on one host. */
+/* Returns the size of the window for an operand in segments, or 0 for no window. A call that waits
+ * for its result can copy more of a large operand during the wait, if the ring has one host. */
 static uint32_t choose_window(const struct pccl_op *op, const struct pccl_attrs *attrs, bool waits)
 {
 	return waits && attrs->hosts == 1 && op->bytes >= WINDOW_FROM ? WINDOW : 0;
 }
 
-/* Where the operand lies, and the result may go. Elements in registered memory are used by the
- * agent in place, which needs them aligned; others are copied. */
+/* Names the operand and the output in the submission if they are in registered memory. The agent
+ * uses them in place, so they must be aligned. Other buffers are copied. */
 static void place(const pcclComm_t *c, struct pccl_op *op, struct shm_sqe *e)
 {
 	if ((uintptr_t)op->recv.at % op->esize == 0)
@@ -121,7 +123,7 @@ static void place(const pcclComm_t *c, struct pccl_op *op, struct shm_sqe *e)
 		e->flags |= SHM_SQE_IN_REGISTERED;
 }
 
-/* Where it is copied to. */
+/* Gets the staging memory into which the operand is copied, and names it in the submission. */
 static pcclResult_t stage(struct pccl_op *op, struct shm_sqe *e, uint32_t window)
 {
 	uint64_t size = window > 0 ? shm_window_size(window) : op->bytes;
@@ -134,13 +136,14 @@ static pcclResult_t stage(struct pccl_op *op, struct shm_sqe *e, uint32_t window
 	e->in_region = op->staging->map.region;
 	e->in_off = 0;
 	e->window = window;
-	if (window > 0) /* the call waits: nobody else looks at it */
+	if (window > 0) /* the call waits, so no other thread reads this */
 		op->window = window;
 	return pcclSuccess;
 }
 
-/* What the agent needs first if the ring stays as it is: the chunk that starts here, to send it,
- * and what follows, to add it to what comes in meanwhile. A hint only. */
+/* Chooses the order in which the operand is copied: the agent first needs the chunk that starts at
+ * this host, to send it. It also needs the chunks that follow, to add them to partial sums that
+ * arrive in the meantime. This is only a hint, since the ring may change. */
 static void choose_order(
 	const struct pccl_op *op, const struct pccl_attrs *attrs, struct shm_sqe *e)
 {
@@ -155,7 +158,7 @@ static void choose_order(
 	e->in_second = first.off + first.len;
 }
 
-/* The next piece of [from, to) of the operand. */
+/* Copies the next piece of [from, to) of the operand. Returns its size. */
 static uint64_t copy_piece(const struct pccl_op *op, uint64_t from, uint64_t to)
 {
 	uint64_t n = to - from < PIECE ? to - from : PIECE;
@@ -164,7 +167,7 @@ static uint64_t copy_piece(const struct pccl_op *op, uint64_t from, uint64_t to)
 	return n;
 }
 
-/* Has it ended, or is about to be given up? */
+/* Has the operation ended, or is it about to be given up? */
 static bool is_pointless(const struct pccl_op *op, const struct shm_slot *s)
 {
 	return atomic_load_explicit(&op->job.stop, memory_order_relaxed) ||
@@ -179,7 +182,7 @@ static void copy_in(const pcclComm_t *c, const struct shm_sqe *e)
 	uint64_t done[2] = {0, 0};
 
 	while (done[0] + done[1] < op->bytes && !is_pointless(op, s)) {
-		/* In turn, until one of them has all. */
+		/* Copy the two parts in turn until one of them is complete. */
 		bool second =
 			done[0] == first || (done[1] < done[0] && done[1] < op->bytes - first);
 
@@ -194,7 +197,7 @@ static void copy_in(const pcclComm_t *c, const struct shm_sqe *e)
 	}
 }
 
-/* The vote is under way while it is copied. */
+/* Submits an eager operation before the copy, so that the vote begins during the copy. */
 static void submit_eager(pcclComm_t *c, const struct shm_sqe *e, enum pccl_op_state state)
 {
 	const struct pccl_op *op = &c->ops[e->slot];
@@ -245,7 +248,7 @@ pcclResult_t pccl_reduce_check(const void *send, const void *recv, const pcclRed
 	return check_buffers(send, recv, d->count * element_size(d->src_descriptor.datatype));
 }
 
-/* Nothing is to be combined: it is done, and no other peer hears of it. */
+/* Ends an operation without elements at once. No other peer takes part in it. */
 static void begin_empty(pcclComm_t *c, uint32_t slot, enum pccl_op_state state)
 {
 	struct pccl_op *op = &c->ops[slot];
@@ -258,7 +261,7 @@ static void begin_empty(pcclComm_t *c, uint32_t slot, enum pccl_op_state state)
 	atomic_store(&s->state, SHM_SLOT_FREE);
 }
 
-/* One way to submit an operation for each way in which its operand gets there. */
+/* Submits an operation in the way that its operand needs. */
 static void submit(
 	pcclComm_t *c, struct shm_sqe *e, const struct pccl_attrs *attrs, enum pccl_op_state state)
 {
@@ -294,10 +297,12 @@ static void carry_out(struct pccl_job *j)
 	pcclResult_t r = stage(op, e, 0);
 
 	(void)pccl_session_endable(outer);
-	if (r == pcclInterrupted) /* then there is an end status, or nobody waits for one */
+	/* after an interrupt the operation has an end status, or no thread waits for it */
+	if (r == pcclInterrupted)
 		return;
 	if (r != pcclSuccess) {
-		/* If the agent has gone nobody reads it; then there is an end status. */
+		/* If the agent is gone, the refusal is not read, but the operation has an end
+		 * status then. */
 		pccl_slot_refuse(j->comm, e, r);
 		pccl_slot_push(j->comm, e, 0);
 		return;
@@ -311,7 +316,7 @@ static void carry_out(struct pccl_job *j)
 	copy_in(j->comm, e);
 }
 
-/* The same, unless this peer is interrupted meanwhile: then the operation is nobody's. */
+/* As stage, but pcclInterrupt ends it. Then the operation is released without a submission. */
 static pcclResult_t stage_or(pcclComm_t *c, struct pccl_op *op, struct shm_sqe *e, uint32_t window)
 {
 	struct pccl_ender outer = pccl_comm_enter(c);
@@ -321,7 +326,8 @@ static pcclResult_t stage_or(pcclComm_t *c, struct pccl_op *op, struct shm_sqe *
 	return r;
 }
 
-/* May it take part? Else it is refused, so that nobody waits for it. */
+/* Checks whether the operation may take part. If not, the caller submits a refusal, so that no
+ * other peer waits for this one. */
 static pcclResult_t admit(
 	pcclComm_t *c, const struct pccl_op *op, const struct pccl_call_args *args)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * A synchronization of shared state: submission, carrying out the agent's commands while it goes
- * on, and its end.
+ * A synchronization of shared state: submits it, carries out the agent's commands while it lasts,
+ * and handles its end.
  *
- * A command is copied out before it is looked at and held against our own table: a wrong one costs
- * the communicator its membership of the run, never memory. Memory of other peers that commands
- * name is mapped until the end.
+ * A command is copied out first and then checked against the library's own table. After a wrong
+ * command this peer leaves the run, but no memory is corrupted. Commands can name memory of other
+ * peers; this memory is mapped until the end.
  */
 #include "libpccl-shim/state.h"
 
@@ -22,22 +22,22 @@
 
 static const char call_name[] = "pcclSynchronizeSharedState";
 
-/* Of other peers: a job has few that are copied from at a time. */
+/* The number of mappings of other peers' memory. A job copies from few peers at a time. */
 #define SEEN_MAX 8u
 
-/* One that has been submitted. */
+/* A synchronization that has been submitted. */
 struct sync {
 	pcclComm_t *c;
 	struct pccl_state *st;
 	const struct pccl_op *op;
 	struct shm_slot *slot;
-	uint8_t *map, *window; /* of the manifest */
+	uint8_t *map, *window; /* the manifest and its window */
 	uint32_t strategy;
 	uint64_t revision;
-	uint32_t head, acked; /* commands copied out, and acknowledged */
+	uint32_t head, acked; /* numbers of commands copied out and acknowledged */
 	struct pccl_map seen[SEEN_MAX];
-	uint32_t n_seen;  /* mapped so far; the oldest make room */
-	uint64_t written; /* bytes, by commands */
+	uint32_t n_seen;  /* mappings so far; new ones replace the oldest */
+	uint64_t written; /* bytes that commands have written */
 	bool bad;         /* a command was wrong: this peer has left the run */
 };
 
@@ -61,7 +61,7 @@ static const char *judge(const struct sync *y, const struct shm_state_command *c
 	return NULL;
 }
 
-/* Memory of another peer, mapped, or NULL. */
+/* Returns the mapping of another peer's memory, or NULL. */
 static const struct pccl_map *see(struct sync *y, uint64_t region)
 {
 	struct pccl_map *m;
@@ -77,7 +77,7 @@ static const struct pccl_map *see(struct sync *y, uint64_t region)
 	return m;
 }
 
-/* What a WRITE copies, or NULL. */
+/* Returns the bytes that a WRITE command copies, or NULL. */
 static const uint8_t *find_bytes(struct sync *y, const struct shm_state_command *c)
 {
 	const struct pccl_map *m;
@@ -105,7 +105,7 @@ static bool is_right(const struct sync *y, const struct shm_state_command *c)
 	return true;
 }
 
-/* Returns what is to be acknowledged. */
+/* Carries out a command. Returns its acknowledgement. */
 static uint32_t carry_out(struct sync *y, const struct shm_state_command *c)
 {
 	const struct pccl_buf *data = &y->st->tensors[c->tensor].data;
@@ -133,7 +133,8 @@ static void acknowledge(struct sync *y, uint32_t what)
 	pccl_slot_progress(y->op, y->slot, false);
 }
 
-/* The agent does not know what it does: nothing that it says is waited for any more. */
+/* Makes this peer leave the run, because the agent gave a wrong command. The library no longer
+ * waits for this agent. */
 static void leave(struct sync *y, const char *why)
 {
 	char text[PCCL_TEXT_MAX];
@@ -144,7 +145,7 @@ static void leave(struct sync *y, const char *why)
 	pccl_comm_leave(y->c, pcclInternalError, text, text);
 }
 
-/* Carries out the next command. True if there was one, and it was right. */
+/* Carries out the next command. Returns true if there was a command and it was right. */
 static bool look(void *arg)
 {
 	struct sync *y = arg;
@@ -155,7 +156,7 @@ static bool look(void *arg)
 	if (y->bad || atomic_load(&q->tail) == y->head)
 		return false;
 	memcpy(&c, &q->v[y->head % SHM_STATE_SLOTS], sizeof c);
-	/* From here on the copy is looked at, whatever the compiler knows of memcpy. */
+	/* Keeps the compiler from reading the command again in the queue, instead of the copy. */
 	atomic_signal_fence(memory_order_seq_cst);
 	atomic_store_explicit(&q->head, ++y->head, memory_order_release);
 	why = judge(y, &c);
@@ -194,12 +195,13 @@ static bool is_spoiled(const struct sync *y)
 {
 	if (y->strategy == WM_STRATEGY_SEND_ONLY)
 		return false;
-	/* An agent that we have left may still do so. */
+	/* An agent that this peer has left may still write. */
 	return y->written > 0 || atomic_load(&end_of(y)->touched) != 0 ||
 	       (y->bad && has_registered(y->st));
 }
 
-/* Tensors that are as they were offered are not torn: what was announced was not written. */
+/* Remembers the contents of the tensors as torn, unless they still are as in the manifest: then
+ * nothing was written. */
 static void keep_torn(const struct sync *y)
 {
 	uint64_t now[2];
@@ -209,7 +211,8 @@ static void keep_torn(const struct sync *y)
 		pccl_torn_keep(now);
 }
 
-/* Remembers what it has left in the tensors. Sets the sentence again if it has to say more. */
+/* Fails the synchronization. If it may have written tensors, remembers torn contents and extends
+ * the sentence. */
 static pcclResult_t fail(const struct sync *y, pcclResult_t r)
 {
 	char text[PCCL_TEXT_MAX];
@@ -247,17 +250,18 @@ static pcclResult_t end_by_slot(
 	return pcclSuccess;
 }
 
-/* The agent has gone before it said how it ended. What was moved, only it knew. */
+/* Ends a synchronization whose agent was gone before it reported the end. Only the agent knew the
+ * numbers of bytes. */
 static pcclResult_t end_by_status(const struct sync *y, uint32_t slot, uint64_t *ret_revision,
 	pcclSharedStateSyncInfo_t *ret_info)
 {
 	pcclResult_t r;
 
 	switch (y->bad ? PCCL_END_GONE : pccl_comm_end_status(y->c, slot)) {
-	case PCCL_END_NONE: /* it did say, in the last moment */
+	case PCCL_END_NONE: /* the agent reported the end at the last moment */
 		return end_by_slot(y, ret_revision, ret_info);
 	case PCCL_END_DONE:
-		pccl_slot_set_view(y->c, y->slot); /* as of its start */
+		pccl_slot_set_view(y->c, y->slot); /* the view as of the start */
 		pccl_comm_note_success(y->c, pccl_read64(&y->slot->seq));
 		*ret_revision =
 			y->map ? atomic_load_explicit(&end_of(y)->revision, memory_order_relaxed)
@@ -279,7 +283,7 @@ static pcclResult_t end_by_status(const struct sync *y, uint32_t slot, uint64_t 
 	}
 }
 
-/* Waits for the end of what was submitted, and frees the slot. */
+/* Waits for the end of the synchronization, and frees the slot. */
 static pcclResult_t await(pcclComm_t *c, const struct shm_sqe *e, uint64_t *ret_revision,
 	pcclSharedStateSyncInfo_t *ret_info)
 {
@@ -322,7 +326,8 @@ static uint32_t want_the_end(const void *arg)
 	return SHM_WAIT_DONE;
 }
 
-/* This peer cannot take part, for this reason: all others are told. */
+/* Refuses the synchronization with this code, because this peer cannot take part. All other peers
+ * get the reason. */
 static pcclResult_t refuse(pcclComm_t *c, struct shm_sqe *e, pcclResult_t why)
 {
 	struct sync y = {.c = c,
@@ -347,7 +352,8 @@ static pcclResult_t refuse(pcclComm_t *c, struct shm_sqe *e, pcclResult_t why)
 
 /* ---- the call */
 
-/* ready: whether the tensors could be read. *again: the agent has gone before it knew of it. */
+/* Tries the synchronization once. ready: pcclSuccess if the tensors could be read, else the error.
+ * Sets *again if the agent was gone before it knew of the synchronization. */
 static pcclResult_t try_it(pcclComm_t *c, const pcclSharedState_t *shared_state, uint32_t strategy,
 	pcclResult_t ready, bool *again, uint64_t *ret_revision,
 	pcclSharedStateSyncInfo_t *ret_info)
@@ -367,8 +373,8 @@ static pcclResult_t try_it(pcclComm_t *c, const pcclSharedState_t *shared_state,
 	r = ready == pcclSuccess ? pccl_state_manifest(c->state, a, &e.sync) : ready;
 	if (r != pcclSuccess)
 		*again = !pccl_session_check(a->session);
-	/* The agent may have been replaced meanwhile, and the next one has said how many losses go
-	 * with the death that the application knows of. */
+	/* Read this only now. The agent may just have been replaced, and the new agent has reported
+	 * the generation that follows the death which the application knows of. */
 	e.generation = atomic_load(&c->known_generation);
 	if (!*again)
 		taken = pccl_slot_take(c, a, 0, call_name, &e.slot, again);
@@ -415,7 +421,8 @@ static pcclResult_t synchronize(pcclComm_t *c, pcclSharedState_t *shared_state, 
 		c->state = calloc(1, sizeof *c->state);
 	ready = check_arguments(shared_state, strategy);
 	if (ready != pcclSuccess) {
-		shared_state = &none; /* the others are told, and nothing is read of it */
+		/* The other peers get the error, and the caller's shared_state is not read. */
+		shared_state = &none;
 		strategy = PCCL_SHARED_STATE_SYNC_STRATEGY_ENFORCE_POPULAR;
 	} else if (!c->state) {
 		ready = pccl_fail_memory("no memory for a table of tensors");
@@ -424,7 +431,7 @@ static pcclResult_t synchronize(pcclComm_t *c, pcclSharedState_t *shared_state, 
 		if (ready == pcclSuccess && shared_state->revision != c->state->torn_revision)
 			c->state->torn = false;
 	}
-	/* Each time an agent has died; the reconnector bounds how often. */
+	/* Each repetition means that an agent has died. The reconnector limits their number. */
 	do
 		r = try_it(c, shared_state, strategy, ready, &again, &revision, &moved);
 	while (again);

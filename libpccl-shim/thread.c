@@ -20,7 +20,7 @@ uint64_t pccl_thread_id(void)
 
 int pccl_thread_start(void *(*run)(void *))
 {
-	/* A fault that is blocked kills the process, even if it has a handler. */
+	/* A fault whose signal is blocked kills the process, even if the signal has a handler. */
 	static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
 	sigset_t mask, old;
 	pthread_t thread;

@@ -4,7 +4,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
-/* 64 bits of the digest, or 0. No lock, which a fork could leave locked. */
+/* 64 bits of each digest, or 0. There is no lock, because a fork could leave it locked. */
 static _Atomic uint64_t kept[PCCL_TORN_MAX];
 static atomic_uint n_kept;
 

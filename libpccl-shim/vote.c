@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a connected communicator is asked for besides operations: votes and attributes.
+ * The calls of a connected communicator besides operations: votes and attributes.
  */
 #include "libpccl-shim/comm.h"
 
-/* Is it a peer as far as the application knows? That changes when a call of it ends, not between.
- */
+/* Checks that this is a peer, as far as the application knows. That changes only when a call ends,
+ * not between calls. */
 static pcclResult_t check_peer(pcclComm_t *c)
 {
 	bool out;
@@ -56,7 +56,8 @@ static bool end_vote(void *arg)
 	return pccl_comm_interrupted(arg);
 }
 
-/* A vote is given again to the next agent if this one dies, under the same number. */
+/* Votes and waits for the answer. If the agent dies, votes again through the next agent, with the
+ * same ballot numbers. */
 static pcclResult_t vote(pcclComm_t *c, enum wl_type type, struct wl_reply *reply)
 {
 	struct wl_request request = {.type = type,
@@ -88,8 +89,9 @@ static pcclResult_t vote(pcclComm_t *c, enum wl_type type, struct wl_reply *repl
 	return r == pcclSuccess ? r : pccl_comm_spent(c, r);
 }
 
-/* Of a peer that was put out, the first topology call says it by a code of its own, as in PCCL 1.0.
- * Later ones do not: programs repeat that code. */
+/* Returns the code of a topology call of a peer that was removed from the run. The first such call
+ * returns `code`, as in PCCL 1.0. Later calls return `r`, because programs repeat a call after
+ * `code`. */
 static pcclResult_t removed_code(pcclComm_t *c, pcclResult_t r, pcclResult_t code)
 {
 	char text[PCCL_TEXT_MAX];
@@ -132,8 +134,8 @@ pcclResult_t pcclUpdateTopology(pcclComm_t *c)
 	return r == pcclSuccess ? pccl_ok() : r;
 }
 
-/* Nothing is measured in this release. It is the same vote as pcclUpdateTopology, so that peers
- * that call the one and the other meet. */
+/* Votes as pcclUpdateTopology does, so that a peer that calls pcclOptimizeTopology meets a peer
+ * that calls pcclUpdateTopology. This release measures nothing. */
 static pcclResult_t optimize(pcclComm_t *c)
 {
 	pcclResult_t r = check_peer(c);

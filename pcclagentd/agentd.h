@@ -21,12 +21,13 @@ struct agentd *agentd_new(const struct agentd_config *cfg);
 /* Runs until agentd_stop, or until the idle time is over. Returns 0, or CC_ERR_* after a failure.
  */
 int agentd_run(struct agentd *d);
-/* Ends the agent in order; then agentd_run returns. Masters still get the messages that were sent
- * to them. Processes get a goodbye, so that they attach to the next agent. Loop thread. */
+/* Ends the agent in an orderly way; then agentd_run returns. Masters still get the messages that
+ * were sent to them. Processes get a goodbye, so that they attach to the next agent. Loop thread.
+ */
 void agentd_stop(struct agentd *d, const char *why);
 void agentd_free(struct agentd *d);
 
-/* Replaces the masters' new addresses that the configuration gave before. Loop thread. */
+/* Replaces the new addresses of masters that the configuration has set until now. Loop thread. */
 void agentd_set_masters(struct agentd *d, const struct agentd_masters *m);
 
 /* Calls fn in the loop when the signal arrives. Returns 0 or CC_ERR_*. */

@@ -24,8 +24,8 @@ struct agentd {
 	uint64_t stop_at_ns;
 };
 
-/* Checks at once which processes are stopped. While the agent is quiet, its own checks are too rare
- * for a reader of the result. */
+/* Checks at once which processes are stopped. While the agent is quiet, its regular checks are too
+ * rare for pcclctl. */
 void agentd_look(struct agentd *d);
 
 #endif

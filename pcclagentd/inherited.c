@@ -66,7 +66,8 @@ static void use_normal_nice(struct kept *k)
 		keep(k, "; nice %d (it gets less of busy CPUs; raise RLIMIT_NICE)", nice);
 }
 
-/* Resets the scheduling. Only a process that may have its nice value can leave SCHED_IDLE. */
+/* Resets the scheduling. A process can leave SCHED_IDLE only if it may have its present nice value.
+ */
 static void use_normal_scheduling(struct kept *k)
 {
 	const struct sched_param normal = {0};

@@ -314,7 +314,7 @@ static void fill(void *arg, const struct wa_request *q, struct wa_reply *reply)
 
 	if (q->verb == WA_PEERS)
 		f.a->ops->look(f.a->arg);
-	f.now = now = cc_now_ns(); /* not earlier than the checks of processes */
+	f.now = now = cc_now_ns(); /* after the checks, so that none of their times is later */
 	switch (q->verb) {
 	case WA_STATUS:
 		fill_status(f.a, reply);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Finds out whether data on a stream is delivered, by the kernel's counters.
+ * Finds out from the kernel's counters whether data on a stream is delivered.
  */
 #ifndef FLOW_H
 #define FLOW_H

@@ -25,13 +25,13 @@ struct agt_config {
 	struct cc_id agent; /* random bytes from the caller */
 	char name[WM_NAME_MAX];
 	struct wm_addresses addresses; /* where other hosts reach this agent */
-	uint32_t max_comms_per_uid;    /* P8; default 1024 */
-	/* Time to reach a master and to get its answer; default 10000 */
+	uint32_t max_comms_per_uid;    /* the most communicators of one user; default 1024 */
+	/* Time to reach a master and to get its answer; default 10000. */
 	uint32_t connect_timeout_ms;
-	/* Time for one address of a master to accept the connection; default 1000 */
+	/* Time for one address of a master to accept the connection; default 1000. */
 	uint32_t master_addr_timeout_ms;
 	uint32_t master_lease_ms; /* how long a run is kept without a master; default 60000 */
-	/* A process that is stopped for longer counts as lost; default 10000 */
+	/* A process that is stopped for longer counts as lost; default 10000. */
 	uint32_t stopped_ms;
 };
 
@@ -75,8 +75,8 @@ enum agt_event_type {
 	AGT_EV_SET_MASTER,
 	/* run, msg (stays owned by the caller): a message of the master. */
 	AGT_EV_MASTER_MSG,
-	/* run, peer (an agent), inbound: all streams of the link to the peer are up; with inbound,
-	 * of the link from the peer. */
+	/* run, peer (an agent), inbound: all streams of the link to the peer are up, or, with
+	 * inbound, all streams of the link from the peer. */
 	AGT_EV_LINK_UP,
 	/* run, peer, text: the link to the peer could not be opened. */
 	AGT_EV_LINK_FAILED,
@@ -130,6 +130,7 @@ struct agt_sync_result {
 	uint64_t tx_bytes, rx_bytes; /* sent from its tensors, and received into them, until now */
 };
 
+/* Each comment names the events that use the field. */
 struct agt_event {
 	enum agt_event_type type;
 	uint32_t session, comm, run, slot;
@@ -143,11 +144,11 @@ struct agt_event {
 	bool silent;             /* LINK_DOWN, LINK_SILENT */
 	bool smaller;            /* LINK_DOWN, outbound */
 	bool stopped;            /* SESSION_STOPPED */
-	uint32_t path_ms;        /* MASTER_MSG, a heartbeat: see cc_detect_path; MASTER_TAKEN */
+	uint32_t path_ms;        /* MASTER_TAKEN; MASTER_MSG with a heartbeat: see cc_detect_path */
 	struct cc_addr from, to; /* SET_MASTER */
 	bool now;                /* SET_MASTER */
 	/* MASTER_DOWN: the program that answers speaks another protocol, so another attempt would
-	 * not help */
+	 * not help. */
 	bool foreign;
 	const struct shm_submission *sub;
 	const struct wm_msg *msg;
@@ -200,7 +201,7 @@ enum agt_action_type {
 	 * exists. No event of the link follows. */
 	AGT_ACT_LINK_CLOSE,
 	/* run, probe: check whether a link can be opened there. Answered by PROBED, unless the run
-	 * is over before. */
+	 * ends first. */
 	AGT_ACT_PROBE,
 	/* run, xfer: start the transfer. Answered by XFER_DONE. */
 	AGT_ACT_XFER_START,
@@ -220,12 +221,12 @@ enum agt_action_type {
 	/* run, xfer.seq: the operation started on other hosts, but not here. Drop its data. */
 	AGT_ACT_XFER_SKIP,
 	/* run, sync: start the job. It gets the leaves that the receivers lack, and serves other
-	 * agents until it is cancelled. Answered by SYNC_DONE, at least once; if the job cannot be
-	 * started, with code != 0 or with failed members. */
+	 * agents until it is cancelled. Answered by SYNC_DONE, at least once. If the job cannot be
+	 * started, SYNC_DONE has code != 0 or failed members. */
 	AGT_ACT_SYNC_START,
 	/* run, sync.seq, comm: this member is out, and its process may be gone. The job goes on
-	 * without it. Answered by SYNC_DROPPED, unless the job is cancelled before. Not sent for
-	 * the last member: then the job is cancelled. */
+	 * without it. Answered by SYNC_DROPPED, unless the job is cancelled first. Not sent for the
+	 * last member: then the job is cancelled. */
 	AGT_ACT_SYNC_DROP,
 	/* run, sync.seq: cancel the job, in whatever state it is, also if it could not be started.
 	 * Answered by SYNC_CANCELLED; no SYNC_DONE follows. */
@@ -256,9 +257,9 @@ struct agt_done {
 	uint32_t code; /* pcclResult_t */
 	uint32_t world_size;
 	/* Of the group, as the application knows it after it has awaited this operation; 0 if the
-	 * peer is in no group any more */
+	 * peer is in no group any more. */
 	uint64_t generation;
-	/* The view at the end; view id 0 if the peer is in no group any more */
+	/* The view at the end; view id 0 if the peer is in no group any more. */
 	struct wire_view after;
 	uint64_t tx_bytes, rx_bytes;
 	uint64_t revision; /* the group's revision after a synchronization that succeeded; else 0 */
@@ -281,7 +282,7 @@ struct agt_xfer {
 	uint32_t group;
 	struct wm_op_params params;
 	uint32_t world_size; /* peers that contribute, everywhere: the divisor of an average */
-	/* The view at the start, for the callers if this agent dies before the end */
+	/* The view at the start, for the callers if this agent dies before the end. */
 	struct wire_view begin;
 	uint32_t hosts, pos, segment_max;
 	struct cc_id next, prev;     /* agents; zero when hosts == 1 */
@@ -300,7 +301,7 @@ struct agt_sync_member {
 /* An agent from which leaves can be got. */
 struct agt_sync_source {
 	struct wm_endpoint endpoint; /* the port and the addresses for shared state */
-	/* The agent has holders; otherwise only receivers, which may have some of the leaves */
+	/* The agent has holders; otherwise only receivers, which may have some of the leaves. */
 	bool holds;
 };
 
@@ -311,7 +312,7 @@ struct agt_sync {
 	uint64_t revision;  /* the elected revision */
 	uint32_t hash_type; /* enum wm_hash_type, or a number unknown here */
 	struct wm_digest keys, content;
-	/* The view at the start, for the callers if this agent dies before the end */
+	/* The view at the start, for the callers if this agent dies before the end. */
 	struct wire_view begin;
 	uint32_t n_members;              /* 1 .. AGT_MEMBERS_MAX */
 	struct agt_sync_member *members; /* owned by the action list */
@@ -372,11 +373,11 @@ void agt_get_status(const struct agt *a, struct agt_status *ret);
  * every AGT_QUIET_TICK_MS, until the next event that starts some work. */
 #define AGT_QUIET_TICK_MS 450u /* shorter than a heartbeat */
 bool agt_is_quiet(const struct agt *a);
-/* Does any peer of a run, on any host, wait for the votes of others? Their processes may be
+/* Does a peer of any run, on any host, wait for votes? The processes of the missing voters may be
  * stopped. */
 bool agt_is_awaited(const struct agt *a);
-/* May other peers be waiting for this session's process? Returns true if a peer of its run waits
- * for votes, or if an operation has not ended after a moment. */
+/* Returns true if other peers may be waiting for this session's process: a peer of its run waits
+ * for votes, or an operation has not ended after a moment. */
 bool agt_session_is_due(const struct agt *a, uint32_t session);
 
 struct agt_comm_info {

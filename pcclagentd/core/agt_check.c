@@ -151,8 +151,8 @@ static const char *check_op_members(const struct agt_op *o)
 	return NULL;
 }
 
-/* May o be a speculative start? Only if it is an all-reduce whose votes are not yet counted, or one
- * that was reported before. */
+/* May o have a speculative start? Only if it is an all-reduce that is voting, or that was reported
+ * before its votes were counted. */
 static bool may_be_ahead(const struct agt_op *o)
 {
 	return o->xfer && !o->key.is_sync &&
@@ -330,7 +330,8 @@ static const char *check_run(const struct agt *a, const struct agt_run *r)
 	return wrong ? wrong : check_round(r);
 }
 
-/* Checks the counts by which ticks see that there is nothing to do. */
+/* Checks n_stopped and n_attaching. If they are 0, ticks skip the work for stopped processes and
+ * attaches. */
 static const char *check_counts(const struct agt *a)
 {
 	const struct agt_session *s;

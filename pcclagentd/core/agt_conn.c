@@ -100,8 +100,8 @@ void agt_conn_alias(struct agt_run *r, const struct cc_addr *addr)
 		r->aliases[r->n_aliases++] = *addr;
 }
 
-/* Publishes where the master of r is, if that has changed: where it was reached, or the new address
- * that was set for this place. The peers keep it for their next agent. */
+/* Publishes where the master of r is, if that has changed: the address where it was reached, or the
+ * new address that was set for this one. The peers keep it for their next agent. */
 static void tell_master_addr(struct agt *a, struct agt_run *r)
 {
 	const struct cc_addr *at = r->reached.family ? &r->reached : &r->addr;

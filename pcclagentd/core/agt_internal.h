@@ -110,7 +110,7 @@ struct agt_run *agt_run_find(struct agt *a, uint32_t id);
 void agt_run_join(struct agt *a, struct agt_comm *c);
 /* Lets c, which attaches, join the run that it names. If this fails, c may be freed. */
 void agt_run_attach(struct agt *a, struct agt_comm *c);
-/* Has the run had a master, and is it not over? */
+/* Returns true if the run has had a master and is not over. */
 static inline bool agt_run_lives(const struct agt_run *r)
 {
 	return r->state == AGT_RUN_UP || r->state == AGT_RUN_ORPHAN || r->state == AGT_RUN_RESUMING;
@@ -135,8 +135,8 @@ enum agt_exit {
 	AGT_EXIT_KICKED,  /* kicked by the master */
 	AGT_EXIT_DOWN,    /* the master is gone */
 };
-/* Takes c out of its run, and ends its operations with *v. The caller sets the state of c before.
- * why: the reason of a leave that other peers see, or NULL. */
+/* Takes c out of its run, and ends its operations with *v. The caller must have set the new state
+ * of c. why: the reason of a leave that other peers see, or NULL. */
 void agt_run_detach(struct agt *a, struct agt_comm *c, enum agt_exit how, const char *why,
 	const struct agt_end_status *v);
 /* Takes c out of its run because the master has kicked it or is gone, or because c gives up.
@@ -148,7 +148,7 @@ void agt_run_tick(struct agt *a, struct agt_run *r);
 /* Handles a lack of resources of agent or master. A run with members is tried again for a while;
  * any other run ends with *v. open: the connection to the master still stands. */
 void agt_run_short(struct agt *a, struct agt_run *r, const struct agt_end_status *v, bool open);
-/* Has the run peers that could lose a membership, because they were accepted or attach? */
+/* Does the run have peers that could lose a membership, because they were accepted or attach? */
 bool agt_run_has_members(const struct agt_run *r);
 /* Handles a breach of the protocol by the master. The run ends, unless it was resuming with this
  * master. */
@@ -179,8 +179,8 @@ void agt_conn_failed(struct agt *a, struct agt_run *r, const char *why, bool ope
 void agt_conn_refused(struct agt *a, struct agt_run *r, const struct agt_end_status *v, bool open);
 /* Records that a master has answered at the address to which the agent has connected. */
 void agt_conn_reached(struct agt *a, struct agt_run *r);
-/* Handles a redirect by the master at the address of the last success: other addresses are tried
- * before it. */
+/* Handles a redirect by the master at the address of the last success: the other addresses are
+ * tried first. */
 void agt_conn_redirected(const struct agt *a, struct agt_run *r);
 /* Records that `addr` is another address of r's master. */
 void agt_conn_alias(struct agt_run *r, const struct cc_addr *addr);
@@ -247,7 +247,7 @@ struct agt_generation agt_view_after(
 	const struct agt_run *r, const struct agt_group *g, uint64_t generation, uint32_t code);
 void agt_link_event(struct agt *a, const struct agt_event *ev);
 bool agt_link_is_up(struct agt_run *r, const struct cc_id *peer);
-/* Is it not known yet whether the outbound link to the peer can be used? */
+/* Returns true while it is not known whether the outbound link to the peer can be used. */
 bool agt_link_in_doubt(const struct agt_run *r, const struct cc_id *peer);
 void agt_links_sweep(struct agt *a, struct agt_run *r);
 /* Reports the lost links of the rings in force to a master that may not know of them. */

@@ -226,8 +226,8 @@ static void got_hello_ack(struct agt *a, struct agt_run *r, const struct wm_hell
 			agt_attach_query(a, c);
 }
 
-/* Is the reason of the refusal another protocol version? An old master may not even know the knock.
- */
+/* Was this host refused because of its protocol version? A master of an old version may not even
+ * know WM_KNOCK. */
 static bool other_version(const struct wm_refuse *m)
 {
 	return m->code == WIRE_SUCCESS || m->code == WIRE_VERSION_MISMATCH ||

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The last synchronization of each communicator, for operators: its candidate and its result. The
- * core decides nothing by these records. If there is no memory for a record, it is left out.
+ * The last synchronization of each communicator, for operators: its candidate and its result. These
+ * records do not influence any decision of the core. If there is no memory for a record, it is left
+ * out.
  */
 #include "pcclagentd/core/agt_record.h"
 

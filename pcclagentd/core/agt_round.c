@@ -468,8 +468,8 @@ static void ring_drop(struct agt_group *g)
 	g->has_ring = false;
 }
 
-/* The ring continues without this host. The next host expects that this host closes its link: a
- * link of which only the next host knows that it is broken must not serve a later ring. */
+/* The ring continues without this host. The next host expects that this host closes its link.
+ * Otherwise, if only the next host knew that the link is broken, a later ring could use it. */
 void agt_ring_leave(struct agt_run *r, struct agt_group *g)
 {
 	ring_drop(g);

@@ -24,7 +24,7 @@ struct agt_link {
 	enum agt_link_state state;
 	bool silent;            /* UP: nothing was received from the other host for a while */
 	bool limit;             /* FAILED: see limit in struct wm_failure */
-	char text[WM_TEXT_MAX]; /* and why */
+	char text[WM_TEXT_MAX]; /* FAILED: why it failed */
 	bool unhashed;
 	UT_hash_handle hh;
 };
@@ -59,7 +59,7 @@ struct agt_history {
 	UT_hash_handle hh;
 };
 
-/* The peers for which a late vote waits, by the master's message. */
+/* The peers for which a late vote waits, according to the master. */
 struct agt_awaited {
 	uint64_t since_ns; /* 0: the vote is not late */
 	char text[WM_TEXT_MAX];
@@ -85,7 +85,7 @@ struct agt_run {
 	bool taken;          /* the connection of this attempt was accepted */
 	bool foreign;        /* the program that answered speaks another protocol */
 	uint32_t n_refused;  /* attempts in a row that were refused, not left without an answer */
-	uint64_t sought_ns;  /* while connecting: since when no master was found */
+	uint64_t sought_ns;  /* while connecting: since when no master has answered */
 	bool connecting;     /* waits for the answer to MASTER_OPEN or to WM_HELLO */
 	/* Attempts since the last success that were neither accepted nor refused. */
 	uint32_t n_silent;
@@ -102,7 +102,7 @@ struct agt_run {
 	enum agt_run_state state;
 	uint64_t since_ns, spoke_ns;
 	struct cc_detect life; /* watches the master, from its greeting on */
-	bool awaited;          /* a peer of the run is awaited, by the master's last heartbeat */
+	bool awaited; /* a peer of the run is awaited, according to the master's last heartbeat */
 	struct cc_id want_run; /* the run that attaching peers name; zero: any */
 	struct cc_id run_id, run_key;
 	uint64_t term; /* the term of its last master */
@@ -120,8 +120,8 @@ struct agt_run {
 	struct agt_round round;
 	struct wm_view view; /* without `own`, which is kept in groups */
 	uint64_t epoch, last_seq;
-	uint64_t committed;  /* number of the last committed round */
-	uint64_t ring_epoch; /* the ring epoch */
+	uint64_t committed; /* number of the last committed round */
+	uint64_t ring_epoch;
 	/* The run lost its master in this round, before the round was prepared; or 0. */
 	uint64_t aborted_round;
 	uint64_t topo_ballot, pending_ballot; /* the ballots that have ended */
@@ -144,7 +144,8 @@ struct agt_run {
 struct agt_attach {
 	struct cc_id run;
 	bool known; /* the outcomes are known */
-	/* Of the seqs, the last n_succeeded have succeeded, by the peer's request. */
+	/* According to the peer's request, the last n_succeeded of the n attempts in seqs have
+	 * succeeded. */
 	uint32_t n, n_succeeded;
 	uint64_t seqs[WL_SEQS_MAX];
 	uint64_t done; /* bit i: seqs[i] succeeded */
@@ -177,7 +178,8 @@ struct agt_comm {
 	/* The last round with this peer that was reported as prepared, by this agent or the
 	 * previous one. */
 	uint64_t prepared;
-	uint64_t view_id, generation; /* from its previous agent, of the view and of the group */
+	/* From its previous agent: the view's id and the group's generation. */
+	uint64_t view_id, generation;
 	/* From its previous agent: sizes of the run and of the group. */
 	uint32_t global, world_size;
 	struct agt_end_status lost;

@@ -439,8 +439,8 @@ static void comm_destroy(struct agt *a, struct agt_comm *c, const struct wl_requ
 	idle = c->n_ops == 0;
 	if (c->run)
 		agt_run_detach(a, c, AGT_EXIT_CLEAN, q->text, &v);
-	/* Otherwise its last operation finishes it, and c may be freed; or the master's WM_LEFT
-	 * does. */
+	/* Otherwise the end of its last operation, or the master's WM_LEFT, finishes c. In this
+	 * case c may be freed already. */
 	if (idle && !c->untold)
 		agt_comm_finish(a, c);
 }

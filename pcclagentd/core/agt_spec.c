@@ -8,9 +8,9 @@
  * speculative start is rolled back without a trace.
  *
  * A speculative start belongs to the rings and the generation in which its number was reserved.
- * When these have changed, the master does not count it. A number that is reserved before the
- * master knows that a peer of this host has left is for the members before the leave, so it is not
- * used. Only the master decides, because it may have reported success to other agents. So an
+ * When these have changed, the master does not count it. While the master does not know yet that a
+ * peer of this host has left, it reserves numbers for the old members; this agent does not use such
+ * a number. Only the master decides, because it may have reported success to other agents. So an
  * attempt that was reported here is rolled back only when it is certain that the master has not
  * reported success.
  */

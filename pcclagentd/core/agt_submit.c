@@ -41,7 +41,7 @@ static bool sync_in_flight(const struct agt_comm *c)
 {
 	uint32_t i;
 
-	/* a synchronization is in flight alone */
+	/* no other operation is in flight together with a synchronization */
 	if (c->n_ops == 1)
 		for (i = 0; i < SHM_SLOTS; i++)
 			if (c->slots[i])

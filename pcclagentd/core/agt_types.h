@@ -135,7 +135,7 @@ struct agt_elected {
 	struct wm_digest keys, content;
 };
 
-/* of a group; later calls see the oldest generation that is kept */
+/* The generations that a group keeps. A call that is older than all of them gets the oldest one. */
 #define AGT_GENERATIONS_MAX 16u
 /* A generation of a group, and the view that the master sent with the loss that raised the group's
  * generation to it. */
@@ -164,7 +164,7 @@ struct agt_op {
 	/* The log has named the awaited peers: late: those of this host; told: those of other
 	 * hosts. */
 	bool late, told;
-	char *awaited; /* the peers for which the attempt waits, by the master's message; or NULL */
+	char *awaited; /* the peers for which the attempt waits, according to the master; or NULL */
 	uint64_t waits_ns; /* since when it waits for `awaited` */
 	bool spec;         /* VOTING, REPORTED: its transfer has started without WM_OP_START */
 	/* VOTING, REPORTED: this master knows only the vote, not the speculative start, and will
@@ -200,7 +200,7 @@ struct agt_op {
 	UT_hash_handle hh_key;            /* in run->collecting or run->active */
 	UT_hash_handle hh_seq;            /* in run->started */
 	struct agt_op *prev_op, *next_op; /* in run->ops */
-	struct agt_op *prev_w, *next_w;   /* by age */
+	struct agt_op *prev_w, *next_w;   /* in agt->fresh or agt->older, by age */
 };
 
 #define AGT_RESERVED_MAX 16u /* tags of a group whose next attempt has a reserved number */
@@ -222,12 +222,13 @@ struct agt_group {
 	uint64_t revision; /* of shared state, expected at the next synchronization; 0: any */
 	uint64_t begun;    /* the round of the rings on which the last attempt started; 0: none */
 	char loss[WM_TEXT_MAX]; /* text of the last loss, or "" */
-	/* Names the peers whose processes are stopped, by the master's message; or "". */
+	/* Names the peers whose processes are stopped, according to the master; or "". */
 	char stopped[WM_TEXT_MAX];
 	bool has_ring;
 	struct wm_ring ring; /* the ring in force; owns its members */
 	uint32_t n_reserved;
-	struct agt_reserved reserved[AGT_RESERVED_MAX]; /* by n_reserved % AGT_RESERVED_MAX */
+	/* Entry n_reserved % AGT_RESERVED_MAX is the next to be replaced. */
+	struct agt_reserved reserved[AGT_RESERVED_MAX];
 	/* An accepted peer of this host has left. When this round is committed, the master knows of
 	 * the leave. AGT_NEXT_ROUND: the next round that this agent reports; 0: no peer has left.
 	 */

@@ -110,7 +110,7 @@ static void tell_of_any(struct agt *a, const struct agt_comm *c)
 }
 
 /* Reports to the master that c waits, if c waits for one or any of its operations and the votes for
- * all of them have been sent. Without a run no operation of c is awaited any more. */
+ * all of them have been sent. If c is in no run any more, no peer waits for its operations. */
 static void tell_of(struct agt *a, const struct agt_comm *c)
 {
 	const struct agt_op_member *m;

@@ -113,7 +113,7 @@ static uint64_t stopped_for(const struct agt_comm *c, uint64_t now_ns)
 	return c->session->stopped_ns ? now_ns - c->session->stopped_ns : 0;
 }
 
-/* Writes what c waits for to `buf`, with the peers that are awaited by the master's message. */
+/* Writes what c waits for to `buf`, with the peers that are awaited according to the master. */
 static void comm_awaits(const struct agt_comm *c, uint64_t now_ns, char *buf, size_t size)
 {
 	const struct agt_awaited *w = NULL;

@@ -14,8 +14,8 @@
 #define PART_NS (AGT_PART_MS * (uint64_t)AGT_NS_PER_MS)
 /* After this time the log names the awaited peers. */
 #define LATE_NS   (UINT64_C(2000) * AGT_NS_PER_MS)
-#define LINES_MAX 10u                               /* the most such lines */
-#define LINES_NS  (UINT64_C(10000) * AGT_NS_PER_MS) /* in this time */
+#define LINES_MAX 10u /* the most such lines in LINES_NS */
+#define LINES_NS  (UINT64_C(10000) * AGT_NS_PER_MS)
 
 /* Returns for how long o has waited, without the time before this process last stood still. */
 static uint64_t waited(const struct agt *a, const struct agt_op *o)

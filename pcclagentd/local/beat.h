@@ -28,8 +28,9 @@ int loc_beat_open(struct beat *b, int *ret_other);
 void loc_beat_close(struct beat *b);
 
 /* Is the process stopped? Reads its answers, and asks again if it is due and every_ns have passed
- * since the last ask. A process that is not due is not asked, so an idle process is not woken. A
- * process that runs or waits for a CPU, by /proc, is not stopped: its answer is late. */
+ * since the last ask. A process that is not due is not asked, so an idle process is not woken. If
+ * /proc shows that the process runs or waits for a CPU, the process is not stopped: only its answer
+ * is late. */
 bool loc_beat_is_silent(
 	struct beat *b, const struct process *p, uint64_t every_ns, bool due, uint64_t now);
 /* Forgets the missing answers. For a process that is known to be stopped by other means. */

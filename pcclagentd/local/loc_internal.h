@@ -43,7 +43,7 @@ struct loc {
 	uint64_t mem_used;
 	uint64_t own_used; /* the part of mem_used that loc_account_charge has booked */
 	struct loc_result *results;
-	struct checks *checks; /* of manifests */
+	struct checks *checks; /* checks of manifests */
 	hsh_leaf_fn *crc32c;   /* NULL: not loaded yet, or not available */
 };
 
@@ -103,8 +103,8 @@ struct loc_comm {
 	bool checking; /* a manifest is being checked: later entries wait */
 	bool awaited;  /* loc_comm_await_operand */
 	uint32_t head, attr_version;
-	struct eng *eng; /* the engine that watches data_bell, or NULL */
-	struct ste *ste; /* the ste that watches data_bell, or NULL */
+	struct eng *eng; /* the struct eng that watches data_bell, or NULL */
+	struct ste *ste; /* the struct ste that watches data_bell, or NULL */
 	uint64_t busy;   /* a bit for each slot that is submitted and not completed */
 	struct comm_slot {
 		uint32_t gen;                /* counts submissions */

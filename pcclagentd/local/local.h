@@ -108,7 +108,7 @@ int loc_comm_use_state(struct loc_comm *c, struct ste *e);
 void loc_comms_leave_engine(struct loc *loc, const struct eng *e);
 void loc_comms_leave_state(struct loc *loc, const struct ste *e);
 
-/* ---- submissions under way ---- */
+/* ---- submissions in progress ---- */
 
 /* A slot that takes part in an operation. */
 struct loc_reader {

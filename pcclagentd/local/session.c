@@ -24,8 +24,8 @@
 /* Each tick checks whether this many processes are stopped, one after the other. A check takes some
  * microseconds, so all take less than 1 % of a CPU. */
 #define LOOKS_PER_TICK 64u
-/* While the agent is quiet, no peer waits for a process, so checks are rare but take more processes
- * at once. */
+/* While the agent is quiet, no peer waits for a process. So checks are rare, but each tick can
+ * check more processes. */
 #define QUIET_LOOKS_PER_TICK 256u
 #define QUIET_LOOK_NS        BASE_MS(1700) /* every fourth tick */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * More operations in flight than there are slots: those that wait for one are launched in the order
- * of the calls, and every one ends as if it had had a slot at once.
+ * More operations are in flight than there are slots. Operations that wait for a slot are launched
+ * in the order of the calls, and each ends as if it had got a slot at once.
  */
 #include <pthread.h>
 
@@ -42,11 +42,11 @@ static void serve(struct fake_op *op)
 	fake_serve(op, bf_mode(b[op->sqe.tag].placement));
 }
 
-/* ---- an agent that serves what comes, the second of two first if it swaps them */
+/* ---- an agent that serves operations in their order, or swaps each pair */
 
 struct agent {
 	pthread_t thread;
-	unsigned n; /* that it serves */
+	unsigned n; /* the number of operations that it serves */
 	bool swaps, loses;
 	uint64_t tags[ALL], generation[ALL]; /* in the order of the submissions */
 };
@@ -111,7 +111,7 @@ static unsigned nth(int order, unsigned i)
 	return order == FORWARDS ? i : order == REVERSE ? ALL - 1 - i : (i * 77 + 13) % ALL;
 }
 
-START_TEST(all_end_in_any_order)
+START_TEST(operations_can_be_awaited_in_any_order)
 {
 	struct agent a = {.n = ALL, .swaps = _i / ORDERS};
 
@@ -146,8 +146,9 @@ static void *hold_what_is_first(void *arg)
 	return arg;
 }
 
-/* Nothing ends before others have launched the same, who began at the other end. */
-START_TEST(the_lowest_tag_is_brought_forward)
+/* Other peers have launched the same operations in the opposite order, so no operation can end
+ * before its tag is launched here. */
+START_TEST(a_kept_slot_goes_to_the_lowest_waiting_tag)
 {
 	pthread_t t;
 
@@ -161,8 +162,8 @@ START_TEST(the_lowest_tag_is_brought_forward)
 }
 END_TEST
 
-/* What had no slot yet has failed as well, and is not launched at the next agent. */
-START_TEST(agents_die)
+/* Operations without a slot have failed, too, and are not launched at the next agent. */
+START_TEST(operations_without_a_slot_fail_if_the_agent_dies)
 {
 	struct agent a = {.n = AT_ONCE};
 	unsigned n_done = 0;
@@ -195,8 +196,9 @@ START_TEST(agents_die)
 }
 END_TEST
 
-/* The application knew of no loss when it made the calls, whenever they are launched. */
-START_TEST(the_generation_is_that_of_the_call)
+/* When the application made the calls, it knew of no loss. This counts, not the time of the
+ * launch. */
+START_TEST(a_late_launch_has_the_generation_of_its_call)
 {
 	struct agent a = {.n = ALL, .loses = true};
 
@@ -231,8 +233,8 @@ static void *serve_one_more(void *arg)
 	return arg;
 }
 
-/* It comes behind them, and waits for nothing else. */
-START_TEST(calls_that_block_follow)
+/* The blocking call is launched after the waiting operations, and waits for nothing else. */
+START_TEST(a_blocking_call_is_launched_after_waiting_operations)
 {
 	struct buffers more = bf_new(STAGED, 5000, 1);
 	pcclReduceDescriptor_t d = bf_descriptor(5000, 1000);
@@ -255,7 +257,7 @@ START_TEST(calls_that_block_follow)
 }
 END_TEST
 
-START_TEST(interrupts_end_all)
+START_TEST(an_interrupt_ends_all_operations)
 {
 	make();
 	launch_all(false);
@@ -268,7 +270,7 @@ START_TEST(interrupts_end_all)
 }
 END_TEST
 
-START_TEST(destroying_gives_them_up)
+START_TEST(destroying_gives_waiting_operations_up)
 {
 	make();
 	launch_all(false);
@@ -292,7 +294,7 @@ static void *intrude(void *arg)
 	return arg;
 }
 
-START_TEST(they_are_of_one_thread)
+START_TEST(another_thread_can_neither_await_nor_launch)
 {
 	struct agent a = {.n = ALL};
 	pthread_t t;
@@ -317,14 +319,14 @@ Suite *backlog_suite(void)
 	tcase_add_unchecked_fixture(tc, fx_make_base, fx_remove_base);
 	tcase_add_checked_fixture(tc, fx_setup_comm, fx_teardown_comm);
 	tcase_set_timeout(tc, 60);
-	tcase_add_loop_test(tc, all_end_in_any_order, 0, 2 * ORDERS);
-	tcase_add_loop_test(tc, the_lowest_tag_is_brought_forward, 0, ORDERS);
-	tcase_add_loop_test(tc, agents_die, 0, ORDERS);
-	tcase_add_loop_test(tc, the_generation_is_that_of_the_call, 0, ORDERS);
-	tcase_add_test(tc, calls_that_block_follow);
-	tcase_add_loop_test(tc, interrupts_end_all, 0, ORDERS);
-	tcase_add_test(tc, destroying_gives_them_up);
-	tcase_add_test(tc, they_are_of_one_thread);
+	tcase_add_loop_test(tc, operations_can_be_awaited_in_any_order, 0, 2 * ORDERS);
+	tcase_add_loop_test(tc, a_kept_slot_goes_to_the_lowest_waiting_tag, 0, ORDERS);
+	tcase_add_loop_test(tc, operations_without_a_slot_fail_if_the_agent_dies, 0, ORDERS);
+	tcase_add_loop_test(tc, a_late_launch_has_the_generation_of_its_call, 0, ORDERS);
+	tcase_add_test(tc, a_blocking_call_is_launched_after_waiting_operations);
+	tcase_add_loop_test(tc, an_interrupt_ends_all_operations, 0, ORDERS);
+	tcase_add_test(tc, destroying_gives_waiting_operations_up);
+	tcase_add_test(tc, another_thread_can_neither_await_nor_launch);
 	suite_add_tcase(s, tc);
 	return s;
 }

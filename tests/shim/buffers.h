@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Operands of all kinds of memory, with what they must hold afterwards.
+ * Operands in all kinds of memory, and checks of their contents after an operation.
  */
 #ifndef BUFFERS_H
 #define BUFFERS_H
@@ -10,11 +10,11 @@
 #include "tests/shim/fixture.h"
 
 enum placement {
-	STAGED = 0,      /* neither is registered */
-	STAGED_IN_PLACE, /* one ordinary buffer */
+	STAGED = 0,      /* neither buffer is registered */
+	STAGED_IN_PLACE, /* one ordinary buffer for both */
 	SEND_REGISTERED,
 	RECV_REGISTERED,
-	BOTH_REGISTERED, /* in one region, at odd offsets */
+	BOTH_REGISTERED, /* both in one region, at odd offsets */
 	REGISTERED_IN_PLACE,
 	PLACEMENTS
 };
@@ -25,7 +25,7 @@ struct buffers {
 	enum placement placement;
 	size_t bytes;
 	uint8_t *send, *recv;
-	uint8_t *operand; /* a copy of what send held */
+	uint8_t *operand; /* a copy of the original operand */
 	void *region, *plain;
 };
 
@@ -116,7 +116,7 @@ static inline pcclAsyncReduceOp_t bf_launch(struct buffers *b, uint64_t tag)
 	return handle;
 }
 
-/* One that succeeds, from its launch to its end, as the agent had it. */
+/* Runs an operation that succeeds, from its launch to its end. Returns it as the agent had it. */
 static inline struct fake_op bf_run(struct buffers *b, uint64_t tag, enum shm_result_mode mode)
 {
 	pcclAsyncReduceOp_t h = bf_launch(b, tag);
@@ -136,7 +136,7 @@ static inline void *bf_serve(void *arg)
 	return NULL;
 }
 
-/* A call that blocks and succeeds: the agent works meanwhile. */
+/* Makes a blocking call that succeeds. A thread plays the agent meanwhile. */
 static inline void bf_run_blocking(struct buffers *b, enum shm_result_mode mode)
 {
 	pcclReduceDescriptor_t d = bf_descriptor(b->bytes, 5);
@@ -148,7 +148,7 @@ static inline void bf_run_blocking(struct buffers *b, enum shm_result_mode mode)
 	pthread_join(t, NULL);
 }
 
-/* A call that blocks, in a thread. */
+/* A blocking call in a thread. */
 struct bf_call {
 	struct buffers *b;
 	pcclResult_t result;

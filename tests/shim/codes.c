@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What callers made for PCCL 1.0 get instead of the codes that they do not know.
+ * The codes that programs written for PCCL 1.0 get instead of codes that they do not know.
  */
 #define PCCL_1_0_CODES
 #include "tests/shim/fixture.h"
@@ -9,11 +9,11 @@
 static void setup(void)
 {
 	fx_make_dir();
-	setenv("PCCL_AGENT_SOCKET", fx_socket, 1); /* nobody is there */
+	setenv("PCCL_AGENT_SOCKET", fx_socket, 1); /* no agent listens there */
 	setenv("PCCL_AGENT_LEASE_MS", "0", 1);
 }
 
-START_TEST(a_caller_of_1_0_knows_all_codes)
+START_TEST(a_program_for_1_0_gets_only_codes_of_1_0)
 {
 	pcclComm_t *c;
 	void *memory;
@@ -25,14 +25,14 @@ START_TEST(a_caller_of_1_0_knows_all_codes)
 	fx_assert_fails(pcclGetAttribute(c, (pcclAttribute_t)9, NULL), pcclInvalidArgument, "NULL");
 	fx_assert_succeeds(pcclInitExtended());
 	fx_assert_fails(pcclConnect(c), pcclAgentUnavailable, fx_socket);
-	fx_assert_succeeds(pcclInit()); /* who has asked, has */
+	fx_assert_succeeds(pcclInit()); /* a caller that has once asked for all codes keeps them */
 	fx_assert_fails(pcclConnect(c), pcclAgentUnavailable, fx_socket);
 	fx_assert_succeeds(pcclDestroyCommunicator(c));
 }
 END_TEST
 
-/* Codes that come from the agent, likewise. */
-START_TEST(each_code_has_one_of_1_0)
+/* The same for codes that come from the agent. */
+START_TEST(each_new_code_has_a_substitute_in_1_0)
 {
 	static const struct {
 		pcclResult_t ours, theirs;
@@ -62,7 +62,7 @@ START_TEST(each_code_has_one_of_1_0)
 }
 END_TEST
 
-START_TEST(an_interrupt_is_an_error_that_nobody_repeats)
+START_TEST(an_interrupt_is_reported_as_a_permanent_error)
 {
 	fx_agent = fake_start(fx_socket);
 	fx_assert_succeeds(pcclInit());
@@ -82,9 +82,9 @@ Suite *codes_suite(void)
 
 	tcase_add_unchecked_fixture(tc, fx_make_base, fx_remove_base);
 	tcase_add_checked_fixture(tc, setup, fx_remove_dir);
-	tcase_add_test(tc, a_caller_of_1_0_knows_all_codes);
-	tcase_add_test(tc, each_code_has_one_of_1_0);
-	tcase_add_test(tc, an_interrupt_is_an_error_that_nobody_repeats);
+	tcase_add_test(tc, a_program_for_1_0_gets_only_codes_of_1_0);
+	tcase_add_test(tc, each_new_code_has_a_substitute_in_1_0);
+	tcase_add_test(tc, an_interrupt_is_reported_as_a_permanent_error);
 	suite_add_tcase(s, tc);
 	return s;
 }

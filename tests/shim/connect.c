@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: MIT
  *
- * The thread that calls pcclConnect is the main thread that the agent and the master are told of,
- * from the first request on, also if another one made the communicator.
+ * The thread that calls pcclConnect is the main thread of the communicator, even if another thread
+ * created the communicator. The agent and the master get its number from the first request on.
  */
 #include <pthread.h>
 
 #include "tests/shim/fixture.h"
 #include "tests/shim/suites.h"
 
-/* A communicator that is connected by a thread of its own. */
+/* A communicator that another thread connects. */
 struct guest {
 	pcclComm_t *comm;
 	pcclResult_t result;
-	uint32_t number, own; /* that the agent was told, and of a communicator that it made */
+	/* `number`: the thread number that the agent got; `own`: the same for a communicator that
+	 * this thread created itself */
+	uint32_t number, own;
 	pcclResult_t update;
 };
 
@@ -21,7 +23,7 @@ static uint32_t told(enum wl_type type)
 	return fake_last(fx_agent, type).thread;
 }
 
-/* The number of this thread. */
+/* Returns the number of the calling thread. */
 static uint32_t own_number(void)
 {
 	pcclComm_t *c = fx_new_comm();
@@ -61,7 +63,7 @@ static void setup(void)
 	fx_comm = fx_new_comm();
 }
 
-START_TEST(it_is_not_the_one_that_made_it)
+START_TEST(the_thread_that_connects_is_the_main_thread)
 {
 	pcclComm_t *other = fx_new_comm();
 	struct guest first = connect_elsewhere(fx_comm), second = connect_elsewhere(other);
@@ -82,7 +84,7 @@ static void *make(void *arg)
 	return NULL;
 }
 
-START_TEST(nor_is_it_if_that_has_ended)
+START_TEST(the_connecting_thread_counts_if_the_creator_has_ended)
 {
 	uint32_t number = own_number();
 	pcclComm_t *other;
@@ -96,8 +98,8 @@ START_TEST(nor_is_it_if_that_has_ended)
 }
 END_TEST
 
-/* Each agent that is asked is told the same. */
-START_TEST(another_agent_is_told_it_too)
+/* Each agent gets the same number. */
+START_TEST(the_next_agent_gets_the_same_thread_number)
 {
 	struct guest g;
 
@@ -112,8 +114,9 @@ START_TEST(another_agent_is_told_it_too)
 }
 END_TEST
 
-/* The agent is told of the thread that connects it later; until then it stays whose it was. */
-START_TEST(a_failed_connect_leaves_it_whose_it_was)
+/* The failed connect does not change the main thread. The agent gets the number of the thread that
+ * connects it later. */
+START_TEST(a_failed_connect_does_not_change_the_main_thread)
 {
 	struct guest g;
 
@@ -136,10 +139,10 @@ Suite *connect_suite(void)
 
 	tcase_add_unchecked_fixture(t, fx_make_base, fx_remove_base);
 	tcase_add_checked_fixture(t, setup, fx_teardown_comm);
-	tcase_add_test(t, it_is_not_the_one_that_made_it);
-	tcase_add_test(t, nor_is_it_if_that_has_ended);
-	tcase_add_test(t, another_agent_is_told_it_too);
-	tcase_add_test(t, a_failed_connect_leaves_it_whose_it_was);
+	tcase_add_test(t, the_thread_that_connects_is_the_main_thread);
+	tcase_add_test(t, the_connecting_thread_counts_if_the_creator_has_ended);
+	tcase_add_test(t, the_next_agent_gets_the_same_thread_number);
+	tcase_add_test(t, a_failed_connect_does_not_change_the_main_thread);
 	suite_add_tcase(s, t);
 	return s;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Copies of results, past the caches and not, and exchanges: exactly the bytes asked for, wherever
- * they lie.
+ * Copies of results, with and without the caches, and exchanges. They change exactly the bytes
+ * asked for, at any alignment.
  */
 #include <stdint.h>
 #include <string.h>
@@ -27,7 +27,7 @@ static void one(size_t n, size_t from, size_t to, size_t whole)
 		n, from, to, whole);
 }
 
-START_TEST(what_is_asked_for_and_nothing_else)
+START_TEST(a_copy_writes_exactly_the_bytes_asked_for)
 {
 	static const size_t sizes[] = {
 		0, 1, 3, 63, 64, 65, 127, 4096, 16383, 16384, 16385, 32768, MOST - 1, MOST};
@@ -59,7 +59,7 @@ static void exchange(size_t n, size_t a, size_t b)
 		"%zu bytes at %zu and %zu", n, a, b);
 }
 
-START_TEST(both_places_and_nothing_else)
+START_TEST(an_exchange_changes_exactly_both_ranges)
 {
 	static const size_t sizes[] = {
 		0, 1, 63, 64, 4095, 4096, 4097, 8191, 8192, 8193, 12288, 16385, MOST - 1, MOST};
@@ -81,8 +81,8 @@ Suite *copy_suite(void)
 	TCase *t = tcase_create("copy");
 
 	tcase_set_timeout(t, 60);
-	tcase_add_test(t, what_is_asked_for_and_nothing_else);
-	tcase_add_test(t, both_places_and_nothing_else);
+	tcase_add_test(t, a_copy_writes_exactly_the_bytes_asked_for);
+	tcase_add_test(t, an_exchange_changes_exactly_both_ranges);
 	suite_add_tcase(s, t);
 	return s;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A second kind of user memory, for tests: like that of a device, its addresses are the
- * application's, and no CPU can access them. What it holds is seen at other addresses.
+ * A second kind of user memory, for tests. As with the memory of a device, the application has its
+ * addresses, but no CPU can access them. Tests see its contents at other addresses.
  */
 #ifndef DUMMY_H
 #define DUMMY_H
@@ -11,9 +11,9 @@
 
 #define DUMMY_SIZE ((size_t)64 << 20)
 
-/* All of it; the process ends if anybody reads or writes there. */
+/* Returns the start of this memory. A read or a write there ends the process. */
 uint8_t *dummy_memory(void);
-/* What this address of it holds. */
+/* Returns the address at which a test sees the byte at this address. */
 uint8_t *dummy_seen(const void *at);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * All-reduces that fail: refused, aborted half-way, with the agent dead or lying. Whatever happens,
- * the caller's buffers are as before the call.
+ * All-reduces that fail: they are refused or aborted, or the agent dies or lies. In all cases, the
+ * caller's buffers are as before the call.
  */
 #include <sched.h>
 
@@ -10,7 +10,7 @@
 
 enum { BYTES = 100000, SEGMENT = CC_PLAN_SEGMENT_MIN };
 
-/* How far the agent gets. */
+/* How far the agent gets with the operation. */
 enum stage { SUBMITTED = 0, BEGUN, FIRST_SEGMENT, HALF, ALL_SEGMENTS, STAGES };
 
 static void play(struct fake_op *op, enum stage stage, enum shm_result_mode mode)
@@ -24,12 +24,12 @@ static void play(struct fake_op *op, enum stage stage, enum shm_result_mode mode
 	    : stage == FIRST_SEGMENT ? 1
 	    : stage == HALF          ? op->plan.n_segs / 2
 				     : op->plan.n_segs;
-	/* Not in the order of the buffer, as it is in a ring. */
+	/* The order is not that of the buffer, as in a ring. */
 	for (uint32_t i = 0; i < n; i++)
 		fake_segment(op, (i + 5) % op->plan.n_segs);
 }
 
-/* The communicator still works. */
+/* Checks that the communicator still works. */
 static void check_next(enum placement p)
 {
 	struct buffers b = bf_new(p, 5000, 1);
@@ -38,14 +38,14 @@ static void check_next(enum placement p)
 	bf_free(&b);
 }
 
-START_TEST(an_abort_leaves_buffers_alone)
+START_TEST(an_abort_leaves_buffers_unchanged)
 {
 	enum placement p = (enum placement)(_i / STAGES);
 	struct buffers b = bf_new(p, BYTES, 1);
 	struct fake_op op;
 	struct bf_call call;
 
-	/* Waiting when it happens, ... */
+	/* The caller is waiting when the abort comes, ... */
 	bf_begin_call(&call, &b);
 	op = fake_take(fx_agent);
 	fake_await_input(&op, op.bytes);
@@ -53,7 +53,7 @@ START_TEST(an_abort_leaves_buffers_alone)
 	fake_end(&op, pcclRankConnectionLost, "peer 12ab on host b was lost");
 	bf_end_call(&call, pcclRankConnectionLost, "peer 12ab");
 	bf_assert_untouched(&b);
-	/* ... or coming too late. */
+	/* ... or awaits the operation after the abort. */
 	{
 		pcclAsyncReduceOp_t h = bf_launch(&b, 6);
 
@@ -68,14 +68,14 @@ START_TEST(an_abort_leaves_buffers_alone)
 }
 END_TEST
 
-/* The waiter has seen the result area when the agent dies. */
+/* Waits until the caller has mapped the result area. */
 static void await_mapping(enum stage stage, enum placement p)
 {
 	if (stage > BEGUN && (bf_recv_registered(p) || p == STAGED_IN_PLACE))
 		fake_await_seen(fx_agent, WL_REGION_MAP, 1);
 }
 
-START_TEST(an_agent_that_dies_leaves_buffers_alone)
+START_TEST(an_agent_that_dies_leaves_buffers_unchanged)
 {
 	enum placement p = (enum placement)(_i / STAGES);
 	enum stage stage = (enum stage)(_i % STAGES);
@@ -92,14 +92,14 @@ START_TEST(an_agent_that_dies_leaves_buffers_alone)
 	fake_hang_up(fx_agent);
 	bf_end_call(&call, pcclRankConnectionLost, "agent of this host died");
 	bf_assert_untouched(&b);
-	/* The next one has taken over, and knows the registered memory. */
+	/* The next agent has taken over, and knows the registered memory. */
 	check_next(p);
 	bf_free(&b);
 }
 END_TEST
 
-/* The waiter sleeps from before the agent begins until after it has died. */
-START_TEST(an_agent_that_dies_while_we_sleep)
+/* The caller sleeps from before the agent begins until after its death. */
+START_TEST(a_sleeping_caller_notices_that_its_agent_has_died)
 {
 	enum placement p = (enum placement)_i;
 	struct buffers first = bf_new(p, BYTES, 2), b = bf_new(p, BYTES, 1);
@@ -107,7 +107,7 @@ START_TEST(an_agent_that_dies_while_we_sleep)
 	struct fake_op op = fake_take(fx_agent);
 	struct bf_call call;
 
-	/* The slot's result region is mapped from now on. */
+	/* From now on the slot's result region is mapped. */
 	fake_begin(&op, bf_mode(p), 3, SEGMENT);
 	fake_end(&op, pcclRankConnectionLost, "a peer was lost");
 	fx_assert_fails(pcclAwaitAsyncReduce(&h, NULL), pcclRankConnectionLost, "lost");
@@ -125,8 +125,9 @@ START_TEST(an_agent_that_dies_while_we_sleep)
 }
 END_TEST
 
-/* Not even seen by the time the agent died: nothing can be restored that only the agent had. */
-START_TEST(an_agent_that_dies_unseen)
+/* The shim has not seen any result when the agent dies. Old contents that only the agent had cannot
+ * be restored. */
+START_TEST(undo_copies_that_were_never_mapped_are_lost_with_the_agent)
 {
 	enum placement p = (enum placement)_i;
 	struct buffers b = bf_new(p, BYTES, 1);
@@ -147,14 +148,14 @@ START_TEST(an_agent_that_dies_unseen)
 }
 END_TEST
 
-/* The session ended, but the result had been completed. */
-START_TEST(a_result_that_is_there_counts)
+/* The session has ended, but the operation had been completed. */
+START_TEST(a_complete_result_counts_although_the_agent_died)
 {
 	struct buffers b = bf_new(STAGED_IN_PLACE, BYTES, 1);
 	pcclAsyncReduceOp_t h;
 	struct fake_op op;
 
-	check_next(STAGED_IN_PLACE); /* the result region of the slot is small, and mapped */
+	check_next(STAGED_IN_PLACE); /* the slot's result region is small, and mapped */
 	b.bytes = 4000;
 	h = bf_launch(&b, 5);
 	op = fake_take(fx_agent);
@@ -169,7 +170,7 @@ END_TEST
 /* ---- an agent that lies ---- */
 
 enum lie {
-	NO_RESULT, /* success, and no area */
+	NO_RESULT, /* success without a result area */
 	MODE,
 	UNDO_WITHOUT_OUT,
 	HOSTS_0,
@@ -227,7 +228,7 @@ static void tell(struct fake_op *op, enum lie lie)
 		s->result_region = 999;
 		break;
 	case REGION_TOO_SMALL:
-		s->result_region = op->sqe.in_region - 1; /* of `small` below */
+		s->result_region = op->sqe.in_region - 1; /* the region of `small` below */
 		break;
 	default:
 		break;
@@ -238,7 +239,7 @@ static void tell(struct fake_op *op, enum lie lie)
 	fake_end(op, lie == CODE ? 31337 : 0, "");
 }
 
-START_TEST(lies_cost_the_membership)
+START_TEST(an_agent_that_lies_costs_the_peer_its_membership)
 {
 	enum placement p = (enum placement)(_i / LIES);
 	enum lie lie = (enum lie)(_i % LIES);
@@ -266,7 +267,7 @@ START_TEST(lies_cost_the_membership)
 	fx_assert_succeeds(pcclMemFree(small));
 	if (lie == CODE) {
 		check_next(p);
-	} else { /* all others have the result, and are told why this peer leaves them */
+	} else { /* all other peers have the result, and get the reason why this peer leaves */
 		fx_assert_fails(pcclUpdateTopology(fx_comm), pcclUpdateTopologyFailed,
 			"cannot take the result of an operation that has succeeded on all other "
 			"peers");
@@ -278,8 +279,8 @@ START_TEST(lies_cost_the_membership)
 }
 END_TEST
 
-/* Reading the attributes ends even if the agent died while it wrote them. */
-START_TEST(attributes_left_half_written)
+/* A call that reads the attributes ends even if the agent died while it wrote them. */
+START_TEST(half_written_attributes_can_be_read)
 {
 	int value;
 
@@ -307,7 +308,7 @@ START_TEST(destroying_gives_operations_up)
 	fx_assert_succeeds(pcclDestroyCommunicator(fx_comm));
 	for (unsigned i = 0; i < PLACEMENTS; i++) {
 		bf_assert_untouched(&b[i]);
-		bf_free(&b[i]); /* and nothing is in use any more */
+		bf_free(&b[i]); /* no operation uses them any more */
 	}
 	fx_comm = fx_new_comm();
 }
@@ -333,8 +334,8 @@ START_TEST(operations_of_a_dead_agent_must_be_awaited)
 }
 END_TEST
 
-/* Memory that the next agent refuses to know is ordinary memory. */
-START_TEST(registered_memory_that_is_refused)
+/* Memory that the next agent refuses to adopt is treated as ordinary memory. */
+START_TEST(registered_memory_that_the_agent_refuses_is_staged)
 {
 	struct buffers b = bf_new(REGISTERED_IN_PLACE, BYTES, 1);
 	pcclAsyncReduceOp_t h;
@@ -342,7 +343,8 @@ START_TEST(registered_memory_that_is_refused)
 
 	fake_script(fx_agent, WL_REGION_ADOPT, FAKE_REFUSE, pcclOutOfMemory, "too much");
 	fake_hang_up(fx_agent);
-	/* Before that it could be launched for the agent that is dead, which is as good as lost. */
+	/* Before this moment the operation could be launched for the dead agent, and would be
+	 * lost. */
 	fake_await_seen(fx_agent, WL_COMM_ATTACH, 1);
 	h = bf_launch(&b, 1);
 	op = fake_take(fx_agent);
@@ -362,16 +364,18 @@ Suite *fail_suite(void)
 	tcase_add_unchecked_fixture(tc, fx_make_base, fx_remove_base);
 	tcase_add_checked_fixture(tc, fx_setup_comm, fx_teardown_comm);
 	tcase_set_timeout(tc, 30);
-	tcase_add_loop_test(tc, an_abort_leaves_buffers_alone, 0, PLACEMENTS * STAGES);
-	tcase_add_loop_test(tc, an_agent_that_dies_leaves_buffers_alone, 0, PLACEMENTS * STAGES);
-	tcase_add_loop_test(tc, an_agent_that_dies_while_we_sleep, 0, PLACEMENTS);
-	tcase_add_loop_test(tc, an_agent_that_dies_unseen, 0, PLACEMENTS);
-	tcase_add_test(tc, a_result_that_is_there_counts);
-	tcase_add_loop_test(tc, lies_cost_the_membership, 0, 2 * LIES);
-	tcase_add_test(tc, attributes_left_half_written);
+	tcase_add_loop_test(tc, an_abort_leaves_buffers_unchanged, 0, PLACEMENTS * STAGES);
+	tcase_add_loop_test(
+		tc, an_agent_that_dies_leaves_buffers_unchanged, 0, PLACEMENTS * STAGES);
+	tcase_add_loop_test(tc, a_sleeping_caller_notices_that_its_agent_has_died, 0, PLACEMENTS);
+	tcase_add_loop_test(
+		tc, undo_copies_that_were_never_mapped_are_lost_with_the_agent, 0, PLACEMENTS);
+	tcase_add_test(tc, a_complete_result_counts_although_the_agent_died);
+	tcase_add_loop_test(tc, an_agent_that_lies_costs_the_peer_its_membership, 0, 2 * LIES);
+	tcase_add_test(tc, half_written_attributes_can_be_read);
 	tcase_add_test(tc, destroying_gives_operations_up);
 	tcase_add_test(tc, operations_of_a_dead_agent_must_be_awaited);
-	tcase_add_test(tc, registered_memory_that_is_refused);
+	tcase_add_test(tc, registered_memory_that_the_agent_refuses_is_staged);
 	suite_add_tcase(s, tc);
 	return s;
 }

@@ -59,7 +59,7 @@ void fake_reply(struct fake *f, int conn, const struct wl_reply *r, const int *f
 	send_packet(f->conns[conn], buf, (size_t)len, fds, n);
 }
 
-/* Of the comm with this queue. */
+/* Has the communicator of the operation ended? */
 static bool is_orphan(const struct fake *f, const struct fake_op *op)
 {
 	for (uint32_t i = 0; i < f->n_comms; i++)
@@ -69,7 +69,7 @@ static bool is_orphan(const struct fake *f, const struct fake_op *op)
 	return true;
 }
 
-/* Nobody waits any more for what came over this connection. */
+/* Forgets everything that came over this connection. */
 static void forget(struct fake *f, int conn)
 {
 	unsigned n = 0, queued = f->taken;
@@ -92,7 +92,7 @@ void fake_close_conn(struct fake *f, int conn)
 	if (f->conns[conn] < 0)
 		return;
 	forget(f, conn);
-	/* The thread may be polling it, which would keep it open for a moment. */
+	/* The thread may be polling the connection, which would keep it open for a moment. */
 	shutdown(f->conns[conn], SHUT_RDWR);
 	close(f->conns[conn]);
 	f->conns[conn] = -1;
@@ -113,7 +113,7 @@ uint64_t fake_make_region(struct fake *f, uint64_t size)
 	return id;
 }
 
-/* Takes the descriptor. */
+/* Maps the memory of a process. Takes the descriptor. */
 static uint64_t adopt_region(struct fake *f, uint64_t size, int fd)
 {
 	uint64_t id = ++f->n_regions;
@@ -200,7 +200,7 @@ static uint64_t known_outcomes(const struct fake *f, const struct wl_request *q)
 	return done;
 }
 
-/* The comm is one of two peers from now on; the answer says where its group stands. */
+/* Makes the communicator one of two peers. The answer has the state of its group. */
 static void connected(struct fake *f, uint32_t comm, struct wl_reply *r)
 {
 	fake_write_attrs(fake_attr_of(&f->comms[comm]), SHM_COMM_CONNECTED, 1, 0, 0, NULL);
@@ -296,7 +296,7 @@ void fake_answer(struct fake *f, int conn, const struct wl_request *q, enum fake
 	}
 }
 
-/* As the agent does, before it answers who destroys the comm. */
+/* Ends requests that are held, as the agent does before it answers the request to destroy. */
 static void refuse_held(struct fake *f, int conn, uint32_t comm)
 {
 	unsigned n = 0;
@@ -419,7 +419,7 @@ static void collect(struct fake *f, struct comm *c)
 	uint64_t rung;
 	uint32_t tail;
 
-	/* First: whoever rings after that rings again. */
+	/* Read the bell first, so that a later ring is not lost. */
 	(void)!read(c->submit_bell, &rung, sizeof rung);
 	if (c->conn < 0)
 		return;
@@ -435,7 +435,8 @@ static void collect(struct fake *f, struct comm *c)
 		op->seq = ++f->last_seq;
 		op->slot = (struct shm_slot *)(void *)(c->queue + SHM_SLOT_OFF) + op->sqe.slot;
 		op->data_bell = c->data_bell;
-		if (op->sqe.flags & SHM_SQE_REFUSED) { /* no other peer calls meanwhile */
+		/* no other peer takes part in a refused operation */
+		if (op->sqe.flags & SHM_SQE_REFUSED) {
 			struct fake_op refused = *op;
 			char why[SHM_TEXT];
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What tests ask of the fake agent, from threads of their own.
+ * Functions by which tests control the fake agent from their own threads.
  */
 #include "tests/shim/fake_state.h"
 
@@ -22,7 +22,7 @@ void fake_script(
 void fake_release(struct fake *f)
 {
 	pthread_mutex_lock(&f->lock);
-	/* The last first: answers may come in any order. */
+	/* The last request is answered first, because answers may come in any order. */
 	while (f->n_held > 0) {
 		const struct held *h = &f->held[--f->n_held];
 

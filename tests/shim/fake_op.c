@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the fake agent does with an operation; called by the test's threads.
+ * The fake agent's part in an all-reduce. The test's threads call these functions.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -60,7 +60,7 @@ void fake_await_asleep(struct fake_op *op, enum shm_wait how)
 		sched_yield();
 }
 
-/* Where the segment's result goes. */
+/* Returns the address for the result of the segment. */
 static uint8_t *place_of(const struct fake_op *op, struct cc_span span)
 {
 	switch (op->mode) {
@@ -88,7 +88,8 @@ void fake_segment(struct fake_op *op, uint32_t seg)
 	for (uint64_t i = 0; i < span.len; i++)
 		to[i] = from[i] ^ FAKE_XOR;
 	atomic_store(&op->flags[seg], 1);
-	/* Nobody waits for what is in its place already. */
+	/* With SHM_RESULT_UNDO and SHM_RESULT_DIRECT the result is already in the output, so the
+	 * caller does not wait for segments. */
 	if (op->mode != SHM_RESULT_UNDO && atomic_load(&op->slot->wait) == SHM_WAIT_SEGMENTS &&
 		atomic_exchange(&op->slot->wait, SHM_WAIT_AWAKE) != SHM_WAIT_AWAKE)
 		cc_futex_wake(&op->slot->wait, 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Inside the fake agent: what its thread and the functions that tests call share. Functions are
- * called with the lock held, or when the thread has ended.
+ * Inside the fake agent: state shared by its thread and the functions that tests call. These
+ * functions are called with the lock held, or after the thread has ended.
  */
 #ifndef FAKE_STATE_H
 #define FAKE_STATE_H
@@ -37,11 +37,11 @@ struct region {
 };
 
 struct comm {
-	int conn; /* -1: it has ended */
+	int conn; /* -1: the communicator has ended */
 	uint8_t *queue;
 	int queue_fd, submit_bell, data_bell;
 	uint32_t head;
-	uint64_t result[SHM_SLOTS]; /* result regions, for the next operation in the slot */
+	uint64_t result[SHM_SLOTS]; /* the result region for the next operation in each slot */
 };
 
 struct held {
@@ -50,29 +50,29 @@ struct held {
 };
 
 struct fake {
-	pthread_mutex_t lock; /* of everything; not held while polling */
+	pthread_mutex_t lock; /* protects everything; not held during poll */
 	pthread_cond_t changed;
 	pthread_t thread;
 	bool stopping;
 	int listener, wake;
-	int conns[CONNS]; /* -1: none */
+	int conns[CONNS]; /* -1: no connection */
 	unsigned n_conns, accepted;
 	struct comm comms[COMMS];
 	uint32_t n_comms;
-	struct region regions[REGIONS]; /* number 0 is none */
+	struct region regions[REGIONS]; /* number 0 is not used */
 	uint64_t n_regions;
 	struct fake_op queue[QUEUED];
 	unsigned taken, queued;
 	unsigned seen[TYPES];
 	struct wl_request last[TYPES];
-	struct cc_addr master_addr; /* of the master, as published */
+	struct cc_addr master_addr; /* as published to communicators */
 	uint32_t hash_type;
-	int beat; /* for the next hello's answer, or -1 */
+	int beat; /* the end that the next answer to a hello carries, or -1 */
 	uint64_t generation, topo_ballot, pending_ballot, epoch;
-	struct wire_view view; /* as told with answers and completions */
+	struct wire_view view; /* the view in answers and completions */
 	uint64_t last_seq, outcomes[QUEUED];
 	unsigned n_outcomes;
-	bool stalled, asked; /* regions are not handed over unasked */
+	bool stalled, asked; /* asked: result regions are handed over only on request */
 	struct {
 		enum fake_action action;
 		uint32_t code;
@@ -82,20 +82,20 @@ struct fake {
 	unsigned n_held;
 };
 
-/* Over f->conns[conn]. */
+/* Sends a reply over f->conns[conn]. */
 void fake_reply(struct fake *f, int conn, const struct wl_reply *r, const int *fds, unsigned n);
-/* The answer to a request that is to succeed. */
+/* Answers a request with success. */
 void fake_answer(struct fake *f, int conn, const struct wl_request *q, enum fake_action action);
-/* Does nothing if it is closed already. */
+/* Closes the connection, unless it is closed already. */
 void fake_close_conn(struct fake *f, int conn);
-/* Memory of this size; returns its number in f->regions. */
+/* Makes memory of this size. Returns its number in f->regions. */
 uint64_t fake_make_region(struct fake *f, uint64_t size);
 struct shm_attr *fake_attr_of(const struct comm *c);
-/* text may be NULL. */
+/* `text` may be NULL. */
 void fake_write_attrs(struct shm_attr *a, enum shm_comm_state state, uint32_t hosts, uint32_t pos,
 	uint32_t code, const char *text);
 void fake_write_master_addr(struct shm_attr *a, const struct cc_addr *at);
-/* Wakes the thread, which looks at everything again. */
+/* Wakes the thread, which then looks at everything again. */
 void fake_kick(struct fake *f);
 
 #endif

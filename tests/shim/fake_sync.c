@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the fake agent does with a synchronization of shared state; called by the test's threads.
+ * The fake agent's part in a synchronization of shared state. The test's threads call these
+ * functions.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -188,8 +189,8 @@ void fake_sync_end(struct fake_op *op, uint32_t code, const char *text, uint64_t
 	struct wire_view view = fake_view_now(op->f);
 	struct shm_slot *s = op->slot;
 
-	/* For ThreadSanitizer: those who have the slot one after the other meet in the library,
-	 * which has another mapping of it. */
+	/* This lock is for ThreadSanitizer. Threads that use the slot one after the other
+	 * synchronize in the library, which has another mapping of the slot. */
 	pthread_mutex_lock(&op->f->lock);
 	s->tx_bytes = tx_bytes;
 	s->rx_bytes = rx_bytes;

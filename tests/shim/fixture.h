@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the tests of the shim share: a folder of their own, a fake agent in it, and a connected
- * communicator. libcheck runs each test in a process of its own, so each starts afresh.
+ * The common parts of the shim's tests: a folder, a fake agent in it, and a connected communicator.
+ * libcheck runs each test in its own process, so each test has new ones.
  */
 #ifndef FIXTURE_H
 #define FIXTURE_H
@@ -16,7 +16,7 @@
 #include "tests/common/testlib.h"
 #include "tests/shim/fake_agent.h"
 
-static char fx_base[32] = "/tmp"; /* removed by the parent of the tests, however they end */
+static char fx_base[32] = "/tmp"; /* the parent of the tests removes it, however they end */
 static char fx_dir[64];
 static char fx_socket[96];
 static struct fake *fx_agent;
@@ -67,7 +67,7 @@ static inline pcclComm_t *fx_new_comm(void)
 	return c;
 }
 
-/* An agent, found by PCCL_AGENT_SOCKET, and the library ready. */
+/* Starts an agent that is found by PCCL_AGENT_SOCKET, and initializes the library. */
 static inline void fx_setup_agent(void)
 {
 	fx_make_dir();
@@ -82,7 +82,7 @@ static inline void fx_teardown_agent(void)
 	fx_remove_dir();
 }
 
-/* And a communicator that is connected. */
+/* The same, and connects a communicator. */
 static inline void fx_setup_comm(void)
 {
 	fx_setup_agent();
@@ -96,7 +96,7 @@ static inline void fx_teardown_comm(void)
 	fx_teardown_agent();
 }
 
-/* The last call returned this code, and its sentence contains the words. */
+/* Checks that the call returns this code, and that its sentence contains the words. */
 #define fx_assert_fails(call, code, words)                                                         \
 	do {                                                                                       \
 		ck_assert_int_eq(call, code);                                                      \

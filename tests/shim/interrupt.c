@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * pcclInterrupt: every call that blocks can be ended, by a signal handler in the thread that is
- * blocked and by another thread. Buffers are as before, and the peer has left the run.
+ * pcclInterrupt ends every call that blocks. It may be called by a signal handler in the blocked
+ * thread, or by another thread. Afterwards the buffers are as before the call, and the peer has
+ * left the run.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -19,7 +20,7 @@ static pthread_t blocked;
 static void on_signal(int signo)
 {
 	(void)signo;
-	pcclInterrupt(fx_comm); /* NOLINT(bugprone-signal-handler): it says so */
+	pcclInterrupt(fx_comm); /* NOLINT(bugprone-signal-handler): documented as safe */
 }
 
 static void interrupt(enum way way)
@@ -40,7 +41,7 @@ static void setup(void)
 	fx_comm = fx_new_comm();
 }
 
-/* What blocks it is known to the agent. */
+/* Interrupts a call when the agent knows that it blocks. */
 struct attack {
 	enum call call;
 	enum way way;
@@ -179,7 +180,8 @@ static void end_call(struct attack a)
 	pthread_join(t, NULL);
 	bf_assert_untouched(&b);
 	ck_assert_uint_eq(fake_seen(fx_agent, WL_COMM_DESTROY), 1);
-	ck_assert(!fake_last(fx_agent, WL_COMM_DESTROY).until_left); /* the master may be away */
+	/* the master may be out of reach */
+	ck_assert(!fake_last(fx_agent, WL_COMM_DESTROY).until_left);
 	hold_all(FAKE_ANSWER);
 	if (a.call != CONNECT)
 		assert_out();
@@ -187,20 +189,20 @@ static void end_call(struct attack a)
 	bf_free(&b);
 }
 
-START_TEST(every_call_that_blocks_is_ended)
+START_TEST(an_interrupt_ends_every_call_that_blocks)
 {
 	end_call((struct attack){(enum call)(_i % CALLS), (enum way)(_i / CALLS), STAGED_IN_PLACE});
 }
 END_TEST
 
-START_TEST(buffers_of_all_kinds_are_as_before)
+START_TEST(an_interrupt_restores_buffers_of_all_kinds)
 {
 	end_call((struct attack){REDUCE, (enum way)(_i % WAYS), (enum placement)(_i / WAYS)});
 }
 END_TEST
 
-/* If none is blocked the next one is ended, and that one alone. */
-START_TEST(the_next_call_is_ended)
+/* If no call is blocked, only the next call is ended. */
+START_TEST(an_interrupt_outside_a_call_ends_the_next_call)
 {
 	struct buffers b = bf_new(STAGED, BYTES, 1);
 
@@ -208,7 +210,7 @@ START_TEST(the_next_call_is_ended)
 		fx_assert_succeeds(pcclConnect(fx_comm));
 	interrupt(BY_SIGNAL);
 	ck_assert_int_eq(make((enum call)_i, &b), pcclInterrupted);
-	/* The peer that never was in the run has not left it. */
+	/* A peer that never was in the run has not left the run. */
 	if (_i == CONNECT)
 		ck_assert_ptr_nonnull(strstr(pcclGetLastError(), "is not in the run"));
 	bf_assert_untouched(&b);
@@ -217,7 +219,7 @@ START_TEST(the_next_call_is_ended)
 }
 END_TEST
 
-START_TEST(a_result_that_came_first_counts)
+START_TEST(a_result_counts_if_it_came_before_the_interrupt)
 {
 	struct buffers b = bf_new(STAGED_IN_PLACE, BYTES, 1);
 	pcclAsyncReduceOp_t h;
@@ -244,8 +246,9 @@ static void *attack_without_agent(void *arg)
 	return NULL;
 }
 
-/* The agent has died, and the next one does not let the peer back in: the call waits for that. */
-START_TEST(a_call_that_waits_for_an_agent_is_ended)
+/* The agent has died. The next agent does not answer the attach, and the call waits for this
+ * answer. */
+START_TEST(an_interrupt_ends_a_call_that_waits_for_an_agent)
 {
 	struct buffers b = bf_new(RECV_REGISTERED, BYTES, 1);
 	enum call call = (enum call[]){TOPOLOGY, PENDING, AWAIT, SYNC}[_i / WAYS];
@@ -255,7 +258,8 @@ START_TEST(a_call_that_waits_for_an_agent_is_ended)
 	pthread_t t;
 
 	fx_assert_succeeds(pcclConnect(fx_comm));
-	if (call == AWAIT) { /* all of it is there: it waits for the end status */
+	/* the whole result is there, and the call waits for the result status */
+	if (call == AWAIT) {
 		h = bf_launch(&b, 1);
 		op = fake_take(fx_agent);
 		rs_play_whole(&op, SHM_RESULT_UNDO);
@@ -270,7 +274,7 @@ START_TEST(a_call_that_waits_for_an_agent_is_ended)
 	assert_out();
 	assert_joins_again();
 	fake_release(fx_agent);
-	/* The peer that nobody wants any more leaves, the other one stays. */
+	/* The interrupted peer leaves the run, and the new peer stays. */
 	fake_await_seen(fx_agent, WL_COMM_DESTROY, 1);
 	fx_assert_succeeds(pcclUpdateTopology(fx_comm));
 	bf_free(&b);
@@ -279,13 +283,14 @@ END_TEST
 
 static void *attack_soon(void *arg)
 {
-	usleep(100000); /* nothing tells that it has begun to wait; sooner it is ended as well */
+	/* the test cannot see when the wait begins; an earlier interrupt ends the call, too */
+	usleep(100000);
 	interrupt(*(enum way *)arg);
 	return NULL;
 }
 
-/* The agent has gone and none comes. */
-START_TEST(a_connect_without_an_agent_is_ended)
+/* The agent has ended and no other agent starts. */
+START_TEST(an_interrupt_ends_a_connect_without_an_agent)
 {
 	enum way way = (enum way)_i;
 	pthread_t t;
@@ -304,7 +309,7 @@ START_TEST(a_connect_without_an_agent_is_ended)
 }
 END_TEST
 
-/* ---- an agent that stands still */
+/* ---- an agent that is stopped */
 
 #define SOON_NS ((uint64_t)900000000)
 
@@ -335,8 +340,9 @@ static void *attack_still(void *arg)
 	return NULL;
 }
 
-/* The agent has seen the call, which ends at once, and takes the peer out when it goes on. */
-START_TEST(no_call_waits_for_an_agent_that_stands_still)
+/* The agent has seen the call. The call ends at once, and the agent removes the peer when it
+ * continues. */
+START_TEST(an_interrupted_call_does_not_wait_for_a_stopped_agent)
 {
 	struct attack a = {(enum call)(_i % CALLS), (enum way)(_i / CALLS), STAGED_IN_PLACE};
 	struct buffers b = bf_new(a.placement, BYTES, 1);
@@ -366,15 +372,15 @@ END_TEST
 
 static void *interrupt_soon(void *arg)
 {
-	usleep(100000); /* the call waits by then; sooner it is ended as well */
+	usleep(100000); /* the call usually waits by now; an earlier interrupt ends it, too */
 	atomic_store(&interrupted_ns, cc_now_ns());
 	interrupt(*(enum way *)arg);
 	return NULL;
 }
 
-/* It asks for memory, or to be known, of an agent that stands still already. What it gives when it
- * goes on is given back. */
-START_TEST(no_call_that_begins_meanwhile_waits)
+/* The call asks a stopped agent for memory, or for a new communicator. When the agent continues,
+ * the shim gives back what it gets. */
+START_TEST(an_interrupt_ends_a_call_that_begins_at_a_stopped_agent)
 {
 	enum call call =
 		(enum call[]){CONNECT, TOPOLOGY, PENDING, REDUCE, SEVERAL, SYNC}[_i / WAYS];
@@ -405,8 +411,9 @@ START_TEST(no_call_that_begins_meanwhile_waits)
 }
 END_TEST
 
-/* It has not said hello, and the process has memory for it if _i / WAYS. */
-START_TEST(no_connect_waits_for_a_greeting)
+/* The stopped agent has not answered the hello. If _i / WAYS, the process also has registered
+ * memory. */
+START_TEST(an_interrupt_ends_a_connect_that_waits_for_a_hello)
 {
 	enum way way = (enum way)(_i % WAYS);
 	void *memory = NULL;
@@ -428,7 +435,7 @@ START_TEST(no_connect_waits_for_a_greeting)
 }
 END_TEST
 
-START_TEST(to_leave_takes_no_agent_that_is_awake)
+START_TEST(leaving_does_not_wait_for_a_stopped_agent)
 {
 	struct buffers b = bf_new(STAGED_IN_PLACE, BYTES, 1);
 	uint64_t begin;
@@ -456,14 +463,16 @@ static _Atomic bool returned;
 static void *attack_and_wake(void *arg)
 {
 	attack_still(arg);
-	usleep(700000); /* so long the agent stands still, and the call must not return */
+	/* the agent is stopped for this time, and the call must not return before */
+	usleep(700000);
 	ck_assert(!atomic_load(&returned));
 	fake_stall(fx_agent, false);
 	return NULL;
 }
 
-/* The agent reads and writes the memory itself, as soon as it goes on. */
-START_TEST(registered_memory_is_the_agents_until_it_says_so)
+/* When the agent continues, it may read and write registered memory itself. So the call waits for
+ * it. */
+START_TEST(an_interrupt_waits_for_the_agent_if_memory_is_registered)
 {
 	enum placement p = (enum placement)(SEND_REGISTERED + _i);
 	struct attack a = {REDUCE, BY_THREAD, p};
@@ -483,7 +492,7 @@ START_TEST(registered_memory_is_the_agents_until_it_says_so)
 }
 END_TEST
 
-START_TEST(so_are_registered_tensors)
+START_TEST(an_interrupt_waits_for_the_agent_if_tensors_are_registered)
 {
 	struct attack a = {SYNC, BY_SIGNAL, STAGED};
 	void *memory;
@@ -504,13 +513,14 @@ END_TEST
 static void *wake_later(void *arg)
 {
 	(void)arg;
-	usleep(700000); /* so long the agent stands still, and the call must not return */
+	/* the agent is stopped for this time, and the call must not return before */
+	usleep(700000);
 	ck_assert(!atomic_load(&returned));
 	fake_stall(fx_agent, false);
 	return NULL;
 }
 
-START_TEST(and_what_is_destroyed_with_it)
+START_TEST(destroying_waits_for_the_agent_if_memory_is_registered)
 {
 	struct buffers b;
 	pthread_t t;
@@ -539,8 +549,9 @@ static void *attack_with_goodbye(void *arg)
 	return NULL;
 }
 
-/* It fails for another reason in the same moment: no later call is ended. */
-START_TEST(an_interrupt_is_of_the_call_that_it_came_in)
+/* The call fails for another reason at the same moment. No later call may be ended by this
+ * interrupt. */
+START_TEST(an_interrupt_belongs_to_the_call_in_which_it_came)
 {
 	pthread_t t;
 
@@ -554,7 +565,7 @@ START_TEST(an_interrupt_is_of_the_call_that_it_came_in)
 }
 END_TEST
 
-START_TEST(no_communicator)
+START_TEST(an_interrupt_without_a_communicator_is_refused)
 {
 	ck_assert_int_eq(pcclInterrupt(NULL), pcclInvalidArgument);
 	ck_assert_int_eq(pcclInterrupt((pcclComm_t *)(void *)fx_dir), pcclInvalidArgument);
@@ -570,22 +581,24 @@ Suite *interrupt_suite(void)
 
 	tcase_add_unchecked_fixture(t, fx_make_base, fx_remove_base);
 	tcase_add_checked_fixture(t, setup, fx_teardown_comm);
-	tcase_add_loop_test(t, every_call_that_blocks_is_ended, 0, CALLS * WAYS);
-	tcase_add_loop_test(t, buffers_of_all_kinds_are_as_before, 0, PLACEMENTS * WAYS);
-	tcase_add_loop_test(t, the_next_call_is_ended, 0, CALLS);
-	tcase_add_test(t, a_result_that_came_first_counts);
-	tcase_add_loop_test(t, a_call_that_waits_for_an_agent_is_ended, 0, 4 * WAYS);
-	tcase_add_loop_test(t, a_connect_without_an_agent_is_ended, 0, WAYS);
-	tcase_add_loop_test(t, no_call_waits_for_an_agent_that_stands_still, 0, CALLS * WAYS);
-	tcase_add_loop_test(t, no_call_that_begins_meanwhile_waits, 0, 6 * WAYS);
-	tcase_add_loop_test(t, no_connect_waits_for_a_greeting, 0, 2 * WAYS);
-	tcase_add_test(t, to_leave_takes_no_agent_that_is_awake);
-	tcase_add_loop_test(t, registered_memory_is_the_agents_until_it_says_so, 0,
+	tcase_add_loop_test(t, an_interrupt_ends_every_call_that_blocks, 0, CALLS * WAYS);
+	tcase_add_loop_test(t, an_interrupt_restores_buffers_of_all_kinds, 0, PLACEMENTS * WAYS);
+	tcase_add_loop_test(t, an_interrupt_outside_a_call_ends_the_next_call, 0, CALLS);
+	tcase_add_test(t, a_result_counts_if_it_came_before_the_interrupt);
+	tcase_add_loop_test(t, an_interrupt_ends_a_call_that_waits_for_an_agent, 0, 4 * WAYS);
+	tcase_add_loop_test(t, an_interrupt_ends_a_connect_without_an_agent, 0, WAYS);
+	tcase_add_loop_test(
+		t, an_interrupted_call_does_not_wait_for_a_stopped_agent, 0, CALLS * WAYS);
+	tcase_add_loop_test(
+		t, an_interrupt_ends_a_call_that_begins_at_a_stopped_agent, 0, 6 * WAYS);
+	tcase_add_loop_test(t, an_interrupt_ends_a_connect_that_waits_for_a_hello, 0, 2 * WAYS);
+	tcase_add_test(t, leaving_does_not_wait_for_a_stopped_agent);
+	tcase_add_loop_test(t, an_interrupt_waits_for_the_agent_if_memory_is_registered, 0,
 		PLACEMENTS - SEND_REGISTERED);
-	tcase_add_test(t, so_are_registered_tensors);
-	tcase_add_test(t, and_what_is_destroyed_with_it);
-	tcase_add_test(t, an_interrupt_is_of_the_call_that_it_came_in);
-	tcase_add_test(t, no_communicator);
+	tcase_add_test(t, an_interrupt_waits_for_the_agent_if_tensors_are_registered);
+	tcase_add_test(t, destroying_waits_for_the_agent_if_memory_is_registered);
+	tcase_add_test(t, an_interrupt_belongs_to_the_call_in_which_it_came);
+	tcase_add_test(t, an_interrupt_without_a_communicator_is_refused);
 	suite_add_tcase(s, t);
 	return s;
 }

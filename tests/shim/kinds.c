@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Another kind of user memory (dummy.h): operands, results and tensors in memory that no CPU can
- * access, so whatever touches them without asking the kind ends the test.
+ * Operands, results and tensors in another kind of user memory (dummy.h), which no CPU can access.
+ * Code that accesses them without the functions of this kind ends the test.
  */
 #include <pthread.h>
 
@@ -15,13 +15,13 @@ enum { SEGMENT = CC_PLAN_SEGMENT_MIN };
 #define WINDOW_FROM ((size_t)16 << 20)
 #define OLD         0x3cu
 
-/* Where operand and result lie. */
+/* Which of operand and result are in the other kind of memory. */
 enum where { IN_PLACE = 0, APART, ONLY_OPERAND, ONLY_RESULT, WHERES };
 
 struct pair {
 	size_t bytes;
-	uint8_t *send, *recv;   /* what the library is told */
-	uint8_t *sent, *result; /* what they hold */
+	uint8_t *send, *recv;   /* the addresses that the library gets */
+	uint8_t *sent, *result; /* the addresses at which the test sees their contents */
 	uint8_t *operand, *host;
 };
 
@@ -80,8 +80,8 @@ static void *serve(void *arg)
 	return NULL;
 }
 
-/* Small operands, large ones that a thread of the library copies, and windows. */
-START_TEST(operations_succeed)
+/* Small operands, large operands, which a thread of the library copies, and windows. */
+START_TEST(operations_on_the_other_kind_succeed)
 {
 	static const size_t sizes[] = {1, 4096, 100003, 5 << 20, WINDOW_FROM + 1};
 	enum shm_result_mode mode = _i / WHERES ? SHM_RESULT_STAGED : SHM_RESULT_AREA;
@@ -121,8 +121,9 @@ static void *call(void *arg)
 	return NULL;
 }
 
-/* Half of the result has changed places with old contents, or been copied, by then. */
-START_TEST(failures_give_all_back)
+/* When the operation fails, half of the result has been copied out, or exchanged with the old
+ * contents. */
+START_TEST(failures_restore_memory_of_the_other_kind)
 {
 	enum shm_result_mode mode = _i / WHERES ? SHM_RESULT_STAGED : SHM_RESULT_AREA;
 	struct pair p = pair_new((enum where)(_i % WHERES), 100003);
@@ -146,8 +147,8 @@ END_TEST
 
 /* ---- shared state */
 
-/* Moves tensors to the other kind of memory: all, or every second one. s->data is what they hold.
- */
+/* Moves all tensors, or every second one, to the other kind of memory. s->data is where the test
+ * sees them. */
 static void move(struct st_state *s, unsigned step)
 {
 	size_t off = 40;
@@ -172,7 +173,7 @@ static void free_others(struct st_state *s, unsigned step)
 			free(s->data[i]);
 }
 
-/* All is read and written, one tensor is copied from memory of another peer. */
+/* Reads and writes all tensors, and copies one from memory of another peer. */
 static void read_write_copy(struct fake_op *op, void *arg)
 {
 	struct shm_state st = fake_manifest(op);
@@ -222,7 +223,7 @@ static void read_write_copy(struct fake_op *op, void *arg)
 	fake_sync_end(op, 0, NULL, 7, 0, 0);
 }
 
-START_TEST(state_is_hashed_read_and_written)
+START_TEST(shared_state_of_the_other_kind_is_synchronized)
 {
 	unsigned step = (unsigned)_i;
 	struct st_state s, old;
@@ -240,7 +241,7 @@ START_TEST(state_is_hashed_read_and_written)
 }
 END_TEST
 
-START_TEST(kinds_are_found)
+START_TEST(the_kind_of_memory_is_found_by_its_address)
 {
 	pcclBuildInfo_t info = {.has_cuda_support = false};
 	uint8_t host[8] = {0};
@@ -266,10 +267,10 @@ int main(void)
 	tcase_add_unchecked_fixture(tc, fx_make_base, fx_remove_base);
 	tcase_add_checked_fixture(tc, fx_setup_comm, fx_teardown_comm);
 	tcase_set_timeout(tc, 60);
-	tcase_add_test(tc, kinds_are_found);
-	tcase_add_loop_test(tc, operations_succeed, 0, 2 * WHERES);
-	tcase_add_loop_test(tc, failures_give_all_back, 0, 2 * WHERES);
-	tcase_add_loop_test(tc, state_is_hashed_read_and_written, 1, 3);
+	tcase_add_test(tc, the_kind_of_memory_is_found_by_its_address);
+	tcase_add_loop_test(tc, operations_on_the_other_kind_succeed, 0, 2 * WHERES);
+	tcase_add_loop_test(tc, failures_restore_memory_of_the_other_kind, 0, 2 * WHERES);
+	tcase_add_loop_test(tc, shared_state_of_the_other_kind_is_synchronized, 1, 3);
 	suite_add_tcase(s, tc);
 	return tl_run(s);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * pcclAllReduceAsync returns before a large operand is copied: whatever happens then happens while
- * a thread of the library is at it.
+ * pcclAllReduceAsync returns before a large operand is copied. These tests are about events while a
+ * thread of the library copies.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -13,11 +13,11 @@
 
 #define BYTES ((size_t)4 << 20)
 
-/* ---- an operand that cannot be read before the test says so */
+/* ---- an operand that cannot be read before the test opens its gate */
 
 static struct {
 	uint8_t *base;
-	int touched[2], go[2]; /* pipes: somebody has tried; it may */
+	int touched[2], go[2]; /* pipes: the operand was accessed; the access may go on */
 } gate;
 
 static void on_touch(int sig, siginfo_t *info, void *context)
@@ -28,11 +28,12 @@ static void on_touch(int sig, siginfo_t *info, void *context)
 	(void)context;
 	if (off >= BYTES || write(gate.touched[1], &byte, 1) != 1 ||
 		read(gate.go[0], &byte, 1) != 1)
-		signal(sig, SIG_DFL); /* NOLINT(cert-err33-c): it happens again, and ends us */
+		/* NOLINT(cert-err33-c): the fault repeats and ends the process */
+		signal(sig, SIG_DFL);
 	mprotect(gate.base, BYTES, PROT_READ | PROT_WRITE);
 }
 
-/* In place, if the buffers are. */
+/* Puts the operand behind the gate; also the result, if the operation is in place. */
 static void shut(struct buffers *b)
 {
 	struct sigaction sa = {.sa_sigaction = on_touch, .sa_flags = SA_SIGINFO};
@@ -96,7 +97,7 @@ static void *launch_and_await(void *arg)
 	return NULL;
 }
 
-/* Returns when the operation has been launched; the thread goes on to await it. */
+/* Returns when the operation has been launched. The thread then awaits it. */
 static void begin_await(struct await *w, struct buffers *b)
 {
 	char byte;
@@ -137,8 +138,8 @@ START_TEST(calls_return_before_the_operand_is_read)
 }
 END_TEST
 
-/* The memory that the operand is copied to is asked for when the call has returned. */
-START_TEST(calls_return_while_the_agent_stands_still)
+/* The shim asks for the staging memory only after the call has returned. */
+START_TEST(calls_return_although_the_agent_does_not_answer)
 {
 	struct buffers b = bf_new(in_or_out(_i), BYTES, 1);
 	pcclAsyncReduceOp_t h;
@@ -147,7 +148,7 @@ START_TEST(calls_return_while_the_agent_stands_still)
 	fake_script(fx_agent, WL_REGION_ALLOC, FAKE_HOLD, 0, NULL);
 	h = bf_launch(&b, 1);
 	ck_assert_uint_eq(fake_waiting(fx_agent), 0);
-	fake_await_seen(fx_agent, WL_REGION_ALLOC, 2); /* the first one was of the buffers */
+	fake_await_seen(fx_agent, WL_REGION_ALLOC, 2); /* the first one was for the buffers */
 	fake_script(fx_agent, WL_REGION_ALLOC, FAKE_ANSWER, 0, NULL);
 	fake_release(fx_agent);
 	op = fake_take(fx_agent);
@@ -158,9 +159,9 @@ START_TEST(calls_return_while_the_agent_stands_still)
 }
 END_TEST
 
-/* Others follow in the order of the calls, and are submitted when it is their turn; small ones do
- * not wait. Awaited in another order. */
-START_TEST(one_after_the_other)
+/* Large operations are submitted one after the other, in the order of the calls. Small operations
+ * do not wait for them. They are awaited in another order. */
+START_TEST(large_operations_are_submitted_in_the_order_of_the_calls)
 {
 	struct buffers a = bf_new(STAGED, BYTES, 1), b = bf_new(STAGED, BYTES, 2),
 		       c = bf_new(STAGED_IN_PLACE, 2 * BYTES, 3), small = bf_new(STAGED, 100, 4);
@@ -213,8 +214,9 @@ static void *take_two(void *arg)
 	return NULL;
 }
 
-/* The library's thread is busy for another communicator: who awaits need not wait for that. */
-START_TEST(who_awaits_copies)
+/* The library's thread is busy for another communicator. A caller that awaits does not wait for
+ * this thread. */
+START_TEST(a_caller_that_awaits_copies_its_operands_itself)
 {
 	struct buffers a = bf_new(STAGED, BYTES, 1), b = bf_new(STAGED, BYTES, 2),
 		       c = bf_new(STAGED, BYTES, 3);
@@ -254,9 +256,9 @@ END_TEST
 
 enum { ABORT = 0, DEATH, INTERRUPT, ENDS };
 
-/* The operation ends while it is being copied: the call returns when nobody reads any more, with
- * the buffers as they were. */
-START_TEST(ends_in_the_middle)
+/* The operation ends while its operand is being copied. The call returns when the buffers are not
+ * read any more, and they are as before. */
+START_TEST(an_operation_that_ends_early_waits_for_its_copy)
 {
 	static const struct {
 		pcclResult_t code;
@@ -285,8 +287,8 @@ START_TEST(ends_in_the_middle)
 }
 END_TEST
 
-/* The agent has no memory for it: the operation is submitted as one that cannot take part. */
-START_TEST(others_are_told_of_a_shortage)
+/* The agent has no memory for the operand. The operation is submitted as a refusal. */
+START_TEST(an_operation_without_memory_fails_with_the_reason)
 {
 	struct buffers b = bf_new(in_or_out(_i), BYTES, 1);
 	pcclAsyncReduceOp_t h;
@@ -300,8 +302,8 @@ START_TEST(others_are_told_of_a_shortage)
 }
 END_TEST
 
-/* What the agent has not seen when it dies has failed. */
-START_TEST(deaths_before_the_submission)
+/* An operation fails if the agent dies before it has seen the submission. */
+START_TEST(an_unsubmitted_operation_fails_if_the_agent_dies)
 {
 	struct buffers b = bf_new(in_or_out(_i), BYTES, 1);
 	pcclAsyncReduceOp_t h;
@@ -322,7 +324,7 @@ static void *let_in(void *arg)
 	return arg;
 }
 
-/* Buffers are the caller's again when the communicator is gone. */
+/* When the communicator is gone, the caller owns its buffers again. */
 START_TEST(destroying_waits_for_the_copy)
 {
 	struct buffers a = bf_new(in_or_out(_i), BYTES, 1), b = bf_new(STAGED, BYTES, 2);
@@ -343,8 +345,8 @@ START_TEST(destroying_waits_for_the_copy)
 }
 END_TEST
 
-/* A child has none of it, and can have its own. */
-START_TEST(forks_in_the_middle)
+/* A child has none of the operations, and can initialize the library itself. */
+START_TEST(a_child_forked_during_a_copy_has_no_operations)
 {
 	struct buffers b = bf_new(STAGED, BYTES, 1);
 	pcclAsyncReduceOp_t h;
@@ -384,14 +386,14 @@ Suite *later_suite(void)
 	tcase_add_checked_fixture(tc, fx_setup_comm, fx_teardown_comm);
 	tcase_set_timeout(tc, 30);
 	tcase_add_loop_test(tc, calls_return_before_the_operand_is_read, 0, 2);
-	tcase_add_loop_test(tc, calls_return_while_the_agent_stands_still, 0, 2);
-	tcase_add_test(tc, one_after_the_other);
-	tcase_add_test(tc, who_awaits_copies);
-	tcase_add_loop_test(tc, ends_in_the_middle, 0, 2 * ENDS);
-	tcase_add_loop_test(tc, others_are_told_of_a_shortage, 0, 2);
-	tcase_add_loop_test(tc, deaths_before_the_submission, 0, 2);
+	tcase_add_loop_test(tc, calls_return_although_the_agent_does_not_answer, 0, 2);
+	tcase_add_test(tc, large_operations_are_submitted_in_the_order_of_the_calls);
+	tcase_add_test(tc, a_caller_that_awaits_copies_its_operands_itself);
+	tcase_add_loop_test(tc, an_operation_that_ends_early_waits_for_its_copy, 0, 2 * ENDS);
+	tcase_add_loop_test(tc, an_operation_without_memory_fails_with_the_reason, 0, 2);
+	tcase_add_loop_test(tc, an_unsubmitted_operation_fails_if_the_agent_dies, 0, 2);
 	tcase_add_loop_test(tc, destroying_waits_for_the_copy, 0, 2);
-	tcase_add_test(tc, forks_in_the_middle);
+	tcase_add_test(tc, a_child_forked_during_a_copy_has_no_operations);
 	suite_add_tcase(s, tc);
 	return s;
 }

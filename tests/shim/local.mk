@@ -34,7 +34,7 @@ shim_suites = \
 check_PROGRAMS += tests/shim/shim tests/shim/standin_agentd
 TESTS += $(shim_suites)
 LONG_TESTS += tests/shim/operand.c
-# Without operand.c, whose windows take operands of 16 MiB, byte by byte, and those that are about
+# Not operand.c, because its operands of 16 MiB are handled byte by byte. Not the suites that start
 # processes or need no agent.
 THREADED_TESTS += tests/shim/backlog.c \
 	tests/shim/connect.c \
@@ -53,7 +53,7 @@ THREADED_TESTS += tests/shim/backlog.c \
 	tests/shim/state_sync.c \
 	tests/shim/view.c
 $(shim_suites:.c=.log): tests/shim/shim$(EXEEXT) tests/shim/standin_agentd$(EXEEXT)
-# copy.c tests what the library does not export, and has it twice therefore.
+# copy.c tests functions that the library does not export, so the program contains them twice.
 tests_shim_shim_SOURCES = $(shim_suites) libpccl-shim/copy.c tests/shim/main.c tests/shim/suites.h
 tests_shim_shim_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_shim_shim_LDADD = tests/librunner.la libpccl-shim/libpccl-shim.la tests/shim/libfake.la \
@@ -64,7 +64,7 @@ tests_shim_standin_agentd_LDADD = tests/shim/libfake.la
 
 EXTRA_DIST += tests/shim/README.md tests/shim/standin_masterd.sh
 
-# The library with a second kind of user memory.
+# kinds contains the library with a second kind of user memory.
 noinst_HEADERS += tests/shim/dummy.h
 check_LTLIBRARIES += tests/shim/libkinds.la
 tests_shim_libkinds_la_SOURCES = $(libpccl_shim_libpccl_shim_la_SOURCES) tests/shim/dummy.c
@@ -73,8 +73,8 @@ tests_shim_libkinds_la_CPPFLAGS = $(libpccl_shim_libpccl_shim_la_CPPFLAGS) \
 tests_shim_libkinds_la_LIBADD = $(libpccl_shim_libpccl_shim_la_LIBADD)
 check_PROGRAMS += tests/shim/kinds
 TESTS += tests/shim/kinds
-# Not one of THREADED_TESTS: library and agent have the flags of segments at two addresses, so
-# ThreadSanitizer does not see that a segment is exchanged only after it was copied in.
+# kinds is not in THREADED_TESTS. Library and agent have the flags of segments at two addresses, so
+# ThreadSanitizer cannot see that a segment is exchanged only after it was copied in.
 tests_shim_kinds_SOURCES = tests/shim/kinds.c
 tests_shim_kinds_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS) '-DPCCL_BUF_KINDS(KIND)=KIND(dummy)'
 tests_shim_kinds_LDADD = tests/shim/libkinds.la tests/shim/libfake.la $(PROTOBUF_C_LIBS) \

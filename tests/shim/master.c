@@ -35,7 +35,7 @@ static void teardown(void)
 	fx_remove_dir();
 }
 
-/* A port that nobody has at the moment. */
+/* Returns an address with a port that is free at the moment. */
 static ccoip_socket_address_t free_address(void)
 {
 	struct sockaddr_in sin = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -76,10 +76,10 @@ static pcclMasterInstance_t *interrupted;
 static void on_signal(int sig)
 {
 	(void)sig;
-	pcclInterruptMaster(interrupted); /* NOLINT(bugprone-signal-handler): it says so */
+	pcclInterruptMaster(interrupted); /* NOLINT(bugprone-signal-handler): documented as safe */
 }
 
-START_TEST(from_creation_to_the_end)
+START_TEST(a_master_runs_from_its_creation_to_its_interrupt)
 {
 	ccoip_socket_address_t a;
 	pcclMasterInstance_t *m = new_master(&a);
@@ -109,7 +109,7 @@ START_TEST(from_creation_to_the_end)
 }
 END_TEST
 
-START_TEST(addresses_that_cannot_be)
+START_TEST(unusable_addresses_are_refused)
 {
 	ccoip_socket_address_t a, other;
 	pcclMasterInstance_t *m = new_master(&a), *second = NULL;
@@ -119,7 +119,7 @@ START_TEST(addresses_that_cannot_be)
 	other = a;
 	other.inet.ipv4.data[0] = 192;
 	other.inet.ipv4.data[1] = 0;
-	other.inet.ipv4.data[2] = 2; /* of the documentation */
+	other.inet.ipv4.data[2] = 2; /* an address for documentation */
 	fx_assert_fails(pcclCreateMaster(other, &second), pcclInvalidUsage, "192.0.2.1");
 	other = a;
 	other.port = 0;
@@ -133,7 +133,7 @@ START_TEST(addresses_that_cannot_be)
 }
 END_TEST
 
-START_TEST(programs_that_fail)
+START_TEST(a_failure_of_the_master_program_is_reported)
 {
 	const char *program = getenv("PCCL_MASTERD");
 	char saved[512];
@@ -149,7 +149,7 @@ START_TEST(programs_that_fail)
 	fx_assert_succeeds(pcclRunMaster(m));
 	fx_assert_fails(pcclMasterAwaitTermination(m), pcclInternalError, "status 3");
 	fx_assert_succeeds(pcclDestroyMaster(m));
-	fx_assert_succeeds(pcclInit()); /* or the code would be one of PCCL 1.0 */
+	fx_assert_succeeds(pcclInit()); /* asks for codes that PCCL 1.0 does not have */
 	setenv("XDG_STANDIN_STATUS", "71", 1);
 	m = new_master(&a);
 	fx_assert_succeeds(pcclRunMaster(m));
@@ -159,7 +159,7 @@ START_TEST(programs_that_fail)
 }
 END_TEST
 
-/* The master ends with the process, although a child of that lives on. */
+/* The master ends with its process, although a child of this process lives on. */
 START_TEST(a_master_does_not_outlive_its_process)
 {
 	int gate[2], back[2];
@@ -177,7 +177,7 @@ START_TEST(a_master_does_not_outlive_its_process)
 			_exit(1);
 		if (fork() == 0) {
 			close(gate[1]);
-			(void)!read(gate[0], &c, 1); /* lives until the test says so */
+			(void)!read(gate[0], &c, 1); /* lives until the end of the test */
 			_exit(0);
 		}
 		(void)!write(back[1], &a.port, sizeof a.port);
@@ -223,8 +223,8 @@ START_TEST(a_master_belongs_to_one_process)
 }
 END_TEST
 
-/* By the names of PCCL 1.0. */
-START_TEST(the_log_level_is_passed_on)
+/* PCCL_LOG_LEVEL has the names of PCCL 1.0. */
+START_TEST(the_log_level_is_passed_to_the_master)
 {
 	static const char *const levels[][2] = {{"DEBUG", " --log-level debug"},
 		{"INFO", " --log-level info"}, {"WARN", " --log-level warning"},
@@ -258,7 +258,7 @@ START_TEST(the_log_level_is_passed_on)
 }
 END_TEST
 
-START_TEST(an_interrupt_before_the_start)
+START_TEST(a_master_interrupted_before_its_start_does_not_run)
 {
 	ccoip_socket_address_t a;
 	pcclMasterInstance_t *m = new_master(&a);
@@ -272,8 +272,8 @@ START_TEST(an_interrupt_before_the_start)
 }
 END_TEST
 
-/* At any moment of pcclRunMaster. */
-START_TEST(an_interrupt_during_the_start)
+/* The interrupt may come at any moment of pcclRunMaster. */
+START_TEST(an_interrupt_during_the_start_ends_the_master)
 {
 	struct itimerval tv = {.it_value.tv_usec = 1 + 150 * _i}, off = {0};
 	ccoip_socket_address_t a;
@@ -283,7 +283,7 @@ START_TEST(an_interrupt_during_the_start)
 	signal(SIGALRM, on_signal);
 	ck_assert_int_eq(setitimer(ITIMER_REAL, &tv, NULL), 0);
 	fx_assert_succeeds(pcclRunMaster(m));
-	fx_assert_succeeds(pcclMasterAwaitTermination(m)); /* the signal comes at last */
+	fx_assert_succeeds(pcclMasterAwaitTermination(m)); /* returns when the signal has come */
 	ck_assert_int_eq(setitimer(ITIMER_REAL, &off, NULL), 0);
 	fx_assert_succeeds(pcclDestroyMaster(m));
 }
@@ -298,10 +298,8 @@ static unsigned count_open(void)
 	return n;
 }
 
-/*
- * What was inherited may lie anywhere: then fewer could be opened than the limit says. The stand-in
- * inherits the limit, and its shell needs a number above 10.
- */
+/* Fills gaps between open descriptors. With gaps, the process could open fewer descriptors than the
+ * limit allows. The stand-in inherits the limit, and its shell needs a number above 10. */
 static void fill_gaps(void)
 {
 	int highest = 12, fd;
@@ -324,7 +322,7 @@ static void allow_open(unsigned n)
 	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &rl), 0);
 }
 
-/* Whatever call fails, the limit and this process are named, and nothing stays open. */
+/* Whatever call fails, the error names the limit and this process, and no descriptor stays open. */
 static void check_shortage(pcclResult_t r, unsigned allowed, unsigned open_before)
 {
 	char is[32];
@@ -337,14 +335,14 @@ static void check_shortage(pcclResult_t r, unsigned allowed, unsigned open_befor
 	ck_assert_uint_eq(count_open(), open_before);
 }
 
-START_TEST(a_process_without_descriptors)
+START_TEST(a_process_without_free_descriptors_gets_an_error)
 {
 	ccoip_socket_address_t a = free_address();
 	pcclMasterInstance_t *m = NULL;
 	pcclResult_t r = pcclInternalError;
 	unsigned n, more;
 
-	fx_assert_succeeds(pcclInit()); /* asks for codes that PCCL 1.0 has not */
+	fx_assert_succeeds(pcclInit()); /* asks for codes that PCCL 1.0 does not have */
 	fill_gaps();
 	n = count_open();
 	allow_open(n);
@@ -360,7 +358,7 @@ START_TEST(a_process_without_descriptors)
 		check_shortage(r, n + more, n + 1);
 	}
 	ck_assert_int_eq(r, pcclSuccess);
-	ck_assert_uint_gt(more, 3); /* a pair of sockets, and what the child gets */
+	ck_assert_uint_gt(more, 3); /* a pair of sockets, and the descriptors of the child */
 	ck_assert_int_eq(pcclInterruptMaster(m), pcclSuccess);
 	allow_open(n + 10);
 	fx_assert_succeeds(pcclMasterAwaitTermination(m));
@@ -368,7 +366,7 @@ START_TEST(a_process_without_descriptors)
 }
 END_TEST
 
-/* A connection from this port to another one, which ends when a line of the log has been read. */
+/* A connection from this port to another port. It ends when a line of the log has been read. */
 struct holder {
 	int out, log;
 	char line[512];
@@ -376,7 +374,7 @@ struct holder {
 
 static void *let_go(void *arg)
 {
-	struct linger hard = {.l_onoff = 1}; /* nothing of it lingers */
+	struct linger hard = {.l_onoff = 1}; /* the port is free at once after the close */
 	struct holder *h = arg;
 
 	(void)!read(h->log, h->line, sizeof h->line - 1);
@@ -385,7 +383,7 @@ static void *let_go(void *arg)
 	return NULL;
 }
 
-START_TEST(a_port_that_an_outgoing_connection_has)
+START_TEST(a_port_of_an_outgoing_connection_is_waited_for)
 {
 	struct sockaddr_in sin = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	ccoip_socket_address_t a = free_address();
@@ -424,14 +422,14 @@ Suite *master_suite(void)
 	tcase_add_unchecked_fixture(tc, fx_make_base, fx_remove_base);
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 30);
-	tcase_add_test(tc, from_creation_to_the_end);
-	tcase_add_loop_test(tc, the_log_level_is_passed_on, 0, 7);
-	tcase_add_test(tc, an_interrupt_before_the_start);
-	tcase_add_loop_test(tc, an_interrupt_during_the_start, 0, 20);
-	tcase_add_test(tc, addresses_that_cannot_be);
-	tcase_add_test(tc, a_process_without_descriptors);
-	tcase_add_test(tc, a_port_that_an_outgoing_connection_has);
-	tcase_add_test(tc, programs_that_fail);
+	tcase_add_test(tc, a_master_runs_from_its_creation_to_its_interrupt);
+	tcase_add_loop_test(tc, the_log_level_is_passed_to_the_master, 0, 7);
+	tcase_add_test(tc, a_master_interrupted_before_its_start_does_not_run);
+	tcase_add_loop_test(tc, an_interrupt_during_the_start_ends_the_master, 0, 20);
+	tcase_add_test(tc, unusable_addresses_are_refused);
+	tcase_add_test(tc, a_process_without_free_descriptors_gets_an_error);
+	tcase_add_test(tc, a_port_of_an_outgoing_connection_is_waited_for);
+	tcase_add_test(tc, a_failure_of_the_master_program_is_reported);
 	tcase_add_test(tc, a_master_does_not_outlive_its_process);
 	tcase_add_test(tc, a_master_belongs_to_one_process);
 	suite_add_tcase(s, tc);

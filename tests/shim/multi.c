@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * pcclAllReduceMultipleWithRetry: windows, losses, and everything that ends it.
+ * pcclAllReduceMultipleWithRetry: windows, losses, and the errors that end the call.
  */
 #include <pthread.h>
 
@@ -9,7 +9,8 @@
 
 enum { OPS = 7, BYTES = 3000, ALL = OPS * BYTES, TWICE = 2 * ALL };
 
-/* The call, in the thread that owns the communicator: each test's agent plays in another. */
+/* The operations of a call. The thread that owns the communicator makes the call, and another
+ * thread plays the agent. */
 struct batch {
 	struct buffers b[OPS];
 	pcclReduceOpDescriptor_t d[OPS];
@@ -52,7 +53,7 @@ static void serve(struct fake_op *op)
 	fake_serve(op, bf_mode((enum placement)((op->sqe.tag - 100) % PLACEMENTS)));
 }
 
-/* Half of the result is there when it fails. */
+/* Fails the operation when half of its result is there. */
 static void lose(struct fake_op *op)
 {
 	fake_begin(op, bf_mode((enum placement)((op->sqe.tag - 100) % PLACEMENTS)), 3,
@@ -63,7 +64,7 @@ static void lose(struct fake_op *op)
 	fake_end(op, pcclRankConnectionLost, "somebody was lost");
 }
 
-/* A window of three, which moves on when its oldest has ended. */
+/* The call has a window of three, which moves on when its oldest operation has ended. */
 static void *window_of_three(void *arg)
 {
 	struct fake_op op[OPS];
@@ -80,7 +81,7 @@ static void *window_of_three(void *arg)
 	return NULL;
 }
 
-START_TEST(a_window_moves_on)
+START_TEST(a_window_moves_on_when_its_oldest_operation_ends)
 {
 	pcclReduceInfo_t info = {0};
 	struct batch t;
@@ -99,8 +100,8 @@ START_TEST(a_window_moves_on)
 }
 END_TEST
 
-/* Ordered by what the library and the agent share, which the sanitizer cannot see: it is mapped at
- * two addresses. */
+/* ThreadSanitizer cannot see the order of these accesses, because library and agent share the
+ * memory at two addresses. */
 static void check_between(const struct batch *t)
 {
 #ifndef __SANITIZE_THREAD__
@@ -113,7 +114,8 @@ static void check_between(const struct batch *t)
 #endif
 }
 
-/* 0 done, 1 lost, 2 done, 3 lost; 4 to 6 were not launched yet or are launched too late. */
+/* Operations 0 and 2 succeed, 1 and 3 are lost. Operations 4 to 6 are launched after the loss, or
+ * not yet. */
 static void *lose_some(void *arg)
 {
 	const struct batch *t = arg;
@@ -129,7 +131,7 @@ static void *lose_some(void *arg)
 	lose(&op[3]);
 	ck_assert_uint_eq(fake_waiting(fx_agent), 0);
 	lose(&op[4]);
-	/* The second pass, with what is known now; buffers are as before. */
+	/* The second pass has the new generation, and buffers are as before. */
 	op[1] = take(1, 1);
 	op[3] = take(3, 1);
 	op[4] = take(4, 1);
@@ -149,7 +151,7 @@ static void *lose_some(void *arg)
 	return NULL;
 }
 
-START_TEST(what_is_lost_is_repeated_in_order)
+START_TEST(lost_operations_are_repeated_in_order)
 {
 	pcclReduceInfo_t info = {0};
 	struct batch t;
@@ -182,7 +184,7 @@ static void *end_it(void *arg)
 
 	for (unsigned k = 0; k < 4; k++)
 		op[k] = take(k, 0);
-	/* Ends in another order than they are awaited. */
+	/* The operations end in another order than they are awaited. */
 	fake_end(&op[3], pcclInternalError, "a later one");
 	serve(&op[1]);
 	fake_end(&op[2], ends[i].code, ends[i].text);
@@ -190,7 +192,7 @@ static void *end_it(void *arg)
 	return NULL;
 }
 
-START_TEST(other_errors_end_it)
+START_TEST(other_errors_end_the_whole_call)
 {
 	pcclReduceInfo_t info = {77, 77, 77};
 	struct batch t;
@@ -207,14 +209,15 @@ START_TEST(other_errors_end_it)
 	bf_assert_result(&t.b[1]);
 	for (unsigned i = 2; i < OPS; i++)
 		bf_assert_untouched(&t.b[i]);
-	/* Nothing was left behind. */
+	/* No operation is left. */
 	fx_assert_succeeds(pcclUpdateTopology(fx_comm));
 	ck_assert_uint_eq(fake_waiting(fx_agent), 0);
 	release(&t);
 }
 END_TEST
 
-/* Operation 2 is disagreed on; those after it are launched all the same, and repeated if lost. */
+/* The peers disagree on operation 2. The operations after it are still launched, and repeated if
+ * lost. */
 static void *disagree(void *arg)
 {
 	struct fake_op op[OPS];
@@ -238,7 +241,7 @@ static void *disagree(void *arg)
 	return NULL;
 }
 
-START_TEST(what_peers_disagree_on_does_not_keep_the_rest)
+START_TEST(a_disagreement_does_not_stop_the_other_operations)
 {
 	struct batch t;
 	pthread_t agent;
@@ -270,8 +273,8 @@ static void *serve_all_but_two(void *arg)
 	return arg;
 }
 
-/* The others are told of the one, and wait for the rest. */
-START_TEST(what_is_wrong_does_not_keep_the_rest)
+/* The other peers get the error of the wrong operation, and the call does the others. */
+START_TEST(a_wrong_descriptor_does_not_stop_the_other_operations)
 {
 	struct batch t;
 	pthread_t agent;
@@ -309,7 +312,7 @@ START_TEST(arguments_are_checked_first)
 	fx_assert_fails(pcclAllReduceMultipleWithRetry(t.d, OPS, fx_comm, NULL, 2),
 		pcclInvalidArgument, "descriptors[5]: tag 103 is that of descriptors[3]");
 	t.d[5].descriptor.tag = 105;
-	/* What is wrong with one of them is told to the others with its tag (below). */
+	/* An error in one operation is sent to the other peers with its tag (above). */
 	t.d[4].recvbuf = NULL;
 	fx_assert_fails(pcclAllReduceMultipleWithRetry(t.d + 4, 1, fx_comm, NULL, 2),
 		pcclInvalidArgument, "descriptors[0]: recvbuff");
@@ -340,8 +343,8 @@ static void *serve_many(void *arg)
 	return NULL;
 }
 
-/* A window beyond what there can be, beside an operation of the caller's own. */
-START_TEST(windows_are_cut_to_what_there_is)
+/* The window is larger than the number of slots, and the caller has another operation in flight. */
+START_TEST(windows_are_limited_to_the_free_slots)
 {
 	struct buffers own = bf_new(STAGED, 100, 1);
 	pcclReduceOpDescriptor_t d[MANY];
@@ -372,13 +375,13 @@ Suite *multi_suite(void)
 
 	tcase_add_checked_fixture(tc, fx_setup_comm, fx_teardown_comm);
 	tcase_set_timeout(tc, 30);
-	tcase_add_test(tc, a_window_moves_on);
-	tcase_add_test(tc, what_is_lost_is_repeated_in_order);
-	tcase_add_loop_test(tc, other_errors_end_it, 0, sizeof ends / sizeof *ends);
-	tcase_add_test(tc, what_peers_disagree_on_does_not_keep_the_rest);
-	tcase_add_test(tc, what_is_wrong_does_not_keep_the_rest);
+	tcase_add_test(tc, a_window_moves_on_when_its_oldest_operation_ends);
+	tcase_add_test(tc, lost_operations_are_repeated_in_order);
+	tcase_add_loop_test(tc, other_errors_end_the_whole_call, 0, sizeof ends / sizeof *ends);
+	tcase_add_test(tc, a_disagreement_does_not_stop_the_other_operations);
+	tcase_add_test(tc, a_wrong_descriptor_does_not_stop_the_other_operations);
 	tcase_add_test(tc, arguments_are_checked_first);
-	tcase_add_test(tc, windows_are_cut_to_what_there_is);
+	tcase_add_test(tc, windows_are_limited_to_the_free_slots);
 	suite_add_tcase(s, tc);
 	return s;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * How operands get to the agent: in which order they are copied, and through a window on a ring of
+ * The way of operands to the agent: the order of copying, and windows, which are used on a ring of
  * one host.
  */
 #include <pthread.h>
@@ -12,15 +12,15 @@
 
 /* ---- the order of copying ---- */
 
-#define PIECE  ((size_t)256 * 1024) /* what is copied at a time */
-#define PIECES 16u                  /* four hosts, a chunk of four each */
+#define PIECE  ((size_t)256 * 1024) /* bytes that are copied at a time */
+#define PIECES 16u                  /* four hosts with a chunk of four pieces each */
 
-/* The operand cannot be read at first, so whoever copies it is seen at each piece. */
+/* The operand cannot be read at first, so the test notices the access to each piece. */
 static uint8_t *guarded;
-static const struct shm_slot *watched; /* the slot is known before the operation is */
+static const struct shm_slot *watched; /* the slot is known before the operation */
 static struct {
 	unsigned piece;
-	uint64_t done[2]; /* as told to the agent by then */
+	uint64_t done[2]; /* the progress that the agent could see at that time */
 } touched[2 * PIECES];
 static unsigned n_touched;
 
@@ -31,7 +31,8 @@ static void on_touch(int sig, siginfo_t *info, void *context)
 
 	(void)context;
 	if (off >= PIECES * PIECE || n_touched == 2 * PIECES) {
-		signal(sig, SIG_DFL); /* NOLINT(cert-err33-c): it happens again, and ends us */
+		/* NOLINT(cert-err33-c): the fault repeats and ends the process */
+		signal(sig, SIG_DFL);
 		return;
 	}
 	touched[n_touched].piece = piece;
@@ -54,9 +55,10 @@ static void guard(struct buffers *b)
 	ck_assert_int_eq(sigaction(SIGSEGV, &sa, NULL), 0);
 }
 
-/* From the chunk that is sent first, and from what follows it, in turn; when the one is there, the
- * other goes on, to the end and from the beginning. */
-START_TEST(two_cursors_in_turn)
+/* Two cursors copy the operand in turn. The first begins at the chunk that is sent first, the
+ * second behind that chunk. When the first has finished its chunk, the second goes on to the end of
+ * the operand and from its beginning. */
+START_TEST(operands_are_copied_by_two_cursors_in_turn)
 {
 	struct buffers b = bf_new(STAGED, PIECES * PIECE, 1);
 	pcclAsyncReduceOp_t h = bf_launch(&b, 99);
@@ -65,7 +67,7 @@ START_TEST(two_cursors_in_turn)
 
 	fake_serve(&op, SHM_RESULT_AREA);
 	fx_assert_succeeds(pcclAwaitAsyncReduce(&h, NULL));
-	watched = op.slot; /* the next one's, too */
+	watched = op.slot; /* the next operation uses this slot, too */
 	guard(&b);
 	for (uint32_t pos = 0; pos < 4; pos++) {
 		fake_attrs(fx_agent, 4, pos);
@@ -105,7 +107,8 @@ END_TEST
 #define WINDOW 16u
 #define FROM   ((size_t)16 << 20)
 #define SEGS   136u
-#define BYTES  ((size_t)SEGS * CC_PLAN_SEGMENT_MAX - 200077) /* no segment is a full one */
+/* every segment is shorter than the maximum */
+#define BYTES ((size_t)SEGS * CC_PLAN_SEGMENT_MAX - 200077)
 
 static struct fake_op begin(struct bf_call *call, struct buffers *b)
 {
@@ -132,7 +135,7 @@ static void check_next(void)
 	bf_free(&b);
 }
 
-/* The window holds these, and nothing beside them. */
+/* Checks that the window holds the segments before `fed`, and nothing else. */
 static void expect_fed(const struct fake_op *op, const struct buffers *b, uint32_t fed)
 {
 	struct cc_span last = cc_plan_segment(&op->plan, fed - 1);
@@ -145,7 +148,8 @@ static void expect_fed(const struct fake_op *op, const struct buffers *b, uint32
 
 		ck_assert_msg(memcmp(dst, b->operand + span.off, span.len) == 0,
 			"segment %u is not in its place, of %u", seg, fed);
-		/* One more than others is all that they differ by. */
+		/* Lengths of segments differ by at most one byte, so one byte of an earlier segment
+		 * may follow. */
 		ck_assert_msg(
 			dst[span.len + 1] == 0 && memcmp(dst + span.len + 1, dst + span.len + 2,
 							  CC_PLAN_SEGMENT_MAX - span.len - 2) == 0,
@@ -153,11 +157,12 @@ static void expect_fed(const struct fake_op *op, const struct buffers *b, uint32
 	}
 }
 
-/* Final in this order, of eight at a time: what comes later must wait for what comes first. */
+/* In each group of eight, segments become final in this order. A later segment must wait for the
+ * earlier ones. */
 static const uint32_t order[] = {3, 1, 0, 2, 7, 6, 5, 4};
 
-/* At each step the window is given as much as has room, and no more. */
-START_TEST(windows_take_what_has_room)
+/* At each step, as much is copied into the window as has room, and not more. */
+START_TEST(a_window_is_filled_as_far_as_it_has_room)
 {
 	struct buffers b = bf_new((enum placement)_i, BYTES, 1);
 	bool final[SEGS] = {false};
@@ -187,7 +192,7 @@ START_TEST(windows_take_what_has_room)
 }
 END_TEST
 
-START_TEST(windows_meet_a_working_agent)
+START_TEST(window_calls_succeed_while_the_agent_works)
 {
 	static const struct {
 		enum placement p;
@@ -206,8 +211,8 @@ START_TEST(windows_meet_a_working_agent)
 }
 END_TEST
 
-/* An agent that waits asks for the bell. */
-START_TEST(windows_ring_the_bell)
+/* An agent that waits for input asks for the bell. */
+START_TEST(new_input_in_a_window_rings_the_bell)
 {
 	struct buffers b = bf_new(STAGED, BYTES, 1);
 	struct bf_call call;
@@ -233,7 +238,7 @@ END_TEST
 
 enum { ABORT = 0, DEATH, ENDS };
 
-START_TEST(failures_leave_buffers_alone)
+START_TEST(failed_window_calls_leave_buffers_unchanged)
 {
 	static const uint32_t finals[] = {0, 5, SEGS / 2, SEGS};
 	enum placement p = (enum placement)(_i / (ENDS * 4));
@@ -260,8 +265,9 @@ START_TEST(failures_leave_buffers_alone)
 }
 END_TEST
 
-/* Before the agent has said anything of it, and when it dies with the outcome known. */
-START_TEST(ends_without_a_word)
+/* First the operation ends before the agent has begun it. Then the agent dies when others know of
+ * the success. */
+START_TEST(window_calls_can_end_before_the_start_and_after_a_death)
 {
 	struct buffers b = bf_new(STAGED_IN_PLACE, BYTES, 1);
 	struct bf_call call;
@@ -303,7 +309,7 @@ static uint32_t window_of_call(enum placement p, size_t bytes)
 	return op.sqe.window;
 }
 
-START_TEST(windows_are_for_large_calls_on_one_host)
+START_TEST(only_large_blocking_calls_on_one_host_use_windows)
 {
 	struct buffers b = bf_new(STAGED, BYTES, 1);
 	pcclAsyncReduceOp_t h;
@@ -313,7 +319,7 @@ START_TEST(windows_are_for_large_calls_on_one_host)
 	ck_assert_uint_eq(window_of_call(STAGED, FROM - 1), 0);
 	ck_assert_uint_eq(window_of_call(SEND_REGISTERED, FROM), 0);
 	ck_assert_uint_eq(window_of_call(REGISTERED_IN_PLACE, FROM), 0);
-	/* The operand may be gone by the time that it is awaited. */
+	/* The caller's operand may be gone when the operation is awaited. */
 	h = bf_launch(&b, 1);
 	op = fake_take(fx_agent);
 	ck_assert_uint_eq(op.sqe.window, 0);
@@ -339,9 +345,9 @@ static const struct {
 
 enum { RINGS = sizeof rings / sizeof *rings };
 
-/* Places in a window are those of one ring, and too few for a result: whatever else the agent says
- * costs the operation, awake or asleep. */
-START_TEST(another_ring_than_for_a_window)
+/* A window is made for one ring, and is too small for a result. If the agent describes any other
+ * ring or mode, the operation fails, whether the caller is awake or asleep. */
+START_TEST(a_window_call_fails_if_the_agent_names_another_ring)
 {
 	struct buffers b = bf_new(STAGED, BYTES, 1);
 	struct bf_call call;
@@ -370,14 +376,15 @@ Suite *operand_suite(void)
 	tcase_add_unchecked_fixture(tc, fx_make_base, fx_remove_base);
 	tcase_add_checked_fixture(tc, fx_setup_comm, fx_teardown_comm);
 	tcase_set_timeout(tc, 60);
-	tcase_add_test(tc, two_cursors_in_turn);
-	tcase_add_loop_test(tc, windows_take_what_has_room, STAGED, STAGED_IN_PLACE + 1);
-	tcase_add_loop_test(tc, windows_meet_a_working_agent, 0, 4);
-	tcase_add_test(tc, windows_ring_the_bell);
-	tcase_add_loop_test(tc, failures_leave_buffers_alone, 0, 2 * ENDS * 4);
-	tcase_add_test(tc, ends_without_a_word);
-	tcase_add_test(tc, windows_are_for_large_calls_on_one_host);
-	tcase_add_loop_test(tc, another_ring_than_for_a_window, 0, 2 * RINGS);
+	tcase_add_test(tc, operands_are_copied_by_two_cursors_in_turn);
+	tcase_add_loop_test(
+		tc, a_window_is_filled_as_far_as_it_has_room, STAGED, STAGED_IN_PLACE + 1);
+	tcase_add_loop_test(tc, window_calls_succeed_while_the_agent_works, 0, 4);
+	tcase_add_test(tc, new_input_in_a_window_rings_the_bell);
+	tcase_add_loop_test(tc, failed_window_calls_leave_buffers_unchanged, 0, 2 * ENDS * 4);
+	tcase_add_test(tc, window_calls_can_end_before_the_start_and_after_a_death);
+	tcase_add_test(tc, only_large_blocking_calls_on_one_host_use_windows);
+	tcase_add_loop_test(tc, a_window_call_fails_if_the_agent_names_another_ring, 0, 2 * RINGS);
 	suite_add_tcase(s, tc);
 	return s;
 }

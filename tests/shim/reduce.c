@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * All-reduces that go well, and calls that are refused before they begin.
+ * All-reduces that succeed, and calls that are refused before they begin.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -8,8 +8,9 @@
 #include "tests/shim/buffers.h"
 #include "tests/shim/suites.h"
 
-/* Nothing to combine: done at once, as in PCCL 1.0, and awaited like any other. */
-START_TEST(a_count_of_zero_is_done)
+/* There is nothing to combine. The operation is done at once, as in PCCL 1.0, and is awaited like
+ * any other. */
+START_TEST(an_operation_of_zero_elements_succeeds_at_once)
 {
 	pcclReduceDescriptor_t d = bf_descriptor(0, 7);
 	pcclReduceOpDescriptor_t several = {.descriptor = d};
@@ -35,8 +36,8 @@ START_TEST(a_count_of_zero_is_done)
 }
 END_TEST
 
-/* Not only when it is awaited. */
-START_TEST(alone_is_told_at_once)
+/* The launch fails, not only the await. */
+START_TEST(a_launch_fails_at_once_if_the_peer_is_alone)
 {
 	pcclReduceDescriptor_t d = bf_descriptor(1, 7);
 	pcclAsyncReduceOp_t h;
@@ -100,14 +101,14 @@ START_TEST(arguments_are_checked)
 		pcclAllReduce(buf, buf + 1, &d, fx_comm, NULL), pcclInvalidArgument, "overlap");
 	fx_assert_fails(
 		pcclAllReduce(buf + 1, buf, &d, fx_comm, NULL), pcclInvalidArgument, "overlap");
-	/* The others have to know of it before it is over. */
+	/* The other peers must get the error before the operation ends, so the launch succeeds. */
 	fx_assert_succeeds(pcclAllReduceAsync(buf + 1, buf, &d, fx_comm, &h));
 	fx_assert_fails(pcclAwaitAsyncReduce(&h, NULL), pcclInvalidArgument, "overlap");
 	ck_assert_uint_eq(fake_seen(fx_agent, WL_REGION_ALLOC), 0);
 }
 END_TEST
 
-START_TEST(only_connected_ones_reduce)
+START_TEST(only_connected_communicators_can_reduce)
 {
 	pcclReduceDescriptor_t d = bf_descriptor(8, 1);
 	pcclComm_t *c = fx_new_comm();
@@ -124,8 +125,8 @@ END_TEST
 
 static const size_t sizes[] = {1, 2, 7, 8, 1000, 8191, 8193, 65536, 300001, 1048583};
 
-/* Each kind of memory, each size. */
-START_TEST(results_arrive)
+/* Tests all kinds of memory and all sizes. */
+START_TEST(results_arrive_in_all_kinds_of_memory)
 {
 	enum placement p = (enum placement)_i;
 
@@ -156,7 +157,7 @@ START_TEST(results_arrive)
 END_TEST
 
 /* An agent with several members on the host does not write into registered memory. */
-START_TEST(results_arrive_in_an_area_though_registered)
+START_TEST(registered_outputs_can_get_results_from_an_area)
 {
 	struct buffers b = bf_new((enum placement)_i, 100000, 1);
 
@@ -165,8 +166,8 @@ START_TEST(results_arrive_in_an_area_though_registered)
 }
 END_TEST
 
-/* While the call blocks: the agent is ahead, behind, and asleep in turn. */
-START_TEST(blocking_calls_meet_a_working_agent)
+/* While the call blocks, the agent is ahead of it, behind it and asleep in turn. */
+START_TEST(blocking_calls_succeed_while_the_agent_works)
 {
 	enum placement p = (enum placement)_i;
 	enum shm_result_mode mode = bf_mode(p);
@@ -209,8 +210,7 @@ START_TEST(every_type_has_its_size)
 }
 END_TEST
 
-/* The operand is copied from where the agent needs it first, and the agent is told how far it is.
- */
+/* Copying begins with the chunk that the agent needs first. The agent can see the progress. */
 START_TEST(operands_are_copied_in_ring_order)
 {
 	struct buffers b = bf_new(STAGED, 1500000, 1);
@@ -256,7 +256,7 @@ START_TEST(tags_name_operations)
 	fake_serve(&ob, SHM_RESULT_AREA);
 	fx_assert_succeeds(pcclAwaitAsyncReduce(&hb, NULL));
 	bf_assert_result(&b);
-	/* A tag is free again once it has been awaited. */
+	/* A tag is free again after its operation was awaited. */
 	ha = bf_launch(&a, 7);
 	oa = fake_take(fx_agent);
 	fake_serve(&oa, SHM_RESULT_AREA);
@@ -266,7 +266,7 @@ START_TEST(tags_name_operations)
 }
 END_TEST
 
-enum { MANY = 60 }; /* that are launched at once */
+enum { MANY = 60 }; /* operations that are launched at once */
 
 static void shuffle(struct tl_rng *rng, unsigned *v, unsigned n)
 {
@@ -280,8 +280,8 @@ static void shuffle(struct tl_rng *rng, unsigned *v, unsigned n)
 	}
 }
 
-/* As many as there can be, ended in one order and awaited in another. */
-START_TEST(many_in_any_order)
+/* Many operations end in one order and are awaited in another. */
+START_TEST(many_operations_can_end_and_be_awaited_in_any_order)
 {
 	struct buffers b[MANY];
 	struct tl_rng rng = tl_rng_new(4);
@@ -311,8 +311,8 @@ START_TEST(many_in_any_order)
 }
 END_TEST
 
-/* Once sizes have been seen, neither the agent is asked for memory nor for mappings. */
-START_TEST(warm_operations_ask_for_nothing)
+/* When all sizes have been used, the agent is asked neither for memory nor for mappings. */
+START_TEST(warm_operations_ask_the_agent_for_nothing)
 {
 	struct buffers b[4];
 	unsigned allocs = 0, maps = 0;
@@ -341,14 +341,14 @@ START_TEST(warm_operations_ask_for_nothing)
 	ck_assert_uint_eq(fake_seen(fx_agent, WL_REGION_MAP), maps);
 	for (unsigned i = 0; i < 4; i++)
 		bf_free(&b[i]);
-	/* All staging is given back with the communicator. */
+	/* All staging memory is freed with the communicator. */
 	fx_assert_succeeds(pcclDestroyCommunicator(fx_comm));
 	ck_assert_uint_eq(fake_seen(fx_agent, WL_REGION_FREE), allocs);
 	fx_comm = fx_new_comm();
 }
 END_TEST
 
-START_TEST(staging_that_is_refused_costs_the_call_alone)
+START_TEST(refused_staging_memory_fails_only_the_call)
 {
 	struct buffers b = bf_new(STAGED, 100000, 1);
 	pcclReduceDescriptor_t d = bf_descriptor(b.bytes, 1);
@@ -362,7 +362,7 @@ START_TEST(staging_that_is_refused_costs_the_call_alone)
 }
 END_TEST
 
-START_TEST(registered_memory_is_guarded)
+START_TEST(registered_memory_in_use_cannot_be_freed)
 {
 	struct buffers b = bf_new(REGISTERED_IN_PLACE, 4096, 1);
 	pcclAsyncReduceOp_t h = bf_launch(&b, 1);
@@ -382,7 +382,7 @@ START_TEST(registered_memory_is_guarded)
 }
 END_TEST
 
-/* The lookup by address, with regions coming and going; buffers that stick out are staged. */
+/* Regions are found by address, while others are allocated and freed. */
 START_TEST(regions_are_found_by_address)
 {
 	enum { N = 40, SIZE = 10000 };
@@ -422,7 +422,7 @@ START_TEST(regions_are_found_by_address)
 }
 END_TEST
 
-START_TEST(odd_places_in_registered_memory_are_staged)
+START_TEST(unaligned_operands_in_registered_memory_are_staged)
 {
 	pcclReduceDescriptor_t d = bf_descriptor(10, 1);
 	pcclAsyncReduceOp_t h;
@@ -478,7 +478,7 @@ static void *reduce_much(void *arg)
 	return NULL;
 }
 
-START_TEST(communicators_of_several_threads)
+START_TEST(communicators_of_several_threads_work_at_once)
 {
 	pthread_t server, t[THREADS];
 
@@ -491,7 +491,7 @@ START_TEST(communicators_of_several_threads)
 }
 END_TEST
 
-/* A thread that is not the main one, and does what it is told. */
+/* A thread that is not the main thread. It meets the main thread at a barrier. */
 struct worker {
 	struct buffers b;
 	pthread_barrier_t meet;
@@ -507,12 +507,12 @@ static void *work(void *arg)
 	pcclAsyncReduceOp_t extra;
 
 	w->h = bf_launch(&w->b, 1);
-	pthread_barrier_wait(&w->meet); /* launched */
-	pthread_barrier_wait(&w->meet); /* the main thread has tried everything */
+	pthread_barrier_wait(&w->meet); /* the operation was launched */
+	pthread_barrier_wait(&w->meet); /* the main thread has tried all its calls */
 	fx_assert_succeeds(pcclAwaitAsyncReduce(&w->h, NULL));
 	bf_assert_result(&w->b);
-	pthread_barrier_wait(&w->meet); /* awaited */
-	pthread_barrier_wait(&w->meet); /* the main thread votes */
+	pthread_barrier_wait(&w->meet); /* the operation was awaited */
+	pthread_barrier_wait(&w->meet); /* the main thread is voting */
 	fx_assert_fails(pcclAllReduceAsync(w->b.send, w->b.recv, &d, fx_comm, &extra),
 		pcclInvalidUsage, "pcclUpdateTopology is in progress in the main thread");
 	fx_assert_fails(pcclAllReduce(w->b.send, w->b.recv, &d, fx_comm, NULL), pcclInvalidUsage,
@@ -522,7 +522,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* Meets the worker once the main thread is voting, and lets that end after it. */
+/* Meets the worker when the main thread is voting. Lets the vote end after the worker. */
 static void *release_vote(void *arg)
 {
 	struct worker *w = arg;
@@ -594,8 +594,9 @@ static void *block(void *arg)
 	return NULL;
 }
 
-/* While it blocks there, the main thread asks, and is refused what would start or end something. */
-START_TEST(another_thread_may_block)
+/* While the other thread blocks, the main thread may ask for pending peers. Its calls that would
+ * start or end something are refused. */
+START_TEST(another_thread_may_make_blocking_calls)
 {
 	struct worker w = {.b = bf_new(STAGED, 300000, 1)};
 	pcclReduceDescriptor_t d = bf_descriptor(10, 7);
@@ -639,8 +640,8 @@ static void *try_to_launch(void *arg)
 	return NULL;
 }
 
-/* Where the C library gives both the same stack, they also have the same pthread_t. */
-START_TEST(a_thread_is_not_one_that_has_ended)
+/* If the C library gives both threads the same stack, they also have the same pthread_t. */
+START_TEST(a_new_thread_differs_from_one_that_has_ended)
 {
 	struct buffers b = bf_new(STAGED, 1000, 1), other = bf_new(STAGED, 1000, 2);
 	pthread_t t;
@@ -665,29 +666,29 @@ Suite *reduce_suite(void)
 	tcase_add_checked_fixture(tc, fx_setup_comm, fx_teardown_comm);
 	tcase_set_timeout(tc, 30);
 	tcase_add_test(tc, arguments_are_checked);
-	tcase_add_test(tc, a_count_of_zero_is_done);
-	tcase_add_test(tc, alone_is_told_at_once);
-	tcase_add_test(tc, only_connected_ones_reduce);
-	tcase_add_loop_test(tc, results_arrive, 0, PLACEMENTS);
-	tcase_add_loop_test(tc, results_arrive_in_an_area_though_registered, 0, PLACEMENTS);
+	tcase_add_test(tc, an_operation_of_zero_elements_succeeds_at_once);
+	tcase_add_test(tc, a_launch_fails_at_once_if_the_peer_is_alone);
+	tcase_add_test(tc, only_connected_communicators_can_reduce);
+	tcase_add_loop_test(tc, results_arrive_in_all_kinds_of_memory, 0, PLACEMENTS);
+	tcase_add_loop_test(tc, registered_outputs_can_get_results_from_an_area, 0, PLACEMENTS);
 	tcase_add_loop_test(tc, every_type_has_its_size, 0, 12);
 	tcase_add_test(tc, operands_are_copied_in_ring_order);
 	tcase_add_test(tc, tags_name_operations);
-	tcase_add_test(tc, many_in_any_order);
-	tcase_add_test(tc, warm_operations_ask_for_nothing);
-	tcase_add_test(tc, staging_that_is_refused_costs_the_call_alone);
-	tcase_add_test(tc, registered_memory_is_guarded);
+	tcase_add_test(tc, many_operations_can_end_and_be_awaited_in_any_order);
+	tcase_add_test(tc, warm_operations_ask_the_agent_for_nothing);
+	tcase_add_test(tc, refused_staging_memory_fails_only_the_call);
+	tcase_add_test(tc, registered_memory_in_use_cannot_be_freed);
 	tcase_add_test(tc, regions_are_found_by_address);
-	tcase_add_test(tc, odd_places_in_registered_memory_are_staged);
+	tcase_add_test(tc, unaligned_operands_in_registered_memory_are_staged);
 	suite_add_tcase(s, tc);
 	tcase_add_unchecked_fixture(threads, fx_make_base, fx_remove_base);
 	tcase_add_checked_fixture(threads, fx_setup_comm, fx_teardown_comm);
 	tcase_set_timeout(threads, 60);
-	tcase_add_loop_test(threads, blocking_calls_meet_a_working_agent, 0, PLACEMENTS);
-	tcase_add_test(threads, communicators_of_several_threads);
+	tcase_add_loop_test(threads, blocking_calls_succeed_while_the_agent_works, 0, PLACEMENTS);
+	tcase_add_test(threads, communicators_of_several_threads_work_at_once);
 	tcase_add_test(threads, another_thread_may_launch_and_await);
-	tcase_add_test(threads, another_thread_may_block);
-	tcase_add_test(threads, a_thread_is_not_one_that_has_ended);
+	tcase_add_test(threads, another_thread_may_make_blocking_calls);
+	tcase_add_test(threads, a_new_thread_differs_from_one_that_has_ended);
 	suite_add_tcase(s, threads);
 	return s;
 }

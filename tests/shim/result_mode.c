@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Results that do not come from an area: those that stand where the staged operand was, and change
- * places with what the receive buffer holds (SHM_RESULT_STAGED), and those that the agent writes to
- * receive buffers at once (SHM_RESULT_DIRECT, pcclSetOutputPolicy).
+ * Results that do not come from a result area. With SHM_RESULT_STAGED, the result replaces the
+ * staged operand and is exchanged with the old contents of the receive buffer. With
+ * SHM_RESULT_DIRECT (pcclSetOutputPolicy), the agent writes the result to the receive buffer at
+ * once.
  */
 #include <pthread.h>
 
@@ -11,9 +12,9 @@
 
 enum { BYTES = 100000, SEGMENT = CC_PLAN_SEGMENT_MIN };
 
-/* Staged operands, whose results stand in their place. */
+/* Placements with a staged operand, which the result may replace. */
 static const enum placement staged[] = {STAGED, STAGED_IN_PLACE, RECV_REGISTERED};
-/* Outputs that are apart. */
+/* Placements with a registered output that is not the operand. */
 static const enum placement apart[] = {RECV_REGISTERED, BOTH_REGISTERED};
 
 enum { STAGED_N = sizeof staged / sizeof *staged, APART_N = sizeof apart / sizeof *apart };
@@ -29,7 +30,7 @@ enum { PLACES = sizeof places / sizeof *places };
 
 static const size_t sizes[] = {1, 2, 8191, 8193, 65536, 300001, 1048583};
 
-/* The communicator still works, and its next result is right wherever it comes from. */
+/* Checks that the communicator still works, and that its next results are right in each mode. */
 static void check_next(enum placement p)
 {
 	static const enum shm_result_mode modes[] = {SHM_RESULT_STAGED, SHM_RESULT_AREA};
@@ -44,8 +45,8 @@ static void check_next(enum placement p)
 
 /* ---- success ---- */
 
-/* Nobody looks before it is done. */
-START_TEST(results_that_are_all_there)
+/* The caller looks only when the operation is done. */
+START_TEST(results_are_taken_when_the_operation_is_done)
 {
 	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
 		struct buffers b = bf_new(places[_i].p, sizes[i], i);
@@ -56,7 +57,7 @@ START_TEST(results_that_are_all_there)
 }
 END_TEST
 
-START_TEST(calls_that_meet_a_working_agent)
+START_TEST(blocking_calls_take_results_while_the_agent_works)
 {
 	enum shm_result_mode mode = places[_i].mode;
 
@@ -72,7 +73,7 @@ END_TEST
 
 /* ---- exchanges ---- */
 
-/* The k-th segment to become final; not in the order of the buffer, as it is in a ring. */
+/* Returns the k-th segment to become final. The order is not that of the buffer, as in a ring. */
 static uint32_t kth(const struct fake_op *op, uint32_t k)
 {
 	return (k + 5) % op->plan.n_segs;
@@ -87,7 +88,8 @@ static void expect_old(const struct fake_op *op, const struct buffers *b, uint32
 			ck_abort_msg("byte %zu was not exchanged", (size_t)i);
 }
 
-/* So many become final and are taken, one by one: old contents are where the results were. */
+/* Makes `n` segments final, one by one. The caller exchanges each. Checks that the old contents are
+ * where the results were. */
 static void play(struct fake_op *op, const struct buffers *b, uint32_t n)
 {
 	fake_begin(op, SHM_RESULT_STAGED, 3, SEGMENT);
@@ -100,7 +102,7 @@ static void play(struct fake_op *op, const struct buffers *b, uint32_t n)
 		expect_old(op, b, kth(op, k));
 }
 
-/* How many of them, of the segments of a plan. */
+/* Returns the number of segments in case `i`: none, one, half of them, or all. */
 static uint32_t share(const struct fake_op *op, int i)
 {
 	struct cc_plan plan;
@@ -122,14 +124,14 @@ static struct fake_op begin(struct bf_call *call, struct buffers *b, int how_man
 	return op;
 }
 
-START_TEST(the_rest_comes_at_the_end)
+START_TEST(segments_without_a_wake_are_taken_at_the_end)
 {
 	enum placement p = staged[_i / SHARES];
 	struct buffers b = bf_new(p, BYTES, 1);
 	struct bf_call call;
 	struct fake_op op = begin(&call, &b, _i % SHARES);
 
-	/* Flags nobody is woken for. */
+	/* No thread is woken for these flags. */
 	for (uint32_t k = share(&op, _i % SHARES); k < op.plan.n_segs; k++) {
 		struct cc_span span = cc_plan_segment(&op.plan, kth(&op, k));
 
@@ -145,7 +147,7 @@ START_TEST(the_rest_comes_at_the_end)
 }
 END_TEST
 
-START_TEST(an_abort_gives_all_back)
+START_TEST(an_abort_restores_exchanged_segments)
 {
 	enum placement p = staged[_i / SHARES];
 	struct buffers b = bf_new(p, BYTES, 1);
@@ -160,8 +162,8 @@ START_TEST(an_abort_gives_all_back)
 }
 END_TEST
 
-/* The dead agent leaves partial sums where no flag is set. */
-START_TEST(a_dead_agent_gives_all_back)
+/* The dead agent leaves partial sums in segments without a flag. */
+START_TEST(the_death_of_the_agent_restores_exchanged_segments)
 {
 	enum placement p = staged[_i / SHARES];
 	struct buffers b = bf_new(p, BYTES, 1);
@@ -181,8 +183,9 @@ START_TEST(a_dead_agent_gives_all_back)
 }
 END_TEST
 
-/* It dies when all have the result: what was not taken yet is. */
-START_TEST(a_dead_agent_leaves_the_result)
+/* The agent dies when all hosts have the result. Segments that were not taken yet are taken then.
+ */
+START_TEST(a_known_success_is_completed_after_the_agents_death)
 {
 	enum placement p = staged[_i / SHARES];
 	struct buffers b = bf_new(p, BYTES, 1);
@@ -200,8 +203,9 @@ START_TEST(a_dead_agent_leaves_the_result)
 }
 END_TEST
 
-/* Nobody has looked by then: nothing was exchanged, and nothing has to be restored. */
-START_TEST(a_dead_agent_unseen)
+/* The caller has not looked before the agent's death. Nothing was exchanged, so nothing is
+ * restored. */
+START_TEST(nothing_is_restored_if_nothing_was_exchanged)
 {
 	struct buffers b = bf_new(staged[_i], BYTES, 1);
 	pcclAsyncReduceOp_t h = bf_launch(&b, 5);
@@ -218,8 +222,9 @@ START_TEST(a_dead_agent_unseen)
 }
 END_TEST
 
-/* More segments than are followed one by one: taken at the end, or not at all. */
-START_TEST(segments_beyond_number)
+/* There are more segments than the shim follows one by one. The result is taken at the end, or not
+ * at all. */
+START_TEST(results_of_very_many_segments_are_taken_at_the_end)
 {
 	enum placement p = staged[_i / 2];
 	struct buffers b = bf_new(p, BYTES, 1);
@@ -244,8 +249,8 @@ START_TEST(segments_beyond_number)
 }
 END_TEST
 
-/* Given up in the middle. */
-START_TEST(destroying_leaves_buffers_alone)
+/* The operation is given up in the middle. */
+START_TEST(destroying_leaves_buffers_unchanged)
 {
 	struct buffers b = bf_new(staged[_i], BYTES, 1);
 	struct fake_op op;
@@ -273,7 +278,7 @@ static uint32_t flags_of(enum placement p)
 	return op.sqe.flags;
 }
 
-START_TEST(policies_are_checked)
+START_TEST(output_policies_are_checked)
 {
 	fx_assert_fails(pcclSetOutputPolicy(NULL, pcclOutputKept), pcclInvalidArgument, "NULL");
 	fx_assert_fails(pcclSetOutputPolicy(fx_comm, (pcclOutputPolicy_t)2), pcclInvalidArgument,
@@ -290,15 +295,15 @@ START_TEST(policies_are_checked)
 }
 END_TEST
 
-/* Only what is registered, and not the operand as well. */
-START_TEST(disposable_is_what_is_apart)
+/* Only registered outputs are disposable, if they are not the operand as well. */
+START_TEST(only_registered_separate_outputs_are_disposable)
 {
 	enum placement p = (enum placement)_i;
 
 	fx_assert_succeeds(pcclSetOutputPolicy(fx_comm, pcclOutputDisposable));
 	ck_assert_int_eq((flags_of(p) & SHM_SQE_OUT_DISPOSABLE) != 0,
 		p == RECV_REGISTERED || p == BOTH_REGISTERED);
-	/* It is the communicator's, whichever agent there is. */
+	/* The policy belongs to the communicator and stays when the agent changes. */
 	fake_hang_up(fx_agent);
 	fake_await_seen(fx_agent, WL_COMM_ATTACH, 1);
 	ck_assert_int_eq((flags_of(p) & SHM_SQE_OUT_DISPOSABLE) != 0,
@@ -306,7 +311,7 @@ START_TEST(disposable_is_what_is_apart)
 }
 END_TEST
 
-/* Whatever becomes of the output, the operand stays, and the call can be repeated. */
+/* The output may be damaged, but the operand stays, and the call can be repeated. */
 START_TEST(failures_keep_operands)
 {
 	enum placement p = apart[_i / (2 * SHARES)];
@@ -341,8 +346,8 @@ START_TEST(failures_keep_operands)
 }
 END_TEST
 
-/* Others of the host want theirs kept, so the agent keeps this one, too. */
-START_TEST(disposable_and_kept_all_the_same)
+/* Another peer of the host wants to keep its output, so the agent keeps this output, too. */
+START_TEST(a_disposable_output_may_still_be_kept)
 {
 	static const enum shm_result_mode modes[] = {SHM_RESULT_UNDO, SHM_RESULT_AREA};
 	struct buffers b = bf_new(apart[_i / 2], BYTES, 1);
@@ -363,8 +368,9 @@ START_TEST(disposable_and_kept_all_the_same)
 }
 END_TEST
 
-/* The agent has the result in its place and dies, unseen: nothing is missing. */
-START_TEST(outputs_need_no_area)
+/* The agent has written the result directly into the output, and dies before the process notices.
+ * The call still succeeds. */
+START_TEST(a_direct_result_needs_no_area_after_the_agents_death)
 {
 	struct buffers b = bf_new(apart[_i], BYTES, 1);
 	pcclAsyncReduceOp_t h;
@@ -389,7 +395,7 @@ END_TEST
 
 enum lie { NOT_STAGED, NOT_REGISTERED, FLAGS_BEYOND, FLAGS_FAR_BEYOND, LIES };
 
-START_TEST(lies_cost_the_operation_alone)
+START_TEST(a_wrong_description_of_the_result_fails_the_operation)
 {
 	enum lie lie = (enum lie)_i;
 	enum placement p = lie == NOT_STAGED ? SEND_REGISTERED : STAGED;
@@ -422,21 +428,24 @@ Suite *result_mode_suite(void)
 	tcase_add_unchecked_fixture(tc, fx_make_base, fx_remove_base);
 	tcase_add_checked_fixture(tc, fx_setup_comm, fx_teardown_comm);
 	tcase_set_timeout(tc, 60);
-	tcase_add_loop_test(tc, results_that_are_all_there, 0, PLACES);
-	tcase_add_loop_test(tc, calls_that_meet_a_working_agent, 0, PLACES);
-	tcase_add_loop_test(tc, the_rest_comes_at_the_end, 0, STAGED_N * SHARES);
-	tcase_add_loop_test(tc, an_abort_gives_all_back, 0, STAGED_N * SHARES);
-	tcase_add_loop_test(tc, a_dead_agent_gives_all_back, 0, STAGED_N * SHARES);
-	tcase_add_loop_test(tc, a_dead_agent_leaves_the_result, 0, STAGED_N * SHARES);
-	tcase_add_loop_test(tc, a_dead_agent_unseen, 0, STAGED_N);
-	tcase_add_loop_test(tc, segments_beyond_number, 0, STAGED_N * 2);
-	tcase_add_loop_test(tc, destroying_leaves_buffers_alone, 0, STAGED_N);
-	tcase_add_test(tc, policies_are_checked);
-	tcase_add_loop_test(tc, disposable_is_what_is_apart, 0, PLACEMENTS);
+	tcase_add_loop_test(tc, results_are_taken_when_the_operation_is_done, 0, PLACES);
+	tcase_add_loop_test(tc, blocking_calls_take_results_while_the_agent_works, 0, PLACES);
+	tcase_add_loop_test(tc, segments_without_a_wake_are_taken_at_the_end, 0, STAGED_N * SHARES);
+	tcase_add_loop_test(tc, an_abort_restores_exchanged_segments, 0, STAGED_N * SHARES);
+	tcase_add_loop_test(
+		tc, the_death_of_the_agent_restores_exchanged_segments, 0, STAGED_N * SHARES);
+	tcase_add_loop_test(
+		tc, a_known_success_is_completed_after_the_agents_death, 0, STAGED_N * SHARES);
+	tcase_add_loop_test(tc, nothing_is_restored_if_nothing_was_exchanged, 0, STAGED_N);
+	tcase_add_loop_test(
+		tc, results_of_very_many_segments_are_taken_at_the_end, 0, STAGED_N * 2);
+	tcase_add_loop_test(tc, destroying_leaves_buffers_unchanged, 0, STAGED_N);
+	tcase_add_test(tc, output_policies_are_checked);
+	tcase_add_loop_test(tc, only_registered_separate_outputs_are_disposable, 0, PLACEMENTS);
 	tcase_add_loop_test(tc, failures_keep_operands, 0, APART_N * 2 * SHARES);
-	tcase_add_loop_test(tc, disposable_and_kept_all_the_same, 0, APART_N * 2);
-	tcase_add_loop_test(tc, outputs_need_no_area, 0, APART_N);
-	tcase_add_loop_test(tc, lies_cost_the_operation_alone, 0, LIES);
+	tcase_add_loop_test(tc, a_disposable_output_may_still_be_kept, 0, APART_N * 2);
+	tcase_add_loop_test(tc, a_direct_result_needs_no_area_after_the_agents_death, 0, APART_N);
+	tcase_add_loop_test(tc, a_wrong_description_of_the_result_fails_the_operation, 0, LIES);
 	suite_add_tcase(s, tc);
 	return s;
 }

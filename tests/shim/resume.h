@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the tests of agents that die and come back share: operations of several segments, played
- * as a whole or up to the moment before their end.
+ * The common parts of the tests in which agents die and come back: operations of several segments,
+ * which are carried out as a whole, or without their end.
  */
 #ifndef RESUME_H
 #define RESUME_H
@@ -21,7 +21,7 @@ static inline void rs_serve_next(struct buffers *b, uint64_t tag, uint64_t gener
 	bf_assert_result(b);
 }
 
-/* All of the result is there, but nobody says so. */
+/* Writes the whole result, but does not complete the operation. */
 static inline void rs_play_whole(struct fake_op *op, enum shm_result_mode mode)
 {
 	fake_begin(op, mode, 3, SEGMENT);
@@ -30,7 +30,7 @@ static inline void rs_play_whole(struct fake_op *op, enum shm_result_mode mode)
 		fake_segment(op, i);
 }
 
-/* The result regions of the first slots are mapped from now on, and large enough. */
+/* Runs an operation, so that the result regions of the first slots are mapped and large enough. */
 static inline void rs_warm(enum placement p)
 {
 	struct buffers b = bf_new(p, BYTES + 1000, 99);

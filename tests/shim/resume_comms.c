@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The agent dies and another one takes its place: communicators are attached again as the peers
- * that they were, or learn why not, control calls that were under way are made again, and what
- * nobody brings back ends within PCCL_AGENT_LEASE_MS.
+ * The agent dies and another agent starts. Communicators attach as the same peers, or learn why
+ * they cannot. Control calls in progress are made again. If no agent starts, all calls end within
+ * PCCL_AGENT_LEASE_MS.
  */
 #include <pthread.h>
 
@@ -10,7 +10,7 @@
 #include "tests/shim/resume.h"
 #include "tests/shim/suites.h"
 
-/* The environment is read by calls that may need an agent. */
+/* Sets the lease. The environment is read by calls that may need an agent. */
 static void set_lease(const char *ms)
 {
 	setenv("PCCL_AGENT_LEASE_MS", ms, 1);
@@ -19,13 +19,13 @@ static void set_lease(const char *ms)
 
 /* ---- the same peer, the same calls */
 
-START_TEST(the_same_peer_again)
+START_TEST(a_communicator_attaches_as_the_same_peer)
 {
 	struct wl_request connect = fake_last(fx_agent, WL_COMM_CONNECT), attach;
 	struct buffers b = bf_new(REGISTERED_IN_PLACE, BYTES, 1);
 
 	fake_generation(fx_agent, 3);
-	/* No call is needed for it. */
+	/* The attach needs no call of the application. */
 	fake_hang_up(fx_agent);
 	fake_await_seen(fx_agent, WL_COMM_ATTACH, 1);
 	attach = fake_last(fx_agent, WL_COMM_ATTACH);
@@ -36,15 +36,15 @@ START_TEST(the_same_peer_again)
 	ck_assert_uint_eq(attach.n_seqs, 0);
 	ck_assert_uint_eq(attach.master.port, 48148);
 	ck_assert_uint_eq(fake_seen(fx_agent, WL_REGION_ADOPT), 1);
-	/* This application was told of no loss: its next operation will be refused, once. */
+	/* The application does not know of the loss, so its next operation will be refused once. */
 	rs_serve_next(&b, 1, 0);
 	bf_free(&b);
 }
 END_TEST
 
-/* Where an agent has found the master is told to the next one; with another name than the
- * application's, or another port. */
-START_TEST(the_address_of_the_master)
+/* The next agent gets the address at which an agent has found the master. This address may differ
+ * from that of the application. */
+START_TEST(the_next_agent_gets_the_address_of_the_master)
 {
 	static const struct cc_addr none,
 		master_addrs[] = {{.family = CC_INET4, .ip = {192, 0, 2, 7}, .port = 5},
@@ -60,17 +60,18 @@ START_TEST(the_address_of_the_master)
 		q = fake_last(fx_agent, WL_COMM_ATTACH);
 		ck_assert_uint_eq(q.master.port, 48148);
 		ck_assert(cc_addr_eq(&q.master_addr, &master_addrs[i]));
-		ck_assert_uint_eq(q.generation, i); /* the application has not heard of it */
+		ck_assert_uint_eq(q.generation, i); /* the application does not know of the loss */
 		fake_generation(fx_agent, 2);
 	}
 	fx_assert_succeeds(pcclUpdateTopology(fx_comm));
-	/* One that does not say leaves the last word as it was; other communicators profit. */
+	/* An agent without an address leaves the last address in force. Other communicators use it,
+	 * too. */
 	fake_master_addr(fx_agent, &none);
 	fake_hang_up(fx_agent);
 	fake_await_seen(fx_agent, WL_COMM_ATTACH, 3);
 	q = fake_last(fx_agent, WL_COMM_ATTACH);
 	ck_assert(cc_addr_eq(&q.master_addr, &master_addrs[1]));
-	ck_assert_uint_eq(q.epoch, 3); /* as the agent before had published */
+	ck_assert_uint_eq(q.epoch, 3); /* as published by the agent before */
 	ck_assert_uint_eq(q.ring_epoch, 13);
 	ck_assert_uint_eq(q.prepared, 23);
 	ck_assert_uint_eq(q.view_id, 33);
@@ -82,7 +83,7 @@ START_TEST(the_address_of_the_master)
 	q = fake_last(fx_agent, WL_COMM_CREATE);
 	ck_assert(cc_addr_eq(&q.master_addr, &master_addrs[1]));
 	fx_assert_succeeds(pcclDestroyCommunicator(c));
-	/* A place that makes no sense, or half of one, is none. */
+	/* An address that is invalid or half written is ignored. */
 	fake_master_addr(fx_agent, &(struct cc_addr){.family = 7, .port = 1});
 	fake_hang_up(fx_agent);
 	fake_await_seen(fx_agent, WL_COMM_ATTACH, 4);
@@ -96,7 +97,7 @@ START_TEST(the_address_of_the_master)
 }
 END_TEST
 
-/* Also to one that it has to be connected to anew. */
+/* The address also goes to an agent at which the peer has to connect again. */
 START_TEST(the_address_of_the_master_outlives_a_loss)
 {
 	static const struct cc_addr master_addr = {
@@ -127,8 +128,8 @@ static void *vote(void *arg)
 	return NULL;
 }
 
-/* Each kind of call is under way when the agent dies. */
-START_TEST(calls_are_made_again)
+/* Each kind of call is in progress when the agent dies. */
+START_TEST(control_calls_in_progress_are_made_again)
 {
 	static const enum wl_type types[] = {
 		WL_COMM_CREATE, WL_COMM_CONNECT, WL_UPDATE_TOPOLOGY, WL_ARE_PENDING};
@@ -169,7 +170,7 @@ static void *dies_thrice(void *arg)
 	return NULL;
 }
 
-START_TEST(agents_that_die_in_a_row)
+START_TEST(a_call_survives_several_deaths_of_agents)
 {
 	struct buffers b = bf_new(STAGED_IN_PLACE, BYTES, 1);
 	pthread_t t;
@@ -183,9 +184,9 @@ START_TEST(agents_that_die_in_a_row)
 }
 END_TEST
 
-/* ---- when it does not work out */
+/* ---- when the attach fails */
 
-START_TEST(attach_is_refused)
+START_TEST(a_refused_attach_ends_the_membership)
 {
 	uint32_t code = _i == 0 ? pcclRankConnectionLost : pcclMasterConnectionFailed;
 	struct buffers b = bf_new(STAGED_IN_PLACE, BYTES, 1);
@@ -201,7 +202,7 @@ START_TEST(attach_is_refused)
 	fake_hang_up(fx_agent);
 	fx_assert_fails(pcclAwaitAsyncReduce(&h, NULL), code, "declared lost 7 s ago");
 	bf_assert_untouched(&b);
-	/* From then on it is of no use to call again. */
+	/* From now on, only pcclConnect helps. */
 	code = _i == 0 ? pcclInvalidUsage : code;
 	fx_assert_fails(pcclAllReduce(b.send, b.recv, &d, fx_comm, NULL), code, "declared lost");
 	fx_assert_fails(pcclUpdateTopology(fx_comm),
@@ -212,8 +213,9 @@ START_TEST(attach_is_refused)
 }
 END_TEST
 
-/* Removed from the run before the agent died: that remains the reason, and nobody else is asked. */
-START_TEST(kicked_before)
+/* The peer was removed from the run before the agent died. This remains the reason, and no other
+ * agent is asked. */
+START_TEST(a_kick_before_the_agents_death_remains_the_reason)
 {
 	uint32_t code = _i == 0 ? pcclRankConnectionLost : pcclMasterConnectionFailed;
 
@@ -228,13 +230,13 @@ START_TEST(kicked_before)
 }
 END_TEST
 
-/* Those that were under way have been told. */
-START_TEST(told_by_an_operation)
+/* The operations in flight have already reported the loss. */
+START_TEST(a_loss_reported_by_operations_ends_later_calls)
 {
 	struct buffers b = bf_new(STAGED_IN_PLACE, BYTES, 1);
 	pcclAsyncReduceOp_t h = bf_launch(&b, 1), second = bf_launch(&b, 2);
 	struct fake_op op = fake_take(fx_agent), other = fake_take(fx_agent);
-	/* Another loss, which is no reason. */
+	/* In the second case the operations fail for another reason. */
 	uint32_t code = _i == 0 ? pcclRankConnectionLost : pcclInternalError;
 
 	fake_lose(fx_agent, pcclRankConnectionLost, "kicked");
@@ -248,8 +250,8 @@ START_TEST(told_by_an_operation)
 }
 END_TEST
 
-/* Nothing was under way when the agent said it. */
-START_TEST(told_by_a_goodbye)
+/* No call was in progress when the agent sent the goodbye. */
+START_TEST(a_goodbye_between_calls_is_reported_by_the_next_call)
 {
 	struct buffers b = bf_new(STAGED_IN_PLACE, BYTES, 1);
 	pcclReduceDescriptor_t d = bf_descriptor(BYTES, 1);
@@ -266,7 +268,7 @@ START_TEST(told_by_a_goodbye)
 }
 END_TEST
 
-START_TEST(goodbyes_are_taken_seriously)
+START_TEST(after_a_goodbye_the_peer_does_not_attach)
 {
 	fake_script(fx_agent, WL_UPDATE_TOPOLOGY, FAKE_GOODBYE, pcclRankConnectionLost,
 		"stopped for 10 s");
@@ -288,8 +290,8 @@ static void *goodbye_once(void *arg)
 	return NULL;
 }
 
-/* An agent that is stopped for good, or for another to take its place, is waited for. */
-START_TEST(an_agent_that_ends_orderly)
+/* Calls wait for the next agent if an agent was told to end. */
+START_TEST(calls_wait_for_the_successor_of_an_agent_that_ends)
 {
 	pthread_t t;
 
@@ -300,8 +302,8 @@ START_TEST(an_agent_that_ends_orderly)
 }
 END_TEST
 
-/* Nobody comes back: every call ends within the bound, with the same code. */
-START_TEST(nobody_comes_back)
+/* No agent comes back. Every call ends within the lease, with the same code. */
+START_TEST(calls_end_within_the_lease_if_no_agent_comes_back)
 {
 	struct buffers b = bf_new(STAGED_IN_PLACE, BYTES, 1);
 	pcclReduceDescriptor_t d = bf_descriptor(BYTES, 2);
@@ -323,7 +325,7 @@ START_TEST(nobody_comes_back)
 			"did not come back within 300 ms");
 		fx_assert_fails(pcclAwaitAsyncReduce(&h, NULL), pcclAgentUnavailable, "300 ms");
 	}
-	ck_assert_uint_ge(cc_now_ns() - begin, 300000000u); /* all of it */
+	ck_assert_uint_ge(cc_now_ns() - begin, 300000000u); /* not before the lease has passed */
 	ck_assert_uint_lt(cc_now_ns() - begin, 20000000000u);
 	bf_assert_untouched(&b);
 	fx_assert_fails(pcclUpdateTopology(fx_comm), pcclAgentUnavailable, "pcclConnect");
@@ -337,8 +339,8 @@ START_TEST(nobody_comes_back)
 }
 END_TEST
 
-/* An agent that is there but does not move, and what waits for it. */
-START_TEST(a_stopped_agent_does_not_hold_calls)
+/* The agent is there, but does not respond to the call. */
+START_TEST(calls_end_within_the_lease_if_the_agent_is_stopped)
 {
 	struct buffers b = bf_new(STAGED_IN_PLACE, BYTES, 1);
 	pcclReduceDescriptor_t d = bf_descriptor(BYTES, 2);
@@ -347,7 +349,7 @@ START_TEST(a_stopped_agent_does_not_hold_calls)
 
 	setenv("PCCL_AGENT_LEASE_MS", "400", 1);
 	fx_assert_succeeds(pcclDestroyCommunicator(fx_comm));
-	/* The bound is that of the session's beginning. */
+	/* The lease is read when the session begins. */
 	fake_script(fx_agent, WL_REGION_FREE, FAKE_GOODBYE, pcclAgentUnavailable, "restart");
 	bf_free(&b);
 	fake_script(fx_agent, WL_REGION_FREE, FAKE_ANSWER, 0, NULL);
@@ -373,7 +375,7 @@ START_TEST(a_stopped_agent_does_not_hold_calls)
 	}
 	bf_assert_untouched(&b);
 	fake_stall(fx_agent, false);
-	/* One that stood still is not taken for one that died: the application has to say so. */
+	/* A stopped agent does not count as dead. The application has to connect again. */
 	fx_assert_fails(pcclUpdateTopology(fx_comm), pcclAgentUnavailable, "pcclConnect");
 	fx_assert_succeeds(pcclConnect(fx_comm));
 	rs_serve_next(&b, 1, 0);
@@ -385,14 +387,15 @@ static void *release_after_probes(void *arg)
 {
 	unsigned before = *(const unsigned *)arg;
 
-	/* Each is an eighth of what it takes to be silent twice. */
+	/* Eight probes take as long as two leases of silence. */
 	fake_await_seen(fx_agent, WL_REGION_FREE, before + 8);
 	fake_release(fx_agent);
 	return NULL;
 }
 
-/* An agent that answers is asked now and then, however long a vote takes. */
-START_TEST(a_long_vote_is_no_silence)
+/* The shim probes the agent from time to time. An agent that answers is alive, however long a vote
+ * takes. */
+START_TEST(a_long_vote_does_not_count_as_silence)
 {
 	unsigned before = fake_seen(fx_agent, WL_REGION_FREE);
 	pthread_t t;
@@ -407,7 +410,7 @@ START_TEST(a_long_vote_is_no_silence)
 }
 END_TEST
 
-/* ---- a process that knows an agent, and has no communicator that is connected */
+/* ---- a process that knows an agent, and has no connected communicator */
 
 static pcclResult_t ask(int what)
 {
@@ -416,7 +419,7 @@ static pcclResult_t ask(int what)
 	return what == 0 ? pcclMemAlloc(1000, &p) : pcclConnect(fx_comm);
 }
 
-/* What has died by the hello is no agent yet. */
+/* An agent that dies before it answers the hello does not count. */
 static void *answer_at_last(void *arg)
 {
 	unsigned before = *(const unsigned *)arg;
@@ -426,7 +429,7 @@ static void *answer_at_last(void *arg)
 	return NULL;
 }
 
-START_TEST(calls_before_connect_wait_as_well)
+START_TEST(calls_before_connect_also_wait_for_the_next_agent)
 {
 	unsigned before;
 	pthread_t t;
@@ -447,7 +450,7 @@ START_TEST(calls_before_connect_wait_as_well)
 }
 END_TEST
 
-START_TEST(but_no_longer_than_others)
+START_TEST(calls_before_connect_wait_for_the_lease_only)
 {
 	uint64_t begin;
 	void *p;
@@ -458,8 +461,8 @@ START_TEST(but_no_longer_than_others)
 	fake_stop(fx_agent);
 	begin = cc_now_ns();
 	fx_assert_fails(ask(_i), pcclAgentUnavailable, "did not come back within 300 ms");
-	ck_assert_uint_ge(cc_now_ns() - begin, 300000000u); /* all of it */
-	/* Now there is none, as before the first one. */
+	ck_assert_uint_ge(cc_now_ns() - begin, 300000000u); /* not before the lease has passed */
+	/* Now there is no agent, as before the first one. */
 	setenv("PCCL_AGENT_LEASE_MS", "1000000", 1);
 	fx_assert_fails(ask(_i), pcclAgentUnavailable, "PCCL_AGENT_SOCKET");
 	fx_agent = fake_start(fx_socket);
@@ -469,8 +472,8 @@ START_TEST(but_no_longer_than_others)
 }
 END_TEST
 
-/* Each is there, and dies of the question. */
-START_TEST(agents_that_die_of_it_are_not_asked_for_ever)
+/* Each agent dies when it gets the request. */
+START_TEST(a_request_that_kills_agents_is_not_repeated_for_ever)
 {
 	enum wl_type type = _i == 0 ? WL_REGION_ALLOC : WL_COMM_CONNECT;
 
@@ -483,8 +486,8 @@ START_TEST(agents_that_die_of_it_are_not_asked_for_ever)
 }
 END_TEST
 
-/* ... or of the memory that it is to adopt, or does not understand that. */
-START_TEST(nor_those_that_come_and_die)
+/* The agents die when they are to adopt memory, or do not understand this request. */
+START_TEST(agents_that_die_when_they_adopt_memory_are_given_up)
 {
 	bool garbage = _i >= 2;
 	void *p;
@@ -513,8 +516,8 @@ static void *ask_too(void *arg)
 	return strdup(pcclGetLastError());
 }
 
-/* Not that there is none, which is true as well. */
-START_TEST(all_who_wait_hear_what_they_waited_for)
+/* The error must not say that no agent is found, although this is true, too. */
+START_TEST(all_waiting_threads_get_the_reason_of_the_wait)
 {
 	enum { THREADS = 4 };
 	unsigned before;
@@ -548,9 +551,9 @@ static void *allocate(void *arg)
 	return (void *)(uintptr_t)pcclMemAlloc(1000, &p);
 }
 
-/* Whatever the communicator has at the agent: nothing, or what a connect that failed has left. The
- * bound is longer than the test's. */
-START_TEST(giving_back_needs_no_agent)
+/* The communicator has nothing at the agent, or has the rest of a failed connect. The lease is
+ * longer than the test may take. */
+START_TEST(destroying_and_freeing_need_no_agent)
 {
 	unsigned before;
 	pthread_t t;
@@ -565,7 +568,7 @@ START_TEST(giving_back_needs_no_agent)
 	before = fake_seen(fx_agent, WL_HELLO);
 	fake_script(fx_agent, WL_HELLO, FAKE_HANG_UP, 0, NULL);
 	fake_hang_up(fx_agent);
-	if (_i / 2) { /* somebody else waits for it */
+	if (_i / 2) { /* another thread waits for an agent */
 		ck_assert_int_eq(pthread_create(&t, NULL, allocate, NULL), 0);
 		fake_await_seen(fx_agent, WL_HELLO, before + 3);
 	}
@@ -580,8 +583,8 @@ START_TEST(giving_back_needs_no_agent)
 }
 END_TEST
 
-/* The reason may say already what is to be done. */
-START_TEST(advice_comes_once)
+/* The reason may already contain the advice. */
+START_TEST(an_error_contains_its_advice_only_once)
 {
 	static const char *const reasons[] = {
 		"an operator has reset the run at its master: connect again",
@@ -604,30 +607,30 @@ Suite *resume_comms_suite(void)
 
 	tcase_add_checked_fixture(tc, fx_setup_comm, fx_teardown_comm);
 	tcase_set_timeout(tc, 60);
-	tcase_add_test(tc, the_same_peer_again);
-	tcase_add_test(tc, the_address_of_the_master);
+	tcase_add_test(tc, a_communicator_attaches_as_the_same_peer);
+	tcase_add_test(tc, the_next_agent_gets_the_address_of_the_master);
 	tcase_add_test(tc, the_address_of_the_master_outlives_a_loss);
-	tcase_add_loop_test(tc, calls_are_made_again, 0, 4);
-	tcase_add_test(tc, agents_that_die_in_a_row);
-	tcase_add_loop_test(tc, attach_is_refused, 0, 2);
-	tcase_add_loop_test(tc, kicked_before, 0, 2);
-	tcase_add_loop_test(tc, told_by_an_operation, 0, 2);
-	tcase_add_test(tc, told_by_a_goodbye);
-	tcase_add_test(tc, goodbyes_are_taken_seriously);
-	tcase_add_test(tc, an_agent_that_ends_orderly);
-	tcase_add_loop_test(tc, nobody_comes_back, 0, 2);
-	tcase_add_loop_test(tc, a_stopped_agent_does_not_hold_calls, 0, 4);
-	tcase_add_test(tc, a_long_vote_is_no_silence);
-	tcase_add_loop_test(tc, advice_comes_once, 0, 3);
+	tcase_add_loop_test(tc, control_calls_in_progress_are_made_again, 0, 4);
+	tcase_add_test(tc, a_call_survives_several_deaths_of_agents);
+	tcase_add_loop_test(tc, a_refused_attach_ends_the_membership, 0, 2);
+	tcase_add_loop_test(tc, a_kick_before_the_agents_death_remains_the_reason, 0, 2);
+	tcase_add_loop_test(tc, a_loss_reported_by_operations_ends_later_calls, 0, 2);
+	tcase_add_test(tc, a_goodbye_between_calls_is_reported_by_the_next_call);
+	tcase_add_test(tc, after_a_goodbye_the_peer_does_not_attach);
+	tcase_add_test(tc, calls_wait_for_the_successor_of_an_agent_that_ends);
+	tcase_add_loop_test(tc, calls_end_within_the_lease_if_no_agent_comes_back, 0, 2);
+	tcase_add_loop_test(tc, calls_end_within_the_lease_if_the_agent_is_stopped, 0, 4);
+	tcase_add_test(tc, a_long_vote_does_not_count_as_silence);
+	tcase_add_loop_test(tc, an_error_contains_its_advice_only_once, 0, 3);
 	suite_add_tcase(s, tc);
 	tcase_add_checked_fixture(bare, fx_setup_agent, fx_teardown_agent);
 	tcase_set_timeout(bare, 60);
-	tcase_add_loop_test(bare, calls_before_connect_wait_as_well, 0, 2);
-	tcase_add_loop_test(bare, but_no_longer_than_others, 0, 2);
-	tcase_add_loop_test(bare, agents_that_die_of_it_are_not_asked_for_ever, 0, 2);
-	tcase_add_loop_test(bare, nor_those_that_come_and_die, 0, 4);
-	tcase_add_test(bare, all_who_wait_hear_what_they_waited_for);
-	tcase_add_loop_test(bare, giving_back_needs_no_agent, 0, 4);
+	tcase_add_loop_test(bare, calls_before_connect_also_wait_for_the_next_agent, 0, 2);
+	tcase_add_loop_test(bare, calls_before_connect_wait_for_the_lease_only, 0, 2);
+	tcase_add_loop_test(bare, a_request_that_kills_agents_is_not_repeated_for_ever, 0, 2);
+	tcase_add_loop_test(bare, agents_that_die_when_they_adopt_memory_are_given_up, 0, 4);
+	tcase_add_test(bare, all_waiting_threads_get_the_reason_of_the_wait);
+	tcase_add_loop_test(bare, destroying_and_freeing_need_no_agent, 0, 4);
 	suite_add_tcase(s, bare);
 	return s;
 }

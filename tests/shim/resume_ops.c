@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The agent dies with operations under way: those whose result is at hand and known to the others
- * succeed, the others fail with pcclRankConnectionLost and leave the buffers as they were. The next
- * agent is told what this process knows.
+ * The agent dies with operations in flight. An operation succeeds if its whole result is here and
+ * the other hosts know of the success. Other operations fail with pcclRankConnectionLost and leave
+ * the buffers as they were. The next agent gets all that this process knows.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -10,8 +10,9 @@
 #include "tests/shim/resume.h"
 #include "tests/shim/suites.h"
 
-/* Who was told that the operation is lost knows of the loss, whenever that was. */
-START_TEST(a_loss_is_known_once)
+/* A caller whose operation was lost knows of the loss, whether the attach came before that or
+ * after. */
+START_TEST(an_operation_after_a_loss_has_the_new_generation)
 {
 	struct buffers b = bf_new(STAGED_IN_PLACE, BYTES, 1);
 	pcclAsyncReduceOp_t h = bf_launch(&b, 1);
@@ -59,8 +60,8 @@ static void await_asleep(pid_t tid)
 	}
 }
 
-/* The call is repeated before the next agent has said how many losses go with the death. */
-START_TEST(a_loss_is_known_to_those_who_hurry)
+/* The call is repeated before the next agent has sent the new generation. */
+START_TEST(an_early_retry_waits_for_the_new_generation)
 {
 	struct buffers b = bf_new(STAGED_IN_PLACE, BYTES, 1);
 	pcclAsyncReduceOp_t h = bf_launch(&b, 1);
@@ -88,7 +89,7 @@ START_TEST(a_loss_is_known_to_those_who_hurry)
 }
 END_TEST
 
-START_TEST(results_of_which_the_others_know)
+START_TEST(results_that_the_others_know_of_succeed)
 {
 	enum placement p = (enum placement)_i;
 	struct buffers b, other;
@@ -117,9 +118,9 @@ START_TEST(results_of_which_the_others_know)
 }
 END_TEST
 
-/* Nobody has looked at the socket between the beginning of the operation and the agent's death,
- * which may be in the middle of a request; other regions are on their way as well. */
-START_TEST(results_that_were_handed_over)
+/* No thread reads the socket between the beginning of the operation and the agent's death. The
+ * death may be in the middle of a request. Other regions are handed over at the same time. */
+START_TEST(results_that_were_handed_over_before_the_death_count)
 {
 	enum placement p = (enum placement)(_i / 4);
 	struct buffers b = bf_new(p, BYTES, 1), other = bf_new(p, BYTES, 2);
@@ -149,8 +150,8 @@ START_TEST(results_that_were_handed_over)
 }
 END_TEST
 
-/* An agent that was told to end is not attributed to what it carried out; one that crashes is. */
-START_TEST(what_kills_agents_is_given_up)
+/* An operation is blamed if its agent crashes, but not if the agent was told to end. */
+START_TEST(an_operation_that_kills_agents_is_given_up)
 {
 	bool crashes = _i == 1;
 
@@ -196,8 +197,8 @@ static unsigned mappings_of(const char *name)
 	return n;
 }
 
-/* What is handed over and never taken goes with the communicator. */
-START_TEST(results_that_nobody_takes)
+/* Regions that were handed over and never taken are unmapped with the communicator. */
+START_TEST(results_that_are_never_taken_are_unmapped)
 {
 	struct buffers b = bf_new(STAGED, BYTES, 1);
 	pcclComm_t *c = fx_new_comm();
@@ -216,16 +217,17 @@ START_TEST(results_that_nobody_takes)
 		fake_begin(&op, SHM_RESULT_AREA, 3, SEGMENT);
 	}
 	fx_assert_succeeds(pcclUpdateTopology(fx_comm));
-	ck_assert_uint_ge(mappings_of("region"), before + 10 + 10); /* the agent's own as well */
+	/* mappings of the fake agent count, too */
+	ck_assert_uint_ge(mappings_of("region"), before + 10 + 10);
 	fx_assert_succeeds(pcclDestroyCommunicator(c));
 	ck_assert_uint_le(mappings_of("region"), before + 10 + 10);
 	bf_free(&b);
 }
 END_TEST
 
-/* The others have the result, and this process has no way to it: it must not go on as their peer.
- */
-START_TEST(results_that_are_lost)
+/* The other hosts have the result, and this process cannot get it. It must not go on as their
+ * peer. */
+START_TEST(a_peer_leaves_if_it_cannot_get_a_known_result)
 {
 	struct buffers b = bf_new(STAGED, BYTES, 1), other = bf_new(STAGED, BYTES, 2);
 	struct cc_id before = fake_last(fx_agent, WL_COMM_CONNECT).peer, after;
@@ -254,8 +256,8 @@ START_TEST(results_that_are_lost)
 }
 END_TEST
 
-/* In doubt over two deaths. */
-START_TEST(doubts_outlive_agents)
+/* The operation stays in doubt over two deaths. */
+START_TEST(an_operation_can_stay_in_doubt_over_several_deaths)
 {
 	struct buffers b;
 	pcclAsyncReduceOp_t h;
@@ -279,9 +281,9 @@ START_TEST(doubts_outlive_agents)
 }
 END_TEST
 
-/* Others ask for it, too, if nobody but us was told before the master died: we have to say that we
- * know. What is in doubt comes first. */
-START_TEST(successes_are_told)
+/* Other peers may ask for a success if the master died before it told them. So the process sends
+ * the successes that it knows. Attempts in doubt come first. */
+START_TEST(the_next_agent_gets_the_known_successes)
 {
 	struct buffers b, other, third;
 	pcclAsyncReduceOp_t h, unseen, doubt;
@@ -312,7 +314,7 @@ START_TEST(successes_are_told)
 	ck_assert_uint_eq(q.seqs[1], op.seq);
 	for (unsigned i = 2; i < WL_SEQS_MAX; i++)
 		ck_assert_uint_eq(q.seqs[i], op.seq + 1 - i);
-	/* Nobody answers for them; that changes nothing. */
+	/* The next agent knows nothing of these operations. They fail as usual. */
 	fx_assert_fails(pcclAwaitAsyncReduce(&unseen, NULL), pcclRankConnectionLost, "lost");
 	fx_assert_fails(pcclAwaitAsyncReduce(&doubt, NULL), pcclRankConnectionLost, "died");
 	bf_assert_result(&b);
@@ -322,8 +324,8 @@ START_TEST(successes_are_told)
 }
 END_TEST
 
-/* Also one that the application has not awaited yet, and over several deaths. */
-START_TEST(successes_are_told_unawaited)
+/* Also a success that the application has not awaited yet, and over several deaths. */
+START_TEST(the_next_agent_gets_successes_not_awaited_yet)
 {
 	struct buffers b;
 	pcclAsyncReduceOp_t h;
@@ -342,7 +344,7 @@ START_TEST(successes_are_told_unawaited)
 	for (unsigned i = 1; i <= 2; i++) {
 		fake_hang_up(fx_agent);
 		fake_await_seen(fx_agent, WL_COMM_ATTACH, i);
-		/* The answer has been taken when this returns. */
+		/* When this call returns, the answer to the attach has been processed. */
 		fx_assert_succeeds(pcclArePeersPending(fx_comm, &(bool){false}));
 		q = fake_last(fx_agent, WL_COMM_ATTACH);
 		ck_assert_uint_eq(q.n_seqs, 2);
@@ -356,7 +358,7 @@ START_TEST(successes_are_told_unawaited)
 }
 END_TEST
 
-START_TEST(destroyed_while_detached)
+START_TEST(a_detached_communicator_can_be_destroyed)
 {
 	struct buffers b[PLACEMENTS];
 
@@ -377,7 +379,7 @@ START_TEST(destroyed_while_detached)
 	for (unsigned i = 0; i < PLACEMENTS; i++)
 		bf_assert_untouched(&b[i]);
 	if (_i == 0) {
-		/* What the agent made for it meanwhile is given back. */
+		/* The agent made a communicator meanwhile. The shim destroys it. */
 		fake_release(fx_agent);
 		fake_await_seen(fx_agent, WL_COMM_DESTROY, 1);
 	}
@@ -394,17 +396,18 @@ Suite *resume_ops_suite(void)
 
 	tcase_add_checked_fixture(tc, fx_setup_comm, fx_teardown_comm);
 	tcase_set_timeout(tc, 60);
-	tcase_add_loop_test(tc, a_loss_is_known_once, 0, 2);
-	tcase_add_test(tc, a_loss_is_known_to_those_who_hurry);
-	tcase_add_loop_test(tc, results_of_which_the_others_know, 0, PLACEMENTS);
-	tcase_add_loop_test(tc, results_that_were_handed_over, 0, 4 * PLACEMENTS);
-	tcase_add_loop_test(tc, what_kills_agents_is_given_up, 0, 2);
-	tcase_add_test(tc, results_that_nobody_takes);
-	tcase_add_loop_test(tc, results_that_are_lost, 0, 2);
-	tcase_add_test(tc, doubts_outlive_agents);
-	tcase_add_test(tc, successes_are_told);
-	tcase_add_loop_test(tc, successes_are_told_unawaited, 0, 2);
-	tcase_add_loop_test(tc, destroyed_while_detached, 0, 2);
+	tcase_add_loop_test(tc, an_operation_after_a_loss_has_the_new_generation, 0, 2);
+	tcase_add_test(tc, an_early_retry_waits_for_the_new_generation);
+	tcase_add_loop_test(tc, results_that_the_others_know_of_succeed, 0, PLACEMENTS);
+	tcase_add_loop_test(
+		tc, results_that_were_handed_over_before_the_death_count, 0, 4 * PLACEMENTS);
+	tcase_add_loop_test(tc, an_operation_that_kills_agents_is_given_up, 0, 2);
+	tcase_add_test(tc, results_that_are_never_taken_are_unmapped);
+	tcase_add_loop_test(tc, a_peer_leaves_if_it_cannot_get_a_known_result, 0, 2);
+	tcase_add_test(tc, an_operation_can_stay_in_doubt_over_several_deaths);
+	tcase_add_test(tc, the_next_agent_gets_the_known_successes);
+	tcase_add_loop_test(tc, the_next_agent_gets_successes_not_awaited_yet, 0, 2);
+	tcase_add_loop_test(tc, a_detached_communicator_can_be_destroyed, 0, 2);
 	suite_add_tcase(s, tc);
 	return s;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Agents die again and again while several threads reduce over communicators of their own: every
- * operation succeeds in the end, and every one that fails leaves its buffers as they were.
+ * Agents die again and again while several threads reduce over their own communicators. Every
+ * operation succeeds in the end, and every failed attempt leaves its buffers as they were.
  */
 #include <pthread.h>
 
@@ -10,7 +10,7 @@
 
 enum { THREADS = 4, ROUNDS = 40, DEATHS = 25 };
 
-/* Serves what comes, dies every now and then in the middle of something. */
+/* Serves operations, and dies now and then in the middle of one. */
 static void *mortal_agent(void *arg)
 {
 	struct tl_rng rng = tl_rng_new(77);
@@ -55,7 +55,8 @@ static void *persistent_peer(void *arg)
 
 		while ((r = pcclAllReduce(b.send, b.recv, &d, c, NULL)) != pcclSuccess) {
 			bf_assert_untouched(&b);
-			/* Agents die here whatever they carry out: it insists. */
+			/* Agents die at random here, so the peer tries again even after the error
+			 * about two deaths. */
 			ck_assert_msg((r == pcclRankConnectionLost &&
 					      !strstr(pcclGetLastError(), "all other peers")) ||
 					      (r == pcclInternalError &&

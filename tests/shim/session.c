@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The session with the agent: finding it, requests and replies, everything that can go wrong there.
+ * The session with the agent: the search for it, requests and replies, and all errors there.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -81,7 +81,7 @@ START_TEST(creation_checks_its_arguments)
 }
 END_TEST
 
-START_TEST(optimizing_takes_a_connection)
+START_TEST(optimizing_the_topology_requires_a_connection)
 {
 	pcclComm_t *c;
 
@@ -93,7 +93,7 @@ START_TEST(optimizing_takes_a_connection)
 }
 END_TEST
 
-START_TEST(a_named_agent_is_the_only_one)
+START_TEST(only_the_named_agent_is_tried)
 {
 	pcclComm_t *c;
 	void *p;
@@ -104,7 +104,7 @@ START_TEST(a_named_agent_is_the_only_one)
 	c = fx_new_comm();
 	fx_assert_fails(pcclConnect(c), pcclAgentUnavailable, fx_socket);
 	fx_assert_fails(pcclMemAlloc(1, &p), pcclAgentUnavailable, "PCCL_AGENT_SOCKET");
-	/* Once it is there the same call succeeds. */
+	/* When the agent is there, the same call succeeds. */
 	fx_agent = fake_start(fx_socket);
 	fx_assert_succeeds(pcclConnect(c));
 	fx_assert_succeeds(pcclDestroyCommunicator(c));
@@ -112,7 +112,7 @@ START_TEST(a_named_agent_is_the_only_one)
 }
 END_TEST
 
-/* ---- with one ---- */
+/* ---- with an agent ---- */
 
 static unsigned open_descriptors(void)
 {
@@ -123,7 +123,7 @@ static unsigned open_descriptors(void)
 	return n;
 }
 
-START_TEST(connect_use_destroy)
+START_TEST(a_communicator_can_be_connected_used_and_destroyed)
 {
 	unsigned before;
 	bool pending = false;
@@ -131,7 +131,7 @@ START_TEST(connect_use_destroy)
 	int value = 0;
 	void *p;
 
-	/* The session comes with the first need for it. */
+	/* The session begins with the first call that needs it. */
 	fx_assert_succeeds(pcclMemAlloc(1, &p));
 	fx_assert_succeeds(pcclMemFree(p));
 	before = open_descriptors();
@@ -161,12 +161,12 @@ START_TEST(connect_use_destroy)
 	ck_assert_uint_eq(fake_seen(fx_agent, WL_HELLO), 1);
 	ck_assert_uint_eq(fake_seen(fx_agent, WL_COMM_DESTROY), 1);
 	ck_assert(fake_last(fx_agent, WL_COMM_DESTROY).until_left);
-	/* The agent's own three of the queue pair are still open. */
+	/* The fake agent's own three descriptors of the queue pair are still open. */
 	ck_assert_uint_eq(open_descriptors(), before + 3);
 }
 END_TEST
 
-START_TEST(versions_are_named)
+START_TEST(a_version_mismatch_names_the_versions)
 {
 	pcclComm_t *c = fx_new_comm();
 
@@ -182,7 +182,7 @@ START_TEST(versions_are_named)
 }
 END_TEST
 
-START_TEST(refusals_come_through)
+START_TEST(refusals_of_the_agent_are_returned)
 {
 	pcclComm_t *c = fx_new_comm();
 	bool flag;
@@ -201,7 +201,8 @@ START_TEST(refusals_come_through)
 	fx_assert_fails(pcclUpdateTopology(c), pcclUpdateTopologyFailed, "no reason");
 	fake_script(fx_agent, WL_ARE_PENDING, FAKE_REFUSE, pcclRankConnectionLost, "gone");
 	fx_assert_fails(pcclArePeersPending(c, &flag), pcclRankConnectionLost, "gone");
-	/* One communicator at the agent, however often it was tried. */
+	/* The agent has one communicator, however often the connect was tried. The other request
+	 * was refused. */
 	ck_assert_uint_eq(fake_seen(fx_agent, WL_COMM_CREATE), 2);
 	fx_assert_succeeds(pcclDestroyCommunicator(c));
 }
@@ -243,7 +244,7 @@ static unsigned times_in(const char *text, const char *word)
 	return n;
 }
 
-/* The first vote on the topology has a code of its own for it, as in PCCL 1.0. */
+/* Returns the code of this call. The first topology vote has a code of its own, as in PCCL 1.0. */
 static pcclResult_t code_of(int which, uint32_t code, bool *voted)
 {
 	bool vote = which == 1 || which == 6, first = vote && !*voted;
@@ -254,8 +255,9 @@ static pcclResult_t code_of(int which, uint32_t code, bool *voted)
 	return which == 1 ? pcclUpdateTopologyFailed : pcclTopologyOptimizationFailed;
 }
 
-/* Whoever calls first is told the reason; whoever repeats the call must not go on for ever. */
-START_TEST(removed_from_the_run)
+/* The first call gets the reason. Later calls get a permanent code, so that no program repeats them
+ * for ever. */
+START_TEST(calls_report_that_the_peer_was_removed_from_the_run)
 {
 	static const uint32_t codes[] = {pcclRankConnectionLost, pcclMasterConnectionFailed};
 	static const char *const texts[] = {
@@ -269,9 +271,10 @@ START_TEST(removed_from_the_run)
 
 		fx_assert_succeeds(pcclConnect(c));
 		fake_lose(fx_agent, code, texts[_i / 2 % 2]);
-		if (first == 0) /* it asks only what is known already */
+		if (first == 0) /* this call only reads what is known already */
 			fx_assert_succeeds(some_call(c, 0));
-		/* The one with retry repeats what is lost itself. */
+		/* The call with retry repeats a lost operation by itself, so it gets the later
+		 * code. */
 		fx_assert_fails(some_call(c, first ? first : 1),
 			code_of(first ? first : 1, first != 5 ? code : later, &voted), "kicked");
 		ck_assert_uint_eq(times_in(pcclGetLastError(), "pcclConnect"), 1);
@@ -284,7 +287,7 @@ START_TEST(removed_from_the_run)
 }
 END_TEST
 
-START_TEST(a_lease_that_is_no_number_is_refused)
+START_TEST(a_lease_that_is_not_a_number_is_refused)
 {
 	static const char *const bad[] = {"30s", "-1", "2147483648", " 5", "99999999999999999999"},
 				 *const name[] = {"PCCL_AGENT_GRACE_MS", "PCCL_AGENT_LEASE_MS"};
@@ -292,7 +295,7 @@ START_TEST(a_lease_that_is_no_number_is_refused)
 	char words[160];
 	void *p;
 
-	for (int i = 0; i < 2; i++) { /* the old name alone, and beside the new one */
+	for (int i = 0; i < 2; i++) { /* first the old name alone, then both */
 		setenv(name[i], bad[_i], 1);
 		snprintf(words, sizeof words,
 			"%s is \"%s\", it must be a number of milliseconds from 0 to 2147483647",
@@ -310,8 +313,8 @@ END_TEST
 
 static const enum fake_action endings[] = {FAKE_HANG_UP, FAKE_GOODBYE, FAKE_GARBAGE, FAKE_STRANGER};
 
-/* The session ends at each stage and in each way; a later pcclConnect starts over. */
-START_TEST(session_ends_while_waiting)
+/* The session ends at each stage and in each way. A later pcclConnect starts a new session. */
+START_TEST(calls_fail_if_the_session_ends_while_they_wait)
 {
 	enum fake_action end = endings[_i];
 	const char *words = end == FAKE_GOODBYE    ? "shutting down"
@@ -328,8 +331,8 @@ START_TEST(session_ends_while_waiting)
 	for (unsigned i = 0; i < 3; i++) {
 		fake_script(fx_agent, at_connect[i], end, pcclAgentUnavailable, "shutting down");
 		fx_assert_fails(pcclConnect(c), pcclAgentUnavailable, words);
-		/* an agent that leaves before its hello is tried once more: there may be a new one
-		 */
+		/* an agent that leaves before its hello is tried once more, because a new agent may
+		 * have started */
 		accepted +=
 			at_connect[i] == WL_HELLO && (end == FAKE_HANG_UP || end == FAKE_GOODBYE)
 				? 2
@@ -366,7 +369,7 @@ START_TEST(an_agent_that_restarts_is_found_again)
 	fx_assert_succeeds(pcclMemAlloc(5000, &p));
 	memset(p, 7, 5000);
 	fake_stop(fx_agent);
-	/* As it was when there was an agent. */
+	/* Without an agent, attributes stay as they were. */
 	fx_assert_succeeds(pcclGetAttribute(c, PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE, &value));
 	fx_agent = fake_start(fx_socket);
 	fx_assert_succeeds(pcclUpdateTopology(c));
@@ -396,9 +399,9 @@ START_TEST(descriptors_must_be_as_expected)
 	fake_script(fx_agent, WL_REGION_ALLOC, FAKE_UNSEALED, 0, NULL);
 	fx_assert_fails(pcclMemAlloc(100, &p), pcclInternalError, "mapped");
 	ck_assert_uint_eq(fake_seen(fx_agent, WL_REGION_FREE), 1);
-	/* Two regions that the agent has, no longer the one that was given back. */
+	/* The agent still has two regions. The freed region is closed. */
 	ck_assert_uint_eq(open_descriptors(), before + 2);
-	/* More than any message may carry. */
+	/* More descriptors than any message may carry. */
 	fake_script(fx_agent, WL_COMM_CREATE, FAKE_MORE_FDS, 0, NULL);
 	fx_comm = fx_new_comm();
 	fx_assert_fails(pcclConnect(fx_comm), pcclAgentUnavailable, "descriptors");
@@ -437,7 +440,7 @@ START_TEST(threads_share_the_connection)
 }
 END_TEST
 
-/* A peer in a thread of its own, which votes once all of them are there. */
+/* A peer in its own thread, which votes when all peers are connected. */
 static void *vote(void *arg)
 {
 	pcclComm_t *c = fx_new_comm();
@@ -451,8 +454,9 @@ static void *vote(void *arg)
 	return (void *)(uintptr_t)r;
 }
 
-/* One waits for a vote, the others' requests go on; held answers come back in another order. */
-START_TEST(a_long_wait_does_not_hold_up_others)
+/* One thread waits for a vote, and requests of other threads go on. Held answers come in another
+ * order. */
+START_TEST(a_long_wait_does_not_delay_other_threads)
 {
 	enum { THREADS = 4 };
 	pcclComm_t *other = fx_new_comm();
@@ -478,7 +482,7 @@ START_TEST(a_long_wait_does_not_hold_up_others)
 }
 END_TEST
 
-START_TEST(the_end_wakes_all_who_wait)
+START_TEST(the_end_of_the_session_wakes_all_waiting_threads)
 {
 	enum { THREADS = 4 };
 	pthread_barrier_t ready;
@@ -499,7 +503,7 @@ START_TEST(the_end_wakes_all_who_wait)
 }
 END_TEST
 
-/* ---- whose communicator it is ---- */
+/* ---- the thread of a communicator ---- */
 
 static void *use_as_another(void *arg)
 {
@@ -547,7 +551,8 @@ static void *destroy(void *arg)
 	return NULL;
 }
 
-/* As PCCL 1.0 has it: one thread makes it, another one uses it, a third one frees it. */
+/* As in PCCL 1.0, one thread may create a communicator, another thread may use it, and a third may
+ * destroy it. */
 START_TEST(any_thread_may_connect_and_destroy)
 {
 	pcclComm_t *c = fx_new_comm();
@@ -562,7 +567,7 @@ START_TEST(any_thread_may_connect_and_destroy)
 }
 END_TEST
 
-START_TEST(nobody_destroys_it_during_a_call)
+START_TEST(a_communicator_cannot_be_destroyed_during_a_call)
 {
 	pcclComm_t *c = fx_new_comm();
 	pthread_t t;
@@ -578,7 +583,7 @@ START_TEST(nobody_destroys_it_during_a_call)
 }
 END_TEST
 
-/* Nothing is measured yet: it is the vote that pcclUpdateTopology is. */
+/* The library does not measure yet, so this is the same vote as that of pcclUpdateTopology. */
 START_TEST(optimizing_is_a_topology_vote)
 {
 	pcclComm_t *c = fx_new_comm();
@@ -596,7 +601,7 @@ START_TEST(optimizing_is_a_topology_vote)
 }
 END_TEST
 
-/* Each vote tells how many the peer has seen the end of. */
+/* Each vote carries the number of ballots whose end the peer has seen. */
 START_TEST(votes_are_numbered)
 {
 	pcclComm_t *c = fx_new_comm();
@@ -623,7 +628,7 @@ END_TEST
 /* ---- fork ---- */
 
 #ifdef __SANITIZE_THREAD__
-/* The child starts a thread, too, which the sanitizer would rather not see. */
+/* The child starts a thread, too, which ThreadSanitizer does not allow by default. */
 const char *__tsan_default_options(void);
 const char *__tsan_default_options(void)
 {
@@ -644,7 +649,7 @@ static unsigned open_sockets(void)
 	return n;
 }
 
-/* Returns the number of the first check that fails. */
+/* Runs the checks in the child. Returns the number of the first check that fails. */
 static int in_child(pcclComm_t *parents, void *parents_memory, unsigned sockets)
 {
 	pcclComm_t *c = NULL;
@@ -671,7 +676,7 @@ static int in_child(pcclComm_t *parents, void *parents_memory, unsigned sockets)
 	return pcclDestroyCommunicator(c) == pcclSuccess ? 0 : 9;
 }
 
-START_TEST(a_forked_child_starts_afresh)
+START_TEST(a_forked_child_has_no_session_or_communicator)
 {
 	pcclComm_t *c = fx_new_comm();
 	unsigned sockets;
@@ -701,7 +706,7 @@ static bool beats(int beat)
 	return send(beat, &c, 1, MSG_NOSIGNAL) == 1 && recv(beat, &c, 1, 0) == 1;
 }
 
-/* The process waits in a call that is not answered before this. */
+/* The process waits in a call that is answered only after this beat. */
 static void *beats_while_waiting(void *arg)
 {
 	int *beat = arg;
@@ -713,8 +718,9 @@ static void *beats_while_waiting(void *arg)
 	return fine ? arg : NULL;
 }
 
-/* Whatever the others do, and after a fork, which takes nothing along. */
-START_TEST(a_thread_answers_asks)
+/* The thread answers, whatever the other threads do, and after a fork. The child inherits nothing
+ * of it. */
+START_TEST(a_thread_answers_beats)
 {
 	pcclComm_t *c = fx_new_comm();
 	int beat = fake_beat(fx_agent), status;
@@ -736,7 +742,8 @@ START_TEST(a_thread_answers_asks)
 	fx_assert_succeeds(pcclArePeersPending(c, &pending));
 	ck_assert_int_eq(pthread_join(thread, &fine), 0);
 	ck_assert_ptr_nonnull(fine);
-	shutdown(beat, SHUT_WR); /* the agent is gone; the child does not hold the other end */
+	/* the agent is gone, and the child does not hold the other end open */
+	shutdown(beat, SHUT_WR);
 	ck_assert_int_eq(recv(beat, &end, 1, 0), 0);
 	close(beat);
 	ck_assert_int_eq(kill(pid, SIGKILL), 0);
@@ -753,29 +760,29 @@ Suite *session_suite(void)
 	tcase_add_test(none, nothing_works_before_init);
 	tcase_add_test(none, every_code_has_a_text);
 	tcase_add_test(none, creation_checks_its_arguments);
-	tcase_add_test(none, optimizing_takes_a_connection);
-	tcase_add_test(none, a_named_agent_is_the_only_one);
+	tcase_add_test(none, optimizing_the_topology_requires_a_connection);
+	tcase_add_test(none, only_the_named_agent_is_tried);
 	suite_add_tcase(s, none);
 	tcase_add_unchecked_fixture(tc, fx_make_base, fx_remove_base);
 	tcase_add_checked_fixture(tc, fx_setup_agent, fx_teardown_agent);
-	tcase_add_test(tc, connect_use_destroy);
-	tcase_add_test(tc, versions_are_named);
-	tcase_add_test(tc, refusals_come_through);
-	tcase_add_loop_test(tc, removed_from_the_run, 0, 28);
-	tcase_add_loop_test(tc, a_lease_that_is_no_number_is_refused, 0, 5);
-	tcase_add_loop_test(tc, session_ends_while_waiting, 0, 4);
+	tcase_add_test(tc, a_communicator_can_be_connected_used_and_destroyed);
+	tcase_add_test(tc, a_version_mismatch_names_the_versions);
+	tcase_add_test(tc, refusals_of_the_agent_are_returned);
+	tcase_add_loop_test(tc, calls_report_that_the_peer_was_removed_from_the_run, 0, 28);
+	tcase_add_loop_test(tc, a_lease_that_is_not_a_number_is_refused, 0, 5);
+	tcase_add_loop_test(tc, calls_fail_if_the_session_ends_while_they_wait, 0, 4);
 	tcase_add_test(tc, an_agent_that_restarts_is_found_again);
 	tcase_add_test(tc, descriptors_must_be_as_expected);
 	tcase_add_test(tc, threads_share_the_connection);
-	tcase_add_test(tc, a_long_wait_does_not_hold_up_others);
-	tcase_add_test(tc, the_end_wakes_all_who_wait);
+	tcase_add_test(tc, a_long_wait_does_not_delay_other_threads);
+	tcase_add_test(tc, the_end_of_the_session_wakes_all_waiting_threads);
 	tcase_add_test(tc, a_communicator_belongs_to_the_thread_that_connected_it);
 	tcase_add_test(tc, any_thread_may_connect_and_destroy);
-	tcase_add_test(tc, nobody_destroys_it_during_a_call);
+	tcase_add_test(tc, a_communicator_cannot_be_destroyed_during_a_call);
 	tcase_add_test(tc, optimizing_is_a_topology_vote);
 	tcase_add_test(tc, votes_are_numbered);
-	tcase_add_test(tc, a_thread_answers_asks);
-	tcase_add_test(tc, a_forked_child_starts_afresh);
+	tcase_add_test(tc, a_thread_answers_beats);
+	tcase_add_test(tc, a_forked_child_has_no_session_or_communicator);
 	suite_add_tcase(s, tc);
 	return s;
 }

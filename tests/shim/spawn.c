@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Private agents: where they are looked for, how they are started, and by how many at once. The
+ * Private agents: the search for them, and their start, also by several processes at once. The
  * agent is tests/shim/standin_agentd.
  */
 #include <errno.h>
@@ -65,7 +65,8 @@ START_TEST(an_agent_is_started_once_and_found_again)
 {
 	char text[1024], expected[512], path[128];
 	struct stat st;
-	int stray = open("/dev/null", O_RDWR); /* not close-on-exec: must not leak all the same */
+	/* not close-on-exec, but must not leak to the agent */
+	int stray = open("/dev/null", O_RDWR);
 	int status;
 	pid_t pid;
 	void *p;
@@ -82,7 +83,7 @@ START_TEST(an_agent_is_started_once_and_found_again)
 	snprintf(path, sizeof path, "%s/agent.log", private_dir);
 	read_file(path, text, sizeof text);
 	ck_assert_str_eq(text, "stand-in agent started\n");
-	/* No child is left over. */
+	/* No child process is left. */
 	ck_assert_int_lt(waitpid(-1, &status, WNOHANG), 0);
 	pid = fork();
 	if (pid == 0) {
@@ -97,7 +98,8 @@ START_TEST(an_agent_is_started_once_and_found_again)
 }
 END_TEST
 
-/* A program that has closed its output may write there all the same. */
+/* A program that has closed its standard descriptors may still write to them, so no other file may
+ * get their numbers. */
 START_TEST(the_standard_descriptors_stay_free)
 {
 	void *p;
@@ -131,7 +133,7 @@ static unsigned count_starts(void)
 	return n;
 }
 
-/* Whoever is connected needs the next one at once, and makes no call for it. */
+/* A connected communicator needs the next agent at once. The agent is started without a call. */
 START_TEST(an_agent_that_dies_is_started_again)
 {
 	pcclComm_t *c = fx_new_comm();
@@ -148,8 +150,8 @@ START_TEST(an_agent_that_dies_is_started_again)
 }
 END_TEST
 
-/* Several processes at the same moment: one agent, all connected. */
-START_TEST(processes_race)
+/* Several processes start at the same moment. There is one agent, and all are connected to it. */
+START_TEST(processes_that_start_at_once_share_one_agent)
 {
 	enum { N = 8 };
 	int gate[2], status;
@@ -195,7 +197,7 @@ START_TEST(a_stale_socket_is_replaced)
 }
 END_TEST
 
-START_TEST(a_long_log_is_begun_anew)
+START_TEST(a_long_log_is_emptied)
 {
 	char path[128], text[64];
 	void *p;
@@ -213,8 +215,8 @@ START_TEST(a_long_log_is_begun_anew)
 }
 END_TEST
 
-/* By the names of PCCL 1.0; master.c has the others. */
-START_TEST(the_log_level_is_passed_on)
+/* PCCL_LOG_LEVEL has the names of PCCL 1.0. master.c tests the other names. */
+START_TEST(the_log_level_is_passed_to_the_private_agent)
 {
 	static const char *const levels[][2] = {{"DEBUG", " --log-level debug"},
 		{"WARN", " --log-level warning"}, {"FATAL", " --log-level err"}, {"", ""}};
@@ -264,7 +266,7 @@ START_TEST(a_named_socket_starts_nothing)
 }
 END_TEST
 
-START_TEST(agents_that_do_not_start)
+START_TEST(an_agent_that_does_not_start_is_reported)
 {
 	char path[128];
 	void *p;
@@ -277,7 +279,7 @@ START_TEST(agents_that_do_not_start)
 	setenv("PCCL_AGENTD", fx_dir, 1);
 	fx_assert_fails(pcclMemAlloc(1, &p), pcclAgentUnavailable,
 		"Is a directory; install pcclagentd, or set PCCL_AGENTD");
-	/* Says that it is ready, and is gone. */
+	/* This program ends at once, with success. */
 	setenv("PCCL_AGENTD", "/bin/true", 1);
 	fx_assert_fails(pcclMemAlloc(1, &p), pcclAgentUnavailable,
 		"/bin/true ended with status 0 before it served");
@@ -308,8 +310,8 @@ static void set_script(const char *body)
 	set_script_of("/bin/sh", body);
 }
 
-/* As in a container that was given no devices. Only in a mount namespace of this test. */
-START_TEST(what_is_missing_beside_the_program_is_named)
+/* This is as in a container without devices. The test changes only a mount namespace of its own. */
+START_TEST(missing_files_other_than_the_program_are_named)
 {
 	void *p;
 
@@ -334,8 +336,8 @@ static void set_limit(int resource, rlim_t most)
 	ck_assert_int_eq(setrlimit((__rlimit_resource_t)resource, &rl), 0);
 }
 
-/* Its log says what it lacks, behind what others may have left there. */
-START_TEST(agents_that_run_into_a_limit)
+/* The agent's log says what it lacks. Lines that other agents have left there do not count. */
+START_TEST(a_limit_that_an_agent_reports_is_returned)
 {
 	const char *text;
 	void *p;
@@ -357,8 +359,8 @@ START_TEST(agents_that_run_into_a_limit)
 }
 END_TEST
 
-/* The program of the one that died is there no more; its calls say why none takes its place. */
-START_TEST(agents_that_come_back_run_into_a_limit)
+/* The next agent cannot start. Calls report why no agent takes the place of the dead one. */
+START_TEST(a_limit_of_the_next_agent_is_returned_by_calls)
 {
 	pcclResult_t r;
 	pcclComm_t *c;
@@ -378,8 +380,8 @@ START_TEST(agents_that_come_back_run_into_a_limit)
 }
 END_TEST
 
-/* It has had no time to say anything: its limits are those of this process. */
-START_TEST(agents_that_die_of_limits)
+/* The agent dies too early to report a limit, so the error names a low limit of this process. */
+START_TEST(an_early_death_of_an_agent_is_explained_by_limits)
 {
 	static const char *const ends[] = {"echo 'libc.so.6: cannot map' >&2; exit 127",
 		"kill -SEGV $$", "exit 139", "exit 70"};
@@ -394,7 +396,7 @@ START_TEST(agents_that_die_of_limits)
 		program_invocation_short_name, (int)getpid());
 	ck_assert_msg(strstr(pcclGetLastError(), expected), "%s", pcclGetLastError());
 	ck_assert_msg(_i > 0 || strstr(pcclGetLastError(), "cannot map"), "%s", pcclGetLastError());
-	set_script("exit 69"); /* it has found another reason */
+	set_script("exit 69"); /* the agent has found another reason */
 	fx_assert_fails(pcclMemAlloc(1, &p), pcclAgentUnavailable, "status 69");
 }
 END_TEST
@@ -424,8 +426,8 @@ START_TEST(folders_that_others_could_use_are_refused)
 }
 END_TEST
 
-/* Without a runtime folder of its own (or with another user's) the temporary folder is used. */
-START_TEST(the_temporary_folder_serves_too)
+/* Without a runtime folder of this user, the temporary folder is used. */
+START_TEST(the_temporary_folder_is_used_without_a_runtime_folder)
 {
 	char expected[128];
 	void *p;
@@ -440,8 +442,9 @@ START_TEST(the_temporary_folder_serves_too)
 }
 END_TEST
 
-/* Its name is another's, who has our number in another user namespace, or means harm. */
-START_TEST(another_users_folder_is_in_the_way)
+/* The folder belongs to another user, who has the same number in another user namespace, or is
+ * hostile. */
+START_TEST(a_folder_of_another_user_is_avoided)
 {
 	char theirs[128], ours[160];
 	void *p;
@@ -464,7 +467,7 @@ Suite *spawn_suite(void)
 	Suite *s;
 	TCase *tc;
 
-	/* Where there is a system's agent, none is ever started. */
+	/* If the system has an agent, no private agent is ever started. */
 	if (access(PCCL_RUNDIR "/agent.sock", F_OK) == 0)
 		return NULL;
 	s = suite_create("spawn");
@@ -475,20 +478,20 @@ Suite *spawn_suite(void)
 	tcase_add_test(tc, an_agent_is_started_once_and_found_again);
 	tcase_add_test(tc, the_standard_descriptors_stay_free);
 	tcase_add_test(tc, an_agent_that_dies_is_started_again);
-	tcase_add_test(tc, processes_race);
+	tcase_add_test(tc, processes_that_start_at_once_share_one_agent);
 	tcase_add_test(tc, a_stale_socket_is_replaced);
-	tcase_add_test(tc, a_long_log_is_begun_anew);
-	tcase_add_loop_test(tc, the_log_level_is_passed_on, 0, 4);
+	tcase_add_test(tc, a_long_log_is_emptied);
+	tcase_add_loop_test(tc, the_log_level_is_passed_to_the_private_agent, 0, 4);
 	tcase_add_test(tc, spawning_can_be_forbidden);
 	tcase_add_test(tc, a_named_socket_starts_nothing);
-	tcase_add_test(tc, agents_that_do_not_start);
-	tcase_add_test(tc, what_is_missing_beside_the_program_is_named);
-	tcase_add_test(tc, agents_that_run_into_a_limit);
-	tcase_add_test(tc, agents_that_come_back_run_into_a_limit);
-	tcase_add_loop_test(tc, agents_that_die_of_limits, 0, 4);
+	tcase_add_test(tc, an_agent_that_does_not_start_is_reported);
+	tcase_add_test(tc, missing_files_other_than_the_program_are_named);
+	tcase_add_test(tc, a_limit_that_an_agent_reports_is_returned);
+	tcase_add_test(tc, a_limit_of_the_next_agent_is_returned_by_calls);
+	tcase_add_loop_test(tc, an_early_death_of_an_agent_is_explained_by_limits, 0, 4);
 	tcase_add_test(tc, folders_that_others_could_use_are_refused);
-	tcase_add_test(tc, the_temporary_folder_serves_too);
-	tcase_add_test(tc, another_users_folder_is_in_the_way);
+	tcase_add_test(tc, the_temporary_folder_is_used_without_a_runtime_folder);
+	tcase_add_test(tc, a_folder_of_another_user_is_avoided);
 	suite_add_tcase(s, tc);
 	return s;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Started by the library in the place of pcclagentd: a fake agent as a program. Of the variables of
- * a test it is given those that begin with XDG_. Notes each start as a line of the file
- * XDG_STANDIN_STARTS: arguments and open descriptors. Ends when the FIFO XDG_STANDIN_LEASH, which
- * the test holds open for writing, is closed.
+ * A fake agent as a program, which the library starts instead of pcclagentd. Of the test's
+ * environment it gets only variables that begin with XDG_. It adds a line to the file
+ * XDG_STANDIN_STARTS at each start: its arguments and open descriptors. It ends when the FIFO
+ * XDG_STANDIN_LEASH is closed, which the test holds open for writing.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -48,7 +48,8 @@ int main(int argc, char **argv)
 
 	note(argc, argv);
 	fprintf(stderr, "stand-in agent started\n");
-	/* While the test is still waiting for us: later it may have closed its end already. */
+	/* Open the FIFO while the test still waits for this program. Later the test may have closed
+	 * its end already. */
 	leash = open(variable("XDG_STANDIN_LEASH"), O_RDONLY | O_CLOEXEC);
 	if (fork() > 0)
 		_exit(0);

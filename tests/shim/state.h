@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the tests of shared state share: a state of several tensors, and synchronizations of which
- * the agent's part is played by another thread.
+ * The common parts of the tests of shared state: a state of several tensors, and synchronizations
+ * in which another thread plays the agent.
  */
 #ifndef STATE_H
 #define STATE_H
@@ -14,7 +14,7 @@
 #define ST_RECEIVE PCCL_SHARED_STATE_SYNC_STRATEGY_RECEIVE_ONLY
 #define ST_SEND    PCCL_SHARED_STATE_SYNC_STRATEGY_SEND_ONLY
 
-/* In the order of names, which is that of the agent. */
+/* In the order of names, which the agent uses, too. */
 enum { BIAS = 0, EMPTY, MINE, WIDE, WIDER, TENSORS };
 /* infos[ORDER[i]] is tensor i. */
 static const unsigned st_order[TENSORS] = {3, 0, 4, 2, 1};
@@ -28,7 +28,7 @@ struct st_state {
 
 static const char *const st_names[TENSORS] = {"bias", "empty", "mine", "wide", "wider"};
 
-/* Contents of its tensors. */
+/* Fills the tensors with contents that follow from `seed`. */
 static inline void st_fill(struct st_state *s, uint64_t seed)
 {
 	struct tl_rng rng = tl_rng_new(seed);
@@ -38,7 +38,7 @@ static inline void st_fill(struct st_state *s, uint64_t seed)
 			s->data[i][k] = (uint8_t)tl_u64(&rng);
 }
 
-/* To be used where it lies. */
+/* Initializes a state, which must not be moved afterwards. */
 static inline void st_init(struct st_state *s, uint64_t seed)
 {
 	static const size_t counts[TENSORS] = {3, 0, 100, 100000, 300001};
@@ -74,7 +74,7 @@ static inline uint64_t st_bytes(const struct st_state *s)
 	return n;
 }
 
-/* What the agent does with one synchronization. */
+/* The agent's part in one synchronization. */
 typedef void st_script(struct fake_op *op, void *arg);
 
 struct st_play {
@@ -105,7 +105,7 @@ static inline pcclResult_t st_sync(pcclSharedState_t *shared,
 	return r;
 }
 
-/* Equal everywhere. */
+/* A script in which all peers have equal state. */
 static inline void st_equal(struct fake_op *op, void *arg)
 {
 	struct shm_state st = fake_manifest(op);

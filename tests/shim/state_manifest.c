@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * pcclSynchronizeSharedState: calls that are refused, and what a call offers: the manifest, its
- * hashes and digests, and the memory that it takes.
+ * pcclSynchronizeSharedState: calls that are refused, and the candidate of a call: the manifest,
+ * its hashes and digests, and the memory that it uses.
  */
 #include "kernels/hsh_run.h"
 #include "tests/shim/buffers.h"
@@ -25,7 +25,7 @@ static void assert_refused(pcclSharedState_t *s, pcclResult_t code, const char *
 	ck_assert_uint_eq(fake_seen(fx_agent, WL_REGION_ALLOC), 0);
 }
 
-START_TEST(pointers_and_strategies)
+START_TEST(wrong_pointers_and_strategies_are_refused)
 {
 	struct st_state s;
 
@@ -46,7 +46,7 @@ END_TEST
 
 static char long_name[1026];
 
-/* What is wrong with infos[2], and what the sentence says. */
+/* An error in infos[2], and words of its sentence. */
 static const struct wrong {
 	pcclTensorInfo_t info;
 	pcclResult_t code;
@@ -81,7 +81,7 @@ static const struct wrong {
 	{{.name = "a\x01z", .data = NULL, .count = 1}, pcclInvalidArgument, "(\"a?z\")"},
 };
 
-START_TEST(tensors_that_cannot_be)
+START_TEST(wrong_tensors_are_refused)
 {
 	const struct wrong *w = &wrongs[_i];
 	struct st_state s;
@@ -94,7 +94,7 @@ START_TEST(tensors_that_cannot_be)
 }
 END_TEST
 
-START_TEST(too_many_tensors)
+START_TEST(too_many_tensors_are_refused)
 {
 	pcclSharedState_t s = {.count = (1u << 20) + 1};
 
@@ -104,8 +104,8 @@ START_TEST(too_many_tensors)
 }
 END_TEST
 
-/* Also if the call before was right; and one that is wrong spoils no later one. */
-START_TEST(names_that_become_equal)
+/* A wrong call is refused after a right one, too, and does not spoil later calls. */
+START_TEST(names_that_become_equal_are_refused)
 {
 	struct st_state s;
 
@@ -127,7 +127,7 @@ START_TEST(names_that_become_equal)
 }
 END_TEST
 
-START_TEST(who_is_no_peer)
+START_TEST(a_communicator_without_membership_is_refused)
 {
 	struct st_state s;
 	pcclComm_t *c = fx_new_comm();
@@ -143,7 +143,7 @@ START_TEST(who_is_no_peer)
 }
 END_TEST
 
-START_TEST(operations_are_outstanding)
+START_TEST(a_call_is_refused_while_operations_are_in_flight)
 {
 	struct buffers b = bf_new(STAGED_IN_PLACE, 100, 1);
 	pcclAsyncReduceOp_t h = bf_launch(&b, 1);
@@ -163,7 +163,7 @@ START_TEST(operations_are_outstanding)
 }
 END_TEST
 
-/* No other thread starts an operation meanwhile. */
+/* Checks that another thread cannot start an operation during the call. */
 static void reduce_meanwhile(struct fake_op *op, void *arg)
 {
 	pcclReduceDescriptor_t d = bf_descriptor(4, 1);
@@ -175,7 +175,7 @@ static void reduce_meanwhile(struct fake_op *op, void *arg)
 	st_equal(op, arg);
 }
 
-START_TEST(nothing_is_started_meanwhile)
+START_TEST(no_operation_starts_during_a_synchronization)
 {
 	struct buffers b = bf_new(STAGED_IN_PLACE, 100, 1);
 	pcclAsyncReduceOp_t h;
@@ -194,7 +194,7 @@ START_TEST(nothing_is_started_meanwhile)
 }
 END_TEST
 
-/* ---- offered */
+/* ---- candidates */
 
 struct candidate {
 	struct shm_sqe_sync sync;
@@ -256,7 +256,7 @@ static void check_table(struct fake_op *op, void *arg)
 	st_equal(op, NULL);
 }
 
-START_TEST(the_manifest_tells_all)
+START_TEST(the_manifest_describes_all_tensors)
 {
 	struct st_state s;
 
@@ -267,8 +267,8 @@ START_TEST(the_manifest_tells_all)
 }
 END_TEST
 
-/* Not by the order in which tensors are given, nor by what may differ. */
-START_TEST(digests_tell_keys_and_contents)
+/* The digests do not depend on the order of tensors, nor on tensors that may differ. */
+START_TEST(digests_depend_on_keys_and_contents_only)
 {
 	struct candidate first, o;
 	struct st_state s;
@@ -296,8 +296,8 @@ START_TEST(digests_tell_keys_and_contents)
 }
 END_TEST
 
-/* The example of proto/PROTOCOL.md: these numbers do not change. _i: by CRC32C. */
-START_TEST(an_example)
+/* The example of proto/PROTOCOL.md. Its numbers do not change. _i: with CRC32C. */
+START_TEST(digests_equal_the_example_of_the_protocol)
 {
 	static const uint64_t keys[] = {UINT64_C(0xf53a139186b4b0d8), UINT64_C(0x557a39fa2b03dbd8)};
 	static const uint64_t contents[][2] = {
@@ -393,7 +393,7 @@ START_TEST(the_hash_is_chosen_by_environment)
 }
 END_TEST
 
-/* The agent's setting counts where the environment says nothing. */
+/* The agent's setting counts if the environment has none. */
 START_TEST(the_hash_is_chosen_by_the_agent)
 {
 	hsh_leaf_fn *leaf;
@@ -418,7 +418,7 @@ START_TEST(the_hash_is_chosen_by_the_agent)
 }
 END_TEST
 
-/* Tensors in memory of pcclMemAlloc, at any place, are told of with region and offset. */
+/* Tensors in memory of pcclMemAlloc are in the manifest with region and offset, at any address. */
 static void check_regions(struct fake_op *op, void *arg)
 {
 	struct st_state *s = arg;
@@ -440,7 +440,7 @@ static void check_regions(struct fake_op *op, void *arg)
 	st_equal(op, NULL);
 }
 
-START_TEST(registered_memory_is_named)
+START_TEST(registered_memory_is_in_the_manifest)
 {
 	uint8_t *p;
 	struct st_state s;
@@ -452,7 +452,7 @@ START_TEST(registered_memory_is_named)
 	s.infos[st_order[BIAS]].data = p + 1;
 	s.infos[st_order[WIDER]].data = p + 700000;
 	fx_assert_succeeds(st_sync(&s.shared, ST_POPULAR, NULL, check_regions, &s));
-	fx_assert_succeeds(pcclMemFree(p)); /* nothing is in use any more */
+	fx_assert_succeeds(pcclMemFree(p)); /* no call uses the memory any more */
 	st_free(&s);
 }
 END_TEST
@@ -467,8 +467,8 @@ static void check_no_region(struct fake_op *op, void *arg)
 	st_equal(op, NULL);
 }
 
-/* It ends before the page does. */
-START_TEST(memory_is_registered_as_a_whole_or_not)
+/* The memory ends before its last page does. */
+START_TEST(a_tensor_beyond_registered_memory_is_not_registered)
 {
 	pcclTensorInfo_t info = {.name = "t", .count = 101};
 	pcclSharedState_t s = {.count = 1, .infos = &info};
@@ -485,7 +485,7 @@ static void free_meanwhile(struct fake_op *op, void *arg)
 	st_equal(op, NULL);
 }
 
-START_TEST(registered_memory_is_in_use)
+START_TEST(registered_memory_cannot_be_freed_during_a_call)
 {
 	pcclTensorInfo_t info = {.name = "t", .count = 10};
 	pcclSharedState_t s = {.count = 1, .infos = &info};
@@ -496,7 +496,7 @@ START_TEST(registered_memory_is_in_use)
 }
 END_TEST
 
-START_TEST(no_tensors_at_all)
+START_TEST(a_state_without_tensors_can_be_synchronized)
 {
 	pcclSharedState_t s = {.revision = 3};
 	struct candidate o = candidate_of(&s);
@@ -506,8 +506,8 @@ START_TEST(no_tensors_at_all)
 }
 END_TEST
 
-/* With names as long as they may be; as many as there may be. */
-START_TEST(many_tensors)
+/* Tests names of the greatest length, and the greatest number of tensors. */
+START_TEST(many_tensors_can_be_synchronized)
 {
 	size_t n = _i ? 1 << 20 : 10000, len = _i ? 12 : 1024;
 	pcclSharedState_t s = {.count = n, .infos = calloc(n, sizeof *s.infos)};
@@ -519,7 +519,7 @@ START_TEST(many_tensors)
 		char *name = names + i * (len + 1);
 
 		memset(name, 'n', len);
-		/* in no order */
+		/* the names are not sorted */
 		snprintf(name + len - 8, 9, "%08zx", i * 0x9e3779b1u & 0xffffffffu);
 		s.infos[i] = (pcclTensorInfo_t){
 			.name = name, .data = name, .count = i % 5, .datatype = pcclUint8};
@@ -535,7 +535,7 @@ START_TEST(many_tensors)
 }
 END_TEST
 
-/* ---- the memory that it takes */
+/* ---- the memory of a call */
 
 static void check_fresh(struct fake_op *op, void *arg)
 {
@@ -552,7 +552,7 @@ static void check_fresh(struct fake_op *op, void *arg)
 	st_equal(op, NULL);
 }
 
-START_TEST(the_region_is_kept)
+START_TEST(the_region_of_the_manifest_is_kept)
 {
 	struct st_state s;
 
@@ -567,13 +567,13 @@ START_TEST(the_region_is_kept)
 }
 END_TEST
 
-/* A larger state needs a larger one, and a much smaller state gives it back. */
-START_TEST(the_region_fits)
+/* A larger state needs a larger region, and a much smaller state gives it back. */
+START_TEST(the_region_of_the_manifest_grows_and_shrinks)
 {
 	pcclTensorInfo_t info = {.name = "t", .count = (size_t)1 << 30};
 	pcclSharedState_t s = {.count = 1, .infos = &info};
 
-	/* zero pages, that nobody hashes: it may differ */
+	/* a tensor that may differ is not hashed, so its memory is not accessed */
 	info.allow_content_inequality = true;
 	info.data = &info;
 	for (int i = 0; i < 3; i++) {
@@ -585,7 +585,7 @@ START_TEST(the_region_fits)
 }
 END_TEST
 
-START_TEST(staging_memory_makes_room)
+START_TEST(staging_memory_is_freed_if_memory_is_short)
 {
 	struct buffers b = bf_new(STAGED_IN_PLACE, 100, 1);
 	pcclAsyncReduceOp_t h = bf_launch(&b, 1);
@@ -614,26 +614,26 @@ Suite *state_manifest_suite(void)
 	tcase_add_unchecked_fixture(tc, fx_make_base, fx_remove_base);
 	tcase_add_checked_fixture(tc, fx_setup_comm, fx_teardown_comm);
 	tcase_set_timeout(tc, 60);
-	tcase_add_test(tc, pointers_and_strategies);
-	tcase_add_loop_test(tc, tensors_that_cannot_be, 0, sizeof wrongs / sizeof wrongs[0]);
-	tcase_add_test(tc, too_many_tensors);
-	tcase_add_test(tc, names_that_become_equal);
-	tcase_add_test(tc, who_is_no_peer);
-	tcase_add_test(tc, operations_are_outstanding);
-	tcase_add_test(tc, nothing_is_started_meanwhile);
-	tcase_add_test(tc, the_manifest_tells_all);
-	tcase_add_test(tc, digests_tell_keys_and_contents);
-	tcase_add_loop_test(tc, an_example, 0, 2);
+	tcase_add_test(tc, wrong_pointers_and_strategies_are_refused);
+	tcase_add_loop_test(tc, wrong_tensors_are_refused, 0, sizeof wrongs / sizeof wrongs[0]);
+	tcase_add_test(tc, too_many_tensors_are_refused);
+	tcase_add_test(tc, names_that_become_equal_are_refused);
+	tcase_add_test(tc, a_communicator_without_membership_is_refused);
+	tcase_add_test(tc, a_call_is_refused_while_operations_are_in_flight);
+	tcase_add_test(tc, no_operation_starts_during_a_synchronization);
+	tcase_add_test(tc, the_manifest_describes_all_tensors);
+	tcase_add_test(tc, digests_depend_on_keys_and_contents_only);
+	tcase_add_loop_test(tc, digests_equal_the_example_of_the_protocol, 0, 2);
 	tcase_add_loop_test(tc, keys_are_names_types_counts_and_flags, 0, 5);
 	tcase_add_test(tc, the_hash_is_chosen_by_environment);
-	tcase_add_test(tc, registered_memory_is_named);
-	tcase_add_test(tc, memory_is_registered_as_a_whole_or_not);
-	tcase_add_test(tc, registered_memory_is_in_use);
-	tcase_add_test(tc, no_tensors_at_all);
-	tcase_add_loop_test(tc, many_tensors, 0, 2);
-	tcase_add_test(tc, the_region_is_kept);
-	tcase_add_test(tc, the_region_fits);
-	tcase_add_test(tc, staging_memory_makes_room);
+	tcase_add_test(tc, registered_memory_is_in_the_manifest);
+	tcase_add_test(tc, a_tensor_beyond_registered_memory_is_not_registered);
+	tcase_add_test(tc, registered_memory_cannot_be_freed_during_a_call);
+	tcase_add_test(tc, a_state_without_tensors_can_be_synchronized);
+	tcase_add_loop_test(tc, many_tensors_can_be_synchronized, 0, 2);
+	tcase_add_test(tc, the_region_of_the_manifest_is_kept);
+	tcase_add_test(tc, the_region_of_the_manifest_grows_and_shrinks);
+	tcase_add_test(tc, staging_memory_is_freed_if_memory_is_short);
 	suite_add_tcase(s, tc);
 	tc = tcase_create("before a session");
 	tcase_add_unchecked_fixture(tc, fx_make_base, fx_remove_base);

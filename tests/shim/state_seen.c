@@ -12,8 +12,8 @@
 #define LEAF WIRE_LEAF
 #define SPAN (2 * LEAF + 2000)
 
-/* From memory of another peer, which is mapped once; and the agent hears when that is not possible.
- */
+/* Copies from memory of another peer, which is mapped once. The agent learns if that is not
+ * possible. */
 static void show(struct fake_op *op, void *arg)
 {
 	struct shm_state_command c = {
@@ -36,13 +36,13 @@ static void show(struct fake_op *op, void *arg)
 		ck_assert_int_eq(memcmp(fake_window(op, 6), theirs + c.from_off, c.len), 0);
 	}
 	ck_assert_uint_eq(fake_seen(op->f, WL_REGION_MAP), 1);
-	/* Changed since it was looked at, in the last leaf. */
+	/* The last leaf has changed since it was hashed. */
 	c.from_off = 0;
 	c.leaves[0] = hsh_leaf(theirs, LEAF, 1);
 	c.leaves[1] = hsh_leaf(theirs + LEAF, 1000, 2) ^ 1;
 	fake_give(op, &c);
 	ck_assert_uint_eq(fake_await_acks(op), 5 | SHM_STATE_WRONG);
-	/* Not there. */
+	/* The range is outside of the memory. */
 	c.from_off = SPAN - c.len + 1;
 	fake_give(op, &c);
 	ck_assert_uint_eq(fake_await_acks(op), 5 | SHM_STATE_UNSEEN);
@@ -57,7 +57,7 @@ static void show(struct fake_op *op, void *arg)
 	fake_sync_end(op, 0, NULL, 7, 0, 0);
 }
 
-START_TEST(memory_of_other_peers)
+START_TEST(leaves_are_copied_from_memory_of_another_peer)
 {
 	struct st_state s;
 
@@ -67,7 +67,8 @@ START_TEST(memory_of_other_peers)
 }
 END_TEST
 
-/* Files in memory that this process, the agent's and the shim's, has mapped. */
+/* Returns the number of memory files that this process has mapped: those of the fake agent and
+ * those of the shim. */
 static unsigned count_maps(void)
 {
 	FILE *f = fopen("/proc/self/maps", "re");
@@ -84,7 +85,7 @@ static unsigned count_maps(void)
 #define SHOWN 12u
 #define KEPT  8u
 
-/* Memory of more peers than it keeps mapped, each named once. */
+/* Copies from memory of more peers than the shim keeps mapped. Each is named once. */
 static void show_many(struct fake_op *op, void *arg)
 {
 	struct shm_state_command c = {.op = SHM_STATE_WRITE, .slot = 5, .tensor = WIDE, .len = 100};
@@ -104,7 +105,7 @@ static void show_many(struct fake_op *op, void *arg)
 	fake_sync_end(op, 0, NULL, 7, 0, 0);
 }
 
-START_TEST(memory_of_many_other_peers)
+START_TEST(memory_of_only_a_few_peers_stays_mapped)
 {
 	unsigned shown = 0;
 	struct st_state s;
@@ -124,8 +125,8 @@ Suite *state_seen_suite(void)
 	tcase_add_unchecked_fixture(tc, fx_make_base, fx_remove_base);
 	tcase_add_checked_fixture(tc, fx_setup_comm, fx_teardown_comm);
 	tcase_set_timeout(tc, 30);
-	tcase_add_test(tc, memory_of_other_peers);
-	tcase_add_test(tc, memory_of_many_other_peers);
+	tcase_add_test(tc, leaves_are_copied_from_memory_of_another_peer);
+	tcase_add_test(tc, memory_of_only_a_few_peers_stays_mapped);
 	suite_add_tcase(s, tc);
 	return s;
 }

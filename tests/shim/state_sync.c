@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * pcclSynchronizeSharedState: carrying out the agent's commands, and all ways in which it ends,
- * agents that die or lie included.
+ * pcclSynchronizeSharedState: the agent's commands, and all ways in which the call ends, also with
+ * agents that die or lie.
  */
 #include <sched.h>
 
@@ -10,8 +10,8 @@
 
 /* ---- commands */
 
-/* Every byte of every tensor that is compared is read, and replaced. arg: what they hold. (The
- * tensors themselves are nothing that another thread could look at.) */
+/* Reads and replaces every byte of each tensor that is compared. arg: a copy of the contents. (This
+ * thread must not look at the tensors themselves.) */
 static void read_and_write_all(struct fake_op *op, void *arg)
 {
 	const struct st_state *s = arg;
@@ -48,7 +48,7 @@ static void assert_data(const struct st_state *s, const struct st_state *old, ui
 					(unsigned long long)k, i);
 }
 
-START_TEST(all_is_read_and_written)
+START_TEST(all_tensors_are_read_and_written)
 {
 	pcclSharedStateSyncInfo_t info = {0};
 	struct st_state s, old;
@@ -64,7 +64,8 @@ START_TEST(all_is_read_and_written)
 }
 END_TEST
 
-/* As many at a time as there are slots, again and again; nobody waits for each. */
+/* Gives as many commands at a time as there are slots, again and again, and does not wait for
+ * each. */
 static void stream(struct fake_op *op, void *arg)
 {
 	(void)arg;
@@ -83,7 +84,7 @@ static void stream(struct fake_op *op, void *arg)
 	fake_sync_end(op, 0, NULL, 7, 0, 0);
 }
 
-START_TEST(a_stream_of_commands)
+START_TEST(a_stream_of_commands_is_carried_out)
 {
 	struct st_state s;
 
@@ -93,7 +94,7 @@ START_TEST(a_stream_of_commands)
 }
 END_TEST
 
-/* The shim has gone to sleep meanwhile, and must be woken by each. */
+/* The shim is asleep before each command, and the command must wake it. */
 static void drip(struct fake_op *op, void *arg)
 {
 	(void)arg;
@@ -107,7 +108,7 @@ static void drip(struct fake_op *op, void *arg)
 	fake_sync_end(op, 0, NULL, 7, 0, 0);
 }
 
-START_TEST(commands_wake)
+START_TEST(commands_wake_the_shim)
 {
 	struct st_state s;
 
@@ -149,8 +150,9 @@ static void lie(struct fake_op *op, void *arg)
 	fake_give(op, &l->c);
 }
 
-/* What an agent must not ask for is not done, and costs nothing but the membership of the run. */
-START_TEST(commands_that_must_not_be)
+/* A command that an agent must not give is not carried out. The peer loses its membership, and
+ * nothing else. */
+START_TEST(forbidden_commands_are_not_carried_out)
 {
 	const struct lie *l = &lies[_i];
 	struct st_state s, old;
@@ -199,7 +201,7 @@ START_TEST(the_revision_is_written_back)
 END_TEST
 
 struct ending {
-	uint32_t code, written; /* by a command */
+	uint32_t code, written; /* by a command, in bytes */
 	uint64_t rx;
 	const char *text;
 };
@@ -240,7 +242,7 @@ static bool says_spoiled(void)
 	return strstr(pcclGetLastError(), SPOILED) != NULL;
 }
 
-START_TEST(failures_come_through)
+START_TEST(failures_are_returned_with_code_and_text)
 {
 	static const uint32_t codes[] = {pcclRankConnectionLost, pcclMasterConnectionFailed,
 		pcclInvalidArgument, pcclInternalError, 4711};
@@ -256,8 +258,9 @@ START_TEST(failures_come_through)
 }
 END_TEST
 
-/* Who sends only is never written to, whatever others say; everybody else hears of it. */
-START_TEST(a_failure_tells_of_what_was_written)
+/* A send-only peer is never written to, whatever the agent reports. Other peers learn of a partial
+ * write. */
+START_TEST(a_failure_reports_partly_written_tensors)
 {
 	struct st_state s;
 
@@ -278,7 +281,7 @@ static void check_generation(struct fake_op *op, void *arg)
 	st_equal(op, NULL);
 }
 
-START_TEST(a_loss_is_known_when_it_is_repeated)
+START_TEST(a_repeated_call_has_the_new_generation)
 {
 	struct st_state s;
 	uint64_t generation = 0;
@@ -294,7 +297,7 @@ START_TEST(a_loss_is_known_when_it_is_repeated)
 }
 END_TEST
 
-START_TEST(kicked)
+START_TEST(a_kicked_peer_gets_the_reason)
 {
 	struct st_state s;
 
@@ -343,8 +346,8 @@ static void die_at(struct fake_op *op, void *arg)
 	fake_hang_up(fx_agent);
 }
 
-/* Who was complete is told what became of it; everybody else repeats it. */
-START_TEST(an_agent_that_dies)
+/* A peer that was complete gets the outcome. Other peers repeat the call. */
+START_TEST(a_death_of_the_agent_fails_incomplete_calls_only)
 {
 	enum stage stage = (enum stage)(_i % STAGES);
 	pcclSharedStateSyncInfo_t info = {1, 2};
@@ -353,7 +356,7 @@ START_TEST(an_agent_that_dies)
 	pcclResult_t r;
 
 	st_init(&s, 1);
-	/* the second time the memory has been used before */
+	/* in the second half of the cases, the memory was used before */
 	if (_i >= STAGES)
 		fx_assert_succeeds(st_sync(&s.shared, ST_POPULAR, NULL, st_equal, NULL));
 	r = st_sync(&s.shared, ST_POPULAR, &info, die_at, &stage);
@@ -384,15 +387,15 @@ static void die_again(struct st_state *s, pcclSharedStateSyncStrategy_t how, enu
 		"call again");
 }
 
-/* Says the sentence of an operation that has killed its agent twice to all. */
+/* Checks that the call fails because two agents have died of it. */
 static void not_again(struct st_state *s, pcclSharedStateSyncStrategy_t how)
 {
 	fx_assert_fails(pcclSynchronizeSharedState(fx_comm, &s->shared, how, NULL),
 		pcclInternalError, "died twice");
 }
 
-/* The third call does not try again, wherever in its work the agent has died. */
-START_TEST(an_agent_that_dies_twice)
+/* The third call is not tried, wherever in its work the agent has died. */
+START_TEST(a_call_that_killed_two_agents_is_not_tried_again)
 {
 	static const struct {
 		enum stage stage;
@@ -410,8 +413,8 @@ START_TEST(an_agent_that_dies_twice)
 }
 END_TEST
 
-/* An agent that has the vote only and waits for the others does not die of it. */
-START_TEST(an_agent_that_dies_waiting)
+/* An agent that only has the vote and waits for others does not die of the call. */
+START_TEST(an_agent_that_only_waits_does_not_die_of_the_call)
 {
 	struct st_state s;
 
@@ -423,8 +426,8 @@ START_TEST(an_agent_that_dies_waiting)
 }
 END_TEST
 
-/* A program that tries on, connected anew or not, kills one agent a time and not two. */
-START_TEST(an_agent_that_dies_on)
+/* A program that goes on kills one agent each time, not two. */
+START_TEST(a_repeated_call_kills_one_agent_at_a_time)
 {
 	struct st_state s;
 
@@ -442,8 +445,8 @@ START_TEST(an_agent_that_dies_on)
 }
 END_TEST
 
-/* Whether the agent has written by itself, the manifest says. */
-START_TEST(registered_memory_may_have_been_written)
+/* The manifest says whether the agent has written by itself. */
+START_TEST(writes_to_registered_memory_are_reported_after_a_death)
 {
 	enum stage stage = TOUCHED;
 	struct st_state s;
@@ -463,8 +466,8 @@ START_TEST(registered_memory_may_have_been_written)
 }
 END_TEST
 
-/* An agent that makes no sense lives on, and may be at it. */
-START_TEST(an_agent_that_was_left_may_have_written)
+/* An agent that gives a wrong command is still alive and may be writing. */
+START_TEST(an_agent_that_lied_may_have_written)
 {
 	const struct lie *l = &lies[0];
 	struct st_state s;
@@ -480,11 +483,11 @@ END_TEST
 
 /* ---- torn state */
 
-/* One synchronization: what the agent hears, and does. */
+/* One synchronization: the values that the agent must get, and its actions. */
 struct part {
 	const char *name;
-	uint32_t torn;  /* what it must hear */
-	uint32_t flags; /* likewise, unless 0 */
+	uint32_t torn;  /* the value that the agent must get */
+	uint32_t flags; /* the flags that the agent must get, unless 0 */
 	uint32_t written, touched;
 	bool complete, dies;
 	uint32_t code;
@@ -523,7 +526,7 @@ static void sync_part(struct st_state *s, pcclSharedStateSyncStrategy_t strategy
 		fake_await_seen(fx_agent, WL_COMM_ATTACH, ++deaths);
 }
 
-/* Whoever wrote it. */
+/* This holds whether the shim or the agent has written. */
 START_TEST(torn_state_is_reported_until_a_synchronization_succeeds)
 {
 	const uint32_t lost = pcclRankConnectionLost;
@@ -546,8 +549,8 @@ START_TEST(torn_state_is_reported_until_a_synchronization_succeeds)
 }
 END_TEST
 
-/* To whichever agent; failures change nothing. */
-START_TEST(a_success_is_told_from_then_on)
+/* Every later agent gets this flag. Failures do not change it. */
+START_TEST(later_votes_mention_a_past_success)
 {
 	const uint32_t none = SHM_SQE_SYNC, some = SHM_SQE_SYNC | SHM_SQE_SYNCED;
 	struct part first = {.flags = none, .complete = true};
@@ -565,8 +568,8 @@ START_TEST(a_success_is_told_from_then_on)
 }
 END_TEST
 
-/* Nor is what is complete, though the others could not have it. */
-START_TEST(state_that_was_only_read_is_not_torn)
+/* Complete state is not torn either, even if the others could not get it. */
+START_TEST(state_that_was_not_written_in_part_is_not_torn)
 {
 	const uint32_t lost = pcclRankConnectionLost;
 	struct part all = {.torn = 0, .written = 10, .touched = 1, .complete = true, .code = lost};
@@ -595,19 +598,28 @@ static const struct after {
 	bool loads, copies, connects, creates, sends;
 	uint32_t torn;
 } afters[] = {
-	{.name = "it calls again", .revision = 7, .torn = 1},
-	{.name = "it only sends", .revision = 7, .sends = true, .torn = 1},
-	{.name = "it connects again", .revision = 7, .connects = true, .torn = 1},
-	{.name = "its run was reset", .revision = 0, .connects = true, .torn = 1},
-	{.name = "it raises the revision", .revision = 8, .torn = 1},
-	{.name = "it has a new communicator", .revision = 7, .creates = true, .torn = 1},
-	{.name = "likewise, in a new run", .revision = 0, .creates = true, .torn = 1},
-	{.name = "it gives other memory", .revision = 8, .copies = true, .torn = 1},
-	{.name = "it loads the same revision", .revision = 7, .loads = true, .torn = 1},
-	{.name = "it loads an older revision", .revision = 6, .loads = true},
-	{.name = "it loads a newer revision", .revision = 8, .loads = true},
-	{.name = "it loads after a reset", .revision = 0, .loads = true, .connects = true},
-	{.name = "it loads for a new communicator", .revision = 7, .loads = true, .creates = true},
+	{.name = "the program calls again", .revision = 7, .torn = 1},
+	{.name = "the program only sends", .revision = 7, .sends = true, .torn = 1},
+	{.name = "the program connects again", .revision = 7, .connects = true, .torn = 1},
+	{.name = "the run was reset", .revision = 0, .connects = true, .torn = 1},
+	{.name = "the program raises the revision", .revision = 8, .torn = 1},
+	{.name = "the program has a new communicator", .revision = 7, .creates = true, .torn = 1},
+	{.name = "the program has a new communicator in a new run",
+		.revision = 0,
+		.creates = true,
+		.torn = 1},
+	{.name = "the program uses other memory", .revision = 8, .copies = true, .torn = 1},
+	{.name = "the program loads the same revision", .revision = 7, .loads = true, .torn = 1},
+	{.name = "the program loads an older revision", .revision = 6, .loads = true},
+	{.name = "the program loads a newer revision", .revision = 8, .loads = true},
+	{.name = "the program loads a checkpoint after a reset",
+		.revision = 0,
+		.loads = true,
+		.connects = true},
+	{.name = "the program loads for a new communicator",
+		.revision = 7,
+		.loads = true,
+		.creates = true},
 };
 
 static void connect_again(const struct st_state *s, bool creates)
@@ -638,8 +650,8 @@ static void take_other_memory(struct st_state *s)
 	}
 }
 
-/* The contents tell whether a program has replaced them, not the revision or the communicator
- * alone. */
+/* The contents show whether a program has replaced torn state. The revision or the communicator
+ * alone do not. */
 START_TEST(state_is_torn_until_it_is_replaced)
 {
 	const struct after *a = &afters[_i];
@@ -665,8 +677,8 @@ START_TEST(state_is_torn_until_it_is_replaced)
 }
 END_TEST
 
-/* The agent had said that it would write, and did not. */
-START_TEST(what_was_not_written_may_be_loaded_again)
+/* The agent had announced a write, and did not write. */
+START_TEST(unwritten_state_may_be_loaded_again_after_a_reset)
 {
 	struct st_state s;
 
@@ -679,8 +691,9 @@ START_TEST(what_was_not_written_may_be_loaded_again)
 }
 END_TEST
 
-/* Before it knows of the call: nobody hears of that. */
-START_TEST(an_agent_that_dies_before_the_call)
+/* The agent dies before it knows of the call. The call goes on at the next agent, unless the attach
+ * is refused. */
+START_TEST(a_call_survives_a_death_before_its_submission)
 {
 	struct st_state s;
 
@@ -708,13 +721,13 @@ static void die_for_good(struct fake_op *op, void *arg)
 	fake_hang_up(fx_agent);
 }
 
-START_TEST(no_agent_comes_back)
+START_TEST(a_synchronization_ends_if_no_agent_comes_back)
 {
 	bool complete = _i == 1;
 	struct st_state s;
 
 	st_init(&s, 1);
-	/* what became of it will never be known, or is known right away */
+	/* the outcome of a complete call stays unknown; an incomplete call has failed at once */
 	if (complete)
 		fx_assert_fails(st_sync(&s.shared, ST_POPULAR, NULL, die_for_good, &complete),
 			pcclAgentUnavailable, "did not come back");
@@ -737,8 +750,8 @@ static void setup_impatient(void)
 	fx_setup_comm();
 }
 
-/* What the application was told of is what the next agent hears of. */
-START_TEST(successes_are_told_to_the_next_agent)
+/* The next agent gets the successes that the application knows of. */
+START_TEST(the_next_agent_gets_past_synchronizations)
 {
 	struct wl_request q;
 	struct st_state s;
@@ -764,34 +777,35 @@ Suite *state_sync_suite(void)
 	tcase_add_unchecked_fixture(tc, fx_make_base, fx_remove_base);
 	tcase_add_checked_fixture(tc, fx_setup_comm, fx_teardown_comm);
 	tcase_set_timeout(tc, 30);
-	tcase_add_test(tc, all_is_read_and_written);
-	tcase_add_test(tc, a_stream_of_commands);
-	tcase_add_test(tc, commands_wake);
-	tcase_add_loop_test(tc, commands_that_must_not_be, 0, sizeof lies / sizeof lies[0]);
+	tcase_add_test(tc, all_tensors_are_read_and_written);
+	tcase_add_test(tc, a_stream_of_commands_is_carried_out);
+	tcase_add_test(tc, commands_wake_the_shim);
+	tcase_add_loop_test(
+		tc, forbidden_commands_are_not_carried_out, 0, sizeof lies / sizeof lies[0]);
 	tcase_add_test(tc, the_revision_is_written_back);
-	tcase_add_test(tc, failures_come_through);
-	tcase_add_test(tc, a_failure_tells_of_what_was_written);
-	tcase_add_test(tc, a_loss_is_known_when_it_is_repeated);
-	tcase_add_test(tc, kicked);
-	tcase_add_loop_test(tc, an_agent_that_dies, 0, 2 * STAGES);
-	tcase_add_loop_test(tc, an_agent_that_dies_twice, 0, 5);
-	tcase_add_loop_test(tc, an_agent_that_dies_waiting, 0, 2);
-	tcase_add_test(tc, an_agent_that_dies_on);
-	tcase_add_loop_test(tc, registered_memory_may_have_been_written, 0, 2);
-	tcase_add_test(tc, an_agent_that_was_left_may_have_written);
+	tcase_add_test(tc, failures_are_returned_with_code_and_text);
+	tcase_add_test(tc, a_failure_reports_partly_written_tensors);
+	tcase_add_test(tc, a_repeated_call_has_the_new_generation);
+	tcase_add_test(tc, a_kicked_peer_gets_the_reason);
+	tcase_add_loop_test(tc, a_death_of_the_agent_fails_incomplete_calls_only, 0, 2 * STAGES);
+	tcase_add_loop_test(tc, a_call_that_killed_two_agents_is_not_tried_again, 0, 5);
+	tcase_add_loop_test(tc, an_agent_that_only_waits_does_not_die_of_the_call, 0, 2);
+	tcase_add_test(tc, a_repeated_call_kills_one_agent_at_a_time);
+	tcase_add_loop_test(tc, writes_to_registered_memory_are_reported_after_a_death, 0, 2);
+	tcase_add_test(tc, an_agent_that_lied_may_have_written);
 	tcase_add_test(tc, torn_state_is_reported_until_a_synchronization_succeeds);
-	tcase_add_test(tc, a_success_is_told_from_then_on);
-	tcase_add_test(tc, state_that_was_only_read_is_not_torn);
+	tcase_add_test(tc, later_votes_mention_a_past_success);
+	tcase_add_test(tc, state_that_was_not_written_in_part_is_not_torn);
 	tcase_add_loop_test(
 		tc, state_is_torn_until_it_is_replaced, 0, (int)(sizeof afters / sizeof afters[0]));
-	tcase_add_test(tc, what_was_not_written_may_be_loaded_again);
-	tcase_add_loop_test(tc, an_agent_that_dies_before_the_call, 0, 2);
-	tcase_add_test(tc, successes_are_told_to_the_next_agent);
+	tcase_add_test(tc, unwritten_state_may_be_loaded_again_after_a_reset);
+	tcase_add_loop_test(tc, a_call_survives_a_death_before_its_submission, 0, 2);
+	tcase_add_test(tc, the_next_agent_gets_past_synchronizations);
 	suite_add_tcase(s, tc);
 	tcase_add_unchecked_fixture(impatient, fx_make_base, fx_remove_base);
 	tcase_add_checked_fixture(impatient, setup_impatient, fx_teardown_comm);
 	tcase_set_timeout(impatient, 30);
-	tcase_add_loop_test(impatient, no_agent_comes_back, 0, 2);
+	tcase_add_loop_test(impatient, a_synchronization_ends_if_no_agent_comes_back, 0, 2);
 	suite_add_tcase(s, impatient);
 	return s;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Attributes: they are what the answer of the last call says, do not change between calls, and
- * never go back to what was before.
+ * Attributes have the values of the last call's answer. They do not change between calls, and never
+ * go back to an earlier view.
  */
 #include <pthread.h>
 
@@ -39,9 +39,9 @@ static void play(struct fake_op *op, uint32_t code)
 		fake_end(op, code, "lost");
 }
 
-/* What one operation says is not seen before it is awaited, whatever has ended since. _i: bits: the
- * second one fails; it is awaited first. */
-START_TEST(operations_say_how_it_was_at_their_end)
+/* The view of an operation is not visible before the operation is awaited, whatever has ended
+ * since. Bits of _i: the second operation fails; it is awaited first. */
+START_TEST(an_awaited_operation_shows_the_view_of_its_end)
 {
 	uint32_t code = _i & 1 ? pcclRankConnectionLost : pcclSuccess;
 	struct buffers b = bf_new(STAGED_IN_PLACE, BYTES, 1), c = bf_new(STAGED_IN_PLACE, BYTES, 2);
@@ -68,7 +68,7 @@ START_TEST(operations_say_how_it_was_at_their_end)
 }
 END_TEST
 
-START_TEST(votes_say_how_it_is)
+START_TEST(a_vote_shows_the_view_of_its_answer)
 {
 	struct buffers b = bf_new(STAGED_IN_PLACE, BYTES, 1);
 	pcclAsyncReduceOp_t h;
@@ -84,13 +84,13 @@ START_TEST(votes_say_how_it_is)
 	assert_view(3, 3, 1, 3);
 	fx_assert_succeeds(pcclArePeersPending(fx_comm, &flag));
 	assert_view(2, 2, 1, 2);
-	/* an operation that ended before that vote did */
+	/* an operation that ended before the vote */
 	tell(3, 3, 3, 1, 3);
 	op = fake_take(fx_agent);
 	play(&op, pcclSuccess);
 	fx_assert_succeeds(pcclAwaitAsyncReduce(&h, NULL));
 	assert_view(2, 2, 1, 2);
-	/* an answer that tells of nothing */
+	/* an answer that has no view */
 	fake_script(fx_agent, WL_UPDATE_TOPOLOGY, FAKE_REFUSE, pcclUpdateTopologyFailed, "later");
 	fx_assert_fails(pcclUpdateTopology(fx_comm), pcclUpdateTopologyFailed, "later");
 	assert_view(2, 2, 1, 2);
@@ -111,7 +111,7 @@ static void *serve(void *arg)
 	return NULL;
 }
 
-START_TEST(repeated_operations_say_it_too)
+START_TEST(a_call_with_retry_shows_the_view_of_its_end)
 {
 	struct buffers b = bf_new(STAGED_IN_PLACE, BYTES, 1);
 	pcclReduceOpDescriptor_t d = {b.send, b.recv, bf_descriptor(BYTES, 1)};
@@ -129,8 +129,8 @@ START_TEST(repeated_operations_say_it_too)
 }
 END_TEST
 
-/* The next agent may know more: the next call says it. */
-START_TEST(a_new_agent_changes_nothing)
+/* The next agent may know more. The next call shows that. */
+START_TEST(a_new_agent_does_not_change_attributes)
 {
 	tell(2, 3, 3, 1, 3);
 	fake_hang_up(fx_agent);
@@ -141,9 +141,9 @@ START_TEST(a_new_agent_changes_nothing)
 }
 END_TEST
 
-/* What it said at the start of an operation has to do, if it died before the end: one that the
- * others have. */
-START_TEST(a_result_without_an_end)
+/* The agent died before the end of an operation that has succeeded at the others. Then the view of
+ * its start counts. */
+START_TEST(a_result_without_an_end_shows_the_view_of_its_start)
 {
 	struct buffers b = bf_new(STAGED_IN_PLACE, BYTES, 1);
 	pcclAsyncReduceOp_t h;
@@ -165,8 +165,8 @@ START_TEST(a_result_without_an_end)
 }
 END_TEST
 
-/* Numbers of another run may be lower. */
-START_TEST(a_new_membership_begins_anew)
+/* View ids of another run may be lower. */
+START_TEST(a_new_membership_may_have_lower_view_ids)
 {
 	tell(9, 3, 3, 1, 3);
 	fx_assert_succeeds(pcclUpdateTopology(fx_comm));
@@ -187,12 +187,12 @@ Suite *view_suite(void)
 	TCase *t = tcase_create("calls");
 
 	tcase_add_checked_fixture(t, fx_setup_comm, fx_teardown_comm);
-	tcase_add_loop_test(t, operations_say_how_it_was_at_their_end, 0, 4);
-	tcase_add_test(t, votes_say_how_it_is);
-	tcase_add_test(t, repeated_operations_say_it_too);
-	tcase_add_test(t, a_new_agent_changes_nothing);
-	tcase_add_test(t, a_result_without_an_end);
-	tcase_add_test(t, a_new_membership_begins_anew);
+	tcase_add_loop_test(t, an_awaited_operation_shows_the_view_of_its_end, 0, 4);
+	tcase_add_test(t, a_vote_shows_the_view_of_its_answer);
+	tcase_add_test(t, a_call_with_retry_shows_the_view_of_its_end);
+	tcase_add_test(t, a_new_agent_does_not_change_attributes);
+	tcase_add_test(t, a_result_without_an_end_shows_the_view_of_its_start);
+	tcase_add_test(t, a_new_membership_may_have_lower_view_ids);
 	suite_add_tcase(s, t);
 	return s;
 }

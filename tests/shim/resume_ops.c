@@ -150,7 +150,7 @@ START_TEST(results_that_were_handed_over_before_the_death_count)
 }
 END_TEST
 
-/* An operation is blamed if its agent crashes, but not if the agent was told to end. */
+/* An operation is given up if its agents crash, but not if they were told to end. */
 START_TEST(an_operation_that_kills_agents_is_given_up)
 {
 	bool crashes = _i == 1;

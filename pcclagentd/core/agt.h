@@ -256,8 +256,8 @@ struct agt_attrs {
 struct agt_done {
 	uint32_t code; /* pcclResult_t */
 	uint32_t world_size;
-	/* Of the group, as the application knows it after it has awaited this operation; 0 if the
-	 * peer is in no group any more. */
+	/* The group's generation that the application knows after it has awaited this operation; 0
+	 * if the peer is in no group any more. */
 	uint64_t generation;
 	/* The view at the end; view id 0 if the peer is in no group any more. */
 	struct wire_view after;

@@ -159,8 +159,8 @@ void agt_attach_tick(struct agt *a)
 	if (a->n_attaching == 0)
 		return;
 	HASH_ITER (hh, a->comms, c, next) {
-		/* A peer that is a member again waits for an attempt that still runs, as long as
-		 * the other members do. */
+		/* A peer that is a member again has no time limit: it waits for its attempt as long
+		 * as the other members do. */
 		if (!c->attach || c->state == AGT_COMM_ACCEPTED || a->now - c->wait_ns < limit)
 			continue;
 		agt_end_status_set(&v,

@@ -154,8 +154,8 @@ static struct agt_run *living_run(const struct agt *a, const struct agt_run *r, 
 	return NULL;
 }
 
-/* Lets the peers of r join the run of this master as newcomers, each by the address that it gave.
- * To be called when the master has another run and r has no members. */
+/* Lets the peers of r join as newcomers, each at the master address that its process gave. To be
+ * called when the master has another run and r has no members. */
 static void join_anew(struct agt *a, struct agt_run *r, const struct wm_hello_ack *m)
 {
 	struct agt_run *to = living_run(a, r, m->run);

@@ -113,8 +113,8 @@ void agt_op_free(struct agt *a, struct agt_op *o)
 	free(o);
 }
 
-/* Returns the generation that the application knows after this end. It knows a later loss only if
- * this end reports a loss. Otherwise its next call reports the loss. */
+/* Returns the generation that the application knows after this end. The application learns of a
+ * later loss only from an end that reports a loss. Otherwise its next call reports the loss. */
 static uint64_t generation_told(
 	const struct agt_op *o, const struct agt_comm *c, const struct agt_end_status *v)
 {
@@ -277,10 +277,10 @@ void agt_op_drop_out(struct agt *a, struct agt_op *o)
 	}
 }
 
-/* Lets m leave o while there is no master to end o, and m must not wait for the next one. If
- * success was reported, other hosts may already know of the success: o continues for the other
- * members, and no longer touches m's memory. Otherwise o fails at once, and the next master will
- * not learn of it. */
+/* Lets m leave o while there is no master. No master can end o for m, and m must not wait for the
+ * next one. If success was reported, other hosts may already know of the success: o continues for
+ * the other members, and no longer touches m's memory. Otherwise o fails at once, and the next
+ * master will not learn of it. */
 static void leave_orphan(struct agt *a, struct agt_op *o, struct agt_op_member *m)
 {
 	if (o->state == AGT_OP_REPORTED && o->ok) {

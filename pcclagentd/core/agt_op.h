@@ -70,9 +70,9 @@ void agt_stuck_look(struct agt *a, const struct agt_comm *c);
 uint32_t agt_stuck_kind(const struct shm_submission *s);
 /* Returns enum wm_wait_for_kind for a vote: how the member waits, as far as the master may know. */
 uint32_t agt_stuck_said(const struct agt_op_member *m);
-/* To be called after a vote of the members from `first` on. said: the vote says that they all wait.
- * Otherwise reports the members that wait to the master, if all their operations have been voted
- * for. */
+/* Reports the members from `first` on that wait to the master, after the vote for them. said: the
+ * vote itself has reported that they wait. Then only members with several operations are reported,
+ * because their other operations may have waited for this vote. */
 void agt_stuck_voted(struct agt *a, const struct agt_op *o, bool said, uint32_t first);
 void agt_stuck_asleep(struct agt *a, const struct agt_event *ev);
 void agt_stuck_any(struct agt *a, const struct agt_event *ev);

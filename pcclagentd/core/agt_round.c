@@ -305,7 +305,8 @@ static bool link_serves(const struct agt_run *r, const struct agt_link *l,
 }
 
 /* Makes sure that there is a link to `to` with this many streams. A link that is up is kept, unless
- * it must be reopened, is silent, or has too few streams while nothing flows through it. */
+ * it must be reopened, is silent while no operation runs on it, or has too few streams while
+ * nothing flows through it. */
 static void link_want(struct agt *a, struct agt_run *r, const struct wm_endpoint *to,
 	uint32_t streams, bool reopen)
 {
@@ -696,10 +697,11 @@ void agt_links_tell(struct agt *a, struct agt_run *r)
 	}
 }
 
-/* Handles the end of a link. An agent that has closed its own outbound link knows of the end and
- * reports what is necessary. The loss of a link is reported before the failed operations, so that
- * the next round reopens it. A silent link is different: the failures are reported first, so that
- * the master knows that the path may be gone. */
+/* Handles the end of a link. If the other agent has closed the link that it opened (ended), it
+ * knows of the end and reports it if necessary; this agent does not report it. The loss of a link
+ * is reported before the failed operations, so that the next round reopens the link. For a silent
+ * link the failed operations are reported first, so that the master knows that the path may be
+ * gone. */
 static void link_down(
 	struct agt *a, struct agt_run *r, struct agt_link *l, const struct agt_event *ev)
 {

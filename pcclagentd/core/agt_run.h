@@ -110,7 +110,7 @@ struct agt_run {
 	uint32_t heartbeat_ms, timeout_ms;
 	uint64_t features;       /* features that agent and master share */
 	uint32_t segment_wanted; /* the largest segment that its master wants */
-	uint32_t segment_max; /* of the rings in force; all hosts of an attempt must cut it alike */
+	uint32_t segment_max;    /* of the rings in force; all hosts must cut an operand alike */
 	struct agt_comm *comms;
 	uint32_t n_comms;
 	struct agt_group *groups;

@@ -5,7 +5,7 @@
  * submitted this attempt, the hosts exchange operands under the reserved number at once, and the
  * vote says so. Each agent reports the result. If all agents did the same, the master answers with
  * OP_DONE and never sends OP_START. Otherwise it sends OP_START with another number, and the
- * speculative start is rolled back without a trace.
+ * speculative start is rolled back as if it had not happened.
  *
  * A speculative start belongs to the rings and the generation in which its number was reserved.
  * When these have changed, the master does not count it. While the master does not know yet that a

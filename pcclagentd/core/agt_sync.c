@@ -268,11 +268,11 @@ static uint64_t doubt_until(const struct agt *a, const struct agt_op *o)
 	return since + ms * AGT_NS_PER_MS;
 }
 
-/* Ends the doubt of o. The master would have missed the holders by now, so they are alive, but this
- * host cannot reach them, or what they have is not what was elected. So the receivers here fail,
- * and no call ends with a loss after which it would be repeated. With o->resumed there is another
- * reason: the holders may have learned of the start from the next master when our job was already
- * over; then the whole operation fails without a suspect. */
+/* Ends the doubt of o. If the holders were gone, the master would have missed them by now. So they
+ * are alive, but this host cannot reach them, or their contents are not the elected ones. Therefore
+ * the receivers of this host fail, and no call ends with a loss after which it would be repeated.
+ * If o->resumed, there is another possible reason: the holders got the start from the next master
+ * after the job of this host was over. Then the whole operation fails without a suspect. */
 static void give_up(struct agt *a, struct agt_op *o)
 {
 	struct agt_end_status why = o->end_status;

@@ -110,7 +110,7 @@ struct agt_op_member {
 	struct cc_id peer;
 	uint32_t rank;
 	bool out; /* has left the run or was kicked; counts as a member until the operation ends */
-	/* Of a member that is out, has failed, or whose submission is refused. */
+	/* The end of a member that is out, has failed, or whose submission is refused. */
 	struct agt_end_status own;
 	struct shm_submission sub;
 	/* Only for a synchronization that has started: */
@@ -144,8 +144,8 @@ struct agt_generation {
 	struct wire_view view;
 };
 
-/* One attempt. A run has at most one attempt of each key that is collecting, and at most one that
- * is voting, running or reported. Further attempts may be cancelling. */
+/* An attempt of an operation. For each key, a run has at most one attempt that is collecting, and
+ * at most one that is voting, running or reported. In addition, attempts may be cancelling. */
 struct agt_op {
 	struct agt_run *run;
 	struct agt_op_key key;
@@ -159,9 +159,10 @@ struct agt_op {
 		AGT_WATCH_FRESH, /* in agt->fresh: submissions of local members are missing */
 		AGT_WATCH_OLDER, /* in agt->older: they have been missing for AGT_PART_MS */
 	} watch;
-	/* It does not wait for its missing local members, because they wait for something else. */
+	/* The attempt does not wait for its missing local members, because they wait for something
+	 * else. */
 	bool alone;
-	/* The log has named the awaited peers: late: those of this host; told: those of other
+	/* The log has named the awaited peers. late: those of this host; told: those of other
 	 * hosts. */
 	bool late, told;
 	char *awaited; /* the peers for which the attempt waits, according to the master; or NULL */

@@ -90,8 +90,9 @@ static void tell(struct agt *a, const struct agt_op *o, const struct agt_op_memb
 	x->any = any;
 }
 
-/* Reports to the master that c waits until any of its operations ends. Not if one of them has
- * started: it ends by itself, and then c's process goes on or reports again that it waits. */
+/* Reports to the master that c waits until any of its operations ends. If one of them has started,
+ * nothing is reported: this operation ends by itself, and then c's process goes on or reports again
+ * that it waits. */
 static void tell_of_any(struct agt *a, const struct agt_comm *c)
 {
 	const struct agt_op *first = NULL;

@@ -135,9 +135,10 @@ uint8_t *loc_region_map(const struct loc_region *r);
 struct loc_region *loc_region_lend(struct loc_region *r);
 void loc_region_return(struct loc *loc, struct loc_region *r);
 
-/* Books the agent's own memory that a user causes. Unlike shared memory, which may be charged to
- * cgroups of other processes, it never exceeds what the agent's cgroup has room for, whatever
- * mem_total is. Returns WIRE_SUCCESS, or a code and a sentence in text[WL_TEXT_MAX]. */
+/* Books the agent's own memory that a user causes. Shared memory may be charged to cgroups of other
+ * processes, but this memory is not. So its sum never exceeds mem_own, which follows from the
+ * agent's cgroup, whatever mem_total is. Returns WIRE_SUCCESS, or a code and a sentence in
+ * text[WL_TEXT_MAX]. */
 uint32_t loc_account_charge(struct loc *loc, uint32_t uid, uint64_t bytes, char *text);
 void loc_account_discharge(struct loc *loc, uint32_t uid, uint64_t bytes);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The algorithms that the RX and TX threads carry out. They differ in what the threads do with a
- * segment; to the loop they are alike.
+ * The algorithms that the RX and TX threads carry out. The threads handle segments differently for
+ * each algorithm, but the loop thread treats all of them alike.
  */
 #include "pcclagentd/engine/engine.h"
 
@@ -42,8 +42,8 @@ const struct eng_algo eng_ring = {
 	.release = threads_release,
 };
 
-/* It uses operands in their order, so they may be in windows. The shim counts segments of the
- * largest size then. */
+/* This algorithm uses the bytes of operands in their order, so operands may lie in windows. The
+ * shim divides a window into segments of the largest size. */
 static bool on_host_can(const struct eng_xfer_spec *spec)
 {
 	if (spec->plan.hosts > 1)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What an all-reduce algorithm is: one way to do this host's part of an operation. An operation is
- * done by the first algorithm in the agent's table (ops/algos.c) that can do it. HACKING.md says
- * how to add one.
+ * The interface of an all-reduce algorithm. An algorithm is one way to do this host's part of an
+ * operation. The agent uses the first algorithm in its table (ops/algos.c) that can do an
+ * operation. HACKING.md describes how to add an algorithm.
  *
  * All functions are called by the loop thread.
  */
@@ -20,37 +20,40 @@ struct eng_xfer_spec;
 struct eng_work {
 	struct eng *eng; /* of the run */
 	uint64_t seq;
-	void *owner; /* struct xfer of ops, which is told of the end */
-	void *own;   /* the algorithm's */
+	void *owner; /* struct xfer of ops/, for op_xfer_done */
+	void *own;   /* owned by the algorithm */
 };
 
-/* In eng_algo.outputs. */
+/* The bit of a result mode in eng_algo.outputs. */
 #define ENG_OUTPUT(mode) (1u << (mode))
 
 struct eng_algo {
 	const char *name;
-	/* ENG_OUTPUT of each enum shm_result_mode that it can work with. AREA is one of them. */
+	/* ENG_OUTPUT of each enum shm_result_mode that the algorithm supports. It must support
+	 * SHM_RESULT_AREA. */
 	uint32_t outputs;
-	/* spec: without area, flags and direct. The answer must be the same on all hosts: it
-	 * follows from what hosts agree on (elements, type, operator, plan). Only for operands in
-	 * windows it may differ, because without an algorithm the call fails and is repeated. */
+	/* Can the algorithm do this operation? `spec` has no area, flags and direct yet. The answer
+	 * must be equal on all hosts, so it depends only on values that are equal on all hosts
+	 * (elements, type, operator, plan). It may also depend on the use of windows: a call for
+	 * which there is no algorithm fails and is repeated. */
 	bool (*can)(const struct eng_xfer_spec *spec);
-	/* Memory in the spec stays until release. The spec and its members are copied. 0 or
-	 * CC_ERR_*. When the result is there, and everything was sent, the end follows:
-	 * ENG_XFER_DONE or op_xfer_done, perhaps before this returns. */
+	/* Starts the operation. The memory in `spec` stays valid until `release`. The spec and its
+	 * members are copied. 0 or CC_ERR_*. When the result is complete and everything was sent,
+	 * the algorithm reports the end by ENG_XFER_DONE or op_xfer_done, perhaps before this
+	 * returns. */
 	int (*start)(struct eng_work *w, const struct eng_xfer_spec *spec);
-	/* False: nothing is known. */
+	/* Returns false if the progress is unknown. */
 	bool (*progress)(const struct eng_work *w, struct eng_progress *ret);
-	/* Whatever the progress. True: ENG_XFER_CANCELLED follows when no thread uses the memory
-	 * any more. False: none does. */
+	/* Cancels the operation at any progress. Returns true if ENG_XFER_CANCELLED follows when no
+	 * thread uses the memory any longer, and false if no thread uses it now. */
 	bool (*cancel)(struct eng_work *w);
-	/* Forgets it. No thread uses the memory. */
+	/* Forgets the operation. No thread uses its memory when this is called. */
 	void (*release)(struct eng_work *w);
 };
 
-/* Partial sums go around the ring of hosts, then results do. */
+/* The ring: partial sums go around the ring of hosts, then results go around. */
 extern const struct eng_algo eng_ring;
-/* All peers are on this host. */
+/* The reduction on one host, for groups whose peers are all on this host. */
 extern const struct eng_algo eng_on_host;
 
 #endif

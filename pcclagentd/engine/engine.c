@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The loop's side of the engine, and what both threads need to sleep, wake and report.
+ * The functions of the engine that the event loop calls, and functions with which both threads
+ * sleep, wake and send events.
  */
 #include "pcclagentd/engine/engine.h"
 
@@ -18,7 +19,7 @@
 
 #define ENG_RING 4096u
 
-/* epoll's user data: an address is a stream. */
+/* User data of epoll events. Every other value is the address of a stream. */
 #define DATA_BELL ((uint64_t)1)
 
 void eng_close_link(struct eng_thread *t, uint32_t link)
@@ -44,7 +45,7 @@ void eng_close_link(struct eng_thread *t, uint32_t link)
 	}
 }
 
-/* Closed streams live until nothing that epoll has reported can point to them. */
+/* Frees closed streams. No unhandled epoll event can point to them now. */
 static void free_closed(struct eng_thread *t)
 {
 	while (t->closed) {
@@ -63,8 +64,8 @@ static void break_link(struct eng_thread *t, struct eng_broken how, const char *
 
 	eng_close_link(t, how.link);
 	if (!b)
-		cc_limit_end(
-			"events of the engine"); /* a lost one would be a link that nobody ends */
+		/* Without the event nobody would end the link. */
+		cc_limit_end("events of the engine");
 	*b = how;
 	snprintf(b->text, sizeof b->text, "%s", why);
 	wrk_notify(&t->worker, wrk_pack_ptr(b, ENG_NOTE_BROKEN), true);
@@ -159,7 +160,7 @@ bool eng_run_commands(struct eng_thread *t)
 		case ENG_CMD_DROP:
 			eng_close_link(t, (uint32_t)wrk_num(c));
 			break;
-		case ENG_CMD_SKIP: /* only to the RX thread */
+		case ENG_CMD_SKIP: /* only in the RX thread */
 			if (wrk_num(c) > t->e->last_seq)
 				t->e->last_seq = wrk_num(c);
 			break;
@@ -198,7 +199,7 @@ static void thread_end(struct eng_thread *t)
 	free_closed(t);
 }
 
-/* wake: false when there is no hurry. */
+/* Sends a command to both threads. `wake`: false if there is no hurry. */
 static void command_both(struct eng *e, uint64_t cmd, bool wake)
 {
 	wrk_command(&e->rx.worker, cmd, wake);
@@ -357,7 +358,7 @@ static struct eng_xfer *find(const struct eng *e, uint64_t seq)
 	return NULL;
 }
 
-/* Prefers a free object whose arrays are large enough. */
+/* Takes a free object, if possible with large enough arrays, or makes a new one. */
 static struct eng_xfer *take_free(struct eng *e, uint32_t segs)
 {
 	struct eng_xfer **p, **best = NULL, *x;
@@ -430,7 +431,7 @@ void eng_release(struct eng *e, uint64_t seq)
 		return;
 	x->released = true;
 	if (!x->cancelled)
-		/* Done: the threads touch nothing of it any more, no hurry and nobody to wake. */
+		/* The transfer is done, and the threads no longer use it. So there is no hurry. */
 		forget(e, x, false);
 	else if (x->acks_awaited == 0)
 		recycle(e, x);
@@ -494,7 +495,8 @@ bool eng_next_event(struct eng *e, struct eng_event *ret)
 	return false;
 }
 
-/* What processes publish of their copying: any number, and only as good as they are. */
+/* Adds the bytes that the processes have copied. A process may write any number, so these numbers
+ * are not reliable. */
 static void add_input(const struct eng_xfer *x, struct eng_progress *ret)
 {
 	uint64_t least = x->bytes;

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
- * The options of streams, and whether the hosts at their other ends are still there.
+ * Sets the options of streams, and checks whether the other hosts are still alive.
  *
- * A host that takes no data is slow; a host that says nothing at all is gone. The kernel's limits
- * do not tell them apart: TCP_USER_TIMEOUT ends a connection whose peer answers but takes nothing,
- * and while data waits for a window to open, no keepalive probes are sent, and the probes of the
- * window become as rare as one in two minutes. But data goes in one direction only: the receiving
- * end of a stream has nothing under way, so its kernel sends a keepalive probe every second,
- * whatever its agent does. They bring no data and acknowledge nothing new, but the kernel counts
- * them among the segments that came in. When that count stands still, nobody is there.
+ * A host that takes no data is slow. A host that sends nothing at all is gone. The kernel's limits
+ * do not distinguish the two. TCP_USER_TIMEOUT ends a connection whose peer answers but takes no
+ * data. While data waits for a window to open, the kernel sends no keepalive probes, and it probes
+ * the window more and more rarely, at last once in two minutes. But the data of a stream goes in
+ * one direction only. The receiving end has nothing under way, so its kernel sends a keepalive
+ * probe every second, even if its agent is stopped. These probes contain no data and acknowledge
+ * nothing new, but the kernel of the sending end counts them as received segments. If this count
+ * stands still, the other host is gone.
  *
- * Where a router drops large packets and sends no ICMP, the host is heard and what is sent to it
- * never arrives. The kernel goes on for a quarter of an hour; a new stream with smaller segments
- * gets through (see link.c).
+ * If a router drops large packets and sends no ICMP, the other host is heard, but no data reaches
+ * it. The kernel retries for a quarter of an hour. A new stream with smaller segments gets through
+ * (see net/link.c).
  */
 #include <linux/tcp.h>
 #include <netinet/in.h>
@@ -22,17 +23,18 @@
 #include "common/cc_sys.h"
 #include "pcclagentd/engine/eng_internal.h"
 
-/* A look that comes later than this counts as if it did not: this agent stood still, not the other
- * host. */
+/* The most time that counts between two checks. If a check comes later, this agent was suspended,
+ * not the other host. */
 #define LATE_MS (2ull * FLOW_LOOK_MS)
-/* Probes of an idle stream without an answer, one per second, until the kernel gives it up: later
- * than we do. */
+/* Unanswered probes of an idle stream, one per second, until the kernel ends it. The engine gives
+ * the link up earlier. */
 #define KEEPALIVE_PROBES 127
 /*
- * Bytes that a stream may hold and not have sent yet, on a high round-trip path. No other one can
- * take them over, and one that stands still for a while, as bbr has each do for 200 ms every ten
- * seconds, or is slow after a loss, would have the end of an operation wait for megabytes. A
- * segment lasts until the next acknowledgements make room: 10 ms of 200 Mbit/s.
+ * The most unsent bytes that the kernel holds for a stream on a high round-trip path. No other
+ * stream can send these bytes. BBR stops a stream for 200 ms every ten seconds, and a stream is
+ * slow after a loss. Without the limit, the end of an operation would wait for megabytes on such a
+ * stream. One segment is enough until the next acknowledgements make room: it lasts for 10 ms at
+ * 200 Mbit/s.
  */
 #define UNSENT_MAX ((int)CC_PLAN_SEGMENT_MAX)
 
@@ -41,8 +43,8 @@ void eng_tune(int fd)
 	static const int no_limit = 0, probes = KEEPALIVE_PROBES, unsent = UNSENT_MAX;
 
 	if (cc_tcp_tune(fd) < 0)
-		return; /* not TCP: nothing can vanish */
-	/* While there is a TCP_USER_TIMEOUT it also counts instead of the number of probes. */
+		return; /* not TCP: the other end cannot vanish */
+	/* A TCP_USER_TIMEOUT would also replace the number of probes. */
 	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &no_limit, sizeof no_limit);
 	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
 	if (cc_tcp_round_trip_us(fd) >= CC_HIGH_RTT_US)
@@ -50,25 +52,25 @@ void eng_tune(int fd)
 }
 
 /*
- * What a stream has under way when its window is large goes into the queue of a router in no time,
- * and signs of life wait there as well, longer than any that went before. At its own pace the queue
- * grows slowly enough to be measured.
+ * Makes a stream send at its own measured rate. A stream with a large window would fill the queue
+ * of a router at once. Then signs of life would wait in this queue longer than any before them.
+ * With pacing, the queue grows slowly enough to be measured.
  */
 static void pace(struct eng_stream *s)
 {
-	static const uint64_t any_rate = UINT64_MAX - 1; /* but not that of who is not paced */
+	static const uint64_t any_rate = UINT64_MAX - 1; /* UINT64_MAX would mean: no pacing */
 
 	s->paced = true;
 	setsockopt(s->fd, SOL_SOCKET, SO_MAX_PACING_RATE, &any_rate, sizeof any_rate);
 }
 
-/* Has anything come in on the stream since the last look? */
+/* Has the stream received anything since the last check? */
 static bool has_spoken(struct eng_stream *s)
 {
 	struct tcp_info info;
 	socklen_t len = sizeof info;
 
-	/* Where nothing is counted there is nothing to judge by. */
+	/* Without the kernel's count the stream is never silent. */
 	if (getsockopt(s->fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0 ||
 		len < offsetof(struct tcp_info, tcpi_segs_in) + sizeof info.tcpi_segs_in ||
 		info.tcpi_segs_in == 0)
@@ -104,7 +106,8 @@ static bool is_gone(const struct eng_thread *t, const struct eng_stream *s)
 	return true;
 }
 
-/* True: the link that s is of has been given up. */
+/* Breaks the stream's link if the other host is gone, or if the stream is stuck. Returns true if
+ * the link was broken. */
 static bool give_up(struct eng_thread *t, struct eng_stream *gone)
 {
 	static const struct linger at_once = {.l_onoff = 1};
@@ -112,7 +115,7 @@ static bool give_up(struct eng_thread *t, struct eng_stream *gone)
 
 	if (!stuck && !is_gone(t, gone))
 		return false;
-	/* What was to be sent is of no use any more, and nobody would take it. */
+	/* Discards unsent data, because nobody would take it. */
 	for (const struct eng_stream *s = t->streams; s; s = s->next)
 		if (s->link == gone->link)
 			setsockopt(s->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
@@ -123,7 +126,8 @@ static bool give_up(struct eng_thread *t, struct eng_stream *gone)
 	return true;
 }
 
-/* The last of a link's streams to fall silent, and the first to be heard again, decide. */
+/* Reports links of which a stream has become silent or is heard again. The report has the time
+ * since the link's last sign of life on any stream. */
 static void tell_quiet(struct eng_thread *t)
 {
 	for (struct eng_stream *s = t->streams; s; s = s->next) {
@@ -150,7 +154,7 @@ void eng_look_at_streams(struct eng_thread *t, bool starts)
 	}
 	tell_quiet(t);
 	for (s = t->streams; s;) {
-		/* its link's other streams have gone, too */
+		/* Breaking a link closes all its streams, so the list starts again. */
 		s = give_up(t, s) ? t->streams : s->next;
 	}
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * The RX thread: takes segments from the streams, adds local data to partial sums, passes them to
- * the TX thread. A partial sum is received into its stream's own buffer and leaves it for the place
- * where the result will stand later, so there is no buffer to run out of. It waits there for
- * nothing but local input, while some comes: when none does, a trainer has been stopped, and what
- * comes behind on the stream may be another one's. Then the sum is spilled.
+ * The RX thread: receives segments, adds local operands to partial sums, and passes them to the TX
+ * thread. A partial sum is received into the buffer of its stream. Then it moves to the place where
+ * the result will be later. So the thread cannot run out of buffers. A partial sum in the buffer
+ * waits only for local input that is still being copied. If no input comes, a trainer has probably
+ * been stopped, and the next segment on the stream may belong to other trainers. Then the partial
+ * sum is spilled.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,14 +18,14 @@
 #include "common/cc_sys.h"
 #include "pcclagentd/engine/eng_internal.h"
 
-/* Bytes taken from one stream before the next has its turn. */
+/* Bytes received from one stream before the next stream has its turn. */
 #define RX_BUDGET ((size_t)1 << 20)
-/* A header whose transfer is not known here yet: its start is on the way from the master. */
+/* The time limit of a stalled stream. The start of its transfer is under way from the master. */
 #define STALL_MAX_NS 30000000000ull
-/* How long a stream is blocked while nothing is copied. 256 KiB take a hundredth of it. */
+/* A stream is blocked for at most this time while no input is copied. Copying 256 KiB takes a
+ * hundredth of it. */
 #define BLOCK_MAX_MS 10
-/* How long streams are blocked for a transfer in all, whatever its processes say of their copying.
- */
+/* A transfer blocks streams for at most this time in all, even if its processes claim to copy. */
 #define BLOCK_ALL_NS 3000000000ull
 
 static struct eng_xfer **bucket_of(struct eng *e, uint64_t seq)
@@ -43,29 +44,30 @@ static struct eng_xfer *find(struct eng *e, uint64_t seq)
 
 static void pass_on(struct eng *e, struct eng_xfer *x, uint32_t seg, enum wlk_phase phase)
 {
-	/* Sized for every segment in both phases: never full. */
+	/* The ring has room for every segment in both phases, so it is never full. */
 	cc_spsc_push(&x->forward, eng_forward(seg, phase));
 	wrk_wake(&e->tx.worker);
 }
 
-/* Saves what the caller's output holds before it is overwritten. */
+/* Saves the old contents of the caller's output before they are overwritten. */
 static void save_undo(const struct eng_xfer *x, uint32_t seg, struct cc_span span)
 {
 	memcpy(x->spec.area + span.off, x->spec.direct + span.off, span.len);
 	atomic_store_explicit(&x->spec.flags[seg], 1, memory_order_release);
 }
 
-/* Final, and to be sent or not. */
+/* A segment is final: passes it on (`forward`) or publishes it. */
 static void finish(struct eng_thread *t, struct eng_xfer *x, uint32_t seg, bool forward)
 {
 	if (forward)
 		pass_on(t->e, x, seg, WLK_GATHER);
-	/* Readers may overwrite what lies in their own memory. */
+	/* A process may overwrite a published segment in its own memory. So a segment that is to be
+	 * sent from there is published later, by the TX thread. */
 	if (!forward || !eng_xfer_in_place(x))
 		eng_xfer_publish(t, x, seg);
 }
 
-/* The partial sum and the local operands make the final value. */
+/* Computes the final value from the partial sum and the local operands. */
 static void finish_sum(
 	struct eng_thread *t, struct eng_xfer *x, uint32_t seg, struct cc_span span, uint8_t *sum)
 {
@@ -83,7 +85,7 @@ static void finish_sum(
 	finish(t, x, seg, true);
 }
 
-/* Its local input is there. The partial sum is overwritten. */
+/* Reduces a segment whose local input has been copied. `sum` is overwritten. */
 static void reduce(
 	struct eng_thread *t, struct eng_xfer *x, uint32_t seg, struct cc_span span, uint8_t *sum)
 {
@@ -97,7 +99,7 @@ static void reduce(
 	}
 }
 
-/* False: local input is not there yet. */
+/* Reduces the segment that the stream has received. Returns false if local input is missing. */
 static bool reduce_received(struct eng_thread *t, struct eng_stream *s)
 {
 	struct cc_span span = cc_plan_segment(&s->xfer->spec.plan, s->seg);
@@ -109,9 +111,10 @@ static bool reduce_received(struct eng_thread *t, struct eng_stream *s)
 	return true;
 }
 
-/* ---- sums that wait for longer ---- */
+/* ---- spilled segments ---- */
 
-/* Nobody needs the area until then, if it is not the operand that is waited for. */
+/* Returns memory for spilled segments: the area, which is not used yet. If the area is the operand
+ * that is still being copied, other memory. NULL: no memory. */
 static uint8_t *spilled(struct eng_xfer *x)
 {
 	const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
@@ -120,14 +123,14 @@ static uint8_t *spilled(struct eng_xfer *x)
 	if (!eng_xfer_in_place(x))
 		return x->spec.area;
 	if (!x->spilled) {
-		/* cppcheck-suppress invalidFunctionArg ; it is no file that is mapped */
+		/* cppcheck-suppress invalidFunctionArg ; no file is mapped */
 		p = mmap(NULL, x->bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
 		x->spilled = p == MAP_FAILED ? NULL : p;
 	}
 	return x->spilled;
 }
 
-/* False: no memory. */
+/* Spills the segment that the stream has received. Returns false if there is no memory. */
 static bool spill_segment(struct eng_thread *t, struct eng_stream *s)
 {
 	struct eng_xfer *x = s->xfer;
@@ -147,7 +150,8 @@ static bool spill_segment(struct eng_thread *t, struct eng_stream *s)
 	return true;
 }
 
-/* Others wait already, and nothing has been copied since the last of them came; or for too long. */
+/* Is the trainer probably stopped? Other segments are spilled already, and either no input was
+ * copied since the last one was spilled, or the transfer has blocked streams for too long. */
 static bool is_stopped(const struct eng_xfer *x)
 {
 	return x->n_spilled > 0 &&
@@ -159,7 +163,7 @@ static void retry_spilled(struct eng_thread *t, struct eng_xfer *x)
 	uint64_t input = eng_xfer_input(x);
 
 	if (input == x->tried_input)
-		return; /* the bell has been asked for */
+		return; /* no new input; the doorbell has been requested */
 	x->tried_input = input;
 	for (uint32_t seg = 0; seg < x->spec.plan.n_segs && x->n_spilled > 0; seg++) {
 		struct cc_span span = cc_plan_segment(&x->spec.plan, seg);
@@ -217,7 +221,7 @@ static void segment_arrived(struct eng_thread *t, struct eng_stream *s)
 	}
 }
 
-/* Has it been blocked for as long as it may? */
+/* Was the stream blocked for the allowed time? */
 static bool is_enough(struct eng_stream *s, uint64_t now)
 {
 	uint64_t input = eng_xfer_input(s->xfer);
@@ -230,7 +234,7 @@ static bool is_enough(struct eng_stream *s, uint64_t now)
 	       now >= s->xfer->block_end_ns;
 }
 
-/* What waits for local input. */
+/* Tries again to reduce segments that wait for local input. */
 static void retry(struct eng_thread *t)
 {
 	uint64_t now = cc_now_ns();
@@ -247,7 +251,7 @@ static void retry(struct eng_thread *t)
 	}
 }
 
-/* NULL, or why this segment cannot be what the plan says comes here. */
+/* Checks a segment against the plan. Returns NULL or an objection. */
 static const char *check_segment(
 	const struct eng_xfer *x, const struct eng_stream *s, const struct wlk_data *d)
 {
@@ -291,7 +295,7 @@ static void set_stalled(struct eng_thread *t, struct eng_stream *s, bool stalled
 	t->e->n_stalled += stalled ? 1u : -1u;
 }
 
-/* A whole header is there. NULL or why the stream must end. */
+/* Handles a complete header. Returns NULL, or the reason why the stream must end. */
 static const char *begin_segment(struct eng_thread *t, struct eng_stream *s)
 {
 	struct wlk_data d;
@@ -314,7 +318,7 @@ static const char *begin_segment(struct eng_thread *t, struct eng_stream *s)
 	s->phase = d.phase;
 	s->xfer = x;
 	if (!x)
-		return NULL; /* stale: read and dropped */
+		return NULL; /* stale: its payload is received and dropped */
 	why = check_segment(x, s, &d);
 	if (why) {
 		s->xfer = NULL;
@@ -335,8 +339,8 @@ static const char *begin_segment(struct eng_thread *t, struct eng_stream *s)
 	return NULL;
 }
 
-/* > 0: bytes; 0: nothing there now; < 0: the stream is over, *why says how; NULL: the other agent
- * has closed it. */
+/* > 0: bytes received; 0: none now; < 0: the stream has ended for the reason *why. *why is NULL if
+ * the other agent has closed the stream. */
 static ssize_t receive(struct eng_stream *s, void *buf, size_t len, const char **why)
 {
 	ssize_t n = recv(s->fd, buf, len, MSG_DONTWAIT);
@@ -402,7 +406,7 @@ static void on_readable(struct eng_thread *t, struct eng_stream *s, uint32_t eve
 	size_t budget = RX_BUDGET;
 
 	if (s->stalled || s->blocked) {
-		/* Only hang-ups are reported meanwhile. */
+		/* In this state epoll reports only hang-ups. */
 		if (events & EPOLLERR)
 			eng_break_link(t, s->link, "the connection was reset");
 		else if (events & EPOLLHUP)
@@ -447,14 +451,15 @@ static void forget(struct eng_thread *t, struct eng_xfer *x)
 	for (struct eng_stream *s = t->streams; s; s = s->next) {
 		if (s->xfer != x)
 			continue;
-		s->xfer = NULL; /* the rest is read and dropped */
+		s->xfer = NULL; /* the rest of its segment is received and dropped */
 		set_blocked(t, s, false);
 	}
 	forget_spilled(t, x);
 	wrk_notify(&t->worker, wrk_pack_ptr(x, ENG_NOTE_ACK), x->cancelled);
 }
 
-/* Headers that came before their transfer was started here, and the ones that never will be. */
+/* Continues stalled streams whose transfer has started. Breaks the links of those that have stalled
+ * for too long. */
 static void unpark(struct eng_thread *t)
 {
 	uint64_t now = cc_now_ns();
@@ -472,7 +477,7 @@ static void unpark(struct eng_thread *t)
 			why = begin_segment(t, s);
 		if (why) {
 			eng_break_link(t, s->link, why);
-			next = t->streams; /* the list has changed: look at all of it again */
+			next = t->streams; /* the list has changed, so the loop starts again */
 		}
 	}
 }
@@ -488,7 +493,7 @@ static bool reduce_local(struct eng_thread *t)
 	return any;
 }
 
-/* How long there is nothing to do but what is woken for, in milliseconds. */
+/* Returns how long the thread may sleep without a wake-up, in milliseconds; -1: without limit. */
 static int patience(const struct eng_thread *t)
 {
 	if (t->e->n_blocked_streams > 0)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * The TX thread: streams that can take bytes pull the next segment of their link. Transfers share
- * the streams in turn; within one, segments that start here go before those that came from the
- * ring. Thus there are always some of the latter in reserve, and those that others wait for are
- * under way early. The other way round, a host that is ahead of the others, or far from them, runs
- * out of its own and then waits for each one that comes.
+ * The TX thread: a stream that can take bytes pulls the next segment of its link. Transfers share
+ * the streams in turn. Within a transfer, segments that start here are sent before segments that
+ * came from the ring. So the segments for which other hosts wait are sent early, and there is a
+ * reserve of segments from the ring. In the opposite order, a host that is faster than the others,
+ * or far from them, would soon have sent its own segments and then wait for each segment of the
+ * ring.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,9 +19,9 @@
 #include "pcclagentd/engine/eng_internal.h"
 
 /*
- * A partial sum is overwritten by the final value, which can only come back after the whole ring
- * has seen the last byte that sendmsg took. That order runs through other hosts, where TSan cannot
- * see it.
+ * A partial sum is overwritten by the final value. The final value can only arrive after the whole
+ * ring has received the last byte that sendmsg took. TSan cannot see this order, because it comes
+ * about on other hosts. So TSan must ignore the reads of sendmsg.
  */
 #if defined(__SANITIZE_THREAD__)
 #define TSAN 1
@@ -47,8 +48,9 @@ struct job {
 	struct cc_span span;
 };
 
-/* The next segment of the chunk that starts here, if its local input is there. `sum` stays in the
- * cache: what it holds is sent at once, and never needed again. */
+/* Takes the next segment of the chunk that starts here. Returns false if there is none, or if its
+ * local input is missing. With several members the segment is combined in `sum`, which stays in the
+ * cache because its contents are sent at once. */
 static bool take_origin(struct eng_xfer *x, uint8_t *sum, struct job *ret)
 {
 	const struct cc_plan *p = &x->spec.plan;
@@ -88,7 +90,8 @@ static bool take_forward(struct eng_xfer *x, struct job *ret)
 	return true;
 }
 
-/* The next segment for this stream, in turn between transfers. */
+/* Takes the next segment for this stream, from each transfer in turn. Returns false if there is
+ * none. */
 static bool next_job(struct eng *e, const struct eng_stream *s, struct job *ret)
 {
 	struct eng_xfer *last = e->active;
@@ -121,14 +124,14 @@ static void load(struct eng_stream *s, const struct job *j)
 
 	wlk_data_put(s->hdr, &d);
 	s->hdr_done = 0;
-	/* Only read from: sendmsg takes pointers to non-const. */
+	/* sendmsg only reads the data, but takes pointers to non-const. */
 	s->data = (uint8_t *)(uintptr_t)j->data;
 	s->left = d.len;
 	s->xfer = j->x;
 	s->seg = j->seg;
 	s->phase = (uint8_t)j->phase;
 	s->busy = true;
-	/* The RX thread overwrites a sum only after this, see check_segment. */
+	/* The RX thread does not overwrite a partial sum before this, see check_segment. */
 	if (j->phase == WLK_REDUCE)
 		atomic_store_explicit(&j->x->leaving[j->seg], 1, memory_order_release);
 }
@@ -145,7 +148,7 @@ static void sent_all(struct eng_thread *t, struct eng_stream *s)
 	s->xfer = NULL;
 }
 
-/* Sends what it can of the stream's segment. */
+/* Sends as many bytes of the stream's segment as the socket takes. */
 static void push(struct eng_thread *t, struct eng_stream *s)
 {
 	struct iovec iov[2] = {
@@ -184,7 +187,7 @@ static bool at_work(const struct eng *e, const struct eng_stream *s)
 	return s->set == ENG_NO_SET || s->set == e->set;
 }
 
-/* One send per stream that can take bytes. */
+/* Sends once on each stream that can take bytes. Returns false if there is nothing to send. */
 static bool pump(struct eng_thread *t)
 {
 	struct eng_stream *s, *next;
@@ -203,21 +206,22 @@ static bool pump(struct eng_thread *t)
 		any = true;
 		push(t, s);
 		if (s->fd < 0)
-			return true; /* its link is gone, perhaps `next` with it */
+			return true; /* the link is closed, and perhaps the stream `next` too */
 	}
 	return any;
 }
 
 static void on_ready(struct eng_thread *t, struct eng_stream *s, uint32_t events)
 {
-	/* Nothing is ever sent to us on this stream: readable means over. */
+	/* The other agent never sends on this stream, so these events mean that it has ended. */
 	if (events & (EPOLLERR | EPOLLHUP | EPOLLRDHUP))
 		eng_break_link(t, s->link, "closed by the other agent");
 	else if (events & EPOLLOUT)
 		s->writable = true;
 }
 
-/* Between operations, so that those that begin to work find the way without a queue. */
+/* Lets the next stream set take over if it is time. Called between operations, so that the new set
+ * begins on a path without a queue. */
 static void rotate_sets(struct eng *e)
 {
 	uint64_t now = cc_now_ns();
@@ -256,7 +260,8 @@ static void unlink_active(struct eng *e, struct eng_xfer *x)
 	e->tx_local -= x->spec.plan.hosts == 1;
 }
 
-/* The rest of a segment must still go out, or the stream would lose its framing. */
+/* Copies the rest of a segment whose transfer has ended. It must still be sent, because the stream
+ * would lose its framing without it. */
 static void drain_tail(struct eng_thread *t, struct eng_stream *s)
 {
 	uint8_t *copy = malloc(s->left ? s->left : 1);
@@ -300,8 +305,8 @@ static bool reduce_local(struct eng_thread *t)
 	return any;
 }
 
-/* Is there a forward for a stream that can take it? One for a link whose streams are all full, or
- * gone, is no reason to stay awake. */
+/* Is there a segment from the ring that a stream can take now? The thread need not stay awake for a
+ * segment of a link whose streams are all full or closed. */
 static bool can_forward(const struct eng_thread *t)
 {
 	const struct eng *e = t->e;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What both threads do with a transfer.
+ * Functions of both threads for transfers.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 struct eng_xfer *eng_xfer_new(void)
 {
-	/* Ring heads live on cache lines of their own. */
+	/* The heads of the ring need cache lines of their own. */
 	struct eng_xfer *x = aligned_alloc(64, (sizeof *x + 63) / 64 * 64);
 
 	if (x)
@@ -67,8 +67,8 @@ static int copy_members(struct eng_xfer *x, const struct eng_xfer_spec *spec)
 	return 0;
 }
 
-/* Segments that become final here, and segments to be sent: all that are not empty, once each; plus
- * those of the chunks that are passed on in both phases. */
+/* Returns the units of work: each segment that is not empty becomes final once, and may be sent as
+ * a partial sum and as a result. */
 static uint32_t count_work(const struct eng_xfer_spec *s)
 {
 	uint32_t work = 0;
@@ -122,7 +122,8 @@ int eng_xfer_setup(struct eng_xfer *x, const struct eng_xfer_spec *spec)
 	return 0;
 }
 
-/* Does what has been copied of [from, to), in ascending order, reach into [a, b) far enough? */
+/* Are all bytes of `span` that lie in [from, to) copied? `done`: bytes of [from, to) that have been
+ * copied, in ascending order. */
 static bool covers(uint64_t from, uint64_t to, uint64_t done, struct cc_span span)
 {
 	uint64_t end = span.off + span.len < to ? span.off + span.len : to;
@@ -130,8 +131,8 @@ static bool covers(uint64_t from, uint64_t to, uint64_t done, struct cc_span spa
 	return span.off >= to || end <= from || done >= end - from;
 }
 
-/* in_done comes from a process that may write anything there: a wrong value spoils nothing but that
- * process's own contribution, and holds up others for three seconds at most (rx.c). */
+/* Has the member copied all bytes of `span`? A process may write any value to in_done. A wrong
+ * value harms only its own operand, and delays others for at most three seconds (rx.c). */
 static bool has_input(const struct eng_xfer *x, const struct eng_member *m, struct cc_span span)
 {
 	uint64_t first = atomic_load(&m->slot->in_done[0]);
@@ -143,7 +144,7 @@ static bool has_input(const struct eng_xfer *x, const struct eng_member *m, stru
 	       covers(0, m->in_start, second > tail ? second - tail : 0, span);
 }
 
-/* It may sleep until it can copy more, or take what is final. */
+/* Wakes the process if it sleeps until it can copy more, or until a segment is final. */
 static void wake(const struct eng_member *m)
 {
 	uint32_t asleep = SHM_WAIT_SEGMENTS;
@@ -160,7 +161,8 @@ bool eng_xfer_ready(struct eng_xfer *x, struct cc_span span)
 
 		if (!m->staged || has_input(x, m, span))
 			continue;
-		/* Ask for the bell, then look again: the shim writes in_done before it looks. */
+		/* Requests the doorbell, then checks again. The shim writes in_done before it reads
+		 * in_want. */
 		atomic_store(&m->slot->in_want, 1);
 		if (has_input(x, m, span))
 			continue;
@@ -211,7 +213,8 @@ static void copy_out(const struct eng_xfer *x, uint32_t seg)
 				span.len);
 }
 
-/* Who copies through a window is not woken for each place in it. */
+/* Is the member to be woken after this many final segments? A process that copies through a window
+ * is woken four times for each pass through the window. */
 static bool is_awaited(const struct eng_xfer *x, const struct eng_member *m, uint32_t n_final)
 {
 	return m->window < 4 || n_final % (m->window / 4) == 0 || n_final == x->spec.plan.n_segs;

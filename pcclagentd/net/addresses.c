@@ -12,12 +12,12 @@
 #define INTERFACE_SIZE 16u /* bytes of a name, with NUL */
 #define REFRESH_NS     BASE_MS(3000)
 
-/* ---- what there is ---- */
+/* ---- addresses of this host ---- */
 
 struct found {
 	struct wm_addresses a;
 	uint32_t left_out;
-	char missing[256]; /* places in which this host has no address */
+	char missing[256]; /* address specs that match no address of this host */
 };
 
 static void add(struct found *f, struct cc_addr addr)
@@ -38,7 +38,7 @@ static uint32_t list_interfaces(struct cc_interface *v)
 	return n < 0 ? 0 : (uint32_t)n > INTERFACES_MAX ? INTERFACES_MAX : (uint32_t)n;
 }
 
-/* Without a port where there is none. */
+/* Writes an address, without the port if it is 0. */
 static const char *say(const struct cc_addr *a, char buf[CC_ADDR_STR_SIZE])
 {
 	cc_addr_str(a, buf);
@@ -62,7 +62,7 @@ static void add_missing(struct found *f, const struct place *p)
 						     : 128);
 }
 
-/* Own addresses in the place. */
+/* Adds this host's addresses that match the address spec. */
 static void add_own(
 	struct found *f, const struct place *p, const struct cc_interface *own, uint32_t n)
 {
@@ -87,7 +87,7 @@ static void add_host(struct found *f, const struct net *net, const struct place 
 		add(f, v[i]);
 }
 
-/* What is advertised need not be an address of this host's. */
+/* Adds the addresses of the option `advertise`. They may belong to other hosts, such as routers. */
 static void add_advertised(
 	struct found *f, const struct net *net, const struct cc_interface *own, uint32_t n)
 {
@@ -210,7 +210,7 @@ bool net_address_is_lost(struct net_lost_address *last, const struct cc_addr *ad
 	return last->gone;
 }
 
-/* ---- those of others ---- */
+/* ---- addresses of other hosts ---- */
 
 enum rank { RANK_CHOSEN, RANK_NEAR, RANK_REMOTE, RANK_OWN };
 

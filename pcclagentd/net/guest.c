@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * What comes in on the ports until it has said a good hello. Anyone can connect here: few bytes,
- * little time and few connections are granted before it is proven that the master has sent the
- * other end. A hello that proves nothing has no effect. When there are too many connections without
- * a hello the oldest one goes: members say theirs at once.
+ * Connections on the ports that have not yet sent a proven hello. Anyone can connect to the ports.
+ * So before a hello proves that the master has sent the other agent, only few bytes, little time
+ * and few connections are granted. A hello that proves nothing has no effect. If there are too many
+ * connections without a hello, the oldest is closed, because members send their hello at once.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -21,7 +21,7 @@
 #define GUESTS_PER_SOURCE 64u
 #define HELLO_NS          BASE_MS(5000)
 #define BULK_TRIPS        UINT64_C(8)
-#define LINGER_NS         BASE_MS(1000) /* for the other side to read why it was refused */
+#define LINGER_NS         BASE_MS(1000) /* for the other agent to read why it was refused */
 #define LINGER_BYTES      WLK_BULK_SIZE
 
 static struct base *base_of(const struct net_guest *g)
@@ -29,7 +29,7 @@ static struct base *base_of(const struct net_guest *g)
 	return g->port->net->base;
 }
 
-/* The descriptor goes on its own way when keep_fd. */
+/* Frees the guest. Closes its descriptor unless `keep_fd`. */
 static void guest_free(struct net_guest *g, bool keep_fd)
 {
 	struct net *n = g->port->net;
@@ -52,7 +52,7 @@ static void refuse_as(struct net_guest *g, int level, enum wlk_code code, const 
 		guest_free(g, false);
 		return;
 	}
-	/* Closing with input unread would reset the connection and lose the answer. */
+	/* A close with unread input would reset the connection, and the answer would be lost. */
 	shutdown(g->fd, SHUT_WR);
 	g->lingering = true;
 	g->deadline = cc_now_ns() + LINGER_NS;
@@ -60,12 +60,12 @@ static void refuse_as(struct net_guest *g, int level, enum wlk_code code, const 
 
 void net_guest_refuse(struct net_guest *g, enum wlk_code code, const char *text)
 {
-	/* While a run ends here, others may still want to connect. */
+	/* When a run ends here, other agents may still try to connect, so this is no warning. */
 	refuse_as(g, code == WLK_REFUSED_RUN ? CC_LOG_INFO : CC_LOG_WARNING, code, text);
 }
 
-/* Whoever asks learns no more than that this is the agent that was meant, as any refusal tells, and
- * gets no more bytes than it has sent. */
+/* Answers the hello of a probe. Anyone may probe: the answer only says that this is the wanted
+ * agent, which any refusal says too, and it has no more bytes than the hello. */
 static void answer_probe(struct net_guest *g)
 {
 	uint64_t features = g->hello.features & WLK_BULK;
@@ -78,7 +78,7 @@ static void answer_probe(struct net_guest *g)
 	g->deadline = cc_now_ns() + HELLO_NS + BULK_TRIPS * cc_tcp_round_trip_us(g->fd) * 1000;
 }
 
-/* The run of a hello that proves that its master has sent the other end. */
+/* Returns the run whose master has sent the other agent, as its hello proves, or NULL. */
 static struct net_run *find_run(struct net_guest *g)
 {
 	struct net_run *r;
@@ -145,7 +145,8 @@ static uint16_t le16(const uint8_t *p)
 	return (uint16_t)(p[0] | p[1] << 8);
 }
 
-/* False: what has arrived cannot become a hello for us, and h has been dealt with. */
+/* Checks the first bytes of a hello. Returns false if they are wrong; then the guest was refused or
+ * freed. */
 static bool looks_right(struct net_guest *g)
 {
 	static const uint8_t magic[4] = {WLK_MAGIC & 0xff, WLK_MAGIC >> 8 & 0xff,
@@ -210,14 +211,16 @@ static void on_guest(void *arg)
 
 /* ---- connections ---- */
 
-/* Hosts with IPv6 have a network of 64 bits to take addresses from. */
+/* Are these addresses probably of one host? A host with IPv6 can use all addresses of its network
+ * of 64 bits. */
 static bool same_host(const struct cc_addr *a, const struct cc_addr *b)
 {
 	return a->family == b->family &&
 	       memcmp(a->ip, b->ip, a->family == CC_INET6 ? 8 : sizeof a->ip) == 0;
 }
 
-/* The oldest one from there, or of all, goes when there are too many. */
+/* Makes room for a guest from `from`: closes the oldest guest of this host if it has too many, or
+ * the oldest of all if there are too many in all. */
 static void make_room(struct net *n, const struct cc_addr *from)
 {
 	struct net_guest *g, *oldest = NULL;
@@ -280,7 +283,7 @@ void net_guest_shortage(void *arg, int fd, int error, const char *limit)
 	char brief[CC_LIMIT_TEXT];
 
 	(void)arg;
-	(void)limit; /* which is in the log already */
+	(void)limit; /* has been logged already */
 	cc_discard_input(fd);
 	(void)hs_refuse(fd, WLK_REFUSED_LIMIT, cc_limit_brief(error, brief, sizeof brief));
 	close(fd);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Inbound links: streams that another agent has opened, which all belong together and go together.
- * The engine reads those for segments, the owner of the run the one for small operands.
+ * Inbound links. An inbound link has all streams that another agent has opened for it. The streams
+ * begin and end together. The engine reads the streams for segments, and ops/ reads the stream for
+ * the eager path.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -10,24 +11,24 @@
 #include "pcclagentd/net/net_internal.h"
 
 #define IN_LINKS_MAX 2048u
-#define CALLERS_MAX  4096u /* as many as may be told apart from echoes */
+#define CALLERS_MAX  4096u /* agents whose last hello is remembered */
 
 struct net_in_link {
 	uint32_t num;
 	struct net_run *run;
 	struct cc_id peer;
-	uint64_t number;    /* of the round that its streams were opened for */
-	struct cc_id nonce; /* our part of their proof */
+	uint64_t number;    /* of the round for which it was opened */
+	struct cc_id nonce; /* this agent's part of the proof of its streams */
 	struct link_health health;
 	uint32_t n_streams;
-	uint64_t have;       /* bit i: stream i is here */
-	void *eager;         /* the stream for small operands; NULL: not yet */
-	struct cc_addr here; /* our end */
+	uint64_t have;       /* bit i: stream i is open */
+	void *eager;         /* the stream for the eager path; NULL: not open yet */
+	struct cc_addr here; /* the local address */
 	struct net_in_link *prev, *next;
 };
 
-/* An agent that has opened links here, and the number of its last hello: an older one is an echo,
- * sent again by somebody who has seen it. */
+/* An agent that has opened links to this agent, and the number of its last hello. A hello with the
+ * same or a lower number is a repeated hello: somebody who has seen it sends it again. */
 struct caller {
 	struct cc_id agent;
 	uint64_t last;
@@ -57,7 +58,7 @@ static uint64_t le64(const uint8_t *p)
 	return v;
 }
 
-/* Has a hello as new as this one come already? If not, it has now. */
+/* Is this a repeated hello? If not, its number becomes that of the agent's last hello. */
 static bool is_echo(struct net_run *r, const struct wlk_hello *h)
 {
 	uint64_t number = le64(h->nonce.b);
@@ -67,7 +68,7 @@ static bool is_echo(struct net_run *r, const struct wlk_hello *h)
 	if (c && number <= c->last)
 		return true;
 	if (!c && HASH_COUNT(r->callers) >= CALLERS_MAX) {
-		c = r->callers; /* the oldest one */
+		c = r->callers; /* the oldest entry */
 		HASH_DEL(r->callers, c);
 		free(c);
 		c = NULL;
@@ -109,7 +110,7 @@ static void in_link_free(struct net_in_link *l)
 	free(l);
 }
 
-/* ev: silent, ended and text. */
+/* Frees the link and sends AGT_EV_LINK_DOWN. Of `ev` it uses silent, ended and text. */
 static void in_link_end(struct net_in_link *l, struct agt_event ev)
 {
 	struct net_run *r = l->run;
@@ -161,7 +162,7 @@ static bool is_missing(const struct net_in_link *l, const struct wlk_hello *h)
 	return !(l->have >> h->stream & 1);
 }
 
-/* A stream of the link that l is, and it is lacking. */
+/* Does the hello belong to a stream of this link that is still missing? */
 static bool is_of(const struct net_in_link *l, const struct wlk_hello *h)
 {
 	return l->n_streams == h->n_streams && l->number == h->number &&
@@ -196,7 +197,7 @@ static struct net_in_link *make(struct net_run *r, const struct wlk_hello *h)
 	return l;
 }
 
-/* The link that begins with this stream; NULL: refused. */
+/* Makes the link that begins with this stream 0. Returns NULL if the guest was refused. */
 static struct net_in_link *begin_link(struct net_guest *g)
 {
 	const struct wlk_hello *h = &g->hello;
@@ -211,7 +212,7 @@ static struct net_in_link *begin_link(struct net_guest *g)
 	}
 	if (l)
 		net_in_link_down(l, true, "the other agent reopened the link");
-	/* What that set off may have ended the run. */
+	/* The event of the old link may have ended the run. */
 	if (!is_there(n, r)) {
 		net_guest_refuse(g, WLK_REFUSED_RUN, "the run has ended here");
 		return NULL;
@@ -223,7 +224,7 @@ static struct net_in_link *begin_link(struct net_guest *g)
 	return make(r, h);
 }
 
-/* The link that this stream belongs to; NULL: refused. */
+/* Returns the link that this stream belongs to, or NULL if the guest was refused. */
 static struct net_in_link *join_link(struct net_guest *g)
 {
 	struct net_in_link *l = net_in_link_of(g->run, &g->hello.from);
@@ -232,7 +233,7 @@ static struct net_in_link *join_link(struct net_guest *g)
 		return begin_link(g);
 	if (l && is_of(l, &g->hello))
 		return l;
-	/* Or the agent that opened the link has dropped it since, and its stream 0 told first. */
+	/* Or the other agent has closed the link, and this host learned of it by stream 0 first. */
 	net_guest_refuse(
 		g, WLK_REFUSED_RUN, "the link of this stream does not exist here, or has ended");
 	return NULL;
@@ -283,7 +284,7 @@ static void accept_stream(void *arg, struct net_guest *g)
 
 const struct net_service net_p2p = {.id = WLK_P2P, .accept = accept_stream};
 
-/* ---- for the others ---- */
+/* ---- for other files ---- */
 
 struct net_in_link *net_in_link_find(const struct net_run *r, uint32_t num)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Outbound links that are established, and what the parts above do with links.
+ * Outbound links that are established, and the functions for links that other folders call.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "common/cc_sys.h"
 #include "pcclagentd/net/out_link.h"
 
-/* Not ours any more, but an operation still knows its number. */
+/* A link that was freed while an operation may still use its number. */
 struct dead_link {
 	uint32_t num;
 	struct dead_link *next;
@@ -65,8 +65,9 @@ struct out_link *net_link_find(const struct net_run *r, const struct cc_id *peer
 	return NULL;
 }
 
-/* Whether the next one has smaller segments. */
-static bool was_stuck(const struct out_link *l)
+/* The link was stuck: has the next link to this agent use smaller segments, and logs that. Returns
+ * false if there are no smaller segments. */
+static bool learn_stuck(const struct out_link *l)
 {
 	uint32_t known = net_narrow_size(l->run->narrow, &l->to.agent), next = l->segments + 1;
 
@@ -95,7 +96,7 @@ void net_link_break(struct out_link *l, const struct eng_event *how)
 		.text = how->text};
 	struct base *b = l->run->net->base;
 
-	ev.smaller = how->stuck && was_stuck(l);
+	ev.smaller = how->stuck && learn_stuck(l);
 	net_link_free(l);
 	ev_post(b, &ev);
 }
@@ -115,7 +116,7 @@ uint32_t net_link_number(const struct net_run *r, const struct cc_id *peer)
 	return l && l->up ? l->num : 0;
 }
 
-/* ---- what the engine finds out ---- */
+/* ---- events of the engine ---- */
 
 static void heard_out(struct out_link *l, const struct eng_event *e)
 {
@@ -131,7 +132,7 @@ static void heard_out(struct out_link *l, const struct eng_event *e)
 	ev_post(l->run->net->base, &ev);
 }
 
-/* An established one; NULL: there is none. */
+/* Returns the established outbound link with this number, or NULL. */
 static struct out_link *find_up(const struct net_run *r, uint32_t num)
 {
 	struct out_link *l;

@@ -11,15 +11,15 @@
 #include "pcclagentd/net/net_internal.h"
 
 #define ADDRS_MAX  16u
-#define REFRESH_NS BASE_MS(30000) /* a name that was found */
-#define RETRY_NS   BASE_MS(3000)  /* one that was not */
+#define REFRESH_NS BASE_MS(30000) /* until the next look-up of a name that was found */
+#define RETRY_NS   BASE_MS(3000)  /* until the next look-up of a name that was not found */
 
 struct entry {
 	struct place spec;
 	struct gaicb lookup;
 	struct addrinfo hints;
 	bool under_way;
-	int error; /* of the last look-up, 0: none */
+	int error; /* of the last look-up; 0: no error */
 	uint64_t next_ns;
 	uint32_t n;
 	struct cc_addr v[ADDRS_MAX];
@@ -48,7 +48,8 @@ struct names *net_names_new(const struct addrs *p)
 	return ret;
 }
 
-/* One that is under way is the resolver's until it has ended: it is left to it. */
+/* Frees the names. A look-up in progress belongs to the resolver and cannot always be cancelled. In
+ * this case the memory is not freed. */
 void net_names_free(struct names *n)
 {
 	bool busy = false;
@@ -74,7 +75,7 @@ static void start(struct entry *e)
 	e->next_ns = cc_now_ns() + RETRY_NS;
 }
 
-/* What was known stays while the name is not found. */
+/* A look-up has failed. The addresses that are known stay. */
 static void fail(struct entry *e, int error)
 {
 	if (error != e->error)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Host names whose addresses others are to be told. A name server may take its time, and what it
- * says may change: names are looked up beside the loop, again and again. Loop thread.
+ * Host names that are advertised by their addresses. A name server may be slow, and its answers may
+ * change. So names are looked up in the background, again and again. Used by the loop thread.
  */
 #ifndef NAMES_H
 #define NAMES_H
@@ -11,12 +11,12 @@
 
 struct names;
 
-/* The names among the places; NULL: there are none. */
+/* Collects the names among the address specs. Returns NULL if there are none. */
 struct names *net_names_new(const struct addrs *p);
 void net_names_free(struct names *n);
-/* Takes what has been found, and looks up what has not been for a while. */
+/* Takes the results of look-ups, and starts the look-ups that are due. */
 void net_names_look(struct names *n);
-/* Addresses of the name, as of late, with the place's port. Returns how many. */
+/* Finds the latest addresses of a name, with the port of its address spec. Returns their number. */
 uint32_t net_names_get(const struct names *n, const struct place *p, const struct cc_addr **ret);
 
 #endif

@@ -45,7 +45,7 @@ int net_narrow_learn(
 	if (!n && size == 0)
 		return 0;
 	if (n && n->size == 0 && size > 0)
-		wait_longer(n); /* it seemed to be wide again, and was not for long */
+		wait_longer(n); /* larger segments passed, but not for long */
 	if (!n)
 		n = add(list, &to->agent);
 	if (!n)

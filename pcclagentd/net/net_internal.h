@@ -3,13 +3,16 @@
  * Structures and functions that the files of this folder share:
  *
  *   net.c        the ports, services, and runs
- *   port.c       one port
- *   guest.c      connections until they have said a good hello
- *   in_link.c    inbound links
- *   link.c       outbound ones; opening.c, try.c until they are established
- *   probe.c      whether a link could be opened
- *   narrow.c     which segments pass to which agents
- *   addresses.c  where this host is reached, names.c host names for that
+ *   port.c       a port
+ *   guest.c      connections that have not yet sent a proven hello
+ *   in_link.c    inbound links; refuses repeated hellos
+ *   link.c       outbound links that are established
+ *   opening.c    outbound links that are being opened
+ *   try.c        a stream of an outbound link that is being opened
+ *   probe.c      probes: could a link be opened?
+ *   narrow.c     the segment sizes that pass to each agent
+ *   addresses.c  addresses of this host, to be advertised
+ *   names.c      host names that are advertised
  */
 #ifndef NET_INTERNAL_H
 #define NET_INTERNAL_H
@@ -38,14 +41,14 @@ struct net {
 	const struct net_service *services[NET_SERVICES]; /* by id */
 	struct net_guest *guests;
 	uint32_t n_guests;
-	struct names *names; /* NULL: none are advertised */
+	struct names *names; /* NULL: no host names are advertised */
 	struct wm_addresses addresses;
-	uint32_t addresses_left_out; /* more than others can be told */
+	uint32_t addresses_left_out; /* addresses above the limit, which are not advertised */
 	bool addresses_known;
-	uint64_t addresses_ns; /* when they were found out */
+	uint64_t addresses_ns; /* when they were last determined */
 	struct net_run *runs;
 	uint32_t next_link;
-	uint64_t next_hello; /* numbers the hellos of links */
+	uint64_t next_hello; /* the number of the last hello for a link */
 };
 
 #define NET_RUN_KEYS 4u
@@ -58,10 +61,10 @@ struct net_run {
 	bool ready;
 	struct cc_id run_id;
 	struct eng *eng;
-	struct cc_bounds bounds; /* as the last master has told them */
+	struct cc_bounds bounds; /* that the last master has sent */
 	struct cc_addr reached;  /* address at which the master was reached */
-	/* The agent's keys by its connections to the masters of this run, the last one first: the
-	 * others were told of the earlier ones, too. */
+	/* The agent's keys from its connections to masters of this run, the latest key first. Other
+	 * agents may still use earlier keys. */
 	struct cc_key keys[NET_RUN_KEYS];
 	uint32_t n_keys;
 	uint64_t committed;     /* round of the links in use */
@@ -75,26 +78,27 @@ struct net_run {
 	struct net_run *prev, *next;
 };
 
-/* What the engine has found out about a link; 0: not yet. */
+/* The state of a link, from the engine; 0: unknown. */
 struct link_health {
-	uint64_t probed_ns;
-	uint64_t heard_ns; /* the other host's system sent something */
-	bool congested;    /* outbound: it does not take what is there to be sent */
+	uint64_t probed_ns; /* when the engine was last asked */
+	uint64_t heard_ns;  /* when the other host's kernel last sent something */
+	bool congested;     /* outbound: the other host does not take the data */
 };
 
-/* A connection without its hello, one whose hello is judged, or one that was refused and lingers.
- */
+/* A connection that has not sent its hello, whose hello is being checked, or that was refused and
+ * waits until the other agent has read the answer. */
 struct net_guest {
 	struct port *port;
 	int fd;
 	struct cc_watch *watch;
 	struct cc_addr from;
 	uint64_t deadline;
-	bool lingering, bulk; /* bulk: it exchanges the bytes of a probe */
-	uint32_t have, discarded;
+	/* `lingering`: it was refused. `bulk`: it exchanges the bytes of a probe. */
+	bool lingering, bulk;
+	uint32_t have, discarded; /* bytes of the hello; bytes received after it */
 	uint8_t buf[WLK_HELLO_SIZE];
-	struct wlk_hello hello; /* once it is proven, with the key by which it is */
-	struct cc_key key;
+	struct wlk_hello hello; /* valid when `buf` is complete */
+	struct cc_key key;      /* that proves the hello, if `run` is set */
 	struct net_run *run;
 	struct net_guest *prev, *next;
 };
@@ -102,7 +106,7 @@ struct net_guest {
 /* ---- guest.c ---- */
 
 void net_guest_accept(void *port, int fd);
-/* The other end need not wait to hear that no hello is answered here now. */
+/* The agent lacks a resource to accept the connection: refuses it at once, before its hello. */
 void net_guest_shortage(void *port, int fd, int error, const char *limit);
 void net_guests_tick(struct net *n, uint64_t now);
 void net_guests_free(struct net *n);
@@ -110,7 +114,7 @@ void net_guests_free(struct net *n);
 /* ---- in_link.c ---- */
 
 extern const struct net_service net_p2p;
-/* By its number; NULL: there is none. */
+/* Returns the inbound link with this number, or NULL. */
 struct net_in_link *net_in_link_find(const struct net_run *r, uint32_t num);
 struct net_in_link *net_in_link_of(const struct net_run *r, const struct cc_id *peer);
 uint32_t net_in_link_num(const struct net_in_link *l);
@@ -118,37 +122,37 @@ struct link_health *net_in_link_health(struct net_in_link *l);
 void net_in_link_broken(struct net_in_link *l, const struct eng_event *e);
 void net_in_links_leave(struct net_run *r, struct net_lost_address *last);
 void net_in_links_free(struct net_run *r);
-/* Connections of all of them. */
+/* Returns the number of streams of all inbound links. */
 uint32_t net_in_link_streams(const struct net_run *r);
-/* Does a key of the run prove the hello? It is in *ret_key then. */
+/* Does a key of the run prove the hello? If so, *ret_key is the key derived from it. */
 bool net_run_proves(const struct net_run *r, const struct wlk_hello *h,
 	const uint8_t buf[WLK_HELLO_SIZE], struct cc_key *ret_key);
 
 /* ---- link.c ---- */
 
-/* A connection of a probe, with segments of a size in cc_tcp_sizes: net_probe_reached or
- * net_probe_failed follows, also before this returns. */
+/* Opens the connection of a probe. `segments`: their size, an index of cc_tcp_sizes.
+ * net_probe_reached or net_probe_failed follows, perhaps before this returns. */
 void net_link_probe(struct net_run *r, struct probe *p, const struct wm_endpoint *to,
 	enum wlk_service service, uint32_t segments);
 void net_links_leave(struct net_run *r, struct net_lost_address *last);
 void net_links_tick(struct net_run *r, uint64_t now);
 void net_links_free(struct net_run *r);
 uint32_t net_link_count(const struct net_run *r);
-/* Connections of those that are up. */
+/* Returns the number of streams of all established outbound links. */
 uint32_t net_link_streams(const struct net_run *r);
 
 /* ---- probe.c ---- */
 
-/* The other agent has answered the hello on fd, which is the probe's now. bulk: it exchanges bytes.
- * The probe may be gone when this returns. */
+/* The other agent has answered the hello on `fd`, which the probe now owns. `bulk`: the other agent
+ * can exchange the bytes of a probe. The probe may be freed when this returns. */
 void net_probe_reached(struct probe *p, enum wlk_service service, int fd, bool bulk);
 void net_probe_failed(struct probe *p, uint32_t code, const char *text);
-/* Sends what nobody reads and the end of the stream, on a socket that has room. */
+/* Sends the bytes of a probe and the end of the stream. */
 bool net_probe_send_bulk(int fd);
-/* Why a host is not connected to which no segments get through. */
+/* Writes the reason why a link to a host to which segments of no size pass is not opened. */
 void net_probe_narrow_text(char *text, size_t size);
 void net_probes_tick(struct net_run *r, uint64_t now);
-/* After the links. */
+/* To be called after net_links_free. */
 void net_probes_free(struct net_run *r);
 
 /* ---- addresses.c ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A link being opened: the candidates for its first stream, then the other streams.
+ * Opens links: connects the candidates for stream 0, then the other streams.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,13 +9,13 @@
 #include "common/cc_sys.h"
 #include "pcclagentd/net/out_link.h"
 
-#define AT_ONCE    32u          /* streams being opened at a time, each for two round trips */
+#define AT_ONCE    32u          /* streams that are opened at a time; each takes two round trips */
 #define STAGGER_NS BASE_MS(200) /* between two candidates; less if there are many */
-/* Operands that wait to be sent: those of the operations in flight, and of some that have failed
- * meanwhile. */
+/* The most bytes of operands that wait to be sent: operands of operations in progress, and of some
+ * operations that have failed. */
 #define EAGER_MAX_OUT ((size_t)256 << 20)
 
-/* As many as there is room for. */
+/* Lists the errors of the candidates, as many as there is room for. */
 static void list_errors(const struct out_link *l, char *text, size_t size)
 {
 	char addr[CC_ADDR_STR_SIZE];
@@ -35,7 +35,8 @@ static void list_errors(const struct out_link *l, char *text, size_t size)
 	}
 }
 
-/* Tells the core. The master knows the hosts' names and what to do. */
+/* Frees the link and reports its failure to the core or to its probe. The text names no hosts,
+ * because the master knows their names. */
 static void link_fail_text(struct out_link *l, uint32_t code, const char *text)
 {
 	struct net_run *r = l->run;
@@ -61,7 +62,7 @@ static void link_fail_narrow(struct out_link *l)
 	link_fail_text(l, WIRE_RANK_CONNECTION_FAILED, text);
 }
 
-/* The one that failed because an agent lacks what it takes, or NULL. */
+/* Returns the stream that failed because an agent has reached a limit, or NULL. */
 static const struct connect_try *find_short(
 	const struct out_link *l, const struct connect_try *culprit)
 {
@@ -73,7 +74,8 @@ static const struct connect_try *find_short(
 	return NULL;
 }
 
-/* Says what each address said. */
+/* Fails the link with the error of stream `culprit`. If `culprit` is NULL, with the errors of all
+ * candidates. */
 static void link_fail(struct out_link *l, const struct connect_try *culprit)
 {
 	const struct connect_try *lacks = find_short(l, culprit);
@@ -90,12 +92,12 @@ static void link_fail(struct out_link *l, const struct connect_try *culprit)
 		snprintf(text, sizeof text, "it has no address");
 	else
 		list_errors(l, text, sizeof text);
-	/* It may be this host that is elsewhere. */
+	/* Perhaps this host's own addresses have changed. */
 	net_addresses_refresh(l->run->net);
 	link_fail_text(l, lacks ? WIRE_OUT_OF_MEMORY : WIRE_RANK_CONNECTION_FAILED, text);
 }
 
-/* The stream for small operands brings nothing. */
+/* The other agent never sends data on the stream for the eager path. */
 static long on_data(void *arg, const uint8_t *buf, size_t len)
 {
 	(void)arg;
@@ -135,7 +137,7 @@ static int hand_over(struct out_link *l, uint32_t stream, int fd)
 	return eng_add_tx_stream(l->run->eng, l->num, fd, l->sets ? stream % ENG_SETS : ENG_NO_SET);
 }
 
-/* All streams are there: the engine gets them, but the last one. */
+/* All streams are open: the engine gets all of them except the last. */
 static void link_finish(struct out_link *l)
 {
 	struct net_run *r = l->run;
@@ -171,7 +173,7 @@ static void probe_finish(struct out_link *l, struct connect_try *good)
 	net_probe_reached(p, service, fd, bulk);
 }
 
-/* A candidate was good: the others are not needed. */
+/* A candidate has succeeded: stops the others and prepares the streams of the link. */
 static void choose(struct out_link *l, struct connect_try *good)
 {
 	int fd = good->fd;
@@ -236,7 +238,8 @@ static struct connect_try *first_in(struct out_link *l, enum try_state state)
 	return NULL;
 }
 
-/* All have begun when half of the link's time is over. */
+/* Returns the time between the starts of two candidates. All candidates start in the first half of
+ * the link's time. */
 static uint64_t stagger_ns(const struct out_link *l)
 {
 	uint64_t each = BASE_MS(net_link_bound_ms(l, CC_BOUND_NEW_LINK)) / 2 / l->n_tries;
@@ -244,7 +247,7 @@ static uint64_t stagger_ns(const struct out_link *l)
 	return each < STAGGER_NS ? each : STAGGER_NS;
 }
 
-/* Starts candidates when it is their turn, and lets one of the connected say hello. */
+/* Starts the candidates that are due, and sends the hello of one connected candidate. */
 static void advance_tries(struct out_link *l)
 {
 	uint64_t now = cc_now_ns();
@@ -273,7 +276,6 @@ static void advance_tries(struct out_link *l)
 		link_fail(l, NULL);
 }
 
-/* Takes the link as far as it goes without waiting. It may be gone afterwards. */
 void net_link_advance(struct out_link *l)
 {
 	if (l->up)
@@ -306,7 +308,7 @@ static void add_candidate(struct out_link *l, struct cc_addr a)
 	l->tries[l->n_tries++] = (struct connect_try){.link = l, .addr = a, .fd = -1};
 }
 
-/* How much longer the first answer may take, if the other host is as far away as the master. */
+/* Returns the extra time for the first answer. The other host may be as far away as the master. */
 static uint64_t high_rtt_ns(const struct net_run *r)
 {
 	uint32_t us = r->ops->master_trip_us(r->arg);
@@ -314,7 +316,7 @@ static uint64_t high_rtt_ns(const struct net_run *r)
 	return us < CC_PACED_RTT_US ? 0 : UINT64_C(2000) * us;
 }
 
-/* Of a probe, or of a link. */
+/* Starts to open a link, or the connection of a probe. */
 static void start(struct out_link *l, const struct wm_endpoint *to)
 {
 	struct net_run *r = l->run;
@@ -375,7 +377,7 @@ void net_link_probe(struct net_run *r, struct probe *p, const struct wm_endpoint
 	start(l, to);
 }
 
-/* The stream that time ran out for. */
+/* Returns a stream that was not opened before the deadline, or NULL. */
 static struct connect_try *overdue(struct out_link *l, uint64_t now)
 {
 	for (uint32_t i = 0; i < l->next_stream; i++)

@@ -12,8 +12,8 @@
 
 #include "pcclagentd/net/net_internal.h"
 
-#define STANDARD_END 48152u /* the first one above the standard ports */
-#define BIND_MS      2000u  /* for what has a port, and will not keep it */
+#define STANDARD_END 48152u /* the first port above the standard ports */
+#define BIND_MS      2000u  /* the longest wait for a port that is in use */
 #define RETRY_MS     10u
 
 static const char *const services[] = {
@@ -24,8 +24,9 @@ static const char *const services[] = {
 
 /* ---- asking for a port ---- */
 
-/* The name of a socket that belongs to the port, in the abstract namespace: as ports do, it belongs
- * to a network, whatever files and processes of each other the two agents can see. */
+/* Returns the name of the socket on which an agent can be asked for the port. The name is in the
+ * abstract namespace. Like the port, this belongs to a network namespace, so two agents can find
+ * each other even if they do not see the same files or processes. */
 static socklen_t name_socket(struct sockaddr_un *sun, uint16_t port)
 {
 	int n;
@@ -40,7 +41,7 @@ static int ask_socket(void)
 	return socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 }
 
-/* Is there a private agent that has the port, and has it been asked? */
+/* Asks the private agent that has the port to give it back. Returns false if there is none. */
 static bool ask_for(uint16_t port)
 {
 	struct sockaddr_un sun;
@@ -68,7 +69,7 @@ static int listen_when_given(struct cc_addr *addr)
 	}
 }
 
-/* On this port alone. A private agent takes what is free, and keeps nobody waiting. */
+/* Listens on exactly this port. A private agent does not wait for a port that is in use. */
 static int listen_on(const struct net *n, struct cc_addr *addr)
 {
 	int fd = cc_listen_tcp(addr, 0);
@@ -80,7 +81,7 @@ static int listen_on(const struct net *n, struct cc_addr *addr)
 		       : cc_listen_tcp_patiently(addr, BIND_MS, CC_BIND_MS);
 }
 
-/* *addr: what is wanted, then what was had. */
+/* Listens on the port in *addr or on a higher one, and sets *addr to it. */
 static int listen_from(const struct net *n, enum wlk_service service, struct cc_addr *addr)
 {
 	uint16_t wanted = addr->port;
@@ -154,7 +155,8 @@ static void stop_being_asked(struct port *p)
 	p->asked_fd = -1;
 }
 
-/* Anybody on this host can ask, but only once for each port: the next one is not given back. */
+/* Gives the port to another agent. Any process on this host can ask, but the port that is used next
+ * is not given back again. */
 static void on_asked(void *arg)
 {
 	struct port *p = arg;
@@ -168,7 +170,8 @@ static void on_asked(void *arg)
 	net_addresses_refresh(p->net);
 }
 
-/* Where that does not work the port stays. */
+/* Opens the socket on which another agent can ask for the port. Without it this agent keeps the
+ * port. */
 static void let_be_asked(struct port *p)
 {
 	struct sockaddr_un sun;

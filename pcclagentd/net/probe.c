@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Probes: whether a link could be opened, for newcomers to be admitted or not, and whether a path
- * that was narrow has become wide. A hello is small and passes where data does not. So once it is
- * answered, bytes of full packets go forth and back; when they stand still, another connection
- * tries smaller segments, unless the kernel has counted that some of these have passed: a path that
- * loses packets of all sizes is no narrow one. What passes is remembered for links. Then the other
- * agent's port for shared state has to answer, too.
+ * Probes. A probe checks whether a link could be opened, before the master admits newcomers, and
+ * whether larger segments pass again on a narrow path. A hello is small and may pass where data
+ * does not. So after the answer to the hello, both agents exchange full packets. If these stand
+ * still, another connection tries smaller segments. But if the kernel has counted that some full
+ * packets have passed, the path is not narrow; it loses packets of all sizes. The segment size that
+ * passes is remembered for links. At last the other agent's shared-state port must answer, too.
  */
 #include <errno.h>
 #include <linux/sockios.h>
@@ -20,25 +20,25 @@
 #include "pcclagentd/base/watermark.h"
 #include "pcclagentd/net/net_internal.h"
 
-#define STILL_NS BASE_MS(1000) /* and a few round trips without a byte: they get lost */
-#define LATE_NS  BASE_MS(500)  /* a look that comes later than this: we stood still ourselves */
+#define STILL_NS BASE_MS(1000) /* and TRIPS round trips without a byte: packets get lost */
+#define LATE_NS  BASE_MS(500)  /* between two checks: this agent itself was suspended */
 #define TRIPS    4u
 
-/* Segments of a connection that have passed, by the kernel's counts. */
+/* The kernel's counts of segments that have passed on a connection. */
 struct counts {
 	uint32_t out, in;
 };
 
 struct probe {
 	struct net_run *run;
-	uint64_t number; /* the master's; 0: it is of our own */
-	struct wm_endpoint to, state;
-	uint32_t size, end; /* of the segments being tried; the first that is not tried */
+	uint64_t number; /* from the master; 0: this agent has started the probe itself */
+	struct wm_endpoint to, state; /* the other agent; its shared-state port */
+	uint32_t size, end; /* segment size that is tried; the first size that is not tried */
 	int fd;             /* of the exchange, or -1 */
 	struct cc_watch *watch;
-	uint32_t got; /* bytes that have come */
-	struct counts begun;
-	struct watermark mark; /* of both counts */
+	uint32_t got;          /* bytes that have arrived */
+	struct counts begun;   /* at the start of the exchange */
+	struct watermark mark; /* progress of both counts */
 	uint64_t looked_ns;
 	struct probe *prev, *next;
 };
@@ -59,7 +59,7 @@ static void probe_free(struct probe *p)
 	free(p);
 }
 
-/* WIRE_SUCCESS, or that agent cannot be reached. */
+/* Ends the probe and reports its result. `code`: WIRE_SUCCESS if the agent can be reached. */
 static void end(struct probe *p, uint32_t code, const char *text)
 {
 	struct agt_event ev = {.type = AGT_EV_PROBED,
@@ -77,7 +77,7 @@ static void end(struct probe *p, uint32_t code, const char *text)
 		ev_post(b, &ev);
 }
 
-/* text: NULL, or why not. */
+/* Ends the probe. `text`: NULL for success, or the reason of the failure. */
 static void probe_end(struct probe *p, const char *text)
 {
 	end(p, text ? WIRE_RANK_CONNECTION_FAILED : WIRE_SUCCESS, text);
@@ -107,7 +107,7 @@ bool net_probe_send_bulk(int fd)
 	static const uint8_t zeros[WLK_BULK_SIZE];
 	int room = 2 * WLK_BULK_SIZE;
 
-	/* Fewer bytes do where the kernel grants less room. */
+	/* Fewer bytes are enough if the kernel grants a smaller buffer. */
 	(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
 	return send(fd, zeros, sizeof zeros, MSG_DONTWAIT | MSG_NOSIGNAL) > 0 &&
 	       shutdown(fd, SHUT_WR) == 0;
@@ -151,7 +151,7 @@ static uint64_t moved(struct counts n)
 	return (uint64_t)n.out << 32 | n.in;
 }
 
-/* Have segments of full size passed in the direction in which it is not over? */
+/* Have segments of full size passed in the direction whose bytes have not all arrived? */
 static bool some_have_passed(const struct probe *p)
 {
 	struct counts now = count(p->fd);
@@ -161,7 +161,7 @@ static bool some_have_passed(const struct probe *p)
 	return left > 0 ? now.out != p->begun.out : now.in != p->begun.in;
 }
 
-/* It has broken, for this reason. */
+/* The connection of the exchange has broken. `text`: the reason. */
 static void breaks(struct probe *p, const char *text)
 {
 	if (p->got > 0 || some_have_passed(p))
@@ -170,6 +170,7 @@ static void breaks(struct probe *p, const char *text)
 		probe_end(p, text);
 }
 
+/* The exchange stands still: tries smaller segments, or ends the probe. */
 static void stands_still(struct probe *p)
 {
 	char text[WM_TEXT_MAX];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * One stream of a link being opened: connections to one address, the hello, its answer.
+ * Opens one stream of a link: connections to one address, the hello, its answer.
  */
 #include <errno.h>
 #include <linux/sockios.h>
@@ -15,11 +15,12 @@
 #include "pcclagentd/base/handshake.h"
 #include "pcclagentd/net/out_link.h"
 
-#define LOST_NS    BASE_MS(150) /* and two round trips without an acknowledgement: it was lost */
+/* A hello without an acknowledgement for this time and two round trips was lost. */
+#define LOST_NS    BASE_MS(150)
 #define SYN_MAX_MS 600000u
-#define SYN_NS     BASE_MS(200) /* between two connections for one stream */
+#define SYN_NS     BASE_MS(200) /* between the starts of two connections for one stream */
 
-#define HIGH_RTT_STREAM_US   12000u /* of a round trip, for each stream */
+#define HIGH_RTT_STREAM_US   12000u /* a stream is added for each such part of a round trip */
 #define HIGH_RTT_STREAMS_MIN 4u
 #define HIGH_RTT_STREAMS_MAX 8u
 
@@ -28,20 +29,21 @@ uint32_t net_link_bound_ms(const struct out_link *l, enum cc_bound b)
 	return l->run->bounds.ms[b];
 }
 
-/* Half of the link's time, so that another address can still have its turn. */
+/* Returns the time for the answer to a hello: half of the link's time, so that another address can
+ * still be tried. */
 static uint64_t hello_ns(const struct out_link *l)
 {
 	return BASE_MS(net_link_bound_ms(l, CC_BOUND_NEW_LINK)) / 2;
 }
 
-/* How much longer each step of a link may take on a slow path. */
+/* Returns the extra time for each step on a slow path. */
 static uint64_t slow_ns(const struct out_link *l)
 {
 	return l->trip_ns < CC_PACED_RTT_US * UINT64_C(1000) ? 0 : CC_PACED_RTT_TRIPS * l->trip_ns;
 }
 
-/* All of the link's time, before the master gives the round up (ccm_paths_ms: the two paths to the
- * master are half a second shorter each). */
+/* Returns the most time that a link may take in all. It ends before the master gives the round up
+ * (see ccm_paths_ms, and CC_ROUND_SELF_MS for the master's own part). */
 static uint64_t most_ns(const struct out_link *l)
 {
 	uint64_t near = BASE_MS(2 * CC_PATH_MS), far = l->trip_ns > near ? l->trip_ns - near : 0;
@@ -50,7 +52,8 @@ static uint64_t most_ns(const struct out_link *l)
 	       CC_ROUND_TRIPS * far;
 }
 
-/* The other end has answered on fd: it is there, and the rest has the time of a new link. */
+/* The other host has answered on `fd`, so it is alive: moves the deadline, so that the remaining
+ * steps have the time of a new link. */
 static void goes_on(struct out_link *l, int fd)
 {
 	uint64_t trip_ns = cc_tcp_round_trip_us(fd) * UINT64_C(1000), until;
@@ -91,7 +94,7 @@ __attribute__((format(printf, 2, 3))) void net_try_fail(struct connect_try *t, c
 	va_end(ap);
 }
 
-/* By what errno says, of this process perhaps. */
+/* Fails the stream with the text of errno, which may be a limit of this agent. */
 static void try_fail_here(struct connect_try *t)
 {
 	char limit[CC_LIMIT_TEXT];
@@ -141,18 +144,18 @@ static void on_ack(void *arg)
 }
 
 /*
- * A high round-trip path takes several streams, whatever was asked for. What one can have under way
- * is bounded by the kernel's send buffer: of the 4 MiB that Linux allows by default 2.8 are filled
- * at any time, because room is announced only when a third is free. After a loss all that follows
- * stays there for another round trip. So there are enough for two round trips of 1 Gbit/s; the real
- * rate is not known here, and a few more than it needs do no harm. But many get into each other's
- * way:
- * together they overrun the queues of routers.
+ * A link over a high round-trip path gets several streams, even if only one was requested. The
+ * kernel's send buffer limits the bytes that one stream can have under way. Linux allows 4 MiB by
+ * default. Of these only 2.8 MiB are in use at any time, because the kernel announces room only
+ * when a third is free. After a loss, all later bytes stay in the buffer for another round trip. So
+ * there are enough streams for two round trips at 1 Gbit/s. The real rate is unknown here. A few
+ * streams too many do no harm, but very many streams together overrun the queues of routers.
  *
- * bbr has a connection stand still for 200 ms or more when its shortest round trip is ten seconds
- * old (PROBE_RTT in Linux's tcp_bbr.c), most of a link's at the same time. One that begins
- * anew with one as old takes the next for it instead. So there are three times as many, of which a
- * third works for five seconds, or until the operation then under way is over, and rests for ten.
+ * BBR stops a connection for 200 ms or more when its shortest round trip is ten seconds old
+ * (PROBE_RTT in Linux's tcp_bbr.c), and it stops most connections of a link at the same time. A
+ * connection that begins to send again after such a time takes its next round trip as the shortest
+ * instead. So there are three times as many streams in three stream sets. A set sends for five
+ * seconds, or until the present operation has ended, and rests for ten seconds.
  */
 void net_try_choose_streams(struct out_link *l, int fd)
 {
@@ -173,7 +176,7 @@ void net_try_choose_streams(struct out_link *l, int fd)
 		l->n_streams *= ENG_SETS;
 }
 
-/* See wlk_hello. */
+/* Returns the nonce of a hello, see wlk_hello.nonce. */
 static struct cc_id hello_nonce(struct out_link *l, uint16_t stream)
 {
 	uint64_t number = ++l->run->net->next_hello;
@@ -233,7 +236,7 @@ static long on_data(void *arg, const uint8_t *buf, size_t len)
 	(void)arg;
 	(void)buf;
 	(void)len;
-	return CC_ERR_PROTO; /* reading is off */
+	return CC_ERR_PROTO; /* never called, because reading is off */
 }
 
 static void on_closed(void *arg, int err, const char *text)
@@ -252,7 +255,8 @@ static const struct cc_conn_ops try_ops = {
 	.on_closed = on_closed,
 };
 
-/* The link's deadline is the bound. */
+/* Starts another connection for the stream. Its own timeout is never reached, because the link's
+ * deadline is earlier. */
 static void try_syn(struct connect_try *t)
 {
 	struct syn *s = &t->syns[t->n_syns];
@@ -282,14 +286,13 @@ void net_try_tick(struct connect_try *t, uint64_t now)
 		try_syn(t);
 	if (t->state != TRY_HELLO || ioctl(t->fd, SIOCOUTQ, &n) < 0 || n == 0)
 		return;
-	/* The other end was there, and is not heard: packets get lost, and are sent again. The
-	 * answer takes its time from when the hello has been delivered. */
+	/* The connection was made, but the hello is not acknowledged: its packets get lost and are
+	 * sent again. The time for the answer begins when the hello has been delivered. */
 	t->hello_deadline = now + hello_ns(t->link) + slow_ns(t->link);
 	if (now - t->said_ns >= LOST_NS + 2 * t->link->trip_ns)
 		t->link->deadline = t->link->since + most_ns(t->link);
 }
 
-/* The step that was not done in time, as far as it is known. */
 const char *net_try_lacks(const struct connect_try *t)
 {
 	int n = 0;

@@ -92,8 +92,8 @@ static inline struct shm_slot *pccl_attachment_slot(const struct pccl_attachment
 	return (struct shm_slot *)(void *)(a->queue + SHM_SLOT_OFF) + i;
 }
 
-/* Read a plain word that the agent writes. The word is read exactly once, so a later change by the
- * agent has no effect. */
+/* Return a plain word that the agent may be writing. These functions read the word exactly once, so
+ * a later change by the agent has no effect. */
 static inline uint32_t pccl_read32(const uint32_t *p)
 {
 	return __atomic_load_n(p, __ATOMIC_RELAXED);

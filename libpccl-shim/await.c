@@ -21,7 +21,7 @@
 #define OVERLAP_SEGS_MAX 65536u /* results with more segments are copied only at the end */
 #define SPINS_IN_A_ROW   16u
 
-/* The knowledge of a waiter about its operation. */
+/* The state of an operation as a waiting thread knows it. */
 struct progress {
 	pcclComm_t *comm; /* NULL if the operation is given up */
 	struct pccl_op *op;
@@ -32,7 +32,7 @@ struct progress {
 	struct cc_plan plan;
 	struct pccl_result *result;
 	uint8_t *area;                /* the result, or the old contents of recv */
-	const _Atomic uint8_t *flags; /* plan.n_segs of them */
+	const _Atomic uint8_t *flags; /* one for each of the plan.n_segs segments */
 	bool overlap;                 /* copy each segment to recv when it is final */
 	uint32_t n_copied;
 	uint32_t n_fed; /* segments that were copied into the window, if there is one */
@@ -220,9 +220,9 @@ static pcclResult_t take_result(struct progress *p)
 	return pcclSuccess;
 }
 
-/* Returns the event that must wake this thread. Until the area is known, each final segment does:
- * if the area is mapped early, this process can take the result or restore the old contents even if
- * the agent dies. */
+/* Returns the event that must wake this thread. Until the result area is known, each final segment
+ * wakes it, so that it maps the area early. With a mapped area, this process can take the result or
+ * restore the old contents even if the agent dies. */
 static uint32_t wanted(const void *arg)
 {
 	const struct progress *p = arg;
@@ -268,8 +268,8 @@ static bool is_alone(pcclComm_t *c)
 	return n == 1;
 }
 
-/* Returns how long to spin before sleeping. Does not spin if operations have recently taken too
- * long for it. Does not spin if this process may use only one CPU: the daemons need this CPU, too,
+/* Returns how long to spin before sleeping. Does not spin if recent operations have taken longer
+ * than a spin. Does not spin if this process may use only one CPU: the daemons need this CPU, too,
  * and they poll often enough to keep it awake. Also does not spin at every 16th wait: the scheduler
  * moves nothing to a CPU that never rests, so daemons that share another CPU would share it for
  * ever. */

@@ -21,7 +21,7 @@
 
 /* A kind of memory. Constant. */
 struct pccl_buf_kind {
-	pcclDeviceType_t device; /* of tensors that lie in it */
+	pcclDeviceType_t device; /* the device of tensors in this memory */
 	/* Is this address in memory of this kind? Called once for each buffer of each operation.
 	 * Host memory has no such function: all memory that no other kind owns is host memory. */
 	bool (*owns)(const void *at);

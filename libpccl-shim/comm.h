@@ -122,7 +122,7 @@ struct pccl_call_args {
 	const char *why;             /* the sentence for `refused` */
 };
 
-/* How an operation has ended; kept until the call that awaits it returns. */
+/* The end of an operation, kept until the call that awaits the operation returns. */
 struct pccl_outcome {
 	pcclResult_t result;
 	char text[PCCL_TEXT_MAX];
@@ -165,7 +165,7 @@ struct pcclComm_t {
 	_Atomic uint64_t wait_ns;   /* average time that recent operations were awaited */
 	_Atomic uint32_t n_waits;   /* waits for operations so far */
 	_Atomic bool disposable;    /* pcclOutputDisposable */
-	_Atomic bool interrupted;   /* set by pcclInterrupt until a call has ended */
+	_Atomic bool interrupted;   /* set by pcclInterrupt, cleared by the call that ends */
 	_Atomic uint32_t departing; /* threads that are about to close the attachment */
 
 	pthread_mutex_t lock; /* guards the fields from here to n_succeeded */
@@ -198,7 +198,7 @@ struct pcclComm_t {
 		 * anywhere in the list. */
 		struct pccl_backlog_op *first;
 		uint32_t n, n_waiting;
-		uint64_t thread; /* that started these operations */
+		uint64_t thread; /* the thread that started these operations */
 		bool driving;    /* that thread is at work on the list */
 	} backlog;
 	struct pccl_fatal {

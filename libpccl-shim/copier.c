@@ -8,7 +8,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards all below, and the jobs */
 static pthread_cond_t added = PTHREAD_COND_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER; /* the state of a job has changed */
-static struct pccl_job *queue;                            /* in the order of the calls */
+static struct pccl_job *queue;                            /* jobs in the order of the calls */
 static struct pccl_job **end = &queue;
 static bool started; /* the thread was started */
 
@@ -102,7 +102,7 @@ bool pccl_copier_await(struct pccl_job *j)
 	return ready;
 }
 
-/* With the lock held. */
+/* With the lock held: takes the job off the queue, or makes its thread stop. */
 static void cancel(struct pccl_job *j)
 {
 	atomic_store(&j->stop, true);

@@ -84,7 +84,7 @@ bool pccl_fork_holds(const struct pccl_fork_fd *f)
 	       (st.st_mode & S_IFMT) == f->type;
 }
 
-/* With the lock held. */
+/* With the lock held: takes a descriptor off the list. */
 static void take_off(struct pccl_fork_fd *f)
 {
 	if (f->prev)

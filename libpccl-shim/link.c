@@ -27,8 +27,8 @@ pcclResult_t pccl_comm_fail_lost(pcclComm_t *c, uint32_t code, const char *text,
 	c->told_gone = true;
 	if (code == pcclSuccess)
 		code = pcclRankConnectionLost; /* the agent gave no code */
-	/* Programs do not repeat a call after these two codes. For all other reasons, a later call
-	 * returns a code after which programs stop. */
+	/* Programs do not repeat a call after these two codes. For other reasons, later calls
+	 * return a code that programs do not repeat, either. */
 	if (again && code != pcclMasterConnectionFailed && code != pcclAgentUnavailable)
 		return pccl_fail(pcclInvalidUsage, "this peer is no longer part of the run: %s%s",
 			text, advice(text));
@@ -64,7 +64,8 @@ void pccl_comm_give_up(pcclComm_t *c, pcclResult_t code, const char *text)
 	for (uint32_t i = 0; i < SHM_SLOTS; i++) {
 		struct pccl_op *op = &c->ops[i];
 
-		/* An operation that has failed was not reported yet: otherwise it would be FREE. */
+		/* A FAILED operation becomes GONE, too: its failure was not reported yet, or the
+		 * slot would be FREE. */
 		if (op->state != PCCL_OP_FREE && op->end_status != PCCL_END_DONE &&
 			!(op->end_status == PCCL_END_NONE &&
 				atomic_load(&pccl_attachment_slot(op->att, i)->state) ==
@@ -127,7 +128,7 @@ bool pccl_comm_interrupted(pcclComm_t *c)
 	return true;
 }
 
-/* With the lock held. */
+/* With the lock held: has an interrupt ended the membership of this peer? */
 static bool is_out(const pcclComm_t *c)
 {
 	return c->link == PCCL_LINK_GONE && c->gone_code == pcclInterrupted;
@@ -176,7 +177,7 @@ bool pccl_comm_is_resuming(const pcclComm_t *c)
 	       (c->link == PCCL_LINK_UP && !pccl_session_check(c->att->session));
 }
 
-/* With the lock held. */
+/* With the lock held: returns a reference to the attachment if this is a connected peer. */
 static pcclResult_t take_attachment(
 	pcclComm_t *c, bool waiting, struct pccl_attachment **ret, struct pccl_attrs *ret_attrs)
 {
@@ -232,7 +233,7 @@ pcclResult_t pccl_comm_use(
 	while (pccl_comm_is_resuming(c)) {
 		pccl_thread_wait(&c->changed, &c->lock);
 		pthread_mutex_unlock(&c->lock);
-		ended = pccl_comm_interrupted(c) || ended; /* then the link is GONE */
+		ended = pccl_comm_interrupted(c) || ended; /* after an interrupt the link is GONE */
 		pthread_mutex_lock(&c->lock);
 	}
 	r = take_attachment(c, waiting, ret, ret_attrs);

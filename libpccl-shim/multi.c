@@ -33,7 +33,7 @@
 #include "libpccl-shim/reduce.h"
 
 struct flight {
-	size_t index; /* of the descriptor */
+	size_t index; /* index of the descriptor */
 	uint32_t slot;
 };
 

@@ -192,8 +192,8 @@ int pccl_program_start(const char *path, char *const argv[], int err_fd, const i
 
 		if (from < 0)
 			continue;
-		/* The copies lie above the numbers of the child's descriptors, so that no later
-		 * move closes another source. */
+		/* The copies get numbers above those of the child's descriptors, so that no later
+		 * move closes a copy. */
 		moved[i] = fcntl(from, F_DUPFD_CLOEXEC, FIRST_FD + (int)n_fds);
 		if (moved[i] < 0)
 			e = errno == EINVAL ? EMFILE : errno; /* EINVAL: too low a limit */

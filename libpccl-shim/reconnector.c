@@ -43,7 +43,7 @@ struct patience {
 
 /* used only by the reconnector's thread */
 static struct patience patience;
-static pthread_cond_t answered = PTHREAD_COND_INITIALIZER; /* for its requests */
+static pthread_cond_t answered = PTHREAD_COND_INITIALIZER; /* a request was answered */
 
 void pccl_reconnector_after_fork(void)
 {
@@ -434,7 +434,7 @@ static void *keep(void *arg)
 	return NULL;
 }
 
-/* With the lock held. */
+/* With the lock held: starts the thread, unless it was started already. */
 static pcclResult_t start(void)
 {
 	char limit[CC_LIMIT_TEXT];

@@ -17,9 +17,9 @@
 
 /* Checks the arguments of an all-reduce. */
 pcclResult_t pccl_reduce_check(const void *send, const void *recv, const pcclReduceDescriptor_t *d);
-/* How the caller of a launch continues. */
+/* The next step of the caller of a launch. */
 enum pccl_launch {
-	PCCL_LAUNCH_ASYNC, /* returns */
+	PCCL_LAUNCH_ASYNC, /* returns to the application */
 	PCCL_LAUNCH_BATCH, /* waits for the operation, perhaps after launching others */
 	PCCL_LAUNCH_WAIT,  /* only waits for the operation */
 };
@@ -29,8 +29,8 @@ enum pccl_launch {
  * error for all peers; this function returns the error only if it cannot launch the operation. */
 pcclResult_t pccl_reduce_launch(pcclComm_t *c, const void *send, void *recv,
 	const pcclReduceDescriptor_t *d, enum pccl_launch how, uint32_t *ret_slot);
-/* Submits an operation that ends with this code and sentence for all its peers, because the call to
- * which it belongs cannot be carried out here. The caller awaits it at once. */
+/* Submits an operation that ends with this code and sentence for all its peers, because this peer
+ * cannot carry out the call. The caller awaits the operation at once. */
 pcclResult_t pccl_reduce_refuse(pcclComm_t *c, const pcclReduceDescriptor_t *d, pcclResult_t code,
 	const char *why, uint32_t *ret_slot);
 /* As pccl_reduce_launch, for an operation of the backlog for which there is a free slot. Returns
@@ -55,8 +55,7 @@ pcclResult_t pccl_reduce_tell(
 	pcclComm_t *c, const struct pccl_outcome *end, pcclReduceInfo_t *info);
 /* Waits for the operation in this slot, which is PCCL_OP_AWAITED, and frees the slot. Afterwards
  * the caller's buffers have the result, or their contents from before. info may be NULL. Sets a
- * sentence on failure.
- */
+ * sentence on failure. */
 pcclResult_t pccl_reduce_await(pcclComm_t *c, uint32_t slot, pcclReduceInfo_t *info);
 /* Gives up all operations in flight and restores the caller's buffers. To be called after the agent
  * was asked to close the communicator. */

@@ -256,7 +256,7 @@ void pccl_comm_note_success(pcclComm_t *c, uint64_t seq)
 	pthread_mutex_unlock(&c->lock);
 }
 
-/* With the lock held. */
+/* With the lock held: returns the record of deaths during this operation, or NULL. */
 static struct pccl_fatal *find_fatal(pcclComm_t *c, const struct pccl_op *op)
 {
 	for (uint32_t i = 0; i < FATAL_MAX; i++)

@@ -23,7 +23,7 @@
 
 #define HELLO_TIMEOUT_MS 10000u
 #define MS_NS            ((uint64_t)1000000)
-#define SHORT_TRIES      10u /* a second in all */
+#define SHORT_TRIES      10u /* 1 s in all, see may_pass */
 #define POST_NS          (300 * MS_NS)
 
 struct pccl_session {
@@ -634,7 +634,7 @@ pcclResult_t pccl_session_begin(struct pccl_session *s, struct pccl_call *call,
 	return begin(s, call, request, -1, cond);
 }
 
-/* With the lock held. */
+/* With the lock held: returns the index of a call that is done, or -1. */
 static int find_done(struct pccl_call *const *calls, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
@@ -789,7 +789,7 @@ uint32_t pccl_session_post(struct pccl_session *s, struct wl_request *request)
 	return late.ended ? request->req_id : 0;
 }
 
-/* With the lock held. */
+/* With the lock held: is the request with this id still unanswered? */
 static bool is_unanswered(const struct pccl_session *s, uint32_t req_id)
 {
 	const struct pccl_call *w = s->waiters;

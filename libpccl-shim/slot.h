@@ -52,7 +52,8 @@ void pccl_slot_waits_for_any(struct pccl_attachment *a, uint32_t n);
 
 struct pccl_waiter {
 	uint64_t spin_ns;                    /* time before the first sleep */
-	bool (*look)(void *arg);             /* does new work; returns whether there was any */
+	bool (*look)(void *arg);             /* carries out pending work; returns whether there was
+					      * any */
 	uint32_t (*wanted)(const void *arg); /* enum shm_wait: the event that must wake the
 					      * thread */
 	void *arg;

@@ -152,7 +152,7 @@ static struct pccl_result *oldest_idle(struct pccl_attachment *a)
 	return oldest;
 }
 
-/* With the lock held. */
+/* With the lock held: returns an entry without a mapping, or NULL. */
 static struct pccl_result *empty_result(struct pccl_attachment *a)
 {
 	for (unsigned i = 0; i < SHM_SLOTS; i++)

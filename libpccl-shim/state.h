@@ -26,16 +26,16 @@ struct pccl_tensor {
 	uint16_t name_len, dtype;
 	bool may_differ;
 	struct pccl_registered *reg; /* a use of the registered memory around the tensor, or NULL */
-	uint64_t region, region_off; /* if reg is not NULL */
+	uint64_t region, region_off; /* valid if reg is not NULL */
 };
 
 /* The data of a communicator that is kept between synchronizations. */
 struct pccl_state {
 	struct pccl_tensor *tensors;  /* sorted by name */
-	struct hsh_tensor_work *work; /* one for each tensor that is compared; cap entries, too */
+	struct hsh_tensor_work *work; /* entries for the tensors that are compared; room for cap */
 	size_t n, cap;
 	uint64_t bytes, names_len, n_leaves; /* sums over all tensors */
-	uint64_t window_off;                 /* of the window in the last manifest */
+	uint64_t window_off;                 /* the offset of the window in the last manifest */
 	hsh_leaf_fn *leaf;                   /* the hash function of the last manifest */
 	uint64_t content[2];                 /* digest of the contents in the last manifest */
 	/* A synchronization has failed and left torn state in the tensors. Cleared when a

@@ -184,7 +184,7 @@ static bool has_registered(const struct pccl_state *st)
 	return false;
 }
 
-/* y->map is not NULL. */
+/* Returns the end record of the manifest. y->map must not be NULL. */
 static const struct shm_state_end *end_of(const struct sync *y)
 {
 	return (void *)(y->map + SHM_STATE_END_OFF);

@@ -20,7 +20,7 @@ int pccl_thread_start(void *(*run)(void *));
 /* The period, in milliseconds, in which waits check whether they are to end. */
 #define PCCL_LOOK_MS 50
 
-/* Waits for the condition, PCCL_LOOK_MS at most. */
+/* Waits for the condition, for PCCL_LOOK_MS at most. */
 void pccl_thread_wait(pthread_cond_t *cond, pthread_mutex_t *mutex);
 
 #endif

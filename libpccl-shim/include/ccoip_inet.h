@@ -20,7 +20,7 @@
 extern "C" {
 #endif
 
-/* Which of the two address fields of ccoip_inet_address_t is meant. */
+/* Selects one of the two address fields of ccoip_inet_address_t. */
 typedef enum ccoip_inet_protocol_t { inetIPv4 = 0, inetIPv6 = 1 } ccoip_inet_protocol_t;
 
 /* An IPv4 address; data[0] is the first number of the dotted form (192 in 192.168.0.7). */

@@ -116,7 +116,7 @@ extern "C" {
 
 /* ------------------------------------------------------------------------- results */
 
-/* The result of a call, and what to do about it. */
+/* The result of a call, with advice for each error. */
 typedef enum pcclResult_t {
 	pcclSuccess = 0,
 	/* Call pcclInit first. */
@@ -208,15 +208,15 @@ typedef enum pcclDataType_t {
 	pcclDouble = 11   /* IEEE 754 binary64 */
 } pcclDataType_t;
 
-/* Where a tensor lies. */
+/* The device in whose memory a tensor lies. */
 typedef enum pcclDeviceType_t {
 	pcclDeviceCpu = 0,
 	pcclDeviceCuda = 1 /* refused if has_cuda_support of pcclBuildInfo_t is false */
 } pcclDeviceType_t;
 
-/* How elements are combined. All peers get the same bits, whatever the number of peers. ARITHMETIC
- * in pccl(7) defines the rules. A NaN in any operand makes that element of the result NaN, with Max
- * and Min as well. */
+/* The operation that combines the elements. All peers get the same bits, whatever the number of
+ * peers. ARITHMETIC in pccl(7) defines the rules. A NaN in any operand makes that element of the
+ * result NaN, with Max and Min as well. */
 typedef enum pcclRedOp_t {
 	/* Integers wrap around. Half types are summed in binary32 and rounded at every host; a sum
 	 * of pcclFloat16 above 65504 is infinite. Floating point sums have the order of the ring,
@@ -259,7 +259,7 @@ typedef enum pcclSharedStateSyncStrategy_t {
 	PCCL_SHARED_STATE_SYNC_STRATEGY_SEND_ONLY = 2
 } pcclSharedStateSyncStrategy_t;
 
-/* The distribution of the values, if the sender knows it; a hint for quantization. */
+/* The distribution of the values, if the caller knows it. A hint for quantization. */
 typedef enum pcclDistributionHint_t {
 	pcclDistributionNone = 0,
 	pcclDistributionNormal = 1,
@@ -271,7 +271,7 @@ typedef enum pcclDistributionHint_t {
 } pcclDistributionHint_t;
 
 /*
- * How values are compressed on the network. This release has only pcclQuantNone; calls with another
+ * The compression of values on the network. This release has only pcclQuantNone; calls with another
  * algorithm return pcclInternalError. Values from 64 on are reserved for extensions of this
  * library.
  */
@@ -330,7 +330,7 @@ typedef struct pcclReduceOperandDescriptor_t {
 	pcclDistributionHint_t distribution_hint;
 } pcclReduceOperandDescriptor_t;
 
-/* How the operand is compressed on the network. {0} means no compression. */
+/* The compression of the operand on the network. {0} means no compression. */
 typedef struct pcclQuantizationOptions_t {
 	pcclDataType_t quantized_datatype; /* type on the network; ignored with pcclQuantNone */
 	pcclQuantizationAlgorithm_t algorithm;

@@ -11,7 +11,8 @@
 
 static const uint8_t mapped_prefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
-/* One machine must not have two addresses that differ only in how they were written. */
+/* Stores an IPv4-mapped address as IPv4, so that one machine does not have two addresses that
+ * differ only in their notation. */
 static void set_ip6(struct cc_addr *a, const void *ip)
 {
 	const uint8_t *b = ip;
@@ -50,7 +51,7 @@ static int parse_port(const char *s, uint16_t *ret)
 	return 0;
 }
 
-/* Finds the host part of text and where its port begins (NULL: none). */
+/* Finds the host part of text and the beginning of its port (NULL if there is no port). */
 static int split(
 	const char *text, const char **ret_host, size_t *ret_host_len, const char **ret_port)
 {
@@ -165,7 +166,7 @@ int cc_addr_from_sockaddr(const struct sockaddr *sa, struct cc_addr *ret)
 	struct sockaddr_in in4;
 	struct sockaddr_in6 in6;
 
-	/* Copied, because the caller's bytes need not be aligned for these types. */
+	/* The bytes are copied because the caller's buffer may not be aligned for these types. */
 	if (sa->sa_family == AF_INET) {
 		memcpy(&in4, sa, sizeof in4);
 		set_ip4(&a, &in4.sin_addr);

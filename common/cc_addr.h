@@ -22,24 +22,27 @@ struct cc_addr {
 
 #define CC_ADDR_STR_SIZE 56 /* "[ipv6]:port" and NUL */
 
-/* "1.2.3.4:48148", "[::1]:48148"; without ":port" the default_port is used. 0 or CC_ERR_INVAL. */
+/* Parses "1.2.3.4:48148" or "[::1]:48148". Uses default_port if the text has no ":port". Returns 0
+ * or CC_ERR_INVAL. */
 int cc_addr_parse(const char *text, uint16_t default_port, struct cc_addr *ret);
-/* Writes "ip:port" or "[ip]:port" and returns buf. */
+/* Writes "ip:port" or "[ip]:port" into buf and returns buf. */
 const char *cc_addr_str(const struct cc_addr *a, char buf[CC_ADDR_STR_SIZE]);
-/* Same family, bytes and port. */
+/* Returns whether the family, the bytes and the port are equal. */
 bool cc_addr_eq(const struct cc_addr *a, const struct cc_addr *b);
-/* 127.0.0.0/8, ::1. */
+/* Returns whether the address is in 127.0.0.0/8 or is ::1. */
 bool cc_addr_is_loopback(const struct cc_addr *a);
-/* 0.0.0.0 or ::. */
+/* Returns whether the address is 0.0.0.0 or ::. */
 bool cc_addr_is_any(const struct cc_addr *a);
-/* fe80::/10. It takes an interface beside it, which is no part of an address here. */
+/* Returns whether the address is in fe80::/10. Such an address is usable only together with the
+ * name of an interface, which struct cc_addr does not contain. */
 bool cc_addr_is_link_local(const struct cc_addr *a);
-/* Why there is no connection to a, for a sentence behind the address; NULL if there may be one, if
- * only within this host. */
+/* Returns the reason why nobody can connect to the address, as a text that follows the address in a
+ * sentence. Returns NULL if a connection is possible, even if only within this host. */
 const char *cc_addr_flaw(const struct cc_addr *a);
-/* IPv4-mapped IPv6 addresses become IPv4. 0 or CC_ERR_INVAL for another address family. */
+/* Converts a socket address. An IPv4-mapped IPv6 address becomes IPv4. Returns 0, or CC_ERR_INVAL
+ * for another address family. */
 int cc_addr_from_sockaddr(const struct sockaddr *sa, struct cc_addr *ret);
-/* Returns the length to give to bind() or connect(). */
+/* Converts to a socket address. Returns its length for bind() or connect(). */
 unsigned cc_addr_to_sockaddr(const struct cc_addr *a, struct sockaddr_storage *ret);
 
 #endif

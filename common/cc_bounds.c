@@ -25,7 +25,7 @@ void cc_bound_range(enum cc_bound b, uint32_t *ret_min, uint32_t *ret_max)
 	*ret_max = limits[b].max;
 }
 
-/* The least value that the other bounds leave to this one. */
+/* Returns the smallest value of a bound that the other bounds permit. */
 static uint32_t demanded(const struct cc_bounds *b, enum cc_bound which)
 {
 	if (which == CC_BOUND_STREAM)

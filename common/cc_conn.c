@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Buffered streams of cc_loop.h over bufferevents. With cc_loop.c, the only code that knows
+ * The buffered streams of cc_loop.h, based on bufferevents. Only this file and cc_loop.c use
  * libevent.
  */
 #include "common/cc_loop.h"
@@ -24,8 +24,8 @@
 
 #define DEFAULT_MAX_OUT ((size_t)16 << 20)
 #define DEFAULT_MAX_IN  ((size_t)4 << 20)
-#define REF_MIN         ((size_t)4 << 10) /* fewer bytes cost less to copy than to write apart */
-#define WRITE_MAX       ((size_t)1 << 20) /* at once: libevent's own limit is 16 KiB */
+#define REF_MIN         ((size_t)4 << 10) /* copying fewer bytes is cheaper than a separate write */
+#define WRITE_MAX       ((size_t)1 << 20) /* bytes of one write; libevent's own limit is 16 KiB */
 
 static const struct timeval close_linger = {2, 0};
 
@@ -39,11 +39,13 @@ struct cc_conn {
 	bool connecting, paused;
 	bool eof;  /* the other side will send no more */
 	bool dead; /* free when no callback runs */
-	/* Closed by the owner with output still to be written: on the loop's list, with an end. */
+	/* The owner has closed the connection, but output is still to be written. It is in the
+	 * loop's list, and linger_end limits the time. */
 	bool lingering;
 	struct event *linger_end;
 	struct cc_conn *prev, *next;
-	/* What is queued has not been tried to be written: on that list of the loop, or NULL. */
+	/* The list of the loop that contains this connection because its queued output has not been
+	 * written yet, or NULL. */
 	struct cc_conn **unsent;
 	struct cc_conn *prev_u, *next_u;
 };
@@ -61,7 +63,8 @@ static void forget_unsent(struct cc_conn *c)
 	c->unsent = NULL;
 }
 
-/* What cannot be watched would never be heard of again: it fails, after the caller has returned. */
+/* Watches the stream. If this is impossible, the stream fails after the caller has returned,
+ * because no event would ever come. */
 static void enable(struct cc_conn *c, short what)
 {
 	if (bufferevent_enable(c->bev, what) < 0)
@@ -81,8 +84,8 @@ static void drop(struct cc_conn *c)
 		DL_DELETE(*cc_loop_lingering(c->loop), c);
 	}
 	fd = bufferevent_getfd(c->bev);
-	/* Freed inside a callback it keeps its events for a while, and a new descriptor of this
-	 * number would never be polled. */
+	/* A bufferevent that is freed inside a callback keeps its events for a while. A new
+	 * descriptor with the same number would then never be polled. */
 	bufferevent_setfd(c->bev, -1);
 	bufferevent_free(c->bev);
 	c->bev = NULL;
@@ -107,9 +110,9 @@ static void on_linger_end(evutil_socket_t fd, short what, void *arg)
 }
 
 /*
- * Goes on without the owner until the output has been written. What still arrives is read and
- * thrown away: closing a socket with unread input resets the connection, and the other side might
- * lose our last words to that.
+ * Continues without the owner until the output has been written. Input is read and thrown away
+ * meanwhile, because closing a socket with unread input resets the connection, and the other side
+ * might lose our last bytes.
  */
 static bool linger(struct cc_conn *c)
 {
@@ -137,7 +140,8 @@ void cc_conn_drop_lingering(struct cc_loop *l)
 	}
 }
 
-/* What was queued before the other side stopped sending, it may still want to read. */
+/* Closes the connection and calls on_closed. If the other side has only stopped sending, it may
+ * still read, so the queued output is written first. */
 static void fail(struct cc_conn *c, int err, const char *text)
 {
 	if (err != CC_ERR_EOF || queued(c) == 0 || !linger(c))
@@ -184,8 +188,8 @@ static void on_read(struct bufferevent *bev, void *arg)
 	release_if_dead(c);
 }
 
-/* Called when the output buffer has become empty; since then something may have been queued. From
- * now on libevent need not watch whether the socket can be written to. */
+/* libevent calls this when the output buffer has become empty, but new output may have been queued
+ * since then. If not, libevent no longer needs to watch whether the socket is writable. */
 static void on_write(struct bufferevent *bev, void *arg)
 {
 	struct cc_conn *c = arg;
@@ -203,8 +207,8 @@ static void on_write(struct bufferevent *bev, void *arg)
 	release_if_dead(c);
 }
 
-/* Without asking whether it can be written to, which costs three system calls. What it does not
- * take libevent writes, and finds out about errors. */
+/* Writes without asking first whether the socket is writable, which would cost three system calls.
+ * libevent writes the bytes that the socket does not take now, and detects errors. */
 static void send_now(struct cc_conn *c)
 {
 	struct evbuffer *out = bufferevent_get_output(c->bev);
@@ -238,7 +242,7 @@ static bool may_write(const struct cc_conn *c)
 	return !c->connecting && !(bufferevent_get_enabled(c->bev) & EV_WRITE);
 }
 
-/* At the end of this iteration, with all that is queued until then. */
+/* Writes at the end of this iteration, together with all bytes that are queued until then. */
 static void send_soon(struct cc_conn *c)
 {
 	struct cc_conn **list = cc_loop_unsent(c->loop);
@@ -266,9 +270,10 @@ static void send_later(struct cc_conn *c)
 		cc_loop_cork(c->loop);
 }
 
-/* Where nobody listens on a port of this host that outgoing connections are given, one to that port
- * can be given the same: the kernel connects it with itself. It would keep the port from whoever is
- * to listen there, also for a while after its end, unless it is reset. */
+/* Is the connection connected with itself? This happens if a program connects to a port of its own
+ * host on which nobody listens, and the kernel gives the outgoing connection the same port. Such a
+ * connection is reset when it is closed, because otherwise it would occupy the port for a while,
+ * and the program that should listen there could not. */
 static bool is_own_end(int fd)
 {
 	const struct linger reset = {.l_onoff = 1};
@@ -294,7 +299,8 @@ static void connected(struct cc_conn *c)
 		fail(c, CC_ERR_IO, "no program listens there: the connection led to itself");
 		return;
 	}
-	/* Not before: how long connecting may take, the caller said. */
+	/* The socket is tuned only now, because the caller chose the time limit of the connecting.
+	 */
 	(void)cc_tcp_tune(bufferevent_getfd(c->bev));
 	c->connecting = false;
 	bufferevent_set_timeouts(c->bev, NULL, NULL);
@@ -376,7 +382,7 @@ struct cc_conn *cc_conn_new(struct cc_loop *l, int fd, const struct cc_conn_ops 
 {
 	struct cc_conn *c;
 
-	(void)cc_tcp_tune(fd); /* fails on AF_UNIX, where there is nothing to tune */
+	(void)cc_tcp_tune(fd); /* fails on AF_UNIX, which needs no tuning */
 	c = evutil_make_socket_nonblocking(fd) < 0 ? NULL : conn_new(l, fd, ops, arg);
 	if (!c) {
 		close(fd);
@@ -412,7 +418,7 @@ struct cc_conn *cc_conn_connect(struct cc_loop *l, const struct cc_addr *to, uin
 	c->connecting = true;
 	bufferevent_set_timeouts(c->bev, NULL, &tv);
 	enable(c, EV_WRITE);
-	/* An immediate failure is told by a deferred on_event, like a later one. */
+	/* An immediate failure is reported by a deferred on_event, as a later failure is. */
 	if (bufferevent_socket_connect(c->bev, (struct sockaddr *)&ss, (int)len) < 0)
 		bufferevent_trigger_event(c->bev, BEV_EVENT_ERROR, BEV_OPT_DEFER_CALLBACKS);
 	return c;

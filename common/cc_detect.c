@@ -7,7 +7,7 @@
 /* z(1 - 10^-8) = 5.612, in thousandths */
 #define Z_MILLI 5612u
 
-/* Nine minutes: 32 squares of it fit into 64 bits. */
+/* Nine minutes. The sum of 32 squares of this value fits into 64 bits. */
 #define GAP_MAX_US (UINT32_C(1) << 29)
 
 void cc_detect_init(struct cc_detect *d, uint32_t beat_ms, uint32_t max_ms, uint64_t now_ns)
@@ -61,7 +61,7 @@ bool cc_detect_blind(const struct cc_detect *d, uint64_t stood_still_ns)
 	return stood_still_ns > d->min_ns / 2;
 }
 
-/* The greatest whole number whose square is not above v. */
+/* Returns the largest integer whose square is at most v. */
 static uint64_t square_root(uint64_t v)
 {
 	uint64_t root = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The one error enumeration of the daemons and the shim. Functions return 0 or one of these
- * (negative); pcclResult_t exists only at the public API and, as a number, on the wires.
+ * The error enumeration of the daemons and the shim. Functions return 0 or one of these negative
+ * values. pcclResult_t exists only in the public API and, as a number, on the wires.
  */
 #ifndef CC_ERR_H
 #define CC_ERR_H
@@ -13,7 +13,7 @@ enum cc_err {
 	CC_ERR_PROTO = -3,   /* malformed bytes from a peer */
 	CC_ERR_VERSION = -4, /* protocol versions do not overlap */
 	CC_ERR_LIMIT = -5,   /* a documented limit other than memory was exceeded */
-	CC_ERR_AGAIN = -6,   /* would block, or more bytes are needed */
+	CC_ERR_AGAIN = -6,   /* the call would block, or more bytes are needed */
 	CC_ERR_IO = -7,      /* a system call failed; errno says why */
 	CC_ERR_EOF = -8,     /* the other side closed */
 	CC_ERR_EXIST = -9,
@@ -23,7 +23,7 @@ enum cc_err {
 	CC_ERR_TIMEOUT = -13,
 };
 
-/* A short lower-case phrase, static storage, never NULL. */
+/* Returns a short lower-case phrase in static storage, never NULL. */
 const char *cc_err_str(int err);
 
 #endif

@@ -10,7 +10,8 @@
 
 #include "common/cc_err.h"
 
-/* Not the _PRIVATE operations: the words lie in memory that other processes map. */
+/* This file does not use the _PRIVATE operations, because other processes map the memory of the
+ * words. */
 
 int cc_futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns)
 {

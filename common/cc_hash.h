@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The hash of all tables that messages and operations are looked up in; include it before uthash.h,
- * whose own takes a byte at a time.
+ * The hash function of all tables in which messages and operations are looked up. Include this file
+ * before uthash.h, because the hash function of uthash.h reads only one byte at a time.
  */
 #ifndef CC_HASH_H
 #define CC_HASH_H
@@ -12,7 +12,7 @@
 
 #define HASH_FUNCTION(key, len, hash) ((hash) = cc_hash(key, len))
 
-/* Each bit of the key changes low bits of the hash, which uthash looks at. */
+/* Each bit of the key changes low bits of the hash, because uthash uses the low bits. */
 static inline unsigned cc_hash(const void *key, size_t len)
 {
 	const uint8_t *p = key;

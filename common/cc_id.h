@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * 128-bit identifiers: peers, agents, runs, and the run key; 256-bit keys. Pure.
+ * 128-bit identifiers of peers, agents and runs, the run key, and 256-bit keys. Pure.
  */
 #ifndef CC_ID_H
 #define CC_ID_H

@@ -18,20 +18,22 @@
 #define CGROUPS   "/sys/fs/cgroup"
 #define HOST_SIZE 65
 #define FILE_SIZE 8192
-/* What has failed has given back what it had taken, and others may have gone meanwhile. */
+/* A limit counts as reached if this much or less is free. The failed call has already released what
+ * it had taken, and other processes may have ended meanwhile. */
 #define COUNT_NEAR 4u
 #define BYTES_NEAR ((uint64_t)16 << 20)
-/* The kernel gives these out once only, before the numbers of processes begin again. */
+/* The kernel gives out the first 300 process numbers only once. It skips them when the numbers
+ * start again. */
 #define PIDS_RESERVED 300u
-/* How many of them connections to one address have in use, nothing tells. */
+/* The limit of ports. Nothing shows how many ports the connections to one address use. */
 #define PORTS "net.ipv4.ip_local_port_range"
 
-/* A search for the limit that is at its bound: of several, the one nearest to it. */
+/* A search for the limit that is reached. If several are, it is the one with the least room. */
 struct search {
-	const char *root; /* before every path that is opened */
-	const char *call; /* that has failed, or NULL */
-	uint64_t asked;   /* bytes of memory that the call was to get, though not to touch */
-	double room;      /* of the one found, 0 .. 1: nothing .. so little that it counts */
+	const char *root; /* is put before every path that is opened */
+	const char *call; /* the call that has failed, or NULL */
+	uint64_t asked;   /* bytes of memory that the call asked for, touched or not */
+	double room; /* free part of the limit found: 0 is nothing, up to 1 it counts as reached */
 	uint64_t is;
 	char what[PATH_MAX + 64];
 };
@@ -52,7 +54,7 @@ bool cc_limit_is_of(const char *call, int error)
 	return cc_limit_is(error) || (error == EADDRNOTAVAIL && is_call(call, "connect"));
 }
 
-/* ---- files of the system; read with buffers of our own, as there may be no memory ---- */
+/* ---- files of the system, read into local buffers because there may be no memory ---- */
 
 static int open_below(const struct search *s, const char *path)
 {
@@ -79,7 +81,7 @@ static bool read_text(const struct search *s, const char *path, char *buf, size_
 	return have > 0;
 }
 
-/* Text that is no number, like "max", is no limit. */
+/* A text that is not a number, such as "max", means that there is no limit. */
 static bool read_number(const struct search *s, const char *folder, const char *file, uint64_t *ret)
 {
 	char path[PATH_MAX], text[32], *end;
@@ -91,7 +93,7 @@ static bool read_number(const struct search *s, const char *folder, const char *
 	return end != text;
 }
 
-/* The number after the key at the beginning of a line, or 0. */
+/* Returns the number after the key at the beginning of a line, or 0. */
 static uint64_t number_after(const char *text, const char *key, int base)
 {
 	size_t len = strlen(key);
@@ -132,11 +134,12 @@ static bool rlimit_of(int resource, uint64_t *ret)
 	return true;
 }
 
-/* A limit that cgroups have: where version 1 keeps it, and its files in both versions. */
+/* A limit of cgroups: its controller in version 1, and its files in both versions. */
 struct kind {
 	const char *controller;
 	const char *max[2], *used[2]; /* version 1, version 2 */
-	/* Lines of memory.stat with what the kernel takes back before it says that there is none.
+	/* Lines of memory.stat that count the cache. The kernel frees this memory before a call
+	 * fails.
 	 */
 	const char *cache[2][2];
 	uint64_t near;
@@ -164,7 +167,7 @@ static uint64_t cache_of(const struct search *s, const char *folder, const struc
 	return number_after(text, k->cache[v2][0], 10) + number_after(text, k->cache[v2][1], 10);
 }
 
-/* This cgroup and those above it. */
+/* Considers the limits of this cgroup and of the cgroups above it. */
 static void climb(struct search *s, char *folder, size_t top, const struct kind *k, bool v2)
 {
 	uint64_t max, used, cache;
@@ -183,7 +186,7 @@ static void climb(struct search *s, char *folder, size_t top, const struct kind 
 	}
 }
 
-/* A line of /proc/self/cgroup. */
+/* Considers the cgroup that a line of /proc/self/cgroup names. */
 static void look_at_line(struct search *s, const char *line, const struct kind *k)
 {
 	const char *names = strchr(line, ':'), *path = names ? strchr(names + 1, ':') : NULL;
@@ -218,7 +221,8 @@ static void look_at_cgroups(struct search *s, const struct kind *k)
 		look_at_line(s, line, k);
 }
 
-/* CAP_SYS_ADMIN and CAP_SYS_RESOURCE of the system itself, or its root. */
+/* Does RLIMIT_NPROC not apply to this process? It does not apply to root, nor with CAP_SYS_ADMIN or
+ * CAP_SYS_RESOURCE, outside of user namespaces. */
 static bool may_exceed_nproc(const struct search *s)
 {
 	char text[FILE_SIZE];
@@ -232,7 +236,7 @@ static bool may_exceed_nproc(const struct search *s)
 		       (number_after(text, "CapEff:", 16) & (1u << 21 | 1u << 24)));
 }
 
-/* Threads of all processes of this user that can be seen. */
+/* Returns the number of threads of all visible processes of this user. */
 static uint64_t count_threads(const struct search *s)
 {
 	int folder = open_below(s, "/proc");
@@ -345,7 +349,8 @@ static void look_at_open_files(struct search *s)
 		consider(s, "/proc/sys/fs/file-max", used, max, COUNT_NEAR);
 }
 
-/* Nothing else gives these errors, and how much is used cannot be read, or not now. */
+/* Takes a limit as reached without a comparison, because nothing else causes the error, and the use
+ * cannot be read. */
 static void take(struct search *s, const char *what, uint64_t is)
 {
 	consider(s, what, is, is, COUNT_NEAR);
@@ -361,7 +366,8 @@ static const char *search(struct search *s, int error)
 		if (is_call(s->call, "connect"))
 			return PORTS;
 		look_at_threads(s);
-		if (s->room > 1) /* pthread_create says so when there is no memory for a stack */
+		/* pthread_create fails with EAGAIN, too, if there is no memory for a stack. */
+		if (s->room > 1)
 			look_at_memory(s);
 		return "pids.max, RLIMIT_NPROC, threads-max, pid_max, memory";
 	case EFBIG:
@@ -374,7 +380,8 @@ static const char *search(struct search *s, int error)
 		return "RLIMIT_NOFILE";
 	case ENFILE:
 		look_at_open_files(s);
-		if (s->room > 1) /* socket says so when there is no memory for an inode */
+		/* socket fails with ENFILE, too, if there is no memory for an inode. */
+		if (s->room > 1)
 			look_at_memory(s);
 		return "fs.file-max, memory";
 	case EADDRNOTAVAIL:
@@ -462,7 +469,7 @@ const char *cc_limit_brief(int error, char *buf, size_t size)
 
 const char *cc_limit_inherited(char *buf, size_t size)
 {
-	/* More than a daemon needs to start. */
+	/* Each value is more than a daemon needs to start. */
 	static const struct {
 		int resource;
 		const char *what;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a system call that found nothing left has run into, in words.
+ * Texts that name the limit which a failed system call has reached.
  */
 #ifndef CC_LIMIT_H
 #define CC_LIMIT_H
@@ -11,45 +11,49 @@
 
 #define CC_LIMIT_TEXT 256
 
-/* Is this errno one of EAGAIN (of a thread or process), EMFILE, ENFILE, ENOMEM, ENOSPC, EFBIG,
- * ENOBUFS, ETOOMANYREFS? */
+/* Is this errno one of EAGAIN (from the start of a thread or process), EMFILE, ENFILE, ENOMEM,
+ * ENOSPC, EFBIG, ENOBUFS, ETOOMANYREFS? */
 bool cc_limit_is(int error);
-/* Likewise, or another one that says so of this call: EADDRNOTAVAIL of "connect". */
+/* Does this errno mean that a limit is reached, either for any call (cc_limit_is) or for this call?
+ * For "connect" EADDRNOTAVAIL does, too. */
 bool cc_limit_is_of(const char *call, int error);
 /*
- * Writes the error, which limit is reached, how high it is, and the process and host that have it,
- * and returns buf: "Too many open files: the limit of open files (RLIMIT_NOFILE) of pcclagentd
- * (pid 7) on host a is 1024". What is used is compared with each limit that can cause the error; if
- * none of those that can be read is reached, it says so. Other errors are written as they are.
- * Keeps errno. For EAGAIN it looks at all processes of this user: not for where calls come often.
+ * Writes the error, the limit that is reached and its value, and the process and the host, and
+ * returns buf: "Too many open files: the limit of open files (RLIMIT_NOFILE) of pcclagentd (pid 7)
+ * on host a is 1024". The function compares the use with each limit that can cause the error. If no
+ * readable limit is reached, the text says so. Of other errors it writes only the error. Keeps
+ * errno. For EAGAIN it reads about all processes of this user, so do not call it often.
  */
 const char *cc_limit_text(int error, char *buf, size_t size);
-/* The same of a call of this name, which it does not write. */
+/* Does the same as cc_limit_text for a call of this name. The name itself is not written. */
 const char *cc_limit_text_of(const char *call, int error, char *buf, size_t size);
-/* The same without the process, the host and any path, for strangers. */
+/* Does the same as cc_limit_text without the process id, the host and any path, for readers who
+ * must not see them. */
 const char *cc_limit_brief(int error, char *buf, size_t size);
-/* Like cc_limit_text, for a call of this name (NULL: any) that was to get so many bytes of memory
- * (0: it was for something else), with the system's files below a root of a test. */
+/* Does the same as cc_limit_text for a call of this name (NULL: any) that asked for `asked` bytes
+ * of memory (0: it asked for something else). Reads the system's files below `root`, for tests. */
 const char *cc_limit_text_below(
 	const char *root, const char *call, int error, uint64_t asked, char *buf, size_t size);
-/* Those limits of this process that are so low that a program which inherits them may end before it
- * can say why: "the limit of stacks (RLIMIT_STACK) of train (pid 7) on host a is 65536". NULL: none
- * is. */
+/* Writes the limits of this process that are so low that a program which inherits them may end
+ * before it can log the reason: "the limit of stacks (RLIMIT_STACK) of train (pid 7) on host a is
+ * 65536". Returns NULL if no limit is so low. */
 const char *cc_limit_inherited(char *buf, size_t size);
-/* Does a system that lacks a call, or a filter that forbids it, say this errno? */
+/* Is this the errno of a system that lacks the call, or of a filter that forbids it? */
 bool cc_limit_is_refusal(int error);
 /*
- * The same for a call of this name, also for one that is refused: "memfd_create: Operation not
- * permitted: a seccomp filter or a kernel without it refuses it to pcclagentd (pid 7) on host a".
- * asked: bytes of memory that it was to get, or 0.
+ * Writes the name of the call and the same as cc_limit_text. For a call that is refused it writes
+ * "memfd_create: Operation not permitted: a seccomp filter, or a kernel that lacks the call,
+ * refuses it to pcclagentd (pid 7) on host a". `asked` is the number of bytes of memory that the
+ * call asked for, or 0.
  */
 const char *cc_limit_call_text(const char *call, int error, uint64_t asked, char *buf, size_t size);
-/* Logs `what` as an error, and after it the limit that errno tells of, if it does. Keeps errno. */
+/* Logs `what` as an error. If errno means that a limit is reached, the line also names the limit.
+ * Keeps errno. */
 void cc_limit_log(const char *what);
-/* The exit status of a daemon that cannot start: EX_OSERR where errno tells of a limit, or else
- * EX_UNAVAILABLE. */
+/* Returns the exit status of a daemon that cannot start: EX_OSERR if errno means that a limit is
+ * reached, or else EX_UNAVAILABLE. */
 int cc_limit_status(void);
-/* Logs that there is no memory for `what`, and the limit, and ends the process with EX_OSERR. */
+/* Logs that there is no memory for `what`, logs the limit, and ends the process with EX_OSERR. */
 _Noreturn void cc_limit_end(const char *what);
 
 #endif

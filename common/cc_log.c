@@ -16,11 +16,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LINE_SIZE 1024 /* no more than PIPE_BUF: a pipe takes a line as a whole or not at all */
+#define LINE_SIZE 1024 /* at most PIPE_BUF, so that a pipe takes either a whole line or nothing */
 
 static _Atomic int max_level = CC_LOG_INFO;
-static _Atomic unsigned dropped; /* lines, since the last one that was written */
-static _Atomic bool cut;         /* the last of them has its beginning written */
+static _Atomic unsigned dropped; /* lines dropped since the last written line */
+static _Atomic bool cut;         /* only the beginning of the last dropped line was written */
 
 const char *const cc_log_levels[] = {
 	[CC_LOG_ERR - CC_LOG_ERR] = "err",
@@ -44,8 +44,9 @@ int cc_log_parse_level(const char *name)
 	return -1;
 }
 
-/* systemd sets JOURNAL_STREAM to device and inode of the stream that leads to the journal. Standard
- * error may be another one by now. */
+/* Returns whether standard error leads to the journal. systemd sets JOURNAL_STREAM to the device
+ * and the inode of the stream to the journal, but standard error may have been redirected since
+ * then. */
 static bool is_journal(void)
 {
 	const char *env = getenv("JOURNAL_STREAM");
@@ -56,7 +57,8 @@ static bool is_journal(void)
 	       st.st_dev == dev && st.st_ino == ino;
 }
 
-/* The journal adds time and program itself, and reads the priority from <N>. */
+/* Writes the beginning of a line. The journal adds time and program by itself, and reads the
+ * priority from <N>. */
 static int put_prefix(char *buf, size_t size, int level)
 {
 	char date[32] = "";
@@ -72,7 +74,8 @@ static int put_prefix(char *buf, size_t size, int level)
 		program_invocation_short_name, (int)getpid(), cc_log_levels[level - CC_LOG_ERR]);
 }
 
-/* -1: standard error is no terminal, or not to be opened. */
+/* Returns a new descriptor of the terminal, or -1 if standard error is not a terminal or cannot be
+ * opened. */
 static int open_terminal(void)
 {
 	if (!isatty(STDERR_FILENO))
@@ -81,9 +84,10 @@ static int open_terminal(void)
 }
 
 /*
- * Standard error is inherited: O_NONBLOCK would be set for the programs that share it, too. So each
- * write to a pipe or socket says for itself that it must not wait, and a terminal is opened once
- * more. Where neither is possible poll knows whether there is room.
+ * Writes as much of the line as fits without waiting. Other programs share standard error, and
+ * O_NONBLOCK would apply to them, too. So each write to a pipe or a socket has its own flag not to
+ * wait, and a terminal is opened again. Where neither is possible, poll reports whether there is
+ * room.
  */
 static ssize_t write_what_fits(char *line, size_t len)
 {
@@ -112,7 +116,7 @@ static ssize_t write_what_fits(char *line, size_t len)
 	return -1;
 }
 
-/* False: there is no room, as nobody reads. Other errors are nobody's. */
+/* Returns false if there is no room because nobody reads. Ignores other errors. */
 static bool write_all(char *line, size_t len)
 {
 	ssize_t n = write_what_fits(line, len);
@@ -157,7 +161,7 @@ static bool end_cut_line(void)
 	return false;
 }
 
-/* False: there is no room yet. */
+/* Logs the number of dropped lines. Returns false if there is still no room. */
 static bool tell_dropped(void)
 {
 	unsigned n = atomic_exchange_explicit(&dropped, 0, memory_order_relaxed);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Log lines of the daemons, to standard error: with a syslog priority prefix where that leads to
- * the journal, with time, program, process and the level's name otherwise. Thread-safe: one write
- * per line. No call waits for a reader: lines for which there is no room are dropped, and the next
- * one that is written comes after a line that says how many.
+ * Writes log lines of the daemons to standard error. If standard error leads to the journal, a line
+ * begins with a syslog priority; otherwise it begins with time, program, process and the name of
+ * the level. Thread-safe, with one write per line. No call waits for a reader. Lines for which
+ * there is no room are dropped, and a line with their number is written before the next line.
  */
 #ifndef CC_LOG_H
 #define CC_LOG_H
@@ -16,14 +16,15 @@ enum cc_log_level {
 	CC_LOG_DEBUG = 7,
 };
 
-/* "err", "warning", "notice", "info", "debug", from CC_LOG_ERR on; then NULL. */
+/* The names "err", "warning", "notice", "info" and "debug", beginning with that of CC_LOG_ERR, and
+ * then NULL. */
 extern const char *const cc_log_levels[];
 
-/* Lines above the level are dropped. Default CC_LOG_INFO. */
+/* Drops lines with a level above this one from now on. The default is CC_LOG_INFO. */
 void cc_log_set_level(int level);
-/* One of cc_log_levels -> level, or -1. */
+/* Returns the level with this name from cc_log_levels, or -1. */
 int cc_log_parse_level(const char *name);
-/* Keeps errno. */
+/* Writes a log line. Keeps errno. */
 __attribute__((format(printf, 2, 3))) void cc_log(int level, const char *fmt, ...);
 
 #endif

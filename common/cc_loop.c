@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Loop, watches, timers, signals and listeners of cc_loop.h. With cc_conn.c, the only code that
- * knows libevent.
+ * Loop, watches, timers, signals and listeners of cc_loop.h. Only this file and cc_conn.c use
+ * libevent.
  */
 #include "common/cc_loop.h"
 
@@ -22,10 +22,10 @@
 #include "common/cc_sys.h"
 
 #define MAX_SIGNALS 8
-#define SHORTAGE_NS UINT64_C(10000000000) /* between two words of the same shortage */
-#define AWAKE_NS                                                                                   \
-	100000u /* few times what waking an idle CPU takes: from one small operation to the next   \
-		 */
+#define SHORTAGE_NS UINT64_C(10000000000) /* between two log lines about the same shortage */
+/* A few times as long as an idle CPU takes to wake up. It covers the time between two small
+ * operations. */
+#define AWAKE_NS 100000u
 
 struct deferred {
 	void (*fn)(void *arg);
@@ -34,17 +34,17 @@ struct deferred {
 
 struct cc_loop {
 	struct event_base *base;
-	bool stopped; /* libevent forgets a break that comes before it runs */
+	bool stopped; /* remembers a stop before the loop runs, which libevent forgets */
 	uint64_t awake_until;
 	struct cc_conn *lingering, *unsent, *corked;
 	struct event *block_end;
-	struct event *defer_event; /* active while there are any */
+	struct event *defer_event; /* active while there are deferred calls */
 	struct deferred *deferred;
 	size_t n_deferred, cap_deferred;
 	struct event *signals[MAX_SIGNALS];
 	struct signal_arg *signal_args[MAX_SIGNALS];
 	unsigned n_signals;
-	int spare; /* a descriptor kept for refusing connections; -1: none */
+	int spare; /* a descriptor reserved for refusing connections, or -1 */
 };
 
 struct signal_arg {
@@ -79,7 +79,8 @@ static void on_block_end(evutil_socket_t fd, short what, void *arg)
 	cc_conn_send_corked(arg);
 }
 
-/* Whatever it is, a function of ours fails as well and says so. */
+/* Logs only at debug level, because the function of this program that called libevent also fails
+ * and reports it. */
 static void on_libevent_log(int severity, const char *text)
 {
 	int saved = errno;
@@ -89,7 +90,8 @@ static void on_libevent_log(int severity, const char *text)
 	errno = saved;
 }
 
-/* libevent ends the process itself if it gets no descriptors for signals. */
+/* Logs the limit and ends the process. libevent calls this if it gets no descriptors for signals.
+ */
 static void on_libevent_end(int code)
 {
 	(void)code;
@@ -174,7 +176,8 @@ void cc_loop_free(struct cc_loop *l)
 		event_free(l->signals[i]);
 		free(l->signal_args[i]);
 	}
-	/* Streams that were closed while libevent had news of them are held by that. */
+	/* libevent still holds streams that were closed while their events were pending. One more
+	 * iteration releases them. */
 	event_base_loop(l->base, EVLOOP_NONBLOCK);
 	event_base_free(l->base);
 	if (l->spare >= 0)
@@ -346,7 +349,7 @@ void cc_timer_set(struct cc_timer *t, uint32_t interval_ms)
 {
 	struct timeval tv = cc_loop_from_ms(interval_ms);
 
-	/* It has its memory already. */
+	/* This cannot fail, because the event already has its memory. */
 	(void)event_add(t->ev, &tv);
 }
 
@@ -378,7 +381,7 @@ static bool has_spare(struct cc_loop *l)
 	return l->spare >= 0;
 }
 
-/* At most every ten seconds. */
+/* Logs the limit, at most every ten seconds. */
 static void warn(struct cc_listener *x, const char *limit, bool refused)
 {
 	uint64_t now = cc_now_ns();
@@ -390,7 +393,8 @@ static void warn(struct cc_listener *x, const char *limit, bool refused)
 		refused ? "they are refused" : "they wait");
 }
 
-/* The spare descriptor went to somebody else: this connection has the last one. */
+/* Refuses an accepted connection. No spare descriptor is left, so this connection has the last one.
+ */
 static void refuse_accepted(struct cc_listener *x, int fd, int error)
 {
 	char limit[CC_LIMIT_TEXT];
@@ -427,7 +431,7 @@ static void on_resume(evutil_socket_t fd, short what, void *arg)
 		event_add(x->resume, &shortage_pause);
 }
 
-/* Takes the connection by the descriptor that was kept for this. */
+/* Closes the spare descriptor in order to accept and refuse the connection. */
 static bool refuse(struct cc_listener *x, int error, const char *limit)
 {
 	int fd;
@@ -443,7 +447,8 @@ static bool refuse(struct cc_listener *x, int error, const char *limit)
 	return fd >= 0;
 }
 
-/* Out of descriptors or memory: the waiting connection would wake us again at once. */
+/* Handles a lack of descriptors or memory: refuses the connection, or pauses, because the waiting
+ * connection would wake the loop again at once. */
 static void on_accept_error(struct evconnlistener *lev, void *arg)
 {
 	struct cc_listener *x = arg;
@@ -471,8 +476,8 @@ struct cc_listener *cc_listener_new(
 	x->resume = evtimer_new(l->base, on_resume, x);
 	if (!x->resume || evutil_make_socket_nonblocking(fd) < 0)
 		goto err;
-	/* A backlog of 0 keeps the socket's own listen() call. Enabled apart: libevent ignores it
-	 * when it cannot watch the socket of a new listener. */
+	/* A backlog of 0 means that libevent does not call listen() again. The listener is enabled
+	 * separately, because libevent ignores a failure to watch the socket of a new listener. */
 	x->lev = evconnlistener_new(l->base, on_accept, x,
 		LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC | LEV_OPT_DISABLED, 0, fd);
 	if (!x->lev)

@@ -13,12 +13,13 @@ struct cc_loop;
 struct event_base;
 
 struct event_base *cc_loop_base(struct cc_loop *l);
-/* Head of the list of connections that their owners have closed. */
+/* Returns the list of connections that their owners have closed while output was still to be
+ * written. */
 struct cc_conn **cc_loop_lingering(struct cc_loop *l);
-/* Of those that something was queued on while nothing waited to be written: at the end of this
- * iteration it is. */
+/* Returns the list of connections whose queued output is written at the end of this iteration. */
 struct cc_conn **cc_loop_unsent(struct cc_loop *l);
-/* Of those where that may wait; cc_loop_cork is called for the first. */
+/* Returns the list of connections whose queued output may wait longer. cc_loop_cork is called when
+ * the list gets its first connection. */
 struct cc_conn **cc_loop_corked(struct cc_loop *l);
 void cc_loop_cork(struct cc_loop *l);
 void cc_conn_send_corked(struct cc_loop *l);

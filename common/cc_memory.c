@@ -7,16 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Version 1 says "none" by a number of pages that is as large as it can be. */
+/* In version 1 a number of bytes near the largest possible one means that there is no limit. */
 #define NONE_FROM ((uint64_t)1 << 62)
 
 struct hierarchy {
-	const char *root; /* before every path that is opened */
-	const char *file; /* of the limit */
+	const char *root; /* is put before every path that is opened */
+	const char *file; /* the file that contains the limit */
 	bool v2;
-	char mounted[PATH_MAX]; /* the cgroup that is seen at point */
+	char mounted[PATH_MAX]; /* the cgroup that is mounted at point */
 	char point[PATH_MAX];
-	char path[PATH_MAX]; /* of this process */
+	char path[PATH_MAX]; /* the cgroup of this process */
 };
 
 static FILE *open_below(const char *root, const char *path)
@@ -31,7 +31,7 @@ static FILE *open_below(const char *root, const char *path)
 	return f;
 }
 
-/* Is `word` one of those that commas part? */
+/* Is `word` in this list, which is separated by commas? */
 static bool has_word(const char *list, const char *word)
 {
 	size_t len = strlen(word);
@@ -43,7 +43,8 @@ static bool has_word(const char *list, const char *word)
 	return false;
 }
 
-/* "36 25 0:31 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory" */
+/* Takes the mount point from a line such as "36 25 0:31 / /sys/fs/cgroup/memory rw,relatime -
+ * cgroup cgroup rw,memory". */
 static bool take_mount(struct hierarchy *h, const char *line)
 {
 	const char *rest = strstr(line, " - ");
@@ -57,7 +58,7 @@ static bool take_mount(struct hierarchy *h, const char *line)
 	return sscanf(line, "%*s %*s %*s %4095s %4095s", h->mounted, h->point) == 2;
 }
 
-/* "4:memory:/job", or "0::/job" of version 2. */
+/* Takes the path from a line such as "4:memory:/job", or "0::/job" in version 2. */
 static bool take_path(struct hierarchy *h, char *line)
 {
 	char *list = strchr(line, ':'), *path = list ? strchr(list + 1, ':') : NULL;
@@ -88,7 +89,7 @@ static bool find(struct hierarchy *h, const char *file, bool mounts)
 	return found;
 }
 
-/* Of the cgroup at h->path. */
+/* Returns the limit of the cgroup at h->path. */
 static uint64_t limit_here(const struct hierarchy *h, char name[3 * PATH_MAX])
 {
 	unsigned long long v;
@@ -99,7 +100,7 @@ static uint64_t limit_here(const struct hierarchy *h, char name[3 * PATH_MAX])
 	f = open_below(h->root, name);
 	if (!f)
 		return UINT64_MAX;
-	n = fscanf(f, "%llu", &v); /* "max" is no number */
+	n = fscanf(f, "%llu", &v); /* "max" is not a number */
 	(void)fclose(f);
 	return n == 1 && v < NONE_FROM ? v : UINT64_MAX;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * How much memory this process may use.
+ * The limit of the memory of this process.
  */
 #ifndef CC_MEMORY_H
 #define CC_MEMORY_H
@@ -10,9 +10,10 @@
 
 #define CC_MEMORY_WHERE 256
 
-/* The least limit of the memory cgroup that this process is in and of those above it, as far as
- * they can be seen, in bytes; version 1 and 2. UINT64_MAX: none. root: "", or where a test has its
- * own /proc/self and cgroups. where: which file says so. */
+/* Returns the lowest memory limit, in bytes, of the memory cgroup of this process and of the
+ * visible cgroups above it, in version 1 and 2. Returns UINT64_MAX if there is no limit. `root` is
+ * "", or in tests a folder with its own /proc/self and cgroups. `where` gets the file that contains
+ * the limit. */
 uint64_t cc_memory_cgroup(const char *root, char where[CC_MEMORY_WHERE]);
 
 #endif

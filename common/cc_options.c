@@ -13,7 +13,7 @@
 #include "common/cc_limit.h"
 #include "common/cc_log.h"
 
-/* Results of getopt_long for the row i of the table. */
+/* The result of getopt_long for row i of the table. */
 #define ROW(i) (512 + (int)(i))
 
 enum { VALUE_HELP = 256, VALUE_VERSION };
@@ -61,7 +61,7 @@ static bool read_seconds(const struct cc_opt *o, const char *text, uint64_t *ret
 	char *end;
 	double ms = strtod(text, &end) * 1000;
 
-	/* No sign, exponent, "inf" or "0x1". */
+	/* Refuses a sign, an exponent, "inf" and "0x1". */
 	if (text[strspn(text, "0123456789.")] || *end || end == text || ms < (double)o->n.least ||
 		ms > (double)o->n.most)
 		return false;
@@ -213,7 +213,7 @@ const char *cc_opt_usual(const struct cc_opt *o, char buf[CC_OPTIONS_VALUE])
 	return number_text(o, o->n.usual, buf);
 }
 
-/* "a, b or c" */
+/* Returns the words as "a, b or c". */
 static const char *words_text(const char *const *words, char buf[CC_OPTIONS_SENTENCE])
 {
 	size_t len = 0;
@@ -279,7 +279,7 @@ __attribute__((format(printf, 3, 4))) static int say(
 	return CC_ERR_INVAL;
 }
 
-/* called: how the source calls the option. */
+/* Stores the value of option i. `called` is the name of the option in this source. */
 static int apply(struct cc_options_run *r, unsigned i, const char *value, const char *called)
 {
 	const struct cc_opt *o = &r->options->opt[i];
@@ -311,11 +311,12 @@ static void warn(struct cc_options_run *r, unsigned i, const char *called, const
 
 struct long_options {
 	struct option v[2 * CC_OPTIONS_MAX + 3];
-	bool old[2 * CC_OPTIONS_MAX + 3]; /* the name is one that the option had */
+	bool old[2 * CC_OPTIONS_MAX + 3]; /* this is the old name of the option */
 	char letters[2 * CC_OPTIONS_MAX + 2];
 };
 
-/* Old names come last. An abbreviation of both names of an option is none of two options. */
+/* Fills the arguments of getopt_long. Old names come last. If a word abbreviates both names of an
+ * option, it still means only one option. */
 static void collect(const struct cc_options *o, struct long_options *ret)
 {
 	unsigned n = 0, letters = 0;
@@ -420,7 +421,7 @@ bool cc_options_given(const struct cc_options_run *r, const char *name)
 
 /* ---- the file and the environment ---- */
 
-/* Of an option in the file. */
+/* Writes the key that an option has in the file. */
 static void key_of(const char *name, char ret[64])
 {
 	snprintf(ret, 64, "%s", name);
@@ -478,8 +479,8 @@ int cc_options_environment(struct cc_options_run *r)
 
 /* ---- --help ---- */
 
-#define LEFT_MAX                                                                                   \
-	30 /* columns of an option and its argument; longer ones have a line of their own */
+/* Columns of an option and its argument. If they are longer, they get their own line. */
+#define LEFT_MAX 30
 #define LINE_MAX 80
 
 static int left_text(const struct cc_opt *o, char buf[96])
@@ -491,7 +492,8 @@ static int left_text(const struct cc_opt *o, char buf[96])
 		o->arg ? " " : "", o->arg ? o->arg : "");
 }
 
-/* A default in brackets is one word if it fits into a line. */
+/* Returns the length of the first word. A default in brackets counts as one word if it fits into a
+ * line. */
 static int word_length(const char *text, int width)
 {
 	size_t all = strlen(text);
@@ -499,7 +501,7 @@ static int word_length(const char *text, int width)
 	return (int)(*text == '[' && all <= (size_t)width ? all : strcspn(text, " "));
 }
 
-/* Breaks text into lines. left: what stands before the first one. */
+/* Prints text in several lines, and `left` before the first line. */
 static void print_item(FILE *f, const char *left, const char *text, int column)
 {
 	int at = fprintf(f, "%s", left);

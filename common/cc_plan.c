@@ -5,11 +5,12 @@
 
 #define BYTES_MAX  ((uint64_t)1 << 48)
 #define N_SEGS_MAX ((uint64_t)1 << 31)
-/* A chunk is cut at least into this many segments if they stay >= CC_PLAN_SEGMENT_MIN, so that the
+/* A chunk has at least this number of segments if they stay >= CC_PLAN_SEGMENT_MIN, so that all
  * hosts of a ring work on a middle-sized operation at the same time. */
 #define PIPELINE 8u
 
-/* floor(i * n / parts) for i <= parts < 2^32 and any n, without the product that would overflow. */
+/* Returns floor(i * n / parts) for i <= parts < 2^32 and any n. Avoids the product, which would
+ * overflow. */
 static uint64_t cut(uint64_t n, uint64_t parts, uint64_t i)
 {
 	return i * (n / parts) + i * (n % parts) / parts;
@@ -64,7 +65,8 @@ struct cc_span cc_plan_segment(const struct cc_plan *p, uint32_t seg)
 	struct cc_span chunk;
 	uint64_t n, i, first, end;
 
-	/* The number may come from another host: out of range is an empty span. */
+	/* The number may come from another host. A number that is out of range gets an empty span.
+	 */
 	if (seg >= p->n_segs)
 		return (struct cc_span){0};
 	chunk = cc_plan_chunk(p, seg / p->segs_per_chunk);
@@ -83,7 +85,7 @@ uint64_t cc_plan_first_byte(const struct cc_plan *p, uint32_t pos)
 	return cc_plan_chunk(p, cc_plan_first_chunk(p, pos)).off;
 }
 
-/* Steps along the ring from the chunk's start to pos. */
+/* Returns the number of steps along the ring from the start of the chunk to pos. */
 static uint32_t distance(const struct cc_plan *p, uint32_t chunk, uint32_t pos)
 {
 	return (uint32_t)(((uint64_t)chunk + pos) % p->hosts);

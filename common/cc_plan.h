@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT
  *
- * How one all-reduce is cut: `hosts` chunks, each cut into segments. Agents and shims compute the
- * plan independently from the same few numbers, so it must depend on nothing else. Pure.
+ * The plan of an all-reduce: `hosts` chunks, each of which consists of segments. Agents and shims
+ * compute the plan independently from the same few numbers, so it must not depend on anything else.
+ * Pure.
  *
  * Chunk j holds the elements [j * count / hosts, (j + 1) * count / hosts). Segments are numbered
  * over the whole operation: segment i belongs to chunk i / segs_per_chunk. A segment may be empty
  * (fewer elements than segments); an empty segment is never sent and counts as done.
  *
- * Chunk j starts its way at ring position (hosts - j) % hosts, so a host at position p needs its
- * local input in the order of chunks j0 = (hosts - p) % hosts, j0 + 1, ... modulo hosts: ascending
+ * Chunk j starts at ring position (hosts - j) % hosts, so a host at position p needs its local
+ * input in the order of chunks j0 = (hosts - p) % hosts, j0 + 1, ... modulo hosts: ascending
  * offsets with one wrap-around (cc_plan_first_byte).
  *
- * Hops: hop h of a chunk goes from position s + h to s + h + 1 (s: its start). Hops 0 ..
- * hosts - 2 reduce, the receiver of hop hosts - 2 holds the final value, hops hosts - 1 ..
- * 2 * hosts - 3 gather.
+ * Hops: hop h of a chunk goes from position s + h to s + h + 1 (s: its start). Hops 0 .. hosts - 2
+ * reduce. The receiver of hop hosts - 2 computes the final value. Hops hosts - 1 .. 2 * hosts - 3
+ * gather.
  */
 #ifndef CC_PLAN_H
 #define CC_PLAN_H
@@ -39,22 +40,23 @@ struct cc_span {
 };
 
 /*
- * segment_max in bytes, as distributed by the master. 0, or CC_ERR_INVAL if count * esize overflows
- * or exceeds 2^48, or an argument is 0, or there would be more than 2^31 segments.
+ * Computes the plan. segment_max is in bytes, as sent by the master. Returns 0, or CC_ERR_INVAL if
+ * count * esize overflows or exceeds 2^48, or an argument is 0, or there would be more than 2^31
+ * segments.
  */
 int cc_plan_init(
 	struct cc_plan *p, uint64_t count, uint32_t esize, uint32_t hosts, size_t segment_max);
 struct cc_span cc_plan_segment(const struct cc_plan *p, uint32_t seg);
 struct cc_span cc_plan_chunk(const struct cc_plan *p, uint32_t chunk);
-/* The chunk that position pos sends first. */
+/* Returns the chunk that position pos sends first. */
 static inline uint32_t cc_plan_first_chunk(const struct cc_plan *p, uint32_t pos)
 {
 	return (p->hosts - pos % p->hosts) % p->hosts;
 }
-/* Offset of the first input byte that position pos needs. */
+/* Returns the offset of the first input byte that position pos needs. */
 uint64_t cc_plan_first_byte(const struct cc_plan *p, uint32_t pos);
-/* Hop (0 .. 2 * hosts - 3) by which `pos` receives this chunk in the reduce phase, or -1 if the
- * chunk starts at pos. */
+/* Returns the hop (0 .. hosts - 2) by which position pos receives this chunk in the reduce phase,
+ * or -1 if the chunk starts at pos. */
 int cc_plan_reduce_hop(const struct cc_plan *p, uint32_t chunk, uint32_t pos);
 /* Is pos the position that computes the final value of this chunk? (always for hosts == 1) */
 bool cc_plan_is_owner(const struct cc_plan *p, uint32_t chunk, uint32_t pos);

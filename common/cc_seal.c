@@ -14,7 +14,7 @@
 
 #define NONCE 12u
 
-/* What one end says. */
+/* The state of one direction. */
 struct seal_dir {
 	struct cc_key key;
 	uint64_t n; /* messages so far */
@@ -91,12 +91,12 @@ void cc_key_mac(const struct cc_key *key, const struct cc_part *v, size_t n, str
 
 	for (size_t i = 0; i < n; i++) {
 		if (v[i].len > sizeof text - at)
-			abort(); /* all that is proven here is short */
+			abort(); /* all texts of proofs are short */
 		memcpy(text + at, v[i].p, v[i].len);
 		at += v[i].len;
 	}
 	if (!HMAC(EVP_sha256(), key->b, (int)sizeof key->b, text, at, ret->b, &len))
-		abort(); /* no memory, or no libcrypto: nothing can be proven */
+		abort(); /* without memory or libcrypto no proof is possible */
 }
 
 static void put_le(uint8_t *buf, uint64_t v, size_t n)
@@ -120,7 +120,7 @@ void cc_link_key(const struct cc_key *agent_key, uint16_t service, uint64_t numb
 
 /* ---- the agreement ---- */
 
-/* The public half goes to ret. NULL without memory. */
+/* Makes a key pair and writes its public half to ret. Returns NULL without memory. */
 static EVP_PKEY *new_pair(struct cc_key *ret)
 {
 	EVP_PKEY_CTX *c = EVP_PKEY_CTX_new_id(EVP_PKEY_X25519, NULL);
@@ -172,7 +172,7 @@ static int derive(EVP_PKEY *pair, const struct cc_key *share, struct cc_key *ret
 	size_t len = sizeof ret->b;
 	int err = CC_ERR_NOMEM;
 
-	/* The last step refuses shares that would make it a number that all know. */
+	/* EVP_PKEY_derive fails for a share that would lead to a secret known to everybody. */
 	if (other && c && EVP_PKEY_derive_init(c) == 1 && EVP_PKEY_derive_set_peer(c, other) == 1)
 		err = EVP_PKEY_derive(c, ret->b, &len) == 1 ? 0 : CC_ERR_PROTO;
 	EVP_PKEY_CTX_free(c);
@@ -180,7 +180,7 @@ static int derive(EVP_PKEY *pair, const struct cc_key *share, struct cc_key *ret
 	return err;
 }
 
-/* HKDF (RFC 5869): `from` is what was extracted, i counts from 1. */
+/* The second step of HKDF (RFC 5869). `from` is the extracted key, and i counts from 1. */
 static void expand(
 	const struct cc_key *from, const struct cc_key *before, uint8_t i, struct cc_key *ret)
 {
@@ -263,7 +263,8 @@ void cc_seal_id_of(const struct cc_key *share, struct cc_id *ret)
 	memcpy(ret->b, mac.b, sizeof ret->b);
 }
 
-/* The two who have one of the pairs know the first key, the two ends the second one. */
+/* Computes a proof. Only the owners of the two key pairs know the secret that is its key, and only
+ * the two ends of the connection know s->agent_key. */
 static int proof_of(
 	const struct cc_seal *s, EVP_PKEY *pair, const struct cc_key *other, struct cc_key *ret)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A daemon and the service manager that started it. Without one that listens, and in builds without
- * systemd, nobody is told anything.
+ * The connection between a daemon and the service manager that started it. Without a service
+ * manager that listens, and in builds without systemd, nothing is sent.
  */
 #ifndef CC_SERVICE_H
 #define CC_SERVICE_H
@@ -11,17 +11,18 @@
 
 enum cc_service_state { CC_SERVICE_READY, CC_SERVICE_ALIVE, CC_SERVICE_STOPPING };
 
-/* How often CC_SERVICE_ALIVE is due, in ms: twice per period of the manager's watchdog, or every 5
- * s for the status alone. 0: never. */
+/* Returns the interval of CC_SERVICE_ALIVE in ms. It is half of the period of the manager's
+ * watchdog, but at most 5 s, so that the status stays current. 0 means never. */
 uint32_t cc_service_interval_ms(void);
-/* status: a line for operators, NULL: as before. */
+/* Sends the state. `status` is a line for operators; with NULL the last line stays. */
 void cc_service_notify(enum cc_service_state state, const char *status);
 
-/* SIG_BLOCK before a daemon makes anything, SIG_UNBLOCK once it takes SIGTERM, SIGINT and SIGHUP:
- * so that one that comes while it starts waits, and the end is a clean one. */
+/* Blocks or unblocks SIGTERM, SIGINT and SIGHUP. A daemon calls this with SIG_BLOCK when it starts,
+ * and with SIG_UNBLOCK when it can handle these signals. A signal that comes during the start
+ * waits, so the daemon ends cleanly. */
 void cc_service_mask_signals(int how);
 
-/* As many open files as this process may have; a failure is logged. */
+/* Raises the limit of open files to the maximum of this process. Logs a failure. */
 void cc_service_raise_limits(void);
 
 #endif

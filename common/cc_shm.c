@@ -52,7 +52,8 @@ static int create(const char *name, size_t size, int seals, int *ret_fd, void **
 	fd = cc_fd_above_standard(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
 	if (!succeeds(fd >= 0, "memfd_create"))
 		return error_of_errno();
-	/* 0600: a receiver that is another user cannot open it anew with more rights. */
+	/* With mode 0600 a receiver of another user cannot open the memory again with more rights.
+	 */
 	if (!succeeds(fchmod(fd, S_IRUSR | S_IWUSR) == 0, "fchmod") ||
 		!succeeds(ftruncate(fd, (off_t)whole) == 0, "ftruncate"))
 		goto err_close;
@@ -101,7 +102,8 @@ int cc_shm_map(int fd, size_t size, void **ret_map)
 
 	if (size == 0)
 		return CC_ERR_INVAL;
-	/* Without the seals the maker could cut the file, and an access here would be a SIGBUS. */
+	/* Without the seals the creator could shrink the file, and an access here would cause a
+	 * SIGBUS. */
 	seals = fcntl(fd, F_GET_SEALS);
 	if (seals < 0 || (seals & SEALS) != SEALS)
 		return CC_ERR_PERM;
@@ -127,13 +129,15 @@ int cc_shm_adopt(int fd, size_t size, void **ret_map)
 	struct stat st;
 	int seals = fcntl(fd, F_GET_SEALS), mode;
 
-	/* First: what has no seals may be any file, and asking it anything may take its time. */
+	/* The seals are checked first. A descriptor without seals may be any file, and other calls
+	 * on it may block. */
 	if (seals < 0 || (seals & (SEALS | NO_WRITES)) != SEALS)
 		return CC_ERR_PERM;
 	mode = fcntl(fd, F_GETFL);
 	if (mode < 0 || (mode & O_ACCMODE) != O_RDWR)
 		return CC_ERR_PERM;
-	/* Huge pages may be missing when they are needed, and an access here would be a SIGBUS. */
+	/* Huge pages may be missing when they are needed, and an access here would then cause a
+	 * SIGBUS. */
 	if (fstatfs(fd, &fs) < 0 || fs.f_type != TMPFS_MAGIC)
 		return CC_ERR_INVAL;
 	if (fstat(fd, &st) < 0 || st.st_size < 0 || (uintmax_t)st.st_size != size)

@@ -1,30 +1,33 @@
 /* SPDX-License-Identifier: MIT
  *
- * Sealed anonymous memory that can be handed to another process.
+ * Sealed anonymous memory for sharing with another process.
  */
 #ifndef CC_SHM_H
 #define CC_SHM_H
 
 #include <stddef.h>
 
-/* The maker's side: memfd of exactly size bytes (rounded up to pages), seals
- * F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, mapped read-write. 0 or CC_ERR_IO/CC_ERR_NOMEM. */
+/* Creates a memfd of size bytes (rounded up to pages) with the seals F_SEAL_SHRINK | F_SEAL_GROW |
+ * F_SEAL_SEAL, and maps it for reading and writing. Returns 0, CC_ERR_IO, CC_ERR_NOMEM or
+ * CC_ERR_INVAL. */
 int cc_shm_create(const char *name, size_t size, int *ret_fd, void **ret_map);
-/* The same for memory that others get by cc_shm_read_only alone. Where the system has no /proc it
- * is sealed against all writing but through this mapping. */
+/* Does the same for memory that other processes receive only through cc_shm_read_only. If the
+ * system has no /proc, the memory is sealed so that only this mapping can write to it. */
 int cc_shm_create_own(const char *name, size_t size, int *ret_fd, void **ret_map);
-/* The system call that this thread's last cc_shm_create has failed in. */
+/* Returns the name of the system call that failed in this thread's last failed cc_shm_create. */
 const char *cc_shm_failed_call(void);
-/* The receiver's side: checks seals and that the size is at least `size`, maps `size` bytes, for
- * reading only if that is all that the descriptor allows. fd stays open and owned by the caller. */
+/* Maps `size` bytes of received memory. Checks the seals, and that the memory has at least `size`
+ * bytes. Maps for reading only if the descriptor does not allow writing. The caller still owns fd,
+ * which stays open. */
 int cc_shm_map(int fd, size_t size, void **ret_map);
-/* Memory that somebody else brought and that will be written: like cc_shm_map, and of exactly
- * `size` bytes, writable, and of ordinary pages, which are there whenever they are touched. Does
- * nothing with fd that may block unless it is such memory. CC_ERR_PERM, CC_ERR_INVAL: it is not. */
+/* Maps memory that another process created and that will be written. Like cc_shm_map, but the
+ * memory must have exactly `size` bytes, be writable, and consist of ordinary pages, which are
+ * always available. Returns CC_ERR_PERM or CC_ERR_INVAL for other memory. Makes no call on fd that
+ * may block before it knows that fd is sealed memory. */
 int cc_shm_adopt(int fd, size_t size, void **ret_map);
-/* Another descriptor of the same memory, for reading only: what is handed to processes that may
- * look at it but not change it. The descriptor, owned by the caller, or CC_ERR_IO: there is no
- * /proc, and the memory is not of cc_shm_create_own. */
+/* Opens another descriptor of the same memory for reading only, for processes that must not change
+ * it. Returns the descriptor, which the caller owns, or CC_ERR_IO if there is no /proc and the
+ * memory was not created with cc_shm_create_own. */
 int cc_shm_read_only(int fd);
 void cc_shm_unmap(void *map, size_t size);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * A bounded ring of 64-bit values between one producer thread and one consumer thread. No locks, no
- * system calls; waking the other side is the caller's business. Head and tail live on their own
- * cache lines, each with the owner's cached copy of the other's.
+ * A bounded ring of 64-bit values between one producer thread and one consumer thread. There are no
+ * locks and no system calls; the caller must wake the other side. Head and tail have their own
+ * cache lines. Next to each index lies its writer's copy of the other index.
  */
 #ifndef CC_SPSC_H
 #define CC_SPSC_H
@@ -21,7 +21,7 @@ struct cc_spsc {
 	uint32_t mask;
 };
 
-/* capacity is rounded up to a power of two (at most 2^31). False when memory is exhausted. */
+/* Rounds capacity up to a power of two (at most 2^31). Returns false without memory. */
 static inline bool cc_spsc_init(struct cc_spsc *q, uint32_t capacity)
 {
 	uint32_t n = 1;
@@ -43,7 +43,7 @@ static inline void cc_spsc_destroy(struct cc_spsc *q)
 	q->v = NULL;
 }
 
-/* False when full. */
+/* Returns false if the ring is full. */
 static inline bool cc_spsc_push(struct cc_spsc *q, uint64_t value)
 {
 	uint32_t tail = atomic_load_explicit(&q->tail, memory_order_relaxed);
@@ -58,7 +58,7 @@ static inline bool cc_spsc_push(struct cc_spsc *q, uint64_t value)
 	return true;
 }
 
-/* False when empty. */
+/* Returns false if the ring is empty. */
 static inline bool cc_spsc_pop(struct cc_spsc *q, uint64_t *ret)
 {
 	uint32_t head = atomic_load_explicit(&q->head, memory_order_relaxed);
@@ -73,7 +73,7 @@ static inline bool cc_spsc_pop(struct cc_spsc *q, uint64_t *ret)
 	return true;
 }
 
-/* For the consumer. */
+/* Is the ring empty? Only the consumer may call this. */
 static inline bool cc_spsc_empty(struct cc_spsc *q)
 {
 	return atomic_load_explicit(&q->head, memory_order_relaxed) ==

@@ -37,7 +37,7 @@ uint64_t cc_now_ns(void)
 
 bool cc_has_cpus(void)
 {
-	static _Atomic int known; /* 0: no; 1: one; 2: more */
+	static _Atomic int known; /* 0: not known yet; 1: one CPU; 2: more */
 	int n = atomic_load_explicit(&known, memory_order_relaxed);
 	cpu_set_t set;
 
@@ -50,8 +50,8 @@ bool cc_has_cpus(void)
 
 void cc_random_id(struct cc_id *ret)
 {
-	/* 16 bytes are never short once the pool is initialised; without randomness there is no
-	 * safe way on. */
+	/* A read of 16 bytes is never short when the pool is initialised. Without random bytes
+	 * there is no safe way to continue. */
 	if (getrandom(ret->b, sizeof ret->b, 0) != (ssize_t)sizeof ret->b)
 		abort();
 }
@@ -79,8 +79,8 @@ int cc_tcp_socket(int family)
 	int fd =
 		cc_fd_above_standard(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 
-	/* Before it is connected: a socket that was paced once stays so. Not everybody may have
-	 * each. */
+	/* This must be done before the socket is connected, because pacing cannot be switched off
+	 * again. Some users may not use cubic, so reno is the second choice. */
 	if (fd >= 0 && cc_tcp_has_bbr(fd) &&
 		setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5) < 0)
 		setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
@@ -134,7 +134,7 @@ static bool wait_connected(int fd)
 	       getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len) == 0 && err == 0;
 }
 
-/* Does somebody listen there? */
+/* Does a program listen on the address? */
 static bool is_served(const struct cc_addr *addr)
 {
 	struct cc_addr to = *addr;
@@ -161,7 +161,7 @@ static bool is_served(const struct cc_addr *addr)
 	return served;
 }
 
-/* By how try_listen_tcp has failed. */
+/* Did try_listen_tcp fail because this host does not have the address? */
 static bool is_missing(int fd, const struct cc_addr *addr)
 {
 	return fd == CC_ERR_IO && errno == EADDRNOTAVAIL && !cc_addr_is_any(addr);
@@ -215,15 +215,15 @@ uint32_t cc_tcp_round_trip_us(int fd)
 	return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0 ? 0 : info.tcpi_rtt;
 }
 
-#define LOSSY_MIN  4u  /* segments that were sent again, */
-#define LOSSY_PART 16u /* one of so many */
+#define LOSSY_MIN  4u  /* a lossy path repeats at least this number of segments, */
+#define LOSSY_PART 16u /* and at least one in this number of segments */
 
 uint32_t cc_tcp_info_path_ms(uint32_t rtt_us, uint32_t deviation_us)
 {
 	uint64_t ms = (rtt_us + UINT64_C(4) * deviation_us) / 1000;
 
 	if (rtt_us == 0 || ms <= CC_PATH_MS)
-		return 0; /* nothing is measured yet, or it is not slow */
+		return 0; /* nothing is measured yet, or the path is not slow */
 	return ms - CC_PATH_MS < CC_PATH_MAX_MS ? (uint32_t)(ms - CC_PATH_MS) : CC_PATH_MAX_MS;
 }
 
@@ -243,7 +243,8 @@ uint32_t cc_tcp_path_ms(int fd)
 	       cc_tcp_lossy_ms(info.tcpi_segs_out, info.tcpi_total_retrans);
 }
 
-/* On a high round-trip path what the host's administrator has chosen is better, or is meant to be.
+/* Uses the congestion control that the host's administrator has chosen, but only on a high
+ * round-trip path. There it should be better.
  */
 static void choose_congestion_control(int fd)
 {
@@ -356,7 +357,7 @@ int cc_connect_unix(const char *path, int type)
 	return fd;
 }
 
-/* Removes a socket file that nobody listens on. */
+/* Removes a socket file on which nobody listens. */
 static int remove_stale(const char *path, int type)
 {
 	struct stat st;
@@ -364,14 +365,15 @@ static int remove_stale(const char *path, int type)
 
 	if (lstat(path, &st) < 0 || !S_ISSOCK(st.st_mode))
 		return CC_ERR_EXIST;
-	/* Non-blocking: a listener whose backlog is full is alive. */
+	/* The connect does not block, because a listener with a full backlog is alive and would let
+	 * it wait. */
 	fd = cc_connect_unix(path, type | SOCK_NONBLOCK);
 	if (fd >= 0) {
 		close(fd);
 		return CC_ERR_EXIST;
 	}
 	if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
-		return CC_ERR_IO; /* nobody was asked */
+		return CC_ERR_IO; /* the connect was not tried */
 	if (errno != ECONNREFUSED)
 		return CC_ERR_EXIST;
 	return unlink(path) < 0 ? CC_ERR_IO : 0;
@@ -413,7 +415,7 @@ static uint8_t count_bits(const struct sockaddr *mask)
 	return n;
 }
 
-/* Of an interface that is up, and leads somewhere. */
+/* Takes an address if its interface is up and other hosts might reach it. */
 static bool take_interface(const struct ifaddrs *i, struct cc_interface *ret)
 {
 	const struct sockaddr *sa = i->ifa_addr;
@@ -432,8 +434,9 @@ static bool take_interface(const struct ifaddrs *i, struct cc_interface *ret)
 	return true;
 }
 
-/* IPv4 first: where both exist it is the one more often reachable between sites. What hosts have on
- * the loopback interface others reach by routes alone. */
+/* Returns the rank of an address; low ranks come first. IPv4 comes before IPv6, because between
+ * sites it is reachable more often. Addresses on the loopback interface come last in their family,
+ * because other hosts can reach them only over routes. */
 static unsigned rank_of(const struct cc_interface *i)
 {
 	return (i->addr.family == CC_INET6 ? 2u : 0u) + i->loopback;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * calloc for what comes and goes all the time. glibc keeps what a thread frees at hand for its
- * malloc alone: its calloc takes the long way, and so does free once nobody takes from there.
+ * A calloc for memory that is allocated and freed all the time. glibc has a cache of freed memory
+ * for each thread, but only malloc uses it. calloc takes the slow path, and then free does, too,
+ * because the cache stays full.
  */
 #ifndef CC_ZALLOC_H
 #define CC_ZALLOC_H
@@ -10,10 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Built with -fno-builtin-malloc, or the compiler would make a calloc of it. */
+/* This must be built with -fno-builtin-malloc, because the compiler would otherwise turn it into a
+ * calloc. */
 static inline void *cc_zalloc(size_t n, size_t size)
 {
-	/* NOLINTNEXTLINE(clang-analyzer-optin.portability.UnixAPI): as calloc, of nothing too */
+	/* NOLINTNEXTLINE(clang-analyzer-optin.portability.UnixAPI): like calloc, also for 0 bytes
+	 */
 	void *p = size > 0 && n > SIZE_MAX / size ? NULL : malloc(n * size);
 
 	return p ? memset(p, 0, n * size) : NULL;

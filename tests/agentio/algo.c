@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Another all-reduce algorithm, added as HACKING.md describes: it does the operations that it can
- * do, and no others. Its table takes the place of the agent's, in all tests of this program.
+ * do, and no others. All tests of this program use its table instead of the agent's.
  */
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -15,7 +15,7 @@
 
 #define COUNT ((uint64_t)400000) /* too many for the eager path */
 
-/* ---- the algorithm: one host, operands that need no copy, all at once ---- */
+/* ---- the algorithm: it reduces on one host, without copies, all at once ---- */
 
 static _Atomic bool enabled;
 static _Atomic unsigned started, released;
@@ -135,7 +135,7 @@ static void expect_sum(void)
 	munmap((void *)(uintptr_t)sum, COUNT * 4);
 }
 
-START_TEST(another_algorithm_does_what_it_can)
+START_TEST(an_added_algorithm_does_the_operations_that_it_can)
 {
 	struct eng_xfer_spec spec;
 
@@ -163,7 +163,7 @@ Suite *algo_suite(void)
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 60);
-	tcase_add_test(tc, another_algorithm_does_what_it_can);
+	tcase_add_test(tc, an_added_algorithm_does_the_operations_that_it_can);
 	suite_add_tcase(s, tc);
 	return s;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A process whose agent died finds this one: memory and communicator are taken over.
+ * A process whose agent has died attaches to this agent, which takes over its memory and its
+ * communicator.
  */
 #include <string.h>
 #include <sys/socket.h>
@@ -19,8 +20,8 @@ static struct fx f;
 static struct master m;
 static struct client c;
 static struct cc_id peer, token;
-static struct cc_addr name; /* of the master; where it is not, if there is one */
-static struct cc_addr at;   /* where it was last, if it is not there any more */
+static struct cc_addr name; /* an address that is not the master's any more; family 0: not used */
+static struct cc_addr at;   /* the last known address, which is wrong; family 0: not used */
 static unsigned fds_before;
 
 static void setup(void)
@@ -42,7 +43,8 @@ static void teardown(void)
 	master_close(&m);
 }
 
-/* Until the master has heard all that the agent has to say of the peer. */
+/* Sends the attach. Returns when the master has received all that the agent sends about the peer.
+ */
 static void attach(void)
 {
 	struct wl_request q = {.type = WL_COMM_ATTACH,
@@ -106,7 +108,7 @@ static void welcome(void)
 	master_send(&m, &msg);
 }
 
-START_TEST(comes_back_with_its_memory)
+START_TEST(a_process_attaches_with_its_memory_and_communicator)
 {
 	struct wl_request q = {.type = WL_REGION_ADOPT, .size = BYTES, .use = WL_REGION_REGISTERED};
 	struct mem mem = {.size = BYTES};
@@ -127,11 +129,11 @@ START_TEST(comes_back_with_its_memory)
 	ck_assert(client_receive(&c, &r, fds, 3));
 	ck_assert_uint_eq(r.code, WIRE_SUCCESS);
 	ck_assert_uint_eq(r.generation, 4);
-	ck_assert_uint_eq(r.done, 2); /* the second succeeded */
+	ck_assert_uint_eq(r.done, 2); /* only the second attempt succeeded */
 	queue = (struct queue){.comm = r.comm, .sq_bell = fds[1], .data_bell = fds[2]};
 	ck_assert_int_eq(cc_shm_map(fds[0], SHM_SIZE, (void **)&queue.map), 0);
 	close(fds[0]);
-	/* It is connected from the first look on. */
+	/* The attributes show the connected state from the first moment. */
 	ck_assert_uint_eq(
 		atomic_load(&((struct shm_attr *)(void *)(queue.map + SHM_ATTR_OFF))->state),
 		SHM_COMM_CONNECTED);
@@ -151,7 +153,7 @@ START_TEST(comes_back_with_its_memory)
 }
 END_TEST
 
-START_TEST(is_declared_lost)
+START_TEST(an_attach_fails_if_the_peer_was_declared_lost)
 {
 	struct wm_msg msg = {.type = WM_KICK, .u.kick = {.code = WIRE_RANK_CONNECTION_LOST}};
 	struct wl_reply r;
@@ -167,8 +169,9 @@ START_TEST(is_declared_lost)
 }
 END_TEST
 
-/* The agent before had found the master elsewhere; this one does, too, and will say so. */
-START_TEST(finds_a_master_that_has_moved)
+/* The last agent had found the master at another address. This agent finds it there, too, and
+ * publishes the address. */
+START_TEST(an_attach_finds_a_master_that_has_moved)
 {
 	struct shm_attr *attr;
 	struct wl_reply r;
@@ -191,10 +194,9 @@ START_TEST(finds_a_master_that_has_moved)
 }
 END_TEST
 
-/* The host where it was last drops what comes, as a full backlog does: no answer in a second is
- * none.
- */
-START_TEST(does_not_wait_for_who_drops_everything)
+/* The host of the last address drops packets, as it does with a full backlog. The agent gives up
+ * after a second without an answer. */
+START_TEST(an_attach_does_not_wait_for_a_host_that_drops_packets)
 {
 	struct sockaddr_storage ss;
 	uint64_t start = cc_now_ns();
@@ -224,7 +226,7 @@ static bool all_gone(const struct agentd_stats *s, uint64_t arg)
 	return s->sessions == 0 && s->comms == 0 && s->runs == 0;
 }
 
-START_TEST(goes_before_it_is_back)
+START_TEST(a_process_may_end_before_its_attach_is_answered)
 {
 	attach();
 	client_close(&c);
@@ -243,11 +245,11 @@ Suite *attach_suite(void)
 
 	tcase_set_timeout(t, 60);
 	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, comes_back_with_its_memory);
-	tcase_add_test(t, is_declared_lost);
-	tcase_add_test(t, finds_a_master_that_has_moved);
-	tcase_add_test(t, does_not_wait_for_who_drops_everything);
-	tcase_add_test(t, goes_before_it_is_back);
+	tcase_add_test(t, a_process_attaches_with_its_memory_and_communicator);
+	tcase_add_test(t, an_attach_fails_if_the_peer_was_declared_lost);
+	tcase_add_test(t, an_attach_finds_a_master_that_has_moved);
+	tcase_add_test(t, an_attach_does_not_wait_for_a_host_that_drops_packets);
+	tcase_add_test(t, a_process_may_end_before_its_attach_is_answered);
 	suite_add_tcase(s, t);
 	return s;
 }

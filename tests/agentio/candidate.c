@@ -110,7 +110,8 @@ void candidate_push(struct candidate *o)
 	queue_push(o->q, &o->sqe);
 }
 
-/* What a command is to copy from; NULL: the agent does not show it, because the job is over. */
+/* Returns the memory that a command copies from. NULL: the agent does not give it, because the job
+ * is over. */
 static const uint8_t *see(struct candidate *o, const struct shm_state_command *c)
 {
 	struct wl_request q = {.type = WL_REGION_MAP, .comm = o->q->comm, .region = c->from};
@@ -347,7 +348,7 @@ int stream_connect(const struct master *m, struct fx *f, uint64_t seq)
 	return fd;
 }
 
-static struct cc_key hello_proof; /* of the stream that was accepted last */
+static struct cc_key hello_proof; /* the proof of the stream that was accepted last */
 
 void stream_welcome(int fd)
 {
@@ -357,7 +358,8 @@ void stream_welcome(int fd)
 	uint8_t buf[WLK_ACK_SIZE];
 
 	wlk_ack_put(buf, &ack);
-	hs_prove_answer(&(struct cc_key){{0}}, &hello_proof, buf); /* the start had no keys */
+	/* the start of the job had no keys */
+	hs_prove_answer(&(struct cc_key){{0}}, &hello_proof, buf);
 	tcp_send(fd, buf, sizeof buf);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Small operations between hosts, which take a stream and a way of their own. The agent is the
- * second of a ring of three; the test is the master and both others.
+ * Eager operations between hosts, which have their own stream and their own path. The agent is the
+ * second host in a ring of three. The test is the master and both other hosts.
  */
 #include <string.h>
 #include <sys/mman.h>
@@ -13,19 +13,20 @@
 #include "tests/agentio/suites.h"
 
 #define COUNT 5u
-#define MANY  30000u /* more than the agent reads ahead, or a socket takes at once */
+#define MANY  30000u /* more than the agent reads ahead, and than a socket takes at once */
 #define BYTES ((size_t)count * 4)
 
 static struct other other;
-static int out[2]; /* of its link to us: the stream for the engine, the one for small operations */
-static int in[2];  /* of our link to it */
+/* the test's ends of the agent's link: the stream for the engine, and the eager stream */
+static int out[2];
+static int in[2]; /* the test's ends of its link to the agent, in the same order */
 static uint32_t count;
 static uint8_t packet[2 * (WLK_DATA_SIZE + MANY * 4)];
 static float v[MANY];
 
-static struct cc_id nonce; /* of the answer to stream 0 */
+static struct cc_id nonce; /* from the last answer to a stream 0 */
 
-/* A stream of a link from this agent, which the master has sent. */
+/* Opens a stream of a link from this agent, with a hello that the master has proven. */
 static int open_from(const struct cc_id *from, uint16_t stream, enum wlk_code code)
 {
 	static uint8_t number;
@@ -78,7 +79,7 @@ static void teardown(void)
 		close(in[i]);
 }
 
-/* The operand of the host at this position: pos + 1, pos + 2 ... */
+/* Fills `v` with the operand of the host at this position: pos + 1, pos + 2 ... */
 static void fill(uint32_t pos)
 {
 	for (uint32_t i = 0; i < count; i++)
@@ -96,7 +97,7 @@ static struct wlk_data data(uint64_t seq, uint64_t tag, uint32_t pos)
 		.len = (uint32_t)BYTES};
 }
 
-/* Returns the length of the packet. */
+/* Builds a packet. Returns its length. */
 static size_t make_packet(uint8_t *buf, const struct wlk_data *d, uint32_t pos)
 {
 	fill(pos);
@@ -129,7 +130,8 @@ static void expect_data(uint64_t seq, uint64_t tag, uint32_t pos)
 	ck_assert_mem_eq(v, packet + WLK_DATA_SIZE, BYTES);
 }
 
-/* Returns the number that it has begun speculatively, or 0. */
+/* Submits the operation. Returns the number under which the agent has started it speculatively, or
+ * 0. */
 static uint64_t launch(uint32_t slot, uint64_t tag)
 {
 	uint64_t spec_seq;
@@ -151,7 +153,7 @@ static void expect_link_down(void)
 	struct wm_msg msg;
 
 	master_next(&m, &msg);
-	if (msg.type == WM_LINK_LOST) { /* unless its other end has closed it */
+	if (msg.type == WM_LINK_LOST) { /* not if the other end has closed the link */
 		wire_master_clear(&msg);
 		master_next(&m, &msg);
 	}
@@ -161,7 +163,7 @@ static void expect_link_down(void)
 	wire_master_clear(&msg);
 }
 
-/* The sum of all three operands is what the process finds. */
+/* Checks that the process finds the sum of all three operands. */
 static void expect_sum(uint32_t slot)
 {
 	const struct shm_slot *s = queue_slot(&qa, slot);
@@ -181,8 +183,9 @@ static void expect_sum(uint32_t slot)
 	queue_free_slot(&qa, slot);
 }
 
-/* The operands go round, each but the one that comes from there to the next host. */
-START_TEST(three_hosts)
+/* Each host sends all operands to the next host, except the operand that the next host already
+ * has. */
+START_TEST(operands_go_around_a_ring_of_three_hosts)
 {
 	struct wlk_data d;
 	uint64_t seq;
@@ -204,7 +207,7 @@ START_TEST(three_hosts)
 }
 END_TEST
 
-/* The agent has read what was sent to it before. */
+/* Waits until the agent has read everything that was sent before. */
 static void settle(void)
 {
 	struct wl_request q = {.type = WL_REGION_MAP, .comm = qa.comm, .region = UINT64_MAX};
@@ -214,8 +217,8 @@ static void settle(void)
 		client_call(&a, &q, &r, NULL, 0);
 }
 
-/* However the bytes come, and whatever comes with them. */
-START_TEST(in_pieces)
+/* Operands may arrive in any pieces, and together. */
+START_TEST(operands_may_arrive_in_any_pieces)
 {
 	static const size_t cuts[][2] = {{1, 63}, {64, 65}, {100, 4200}, {4159, 90000}};
 	struct wlk_data d;
@@ -246,9 +249,9 @@ START_TEST(in_pieces)
 }
 END_TEST
 
-/* What comes before the start waits for it, also what is not all there; what belongs to an
- * operation that is over is dropped. */
-START_TEST(unexpected_and_late)
+/* Operands that arrive before the start wait for it, also if they are incomplete. Operands of an
+ * operation that is over are dropped. */
+START_TEST(unexpected_operands_wait_and_late_ones_are_dropped)
 {
 	struct wlk_data d = data(1, 7, 0);
 	uint8_t hdr[WLK_DATA_SIZE];
@@ -266,7 +269,7 @@ START_TEST(unexpected_and_late)
 	master_finish_op(&m, 1);
 	ck_assert_uint_eq(queue_await(&qa, 0), WIRE_SUCCESS);
 	expect_sum(0);
-	send_data(&d, 2); /* of the one that is over */
+	send_data(&d, 2); /* of the operation that is over */
 	d = data(2, 8, 0);
 	send_data(&d, 0);
 	launch(1, 8);
@@ -281,8 +284,8 @@ START_TEST(unexpected_and_late)
 }
 END_TEST
 
-/* Anything that does not belong there ends the link, and with it the attempt. */
-START_TEST(wrong_operands)
+/* An operand that does not belong there ends the link, and so the attempt. */
+START_TEST(a_wrong_operand_ends_the_link)
 {
 	struct wlk_data d = data(1, 7, 0);
 	uint8_t byte;
@@ -295,7 +298,7 @@ START_TEST(wrong_operands)
 		d.seg = 3; /* there are three positions */
 		break;
 	case 1:
-		d.seg = 1; /* its own */
+		d.seg = 1; /* the agent's own position */
 		break;
 	case 2:
 		d.tag = 8;
@@ -319,7 +322,7 @@ START_TEST(wrong_operands)
 		d.len = 1u << 22;
 		break;
 	default:
-		send_data(&d, 0); /* twice */
+		send_data(&d, 0); /* sent twice */
 		expect_data(1, 7, 0);
 		break;
 	}
@@ -329,7 +332,7 @@ START_TEST(wrong_operands)
 }
 END_TEST
 
-START_TEST(the_stream_breaks)
+START_TEST(an_attempt_fails_if_the_stream_breaks)
 {
 	launch(0, 7);
 	master_started(&m, 7);
@@ -346,8 +349,8 @@ START_TEST(the_stream_breaks)
 }
 END_TEST
 
-/* The process's operand is not there yet, whatever it has promised. */
-START_TEST(a_staged_operand_comes_late)
+/* The operation starts before the process has copied its operand. */
+START_TEST(an_operand_may_be_staged_after_the_start)
 {
 	struct shm_sqe e = queue_sum(0, 7, count, &ma);
 	struct wm_msg msg;
@@ -359,7 +362,7 @@ START_TEST(a_staged_operand_comes_late)
 	wire_master_clear(&msg);
 	send_data(&d, 0);
 	master_started(&m, 7);
-	expect_data(1, 7, 0); /* not kept back */
+	expect_data(1, 7, 0); /* passed on without a delay */
 	fill(1);
 	memcpy(ma.map, v, BYTES);
 	atomic_store(&queue_slot(&qa, 0)->in_done[1], BYTES);
@@ -372,10 +375,10 @@ START_TEST(a_staged_operand_comes_late)
 }
 END_TEST
 
-START_TEST(each_link_has_one)
+START_TEST(each_link_has_one_eager_stream)
 {
 	close(open_in(WLK_STREAM_EAGER, WLK_REFUSED_RUN));
-	close(open_in(0, WLK_OK)); /* anew */
+	close(open_in(0, WLK_OK)); /* the link is opened again */
 	ck_assert_uint_le(fx_stats(&f).links_in, 1);
 }
 END_TEST
@@ -389,8 +392,9 @@ static void aborted(void)
 	ck_assert_uint_eq(queue_await(&qa, 0), WIRE_RANK_CONNECTION_LOST);
 }
 
-/* Half of the operands are there; what still comes is dropped, and the next attempt is its own. */
-START_TEST(an_attempt_fails)
+/* The attempt fails when half of the operands are there. Later operands of this attempt are
+ * dropped, and the next attempt has its own. */
+START_TEST(operands_of_a_failed_attempt_are_dropped)
 {
 	struct wlk_data d = data(1, 7, 0);
 
@@ -416,8 +420,9 @@ START_TEST(an_attempt_fails)
 }
 END_TEST
 
-/* The rest of an operand that came in half is dropped, wherever the first half was put. */
-START_TEST(an_attempt_fails_amid_an_operand)
+/* Half of an operand has arrived when the attempt fails. The rest is dropped, wherever the first
+ * half was put. */
+START_TEST(the_rest_of_a_failed_attempts_operand_is_dropped)
 {
 	static uint8_t old[WLK_DATA_SIZE + MANY * 4];
 	struct wlk_data d;
@@ -448,8 +453,8 @@ START_TEST(an_attempt_fails_amid_an_operand)
 }
 END_TEST
 
-/* Of an operand that came in half the rest never comes. */
-START_TEST(the_stream_breaks_amid_an_operand)
+/* Half of an operand has arrived, and the rest never comes. */
+START_TEST(an_attempt_fails_if_the_stream_breaks_within_an_operand)
 {
 	struct wlk_data d;
 
@@ -472,7 +477,7 @@ static void send_operand(uint64_t seq, uint64_t tag, uint32_t pos)
 	send_data(&d, pos);
 }
 
-/* Operation 1 is done, and the next one with tag 7 will be number 9. */
+/* Carries out operation 1. After it, number 9 is reserved for the next operation with tag 7. */
 static void reserve(void)
 {
 	ck_assert_uint_eq(launch(0, 7), 0);
@@ -489,8 +494,9 @@ static void reserve(void)
 	m.seq = 9;
 }
 
-/* With operands that come before the submission (0, 1), one of them in half (2), or later. */
-START_TEST(before_the_votes)
+/* Before the submission come one operand (0), both (1), one and half of the other (2), or none
+ * (3). */
+START_TEST(an_operation_starts_before_the_votes_are_counted)
 {
 	static uint8_t second[WLK_DATA_SIZE + MANY * 4];
 	struct wlk_data d;
@@ -520,8 +526,8 @@ START_TEST(before_the_votes)
 }
 END_TEST
 
-/* Others are ahead with tag 7, which nobody here calls: tag 8 is not kept waiting. */
-START_TEST(an_unexpected_operand_delays_nobody)
+/* Other hosts have started tag 7, which is not called here yet. Tag 8 does not wait for this. */
+START_TEST(an_unexpected_operand_does_not_delay_other_tags)
 {
 	reserve();
 	send_operand(9, 7, 0);
@@ -551,9 +557,10 @@ static void expect_end(int fd)
 	ck_assert_uint_eq(tcp_receive(fd, &byte, 1), 0);
 }
 
-/* A member, but not the one before in the ring: it loses its link, and the sum is that of the
- * others. Before the operation starts here (0), after it has (1). */
-START_TEST(an_operand_of_another_agent)
+/* The sender is a member, but not the previous host of the ring. It loses its link, and the sum has
+ * the operands of the others. The operand comes before the operation starts here (0), or after
+ * (1). */
+START_TEST(an_operand_from_a_host_that_is_not_previous_ends_its_link)
 {
 	struct cc_id third = {{0x77}};
 	struct wlk_data d;
@@ -582,8 +589,8 @@ START_TEST(an_operand_of_another_agent)
 }
 END_TEST
 
-/* The second value is never dropped without a word. */
-START_TEST(an_unexpected_operand_comes_twice)
+/* The second operand must not be dropped silently. */
+START_TEST(a_second_unexpected_operand_ends_the_link)
 {
 	struct wlk_data d = data(9, 7, 0);
 
@@ -594,9 +601,9 @@ START_TEST(an_unexpected_operand_comes_twice)
 }
 END_TEST
 
-/* Under the number of the next operation, but of another one: it is not passed on as its operand.
- */
-START_TEST(an_unexpected_operand_of_another_operation)
+/* The operand has the number of the next operation, but belongs to another operation. It is not
+ * passed on. */
+START_TEST(an_operand_of_another_operation_is_not_passed_on)
 {
 	struct wlk_data d = data(9, 7, 0);
 
@@ -611,8 +618,9 @@ START_TEST(an_unexpected_operand_of_another_operation)
 }
 END_TEST
 
-/* Whatever others have sent under that number, the one that the master starts is done. */
-START_TEST(taken_back)
+/* Other hosts may have sent anything under number 9. The operation that the master starts instead
+ * is carried out. */
+START_TEST(a_speculative_start_is_rolled_back)
 {
 	struct wlk_data d = data(9, 7, 0);
 
@@ -666,22 +674,22 @@ Suite *eager_suite(void)
 
 	tcase_set_timeout(t, 60);
 	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, three_hosts);
-	tcase_add_loop_test(t, in_pieces, 0, 5);
-	tcase_add_test(t, unexpected_and_late);
-	tcase_add_loop_test(t, wrong_operands, 0, 10);
-	tcase_add_loop_test(t, the_stream_breaks, 0, 2);
-	tcase_add_test(t, a_staged_operand_comes_late);
-	tcase_add_test(t, each_link_has_one);
-	tcase_add_test(t, an_attempt_fails);
-	tcase_add_test(t, an_attempt_fails_amid_an_operand);
-	tcase_add_test(t, the_stream_breaks_amid_an_operand);
-	tcase_add_loop_test(t, before_the_votes, 0, 4);
-	tcase_add_test(t, an_unexpected_operand_delays_nobody);
-	tcase_add_loop_test(t, an_operand_of_another_agent, 0, 2);
-	tcase_add_test(t, an_unexpected_operand_comes_twice);
-	tcase_add_loop_test(t, an_unexpected_operand_of_another_operation, 0, 3);
-	tcase_add_loop_test(t, taken_back, 0, 6);
+	tcase_add_test(t, operands_go_around_a_ring_of_three_hosts);
+	tcase_add_loop_test(t, operands_may_arrive_in_any_pieces, 0, 5);
+	tcase_add_test(t, unexpected_operands_wait_and_late_ones_are_dropped);
+	tcase_add_loop_test(t, a_wrong_operand_ends_the_link, 0, 10);
+	tcase_add_loop_test(t, an_attempt_fails_if_the_stream_breaks, 0, 2);
+	tcase_add_test(t, an_operand_may_be_staged_after_the_start);
+	tcase_add_test(t, each_link_has_one_eager_stream);
+	tcase_add_test(t, operands_of_a_failed_attempt_are_dropped);
+	tcase_add_test(t, the_rest_of_a_failed_attempts_operand_is_dropped);
+	tcase_add_test(t, an_attempt_fails_if_the_stream_breaks_within_an_operand);
+	tcase_add_loop_test(t, an_operation_starts_before_the_votes_are_counted, 0, 4);
+	tcase_add_test(t, an_unexpected_operand_does_not_delay_other_tags);
+	tcase_add_loop_test(t, an_operand_from_a_host_that_is_not_previous_ends_its_link, 0, 2);
+	tcase_add_test(t, a_second_unexpected_operand_ends_the_link);
+	tcase_add_loop_test(t, an_operand_of_another_operation_is_not_passed_on, 0, 3);
+	tcase_add_loop_test(t, a_speculative_start_is_rolled_back, 0, 6);
 	suite_add_tcase(s, t);
 	return s;
 }

@@ -36,7 +36,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct eng *engines;
 static bool auto_done = true, have_spec, exhausted;
 static struct eng_xfer_spec last_spec;
-static struct eng_member last_members[ENG_MEMBERS_MAX]; /* of last_spec */
+static struct eng_member last_members[ENG_MEMBERS_MAX]; /* the members of last_spec */
 static uint32_t links_dropped, last_link;
 static struct cc_bounds bounds;
 
@@ -118,7 +118,7 @@ int eng_add_rx_stream(struct eng *e, uint32_t link, const struct cc_id *from, in
 	return add(e, link, fd, false);
 }
 
-/* With the lock held. */
+/* Closes the streams of a link. The caller holds the lock. */
 static bool close_link(struct eng *e, uint32_t link)
 {
 	uint32_t kept = 0, before = e->n_streams;

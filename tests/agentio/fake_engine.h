@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Stands in for the engine: no data moves, streams are only kept. What the agent hands over can be
- * looked at, and links can be broken. Thread-safe, unlike the engine's own functions.
+ * A substitute for the engine. No data moves, and streams are only kept. Tests can see what the
+ * agent hands over, and can break links. These functions are thread-safe, unlike those of the real
+ * engine.
  */
 #ifndef FAKE_ENGINE_H
 #define FAKE_ENGINE_H
@@ -15,17 +16,18 @@ struct fake_counts {
 	uint32_t engines, bells, rx_streams, tx_streams, links_dropped, xfers;
 };
 struct fake_counts fake_counts(void);
-/* Transfers are done as soon as they start (the default), or only when cancelled. */
+/* on: transfers are done as soon as they start (the default). Otherwise they end only when they are
+ * cancelled. */
 void fake_set_auto_done(bool on);
-/* From now on no transfer starts: there is no memory. */
+/* on: from now on no transfer starts, for lack of memory. */
 void fake_set_exhausted(bool on);
-/* The transfer that was started last; false: none yet. */
+/* Returns the transfer that was started last. false: there was none yet. */
 bool fake_last_spec(struct eng_xfer_spec *ret);
-/* The engine notices that the streams of this link broke. */
+/* Lets the engine notice that the streams of this link broke. */
 void fake_break_link(uint32_t link);
-/* Number of the link that was given the last stream. */
+/* Returns the number of the link that got the last stream. */
 uint32_t fake_last_link(void);
-/* Those that an engine was given last. */
+/* Returns the bounds that an engine got last. */
 struct cc_bounds fake_bounds(void);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * An agent in a thread, processes that talk to it, and a master that says what the test wants. All
- * waiting is bounded by FX_TIMEOUT_MS and fails the test.
+ * An agent in a thread, processes that talk to it, and a master whose messages the test chooses. A
+ * wait that takes longer than FX_TIMEOUT_MS fails the test.
  */
 #ifndef FIXTURE_H
 #define FIXTURE_H
@@ -28,7 +28,7 @@ struct fx {
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
 	struct agentd_stats stats; /* renewed every few milliseconds */
-	uint32_t renewed;          /* how often */
+	uint32_t renewed;          /* the number of renewals */
 	bool stop;
 	void (*call)(struct agentd *d, void *arg);
 	void *call_arg;
@@ -36,16 +36,16 @@ struct fx {
 
 void fx_start(struct fx *f, void (*tweak)(struct agentd_config *c));
 void fx_stop(struct fx *f);
-/* Both look at figures that are newer than the call. */
+/* Both use figures that are newer than the call. */
 struct agentd_stats fx_stats(struct fx *f);
 void fx_await(struct fx *f, bool (*done)(const struct agentd_stats *s, uint64_t arg), uint64_t arg);
-/* Calls fn in the agent's thread. */
+/* Calls `fn` in the agent's thread, and returns after it. */
 void fx_call(struct fx *f, void (*fn)(struct agentd *d, void *arg), void *arg);
-/* A process that runs fn, and ends when that returns. The agent's thread makes it, while this one
- * waits: no lock is held by anybody that the child does not have (those of the sanitizers'
- * allocators are nobody's to take at a fork). */
+/* Starts a process that runs `fn` and then ends. The agent's thread forks while this thread waits,
+ * so no other thread holds a lock that the child needs. (The sanitizers' allocators do not take
+ * their locks before a fork.) */
 pid_t fx_fork(struct fx *f, void (*fn)(struct fx *f, int fd), int fd);
-/* Descriptors of this process. */
+/* Returns the number of descriptors of this process. */
 unsigned fx_count_fds(void);
 
 /* ---- a process ---- */
@@ -55,7 +55,8 @@ unsigned fx_count_fds(void);
 struct client {
 	int fd;
 	uint32_t last_req;
-	struct wl_reply handed[HANDED_MAX]; /* result regions that came unasked; the last ones */
+	/* result regions that were handed over; the last ones */
+	struct wl_reply handed[HANDED_MAX];
 	unsigned n_handed;
 };
 
@@ -63,22 +64,23 @@ void client_connect(struct fx *f, struct client *c); /* without hello */
 void client_open(struct fx *f, struct client *c);    /* with hello */
 void client_close(struct client *c);
 void client_send(struct client *c, struct wl_request *q); /* sets req_id */
-/* With descriptors, which stay the caller's. */
+/* Sends a request with descriptors, which stay the caller's. */
 void client_send_fds(struct client *c, struct wl_request *q, const int *fds, unsigned n);
-/* False: closed. Surplus descriptors fail the test. */
+/* Receives a reply. Returns false if the session is closed. Surplus descriptors fail the test. */
 bool client_receive(struct client *c, struct wl_reply *r, int *fds, unsigned want_fds);
 void client_call(
 	struct client *c, struct wl_request *q, struct wl_reply *r, int *fds, unsigned want_fds);
-/* Waits for the agent to close. *text: of the goodbye, "" if there was none. */
+/* Waits until the agent closes the session. `text`: the text of its goodbye, "" if there was
+ * none. */
 void client_await_end(struct client *c, char text[WL_TEXT_MAX]);
-/* Does the agent still serve others? */
+/* Checks that the agent still serves other processes. */
 void fx_check_alive(struct fx *f);
 
 struct mem {
 	uint64_t region, size;
 	uint8_t *map;
 };
-/* Returns the code. */
+/* These return the result code. */
 uint32_t client_alloc(struct client *c, uint64_t size, struct mem *ret);
 uint32_t client_alloc_use(struct client *c, uint64_t size, enum wl_region_use use, struct mem *ret);
 uint32_t client_free(struct client *c, uint64_t region);
@@ -91,12 +93,12 @@ struct queue {
 void client_comm(struct client *c, const struct cc_addr *master, uint32_t group, struct queue *ret);
 void queue_close(struct queue *q);
 struct shm_slot *queue_slot(const struct queue *q, uint32_t slot);
-/* Without looking at it. */
+/* Submits the entry without any checks. */
 void queue_push(struct queue *q, const struct shm_sqe *e);
 void queue_set_tail(struct queue *q, uint32_t tail);
-/* A sum of `count` floats at the start of a registered region. */
+/* Returns a submission: a sum of `count` floats at the start of a registered region. */
 struct shm_sqe queue_sum(uint32_t slot, uint64_t tag, uint64_t count, const struct mem *in);
-/* Waits for the completion; returns its code. The slot stays DONE. */
+/* Waits for the completion and returns its code. The slot stays DONE. */
 uint32_t queue_await(const struct queue *q, uint32_t slot);
 void queue_free_slot(const struct queue *q, uint32_t slot);
 
@@ -106,39 +108,39 @@ struct master {
 	int listener, fd;
 	struct cc_addr addr;
 	struct cc_id run, key, agent;
-	struct cc_seal *seal; /* of the connection */
+	struct cc_seal *seal; /* the seal of the connection */
 	uint64_t seq, term;
-	uint64_t next;           /* goes with the ends of operations */
-	uint32_t segment_max;    /* bytes; told to the agent */
-	struct cc_bounds bounds; /* likewise; 0: the usual ones */
+	uint64_t next;           /* the reserved seq in the messages that end operations */
+	uint32_t segment_max;    /* in bytes; sent to the agent */
+	struct cc_bounds bounds; /* sent to the agent; 0: the defaults */
 };
 
 void master_listen(struct master *m);
-void master_accept(struct master *m); /* up to HELLO_ACK */
-/* Likewise as the master of this term. Clear *hello. */
+void master_accept(struct master *m); /* accepts the agent, up to HELLO_ACK */
+/* The same as the master of this term. The caller clears *hello. */
 void master_take(struct master *m, uint64_t term, struct wm_msg *hello);
 /* Closes the agent's connection. */
 void master_hang_up(struct master *m);
 void master_close(struct master *m);
-/* Puts the proof into a hello to the agent, as if the master had sent there who says it; returns
- * the key of it. */
+/* Puts the proof into a hello to the agent, as if the master had ordered the sender to connect.
+ * Returns the link key. */
 struct cc_key master_prove(const struct master *m, uint8_t buf[WLK_HELLO_SIZE]);
 void master_send(struct master *m, const struct wm_msg *msg);
-/* The next message that is no heartbeat. Clear it. */
+/* Receives the next message that is not a heartbeat. The caller clears it. */
 void master_next(struct master *m, struct wm_msg *ret);
-/* It must be of this type. Clear it. */
+/* The same. The message must be of this type. */
 void master_expect(struct master *m, enum wm_type type, struct wm_msg *ret);
-/* Both clients' communicators join group 1 of a run on this host alone. */
+/* Lets the communicators of both clients join group 1 of a run on this host alone. */
 void master_join_two(struct master *m, struct fx *f, struct client *a, struct queue *qa,
 	struct client *b, struct queue *qb);
-/* The end of that: closes what is still open, and stops the agent. */
+/* Closes everything that is still open after master_join_two, and stops the agent. */
 void master_part_two(struct master *m, struct fx *f, struct client *a, struct queue *qa,
 	struct client *b, struct queue *qb);
 /* Takes the vote for this tag and starts the operation. Returns its sequence number. */
 uint64_t master_start_op(struct master *m, uint64_t tag);
-/* Starts the operation without a look at votes. */
+/* Starts the operation without reading votes. Returns its sequence number. */
 uint64_t master_started(struct master *m, uint64_t tag);
-/* Ends it without a look at reports. */
+/* Ends the operation with success, without reading reports. */
 void master_done(struct master *m, uint64_t seq);
 void master_finish_op(struct master *m, uint64_t seq);
 
@@ -146,7 +148,7 @@ void master_finish_op(struct master *m, uint64_t seq);
 
 int tcp_connect(uint16_t port);
 void tcp_send(int fd, const void *buf, size_t len);
-/* Reads until `len` bytes or the end; returns how many. */
+/* Reads until `len` bytes or the end. Returns the number of bytes. */
 size_t tcp_receive(int fd, void *buf, size_t len);
 
 #endif

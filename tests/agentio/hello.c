@@ -29,9 +29,9 @@ static void teardown(void)
 	pair_end();
 }
 
-static struct cc_id nonce; /* of the answer to the last stream 0 */
+static struct cc_id nonce; /* from the last answer to a stream 0 */
 static uint16_t number;
-static bool forged; /* nothing is proven */
+static bool forged; /* the proof of the next hello is wrong */
 
 static struct wlk_hello good_hello(uint16_t stream, uint16_t n_streams)
 {
@@ -49,7 +49,7 @@ static struct wlk_hello good_hello(uint16_t stream, uint16_t n_streams)
 		.n_streams = n_streams};
 }
 
-/* Has the agent that the hello was meant for answered? */
+/* Does the answer have the proof of the agent that the hello was meant for? */
 static bool is_proven(
 	const struct cc_key *link_key, const struct cc_key *proof, const uint8_t *answer)
 {
@@ -60,7 +60,7 @@ static bool is_proven(
 	return memcmp(right, answer, sizeof right) == 0;
 }
 
-/* Sends the hello and reads the answer; the socket is returned. */
+/* Sends the hello and reads the answer. Returns the socket. */
 static int greet(uint16_t port, const struct wlk_hello *h, struct wlk_ack *ret)
 {
 	uint8_t buf[WLK_HELLO_SIZE], answer[WLK_ACK_SIZE];
@@ -122,7 +122,7 @@ static void serve(struct agentd *d, void *arg)
 	net_serve(d->net, &greeter);
 }
 
-/* A service needs a port's number and one function: the handshake is not its own. */
+/* A service needs a port number and one function. The handshake is common to all services. */
 START_TEST(a_service_gets_connections_that_are_proven)
 {
 	struct wlk_hello h = good_hello(0, 1);
@@ -145,7 +145,7 @@ START_TEST(a_service_gets_connections_that_are_proven)
 }
 END_TEST
 
-/* ---- */
+/* ---- links and probes */
 
 static bool links_in_are(const struct agentd_stats *s, uint64_t n)
 {
@@ -157,7 +157,7 @@ static bool half_open_are(const struct agentd_stats *s, uint64_t n)
 	return s->half_open == n;
 }
 
-START_TEST(good)
+START_TEST(a_link_with_all_its_streams_is_accepted)
 {
 	struct wlk_hello h = good_hello(0, 3);
 	struct wlk_ack ack;
@@ -181,8 +181,8 @@ START_TEST(good)
 }
 END_TEST
 
-/* Whoever asks whether this agent can be reached needs no run, and opens nothing. */
-START_TEST(probed)
+/* A probe asks whether this agent can be reached. It needs no run and opens no link. */
+START_TEST(a_probe_needs_no_run_and_opens_no_link)
 {
 	struct wlk_hello h = good_hello(WLK_STREAM_PROBE, 1);
 
@@ -198,8 +198,8 @@ START_TEST(probed)
 }
 END_TEST
 
-/* The same agent opens its link anew: the old streams go. */
-START_TEST(opened_anew)
+/* The same agent opens its link again. The old streams are closed. */
+START_TEST(a_link_that_is_opened_again_replaces_the_old_one)
 {
 	struct wlk_hello h = good_hello(0, 2);
 	struct wlk_ack ack;
@@ -219,7 +219,7 @@ START_TEST(opened_anew)
 }
 END_TEST
 
-START_TEST(every_refusal)
+START_TEST(every_wrong_hello_is_refused)
 {
 	struct agentd_stats s = fx_stats(&f);
 	struct wlk_hello h;
@@ -250,15 +250,15 @@ START_TEST(every_refusal)
 	expect_code(s.port_p2p, &h, WLK_REFUSED_RUN);
 	h = good_hello(0, 2);
 	expect_code(s.port_p2p, &h, WLK_OK);
-	h = good_hello(1, 3); /* of another number of streams */
+	h = good_hello(1, 3); /* with another number of streams */
 	expect_code(s.port_p2p, &h, WLK_REFUSED_RUN);
 	h = good_hello(1, 2);
 	expect_code(s.port_p2p, &h, WLK_OK);
-	expect_code(s.port_p2p, &h, WLK_REFUSED_RUN); /* a second time */
+	expect_code(s.port_p2p, &h, WLK_REFUSED_RUN); /* the same stream again */
 }
 END_TEST
 
-/* Bytes of full packets go to the agent and come back. */
+/* The bytes of full packets go to the agent and come back. */
 START_TEST(a_probe_exchanges_bytes)
 {
 	static uint8_t bulk[WLK_BULK_SIZE + 1];
@@ -273,7 +273,7 @@ START_TEST(a_probe_exchanges_bytes)
 	shutdown(fd, SHUT_WR);
 	ck_assert_uint_eq(tcp_receive(fd, bulk, sizeof bulk), WLK_BULK_SIZE);
 	close(fd);
-	/* No more than was sent, and nothing for too much. */
+	/* The agent sends back no more than it got, and nothing if it got too much. */
 	fd = greet(fx_stats(&f).port_p2p, &h, &ack);
 	shutdown(fd, SHUT_WR);
 	ck_assert_uint_eq(tcp_receive(fd, bulk, 1), 0);
@@ -295,8 +295,8 @@ static void read_nothing(int fd)
 	ck_assert_int_eq(recv(fd, &byte, 1, MSG_DONTWAIT), -1);
 }
 
-/* Whatever is said without proof in the name of who has a link, the link stays. */
-START_TEST(the_name_alone_is_nothing)
+/* A hello without proof, in the name of an agent that has a link, does not change this link. */
+START_TEST(a_hello_without_proof_does_not_affect_a_link)
 {
 	uint16_t port = fx_stats(&f).port_p2p;
 	struct wlk_hello h = good_hello(0, 2), echo = h;
@@ -310,25 +310,25 @@ START_TEST(the_name_alone_is_nothing)
 	h = good_hello(1, 2);
 	expect_code(port, &h, WLK_REFUSED_RUN);
 	forged = false;
-	expect_code(port, &echo, WLK_REFUSED_RUN); /* somebody has seen it, and says it again */
+	expect_code(port, &echo, WLK_REFUSED_RUN); /* a copy of an earlier hello */
 	h = good_hello(1, 2);
-	h.nonce.b[3] ^= 1; /* of another link of that agent */
+	h.nonce.b[3] ^= 1; /* the nonce of another link of that agent */
 	expect_code(port, &h, WLK_REFUSED_RUN);
 	ck_assert_uint_eq(fx_stats(&f).links_in, 1);
 	read_nothing(old);
 	h = good_hello(1, 2);
 	expect_code(port, &h, WLK_OK);
 	h = good_hello(0, 2);
-	h.number = 0; /* sent for a round that others have followed */
+	h.number = 0; /* from a round before the last one */
 	expect_code(port, &h, WLK_REFUSED_RUN);
 	ck_assert_uint_eq(fx_stats(&f).links_in, 1);
 	close(old);
 }
 END_TEST
 
-/* Requests are answered, also before anything has been synchronized here; what is none ends the
- * stream. No run's engine takes more than so many. */
-START_TEST(shared_state)
+/* Requests are answered, also before anything was synchronized here. An invalid request ends the
+ * stream. The engine of a run accepts STE_CONNS_MAX streams. */
+START_TEST(streams_for_shared_state_are_served_and_limited)
 {
 	struct wst_request q = {.kind = WST_TENSORS, .id = 3, .group = 1, .seq = 1, .n = 1};
 	uint16_t port = fx_stats(&f).port_shared_state;
@@ -377,8 +377,8 @@ static void say_and_vanish(struct agentd *d, void *arg)
 	close(*fd);
 }
 
-/* What it had sent is read all the same, and the refusal reaches nobody. */
-START_TEST(refused_when_it_is_gone)
+/* The agent reads the hello although its sender is gone. Nobody receives the refusal. */
+START_TEST(a_refusal_to_a_closed_connection_is_harmless)
 {
 	int fd = tcp_connect(fx_stats(&f).port_p2p);
 
@@ -389,7 +389,7 @@ START_TEST(refused_when_it_is_gone)
 }
 END_TEST
 
-START_TEST(versions)
+START_TEST(an_unknown_version_is_refused_with_the_known_ones)
 {
 	struct agentd_stats s = fx_stats(&f);
 	const uint16_t ports[] = {s.port_p2p, s.port_shared_state, s.port_benchmark};
@@ -402,7 +402,8 @@ START_TEST(versions)
 	h.version_max = 9;
 	wlk_hello_put(buf, &h);
 	for (int i = 0; i < 3; i++) {
-		/* The first eight bytes must do: a later hello may be shorter. */
+		/* The first eight bytes must be enough, because later versions of the hello may be
+		 * shorter. */
 		int fd = tcp_connect(ports[i]);
 
 		tcp_send(fd, buf, 8);
@@ -415,12 +416,12 @@ START_TEST(versions)
 		ck_assert_ptr_nonnull(strstr(ack.text, "2 to 2"));
 		close(fd);
 	}
-	h.version_min = WLK_VERSION_MAX; /* a newer agent that still speaks ours */
+	h.version_min = WLK_VERSION_MAX; /* a newer agent that still knows our version */
 	expect_code(s.port_p2p, &h, WLK_OK);
 }
 END_TEST
 
-START_TEST(garbage)
+START_TEST(random_bytes_end_the_connection)
 {
 	struct agentd_stats s = fx_stats(&f);
 	const uint16_t ports[] = {s.port_p2p, s.port_shared_state, s.port_benchmark};
@@ -455,7 +456,8 @@ START_TEST(wrong_magic_is_refused_at_once)
 		char byte;
 
 		buf[i] ^= 0x40;
-		tcp_send(fd, buf, i + 1); /* we do not close: the agent has seen enough */
+		/* the test does not close, because these bytes must be enough for the agent */
+		tcp_send(fd, buf, i + 1);
 		ck_assert_uint_eq(tcp_receive(fd, &byte, 1), 0);
 		buf[i] ^= 0x40;
 		close(fd);
@@ -463,7 +465,7 @@ START_TEST(wrong_magic_is_refused_at_once)
 }
 END_TEST
 
-START_TEST(cut_at_each_byte)
+START_TEST(a_hello_may_arrive_in_two_parts)
 {
 	struct wlk_hello h = good_hello(0, 1);
 	uint8_t buf[WLK_HELLO_SIZE], answer[WLK_ACK_SIZE];
@@ -484,7 +486,7 @@ START_TEST(cut_at_each_byte)
 		ck_assert_int_eq(wlk_ack_get(answer, &ack, &why), 0);
 		ck_assert_uint_eq(ack.code, WLK_OK);
 		close(fd);
-		fd = tcp_connect(fx_stats(&f).port_p2p); /* and never completed */
+		fd = tcp_connect(fx_stats(&f).port_p2p); /* this hello is never completed */
 		tcp_send(fd, buf, cut);
 		close(fd);
 	}
@@ -492,8 +494,8 @@ START_TEST(cut_at_each_byte)
 }
 END_TEST
 
-/* The oldest one goes: members say their hello at once. */
-START_TEST(too_many_half_open)
+/* The oldest connection is closed. Members send their hello at once, so it is not one of theirs. */
+START_TEST(the_oldest_half_open_connection_is_closed)
 {
 	struct wlk_hello h = good_hello(0, 1);
 	uint8_t answer[WLK_ACK_SIZE];
@@ -515,7 +517,7 @@ START_TEST(too_many_half_open)
 }
 END_TEST
 
-START_TEST(silence_ends)
+START_TEST(a_silent_connection_is_closed)
 {
 	int fd = tcp_connect(fx_stats(&f).port_p2p);
 	uint64_t start = cc_now_ns();
@@ -537,7 +539,7 @@ static void on_taken_port(struct agentd_config *c)
 	c->port_benchmark = taken;
 }
 
-START_TEST(ports_move_up)
+START_TEST(taken_ports_are_replaced_by_higher_ones)
 {
 	struct cc_addr at = {.family = CC_INET4, .ip = {127, 0, 0, 1}};
 	int fd = cc_listen_tcp(&at, 0);
@@ -546,7 +548,7 @@ START_TEST(ports_move_up)
 
 	taken = at.port;
 	if (taken > UINT16_MAX - 110)
-		return; /* too high to move up from */
+		return; /* there may be no free port above */
 	fx_start(&g, on_taken_port);
 	s = fx_stats(&g);
 	ck_assert_uint_gt(s.port_p2p, taken);
@@ -565,8 +567,9 @@ static void on_advertised_ports(struct agentd_config *c)
 	c->advertise_port_benchmark = 50151;
 }
 
-/* The ports of a router, to the master and so to other hosts, whatever the agent's own ones are. */
-START_TEST(ports_are_advertised)
+/* The agent sends the ports of a router to the master, and so to other hosts, whatever its own
+ * ports are. */
+START_TEST(advertised_ports_are_sent_to_the_master)
 {
 	struct wm_msg hello;
 
@@ -589,24 +592,24 @@ Suite *hello_suite(void)
 
 	tcase_set_timeout(t, 60);
 	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, good);
+	tcase_add_test(t, a_link_with_all_its_streams_is_accepted);
 	tcase_add_test(t, a_service_gets_connections_that_are_proven);
-	tcase_add_test(t, probed);
+	tcase_add_test(t, a_probe_needs_no_run_and_opens_no_link);
 	tcase_add_test(t, a_probe_exchanges_bytes);
-	tcase_add_test(t, opened_anew);
-	tcase_add_test(t, every_refusal);
-	tcase_add_test(t, the_name_alone_is_nothing);
-	tcase_add_test(t, shared_state);
-	tcase_add_test(t, refused_when_it_is_gone);
-	tcase_add_test(t, versions);
-	tcase_add_test(t, garbage);
+	tcase_add_test(t, a_link_that_is_opened_again_replaces_the_old_one);
+	tcase_add_test(t, every_wrong_hello_is_refused);
+	tcase_add_test(t, a_hello_without_proof_does_not_affect_a_link);
+	tcase_add_test(t, streams_for_shared_state_are_served_and_limited);
+	tcase_add_test(t, a_refusal_to_a_closed_connection_is_harmless);
+	tcase_add_test(t, an_unknown_version_is_refused_with_the_known_ones);
+	tcase_add_test(t, random_bytes_end_the_connection);
 	tcase_add_test(t, wrong_magic_is_refused_at_once);
-	tcase_add_test(t, cut_at_each_byte);
-	tcase_add_test(t, too_many_half_open);
-	tcase_add_test(t, silence_ends);
+	tcase_add_test(t, a_hello_may_arrive_in_two_parts);
+	tcase_add_test(t, the_oldest_half_open_connection_is_closed);
+	tcase_add_test(t, a_silent_connection_is_closed);
 	suite_add_tcase(s, t);
-	tcase_add_test(ports, ports_move_up);
-	tcase_add_test(ports, ports_are_advertised);
+	tcase_add_test(ports, taken_ports_are_replaced_by_higher_ones);
+	tcase_add_test(ports, advertised_ports_are_sent_to_the_master);
 	suite_add_tcase(s, ports);
 	return s;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Outbound links: the test is the master that orders them and the agents that they lead to.
+ * Outbound links. The test is the master that orders them, and the agents at their other ends.
  */
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "tests/agentio/other.h"
 #include "tests/agentio/suites.h"
 
-#define STREAMS 20u /* more than are opened at a time */
+#define STREAMS 20u /* more than the agent opens at a time */
 
 static struct fx f;
 static struct master m;
@@ -69,7 +69,7 @@ static bool links_out_are(const struct agentd_stats *s, uint64_t n)
 	return s->links_out == n;
 }
 
-START_TEST(opens_all_streams)
+START_TEST(all_streams_of_a_link_are_opened)
 {
 	int fds[STREAMS + 1];
 
@@ -83,9 +83,9 @@ START_TEST(opens_all_streams)
 }
 END_TEST
 
-START_TEST(by_the_masters_address)
+START_TEST(a_host_is_found_at_the_masters_address)
 {
-	/* No address that leads there, but it is where the master is. */
+	/* No address leads there, but the host is at the master's address. */
 	struct cc_addr nowhere = {.family = CC_INET4, .ip = {127, 0, 0, 1}, .port = 1};
 	int fds[STREAMS + 1];
 
@@ -97,7 +97,7 @@ START_TEST(by_the_masters_address)
 }
 END_TEST
 
-START_TEST(refused_connections)
+START_TEST(refused_connections_are_reported)
 {
 	struct cc_addr addrs[2] = {{.family = CC_INET4, .ip = {127, 0, 0, 1}, .port = 1},
 		{.family = CC_INET6, .ip = {[15] = 1}, .port = 2}};
@@ -110,7 +110,7 @@ START_TEST(refused_connections)
 }
 END_TEST
 
-START_TEST(wrong_host_first)
+START_TEST(the_next_address_is_tried_after_a_wrong_host)
 {
 	struct cc_addr second = {.family = CC_INET4, .ip = {127, 0, 0, 2}};
 	struct cc_addr addrs[2] = {other.at, second};
@@ -137,7 +137,7 @@ START_TEST(wrong_host_first)
 }
 END_TEST
 
-START_TEST(refusal_is_told)
+START_TEST(the_reason_of_a_refusal_is_reported)
 {
 	struct wlk_hello h;
 	int fd;
@@ -150,7 +150,7 @@ START_TEST(refusal_is_told)
 }
 END_TEST
 
-START_TEST(later_stream_fails)
+START_TEST(a_link_fails_if_a_later_stream_fails)
 {
 	struct wlk_hello h;
 	int fd;
@@ -174,7 +174,7 @@ START_TEST(later_stream_fails)
 }
 END_TEST
 
-START_TEST(answers_garbage_or_nothing)
+START_TEST(garbage_or_no_answer_fails_the_link)
 {
 	static const uint8_t junk[WLK_ACK_SIZE] = "SSH-2.0-OpenSSH\r\n";
 	struct wlk_hello h;
@@ -198,7 +198,7 @@ START_TEST(answers_garbage_or_nothing)
 }
 END_TEST
 
-START_TEST(the_master_tells_the_bounds)
+START_TEST(the_agent_uses_the_bounds_of_the_master)
 {
 	const struct cc_bounds told = {.ms = {[CC_BOUND_LINK] = 6000,
 					       [CC_BOUND_STREAM] = 20000,
@@ -223,9 +223,9 @@ START_TEST(the_master_tells_the_bounds)
 }
 END_TEST
 
-/* A port that drops what comes: with a full backlog no connection is answered. Two orders of the
- * ring have to fail before it is clear that nobody reaches a host, and 5 s are all there is. */
-START_TEST(dropped_connections_are_bounded)
+/* The port drops packets: with a full backlog, no connection is answered. The master tries two
+ * orders of the ring before it knows that a host cannot be reached, and has only 5 s for this. */
+START_TEST(connections_that_are_dropped_fail_in_time)
 {
 	int filler[4];
 	uint64_t start;
@@ -247,7 +247,7 @@ START_TEST(dropped_connections_are_bounded)
 }
 END_TEST
 
-START_TEST(breaks_and_is_reopened)
+START_TEST(a_broken_link_can_be_opened_again)
 {
 	int fds[STREAMS + 1], again[STREAMS + 1];
 
@@ -276,16 +276,16 @@ Suite *link_suite(void)
 
 	tcase_set_timeout(t, 60);
 	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, opens_all_streams);
-	tcase_add_test(t, by_the_masters_address);
-	tcase_add_test(t, refused_connections);
-	tcase_add_test(t, wrong_host_first);
-	tcase_add_test(t, refusal_is_told);
-	tcase_add_test(t, later_stream_fails);
-	tcase_add_test(t, answers_garbage_or_nothing);
-	tcase_add_test(t, the_master_tells_the_bounds);
-	tcase_add_test(t, dropped_connections_are_bounded);
-	tcase_add_test(t, breaks_and_is_reopened);
+	tcase_add_test(t, all_streams_of_a_link_are_opened);
+	tcase_add_test(t, a_host_is_found_at_the_masters_address);
+	tcase_add_test(t, refused_connections_are_reported);
+	tcase_add_test(t, the_next_address_is_tried_after_a_wrong_host);
+	tcase_add_test(t, the_reason_of_a_refusal_is_reported);
+	tcase_add_test(t, a_link_fails_if_a_later_stream_fails);
+	tcase_add_test(t, garbage_or_no_answer_fails_the_link);
+	tcase_add_test(t, the_agent_uses_the_bounds_of_the_master);
+	tcase_add_test(t, connections_that_are_dropped_fail_in_time);
+	tcase_add_test(t, a_broken_link_can_be_opened_again);
 	suite_add_tcase(s, t);
 	return s;
 }

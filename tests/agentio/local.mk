@@ -25,8 +25,8 @@ LONG_TESTS += tests/agentio/manifest.c
 THREADED_TESTS += $(agentio_suites)
 HOSTILE_TESTS += tests/agentio/hello.c
 $(agentio_suites:.c=.log): tests/agentio/agentio$(EXEEXT)
-# The fake engine, and the table of algorithms in algo.c, come before the library, so the real ones are
-# not taken out of it.
+# The fake engine and the table of algorithms in algo.c are linked before the library, so they replace
+# the real ones.
 tests_agentio_agentio_SOURCES = $(agentio_suites) \
 	tests/agentio/fake_engine.c tests/agentio/fake_engine.h \
 	tests/agentio/other.c tests/agentio/other.h \

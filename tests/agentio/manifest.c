@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What is refused before anybody hears of it: manifests that break a limit, or do not give what
- * their submissions say.
+ * Manifests that are refused, because they break a limit or do not fit their submissions.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,7 +56,7 @@ static void teardown(void)
 	candidate_free(&o);
 }
 
-/* All peers of the group are told: the agent votes with the refusal, the master ends the call. */
+/* The agent votes with the refusal, and the master ends the call of all peers of the group. */
 static void end_refused(uint32_t code)
 {
 	struct wm_msg msg, end = {.type = WM_OP_ABORT, .u.op_abort = {.group = 1, .is_sync = true}};
@@ -79,14 +78,14 @@ static void expect_code(uint32_t code, const char *part)
 	candidate_write(&o, 3);
 }
 
-/* The submission itself is wrong. */
+/* Expects that a wrong submission is refused at once. */
 static void expect_refused(uint32_t code, const char *part)
 {
 	candidate_push(&o);
 	expect_code(code, part);
 }
 
-/* The manifest is. */
+/* Expects that a wrong manifest is refused by a vote. */
 static void expect_told(uint32_t code, const char *part)
 {
 	candidate_push(&o);
@@ -94,7 +93,7 @@ static void expect_told(uint32_t code, const char *part)
 	expect_code(code, part);
 }
 
-/* What is good is voted for. */
+/* Expects that the agent votes for a right manifest. */
 static void expect_vote(void)
 {
 	struct candidate other;
@@ -115,7 +114,7 @@ static void expect_vote(void)
 	candidate_free(&other);
 }
 
-START_TEST(other_regions)
+START_TEST(only_a_region_for_manifests_is_accepted)
 {
 	struct mem strange, staging;
 
@@ -131,7 +130,7 @@ START_TEST(other_regions)
 }
 END_TEST
 
-START_TEST(fields)
+START_TEST(wrong_fields_are_refused)
 {
 	o.hdr->magic ^= 1;
 	expect_told(WIRE_INVALID_ARGUMENT, "magic");
@@ -153,8 +152,8 @@ START_TEST(fields)
 }
 END_TEST
 
-/* Where the agent would read and write. */
-START_TEST(memory)
+/* Regions that the agent would read and write. */
+START_TEST(wrong_regions_of_tensors_are_refused)
 {
 	struct mem strange, staging, state;
 
@@ -175,8 +174,8 @@ START_TEST(memory)
 }
 END_TEST
 
-/* Nobody can be a candidate with what his manifest does not give. */
-START_TEST(digests)
+/* A process must not stand with a digest that its manifest does not have. */
+START_TEST(wrong_digests_are_refused)
 {
 	for (int i = 0; i < 2; i++) {
 		o.sqe.sync.keys[i] ^= 1;
@@ -190,7 +189,7 @@ START_TEST(digests)
 	expect_told(WIRE_INVALID_ARGUMENT, "keys: the digest is not that of");
 	o.state.map[o.hdr->names_off + 1] = 'c';
 	expect_told(WIRE_INVALID_ARGUMENT, "keys: the digest is not that of");
-	/* A tensor that may differ has no part in the contents. */
+	/* A tensor that may differ does not count for the digest of contents. */
 	o.may_differ[1] = true;
 	candidate_write(&o, 3);
 	o.entry[1].hash ^= 1;
@@ -198,14 +197,15 @@ START_TEST(digests)
 }
 END_TEST
 
-/* ---- large ones */
+/* ---- large manifests */
 
 #define MANY 20000u
 
-static struct shm_sqe big; /* of client a */
+static struct shm_sqe big; /* the submission of client a */
 static struct mem big_state;
 
-/* Tensors without bytes, named by their numbers. overlap: names that are parts of each other. */
+/* Writes a manifest of tensors without bytes, named by their numbers. overlap: the names are parts
+ * of each other. */
 static void write_big(bool overlap)
 {
 	uint64_t names = overlap ? (uint64_t)4 << 10 : (uint64_t)MANY * 8, size, at = 0, content[2];
@@ -248,8 +248,8 @@ static void write_big(bool overlap)
 	free(hashes);
 }
 
-/* It is looked at elsewhere; what was submitted behind it comes after it. */
-START_TEST(large_ones_keep_the_order)
+/* Another thread checks a large manifest. Later submissions are processed after it. */
+START_TEST(large_manifests_keep_the_order_of_submissions)
 {
 	struct shm_sqe sum;
 	struct mem in;
@@ -263,7 +263,7 @@ START_TEST(large_ones_keep_the_order)
 	ck_assert_uint_eq(queue_await(&qa, 2), WIRE_INVALID_USAGE);
 	ck_assert_ptr_nonnull(
 		strstr(queue_slot(&qa, 2)->text, "pcclSynchronizeSharedState is in progress"));
-	/* A second passes, and the agent votes for this peer alone. */
+	/* After a second, the agent votes for this peer alone. */
 	master_expect(&m, WM_OP_VOTE, &msg);
 	ck_assert(msg.u.op_vote.is_sync);
 	ck_assert_uint_eq(msg.u.op_vote.sync.n_tensors, MANY);
@@ -271,7 +271,7 @@ START_TEST(large_ones_keep_the_order)
 }
 END_TEST
 
-START_TEST(large_ones_are_refused)
+START_TEST(wrong_large_manifests_are_refused)
 {
 	write_big(false);
 	big.sync.keys[1]++;
@@ -294,8 +294,9 @@ static bool regions_are(const struct agentd_stats *s, uint64_t n)
 	return s->regions == n && s->mem_used == 0;
 }
 
-/* Processes end while the thread looks; so may the agent. */
-START_TEST(gone_meanwhile)
+/* The processes end while the thread checks the manifest. In the second case, the agent ends,
+ * too. */
+START_TEST(processes_may_end_while_a_manifest_is_checked)
 {
 	write_big(false);
 	queue_push(&qa, &big);
@@ -306,9 +307,9 @@ START_TEST(gone_meanwhile)
 }
 END_TEST
 
-/* The agent's own tables are the user's, too, and given back. No more of them than its cgroup can
- * bear are begun, whatever may be shared. */
-START_TEST(memory_of_the_tables)
+/* The agent's tables for a manifest count as memory of the user, and are freed. The agent makes no
+ * table that its cgroup cannot bear, even if the limits of shared memory allow it. */
+START_TEST(tables_of_manifests_count_as_memory)
 {
 	const char *limit = _i ? "half of its cgroup's memory" : "mem_per_user";
 	uint64_t before;
@@ -324,7 +325,7 @@ START_TEST(memory_of_the_tables)
 }
 END_TEST
 
-START_TEST(tables_are_given_back)
+START_TEST(tables_of_manifests_are_freed)
 {
 	uint64_t before = fx_stats(&f).mem_used;
 
@@ -348,22 +349,22 @@ Suite *manifest_suite(void)
 
 	tcase_set_timeout(t, 60);
 	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, other_regions);
-	tcase_add_test(t, fields);
-	tcase_add_test(t, memory);
-	tcase_add_test(t, digests);
-	tcase_add_test(t, large_ones_keep_the_order);
-	tcase_add_test(t, large_ones_are_refused);
-	tcase_add_loop_test(t, gone_meanwhile, 0, 2);
-	tcase_add_test(t, tables_are_given_back);
+	tcase_add_test(t, only_a_region_for_manifests_is_accepted);
+	tcase_add_test(t, wrong_fields_are_refused);
+	tcase_add_test(t, wrong_regions_of_tensors_are_refused);
+	tcase_add_test(t, wrong_digests_are_refused);
+	tcase_add_test(t, large_manifests_keep_the_order_of_submissions);
+	tcase_add_test(t, wrong_large_manifests_are_refused);
+	tcase_add_loop_test(t, processes_may_end_while_a_manifest_is_checked, 0, 2);
+	tcase_add_test(t, tables_of_manifests_are_freed);
 	suite_add_tcase(s, t);
 	tcase_set_timeout(small, 60);
 	tcase_add_checked_fixture(small, setup_small, teardown);
-	tcase_add_loop_test(small, memory_of_the_tables, 0, 1);
+	tcase_add_loop_test(small, tables_of_manifests_count_as_memory, 0, 1);
 	suite_add_tcase(s, small);
 	tcase_set_timeout(own, 60);
 	tcase_add_checked_fixture(own, setup_own, teardown);
-	tcase_add_loop_test(own, memory_of_the_tables, 1, 2);
+	tcase_add_loop_test(own, tables_of_manifests_count_as_memory, 1, 2);
 	suite_add_tcase(s, own);
 	return s;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Paths that lose large packets: what is remembered, and for how long.
+ * Paths that lose large packets: the segment sizes that are remembered, and for how long.
  */
 #include "common/cc_sys.h"
 #include "pcclagentd/net/narrow.h"
@@ -35,7 +35,7 @@ static void teardown(void)
 	ck_assert_ptr_null(list);
 }
 
-START_TEST(hosts_are_wide_until_something_is_known)
+START_TEST(paths_are_wide_until_something_else_is_learned)
 {
 	ck_assert_uint_eq(size_of(1), 0);
 	learn(1, 0, 5);
@@ -48,7 +48,7 @@ START_TEST(hosts_are_wide_until_something_is_known)
 }
 END_TEST
 
-/* When it is due from now_ms on, in milliseconds. */
+/* Returns when the path is due next, from now_ms on, in milliseconds. */
 static uint64_t due_after(uint64_t now_ms)
 {
 	uint64_t at = now_ms;
@@ -57,11 +57,11 @@ static uint64_t due_after(uint64_t now_ms)
 		at += 1000;
 		ck_assert_uint_le(at - now_ms, UINT64_C(2) * NARROW_WAIT_MAX_MS);
 	}
-	ck_assert_ptr_null(net_narrow_due(list, at * MS)); /* only once */
+	ck_assert_ptr_null(net_narrow_due(list, at * MS)); /* a path is due only once */
 	return at;
 }
 
-START_TEST(larger_segments_are_tried_ever_more_seldom)
+START_TEST(larger_segments_are_tried_at_growing_intervals)
 {
 	struct wm_endpoint to = host(1);
 	uint64_t now = 0, next, wait = NARROW_WAIT_MIN_MS;
@@ -77,13 +77,13 @@ START_TEST(larger_segments_are_tried_ever_more_seldom)
 }
 END_TEST
 
-START_TEST(a_path_that_is_wide_again_is_forgotten_with_care)
+START_TEST(a_path_that_narrows_again_is_tried_later_than_before)
 {
 	learn(1, 1, 0);
 	learn(1, 0, due_after(0));
 	ck_assert_uint_eq(size_of(1), 0);
 	ck_assert_ptr_null(net_narrow_due(list, UINT64_C(10) * NARROW_WAIT_MAX_MS * MS));
-	/* It was not: the next attempt is later than the first one was. */
+	/* The path was narrow after all. The next attempt is later than the first one was. */
 	learn(1, 1, 100000);
 	ck_assert_uint_eq(due_after(100000) - 100000, UINT64_C(2) * NARROW_WAIT_MIN_MS);
 }
@@ -95,9 +95,9 @@ Suite *narrow_suite(void)
 	TCase *t = tcase_create("narrow");
 
 	tcase_add_checked_fixture(t, NULL, teardown);
-	tcase_add_test(t, hosts_are_wide_until_something_is_known);
-	tcase_add_test(t, larger_segments_are_tried_ever_more_seldom);
-	tcase_add_test(t, a_path_that_is_wide_again_is_forgotten_with_care);
+	tcase_add_test(t, paths_are_wide_until_something_else_is_learned);
+	tcase_add_test(t, larger_segments_are_tried_at_growing_intervals);
+	tcase_add_test(t, a_path_that_narrows_again_is_tried_later_than_before);
 	suite_add_tcase(s, t);
 	return s;
 }

@@ -31,7 +31,7 @@ static int parse(struct agentd_options *o, const char *const *args)
 
 #define PARSE(o, ...) parse(o, (const char *const[]){__VA_ARGS__, NULL})
 
-START_TEST(defaults)
+START_TEST(options_have_their_defaults)
 {
 	struct agentd_options o;
 
@@ -57,9 +57,10 @@ START_TEST(defaults)
 }
 END_TEST
 
-#define LONG_WORD "a234567890123456789012345678901234567890123456789012345678901234" /* 64 */
+/* 64 characters */
+#define LONG_WORD "a234567890123456789012345678901234567890123456789012345678901234"
 
-START_TEST(wrong_values)
+START_TEST(wrong_values_are_refused)
 {
 	static const char *const wrong[] = {"--p2p-port=65536", "--p2p-port=-1", "--p2p-port=x",
 		"--p2p-port=", "--mem-total=0", "--mem-total=12Q", "--mem-total=K",
@@ -85,8 +86,8 @@ END_TEST
 
 #define LINK_LOCAL "link-local addresses (fe80::/10) cannot be used"
 
-/* The setting, the value and what is allowed. */
-START_TEST(wrong_values_are_told_the_right_ones)
+/* The error names the setting, the value and the allowed values. */
+START_TEST(errors_name_the_setting_the_value_and_what_is_allowed)
 {
 	static const char *const wrong[][2] = {
 		{"--p2p-port=65536", "--p2p-port is \"65536\", it must be a port from 0 to 65535"},
@@ -151,7 +152,7 @@ START_TEST(wrong_values_are_told_the_right_ones)
 }
 END_TEST
 
-START_TEST(hash_types)
+START_TEST(the_hash_type_is_read)
 {
 	struct agentd_options o;
 
@@ -165,7 +166,7 @@ START_TEST(hash_types)
 }
 END_TEST
 
-START_TEST(sizes)
+START_TEST(sizes_may_have_units)
 {
 	struct agentd_options o;
 
@@ -184,7 +185,7 @@ static void write_file(char *path, const char *text)
 	close(fd);
 }
 
-START_TEST(a_folder_is_no_configuration)
+START_TEST(a_folder_is_refused_as_a_configuration)
 {
 	struct agentd_options o;
 
@@ -192,7 +193,7 @@ START_TEST(a_folder_is_no_configuration)
 }
 END_TEST
 
-START_TEST(file_environment_command_line)
+START_TEST(options_override_the_environment_and_the_file)
 {
 	char path[] = "/tmp/agentio-conf-XXXXXX";
 	struct agentd_options o;
@@ -234,7 +235,7 @@ START_TEST(file_environment_command_line)
 }
 END_TEST
 
-START_TEST(masters)
+START_TEST(moved_masters_are_read)
 {
 	char path[] = "/tmp/agentio-conf-XXXXXX";
 	struct agentd_masters m;
@@ -264,7 +265,7 @@ START_TEST(masters)
 }
 END_TEST
 
-START_TEST(bad_masters)
+START_TEST(wrong_masters_are_refused)
 {
 	static const char *const bad[] = {"192.0.2.1 = 192.0.2.2", "192.0.2.1:1 = 192.0.2.2",
 		"192.0.2.1:1", "192.0.2.1:1 = \"[fe80::1]:1\"", "192.0.2.1:1 = ", "= 192.0.2.1:1",
@@ -288,7 +289,7 @@ START_TEST(bad_masters)
 }
 END_TEST
 
-START_TEST(bad_files)
+START_TEST(wrong_files_are_refused)
 {
 	static const char *const bad[] = {"[agent]\nno_such_setting = 1\n",
 		"[agent]\np2p_port = many\n", "[agent]\nnonsense\n", "[agnet]\np2p_port = 1\n",
@@ -308,11 +309,11 @@ START_TEST(bad_files)
 }
 END_TEST
 
-/* Errors that a file gives, and the settings are applied otherwise. */
+/* Files and the errors that they must cause. Without an error, the settings are applied. */
 static const struct mistakes {
 	const char *file;
 	int code;
-	const char *errors[3]; /* behind the file's name */
+	const char *errors[3]; /* each follows the file's name */
 	unsigned port;
 } mistakes[] = {
 	{"[agent]\np2p_port = 5 ; five\n", 0, {NULL}, 5},
@@ -352,7 +353,7 @@ static void check_mistakes(const struct mistakes *m, const char *path, const cha
 	ck_assert_msg(n == 0, "%s", log);
 }
 
-START_TEST(each_mistake_is_told_with_its_line)
+START_TEST(each_mistake_is_reported_with_its_line)
 {
 	const struct mistakes *m = &mistakes[_i];
 	char path[] = "/tmp/agentio-conf-XXXXXX", text[2048] = "";
@@ -399,17 +400,17 @@ Suite *options_suite(void)
 	TCase *t = tcase_create("options");
 
 	tcase_add_checked_fixture(t, quiet, NULL);
-	tcase_add_test(t, defaults);
-	tcase_add_test(t, wrong_values);
-	tcase_add_test(t, wrong_values_are_told_the_right_ones);
-	tcase_add_test(t, hash_types);
-	tcase_add_test(t, sizes);
-	tcase_add_test(t, a_folder_is_no_configuration);
-	tcase_add_test(t, file_environment_command_line);
-	tcase_add_test(t, masters);
-	tcase_add_test(t, bad_masters);
-	tcase_add_test(t, bad_files);
-	tcase_add_loop_test(t, each_mistake_is_told_with_its_line, 0,
+	tcase_add_test(t, options_have_their_defaults);
+	tcase_add_test(t, wrong_values_are_refused);
+	tcase_add_test(t, errors_name_the_setting_the_value_and_what_is_allowed);
+	tcase_add_test(t, the_hash_type_is_read);
+	tcase_add_test(t, sizes_may_have_units);
+	tcase_add_test(t, a_folder_is_refused_as_a_configuration);
+	tcase_add_test(t, options_override_the_environment_and_the_file);
+	tcase_add_test(t, moved_masters_are_read);
+	tcase_add_test(t, wrong_masters_are_refused);
+	tcase_add_test(t, wrong_files_are_refused);
+	tcase_add_loop_test(t, each_mistake_is_reported_with_its_line, 0,
 		(int)(sizeof mistakes / sizeof mistakes[0]));
 	tcase_add_test(t, a_long_line_is_not_cut);
 	suite_add_tcase(s, t);

@@ -50,7 +50,7 @@ void other_order(struct other *x, struct fx *f, struct master *m, struct client 
 	master_send(m, &msg);
 }
 
-static struct cc_key hello_proof; /* of the stream that was accepted last */
+static struct cc_key hello_proof; /* the proof of the stream that was accepted last */
 
 int other_accept_stream(struct other *x, const struct master *m, struct wlk_hello *h)
 {
@@ -81,7 +81,8 @@ void other_answer(int fd, enum wlk_code code, const char *text)
 
 	snprintf(ack.text, sizeof ack.text, "%s", text);
 	wlk_ack_put(buf, &ack);
-	hs_prove_answer(&(struct cc_key){{0}}, &hello_proof, buf); /* the orders have no keys */
+	/* the order of the link had no keys */
+	hs_prove_answer(&(struct cc_key){{0}}, &hello_proof, buf);
 	tcp_send(fd, buf, sizeof buf);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Another agent, played by the test: the next one in a ring of which the test is the master.
+ * Another agent, which the test plays: the next host in a ring. The test is the master, too.
  */
 #ifndef OTHER_H
 #define OTHER_H
@@ -12,22 +12,23 @@ struct other {
 	struct cc_id id;
 	int listener;
 	struct cc_addr at;
-	uint32_t n_streams; /* of links to it, without the one for small operations */
-	struct cc_id peer;  /* of the client */
+	uint32_t n_streams; /* of links to it, without the eager stream */
+	struct cc_id peer;  /* the peer of the client */
 };
 
 void other_listen(struct other *x, uint32_t n_streams);
-/* A process of the agent under test joins, and a round orders the ring: group 1, the far agent next
- * and before. addrs: where to look for it. */
+/* Lets a process of the agent under test join, and orders a ring: group 1, with this agent as the
+ * next and the previous host. addrs: the addresses at which the agent under test has to look for
+ * it. */
 void other_order(struct other *x, struct fx *f, struct master *m, struct client *a,
 	struct queue *qa, const struct cc_addr *addrs, uint32_t n, bool at_master);
-/* One stream, up to its hello, which must be right. */
+/* Accepts one stream and checks its hello. */
 int other_accept_stream(struct other *x, const struct master *m, struct wlk_hello *h);
 void other_answer(int fd, enum wlk_code code, const char *text);
-/* Takes all streams, in whatever order: n_streams by their numbers, and then the one for small
- * operations. */
+/* Accepts all streams of a link, in any order. fds: the n_streams streams by number, then the eager
+ * stream. */
 void other_accept_link(struct other *x, const struct master *m, int *fds);
-/* The agent says that it could. */
+/* Expects a report of the round without failures. */
 void other_expect_success(struct master *m);
 
 #endif

@@ -13,15 +13,15 @@ extern struct fx f;
 extern struct master m;
 extern struct client a, b;
 extern struct queue qa, qb;
-extern struct mem ma, mb; /* for those who allocate */
+extern struct mem ma, mb; /* for suites that allocate memory */
 
 void pair_begin(void (*tweak)(struct agentd_config *));
-/* And `ma` and `mb` are registered memory of so many bytes. */
+/* The same, with `bytes` bytes of registered memory in `ma` and in `mb`. */
 void pair_begin_with(void (*tweak)(struct agentd_config *), uint64_t bytes);
-/* Closes what is still open, and stops the agent. */
+/* Closes everything that is still open, and stops the agent. */
 void pair_end(void);
-/* Instead of the second process another host: the first one is in a ring with it, links are open,
- * and its ends of the one to it are `fds`. */
+/* Starts another host instead of the second process. The first process is in a ring with this host,
+ * and the links are open. `fds` are the other host's ends of the streams from the agent. */
 void pair_begin_ring(struct other *x, uint32_t segment_max, int fds[2]);
 void pair_end_ring(struct other *x, const int fds[2]);
 

@@ -12,7 +12,7 @@
 #include "tests/agentio/pair.h"
 #include "tests/agentio/suites.h"
 
-#define COUNT ((uint64_t)400000) /* more than small operations have: for the engine */
+#define COUNT ((uint64_t)400000) /* too many for the eager path */
 
 static uint64_t next_tag = 1;
 
@@ -23,7 +23,8 @@ static void short_lease(struct agentd_config *cfg)
 
 static void small_memory(struct agentd_config *cfg)
 {
-	/* room for one_op when there are two of no_memory_for_results, but not for their sum */
+	/* room for the result of one_op, but not for that of the larger operation in the test that
+	 * uses this */
 	cfg->mem_total = cfg->mem_per_user = 13200000;
 }
 
@@ -61,7 +62,7 @@ static bool results_are(const struct agentd_stats *s, uint64_t n)
 	return s->results == n && s->transfers == 0;
 }
 
-START_TEST(good_op)
+START_TEST(an_operation_succeeds)
 {
 	const struct shm_slot *s = queue_slot(&qa, 5);
 	struct eng_xfer_spec spec;
@@ -78,15 +79,17 @@ START_TEST(good_op)
 	ck_assert_uint_eq(s->segment_max, 65536);
 	ck_assert_uint_eq(s->result_region, queue_slot(&qb, 5)->result_region);
 	ck_assert_uint_ge(s->flags_off_lo, COUNT * 4);
-	fx_stats(&f); /* the agent is done with what made the slots done */
+	/* wait until the agent has finished the step in which it completed the slots */
+	fx_stats(&f);
 	ck_assert_uint_eq(fake_counts().xfers, 0);
 	ck_assert_uint_eq(fake_counts().bells, 2);
 }
 END_TEST
 
-/* What a shim needs when its agent dies: the attempt's name, before there is a result to look at.
- * And what it knows of losses goes with each submission and comes with each completion. */
-START_TEST(attempts_and_generations_are_shown)
+/* A shim needs the number of the attempt when its agent dies, so the slot has it before there is a
+ * result. The generation that a shim knows goes with each submission, and the present one comes
+ * with each completion. */
+START_TEST(slots_show_attempts_and_generations)
 {
 	struct shm_sqe ea = queue_sum(2, 30, COUNT, &ma), eb = queue_sum(2, 30, COUNT, &mb);
 	struct wm_group_view own = {.group = 1, .world_size = 2, .generation = 3};
@@ -106,7 +109,7 @@ START_TEST(attempts_and_generations_are_shown)
 	ck_assert_uint_eq(queue_slot(&qa, 2)->generation, 0);
 	master_send(&m, &msg);
 	fx_check_alive(&f);
-	/* The loss is told by what the application tries next. */
+	/* The next operation of the application reports the loss. */
 	ea.slot = 3;
 	ea.tag = 31;
 	queue_push(&qa, &ea);
@@ -127,7 +130,7 @@ START_TEST(attempts_and_generations_are_shown)
 }
 END_TEST
 
-START_TEST(results_reused_when_read)
+START_TEST(a_result_region_is_reused_when_all_have_read_it)
 {
 	uint64_t first, second;
 
@@ -137,7 +140,7 @@ START_TEST(results_reused_when_read)
 	second = queue_slot(&qa, 1)->result_region;
 	ck_assert_uint_ne(first, second);
 	queue_free_slot(&qa, 0);
-	one_op(2); /* only one of the two has */
+	one_op(2); /* only one of the two processes has read slot 0 */
 	ck_assert_uint_ne(queue_slot(&qa, 2)->result_region, first);
 	queue_free_slot(&qb, 0);
 	one_op(3);
@@ -147,11 +150,11 @@ START_TEST(results_reused_when_read)
 		queue_free_slot(&qa, i);
 		queue_free_slot(&qb, i);
 	}
-	fx_await(&f, results_are, 0); /* idle ones go after a while */
+	fx_await(&f, results_are, 0); /* idle regions are freed after a while */
 }
 END_TEST
 
-START_TEST(result_mapping)
+START_TEST(only_members_can_map_a_result)
 {
 	struct wl_request q = {.type = WL_REGION_MAP};
 	struct client stranger;
@@ -177,9 +180,9 @@ START_TEST(result_mapping)
 }
 END_TEST
 
-/* Each process has the region, unasked, before it can know of it; the next time it has it already.
- */
-START_TEST(results_come_unasked)
+/* Each process gets the region unasked, before it knows of the result. The next time it has the
+ * region already. */
+START_TEST(result_regions_are_handed_over_unasked)
 {
 	struct wl_request q = {.type = WL_REGION_FREE};
 	struct wl_reply r;
@@ -201,8 +204,8 @@ START_TEST(results_come_unasked)
 }
 END_TEST
 
-/* A process that has the result mapped and ends: the others' next results go elsewhere. */
-START_TEST(reader_dies)
+/* A process that has mapped the result ends. Then the region is not used again. */
+START_TEST(the_death_of_a_reader_frees_results)
 {
 	struct wl_request q = {.type = WL_REGION_MAP};
 	struct wl_reply r;
@@ -229,14 +232,14 @@ static void expect_refused(const struct shm_sqe *e, const char *field)
 	queue_free_slot(&qa, e->slot);
 }
 
-START_TEST(forged_operands)
+START_TEST(forged_operands_are_refused)
 {
 	const struct shm_sqe good = queue_sum(0, 900, COUNT, &ma);
 	struct shm_sqe e = good;
 	static const uint64_t offsets[] = {
 		1, 97, 4096, 4097, UINT64_MAX, UINT64_MAX - 3999, (uint64_t)1 << 63};
 
-	e.in_region = mb.region; /* of another process */
+	e.in_region = mb.region; /* a region of another process */
 	expect_refused(&e, "in_region");
 	e.in_region = 0;
 	expect_refused(&e, "in_region");
@@ -300,26 +303,26 @@ static void expect_dropped(const char *text)
 	fx_await(&f, sessions_are, 1);
 }
 
-START_TEST(tail_overflow)
+START_TEST(a_tail_beyond_the_ring_ends_the_session)
 {
 	queue_set_tail(&qa, SHM_SLOTS + 1);
 	expect_dropped("malformed submission ring");
 }
 END_TEST
 
-START_TEST(tail_goes_back)
+START_TEST(a_tail_that_goes_back_ends_the_session)
 {
 	struct shm_sqe e = queue_sum(0, 7, COUNT, &ma);
 
 	queue_push(&qa, &e);
 	queue_set_tail(&qa, 0);
-	/* either nothing was new yet, or it looks like 2^32 - 1 entries */
+	/* either no entry was new yet, or the ring seems to have 2^32 - 1 new entries */
 	queue_set_tail(&qa, UINT32_MAX);
 	expect_dropped("malformed submission ring");
 }
 END_TEST
 
-START_TEST(slot_out_of_range)
+START_TEST(a_slot_out_of_range_ends_the_session)
 {
 	struct shm_sqe e = queue_sum(SHM_SLOTS, 7, COUNT, &ma);
 
@@ -328,7 +331,7 @@ START_TEST(slot_out_of_range)
 }
 END_TEST
 
-START_TEST(slot_in_use)
+START_TEST(a_slot_in_use_ends_the_session)
 {
 	struct shm_sqe e = queue_sum(3, 7, COUNT, &ma);
 
@@ -339,7 +342,7 @@ START_TEST(slot_in_use)
 }
 END_TEST
 
-START_TEST(random_entries)
+START_TEST(random_entries_are_refused)
 {
 	srand(99);
 	for (int i = 0; i < 2000; i++) {
@@ -363,9 +366,9 @@ START_TEST(random_entries)
 }
 END_TEST
 
-START_TEST(full_ring)
+START_TEST(a_full_ring_is_read_at_once)
 {
-	/* All slots at once, with the doorbell rung only for the last. */
+	/* All slots are used at once, and the doorbell is rung only for the last one. */
 	struct shm_sqe *ring = (struct shm_sqe *)(void *)(qa.map + SHM_SQE_OFF);
 	uint32_t from = qa.tail;
 
@@ -379,7 +382,7 @@ START_TEST(full_ring)
 }
 END_TEST
 
-START_TEST(region_in_use)
+START_TEST(a_region_in_use_cannot_be_freed)
 {
 	struct shm_sqe ea = queue_sum(0, 50, COUNT, &ma), eb = queue_sum(0, 50, COUNT, &mb);
 	struct wm_msg msg;
@@ -410,8 +413,8 @@ static bool idle(const struct agentd_stats *s, uint64_t arg)
 	return s->transfers == 0 && s->regions == s->results + 1;
 }
 
-/* A process dies in an operation: its memory stays until the engine lets go of it. */
-START_TEST(member_dies)
+/* A process dies during an operation. Its memory stays until the engine has released it. */
+START_TEST(memory_of_a_dead_member_stays_until_the_abort)
 {
 	struct shm_sqe ea = queue_sum(0, 60, COUNT, &ma), eb = queue_sum(0, 60, COUNT, &mb);
 	struct wm_msg msg;
@@ -427,7 +430,7 @@ START_TEST(member_dies)
 	master_expect(&m, WM_LEAVE, &msg);
 	ck_assert_uint_eq(msg.u.leave.kind, WM_LEAVE_DIED);
 	fx_await(&f, sessions_are, 1);
-	ck_assert_uint_eq(fx_stats(&f).regions, 3); /* two operands, one result */
+	ck_assert_uint_eq(fx_stats(&f).regions, 3); /* two operands and one result */
 	msg = (struct wm_msg){.type = WM_OP_ABORT,
 		.u.op_abort = {
 			.group = 1, .tag = 60, .seq = seq, .code = WIRE_RANK_CONNECTION_LOST}};
@@ -437,9 +440,10 @@ START_TEST(member_dies)
 }
 END_TEST
 
-START_TEST(registered_output)
+START_TEST(the_engine_does_not_write_to_one_of_two_outputs)
 {
-	/* With one local member the engine may write there; with two it must not. */
+	/* With one local member, the engine may write to the output. With two members it must
+	 * not. */
 	struct shm_sqe ea = queue_sum(0, 70, COUNT / 2, &ma), eb = queue_sum(0, 70, COUNT / 2, &mb);
 	struct eng_xfer_spec spec;
 
@@ -456,7 +460,7 @@ START_TEST(registered_output)
 }
 END_TEST
 
-START_TEST(no_memory_for_results)
+START_TEST(an_operation_without_memory_for_its_result_fails)
 {
 	struct shm_sqe ea, eb;
 	struct mem big_a, big_b;
@@ -480,7 +484,7 @@ START_TEST(no_memory_for_results)
 }
 END_TEST
 
-START_TEST(master_sends_garbage)
+START_TEST(garbage_from_the_master_fails_operations)
 {
 	static const char junk[] = "HTTP/1.1 400 Bad Request\r\n\r\n";
 	struct shm_sqe e = queue_sum(0, 90, COUNT, &ma);
@@ -492,7 +496,7 @@ START_TEST(master_sends_garbage)
 }
 END_TEST
 
-START_TEST(master_goes_in_an_operation)
+START_TEST(operations_fail_when_the_masters_lease_expires)
 {
 	struct shm_sqe ea = queue_sum(0, 91, COUNT, &ma), eb = queue_sum(0, 91, COUNT, &mb);
 
@@ -518,28 +522,28 @@ Suite *queue_suite(void)
 
 	tcase_set_timeout(t, 60);
 	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, good_op);
-	tcase_add_test(t, attempts_and_generations_are_shown);
-	tcase_add_test(t, results_reused_when_read);
-	tcase_add_test(t, result_mapping);
-	tcase_add_test(t, results_come_unasked);
-	tcase_add_test(t, reader_dies);
-	tcase_add_test(t, forged_operands);
-	tcase_add_test(t, tail_overflow);
-	tcase_add_test(t, tail_goes_back);
-	tcase_add_test(t, slot_out_of_range);
-	tcase_add_test(t, slot_in_use);
-	tcase_add_test(t, random_entries);
-	tcase_add_test(t, full_ring);
-	tcase_add_test(t, region_in_use);
-	tcase_add_test(t, member_dies);
-	tcase_add_test(t, registered_output);
-	tcase_add_test(t, master_sends_garbage);
-	tcase_add_test(t, master_goes_in_an_operation);
+	tcase_add_test(t, an_operation_succeeds);
+	tcase_add_test(t, slots_show_attempts_and_generations);
+	tcase_add_test(t, a_result_region_is_reused_when_all_have_read_it);
+	tcase_add_test(t, only_members_can_map_a_result);
+	tcase_add_test(t, result_regions_are_handed_over_unasked);
+	tcase_add_test(t, the_death_of_a_reader_frees_results);
+	tcase_add_test(t, forged_operands_are_refused);
+	tcase_add_test(t, a_tail_beyond_the_ring_ends_the_session);
+	tcase_add_test(t, a_tail_that_goes_back_ends_the_session);
+	tcase_add_test(t, a_slot_out_of_range_ends_the_session);
+	tcase_add_test(t, a_slot_in_use_ends_the_session);
+	tcase_add_test(t, random_entries_are_refused);
+	tcase_add_test(t, a_full_ring_is_read_at_once);
+	tcase_add_test(t, a_region_in_use_cannot_be_freed);
+	tcase_add_test(t, memory_of_a_dead_member_stays_until_the_abort);
+	tcase_add_test(t, the_engine_does_not_write_to_one_of_two_outputs);
+	tcase_add_test(t, garbage_from_the_master_fails_operations);
+	tcase_add_test(t, operations_fail_when_the_masters_lease_expires);
 	suite_add_tcase(s, t);
 	tcase_set_timeout(small, 60);
 	tcase_add_checked_fixture(small, setup_small, teardown);
-	tcase_add_test(small, no_memory_for_results);
+	tcase_add_test(small, an_operation_without_memory_for_its_result_fails);
 	suite_add_tcase(s, small);
 	return s;
 }

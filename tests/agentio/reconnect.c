@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A run outlives the connection to its master: what is lost and made again is the connection alone,
- * not the engine, its links or the communicators.
+ * A run outlives the connection to its master. Only the connection is made again, not the engine,
+ * its links or the communicators.
  */
 #include <string.h>
 #include <unistd.h>
@@ -49,7 +49,7 @@ static void expect_success(uint32_t slot)
 	ck_assert_uint_eq(queue_await(&qb, slot), WIRE_SUCCESS);
 }
 
-/* Another master of the run takes over; it counts what the agent tells it before RESUME. */
+/* Another master of the run takes over. Counts the agent's messages by type, up to RESUME. */
 static void resume(uint32_t counts[WM_RESUME + 1])
 {
 	struct wm_msg msg;
@@ -66,12 +66,12 @@ static void resume(uint32_t counts[WM_RESUME + 1])
 		wire_master_clear(&msg);
 	} while (counts[WM_RESUME] == 0);
 	ck_assert_uint_eq(counts[WM_JOIN], 2);
-	/* Nothing was made anew. */
+	/* Nothing was created again. */
 	ck_assert_uint_eq(fake_counts().engines, 1);
 	ck_assert_uint_eq(fx_stats(&f).comms, 2);
 }
 
-START_TEST(goes_on_with_the_next_master)
+START_TEST(a_run_goes_on_with_the_next_master)
 {
 	uint32_t counts[WM_RESUME + 1];
 	uint64_t seq;
@@ -90,14 +90,14 @@ START_TEST(goes_on_with_the_next_master)
 }
 END_TEST
 
-START_TEST(connects_until_somebody_answers)
+START_TEST(the_agent_connects_until_a_master_answers)
 {
 	uint32_t counts[WM_RESUME + 1];
 	struct cc_addr addr = m.addr;
 
 	for (unsigned i = 0; i < 3; i++) {
 		master_hang_up(&m);
-		close(m.listener); /* refused from here on */
+		close(m.listener); /* connections are refused from here on */
 		submit(i, 10 + i);
 		fx_check_alive(&f);
 		m.listener = cc_listen_tcp(&addr, 0);
@@ -115,7 +115,7 @@ static void move(struct agentd *d, void *arg)
 	agentd_set_masters(d, arg);
 }
 
-START_TEST(finds_the_replacement)
+START_TEST(the_agent_finds_a_master_that_has_moved)
 {
 	struct agentd_masters moved = {.n = 1};
 	uint32_t counts[WM_RESUME + 1];
@@ -140,7 +140,7 @@ static bool no_runs(const struct agentd_stats *s, uint64_t arg)
 	return s->runs == 0;
 }
 
-START_TEST(is_over_after_the_lease)
+START_TEST(a_run_without_a_master_ends_after_the_lease)
 {
 	uint64_t start = cc_now_ns();
 
@@ -156,11 +156,11 @@ START_TEST(is_over_after_the_lease)
 }
 END_TEST
 
-START_TEST(links_stay)
+START_TEST(links_survive_breaks_of_the_masters_connection)
 {
 	uint32_t counts[WM_RESUME + 1];
 
-	/* Whoever breaks off again and again gets the same story each time. */
+	/* After each break, the agent sends the same snapshot. */
 	for (unsigned i = 0; i < 5; i++) {
 		master_hang_up(&m);
 		resume(counts);
@@ -176,14 +176,14 @@ Suite *reconnect_suite(void)
 
 	tcase_set_timeout(t, 60);
 	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, goes_on_with_the_next_master);
-	tcase_add_test(t, connects_until_somebody_answers);
-	tcase_add_test(t, finds_the_replacement);
-	tcase_add_test(t, links_stay);
+	tcase_add_test(t, a_run_goes_on_with_the_next_master);
+	tcase_add_test(t, the_agent_connects_until_a_master_answers);
+	tcase_add_test(t, the_agent_finds_a_master_that_has_moved);
+	tcase_add_test(t, links_survive_breaks_of_the_masters_connection);
 	suite_add_tcase(s, t);
 	tcase_set_timeout(over, 60);
 	tcase_add_checked_fixture(over, setup_short, teardown);
-	tcase_add_test(over, is_over_after_the_lease);
+	tcase_add_test(over, a_run_without_a_master_ends_after_the_lease);
 	suite_add_tcase(s, over);
 	return s;
 }

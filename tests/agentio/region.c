@@ -55,7 +55,7 @@ static bool mem_is(const struct agentd_stats *s, uint64_t bytes)
 	return s->mem_used == bytes;
 }
 
-START_TEST(alloc_and_free)
+START_TEST(memory_can_be_allocated_and_freed)
 {
 	struct mem a, b;
 
@@ -73,7 +73,7 @@ START_TEST(alloc_and_free)
 }
 END_TEST
 
-START_TEST(limit_per_user)
+START_TEST(the_limit_per_user_is_enforced)
 {
 	struct wl_request q = {.type = WL_REGION_ALLOC, .size = MIB, .use = WL_REGION_STAGING};
 	struct wl_reply r;
@@ -82,7 +82,7 @@ START_TEST(limit_per_user)
 	ck_assert_uint_eq(client_alloc(&c, 3 * MIB + 4096, &a), WIRE_SUCCESS);
 	client_call(&c, &q, &r, NULL, 0);
 	ck_assert_uint_eq(r.code, WIRE_OUT_OF_MEMORY);
-	/* names the limit, what is in use, and what was asked for */
+	/* the text names the limit, the memory in use and the size asked for */
 	ck_assert_ptr_nonnull(strstr(r.text, "mem_per_user"));
 	ck_assert_ptr_nonnull(strstr(r.text, "4.0 MiB"));
 	ck_assert_ptr_nonnull(strstr(r.text, "3.0 MiB"));
@@ -99,7 +99,8 @@ START_TEST(limit_per_user)
 }
 END_TEST
 
-/* As another user, for the agent. The socket's folder is ours alone. */
+/* Opens a session as another user. File access stays that of root, because only root may enter the
+ * socket's folder. */
 static void open_as(struct client *x, uid_t uid)
 {
 	ck_assert_int_eq(syscall(SYS_setresuid, -1, uid, -1), 0);
@@ -108,8 +109,9 @@ static void open_as(struct client *x, uid_t uid)
 	ck_assert_int_eq(syscall(SYS_setresuid, -1, 0, -1), 0);
 }
 
-/* What one user has reserved and not touched locks no other one out, of an equal part. */
-START_TEST(reservations_of_others)
+/* Memory that one user has reserved and not touched does not prevent another user from getting an
+ * equal part. */
+START_TEST(untouched_memory_of_a_user_does_not_block_others)
 {
 	struct client other;
 	struct mem a[2], b, more;
@@ -133,7 +135,7 @@ START_TEST(reservations_of_others)
 }
 END_TEST
 
-START_TEST(memory_that_others_use)
+START_TEST(touched_memory_of_a_user_counts_for_all)
 {
 	struct wl_request q = {.type = WL_REGION_ALLOC, .size = MIB, .use = WL_REGION_STAGING};
 	struct client other;
@@ -156,7 +158,7 @@ START_TEST(memory_that_others_use)
 }
 END_TEST
 
-START_TEST(impossible_sizes)
+START_TEST(impossible_sizes_end_the_session)
 {
 	static const uint64_t sizes[] = {
 		((uint64_t)1 << 48) + 1, (uint64_t)1 << 63, UINT64_MAX - 4095, UINT64_MAX};
@@ -177,7 +179,7 @@ START_TEST(impossible_sizes)
 }
 END_TEST
 
-START_TEST(end_of_session_frees)
+START_TEST(the_end_of_a_session_frees_its_memory)
 {
 	struct mem a;
 
@@ -192,7 +194,7 @@ START_TEST(end_of_session_frees)
 }
 END_TEST
 
-START_TEST(others_regions)
+START_TEST(regions_of_other_processes_are_refused)
 {
 	struct wl_request q = {.type = WL_REGION_MAP};
 	struct client other;
@@ -218,7 +220,7 @@ START_TEST(others_regions)
 }
 END_TEST
 
-START_TEST(number_of_regions)
+START_TEST(each_region_takes_at_least_a_page)
 {
 	uint32_t n = 0, code;
 	struct mem a;
@@ -246,7 +248,7 @@ static struct wl_reply adopt(int fd, uint64_t size)
 	return r;
 }
 
-/* Kept by a process whose agent died, it serves the next agent like memory of its own. */
+/* A process has kept the memory when its agent died. The next agent treats it like its own. */
 START_TEST(adopted_memory_is_a_region)
 {
 	unsigned before = fx_count_fds();
@@ -266,7 +268,8 @@ START_TEST(adopted_memory_is_a_region)
 	fx_await(&f, mem_is, MIB);
 	ck_assert_uint_eq(fx_stats(&f).regions, 1);
 	close(fd);
-	ck_assert_uint_eq(fx_count_fds(), before + 1); /* of the one that is left, in the agent */
+	/* the agent has a descriptor of the remaining region */
+	ck_assert_uint_eq(fx_count_fds(), before + 1);
 	client_close(&c);
 	fx_await(&f, mem_is, 0);
 	cc_shm_unmap(map, MIB);
@@ -307,7 +310,7 @@ static bool fds_are(const struct agentd_stats *s, uint64_t n)
 	return fx_count_fds() == n;
 }
 
-START_TEST(other_descriptors_are_not_memory)
+START_TEST(only_sealed_memory_files_can_be_adopted)
 {
 	const int size_seals = F_SEAL_SHRINK | F_SEAL_GROW, seals = size_seals | F_SEAL_SEAL;
 	unsigned before = fx_count_fds();
@@ -332,7 +335,7 @@ START_TEST(other_descriptors_are_not_memory)
 		for (size_t i = 3; i < sizeof bad / sizeof bad[0]; i++)
 			close(bad[i]);
 	}
-	/* another size than it has, and none that memory can have */
+	/* sizes that the file does not have, and a size that no region can have */
 	ck_assert_uint_eq(adopt(good, 4096).code, WIRE_INVALID_ARGUMENT);
 	ck_assert_uint_eq(adopt(good, TWO_PAGES + 4096).code, WIRE_INVALID_ARGUMENT);
 	ck_assert_uint_eq(adopt(good, 8191).code, WIRE_INVALID_ARGUMENT);
@@ -347,8 +350,8 @@ START_TEST(other_descriptors_are_not_memory)
 }
 END_TEST
 
-/* Memory is kept open, but half of what can be open is left to others. */
-START_TEST(descriptors_are_left)
+/* The agent keeps memory open, but leaves half of the descriptors to other uses. */
+START_TEST(memory_leaves_descriptors_for_other_uses)
 {
 	const unsigned limit = 2 * (fx_count_fds() + 8), n = limit;
 	struct rlimit was, low;
@@ -366,7 +369,7 @@ START_TEST(descriptors_are_left)
 }
 END_TEST
 
-START_TEST(one_descriptor_with_that_request_only)
+START_TEST(only_an_adoption_carries_one_descriptor)
 {
 	unsigned before = fx_count_fds();
 	int fd = memory(F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, MFD_ALLOW_SEALING);
@@ -409,22 +412,22 @@ Suite *region_suite(void)
 
 	tcase_set_timeout(t, 60);
 	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, alloc_and_free);
-	tcase_add_test(t, limit_per_user);
-	tcase_add_test(t, impossible_sizes);
-	tcase_add_test(t, end_of_session_frees);
-	tcase_add_test(t, others_regions);
-	tcase_add_test(t, number_of_regions);
+	tcase_add_test(t, memory_can_be_allocated_and_freed);
+	tcase_add_test(t, the_limit_per_user_is_enforced);
+	tcase_add_test(t, impossible_sizes_end_the_session);
+	tcase_add_test(t, the_end_of_a_session_frees_its_memory);
+	tcase_add_test(t, regions_of_other_processes_are_refused);
+	tcase_add_test(t, each_region_takes_at_least_a_page);
 	tcase_add_test(t, adopted_memory_is_a_region);
 	tcase_add_test(t, adopted_memory_is_charged);
-	tcase_add_test(t, other_descriptors_are_not_memory);
-	tcase_add_test(t, descriptors_are_left);
-	tcase_add_test(t, one_descriptor_with_that_request_only);
+	tcase_add_test(t, only_sealed_memory_files_can_be_adopted);
+	tcase_add_test(t, memory_leaves_descriptors_for_other_uses);
+	tcase_add_test(t, only_an_adoption_carries_one_descriptor);
 	suite_add_tcase(s, t);
 	tcase_set_timeout(users, 60);
 	tcase_add_checked_fixture(users, setup_for_users, teardown);
-	tcase_add_test(users, reservations_of_others);
-	tcase_add_test(users, memory_that_others_use);
+	tcase_add_test(users, untouched_memory_of_a_user_does_not_block_others);
+	tcase_add_test(users, touched_memory_of_a_user_counts_for_all);
 	suite_add_tcase(s, users);
 	return s;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The memory that an all-reduce takes place in: which mode the agent chooses and tells the shims,
- * and what it tells its engine. With two processes on a ring of this host alone, and with one on a
- * ring of three hosts, of which the test is the others.
+ * The memory of an all-reduce: the mode that the agent chooses and publishes to the shims, and the
+ * memory that it gives to its engine. There are two set-ups: two processes on a ring of this host
+ * alone, and one process on a ring of three hosts, of which the test plays the other two.
  */
 #include <string.h>
 #include <unistd.h>
@@ -12,12 +12,12 @@
 #include "tests/agentio/pair.h"
 #include "tests/agentio/suites.h"
 
-#define COUNT  ((uint64_t)400000) /* more than small operations have: for the engine */
+#define COUNT  ((uint64_t)400000) /* too many for the eager path */
 #define BYTES  (COUNT * 4)
 #define WINDOW 3u
 
-/* `ma` and `mb` have room for an operand and for a result. */
-static struct mem staged_a, staged_b; /* room for an operand, 64 bytes from the beginning */
+/* `ma` and `mb` have room for an operand and a result. */
+static struct mem staged_a, staged_b; /* room for an operand at offset 64 */
 static struct other other;
 static int out[2];
 
@@ -100,7 +100,7 @@ static struct shm_sqe through_window(uint64_t tag, const struct mem *staged)
 	return e;
 }
 
-/* Memory of the engine's is here in the process's. */
+/* Checks that the engine's memory and the process's mapping are the same memory. */
 static void expect_same(const uint8_t *engines, uint8_t *process)
 {
 	ck_assert_ptr_nonnull(engines);
@@ -123,7 +123,7 @@ static uint64_t result_size(struct client *c, const struct queue *q)
 	return r.size;
 }
 
-/* Waits until the engine has it. */
+/* Waits until the engine has the transfer, and checks it. */
 static struct eng_xfer_spec started(const struct queue *q, uint64_t seq, enum shm_result_mode mode)
 {
 	struct eng_xfer_spec spec = {.seq = 0};
@@ -185,8 +185,8 @@ static void expect_window_refused(void)
 
 /* ---- one host, two processes ---- */
 
-/* Results go to the outputs of all; there is nothing but flags in the result region. */
-START_TEST(all_may_be_lost)
+/* Results go to the outputs of both members. The result region has only flags. */
+START_TEST(results_go_to_outputs_if_all_are_disposable)
 {
 	struct shm_sqe ea = operand(1, OUT | DISPOSABLE, &ma, &staged_a);
 	struct shm_sqe eb = operand(1, OUT | DISPOSABLE | REGISTERED, &mb, &staged_b);
@@ -199,7 +199,7 @@ START_TEST(all_may_be_lost)
 	ck_assert_uint_eq(queue_slot(&qa, 0)->flags_off_lo, 0);
 	ck_assert_uint_lt(result_size(&a, &qa), BYTES);
 	ck_assert_uint_eq(result_size(&b, &qb), result_size(&a, &qa));
-	/* And the operands are where they were. */
+	/* The operands stay where they were. */
 	expect_same(spec.members[0].in, staged_a.map + 64);
 	expect_same(spec.members[1].in, mb.map);
 	ck_assert(spec.members[0].staged);
@@ -209,7 +209,7 @@ START_TEST(all_may_be_lost)
 }
 END_TEST
 
-START_TEST(one_must_be_kept)
+START_TEST(results_go_to_an_area_if_one_output_must_be_kept)
 {
 	struct shm_sqe ea = operand(1, _i == 0 ? OUT : OUT | DISPOSABLE, &ma, &staged_a);
 	struct shm_sqe eb = operand(1, _i == 1 ? OUT : OUT | DISPOSABLE, &mb, &staged_b);
@@ -226,7 +226,7 @@ START_TEST(one_must_be_kept)
 }
 END_TEST
 
-/* Through the agent's loop; whoever reads the result needs it in one place. */
+/* Eager operations run in the agent's loop thread. Readers need the result in one place. */
 START_TEST(eager_operations_have_a_result_area)
 {
 	struct shm_sqe ea = operand(1, OUT | DISPOSABLE, &ma, &staged_a);
@@ -249,8 +249,8 @@ START_TEST(eager_operations_have_a_result_area)
 }
 END_TEST
 
-/* One process copies through a window, or both do, into an area or into outputs. */
-START_TEST(windows_are_for_one_host)
+/* One process copies through a window, or both do. The result goes to an area or to outputs. */
+START_TEST(windows_are_accepted_on_one_host)
 {
 	struct shm_sqe ea = through_window(1, &staged_a), eb = operand(1, OUT, &mb, &staged_b);
 	struct eng_xfer_spec spec;
@@ -271,8 +271,8 @@ START_TEST(windows_are_for_one_host)
 }
 END_TEST
 
-/* Segments that are cut otherwise have no places in a window. */
-START_TEST(windows_are_for_whole_segments)
+/* A window has places only for segments of the greatest length. */
+START_TEST(windows_are_refused_for_short_segments)
 {
 	struct shm_sqe ea = through_window(1, &staged_a), eb = operand(1, 0, &mb, &staged_b);
 
@@ -283,8 +283,8 @@ START_TEST(windows_are_for_whole_segments)
 }
 END_TEST
 
-/* All callers are told, by the code and by the agent that has no memory. */
-START_TEST(an_engine_without_memory)
+/* All callers get the code and the name of the agent that has no memory. */
+START_TEST(an_engine_without_memory_fails_the_operation)
 {
 	struct shm_sqe ea = operand(1, 0, &ma, &staged_a), eb = operand(1, 0, &mb, &staged_b);
 	struct wm_msg msg;
@@ -303,7 +303,7 @@ END_TEST
 
 /* ---- one process, several hosts ---- */
 
-START_TEST(results_stand_where_operands_were)
+START_TEST(a_result_replaces_a_staged_operand)
 {
 	struct shm_sqe e = operand(1, _i == 0 ? 0 : OUT, &ma, &staged_a);
 	struct eng_xfer_spec spec = start_one(&e, SHM_RESULT_STAGED);
@@ -318,8 +318,8 @@ START_TEST(results_stand_where_operands_were)
 }
 END_TEST
 
-/* What was registered must be kept. */
-START_TEST(registered_operands_stay)
+/* The contents of registered memory must be kept. */
+START_TEST(a_result_does_not_replace_a_registered_operand)
 {
 	struct shm_sqe e = operand(1, REGISTERED, &ma, &staged_a);
 	struct eng_xfer_spec spec = start_one(&e, SHM_RESULT_AREA);
@@ -330,7 +330,7 @@ START_TEST(registered_operands_stay)
 }
 END_TEST
 
-START_TEST(an_output_may_be_lost)
+START_TEST(a_result_goes_to_a_disposable_output)
 {
 	struct shm_sqe e =
 		operand(1, (_i == 0 ? REGISTERED : 0) | OUT | DISPOSABLE, &ma, &staged_a);
@@ -343,8 +343,9 @@ START_TEST(an_output_may_be_lost)
 }
 END_TEST
 
-/* The ring was one host's when the process looked. The same call succeeds without a window. */
-START_TEST(no_windows_between_hosts)
+/* The ring had only this host when the process submitted. The same call succeeds without a
+ * window. */
+START_TEST(windows_are_refused_between_hosts)
 {
 	struct shm_sqe e = through_window(1, &staged_a);
 	struct wm_msg msg;
@@ -371,22 +372,22 @@ Suite *result_mode_suite(void)
 
 	tcase_set_timeout(t, 60);
 	tcase_add_checked_fixture(t, setup_alone, teardown_alone);
-	tcase_add_test(t, all_may_be_lost);
-	tcase_add_loop_test(t, one_must_be_kept, 0, 3);
+	tcase_add_test(t, results_go_to_outputs_if_all_are_disposable);
+	tcase_add_loop_test(t, results_go_to_an_area_if_one_output_must_be_kept, 0, 3);
 	tcase_add_test(t, eager_operations_have_a_result_area);
-	tcase_add_loop_test(t, windows_are_for_one_host, 0, 3);
-	tcase_add_test(t, an_engine_without_memory);
+	tcase_add_loop_test(t, windows_are_accepted_on_one_host, 0, 3);
+	tcase_add_test(t, an_engine_without_memory_fails_the_operation);
 	suite_add_tcase(s, t);
 	tcase_set_timeout(cut, 60);
 	tcase_add_checked_fixture(cut, setup_short_segments, teardown_alone);
-	tcase_add_test(cut, windows_are_for_whole_segments);
+	tcase_add_test(cut, windows_are_refused_for_short_segments);
 	suite_add_tcase(s, cut);
 	tcase_set_timeout(ring, 60);
 	tcase_add_checked_fixture(ring, setup_ring, teardown_ring);
-	tcase_add_loop_test(ring, results_stand_where_operands_were, 0, 2);
-	tcase_add_test(ring, registered_operands_stay);
-	tcase_add_loop_test(ring, an_output_may_be_lost, 0, 2);
-	tcase_add_test(ring, no_windows_between_hosts);
+	tcase_add_loop_test(ring, a_result_replaces_a_staged_operand, 0, 2);
+	tcase_add_test(ring, a_result_does_not_replace_a_registered_operand);
+	tcase_add_loop_test(ring, a_result_goes_to_a_disposable_output, 0, 2);
+	tcase_add_test(ring, windows_are_refused_between_hosts);
 	suite_add_tcase(s, ring);
 	return s;
 }

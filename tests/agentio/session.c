@@ -18,7 +18,7 @@
 #include "tests/agentio/suites.h"
 
 static struct fx f;
-static struct client canary; /* must notice nothing */
+static struct client canary; /* a session that must not be affected */
 
 static void limits(struct agentd_config *cfg)
 {
@@ -47,14 +47,14 @@ static bool sessions_are(const struct agentd_stats *s, uint64_t n)
 	return s->sessions == n;
 }
 
-/* Connections may still wait to be accepted when there is no session. */
+/* The number of sessions is not enough, because connections may still wait to be accepted. */
 static bool fds_are(const struct agentd_stats *s, uint64_t n)
 {
 	return s->sessions == 1 && fx_count_fds() == n;
 }
 
-/* A library that has no beat gets none: the calls of the other tests are such. */
-START_TEST(beat_comes_with_the_hello)
+/* A library without beats gets no channel for them. The other tests play such a library. */
+START_TEST(the_answer_to_the_hello_carries_the_beat_channel)
 {
 	struct wl_request q = {.type = WL_HELLO,
 		.version_min = WL_VERSION_MIN,
@@ -69,7 +69,7 @@ START_TEST(beat_comes_with_the_hello)
 	client_connect(&f, &c);
 	client_call(&c, &q, &r, &beat, 1);
 	ck_assert_uint_eq(r.features, WL_BEAT);
-	/* Nobody awaits this process. */
+	/* No other peer waits for this process. */
 	ck_assert_int_eq(recv(beat, &ask, 1, MSG_DONTWAIT), -1);
 	client_close(&c);
 	ck_assert_int_eq(recv(beat, &ask, 1, 0), 0);
@@ -90,7 +90,7 @@ static int hello_packet(uint8_t buf[WL_PACKET_MAX], uint32_t min, uint32_t max)
 	return len;
 }
 
-START_TEST(hello_cut_short)
+START_TEST(a_hello_that_is_cut_short_ends_the_session)
 {
 	uint8_t buf[WL_PACKET_MAX];
 	int len = hello_packet(buf, WL_VERSION_MIN, WL_VERSION_MAX);
@@ -102,7 +102,7 @@ START_TEST(hello_cut_short)
 
 		client_connect(&f, &c);
 		ck_assert_int_eq(send(c.fd, buf, (size_t)i, MSG_NOSIGNAL), i);
-		/* A cut may fall between fields and leave a message that is whole. */
+		/* A cut may fall between two fields and leave a complete message. */
 		if (i == 0)
 			shutdown(c.fd, SHUT_WR);
 		if (client_receive(&c, &r, NULL, 0) && r.req_id != 0)
@@ -113,7 +113,7 @@ START_TEST(hello_cut_short)
 }
 END_TEST
 
-START_TEST(random_packets)
+START_TEST(random_packets_end_the_session)
 {
 	char text[WL_TEXT_MAX];
 	struct client c;
@@ -134,7 +134,7 @@ START_TEST(random_packets)
 }
 END_TEST
 
-START_TEST(giant_packets)
+START_TEST(giant_packets_end_the_session)
 {
 	static uint8_t buf[100000];
 	static const size_t sizes[] = {WL_PACKET_MAX, WL_PACKET_MAX + 1, 65536, sizeof buf};
@@ -173,7 +173,7 @@ static void send_with_fds(int fd, const void *buf, size_t len, unsigned n)
 	ck_assert_int_gt(sendmsg(fd, &m, MSG_NOSIGNAL), 0);
 }
 
-START_TEST(descriptors_do_not_stay)
+START_TEST(unexpected_descriptors_are_closed)
 {
 	static const unsigned counts[] = {1, 3, 4, 100, 253};
 	unsigned before = fx_count_fds();
@@ -192,7 +192,7 @@ START_TEST(descriptors_do_not_stay)
 }
 END_TEST
 
-START_TEST(request_before_hello)
+START_TEST(a_request_before_the_hello_ends_the_session)
 {
 	struct wl_request q = {.type = WL_REGION_ALLOC, .size = 4096, .use = WL_REGION_STAGING};
 	char text[WL_TEXT_MAX];
@@ -206,7 +206,7 @@ START_TEST(request_before_hello)
 }
 END_TEST
 
-START_TEST(second_hello)
+START_TEST(a_second_hello_ends_the_session)
 {
 	uint8_t buf[WL_PACKET_MAX];
 	int len = hello_packet(buf, WL_VERSION_MIN, WL_VERSION_MAX);
@@ -220,7 +220,7 @@ START_TEST(second_hello)
 }
 END_TEST
 
-START_TEST(version_mismatch)
+START_TEST(a_version_mismatch_names_both_ranges)
 {
 	uint8_t buf[WL_PACKET_MAX];
 	int len = hello_packet(buf, WL_VERSION_MAX + 6, WL_VERSION_MAX + 8);
@@ -241,7 +241,7 @@ START_TEST(version_mismatch)
 }
 END_TEST
 
-START_TEST(masters_framing)
+START_TEST(an_unknown_framing_of_the_master_is_reported)
 {
 	static const uint8_t later[] = {'P', 'C', 'C', 'F', 2, 0, 1, 0, 0, 0, 0, 0};
 	struct wl_request q = {.type = WL_COMM_CONNECT, .req_id = 5, .peer = {{1}}, .token = {{2}}};
@@ -271,7 +271,7 @@ START_TEST(masters_framing)
 }
 END_TEST
 
-START_TEST(unknown_comm)
+START_TEST(unknown_communicators_are_refused)
 {
 	static const enum wl_type types[] = {
 		WL_COMM_CONNECT, WL_COMM_DESTROY, WL_UPDATE_TOPOLOGY, WL_ARE_PENDING};
@@ -289,7 +289,7 @@ START_TEST(unknown_comm)
 
 		client_call(&c, &req, &r, NULL, 0);
 		ck_assert_uint_eq(r.code, WIRE_INVALID_ARGUMENT);
-		req.comm = q.comm; /* exists, but is somebody else's */
+		req.comm = q.comm; /* exists, but belongs to another process */
 		client_call(&c, &req, &r, NULL, 0);
 		ck_assert_uint_eq(r.code, WIRE_INVALID_ARGUMENT);
 	}
@@ -299,8 +299,8 @@ START_TEST(unknown_comm)
 }
 END_TEST
 
-/* Its requests wait then, and so do the agent's replies; none is lost. */
-START_TEST(replies_not_read)
+/* The requests of this process wait then, and so do the agent's replies. No reply is lost. */
+START_TEST(unread_replies_are_kept)
 {
 	struct wl_request q = {.type = WL_REGION_FREE, .region = 12345};
 	uint8_t buf[WL_PACKET_MAX];
@@ -313,7 +313,7 @@ START_TEST(replies_not_read)
 	while (n >= 0) {
 		struct pollfd room = {.fd = c.fd, .events = POLLOUT};
 
-		/* The agent may be about to take the next one. */
+		/* The agent may be about to read the next request. */
 		if (poll(&room, 1, 500) == 0)
 			break;
 		q.req_id = 100 + sent;
@@ -337,7 +337,7 @@ static bool sessions_at_most(const struct agentd_stats *s, uint64_t n)
 	return s->sessions <= n;
 }
 
-START_TEST(too_many_sessions)
+START_TEST(sessions_beyond_the_limit_are_refused)
 {
 	struct client c[60];
 	char text[WL_TEXT_MAX];
@@ -356,7 +356,7 @@ START_TEST(too_many_sessions)
 }
 END_TEST
 
-START_TEST(close_at_any_time)
+START_TEST(a_process_may_close_its_session_at_any_time)
 {
 	struct cc_addr nowhere = {.family = CC_INET4, .ip = {127, 0, 0, 1}, .port = 1};
 	unsigned before = fx_count_fds();
@@ -393,9 +393,10 @@ static void leave_a_child(struct fx *x, int ready)
 	}
 }
 
-START_TEST(killed_with_a_child_left)
+START_TEST(a_killed_process_with_a_living_child_is_noticed)
 {
-	/* The socket stays open in the child: only the end of the process itself tells. */
+	/* The socket stays open in the child, so only the end of the process itself shows its
+	 * death. */
 	int ready[2];
 	pid_t pid;
 	char c;
@@ -412,7 +413,7 @@ START_TEST(killed_with_a_child_left)
 }
 END_TEST
 
-/* One that is left out, or comes through. */
+/* Reports a line that is left out, or one that is logged. */
 static void complain(struct report *r, int level, bool left_out)
 {
 	r->refill_ns = cc_now_ns();
@@ -420,7 +421,7 @@ static void complain(struct report *r, int level, bool left_out)
 	rep_complain(r, level, "line of level %d", level);
 }
 
-/* Time, program and process, of each line. */
+/* Removes time, program and process from each line. */
 static void cut_prefixes(char *text)
 {
 	char *from = text, *to = text;
@@ -439,7 +440,7 @@ static void cut_prefixes(char *text)
 	*to = '\0';
 }
 
-START_TEST(what_is_left_out_is_as_grave_as_it_was)
+START_TEST(the_line_about_omitted_lines_has_their_highest_level)
 {
 	struct report r = {.tokens = 0};
 	int log = memfd_create("log", 0), own = dup(STDERR_FILENO);
@@ -476,21 +477,21 @@ Suite *session_suite(void)
 
 	tcase_set_timeout(t, 60);
 	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, beat_comes_with_the_hello);
-	tcase_add_test(t, hello_cut_short);
-	tcase_add_test(t, random_packets);
-	tcase_add_test(t, giant_packets);
-	tcase_add_test(t, descriptors_do_not_stay);
-	tcase_add_test(t, request_before_hello);
-	tcase_add_test(t, second_hello);
-	tcase_add_test(t, version_mismatch);
-	tcase_add_test(t, masters_framing);
-	tcase_add_test(t, unknown_comm);
-	tcase_add_test(t, replies_not_read);
-	tcase_add_test(t, too_many_sessions);
-	tcase_add_test(t, close_at_any_time);
-	tcase_add_test(t, killed_with_a_child_left);
-	tcase_add_test(t, what_is_left_out_is_as_grave_as_it_was);
+	tcase_add_test(t, the_answer_to_the_hello_carries_the_beat_channel);
+	tcase_add_test(t, a_hello_that_is_cut_short_ends_the_session);
+	tcase_add_test(t, random_packets_end_the_session);
+	tcase_add_test(t, giant_packets_end_the_session);
+	tcase_add_test(t, unexpected_descriptors_are_closed);
+	tcase_add_test(t, a_request_before_the_hello_ends_the_session);
+	tcase_add_test(t, a_second_hello_ends_the_session);
+	tcase_add_test(t, a_version_mismatch_names_both_ranges);
+	tcase_add_test(t, an_unknown_framing_of_the_master_is_reported);
+	tcase_add_test(t, unknown_communicators_are_refused);
+	tcase_add_test(t, unread_replies_are_kept);
+	tcase_add_test(t, sessions_beyond_the_limit_are_refused);
+	tcase_add_test(t, a_process_may_close_its_session_at_any_time);
+	tcase_add_test(t, a_killed_process_with_a_living_child_is_noticed);
+	tcase_add_test(t, the_line_about_omitted_lines_has_their_highest_level);
 	suite_add_tcase(s, t);
 	return s;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The agent is told to end while it has processes: they are to come back by the next one.
+ * The agent is told to end while it has processes. They will attach to the next agent.
  */
 #include <string.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@
 #include "tests/agentio/pair.h"
 #include "tests/agentio/suites.h"
 
-#define COUNT ((uint64_t)400000) /* more than small operations have: for the engine */
+#define COUNT ((uint64_t)400000) /* too many for the eager path */
 
 static void setup(void)
 {
@@ -29,14 +29,15 @@ static void stop(struct agentd *d, void *arg)
 	agentd_stop(d, "told to end");
 }
 
-/* Its process ends, and the agent has not seen that yet. */
+/* Closes the session of a process and stops the agent before the agent has noticed the end. */
 static void die_and_stop(struct agentd *d, void *arg)
 {
 	client_close(arg);
 	agentd_stop(d, "told to end");
 }
 
-/* What the master hears until the end of the connection. Returns the number of leaves. */
+/* Reads the agent's messages until the end of the connection. Returns the number of leaves, and the
+ * last peer that left. */
 static unsigned leaves_until_the_end(struct cc_id *ret_peer)
 {
 	uint8_t buf[4096];
@@ -63,13 +64,13 @@ static unsigned leaves_until_the_end(struct cc_id *ret_peer)
 	return n;
 }
 
-START_TEST(nobody_leaves_and_all_are_told)
+START_TEST(an_agent_that_ends_says_goodbye_and_reports_no_leave)
 {
 	struct shm_sqe ea = queue_sum(0, 5, COUNT, &ma), eb = queue_sum(0, 5, COUNT, &mb);
 	char text[WL_TEXT_MAX];
 	struct cc_id peer;
 
-	if (_i == 1) { /* amid a transfer */
+	if (_i == 1) { /* during a transfer */
 		fake_set_auto_done(false);
 		queue_push(&qa, &ea);
 		queue_push(&qb, &eb);
@@ -80,7 +81,7 @@ START_TEST(nobody_leaves_and_all_are_told)
 	fx_call(&f, stop, NULL);
 	client_await_end(&a, text);
 	ck_assert_str_eq(text, "told to end");
-	ck_assert_uint_eq(fake_counts().xfers, 0); /* nobody writes to their memory any more */
+	ck_assert_uint_eq(fake_counts().xfers, 0); /* no thread writes to their memory any more */
 	ck_assert_uint_ne(atomic_load(&queue_slot(&qa, 0)->state), SHM_SLOT_DONE);
 	client_await_end(&b, text);
 	ck_assert_str_eq(text, "told to end");
@@ -88,7 +89,7 @@ START_TEST(nobody_leaves_and_all_are_told)
 }
 END_TEST
 
-START_TEST(who_is_gone_has_left)
+START_TEST(an_agent_that_ends_reports_the_leave_of_a_dead_process)
 {
 	char text[WL_TEXT_MAX];
 	struct cc_id peer;
@@ -108,8 +109,8 @@ Suite *stop_suite(void)
 
 	tcase_set_timeout(t, 60);
 	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_loop_test(t, nobody_leaves_and_all_are_told, 0, 2);
-	tcase_add_test(t, who_is_gone_has_left);
+	tcase_add_loop_test(t, an_agent_that_ends_says_goodbye_and_reports_no_leave, 0, 2);
+	tcase_add_test(t, an_agent_that_ends_reports_the_leave_of_a_dead_process);
 	suite_add_tcase(s, t);
 	return s;
 }

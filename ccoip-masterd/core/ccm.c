@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Construction, events in, and what is settled at the end of each step.
+ * Construction, events in, and settling at the end of each step.
  */
 #include <stdlib.h>
 
@@ -51,7 +51,7 @@ static void free_agents(struct ccm *m)
 		free(a->failures);
 		free(a);
 	}
-	for (a = m->dead; a; a = next) { /* not buried by a step that ran out of memory */
+	for (a = m->dead; a; a = next) { /* left by a step that ran out of memory before ccm_reap */
 		next = a->next_dead;
 		ccm_snapshot_free(a);
 		free(a->failures);
@@ -131,12 +131,12 @@ uint32_t ccm_tick_ms(const struct ccm *m)
 	return m->cfg.heartbeat_ms / 2;
 }
 
-/* Of an agent that came too late for the recovery, or came back. */
+/* Learns from the snapshot of an agent that came too late for the recovery, or that came back. */
 static void learn(struct ccm *m, const struct ccm_agent *a, const struct wm_resume *r)
 {
-	if (a->n_accepted > 0) /* answers to others were none to our members */
+	if (a->n_accepted > 0) /* without members of ours, its ballots do not concern us */
 		ccm_vote_learn(m, r->topo_ballot, r->pending_ballot);
-	if (cc_id_is_zero(&a->hello.run_key)) /* it knows nothing itself */
+	if (cc_id_is_zero(&a->hello.run_key)) /* the agent has no state of its own */
 		return;
 	ccm_at_least(&m->heard_epoch, r->epoch);
 	ccm_at_least(&m->last_seq, r->last_seq);
@@ -182,9 +182,9 @@ static void dispatch(struct ccm *m, struct ccm_agent *a, const struct wm_msg *ms
 		ccm_resuming_set(m, a, false);
 		if (a->knows_run)
 			learn(m, a, &msg->u.resume);
-		/* The commit that its peers wait for may take a while. Till then they would try
-		 * again and again what fails for the losses that they have missed. */
 		ccm_outcomes_compare(m, a, &msg->u.resume);
+		/* The commit that the agent's peers wait for may take a while. Without the view,
+		 * they would repeat calls that fail because of losses that they do not know. */
 		if (a->n_accepted > 0 && !cc_id_is_zero(&a->hello.run_key))
 			ccm_view_tell(m, a);
 		break;
@@ -204,7 +204,7 @@ static void dispatch(struct ccm *m, struct ccm_agent *a, const struct wm_msg *ms
 	case WM_OP_QUERY:
 		ccm_op_query(m, a, &msg->u.op_query);
 		break;
-	case WM_REFUSE: /* the agent's last words */
+	case WM_REFUSE: /* the last message of an agent that ends */
 		ccm_close(m, a->conn, "the agent said goodbye");
 		ccm_agent_lost(m, a, msg->u.refuse.text);
 		break;
@@ -245,7 +245,7 @@ void ccm_settle(struct ccm *m)
 			ccm_reap(m);
 		} while (ccm_round_settle(m));
 		ccm_pending_settle(m);
-		ccm_op_settle(m); /* an election may put peers out */
+		ccm_op_settle(m); /* an election may kick peers */
 	} while ((m->lost || ccm_unmet_settle(m)) && !m->oom);
 	ccm_leaves_answer(m);
 }
@@ -259,7 +259,7 @@ static void closed(struct ccm *m, struct ccm_agent *a, const struct ccm_event *e
 	m->look = true;
 }
 
-/* a: the agent of the event's connection, or NULL. */
+/* Handles ev. `a`: the agent of its connection, or NULL. */
 static void handle(struct ccm *m, struct ccm_agent *a, const struct ccm_event *ev)
 {
 	switch (ev->type) {
@@ -306,7 +306,7 @@ int ccm_step(struct ccm *m, const struct ccm_event *ev, uint64_t now_ns, struct 
 	if (ev->type == CCM_EV_TICK || (ev->type == CCM_EV_OPEN && !ev->local))
 		ccm_agent_reach(m, ev->type == CCM_EV_OPEN);
 	a = ev->conn ? ccm_agent_find(m, ev->conn) : NULL;
-	/* It may answer hellos: not those of a connection whose end this is. */
+	/* This may answer hellos, but not on the connection whose end is reported now. */
 	if (ev->type != CCM_EV_CLOSED)
 		ccm_resume_step(m);
 	handle(m, a, ev);

@@ -41,7 +41,7 @@ void ccm_scratch_clear(struct ccm *m)
 	m->scratch = (struct ccm_action){0};
 }
 
-/* Twice the room; NULL sets m->oom. */
+/* Doubles the room of an array. NULL sets m->oom. */
 static void *grow(struct ccm *m, void *v, size_t *cap, size_t size)
 {
 	size_t n = *cap ? 2 * *cap : 16;

@@ -77,7 +77,7 @@ void ccm_agent_bury(struct ccm *m, struct ccm_agent *a)
 	ccm_pairs_forget(m, a->no);
 	ccm_probes_forget(m, a->no);
 	ccm_resuming_set(m, a, false);
-	m->newest_world_size = 0; /* it may have been the one that told */
+	m->newest_world_size = 0; /* the number may be from this agent */
 	a->claimed = false;
 	a->dead = true;
 	a->next_dead = m->dead;
@@ -214,7 +214,7 @@ static void check_silence(struct ccm *m)
 	struct ccm_agent *a, *tmp;
 
 	HASH_ITER (hh, m->agents, a, tmp) {
-		/* Whose hello is not answered does not speak. */
+		/* An agent sends nothing before its hello is answered. */
 		if (a->hello_deferred || !cc_detect_gone(&a->life, m->now))
 			continue;
 		if (a->greeted)
@@ -228,7 +228,7 @@ static void check_silence(struct ccm *m)
 	}
 }
 
-/* Rounds wait for them. */
+/* Kicks agents whose snapshots take too long, because rounds wait for them. */
 static void check_resuming(struct ccm *m)
 {
 	struct ccm_agent *a, *tmp;
@@ -246,7 +246,8 @@ static void check_resuming(struct ccm *m)
 				a->hello.name, ms);
 }
 
-/* What the agents sent meanwhile has not been read yet. */
+/* Starts all bounds again after a suspension, because messages that agents sent meanwhile have not
+ * been read yet. */
 static void forgive_pause(struct ccm *m, uint64_t ns)
 {
 	struct ccm_agent *a;
@@ -269,12 +270,14 @@ void ccm_agent_pause(struct ccm *m, uint32_t gone)
 {
 	uint64_t ns = m->tick_ns ? ccm_age(m->now, m->tick_ns) : 0;
 	uint64_t unheard = m->beat_ns ? ccm_age(m->now, m->beat_ns) : ns;
-	uint64_t beat = m->cfg.heartbeat_ms * CCM_NS_PER_MS; /* their clocks may be faster */
+	/* The clocks of agents may be faster. */
+	uint64_t beat = m->cfg.heartbeat_ms * CCM_NS_PER_MS;
 
 	if (!cc_detect_blind(&m->any, ns))
 		return;
 	m->tick_ns = m->now;
-	/* Agents may have given us up, and have gone to another master or wait for the next one. */
+	/* Agents may have given this master up: they have gone to another master, or they wait for
+	 * the next one. */
 	if (unheard + beat > m->any.min_ns && m->n_accepted > 0 && !m->recovering) {
 		ccm_log(m, CCM_LOG_WARNING,
 			"the master was suspended for %.1f s: it takes its run over again",
@@ -285,7 +288,8 @@ void ccm_agent_pause(struct ccm *m, uint32_t gone)
 	}
 }
 
-/* Was it heard of within a beat, or little more, of the last one of the other hosts that were? */
+/* Did `a` fall silent together with the other remote hosts? It was last heard at most 1.5
+ * heartbeats before the last of them. */
 static bool fell_silent_with_all(const struct ccm *m, const struct ccm_agent *a)
 {
 	return ccm_age(m->heard_ns, a->spoke_ns) <= m->cfg.heartbeat_ms * CCM_NS_PER_MS * 3 / 2;
@@ -297,8 +301,9 @@ void ccm_agent_heard(struct ccm *m, struct ccm_agent *a)
 	struct ccm_agent *x;
 
 	if (!a->local) {
+		/* For `a` itself, the silence is measured below. */
 		for (x = cc_detect_blind(&m->any, ns) ? m->agents : NULL; x; x = x->hh.next)
-			if (!x->local && x != a && fell_silent_with_all(m, x)) /* a's is a sample */
+			if (!x->local && x != a && fell_silent_with_all(m, x))
 				cc_detect_pause(&x->life, m->now);
 		m->heard_ns = m->now;
 	}
@@ -306,8 +311,9 @@ void ccm_agent_heard(struct ccm *m, struct ccm_agent *a)
 	cc_detect_heard(&a->life, m->now);
 }
 
-/* When somebody connects anew, agents may have given us up: they have missed one beat more than we
- * have, at most, and their clocks may be faster. */
+/* Is `a` silent? If a remote host connects (`reached`), agents may have given this master up
+ * already. They have missed one heartbeat more than this master at most, and their clocks may be
+ * faster. */
 static bool is_silent(const struct ccm *m, struct ccm_agent *a, bool reached)
 {
 	uint64_t beat = m->cfg.heartbeat_ms * CCM_NS_PER_MS;
@@ -340,7 +346,8 @@ static bool is_cut_off(struct ccm *m, bool reached)
 
 void ccm_agent_reach(struct ccm *m, bool reached)
 {
-	/* Recovering, for members that are not back yet it waits so long and no longer. */
+	/* While recovering, a host that connects changes nothing: the wait for missing members is
+	 * bounded. */
 	if ((m->recovering && reached) || !is_cut_off(m, reached))
 		return;
 	if (m->recovering) {
@@ -355,7 +362,7 @@ void ccm_agent_reach(struct ccm *m, bool reached)
 	m->cut_off_ns = m->now;
 }
 
-/* That somebody is awaited is told at once, that nobody is any more when it is time. */
+/* A wait for votes is reported at once, its end only with the next regular heartbeat. */
 static bool beat_is_due(const struct ccm *m, bool awaited)
 {
 	return (awaited && !m->awaited) || !m->beat_ns ||
@@ -393,7 +400,8 @@ static void add_addr(struct wm_endpoint *e, const struct cc_addr *addr, uint16_t
 		e->addrs[e->n_addrs++] = x;
 }
 
-/* p2p: a port that was advertised with an address is that one. */
+/* Describes how `to` reaches `a`. `p2p`: a port that is advertised with an address replaces
+ * `port`. */
 static void endpoint(const struct ccm_agent *a, const struct ccm_agent *to, uint16_t port, bool p2p,
 	struct wm_endpoint *ret)
 {

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * Pairs of hosts whose links break in one operation after the other, and can be opened anew each
- * time: a router that resets what carries more than some bytes, say. Another link is no remedy. A
- * newcomer that brings such links with it has them with all its neighbours: they count together.
+ * Pairs of hosts whose links break in one operation after the other, although they can be opened
+ * again each time. For example, a router resets connections that have carried some number of bytes.
+ * A new link does not help. A newcomer that brings such links has them with all its neighbours, so
+ * its breaks are counted together.
  */
 #include <stdlib.h>
 
 #include "ccoip-masterd/core/ccm_internal.h"
 #include "proto/wire_dtype.h"
 
-/* One key for both directions. */
+/* Finds the breaks of a pair of hosts. Both directions have one key. */
 static struct ccm_break *break_find(const struct ccm *m, uint64_t one, uint64_t other)
 {
 	struct ccm_pair_key key = {one < other ? one : other, one < other ? other : one};
@@ -53,7 +54,7 @@ static uint64_t op_bytes(const struct ccm_op *o)
 	return dtype <= WIRE_DTYPE_MAX ? o->params.count * wire_dtype_size[dtype] : 0;
 }
 
-/* Of what was under way; it may be that smaller ones pass. */
+/* Returns the size of the largest all-reduce that has started. Smaller ones may still pass. */
 static uint64_t largest_started(const struct ccm_group *g)
 {
 	const struct ccm_op *o;
@@ -69,7 +70,7 @@ static uint64_t largest_started(const struct ccm_group *g)
 
 static bool streak_add(const struct ccm *m, struct ccm_streak *k, uint64_t bytes)
 {
-	if (k->round == m->committed + 1) /* the other end has told it */
+	if (k->round == m->committed + 1) /* the other end has reported this break already */
 		return false;
 	*k = (struct ccm_streak){
 		.n = k->n + 1, .round = m->committed + 1, .counts = true, .bytes = bytes};
@@ -84,7 +85,7 @@ static void streak_undo(const struct ccm *m, struct ccm_streak *k)
 	k->round = m->committed + 1;
 }
 
-/* Of two ends the one that has come last: it brings the trouble along, rather. */
+/* Was `a` admitted recently, and after `other`? Then `a` is the probable cause of the break. */
 static bool is_newcomer(
 	const struct ccm *m, const struct ccm_agent *a, const struct ccm_agent *other)
 {
@@ -119,7 +120,7 @@ void ccm_break_count(struct ccm *m, const struct ccm_group *g, struct ccm_agent 
 	ccm_print(b->text, sizeof b->text, "%s", text);
 }
 
-/* The other end may have told it already, or tell it yet. */
+/* The other end may have reported the break already, or may report it later. */
 void ccm_break_is_mended(struct ccm *m, struct ccm_agent *from, struct ccm_agent *to)
 {
 	struct ccm_break *b = NULL;
@@ -151,7 +152,7 @@ static bool judge_edge(struct ccm *m, const struct ccm_agent *from, const struct
 	return true;
 }
 
-/* Of the last break of a's links that is known, or "". */
+/* Returns the text of the last known break of a's links, or "". */
 static const char *newcomer_text(const struct ccm *m, const struct ccm_agent *a)
 {
 	const struct ccm_break *b, *last = NULL;
@@ -189,7 +190,7 @@ bool ccm_breaks_judge(struct ccm *m)
 	HASH_ITER (hh, m->agents, a, tmp)
 		if (a->round == m->last_round && judge_newcomer(m, a)) {
 			m->rewire = true;
-			return true; /* what is left is another ring's */
+			return true; /* the next ring is another one */
 		}
 
 	for (g = m->groups; g; g = g->hh.next)
@@ -217,7 +218,7 @@ void ccm_breaks_over(struct ccm *m, const struct ccm_op *o)
 	}
 }
 
-/* The breaks may have been due to the one that has changed. */
+/* Clears the agent's count of breaks. They may have been due to the host that has changed. */
 static void streak_forget(struct ccm *m, uint64_t agent_no)
 {
 	struct ccm_agent *a;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The invariants: counters against recounts, states against flags, rings, operations. For tests and
- * the simulator; costs as much as there is state.
+ * the simulator. The cost grows with the size of the state.
  */
 #include "ccoip-masterd/core/ccm_sync.h"
 
@@ -15,7 +15,7 @@ struct counts {
 	uint32_t peers, accepted, asleep, topo, pending, blocked_ops, crossed;
 };
 
-/* It may be gone: it is only looked for. */
+/* Does p wait for `what`? The operation may be gone, so `what` is only compared. */
 static bool waits_for(const struct ccm_peer *p, const struct ccm_op *what)
 {
 	const struct ccm_op *o;
@@ -26,7 +26,7 @@ static bool waits_for(const struct ccm_peer *p, const struct ccm_op *what)
 	return false;
 }
 
-/* Its votes, and the operations that it waits for. */
+/* Checks the votes of p, and the operations that p waits for. */
 static const char *check_peer_votes(const struct ccm_peer *p)
 {
 	const struct ccm_op *o;
@@ -103,7 +103,8 @@ static const char *check_membership_peers(
 	return NULL;
 }
 
-/* The ring may lack a membership with accepted peers that come back, or until it is rewired. */
+/* May s be outside the ring although it has accepted peers? They may be disconnected, or the ring
+ * is about to be rewired. */
 static bool may_be_outside(const struct ccm *m, const struct ccm_membership *s)
 {
 	return s->agent->disconnected || m->rewire || m->round.active || m->recovering;
@@ -402,7 +403,7 @@ static const char *check_pairs(const struct ccm *m)
 	return NULL;
 }
 
-/* Nothing holds the conclusions back that are due. */
+/* Checks that every decision that is due was made. */
 static const char *check_due(const struct ccm *m)
 {
 	REQUIRE(!m->rewire || m->n_accepted == m->n_disconnected, "no round rewires the ring");

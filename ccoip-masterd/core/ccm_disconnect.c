@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * Agents that are gone while their peers may come back, how these do, and what is told to them of
- * the attempts that ended meanwhile.
+ * Disconnected agents, how their peers come back, and the outcomes of attempts that ended
+ * meanwhile.
  */
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "ccoip-masterd/core/ccm_sync.h"
 
-/* p stays accepted, but nothing that it has voted for counts. */
+/* Takes back all votes of p. The peer stays accepted. */
 static void peer_disconnected(struct ccm *m, struct ccm_peer *p)
 {
 	p->untold = p->raw_topo = p->raw_pending = false;
@@ -34,8 +34,8 @@ static void membership_disconnected(struct ccm *m, struct ccm_membership *s, con
 		return;
 	g->n_disconnected += s->n_accepted;
 	ccm_ring_remove(g, s);
-	/* Nothing of the group runs that needs them, unless they have votes. Its operations wait
-	 * for them. */
+	/* No operation that runs needs these peers, unless they have voted for it. Operations that
+	 * have not started wait for them. */
 	goes_on = ccm_sync_disconnected(m, s);
 	DL_FOREACH (s->peers, p)
 		goes_on &= p->n_ops == 0;
@@ -79,7 +79,7 @@ void ccm_agent_disconnected(struct ccm *m, struct ccm_agent *a, const char *text
 	if (a->snapshot)
 		ccm_outcomes_keep(m, a);
 	ccm_snapshot_free(a);
-	m->newest_world_size = 0; /* it may have been the one that told */
+	m->newest_world_size = 0; /* the number may be from this agent */
 	a->round = 0;
 	a->disconnected = true;
 	a->disconnected_ns = m->now;
@@ -101,7 +101,8 @@ void ccm_disconnected_tick(struct ccm *m)
 	}
 }
 
-/* A new membership takes the place of the old one: the preferred ring stays as it is. */
+/* Gets the membership of `a` that replaces `old`. It takes the position of `old` in the preferred
+ * ring. */
 static struct ccm_membership *membership_beside(
 	struct ccm *m, struct ccm_agent *a, struct ccm_membership *old)
 {
@@ -115,7 +116,8 @@ static struct ccm_membership *membership_beside(
 	return s;
 }
 
-/* From the membership of a disconnected agent to one of a's. A round is to contain it. */
+/* Moves p from the membership of a disconnected agent to a membership of `a`. The next round must
+ * contain p. */
 static void peer_move(
 	struct ccm *m, struct ccm_agent *a, struct ccm_peer *p, const struct wm_join *j)
 {
@@ -160,8 +162,8 @@ static void peer_move(
 		s->group->id);
 }
 
-/* The connection that p came by is not closed yet, but p comes by another one: it is dead, or its
- * agent speaks for p no more. */
+/* Cuts the old connection of p's agent, because p comes through another one. The old connection is
+ * dead, or its agent does not speak for p any more. */
 static void cut_old(struct ccm *m, struct ccm_agent *old, const struct ccm_agent *a)
 {
 	struct wm_refuse *r;
@@ -173,15 +175,15 @@ static void cut_old(struct ccm *m, struct ccm_agent *old, const struct ccm_agent
 		r->code = WIRE_RANK_CONNECTION_LOST;
 		ccm_print(r->text, sizeof r->text,
 			"another agent on %s has taken over the peers of this one", a->hello.name);
-		ccm_flaps_over(old); /* nothing has broken */
+		ccm_flaps_over(old); /* nothing broke, so this does not count */
 	}
 	ccm_close(m, old->conn, "its peers have come back on another connection");
 	ccm_agent_disconnected(m, old, "its peers have come back on another connection");
-	ccm_loss_announce(m); /* no operation may name the membership any more that p is to leave */
+	ccm_loss_announce(m); /* operations must not name the membership that p is about to leave */
 }
 
-/* Agents of a host follow each other: p is with the one that came last, and a has died since it
- * said this. */
+/* Is the join outdated? The agents of a host follow each other. If p is with an agent that came
+ * later, `a` has died since it sent the join. */
 static bool is_outlived(const struct ccm_agent *a, const struct ccm_peer *p)
 {
 	const struct ccm_agent *last = p->membership->agent;
@@ -294,8 +296,8 @@ void ccm_op_outcomes(struct ccm *m, const struct ccm_peer *p, const struct wm_op
 
 	x->peer = q->peer;
 	for (i = 0; i < q->n && i < WM_OUTCOMES_MAX; i++) {
-		/* What one is told for want of better knowledge, others must not be told otherwise.
-		 */
+		/* An unknown outcome counts as failed. It is noted, so that other peers get the
+		 * same answer. */
 		if (i < q->n - q->n_succeeded && !ccm_outcome_is_known(m, g, q->seqs[i]))
 			ccm_outcome_note(g, q->seqs[i], WIRE_RANK_CONNECTION_LOST);
 		x->v[x->n++] = (struct wm_outcome){q->seqs[i], ccm_outcome_of(m, g, q->seqs[i])};

@@ -14,7 +14,8 @@ struct ballot {
 	const struct ccm_candidate *v;
 	struct ccm_standing *s;
 	uint32_t n;
-	uint32_t *stands; /* indexes, ascending until they are sorted by what is offered */
+	uint32_t *stands; /* indexes of those that stand; ascending until they are sorted by
+			     candidate */
 	uint32_t n_stands;
 	struct ccm_election *e;
 };
@@ -29,7 +30,7 @@ static int compare_digest(const struct ccm_digest *a, const struct ccm_digest *b
 	return a->hi != b->hi ? compare_u64(a->hi, b->hi) : compare_u64(a->lo, b->lo);
 }
 
-/* 0: the same candidate. */
+/* Compares the contents that two candidates offer. Returns 0 if they are equal. */
 static int compare_candidate(const struct ccm_candidate *a, const struct ccm_candidate *b)
 {
 	int c = compare_u64(a->hash_type, b->hash_type);
@@ -49,13 +50,13 @@ static void kick(struct ballot *b, uint32_t i, enum ccm_elect_why why)
 	b->s[i] = (struct ccm_standing){.status = CCM_ELECT_KICKED, .why = why};
 }
 
-/* It does not stand for this alone. */
+/* Is x a candidate that does not stand only because it is torn? */
 static bool only_torn(const struct ccm_candidate *x)
 {
 	return x->torn && x->strategy != CCM_RECEIVE_ONLY;
 }
 
-/* Nobody stands. Who was kicked before keeps the reason. */
+/* Kicks all candidates, because none stands. Those that were kicked before keep their reason. */
 static void kick_all(struct ballot *b, enum ccm_elect_why why)
 {
 	uint32_t i;
@@ -66,7 +67,7 @@ static void kick_all(struct ballot *b, enum ccm_elect_why why)
 	b->e->nobody = true;
 }
 
-/* Rule 1. */
+/* Applies rule 1. */
 static void check_revisions(struct ballot *b)
 {
 	uint64_t expected = b->e->expected;
@@ -80,7 +81,7 @@ static void check_revisions(struct ballot *b)
 	}
 }
 
-/* Rule 2. */
+/* Applies rule 2. */
 static void check_strategies(struct ballot *b)
 {
 	bool enforced = false;
@@ -99,7 +100,7 @@ static bool may_stand(const struct ccm_candidate *x)
 	return x->strategy != CCM_RECEIVE_ONLY && !x->torn;
 }
 
-/* Rules 3 and 4: false when nobody stands. */
+/* Applies rules 3 and 4. Returns false if no candidate stands. */
 static bool find_standing(struct ballot *b)
 {
 	struct ccm_election *e = b->e;
@@ -124,7 +125,7 @@ static bool find_standing(struct ballot *b)
 	return b->n_stands > 0;
 }
 
-/* Rule 5: false when those that stand do not agree. */
+/* Applies rule 5. Returns false if the candidates that stand do not agree. */
 static bool elect_senders(struct ballot *b)
 {
 	uint32_t i, first = b->stands[0];
@@ -145,7 +146,7 @@ static bool elect_senders(struct ballot *b)
 	return false;
 }
 
-/* Whether x comes before y: equal candidates lie together, in ring order. */
+/* Does x come before y? Equal candidates are neighbours, in ring order. */
 static bool before(const struct ballot *b, uint32_t x, uint32_t y)
 {
 	int c = compare_candidate(&b->v[x], &b->v[y]);
@@ -153,7 +154,8 @@ static bool before(const struct ballot *b, uint32_t x, uint32_t y)
 	return c != 0 ? c < 0 : x < y;
 }
 
-/* Lets the entry at `at` sink to its place in the heap of n entries, the last one on top. */
+/* Lets the entry at `at` sink to its place in the heap of n entries, which has the last entry on
+ * top. */
 static void sink(struct ballot *b, uint32_t at, uint32_t n)
 {
 	uint32_t child, x = b->stands[at];
@@ -169,7 +171,7 @@ static void sink(struct ballot *b, uint32_t at, uint32_t n)
 	b->stands[at] = x;
 }
 
-/* Heapsort: it needs no memory, and no candidate makes it slow. */
+/* Sorts with heapsort, which needs no memory and which no candidate can make slow. */
 static void sort_standing(struct ballot *b)
 {
 	uint32_t i, x;
@@ -184,7 +186,7 @@ static void sort_standing(struct ballot *b)
 	}
 }
 
-/* Rule 6. */
+/* Applies rule 6. */
 static void elect_popular(struct ballot *b)
 {
 	uint32_t first, votes, i, most = 0;
@@ -202,7 +204,7 @@ static void elect_popular(struct ballot *b)
 	}
 }
 
-/* Rules 7 to 9. */
+/* Applies rules 7 to 9. */
 static void judge(struct ballot *b, uint32_t i)
 {
 	const struct ccm_candidate *x = &b->v[i], *elected = &b->v[b->e->elected];

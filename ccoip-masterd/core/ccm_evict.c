@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
- * Rounds that failed: which newcomers are kicked, which pairs of old members are avoided from now
- * on, and who goes when no ring is left.
+ * Rounds that failed: kicks newcomers that are at fault, records pairs of members that rings avoid
+ * from now on, and evicts a member when no ring is left.
  */
 #include <string.h>
 
 #include "ccoip-masterd/core/ccm_internal.h"
 
-/* Of the agent's words, which say for each address why. With it, and names of some length, the
- * reason fits into the SHM_TEXT bytes that callers get, but for the end of the advice. */
+/* The longest quoted part of the agent's text, which names a cause for each address. With this
+ * limit and names of usual length, the reason fits into the SHM_TEXT bytes that callers get, except
+ * for the end of the advice. */
 #define CAUSE_MAX 96u
 
-/* Up to where they are told: addresses are not cut apart. */
+/* Returns the length of the part of the cause that is quoted. It ends at a ';' if possible, so that
+ * no address is cut in the middle. */
 static size_t cause_len(const char *text)
 {
 	size_t len = strlen(text);
@@ -24,8 +26,8 @@ static size_t cause_len(const char *text)
 	return CAUSE_MAX;
 }
 
-/* The family of all the addresses by which `to` has a connection to a; 0: there are several, or
- * none. */
+/* Returns the family of all addresses at which `to` can reach `a`; 0 if there are several families,
+ * or no address. */
 static uint8_t only_family(const struct ccm_agent *a, const struct ccm_agent *to)
 {
 	struct wm_endpoint e;
@@ -41,7 +43,8 @@ static uint8_t only_family(const struct ccm_agent *a, const struct ccm_agent *to
 	return family;
 }
 
-/* The addresses that an agent advertises do not say where it has connections to. */
+/* Do the two hosts have no address family in common? Advertised addresses do not show this: an
+ * agent can open connections from other addresses. */
 static bool share_no_family(const struct ccm_agent *from, const struct ccm_agent *to)
 {
 	uint8_t mine, theirs;
@@ -58,7 +61,7 @@ static const char *family_name(bool four)
 	return four ? "IPv4" : "IPv6";
 }
 
-/* The reason for both sides: what happened, and then what to do, which may be cut. */
+/* Writes the reason for both hosts: first the facts, then the advice, which may be cut. */
 void ccm_reach_reason(char *dst, size_t size, const struct ccm_agent *from,
 	const struct ccm_agent *to, bool limit, const char *text)
 {
@@ -66,7 +69,7 @@ void ccm_reach_reason(char *dst, size_t size, const struct ccm_agent *from,
 	size_t len = cause_len(text);
 	const char *more = text[len] ? "; ..." : "";
 
-	if (limit) { /* ports have nothing to do with it */
+	if (limit) { /* the ports are not the cause */
 		ccm_print(dst, size, "no link from host %s to host %s: %s", name, other, text);
 		return;
 	}
@@ -115,7 +118,7 @@ static void count_suspects(struct ccm *m)
 	}
 }
 
-/* Of the link s -> t: the newcomer that is the suspect, or NULL when both are old members. */
+/* Returns the newcomer that is at fault if the link s -> t fails, or NULL if both are members. */
 static struct ccm_membership *newcomer_at_fault(struct ccm_membership *s, struct ccm_membership *t)
 {
 	const struct ccm_agent *a = s->agent, *b = t->agent;
@@ -129,7 +132,7 @@ static struct ccm_membership *newcomer_at_fault(struct ccm_membership *s, struct
 	return a->suspect_from + a->suspect_to > b->suspect_from + b->suspect_to ? s : t;
 }
 
-/* Adds s to those whose peers are to be kicked. */
+/* Adds s to the list of memberships whose peers will be kicked. */
 static void evict(struct ccm *m, struct ccm_membership *s, bool limit, const char *reason,
 	struct ccm_membership **evicted)
 {
@@ -143,7 +146,7 @@ static void evict(struct ccm *m, struct ccm_membership *s, bool limit, const cha
 	*evicted = s;
 }
 
-/* s could not open its link in the ring. */
+/* Judges the failed link from s to the next host in the ring. */
 static void judge_link(struct ccm *m, struct ccm_membership *s, const struct wm_failure *f,
 	struct ccm_membership **evicted)
 {
@@ -208,7 +211,8 @@ static uint32_t search_ms(const struct ccm *m)
 	return CCM_SEARCH_MS(m->cfg.bounds.ms[CC_BOUND_ROUND] + ccm_paths_ms(m));
 }
 
-/* Old members could not reach each other. Would another round that takes as long end too late? */
+/* Would another round that takes as long as this one end too late? Members could not reach each
+ * other. */
 static bool no_time_is_left(struct ccm *m)
 {
 	if (!m->reorder_ns)
@@ -248,7 +252,7 @@ static bool is_worse(const struct ccm_membership *s, const struct ccm_membership
 	return x > y || (x == y && s->suspect_to >= than->suspect_to);
 }
 
-/* The one with the most failed pairs in g, or NULL. */
+/* Returns the membership with the most failed pairs in g, or NULL. */
 static struct ccm_membership *worst_of(struct ccm *m, struct ccm_group *g)
 {
 	struct ccm_membership *s, *t, *worst = NULL;
@@ -259,7 +263,7 @@ static struct ccm_membership *worst_of(struct ccm *m, struct ccm_group *g)
 	for (p = m->pairs; p; p = p->hh.next) {
 		s = ccm_membership_find(m, p->key.from, g->id);
 		t = ccm_membership_find(m, p->key.to, g->id);
-		if (!s || !t || p->state != CCM_PAIR_FAILED) /* that one is in nobody's way */
+		if (!s || !t || p->state != CCM_PAIR_FAILED) /* other pairs do not exclude a ring */
 			continue;
 		s->suspect_from++;
 		t->suspect_to++;
@@ -296,7 +300,7 @@ static void evict_worst(
 static void kick_members(struct ccm *m, struct ccm_membership *evicted)
 {
 	for (; evicted; evicted = evicted->next_evicted) {
-		/* One failure costs everybody one error. */
+		/* One failure must cause only one error for each peer. */
 		if (evicted->group->generation_sent && !evicted->group->lost)
 			ccm_op_withdraw(m, evicted);
 		kick_evicted(m, evicted);
@@ -318,7 +322,8 @@ void ccm_groups_judge(struct ccm *m, bool late)
 	struct ccm_membership *evicted = NULL;
 	struct ccm_group *g;
 
-	/* With the first kick what is known against that host counts for less in other groups. */
+	/* All groups are judged before the first kick, because a kick puts the host's failed pairs
+	 * in doubt. */
 	for (g = m->groups; g; g = g->hh.next) {
 		if (g->failed)
 			evict_worst(m, g, late, &evicted);

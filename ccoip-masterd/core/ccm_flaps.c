@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Agents whose connection breaks again and again, and that come back each time before they have
- * heard what their peers wait for: a way that carries the first bytes of a connection, say. Each
- * time the others' operations end with an error, and no lease runs out.
+ * Flapping agents: their connections break again and again. They come back each time, but the
+ * connection breaks before they receive the answer that their peers wait for. For example, a path
+ * carries only the first bytes of each connection. Each time the operations of other members end
+ * with an error, and no lease expires.
  */
 #include "ccoip-masterd/core/ccm_internal.h"
 
@@ -33,7 +34,7 @@ void ccm_flaps_move(struct ccm_agent *a, const struct ccm_agent *from)
 	ccm_at_least(&a->flaps.pending_ballot, x->pending_ballot);
 }
 
-/* An agent that hears no heartbeats hangs up before. */
+/* Has the connection of `a` lasted? An agent that receives no heartbeats closes it earlier. */
 static bool has_lasted(const struct ccm *m, const struct ccm_agent *a)
 {
 	uint64_t ns = m->cfg.timeout_ms * CCM_NS_PER_MS + a->life.path_ns;
@@ -63,6 +64,6 @@ void ccm_flaps_end(struct ccm *m, struct ccm_agent *a)
 		"its connection to the master broke %u times within %.1f s, and no call of its "
 		"peers ended in that time",
 		a->flaps.n, (double)ccm_age(m->now, a->flaps.first_ns) / 1e9);
-	ccm_newcomer_failed(m, a, true); /* as which it may come back */
+	ccm_newcomer_failed(m, a, true); /* it may come back as a newcomer */
 	ccm_agent_lost(m, a, text);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Losses: how they are counted in their groups, what they end, and the view that is told of them.
+ * Losses: how groups count them, which operations they end, and the views that report them.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 void ccm_group_changed(struct ccm *m, struct ccm_group *g)
 {
-	if (g->lost || m->recovering) /* then all are told, at the end of it */
+	if (g->lost || m->recovering) /* a recovery sends the views at its end */
 		return;
 	g->lost = true;
 	g->n_lost = 0;
@@ -54,8 +54,8 @@ void ccm_view_tell(struct ccm *m, const struct ccm_agent *a)
 	ccm_view_own(m, a, w);
 }
 
-/* What calls that end by a loss see is the view that is told with it, and none that comes after:
- * some of them are made, and refused, when others have been lost already. */
+/* Keeps the first view with each new generation. Calls that end because of a loss show this view
+ * and no later one, even if they are made and refused when more members are lost already. */
 static void keep_at_loss(const struct ccm *m, const struct wm_view *totals)
 {
 	struct ccm_group *g;
@@ -112,7 +112,7 @@ void ccm_view_tell_group(struct ccm *m, const struct ccm_group *g)
 	}
 }
 
-/* The new view has been told. */
+/* Acts on the new view of g, which was sent. */
 static void settle_lost(struct ccm *m, struct ccm_group *g)
 {
 	char text[WM_TEXT_MAX];
@@ -133,14 +133,14 @@ static void settle_lost(struct ccm *m, struct ccm_group *g)
 	ccm_group_abort(m, g, WIRE_RANK_CONNECTION_LOST, text, g->halt);
 	g->halt = false;
 	ccm_sync_settle(m, g, text);
-	ccm_group_recount(m, g); /* who is left may all have voted for a synchronization */
+	ccm_group_recount(m, g); /* all peers that are left may have voted for a synchronization */
 }
 
 void ccm_loss_announce(struct ccm *m)
 {
 	struct ccm_group *g, *next;
 
-	/* What is settled may cost other peers: then the view is told anew. */
+	/* Settling a group may kick other peers. Then the view is sent again. */
 	while (m->lost && !m->oom) {
 		ccm_view_announce(m);
 		g = m->lost;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Who was lost by the master before, and has not heard of it: the run has gone on without him, as
- * the others know. With a journal that is no question.
+ * Peers that the last master had lost and that do not know it. The run has continued without them,
+ * as other peers show. If there is a journal, it names the members instead.
  */
 #include "ccoip-masterd/core/ccm_internal.h"
 
@@ -29,7 +29,7 @@ static bool asks(const struct ccm_ask *q, const struct ccm_peer *p)
 	return cc_id_eq(&q->q.peer, &p->id);
 }
 
-/* The last attempt with a result that p has, and perhaps was told of; 0: none. */
+/* Returns the last attempt whose result p has, whether or not p was told of its end; 0: none. */
 static uint64_t last_named(const struct ccm_peer *p)
 {
 	const struct ccm_snapshot *t = p->membership->agent->snapshot;
@@ -44,8 +44,8 @@ static uint64_t last_named(const struct ccm_peer *p)
 	return last;
 }
 
-/* Has the group done something without p? Others know of an attempt that has succeeded since the
- * last one that p names, and it would ask for that if it had been in it. */
+/* Has the group done something without p? Another peer knows of an attempt that has succeeded since
+ * the last attempt that p names. If p had been in it, p would ask for it as well. */
 static bool was_left_out(const struct ccm_peer *p)
 {
 	uint64_t last = last_named(p);
@@ -54,7 +54,7 @@ static bool was_left_out(const struct ccm_peer *p)
 	const struct ccm_peer *x;
 	uint32_t i;
 
-	if (last == 0) /* it may have been accepted after those that others name */
+	if (last == 0) /* p may have been accepted after the attempts that others name */
 		return false;
 	DL_FOREACH2 (p->membership->group->memberships, s, next_g) {
 		for (q = s->agent->snapshot ? s->agent->snapshot->asks : NULL; q; q = q->next) {
@@ -69,8 +69,8 @@ static bool was_left_out(const struct ccm_peer *p)
 	return false;
 }
 
-/* Has an attempt of p's group started on the rings of a round that p was not prepared for? A member
- * whose agent is gone is in no ring, but without its vote nothing starts. */
+/* Has an attempt of p's group started on the rings of a round that p had not prepared? (A
+ * disconnected member is in no ring, but nothing starts without its vote.) */
 static bool began_without(const struct ccm_peer *p)
 {
 	const struct ccm_group *g = p->membership->group;
@@ -88,9 +88,9 @@ static bool began_without(const struct ccm_peer *p)
 	return false;
 }
 
-/* All members of the run, or of its group, as they were told last are known, and p is not among
- * them: the loss has been told to others, who may have drawn their conclusions. Whether a commit
- * has followed does not matter. */
+/* Is p missing in a later view? If all members of the latest view of the run, or of its group, are
+ * here and p is not among them, others know of p's loss and may have acted on it. A commit need not
+ * have followed. */
 static bool is_no_member(const struct ccm *m, const struct ccm_peer *p)
 {
 	const struct ccm_group *g = p->membership->group;
@@ -101,8 +101,8 @@ static bool is_no_member(const struct ccm *m, const struct ccm_peer *p)
 	       (p->snap_view_id < m->peers_view_id && m->n_snapshots == m->peers_world_size);
 }
 
-/* There is a commit that p knows nothing of, nor was it ready for the round. A member whose agent
- * is gone may miss that, but then nobody goes on without it. */
+/* Has the run continued after a commit that p does not know, and whose round p had not prepared? (A
+ * disconnected member may miss a commit, but then nobody continues without it.) */
 static bool is_lost_before(
 	const struct ccm *m, const struct ccm_peer *p, const struct ccm_merged *y)
 {
@@ -133,13 +133,13 @@ uint32_t ccm_peers_lost_before(
 	return n;
 }
 
-/* One vote may have ended since, unheard. */
+/* Is the ballot `told` more than one behind? The end of one ballot may have been lost. */
 static bool is_overtaken(uint64_t told, uint64_t ballot)
 {
 	return told > 0 && told + 1 < ballot;
 }
 
-/* Its agent knows of rounds, by itself. */
+/* Does p's agent know the rounds of the run itself? */
 static bool has_state(const struct ccm_peer *p)
 {
 	const struct ccm_snapshot *t = p->membership->agent->snapshot;
@@ -147,7 +147,7 @@ static bool has_state(const struct ccm_peer *p)
 	return !p->restarted && (!t || !t->complete || t->r.epoch > 0);
 }
 
-/* The run has had votes that p was not in: every member is in each. */
+/* Has the run had ballots without p? Every member takes part in each ballot. */
 static bool has_missed_votes(const struct ccm *m, const struct ccm_peer *p)
 {
 	return !m->restored && p->phase == CCM_PEER_ACCEPTED &&
@@ -156,8 +156,9 @@ static bool has_missed_votes(const struct ccm *m, const struct ccm_peer *p)
 			       wire_pending_votes(m->pending_ballot)));
 }
 
-/* More are here than the group has had since p heard of it: somebody was put out and does not know.
- * Of those whose agents cannot know either, nobody can tell who. */
+/* Are more peers here than the group has had since p's last view? Then some peer was kicked and
+ * does not know it. If the agents of several peers cannot know it either, nobody can find out which
+ * peer it was. */
 static bool may_be_too_many(const struct ccm *m, const struct ccm_peer *p)
 {
 	const struct ccm_group *g = p->membership->group;
@@ -166,8 +167,8 @@ static bool may_be_too_many(const struct ccm *m, const struct ccm_peer *p)
 	       p->snap_view_id > 0 && p->snap_view_id < g->known_view_id;
 }
 
-/* As is_no_member, of one that was ready for a round: those who know of its commit, or of a view
- * after that, are all of the group. */
+/* Like is_no_member, for a peer that had prepared a round: the peers that know of its commit, or of
+ * a later view, are the whole group. */
 static bool left_after(const struct ccm *m, const struct ccm_peer *p, uint64_t round)
 {
 	const struct ccm_group *g = p->membership->group;
@@ -208,7 +209,7 @@ void ccm_lost_before_begin(struct ccm *m)
 	m->lost_before = true;
 }
 
-/* Is g what its members were told with its generation? */
+/* Does g have the members that were sent with its generation? */
 static bool is_as_told(const struct ccm_group *g)
 {
 	return g->known_view_id > 0 && g->known_view_id >= g->snap_view_id &&

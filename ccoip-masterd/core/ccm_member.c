@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Peers, memberships and groups: join, leave, kick, and what a loss means.
+ * Peers, memberships and groups: join, leave, kick, and the consequences of a loss.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -49,7 +49,7 @@ struct ccm_membership *ccm_membership_find(const struct ccm *m, uint64_t agent_n
 struct ccm_membership *ccm_membership_of(
 	const struct ccm *m, const struct ccm_agent *a, uint32_t group)
 {
-	/* Most agents have one. */
+	/* Most agents have one membership. */
 	if (a->n_memberships == 1)
 		return a->memberships->key.group == group ? a->memberships : NULL;
 	return ccm_membership_find(m, a->no, group);
@@ -61,7 +61,7 @@ const char *ccm_peer_label(const struct ccm_peer *p, char buf[3 * WM_NAME_MAX])
 
 	if (p->pid)
 		ccm_print(buf, (size_t)3 * WM_NAME_MAX, "%s@%s pid %u", p->name, host, p->pid);
-	else /* of a journal that says no more */
+	else /* known only from a journal without a pid */
 		ccm_print(buf, (size_t)3 * WM_NAME_MAX, "a process on %s", host);
 	return buf;
 }
@@ -120,7 +120,7 @@ void ccm_group_free(struct ccm_group *g)
 	free(g);
 }
 
-/* Unless somebody sits there. */
+/* Frees g, unless it has memberships. */
 static void group_drop(struct ccm *m, struct ccm_group *g)
 {
 	if (g->n_memberships > 0)
@@ -256,7 +256,7 @@ void ccm_membership_add(struct ccm_membership *s, struct ccm_peer *p)
 	s->agent->n_peers++;
 }
 
-/* p is accepted now, and others before it may not be. */
+/* Moves p, which is accepted now, before the registered peers of s. */
 static void reorder(struct ccm_membership *s, struct ccm_peer *p)
 {
 	if (p == s->peers || p->prev->phase == CCM_PEER_ACCEPTED)
@@ -321,7 +321,7 @@ void ccm_member_join(struct ccm *m, struct ccm_agent *a, const struct wm_join *j
 	}
 	if (p && ccm_peer_return(m, a, p, j))
 		return;
-	if (!p && j->left) /* it was taken out when its leave came first */
+	if (!p && j->left) /* its leave came first and has removed it */
 		return;
 	if (m->recovering && ccm_resume_join(m, a, j))
 		return;
@@ -370,15 +370,15 @@ static struct ccm_leave *leave_find(const struct ccm *m, const struct cc_id *pee
 	return NULL;
 }
 
-/* Only an accepted peer's is written to the journal, and can be answered only then: of others it is
- * enough that this master knows. */
+/* Answers a leave. The leave of an accepted peer is only noted here, because it must be in the
+ * journal before the answer. For other leaves it is enough that this master knows them. */
 static void leave_take(
 	struct ccm *m, struct ccm_agent *a, const struct ccm_peer *p, const struct cc_id *peer)
 {
 	struct ccm_leave *noted = leave_find(m, peer);
 
 	if (noted) {
-		if (!ccm_agent_find(m, noted->conn)) /* it has come by another connection */
+		if (!ccm_agent_find(m, noted->conn)) /* the agent has come on another connection */
 			noted->conn = a->conn;
 		return;
 	}
@@ -477,14 +477,15 @@ void ccm_ring_remove(struct ccm_group *g, struct ccm_membership *s)
 	}
 }
 
-/* Counts the loss of p, which is not accepted any more, for its group. */
+/* Counts the loss of p, which is not accepted any more, in its group. */
 static void count_loss(struct ccm *m, const struct ccm_peer *p, const char *why)
 {
 	struct ccm_group *g = p->membership->group;
 	char label[3 * WM_NAME_MAX], text[WM_TEXT_MAX];
 
-	/* Nothing has started since it was disconnected, or since another loss: often this one,
-	 * seen by a neighbour whose link broke. That was told if it had to be. */
+	/* No operation has started since p was disconnected, or since the group's last loss. Often
+	 * that is the same loss, reported by a neighbour whose link broke. Members were told of it
+	 * if necessary, so it is not counted again. */
 	if (p->n_ops == 0 && ((g->generation_sent && (!g->lost || g->n_lost == 0)) ||
 				     (p->membership->agent->disconnected && g->n_accepted > 1))) {
 		ccm_group_changed(m, g);
@@ -517,7 +518,7 @@ static void accepted_lost(struct ccm *m, struct ccm_peer *p, const char *why)
 	ccm_slot_put(&g->peer_slots, p->slot);
 	if (s->n_accepted == 0)
 		ccm_ring_remove(g, s);
-	if (s->agent->n_accepted > 0) /* in other groups: what is known of its host stays so */
+	if (s->agent->n_accepted > 0) /* in other groups: its host stays a member */
 		ccm_pairs_doubt(m, s->agent->no);
 	else
 		ccm_pairs_forget(m, s->agent->no);

@@ -1,31 +1,43 @@
 /* SPDX-License-Identifier: MIT
  *
- * Newcomers of a run that has members: which of them a round could admit. Members wait while a
- * round goes on, so no round begins with a link that nobody has tried: agents probe the links that
- * a ring with the newcomers would have, while everything else goes on.
+ * Newcomers of a run that has members: finds those that a round can admit. Members wait during a
+ * round, so no round begins with a link that nobody has tried. Agents probe the links that a ring
+ * with the newcomers would have, while everything else continues.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "ccoip-masterd/core/ccm_internal.h"
 
-#define SLOW_MS           1000u /* whoever takes longer is not waited for by other newcomers */
-#define MANY              64u
-#define SLOW_MAX          32u   /* newcomers of a group that are probed one by one at a time */
-#define PROBING_MS        5000u /* for other positions in the ring, after the first failure */
-#define AROUND_MAX        4096u /* probes at a time around members that do not reach each other */
-#define FAILURES          3u    /* of links to members: that is enough */
-#define KNOWN_MS          15000u /* a probe tells so long; then it is repeated, and believed meanwhile */
-#define SHUN_MIN_MS       500u /* after a failed probe, which costs nobody anything */
-#define SHUN_MAX_MS       8000u
-#define SHUN_ROUND_MIN_MS 4000u /* after a failed round, which all members have waited for */
+/* A newcomer that takes longer is slow: other newcomers do not wait for it. */
+#define SLOW_MS 1000u
+#define MANY    64u
+/* Slow newcomers of a group that are tried at a time, each alone with the members. */
+#define SLOW_MAX 32u
+/* For other positions in the ring, after the first failure. */
+#define PROBING_MS 5000u
+/* Probes at a time around members that do not reach each other. */
+#define AROUND_MAX 4096u
+/* Failed links to members after which a newcomer is refused. */
+#define FAILURES 3u
+/* A probe is repeated after this time. Its old result is used until the answer comes. */
+#define KNOWN_MS 15000u
+/* The backoff after a failed probe, for which no member has waited. */
+#define SHUN_MIN_MS 500u
+#define SHUN_MAX_MS 8000u
+/* The backoff after a failed round, for which all members have waited. */
+#define SHUN_ROUND_MIN_MS 4000u
 #define SHUN_ROUND_MAX_MS 60000u
 #define SHUNNED_MAX       256u
-#define TRIAL_MS          60000u /* of who has been admitted: until then its failures are remembered */
-#define SHUT_MIN_MS       4000u /* for all newcomers, after the second round that was spoilt */
-#define SHUT_MAX_MS       30000u
-#define SPOILT_MAX        5u     /* that are counted */
-#define FORGIVE_MS        60000u /* one of them */
+/* The failures of a host are remembered for this time after its admission. */
+#define TRIAL_MS 60000u
+/* The backoff of all newcomers after the second spoiled round. */
+#define SHUT_MIN_MS 4000u
+#define SHUT_MAX_MS 30000u
+/* Spoiled rounds that are counted at most. */
+#define SPOILT_MAX 5u
+/* After this time one spoiled round is not counted any more. */
+#define FORGIVE_MS 60000u
 
 /* ---- probes ---- */
 
@@ -105,16 +117,16 @@ static struct ccm_probe *probe_get(struct ccm *m, uint64_t from, uint64_t to)
 	return NULL;
 }
 
-/* Is what it says of use between s and t? Two members are not asked about the port for shared
- * state, which a newcomer needs. */
+/* Does the probe prove a link from s to t? A probe between two members does not test the port for
+ * shared state, which a newcomer needs. */
 static bool probe_tells(
 	const struct ccm_probe *p, const struct ccm_membership *s, const struct ccm_membership *t)
 {
 	return p->good && (!p->members || (s->n_accepted > 0 && t->n_accepted > 0));
 }
 
-/* Probes the link from s to t, unless its state is known or being probed; and t's port for shared
- * state, unless both are members. */
+/* Probes the link from s to t, unless its result is known or expected. Also probes t's port for
+ * shared state, unless both are members. */
 static void probe_ask(struct ccm *m, const struct ccm_membership *s, const struct ccm_membership *t)
 {
 	struct ccm_probe *p = probe_get(m, s->agent->no, t->agent->no);
@@ -128,13 +140,14 @@ static void probe_ask(struct ccm *m, const struct ccm_membership *s, const struc
 	p->asked_ns = m->now;
 	m->n_probing++;
 	ccm_agent_endpoint(t->agent, s->agent, &x->to);
-	p->good = probe_tells(p, s, t); /* until the answer comes */
+	p->good = probe_tells(p, s, t); /* the old result is used until the answer comes */
 	p->members = s->n_accepted > 0 && t->n_accepted > 0;
 	if (!p->members)
 		ccm_agent_endpoint_state(t->agent, s->agent, &x->state);
 }
 
-/* A link that was proven before the search for a ring began may have broken since. */
+/* Probes the link from s to t. An old result does not count: a link that was proven before the
+ * search for a ring began may have broken since. */
 static void probe_anew(
 	struct ccm *m, const struct ccm_membership *s, const struct ccm_membership *t)
 {
@@ -191,7 +204,7 @@ static void probe_end(struct ccm *m, struct ccm_probe *p, bool ok, bool limit, c
 	const struct ccm_agent *to = agent_by_no(m, p->key.to);
 
 	if (p->members && !(is_member(from) && is_member(to))) {
-		probe_free(m, p); /* of a link that is no more: whoever needs it asks anew */
+		probe_free(m, p); /* the link is gone; it is probed again if necessary */
 		m->newcomers = true;
 		return;
 	}
@@ -224,11 +237,13 @@ void ccm_probed(struct ccm *m, const struct ccm_agent *a, const struct wm_probed
 		return;
 	ccm_copy(text, sizeof text, v->text);
 	probe_end(m, p, v->ok, v->limit, text);
-	/* Of many the answers are looked at together: with the last one, or with the next tick. */
+	/* If there are many newcomers, good answers are handled together: with the last answer, or
+	 * with the next tick. */
 	m->newcomers |= m->n_probing == 0 || m->n_registered <= MANY || !v->ok;
 }
 
-/* A probe takes more round trips than a round, and no member waits for it. */
+/* Ends probes that take longer than two rounds. A probe takes more round trips than a round, but no
+ * member waits for it. */
 void ccm_newcomer_tick(struct ccm *m)
 {
 	struct ccm_probe *p, *tmp;
@@ -273,7 +288,7 @@ static bool is_on_trial(const struct ccm *m, uint64_t admitted_ns)
 	return admitted_ns && ccm_age(m->now, admitted_ns) < TRIAL_MS * CCM_NS_PER_MS;
 }
 
-/* One that has stood its trial is forgotten. */
+/* Finds the record of a's host, or NULL. Frees the record if the host has passed its trial. */
 static struct ccm_shunned *shunned_find(struct ccm *m, const struct ccm_agent *a)
 {
 	struct ccm_shunned *s;
@@ -305,7 +320,7 @@ static struct ccm_shunned *shunned_new(struct ccm *m, const struct ccm_agent *a)
 	return s;
 }
 
-/* least, doubled with every failure but the first, at most `most` */
+/* Returns `least`, doubled for every failure after the first one; at most `most`. */
 static uint32_t back_off_ms(uint32_t failures, uint32_t least, uint32_t most)
 {
 	uint64_t ms = (uint64_t)least << (failures > 16 ? 16 : failures - 1);
@@ -322,8 +337,8 @@ static uint32_t n_spoilt(const struct ccm *m)
 	return forgiven < m->spoilt.n ? m->spoilt.n - (uint32_t)forgiven : 0;
 }
 
-/* A newcomer that spoils rounds may have another name and address each time: then all are let in
- * one at a time. */
+/* Are newcomers admitted one at a time? A newcomer that spoils rounds may have another name and
+ * address each time, so this holds for all newcomers. */
 static bool is_wary(const struct ccm *m)
 {
 	return n_spoilt(m) > 1;
@@ -356,7 +371,7 @@ uint32_t ccm_round_patience_ms(const struct ccm *m, const struct ccm_agent *a)
 {
 	bool short_of_it = a->n_accepted == 0 && n_spoilt(m) > 0;
 
-	/* For a newcomer when others have spoilt a round: the time of its link. */
+	/* After a spoiled round a newcomer gets only the time of its link. */
 	return m->cfg.bounds.ms[short_of_it ? CC_BOUND_NEW_LINK : CC_BOUND_ROUND];
 }
 
@@ -439,7 +454,8 @@ void ccm_probes_keep(struct ccm *m)
 
 enum ring_state { RING_PROVEN = 0, RING_UNPROVEN, RING_IMPOSSIBLE };
 
-/* All would wait for a stopped peer in the next vote. */
+/* Counts the registered peers of s that run. With a stopped peer, all would wait for it in the next
+ * vote. */
 static uint32_t awake(const struct ccm_membership *s)
 {
 	return s->n_peers - s->n_accepted - s->n_asleep;
@@ -471,7 +487,8 @@ static bool is_proven(
 	return p && probe_tells(p, s, t);
 }
 
-/* Does s belong to the ring that is tried? */
+/* Does s belong to the ring that is tried? `fresh`: the ring has all fresh newcomers. `one`: it has
+ * this newcomer. */
 static bool is_tried(const struct ccm *m, const struct ccm_membership *s, bool fresh,
 	const struct ccm_membership *one)
 {
@@ -480,7 +497,7 @@ static bool is_tried(const struct ccm *m, const struct ccm_membership *s, bool f
 	return is_new(s) && (s->ready || s == one || (fresh && is_fresh(m, s)));
 }
 
-/* Asks for what is not known of newcomers. */
+/* Are all links of newcomers in this ring proven? Sends the probes that are missing. */
 static bool ring_is_proven(struct ccm *m, struct ccm_membership *const *ring, uint32_t n)
 {
 	bool proven = true;
@@ -496,8 +513,8 @@ static bool ring_is_proven(struct ccm *m, struct ccm_membership *const *ring, ui
 	return proven;
 }
 
-/* Of g's members, the newcomers that are ready, and those that are fresh, or one. Asks for what is
- * not known. */
+/* Tries a ring of g's members and its ready newcomers, and of all fresh newcomers (`fresh`) or of
+ * `one`. Sends the probes that are missing. */
 static enum ring_state try_ring(
 	struct ccm *m, const struct ccm_group *g, bool fresh, const struct ccm_membership *one)
 {
@@ -513,7 +530,7 @@ static enum ring_state try_ring(
 			v[n++] = s;
 	if (ccm_ring_order(m, v, n, ring))
 		state = ring_is_proven(m, ring, n) ? RING_PROVEN : RING_UNPROVEN;
-	else /* or has not been searched for to the end */
+	else /* or the search was not finished */
 		state = m->ring_work > 0 ? RING_IMPOSSIBLE : RING_UNPROVEN;
 	free(v);
 	return state;
@@ -528,8 +545,9 @@ static void set_ready(struct ccm *m, const struct ccm_group *g)
 			s->ready = true;
 }
 
-/* Failed links between s and those who are in the ring, or ready. Whoever could not be reached may
- * just have died, which is about to be heard. */
+/* Counts the failed links between s and hosts that are in the ring or ready. *ret is one of them.
+ * Recent failures do not count: a host that could not be reached may have died, and this is about
+ * to be reported. */
 static uint32_t failures(
 	const struct ccm *m, const struct ccm_membership *s, const struct ccm_probe **ret)
 {
@@ -583,7 +601,8 @@ static void settle_slow(struct ccm *m, struct ccm_membership *s)
 		refuse(m, s, why);
 }
 
-/* Begins to count the time of newcomers. Returns how many are tried together. */
+/* Starts the time of newcomers, and marks slow ones. Returns the number of newcomers that are tried
+ * together. */
 static uint32_t count_fresh(struct ccm *m, struct ccm_group *g)
 {
 	struct ccm_membership *s;
@@ -637,7 +656,7 @@ static void settle_group(struct ccm *m, struct ccm_group *g)
 	struct ccm_membership *s;
 	uint32_t n = 0;
 
-	/* Members have gone or come: others are neighbours now. */
+	/* Members may have come or gone, so that links to other neighbours are needed. */
 	if (try_ring(m, g, false, NULL) != RING_PROVEN)
 		(void)ccm_newcomers_doubt(g);
 	if (count_fresh(m, g) > 0)
@@ -651,7 +670,7 @@ static void settle_group(struct ccm *m, struct ccm_group *g)
 	}
 }
 
-/* No newcomers are left: frees the answered probes. Those under way may be between members. */
+/* Frees the answered probes when no newcomers are left. Other probes may be between members. */
 static void probes_end(struct ccm *m)
 {
 	struct ccm_probe *p, *tmp;
@@ -669,7 +688,7 @@ void ccm_newcomers_settle(struct ccm *m)
 	if (!m->newcomers || m->round.active || m->oom)
 		return;
 	m->newcomers = false;
-	m->ring_work = CCM_TOUR_WORK; /* for all of them together */
+	m->ring_work = CCM_TOUR_WORK; /* for all groups together */
 	if (m->n_registered == 0)
 		probes_end(m);
 	if (m->n_registered == 0 || m->n_accepted == m->n_disconnected)

@@ -32,7 +32,8 @@ const char *ccm_op_label(const struct ccm_op *o, char buf[64])
 	return buf;
 }
 
-/* The group's largest slots may have grown since the operation was made. */
+/* Makes room for all slots of the group, whose number may have grown since the operation was
+ * made. */
 bool ccm_op_room(struct ccm *m, struct ccm_op *o)
 {
 	uint32_t words = o->group->peer_slots.n / 64 + 1, parts = o->group->membership_slots.n, i;
@@ -251,7 +252,7 @@ static bool may_start(const struct ccm *m, const struct ccm_op *o)
 	return !m->round.active && !m->rewire && o->group->n_topo == 0 && !ccm_sync_excludes(o);
 }
 
-/* Looks whether o has all its votes, and what follows. May free o. */
+/* Starts or aborts o if it has all its votes. May free o. */
 static void op_evaluate(struct ccm *m, struct ccm_op *o)
 {
 	struct ccm_group *g = o->group;
@@ -285,7 +286,8 @@ void ccm_op_settle(struct ccm *m)
 {
 	struct ccm_op *o, *tmp;
 
-	/* A commit may have let newcomers in, whose votes are missing, and a round have begun. */
+	/* A commit may have admitted newcomers, whose votes are missing, or a round may have
+	 * begun. */
 	DL_FOREACH_SAFE2 (m->ready, o, tmp, next_r)
 		if ((may_start(m, o) || o->n_votes < o->group->n_accepted) && !m->oom)
 			op_evaluate(m, o);
@@ -313,7 +315,7 @@ static void note_refusal(struct ccm_op *o, const struct wm_refusal *f, const str
 		said);
 }
 
-/* Names the first field that differs. */
+/* Notes the first field that differs. */
 static void note_conflict(
 	struct ccm_op *o, const struct wm_op_params *q, const struct ccm_peer *who)
 {
@@ -376,7 +378,7 @@ static void count_vote(
 		note_conflict(o, &v->params, p);
 }
 
-/* Why p must not vote; NULL when it may. */
+/* Returns the reason why p must not vote, or NULL if it may. */
 static const char *vote_objection(
 	const struct ccm_peer *p, const struct wm_op_vote *v, const struct ccm_op *o)
 {
@@ -404,11 +406,11 @@ void ccm_op_refuse(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *
 	ccm_print(x->text, sizeof x->text, "%s", text);
 }
 
-/* Does the vote count as it is? Else it has been answered. */
+/* Does the vote count? If not, it has been answered. */
 static bool vote_counts(
 	struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v, const struct ccm_group *g)
 {
-	/* Who voted before he knew of the loss is told of it, even when nobody else is left. */
+	/* A vote from before a loss is answered with the loss, even if no other peer is left. */
 	if (!v->is_sync && v->generation != g->generation)
 		ccm_op_refuse(m, a, v, WIRE_RANK_CONNECTION_LOST,
 			g->loss[0] ? g->loss : "the group has lost a member since the call");
@@ -439,8 +441,9 @@ void ccm_op_tell_end(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote
 	ccm_print(x->text, sizeof x->text, "%s", text);
 }
 
-/* The agent has seen the start of this attempt, but its connection broke before the end. One that
- * has failed unheard, by the master before, fails with all that its group does, like any other. */
+/* Tells the end of an attempt to an agent that received its start, but whose connection broke
+ * before the end. If the attempt has failed and the group does not know this yet, all operations of
+ * the group fail. */
 static void answer_started(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v)
 {
 	struct ccm_membership *s = ccm_membership_of(m, a, v->group);
@@ -455,9 +458,10 @@ static void answer_started(struct ccm *m, struct ccm_agent *a, const struct wm_o
 		ccm_group_interrupt(m, g,
 			"the connection of host %s to the master broke during an operation",
 			a->hello.name);
-		ccm_loss_announce(m); /* before the end: who tries again must know of it */
+		ccm_loss_announce(m); /* a peer that tries again must know of the loss */
 	}
-	if (g && !ccm_outcome_is_known(m, g, v->seq)) /* who knows otherwise may still come */
+	/* The note shows a contradiction if an agent that knows another outcome comes later. */
+	if (g && !ccm_outcome_is_known(m, g, v->seq))
 		ccm_outcome_note(g, v->seq, code);
 	ccm_op_tell_end(
 		m, a, v, code, g && g->loss[0] ? g->loss : "the connection to the master broke");
@@ -533,13 +537,14 @@ static const char *vote_label(const struct wm_op_vote *v, char buf[64])
 	return buf;
 }
 
-/* The members that it speaks for were turned away a moment ago, and it has not heard of that. */
+/* Are all members of `a` gone from the run, while `a` does not know this yet? */
 static bool speaks_for_nobody(const struct ccm_agent *a)
 {
 	return a->resuming && a->n_accepted == 0;
 }
 
-/* It comes back: what follows its vote tells of losses that it must not miss. */
+/* Sends the view to an agent that comes back, because the answers to its votes refer to losses that
+ * it must know. */
 static void bring_up_to_date(struct ccm *m, struct ccm_agent *a)
 {
 	if (!a->resuming || a->up_to_date || a->n_accepted == 0)
@@ -548,7 +553,7 @@ static void bring_up_to_date(struct ccm *m, struct ccm_agent *a)
 	ccm_view_tell(m, a);
 }
 
-/* The votes of agents that come back may be for attempts that have started. */
+/* Handles a vote for an attempt that has started. Only an agent that comes back may send one. */
 static void vote_started(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v)
 {
 	if (v->seq > m->last_seq || !a->resuming)
@@ -642,16 +647,16 @@ static void failure_text(const struct ccm_agent *a, const struct ccm_agent *susp
 		suspect ? " with host " : "", suspect ? suspect->hello.name : "", said);
 }
 
-/* Nothing came through a's link with the other one, and both are members. */
+/* Did nothing come through the link of `a` with the suspect, while both are members? */
 static bool is_silence(
 	const struct ccm_agent *a, const struct ccm_agent *suspect, const struct wm_op_report *r)
 {
 	return r->silent && suspect && suspect != a && a->n_accepted > 0 && suspect->n_accepted > 0;
 }
 
-/* An operation that a had begun speculatively failed, and has not started. If a link fell silent,
- * the rings have to know; but an attempt that has ended was over for that reason, perhaps, and they
- * know already. */
+/* Handles the failure of a speculative start whose operation has not started. If its link was
+ * silent, rings must avoid the link. A pair that is known already may be the reason why the attempt
+ * has ended, so it changes nothing. */
 static void hear_silence(struct ccm *m, const struct ccm_agent *a, const struct wm_op_report *r)
 {
 	const struct ccm_agent *suspect = suspect_of(m, r);
@@ -681,9 +686,11 @@ void ccm_op_failed(
 		ccm_pair_silent(m, a->no, suspect->no, text);
 	else if (suspect && suspect != a && !o->sync)
 		ccm_link_failed(m, o->group, a, suspect, said);
-	/* If only o failed, who awaits several operations would wait for those who try o again. */
+	/* If only o failed, peers that await several operations would wait for peers that repeat
+	 * o. */
 	ccm_group_interrupt(m, o->group, "%s", text);
-	m->rewire |= !o->sync || r->silent; /* the links of the rings had no part in it */
+	/* A synchronization does not use the links of the rings. */
+	m->rewire |= !o->sync || r->silent;
 }
 
 void ccm_op_reported(struct ccm *m, struct ccm_op *o, struct ccm_part *part)
@@ -696,8 +703,8 @@ void ccm_op_reported(struct ccm *m, struct ccm_op *o, struct ccm_part *part)
 		all_reported(m, o);
 }
 
-/* The operation that r is about. NULL: it has ended, or had begun speculatively of its start and
- * fails. */
+/* Returns the operation that r reports on. Returns NULL if it has ended, or if only a speculative
+ * start of it has failed. */
 static struct ccm_op *reported_op(struct ccm *m, const struct wm_op_report *r)
 {
 	struct ccm_op *o;
@@ -712,7 +719,7 @@ static struct ccm_op *reported_op(struct ccm *m, const struct wm_op_report *r)
 	return NULL;
 }
 
-/* The part that a has in o, or NULL. */
+/* Returns the part of `a` in o, or NULL. */
 static struct ccm_part *part_of(
 	const struct ccm *m, const struct ccm_agent *a, const struct ccm_op *o)
 {

@@ -13,7 +13,7 @@
 #define CONNECTING CCM_CONNECTING_TO_PEERS
 #define RUNNING    CCM_COLLECTIVE_COMMUNICATIONS_RUNNING
 
-/* The states that may follow each one. Nobody votes on the topology with operations running, so
+/* The states that may follow each state. No peer votes on the topology while its operations run, so
  * RUNNING and VOTING never follow each other. */
 static const unsigned peer_next[] = {
 	[IDLE] = BIT(VOTING) | BIT(REWIRING) | BIT(CONNECTING) | BIT(RUNNING),

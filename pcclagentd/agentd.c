@@ -340,7 +340,6 @@ void agentd_free(struct agentd *d)
 	if (d->loc)
 		loc_comm_close_all(d->loc);
 	op_free(d->ops);
-	loc_free(d->loc);
 	net_free(d->net);
 	ev_free(b->events);
 	if (b->core)
@@ -350,6 +349,7 @@ void agentd_free(struct agentd *d)
 	cc_timer_free(d->extra_timer);
 	if (b->loop)
 		cc_loop_free(b->loop);
+	loc_free(d->loc); /* after the loop, which held memory of regions until the last write */
 	if (b->cfg.session_fd >= 0)
 		close(b->cfg.session_fd);
 	if (b->cfg.admin_fd >= 0)

@@ -23,7 +23,8 @@ admin   adm                            adm.h       ops'
 
 symbols()
 {
-	find pcclagentd/*/.libs -name '*.o' -exec "${NM:-nm}" -A -P '{}' + | sed 's#^pcclagentd/##'
+	find pcclagentd/*/.libs -name '*.o' -exec "${NM:-nm}" -A -P '{}' + | grep -v " __odr_asan\\." |
+		sed 's#^pcclagentd/##'
 }
 
 includes()

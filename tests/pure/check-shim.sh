@@ -33,7 +33,8 @@ symbols()
 {
 	for file in "$source"/libpccl-shim/*.c; do
 		file=$(basename "$file" .c)
-		"${NM:-nm}" -P "libpccl-shim/.libs/libpccl_shim_la-$file.o" | sed "s/^/$file /"
+		"${NM:-nm}" -P "libpccl-shim/.libs/libpccl_shim_la-$file.o" | grep -v "^__odr_asan\\." |
+			sed "s/^/$file /"
 	done
 }
 

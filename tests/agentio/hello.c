@@ -377,7 +377,7 @@ static void say_and_vanish(struct agentd *d, void *arg)
 	close(*fd);
 }
 
-/* The agent reads the hello although its sender is gone. Nobody receives the refusal. */
+/* The agent reads the hello although its sender is gone. Its refusal cannot be delivered. */
 START_TEST(a_refusal_to_a_closed_connection_is_harmless)
 {
 	int fd = tcp_connect(fx_stats(&f).port_p2p);
@@ -494,7 +494,8 @@ START_TEST(a_hello_may_arrive_in_two_parts)
 }
 END_TEST
 
-/* The oldest connection is closed. Members send their hello at once, so it is not one of theirs. */
+/* The oldest connection is closed. Members send their hello at once, so the oldest connection is
+ * not a member's. */
 START_TEST(the_oldest_half_open_connection_is_closed)
 {
 	struct wlk_hello h = good_hello(0, 1);

@@ -10,7 +10,7 @@
 
 enum { BYTES = 100000, SEGMENT = CC_PLAN_SEGMENT_MIN };
 
-/* How far the agent gets with the operation. */
+/* The progress of the agent with an operation. */
 enum stage { SUBMITTED = 0, BEGUN, FIRST_SEGMENT, HALF, ALL_SEGMENTS, STAGES };
 
 static void play(struct fake_op *op, enum stage stage, enum shm_result_mode mode)

@@ -92,7 +92,7 @@ struct fake_op {
 	struct shm_slot *slot;
 	int data_bell;
 	uint8_t *in;  /* the operand, or its window */
-	uint8_t *out; /* NULL: not registered */
+	uint8_t *out; /* the registered output; NULL: not registered */
 	uint64_t bytes;
 	uint64_t seq; /* the number of the attempt */
 	uint32_t esize;

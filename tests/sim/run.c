@@ -27,7 +27,7 @@
 #endif
 #define FAILURES_MAX     50  /* failed seeds after which it stops */
 #define EXCUSED_ONE_IN   500 /* at most one seed in this number may be exempt */
-#define FORGOTTEN_ONE_IN 200 /* the same for forgotten kicks, which one fault aims at */
+#define FORGOTTEN_ONE_IN 200 /* the same for forgotten kicks, because one fault provokes them */
 
 struct totals {
 	uint64_t seeds, failed, events, reductions, retries, kills, reconnects, agent_deaths,

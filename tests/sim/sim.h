@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT
  *
- * A whole run in one process: real master cores, real agent cores, and in between a network, data
- * threads, shims and training programs that exist only as events in virtual time. One seed decides
- * everything; the same seed gives the same run.
+ * A whole run in one process. The master cores and the agent cores are real. The network, data
+ * threads, shims and training programs between them exist only as events in virtual time. One seed
+ * decides everything, so the same seed gives the same run.
  *
  *   run.c         the program: options, seeds, totals
- *   sim_view.c   one seed from setup to the last check
+ *   sim_view.c    one seed from setup to the last check
  *   sim_event.c   random numbers, the schedule
  *   sim_text.c    the trace: one line per message and event
  *   sim_net.c     connections between agents and masters
  *   sim_master.c  masters: start, steps, journal, death
  *   sim_host.c    agents: start, steps, death
  *   sim_link.c    links between agents
- *   sim_xfer.c    transfers, and what they have summed up
+ *   sim_xfer.c    transfers, and the operands that they sum up
  *   sim_memory.c  the buffers of operations: all writes to them, and how they are restored
  *   sim_sync.c    shared state of programs, and the jobs that synchronize it
  *   sim_elect.c   a master's elections, compared with the rules
- *   sim_shim.c    what libpccl-shim does: calls, sessions, return to a new agent
+ *   sim_shim.c    the shim: calls, sessions, return to a new agent
  *   sim_op.c      the shim's side of operations
  *   sim_peer.c    training programs
  *   sim_stray.c   programs that make calls of their own, and the answers that they may get
@@ -68,7 +68,7 @@ struct sim {
 	unsigned n_hosts, n_procs, n_peers, n_groups, n_masters;
 	struct sim_host hosts[SIM_HOSTS];
 	struct sim_master masters[SIM_MASTERS];
-	int at[SIM_ADDRS];    /* the number of the master that listens at each address; -1: none */
+	int at[SIM_ADDRS];    /* the master that listens at each address, by number; -1: none */
 	int home;             /* the address at which programs look for the master */
 	int moved[SIM_ADDRS]; /* set-master: the address to use instead; -1: none */
 	bool configured;      /* agents that start know `moved` from their configuration */
@@ -87,7 +87,7 @@ struct sim {
 	/* such a link breaks as soon as it carries an operation */
 	bool routed[SIM_HOSTS][SIM_HOSTS];
 	uint64_t routed_until;
-	bool deaf[SIM_HOSTS][SIM_HOSTS]; /* such hosts receive nothing from each other */
+	bool deaf[SIM_HOSTS][SIM_HOSTS]; /* such hosts receive nothing from each other now */
 	/* since when a master has had to avoid a silent link; 0: no such link */
 	uint64_t silent_since;
 	bool parted[SIM_HOSTS][SIM_ADDRS]; /* hosts that cannot reach a master's address now */
@@ -98,7 +98,7 @@ struct sim {
 	bool two_masters;
 	bool odd_parameters, xfer_failures, master_refuses;
 	bool strays;         /* programs make calls that the others do not make */
-	bool refusals;       /* calls fail where they are made, before they are submitted */
+	bool refusals;       /* calls may fail before they are submitted */
 	bool crash_telling;  /* the master dies when it has told only some hosts of a success */
 	bool master_gone;    /* the master is dead or frozen now */
 	uint64_t away_until; /* until then, calls may feel the master's absence */
@@ -124,13 +124,13 @@ struct sim {
 	/* the number of calls that were answered because they could never meet others */
 	uint64_t unmet;
 	uint64_t seen[SIM_SEEN], killed_at; /* killed_at: when the last process died */
-	/* epochs whose members went on, while others went on without knowing of them */
+	/* epochs whose members went on, while others went on without knowing that */
 	uint64_t overruled;
 	/* a kicked peer was accepted again by the next master */
 	bool returned;
-	bool forgotten; /* the same, while other peers had gone on without it */
-	/* a master expected a revision that others had passed: it took the revision from its
-	 * journal, or from members that were apart from those others */
+	bool forgotten; /* a kicked peer was accepted again, and others had gone on without it */
+	/* a master expected a revision that others had passed. It had this revision from its
+	 * journal, or from members that were apart from the others */
 	bool outdated;
 };
 
@@ -144,7 +144,7 @@ uint64_t sim_delay(struct sim *s);
 struct cc_id sim_new_id(struct sim *s, uint8_t kind);
 struct sim_clock sim_new_clock(struct sim *s);
 uint64_t sim_clock_now(const struct sim *s, const struct sim_clock *c);
-/* Schedules a copy of `ev`. The schedule owns its bytes then. */
+/* Schedules a copy of `ev`. The schedule then owns the bytes of `ev`. */
 void sim_schedule(struct sim *s, uint64_t at, struct sim_event ev);
 bool sim_next(struct sim *s, struct sim_event *ret);
 void sim_events_free(struct sim *s);
@@ -154,7 +154,7 @@ __attribute__((format(printf, 2, 3))) void sim_fail(struct sim *s, const char *f
 /* sim_text.c */
 #define SIM_TEXT 512u
 __attribute__((format(printf, 2, 3))) void sim_trace(struct sim *s, const char *fmt, ...);
-/* These return names for the trace, in a buffer that is valid for a few calls. */
+/* The following functions return names for the trace. The buffer is valid for a few calls. */
 const char *sim_name_master(const struct sim *s, unsigned master);
 const char *sim_name_peer(const struct sim *s, const struct cc_id *peer);
 const char *sim_name_agent(const struct sim *s, const struct cc_id *agent);
@@ -174,8 +174,8 @@ void sim_to_agent(struct sim *s, const struct sim_event *ev);
 void sim_conn_end(struct sim *s, const struct sim_event *ev);
 void sim_agent_closes(struct sim *s, struct sim_host *h, uint32_t run);
 void sim_master_closes(struct sim *s, unsigned master, const struct ccm_action *x);
-/* Breaks the connection. `agent`, `master`: does this end see it at once? An end that does not see
- * it can only notice the silence. */
+/* Breaks the connection. `agent`, `master`: does this end see the break at once? Otherwise it can
+ * only notice the silence. */
 void sim_conn_cut(struct sim *s, struct sim_conn *c, bool agent, bool master);
 /* The process at one end has died. */
 void sim_conn_agent_died(struct sim *s, struct sim_conn *c, bool silent);
@@ -203,7 +203,8 @@ void sim_host_tick(struct sim *s, const struct sim_event *ev);
 uint32_t sim_host_run(const struct sim_host *h, const struct cc_id *id);
 /* Ends the agent in the same way as a request to end does. */
 void sim_host_end(struct sim *s, struct sim_host *h);
-/* Kills the agent. silent: the whole host and its processes vanish, and no participant is told. */
+/* Kills the agent. silent: the whole host vanishes with its processes, and no participant is
+ * informed. */
 void sim_host_kill(struct sim *s, struct sim_host *h, bool silent);
 struct sim_host *sim_host_by_id(struct sim *s, const struct cc_id *id);
 
@@ -238,8 +239,8 @@ void sim_xfer_event(struct sim *s, const struct sim_event *ev);
 void sim_xfers_break(struct sim *s, const struct sim_link *l);
 bool sim_xfers_live(const struct sim *s, const struct sim_host *h, uint32_t run);
 void sim_xfers_host_died(struct sim *s, struct sim_host *h);
-/* Checks all attempts again, because a process has an agent again, or an agent has sent all it
- * knows to its master. */
+/* Checks all attempts again. Called when a process has an agent again, or when an agent has sent
+ * its snapshot to a master. */
 void sim_xfers_back(struct sim *s);
 /* Takes in the member's answer: a success or a failure. connected: the member is still in the
  * run. */
@@ -257,10 +258,10 @@ struct sim_part *sim_xfer_join(
 	struct sim *s, struct sim_xfer *t, const struct sim_host *h, uint32_t run);
 struct sim_part *sim_xfer_live(struct sim *s, unsigned host, uint32_t life, uint32_t run,
 	uint64_t seq, struct sim_xfer **ret);
-/* Is there a member that has got this answer, is still known to a master and has an agent? */
+/* Is there a member that has got this answer, has an agent, and is still known to a master? */
 bool sim_xfer_goes_on(const struct sim *s, const struct sim_xfer *t, enum sim_heard heard);
-/* Is there a member that has got a success and is a member at this master? same_agent: only if the
- * agent that got it still lives. */
+/* Is there a member that has got a success and belongs to the run of this master? same_agent: only
+ * if the agent that got it still lives. */
 bool sim_xfer_goes_on_with(
 	const struct sim *s, const struct sim_xfer *t, const struct sim_master *m, bool same_agent);
 /* Does a master certainly know the peer as a member? */
@@ -299,7 +300,7 @@ void sim_op_submit(struct sim *s, const struct sim_event *ev);
 void sim_op_complete(struct sim *s, struct sim_host *h, const struct agt_action *x);
 /* The agent has died: puts operations with a whole result in doubt, and fails the others. */
 void sim_ops_agent_died(struct sim *s, struct sim_peer *p);
-/* Ends the operations in doubt. `bits` has a bit for each that has succeeded. */
+/* Ends the operations in doubt. `bits` has a bit for each operation that has succeeded. */
 void sim_ops_settle(struct sim *s, struct sim_peer *p, uint64_t bits);
 /* Ends all operations in flight with this code. */
 void sim_ops_fail(struct sim *s, struct sim_peer *p, uint32_t code, const char *text);
@@ -320,15 +321,15 @@ bool sim_peers_ended(const struct sim *s);
 void sim_peers_describe(struct sim *s);
 
 /* sim_stray.c */
-/* May a vote be answered that other peers have not made? Programs may stray in this run, or an
- * earlier fault has split the votes: one part of the run was overruled, or a kicked peer was
- * accepted again. Such peers count votes that the others have not held. */
+/* May a vote be answered although other peers have not voted? This happens if programs stray in
+ * this run, or if an earlier fault has split the votes: one part of the run was overruled, or a
+ * kicked peer was accepted again. Such peers count votes that the others have not held. */
 bool sim_strays(const struct sim *s);
 /* Lets the program make a call of its own before a step, sometimes. Returns whether it does. */
 bool sim_stray(struct sim *s, struct sim_peer *p);
 /* At the beginning of a step: sometimes adds an operation that the plan does not have. */
 void sim_stray_launch(struct sim *s, struct sim_peer *p);
-/* Does the program end by destroying its communicator, without waiting for its operations? */
+/* Will the program destroy its communicator without waiting for its operations? */
 bool sim_stray_may_leave(const struct sim_peer *p);
 /* The program has begun to wait for an operation. */
 void sim_stray_await(struct sim *s, struct sim_peer *p, uint32_t tag);
@@ -348,7 +349,7 @@ void sim_cause(struct sim *s);
 
 /* sim_check.c */
 void sim_check_master(struct sim *s, const struct sim_master *m);
-/* Do several peers use the run of `m`, so that `m` refuses to replace it by another run? */
+/* Do several peers use the run of `m`? Then `m` does not replace it by another run. */
 bool sim_check_in_use(const struct sim *s, const struct sim_master *m);
 void sim_check_told(struct sim *s, struct sim_master *m, const struct sim_view *w);
 void sim_check_obeys(struct sim *s, const struct sim_host *h, const struct sim_conn *c);
@@ -370,9 +371,10 @@ void sim_check_quiet(struct sim *s);
 void sim_describe(struct sim *s);
 
 /* sim_lineage.c */
-/* May members of one attempt get different results, and may one operation have two results? Two
- * masters of the run were at work, or a kick was forgotten: the master died with all agents that
- * knew of it, and the next master continued from an earlier state. */
+/* Has the run split, so that members of one attempt may get different results, and one operation
+ * may have two results? Two masters of the run were at work, or a kick was forgotten: the master
+ * died with all agents that knew of the kick, and the next master continued from an earlier
+ * state. */
 bool sim_is_split(const struct sim *s);
 /* The master puts rings in force. */
 void sim_lineage_commit(struct sim *s, const struct sim_master *m, uint64_t number);
@@ -386,8 +388,8 @@ void sim_lineage_join(
 /* The master is about to process the snapshot of an agent's run. */
 void sim_lineage_resume(
 	struct sim *s, struct sim_master *m, uint32_t conn, const struct wm_resume *r);
-/* A call of p has succeeded that needs other members. vote: it needs all members of the run, not
- * only those of p's group. */
+/* A call of p has succeeded that needs other members. vote: the call needs all members of the run,
+ * not only those of p's group. */
 void sim_lineage_success(struct sim *s, const struct sim_peer *p, bool vote);
 /* p leaves by itself. */
 void sim_lineage_left(struct sim *s, const struct sim_peer *p);
@@ -398,7 +400,7 @@ void sim_lineage_free(struct sim *s);
 bool sim_view_run(struct sim *s, uint64_t seed, bool trace, const char *program);
 
 /* sim_scale.c */
-#define SIM_SIZES    8u /* runs to compare, at most; and peers in one run, at most */
+#define SIM_SIZES    8u /* at most: runs to compare, and peers in one run */
 #define SIM_SIZE_MAX 1000000u
 int sim_scale(const uint32_t *sizes, unsigned n);
 

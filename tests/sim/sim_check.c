@@ -9,14 +9,14 @@
 
 #include "tests/sim/sim_sync.h"
 
-/* The number of errors of an operation that may have earlier causes: a kick, a loss that a dead
- * master had not reported, a process that was stopped for too long. */
+/* Errors of an operation may also have causes before its step, up to this number: a kick, a loss
+ * that a dead master had not reported, or a process that was stopped for too long. */
 #define ON_THE_WAY   3u
 #define NEEDS_REASON (2 * SIM_S) /* a wait of this length must have a reason */
 /* A link to a silent host is tried for 2 s (sim_link_open), and a round follows. */
 #define SETTLED (3000 * SIM_MS)
 
-struct ring { /* the hosts of a ring in force, in their order */
+struct ring { /* a ring in force: its hosts in their order */
 	unsigned hosts[SIM_HOSTS];
 	uint32_t n;
 };
@@ -258,7 +258,7 @@ void sim_check_end(struct sim *s, const struct sim_peer *p, const struct sim_op 
 	const struct sim_part *part = sim_xfer_part(o->xfer, h->no, h->life);
 	uint32_t conn = sim_conn_of(s, p);
 
-	/* A synchronization waits for the end of its job after its success. So the view may be
+	/* A synchronization waits for the end of its job after its success, so its view may be
 	 * older. */
 	if (o->code == WIRE_SUCCESS && o != &p->ops[SIM_SYNC])
 		sim_check_view(s, p, &o->after);
@@ -302,8 +302,8 @@ static bool lost_membership(const struct sim_peer *p, uint32_t code)
 		       code == WIRE_RANK_CONNECTION_LOST || code == WIRE_AGENT_UNAVAILABLE);
 }
 
-/* A run that newcomers have founded is given up for another run, until several of them have done an
- * operation in it. */
+/* Until several peers have done an operation in it, a run that newcomers have founded may be
+ * replaced by another run. */
 bool sim_check_in_use(const struct sim *s, const struct sim_master *m)
 {
 	struct ccm_status status;

@@ -99,8 +99,9 @@ void sim_elect_before(struct sim *s, const struct sim_master *m, const struct cc
 	ccm_each_state(m->m, sim_clock_now(s, &m->clock), add_state, &before);
 }
 
-/* Returns the revision that m's journal expected, if an older master has gone on with the run
- * since, m's copy of the journal lacks that, and m has elected nothing yet. Otherwise returns 0. */
+/* Returns the revision that m's journal expected, if three things hold: an older master has gone on
+ * with the run since, m's copy of the journal lacks that, and m has elected nothing yet. Otherwise
+ * returns 0. */
 static uint64_t from_old_journal(const struct sim *s, const struct sim_master *m, uint32_t group)
 {
 	const struct sim_xfer *t;
@@ -122,7 +123,7 @@ static bool was_at(const struct sim_conn *c, unsigned master, const struct sim_c
 	       (!other || (c->host == other->host && c->life == other->life));
 }
 
-/* Has an agent been connected in this run to the other master and to m? */
+/* Was one agent connected both to the other master and to m in this run? */
 static bool can_know(const struct sim *s, const struct sim_master *m, unsigned other)
 {
 	uint32_t i, j;
@@ -134,8 +135,8 @@ static bool can_know(const struct sim *s, const struct sim_master *m, unsigned o
 	return false;
 }
 
-/* Has a younger master elected t while no agent has come from there to m? Then two masters of one
- * run have members of their own. */
+/* Has a younger master elected t, and has no agent of that master come to m? Then two masters of
+ * one run have members of their own. */
 static bool is_apart(const struct sim *s, const struct sim_master *m, const struct sim_xfer *t)
 {
 	return t->first > m->no + 1 && !can_know(s, m, (unsigned)t->first - 1);
@@ -146,11 +147,11 @@ struct range {
 };
 
 /* Returns the revisions that m may expect. A revision that no member remembers may be forgotten. In
- * runs with all faults, a revision may also be forgotten that no member's agent remembers. Members
- * are the peers that m knows, because a newer master without agents may have others in its journal.
- * The search goes back in time. It ends where the revisions would rise, because no participant knew
- * those any more, unless by an old copy of a journal. alone: ignores what others have elected apart
- * from m. */
+ * runs with all faults, a revision that no member's agent remembers may be forgotten, too. Only
+ * peers that m knows count as members, because a newer master without agents may have others in its
+ * journal. The search goes back in time and ends at a revision that is not below the later ones: no
+ * participant could know it any more, except from an old copy of a journal. alone: ignores
+ * elections apart from m. */
 static struct range range_of(
 	const struct sim *s, const struct sim_master *m, uint32_t group, bool alone)
 {
@@ -235,7 +236,7 @@ static bool has_failed(const struct sim *s, const struct cc_id *peer)
 	return false;
 }
 
-/* Does the report name the peer? Then no election is the reason of its kick. */
+/* Does the report name the peer? Then its kick does not come from an election. */
 static bool is_named(const struct cc_id *peer)
 {
 	uint32_t i;
@@ -247,9 +248,9 @@ static bool is_named(const struct cc_id *peer)
 }
 
 /* Checks a kick without an election: the peer must have failed, or an election must have kicked it
- * before. A peer that has left loses nothing: its agent may have come to the next master with
- * newcomers by another connection first, and is then refused on the old one, on which it would have
- * reported the leave. */
+ * before. A peer that has left loses nothing. Its agent would have reported the leave on its old
+ * connection. But it may first have come to the next master by another connection, with newcomers,
+ * and is then refused on the old one. */
 static void excuse(struct sim *s, const struct sim_master *m, const struct sim_peer *p)
 {
 	if (p->phase == PEER_ENDED || p->phase == PEER_START)

@@ -46,7 +46,8 @@ enum sim_kind {
 	SIM_EV_AGENT_TICK,      /* host, life, gen */
 	SIM_EV_LINK_RESULT,     /* link, gen */
 	SIM_EV_PROBE_RESULT,    /* host, life, run, seq, agent */
-	/* host, life, run, agent, inbound, gen: ended by the source; code: by silence */
+	/* host, life, run, agent, inbound; gen: closed by the other end; code: nothing was
+	 * received */
 	SIM_EV_LINK_SEEN_DOWN,
 	SIM_EV_LINK_QUIET,     /* host, life, run, agent, gen: nothing was received for a while */
 	SIM_EV_XFER_SEGMENT,   /* host, life, run, seq, tag: the segment is final here */
@@ -60,7 +61,7 @@ enum sim_kind {
 	SIM_EV_SUBMIT,         /* peer, session, tag */
 	SIM_EV_ASLEEP,         /* peer, session, tag, seq: since when it is in flight */
 	SIM_EV_ASLEEP_ANY,     /* peer, session, seq: operations launched so far, code: in flight */
-	/* proc; code: the agent sees that the process is stopped; 0: that it runs */
+	/* proc; code: 1: the agent sees that the process is stopped, 0: that it runs */
 	SIM_EV_STOPPED,
 	SIM_EV_PEER,        /* peer, gen: the main thread goes on */
 	SIM_EV_RECONNECTOR, /* proc, gen: the shim's reconnector goes on */

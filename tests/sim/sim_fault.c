@@ -135,7 +135,7 @@ static void start_master(struct sim *s, const struct sim_event *ev)
 	unsigned home = (unsigned)s->home;
 
 	if (s->at[home] >= 0 && ev->addr == home)
-		sim_master_kill(s, (unsigned)s->at[home]); /* a master that had still to crash */
+		sim_master_kill(s, (unsigned)s->at[home]); /* this master was still to crash */
 	if (s->at[ev->addr] >= 0)
 		return;
 	if (home != ev->addr && s->at[home] >= 0)
@@ -177,8 +177,8 @@ static bool has_connected(const struct sim *s, unsigned host)
 	return false;
 }
 
-/* Is the host worth the death of its agent? In some runs it must wait for others in a
- * synchronization, otherwise it must have a member. */
+/* Should the agent of this host die? In some runs the host must wait for others in a
+ * synchronization. In the other runs it must have a member. */
 static bool is_worth_it(const struct sim *s, unsigned host)
 {
 	if (sim_hash(s, 0, 0, FAULT_KILL_AGENT) % 4 == 0 && s->now < WAITER_UNTIL)
@@ -186,8 +186,8 @@ static bool is_worth_it(const struct sim *s, unsigned host)
 	return has_connected(s, host);
 }
 
-/* In runs with a single death, the death must hit a host with a member. Returns whether the event
- * was scheduled again. */
+/* In runs with a single death, the death must hit the right host. Returns whether the fault was
+ * scheduled again. */
 static bool kill_later(struct sim *s, const struct sim_event *ev)
 {
 	struct sim_event again = *ev;

@@ -9,28 +9,30 @@
 
 enum sim_fault {
 	FAULT_KILL_PROC,
-	FAULT_STOP_PROC, /* for gen ms */
+	FAULT_STOP_PROC, /* for `gen` ms */
 	FAULT_RUN_PROC,
-	FAULT_DEATHS,     /* gen processes of the host die, or of another host that has as many */
-	FAULT_KILL_AGENT, /* inbound: it is told to end; restarted after gen ms; 0: never */
+	/* `gen` processes of one host die: of this host, or of the next one with as many */
+	FAULT_DEATHS,
+	/* inbound: it is told to end; a new one starts after `gen` ms; 0: never */
+	FAULT_KILL_AGENT,
 	FAULT_START_AGENT,
 	FAULT_KILL_HOST,
 	FAULT_BREAK_LINK,
 	FAULT_BLOCK,
 	FAULT_UNBLOCK,
-	FAULT_PAIR, /* host and link receive nothing from each other */
+	FAULT_PAIR, /* the hosts `host` and `link` receive nothing from each other */
 	FAULT_UNPAIR,
 	FAULT_CUT,       /* both ends see it */
 	FAULT_HALF_OPEN, /* one end sees it, or no end */
 	FAULT_PART,      /* the host cannot reach the master's address */
 	FAULT_UNPART,
-	FAULT_CUT_OFF, /* the master loses all hosts for gen ms */
-	FAULT_FREEZE,  /* for gen ms */
+	FAULT_CUT_OFF, /* the master loses all hosts for `gen` ms */
+	FAULT_FREEZE,  /* for `gen` ms */
 	FAULT_SLOW,
 	FAULT_FREEZE_MASTER,
-	FAULT_KILL_MASTER, /* a new one starts at `addr` after gen ms; 0: never */
+	FAULT_KILL_MASTER, /* a new one starts at `addr` after `gen` ms; 0: never */
 	FAULT_START_MASTER,
-	FAULT_SET_MASTER, /* host: it is told that the master moved from addr to link */
+	FAULT_SET_MASTER, /* the host is told that the master moved from `addr` to `link` */
 	/* the master is frozen, a new one takes over, then the old one continues */
 	FAULT_STALE,
 	FAULT_REFUSE,
@@ -39,7 +41,7 @@ enum sim_fault {
 	/* the master loses all hosts but one, whose peers go on; then the master and this host's
 	 * agent die */
 	FAULT_REST,
-	FAULT_REST_LATE, /* a program on that host begins */
+	FAULT_REST_LATE, /* a program on that host begins late */
 	/* the master dies after it has told only some hosts of a success; then these hosts are
 	 * often cut off */
 	FAULT_WITNESS,
@@ -64,8 +66,8 @@ void sim_fault(struct sim *s, const struct sim_event *ev);
 void sim_faults_plan(struct sim *s);
 /* Handles a fault that belongs to a scene. Returns false if `ev` is another fault. */
 bool sim_scene(struct sim *s, const struct sim_event *ev);
-/* The master is to die while it sends this message to several hosts. Returns the number of hosts
- * that get it: the first ones of the message's list, which is shuffled here. */
+/* The master is to die while it sends this message to several hosts. Shuffles the hosts. Returns
+ * how many of them, from the first one on, still get the message. */
 uint32_t sim_scene_witness(struct sim *s, struct sim_master *m, const struct ccm_action *done);
 
 #endif

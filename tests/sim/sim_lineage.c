@@ -24,7 +24,7 @@ struct sim_epoch {
 	uint64_t number;
 	unsigned master;
 	bool journaled; /* masters that start later find it in their journal */
-	bool overruled; /* others went on that could not know of it, before those that knew came */
+	bool overruled; /* others that could not know of it went on, before those that knew came */
 	struct cc_id *members;
 	uint32_t n_members;
 	struct sim_user *users; /* peers that have succeeded in something in it */
@@ -227,15 +227,15 @@ static bool was_told(const struct sim *s, unsigned master, const struct cc_id *p
 	return t != NULL;
 }
 
-/* Does the journal of e's master contain the epoch `without`? A master that goes on after another
- * one has taken its run over writes into a journal that is not read again. */
+/* Does the journal of e's master contain the epoch `without`? A superseded master writes into a
+ * journal that no later master reads. */
 static bool in_journal(const struct sim_epoch *without, const struct sim_epoch *e)
 {
 	return without->journaled && e->master > without->master;
 }
 
-/* Did the master have a snapshot which shows that u went on without p? Only a vote or an operation
- * of p's group shows that. An operation of another group shows nothing. */
+/* Did the master have a snapshot which shows that `u` went on without p? Only a vote or an
+ * operation of p's group shows that. An operation of another group does not. */
 static bool could_know(
 	const struct sim *s, unsigned master, const struct sim_user *u, const struct sim_peer *p)
 {

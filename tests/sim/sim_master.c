@@ -113,9 +113,9 @@ void sim_master_kill(struct sim *s, unsigned no)
 			sim_conn_master_died(s, s->conns[i]);
 }
 
-/* A newer master may have taken the run over. Then the older ones' actions do not belong to the run
- * any more. The master with the highest term is the newest, and a recovering master may raise its
- * term. */
+/* A newer master may have taken the run over. Then the actions of the older masters do not belong
+ * to the run any more. The master with the highest term is the newest. A recovering master may
+ * still raise its term. */
 static void supersede(struct sim *s, struct sim_master *m)
 {
 	bool newer = false, as_new = false;
@@ -160,7 +160,7 @@ static void works(struct sim *s, struct sim_master *m)
 	}
 }
 
-/* left: the number of things that it does before it dies. Each receiver of a message counts. */
+/* left: the number of actions before its death. A message counts once for each receiver. */
 static void carry_out(struct sim *s, unsigned no, const struct ccm_action *x, size_t *left)
 {
 	struct sim_master *m = &s->masters[no];
@@ -193,7 +193,7 @@ static void carry_out(struct sim *s, unsigned no, const struct ccm_action *x, si
 		sim_master_closes(s, no, x);
 		break;
 	case CCM_ACT_JOURNAL:
-		m->unread |= no + 1 < s->n_masters; /* the newer one has its own copy */
+		m->unread |= no + 1 < s->n_masters; /* a newer master has its own copy */
 		if (!m->unread)
 			journal_add(s, &x->record);
 		break;
@@ -216,8 +216,8 @@ static bool is_aimed_at(const struct sim *s, const struct sim_master *m)
 	return s->crash_telling;
 }
 
-/* Returns how much of this step the master does. crash: it dies then. A message counts once for
- * each receiver. */
+/* Returns the number of actions in this step. crash: the master dies after them. A message counts
+ * once for each receiver. */
 static size_t how_much(struct sim *s, struct sim_master *m, bool *crash)
 {
 	bool aimed = is_aimed_at(s, m);

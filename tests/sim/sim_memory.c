@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The buffers of operations: a few numbers each, written by data threads and by the shim in the
- * same way as by the engine and libpccl-shim. Checked: no part writes to a buffer that the program
- * owns; after a failure the buffers are as before, and stay so until the next operation; after a
- * success they hold the sum of exactly the members that the call reports.
+ * The buffers of operations: a few numbers each. Data threads and shims write them in the same way
+ * as the real engine and shim. Checked: no part writes to a buffer that the program owns; after a
+ * failure the buffers are as before, and stay so until the next operation; after a success they
+ * hold the sum of exactly the members that the call reports.
  */
 #include <string.h>
 

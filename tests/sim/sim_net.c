@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Connections between agents and masters: bytes in order, through the real codec, with delays.
- * Either end may die, break or merely believe that the other is there.
+ * Connections between agents and masters: bytes in order, through the real codec, with delays. An
+ * end may die or break, or may wrongly believe that the other end is there.
  */
 #include <stdlib.h>
 #include <string.h>

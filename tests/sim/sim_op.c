@@ -27,8 +27,9 @@ static void submit(struct sim *s, struct sim_peer *p, uint32_t tag)
 	uint64_t at = s->now + (5 + sim_rnd(s, 50)) * SIM_US;
 
 	if (p->unaware) {
-		/* All new operations fail until the program knows of the agent's death. Otherwise a
-		 * program that awaits the new ones first would wait for peers that try again. */
+		/* After the agent's death, all new operations fail until the program knows of the
+		 * death. Otherwise a program that awaits new operations first would wait for peers
+		 * that repeat the failed ones. */
 		done(s, p, o, WIRE_RANK_CONNECTION_LOST, 0, 0, "the agent died before");
 		return;
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Training programs. A program connects, then repeats two things: it votes on the topology and
- * follows the plan. It launches the operations one after the other, in a window, or all at once in
- * any order, and repeats those that were aborted. At last it destroys the communicator. Some
+ * follows the plan. It launches the operations of a step one after the other, in a window, or all
+ * at once in any order. It repeats aborted operations. At last it destroys the communicator. Some
  * programs come back with a new communicator.
  */
 #include <inttypes.h>
@@ -65,7 +65,7 @@ static void leave(struct sim *s, struct sim_peer *p)
 }
 
 /* The program has lost its membership, or never had one. It connects again, or leaves if its
- * reconnects are used up. free_of_charge: this one is not counted. */
+ * reconnects are used up. free_of_charge: this reconnect is not counted. */
 static void try_anew(struct sim *s, struct sim_peer *p, bool free_of_charge)
 {
 	sim_sync_put_out(s, p, p->ops[SIM_SYNC].text);
@@ -167,15 +167,14 @@ static void step_wants(struct sim *s, struct sim_peer *p)
 	}
 }
 
-/* With an odd window, a program whose window is full launches the next operation when any of those
- * in flight ends. */
+/* With an odd window, the next operation is launched when any operation in flight ends. */
 bool sim_peer_awaits_any(const struct sim_peer *p)
 {
 	return !p->burst && p->window % 2 == 1 && p->launched < p->n_launch && !p->pass_failed &&
 	       !p->too_few && p->state == SHM_COMM_CONNECTED;
 }
 
-/* If an operation has ended, it is awaited next. */
+/* Chooses an operation that has ended, if there is one, to be awaited next. */
 static void choose_any(struct sim_peer *p)
 {
 	uint32_t i;

@@ -90,7 +90,7 @@ static void plan_voter(struct sim *s, uint64_t at)
 }
 
 /* One host goes on without the others, until only its shims know that. Then a process that does not
- * know it may be the first one that connects to the host's new agent. */
+ * know it may be the first to connect to the host's new agent. */
 static void plan_rest(struct sim *s, uint64_t at)
 {
 	struct sim_event ev = sim_fault_new(FAULT_REST);
@@ -391,8 +391,8 @@ static void part_others(struct sim *s, unsigned host, enum sim_fault f, uint32_t
 			sim_schedule(s, s->now + sim_rnd(s, within_ms * 1000) * SIM_US, ev);
 }
 
-/* Waits until the host has members and others have, too; then cuts the others off. inbound: the
- * others are cut off; waits until the master has lost them, then kills the master and the agent. */
+/* Waits until the host and other hosts have members, then cuts the other hosts off. inbound: they
+ * are cut off. Waits until the master has lost them, then kills the master and the agent. */
 static void rest(struct sim *s, const struct sim_event *ev)
 {
 	struct rest r = {.agent = &s->hosts[ev->host].id};
@@ -474,9 +474,9 @@ static void evicted(struct sim *s, const struct sim_event *ev)
 		sim_schedule(s, s->now + SIM_MS, again);
 }
 
-/* This host knows of a success. Its agent would report it to the next master, which starts at `at`.
- * The report comes in time, too late, in part, or not at all. Some processes of the host are
- * stopped meanwhile. */
+/* The host knows of a success. Its agent would report the success to the next master, which starts
+ * at `at`. The report comes in time, too late, in part, or not at all. Some processes of the host
+ * are stopped meanwhile. */
 static void silence(struct sim *s, unsigned host, unsigned addr, uint64_t at)
 {
 	struct sim_event ev = sim_fault_new(FAULT_STOP_PROC);

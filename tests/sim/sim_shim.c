@@ -393,7 +393,7 @@ static void broken(struct sim *s, struct sim_proc *q)
 		if (p->proc != q || p->phase == PEER_ENDED)
 			continue;
 		sim_ops_agent_died(s, p);
-		/* the membership is lost, so no agent can settle its operations */
+		/* the membership is lost, so no agent can decide about its operations */
 		if (p->state == SHM_COMM_LOST)
 			sim_ops_fail(s, p, p->attrs.code, p->attrs.text);
 		p->comm = p->attach_req = 0;

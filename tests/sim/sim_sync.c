@@ -118,8 +118,8 @@ void sim_sync_put_out(struct sim *s, struct sim_peer *p, const char *text)
 	sim_trace(s, "p%u: loads revision %" PRIu64, p->no, p->mine.revision);
 }
 
-/* In one step of 25, peers with the last synchronized state send only, and the others receive
- * only. */
+/* In one step of 25, peers with the state of the last synchronization only send, and the others
+ * only receive. */
 static uint32_t strategy(const struct sim *s, const struct sim_peer *p)
 {
 	uint64_t run;

@@ -25,14 +25,14 @@ struct sim_conn {
 	/* messages to this end that are due later are lost, because the other end died */
 	uint64_t agent_until;
 	uint64_t master_until;
-	/* the latest delivery in each direction; it keeps messages in order */
+	/* the latest delivery in each direction, which keeps messages in order */
 	uint64_t to_master, to_agent;
 	struct sim_view sent; /* the view that this master sent last */
 	uint64_t term;        /* of the HELLO_ACK; 0 before it */
 	struct cc_id run_id;
 };
 
-/* A run from the view of this agent's I/O. */
+/* A run in the I/O of this agent. */
 struct sim_run {
 	uint32_t conn; /* 0: no connection */
 	bool ready, over;
@@ -104,7 +104,7 @@ struct sim_key {
 struct sim_saw {
 	bool known;
 	unsigned peer, master; /* the peer that saw it, and its master then */
-	struct cc_id run;      /* only for votes and losses */
+	struct cc_id run;      /* of a vote, or of a call that a loss has ended */
 	uint64_t ballot;
 	struct wire_view view;
 };
@@ -121,7 +121,7 @@ enum sim_heard { VOICE_NONE, VOICE_SUCCESS, VOICE_FAILURE };
 
 struct sim_voice { /* one member's part in a transfer */
 	unsigned peer;
-	struct cc_id id; /* the peer's id when the transfer started */
+	struct cc_id id; /* the peer's id at the start of the transfer */
 	uint32_t comm, slot;
 	struct sim_key key;
 	enum sim_heard heard;
@@ -162,7 +162,7 @@ struct sim_xfer {
 	struct wm_digest content;
 	uint64_t value[SIM_SEGS];
 	uint64_t seq, line;
-	uint64_t first; /* the number of the master under which the first host started it, from 1 */
+	uint64_t first; /* the master under which the first host started it, by number from 1 */
 	uint64_t since; /* when it was created */
 	struct cc_id run;
 	bool broken; /* data does not flow any more */
@@ -188,7 +188,7 @@ enum sim_session_state {
 
 struct sim_proc {
 	unsigned no, host;
-	uint32_t session, life; /* life: that of the agent of the session */
+	uint32_t session, life; /* life: the life of the session's agent */
 	enum sim_session_state state;
 	/* told: the agent was informed that it is stopped */
 	bool alive, stopped, told;
@@ -248,7 +248,7 @@ struct sim_op {
 /* The buffers of one tag, which its operations use one after the other. */
 struct sim_memory {
 	bool used;
-	/* between the launch and the answer, when the program does not own the buffers */
+	/* between the launch and the answer; then the program does not own the buffers */
 	bool in_flight;
 	bool success;  /* the last operation succeeded */
 	bool in_place; /* recv is also the operand */
@@ -257,7 +257,7 @@ struct sim_memory {
 	bool copied[SIM_SEGS]; /* copied out of the area before the end */
 	struct sim_part *part; /* the host's part of the transfer, or NULL */
 	uint64_t send[SIM_SEGS], recv[SIM_SEGS], staging[SIM_SEGS];
-	uint64_t was_send[SIM_SEGS], was_recv[SIM_SEGS]; /* before the operation */
+	uint64_t was_send[SIM_SEGS], was_recv[SIM_SEGS]; /* the contents before the operation */
 	/* the contents that recv must have after it */
 	uint64_t want[SIM_SEGS];
 };
@@ -274,7 +274,7 @@ struct sim_call {
 	uint32_t req_id;
 	uint64_t since, sent;
 	bool master_gone; /* a master was dead or being replaced during the call */
-	uint32_t times;   /* how many times it was sent; each time to another agent */
+	uint32_t times;   /* the number of times that it was sent, each time to another agent */
 	uint32_t conn;    /* the agent's connection to the master at that time */
 };
 
@@ -338,9 +338,9 @@ struct sim_peer {
 	/* it has the state of the last synchronization, or has trained from it: the program would
 	 * send it */
 	bool in_step;
-	/* `candidate`: of its last call; `cast`: the last one that a master received */
+	/* `candidate`: that of its last call; `cast`: the last candidate that a master received */
 	struct wm_sync_vote candidate, cast;
-	/* it destroys its communicator with operations in flight at its end */
+	/* its program ends by destroying the communicator with operations in flight */
 	bool rude;
 };
 

@@ -224,8 +224,8 @@ static void handle(struct sim *s, const struct sim_event *ev)
 static void run(struct sim *s)
 {
 	uint64_t patience = (s->master_lease_ms + 2 * s->reconnector_lease_ms + 20000) * SIM_MS;
-	/* state that is left at that time after the last program would stay for ever: an agent that
-	 * has to report a leave looks for a master for that time */
+	/* after this time without programs, remaining state would stay for ever: an agent that has
+	 * to report a leave looks for a master until then */
 	uint64_t after = (s->master_lease_ms + 5000) * SIM_MS;
 	uint64_t ended = 0, until;
 	struct sim_event ev;

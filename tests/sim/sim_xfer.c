@@ -21,9 +21,9 @@ static uint64_t master_of(struct sim *s, const struct sim_host *h, uint32_t run)
 	return c && c->made ? c->master + 1 : 0;
 }
 
-/* Returns 0, or the master's number if its attempts must be told apart from those of other masters:
- * it was superseded, or it counts on from an old journal. Attempts that it began before that are
- * found by `first`. */
+/* Returns 0, or the master's number if its attempts must be kept apart from those of other masters,
+ * because it was superseded or counts on from an old journal. An attempt that it began before that
+ * is found by `first`. */
 static uint64_t line_of(const struct sim *s, uint64_t master)
 {
 	const struct sim_master *m = master ? &s->masters[master - 1] : NULL;
@@ -87,7 +87,7 @@ bool sim_xfers_live(const struct sim *s, const struct sim_host *h, uint32_t run)
 	return false;
 }
 
-/* A transfer breaks with the link, unless both ends have finished their part. */
+/* A transfer breaks with the link, unless both ends of the link have finished their part. */
 void sim_xfers_break(struct sim *s, const struct sim_link *l)
 {
 	const struct sim_host *h = sim_host_by_id(s, &l->to);
@@ -146,8 +146,8 @@ static void check_keys(struct sim *s, const struct sim_xfer *t, const struct sim
 				p->voices[i].key.turn, p->voices[i].key.step, p->voices[i].peer);
 }
 
-/* Do hosts that started speculatively mean different operations? They cannot know that, but the
- * master will. */
+/* Do hosts that started speculatively mean different operations? The hosts cannot know that, but
+ * the master will. */
 static bool is_mixed(const struct sim_xfer *t)
 {
 	const struct sim_part *first = &t->parts[0];
@@ -309,9 +309,9 @@ static void start_voices(struct sim *s, struct sim_host *h, struct sim_xfer *t, 
 	}
 }
 
-/* Finds the attempt that a superseded master started and the new master goes on with, because
- * agents have moved to the new one. Two masters of a run use the same numbers. So an attempt that
- * has started on all its hosts, or in another ring, is a different one. */
+/* Finds the attempt that a superseded master started and the new master continues, because agents
+ * have moved to the new one. Two masters of a run use the same numbers. So an attempt that has
+ * started on all its hosts, or in another ring, is a different one. */
 static struct sim_xfer *gone_over(struct sim *s, const struct cc_id *run, const struct agt_xfer *x)
 {
 	const struct agt_xfer *y;
@@ -656,8 +656,8 @@ static bool takes_part(const struct sim_xfer *t, const struct cc_id *peer)
 	return false;
 }
 
-/* Has the same operation of the application had another result before? Only a result counts that a
- * present member has got: without a journal, a new master may use ballot numbers again that only
+/* Has the same operation of the application had another result before? Only a result that a present
+ * member has got counts. Without a journal, a new master may use ballot numbers again that only
  * peers remember which have left. */
 static void check_single(struct sim *s, const struct sim_xfer *t, const struct sim_voice *v)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The end of a run by somebody's word: an operator's, who wants the next one to begin anew, or that
- * of the program that this master belongs to.
+ * The end of a run. An operator resets it, so that the next run starts from nothing; or the program
+ * that this master belongs to ends it.
  */
 #include "ccoip-masterd/core/ccm_sync.h"
 
@@ -32,8 +32,8 @@ void ccm_run_end(struct ccm *m, const char *why)
 		ccm_agent_kick(m, a, WIRE_MASTER_CONNECTION_FAILED, "%s", why);
 }
 
-/* An agent that comes back names its peers first: these are kicked, or it would take us for a stale
- * master and look for another one. */
+/* Kicks agents that come back after the end of the run, once they have named their peers. An agent
+ * that is refused earlier would believe that this master is stale, and look for another one. */
 void ccm_run_end_go_on(struct ccm *m)
 {
 	struct ccm_agent *a, *next;

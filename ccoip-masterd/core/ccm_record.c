@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Shared state, for people: what the last election of each group came to, who deviated from what
- * was elected, and how the synchronization ended. Nothing follows from it; what there is no memory
- * for is not known.
+ * Records of shared state for operators: the result of the last election of each group, the peers
+ * that differed from the elected contents, and the end of the synchronization. Nothing else depends
+ * on these records. A record is left out if there is no memory for it.
  */
 #include "ccoip-masterd/core/ccm_record.h"
 
@@ -21,8 +21,8 @@ struct entry {
 	uint32_t pid;
 	struct wm_sync_vote candidate;
 	enum ccm_stand stand;
-	bool misses; /* RECEIVER: other contents than the elected ones */
-	char *text;  /* OUT: why; or NULL */
+	bool misses; /* RECEIVER: its contents differ from the elected ones */
+	char *text;  /* OUT: the reason; or NULL */
 };
 
 struct ccm_record {
@@ -31,8 +31,8 @@ struct ccm_record {
 	bool unhashed;
 	uint64_t ns, seq;
 	enum ccm_sync_end end;
-	struct wm_sync_vote elected; /* its revision is the group's, once all are equal */
-	char text[WM_TEXT_MAX];      /* FAILED: why */
+	struct wm_sync_vote elected; /* its revision is the group's revision once all are equal */
+	char text[WM_TEXT_MAX];      /* FAILED: the reason */
 	uint32_t n;
 	struct entry v[];
 };
@@ -110,7 +110,8 @@ static struct ccm_record *find(const struct ccm *m, uint32_t group)
 	return r;
 }
 
-/* With room for n peers, in place of the group's last one; NULL without memory. */
+/* Adds a record with room for n peers, in place of the group's last one. Returns NULL when memory
+ * is exhausted. */
 static struct ccm_record *add(struct ccm *m, uint32_t group, uint32_t n)
 {
 	struct ccm_record *r = calloc(1, sizeof *r + n * sizeof r->v[0]);
@@ -162,7 +163,7 @@ void ccm_record_started(struct ccm *m, uint32_t group, uint64_t seq)
 		r->seq = seq;
 }
 
-/* That attempt, while it runs; or NULL. */
+/* Returns the record of this attempt while it runs, or NULL. */
 static struct ccm_record *running(const struct ccm *m, uint32_t group, uint64_t seq)
 {
 	struct ccm_record *r = find(m, group);
@@ -267,7 +268,7 @@ void ccm_each_state(const struct ccm *m, uint64_t now_ns,
 			fill_state(r, now_ns, &info);
 		fn(arg, &info);
 	}
-	/* Those whose peers are all gone. */
+	/* Groups whose peers are all gone. */
 	for (r = m->records; r; r = r->hh.next)
 		if (!has_peers(m, r->group))
 			show_left(m, now_ns, r->group, r, fn, arg);
@@ -276,7 +277,7 @@ void ccm_each_state(const struct ccm *m, uint64_t now_ns,
 			show_left(m, now_ns, x->group, NULL, fn, arg);
 }
 
-/* In what x differed from what was elected. */
+/* Writes how x differed from the elected candidate. */
 static void describe(const struct ccm_record *r, const struct entry *x, char *text, size_t size)
 {
 	const struct wm_sync_vote *have = &x->candidate, *want = &r->elected;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The journal: what is written of the run, and how the run is restored from it.
+ * The journal: its records of the run, and the restoration of a run from them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static bool writes(const struct ccm *m)
 	return m->cfg.journal && !m->stale && !m->oom;
 }
 
-/* The run's name and term come before everything else. */
+/* Writes the id and the term of the run, which must come before all other records. */
 static void write_run(struct ccm *m)
 {
 	struct wj_record *r;
@@ -169,7 +169,7 @@ static void members_lost(struct ccm *m, const struct wj_record *r)
 	}
 }
 
-/* NULL without memory. */
+/* Copies an array. Returns NULL when memory is exhausted. */
 static void *copy(const void *v, size_t n, size_t size)
 {
 	void *p = calloc(n ? n : 1, size);
@@ -179,7 +179,7 @@ static void *copy(const void *v, size_t n, size_t size)
 	return p;
 }
 
-/* All that there is. */
+/* Takes a record of all members, which replaces everything that is known of them. */
 static int members_restore(struct ccm *m, const struct wj_record *r)
 {
 	struct wj_record *saved = &m->saved;
@@ -234,7 +234,7 @@ int ccm_restore(struct ccm *m, const struct wj_record *r)
 	return m->oom ? CC_ERR_NOMEM : 0;
 }
 
-/* An agent of which only the journal knows. */
+/* Returns the agent of a member in the journal. Makes it if necessary. */
 static struct ccm_agent *restored_agent(struct ccm *m, const struct wj_member *x)
 {
 	struct ccm_agent *a;
@@ -323,8 +323,8 @@ void ccm_restore_begin(struct ccm *m)
 	m->joins = m->n_unsaved = 0;
 	m->recovering = m->n_accepted > 0;
 	if (!m->recovering) {
-		/* Agents remember more than the journal has, and another master may read it, too.
-		 */
+		/* Agents remember more than the journal, and another master may read the journal,
+		 * too. */
 		m->epoch += ccm_unheard(m);
 		m->last_seq += ccm_unheard(m);
 		m->last_round += ccm_unheard(m);
@@ -339,7 +339,8 @@ void ccm_restore_begin(struct ccm *m)
 	wire_journal_clear(s);
 }
 
-/* Agents have seen later masters than the journal: they know the run better. */
+/* Drops the restored members. The agents have seen later masters than the journal, so they know the
+ * run better. */
 void ccm_restore_outdated(struct ccm *m)
 {
 	struct ccm_agent *a, *next;
@@ -363,7 +364,7 @@ void ccm_restore_outdated(struct ccm *m)
 	m->lost_members = 0;
 }
 
-/* ---- a master that stood still ---- */
+/* ---- a master that was suspended ---- */
 
 static struct wj_record lost_ones(struct ccm *m)
 {
@@ -376,14 +377,14 @@ static struct wj_record lost_ones(struct ccm *m)
 	return r;
 }
 
-/* What a journal that lacks nothing would say. */
+/* Gives `to` the records that a complete journal would have. */
 static void hand_over(struct ccm *m, struct ccm *to)
 {
 	struct wj_record r[] = {
 		{.type = WJ_RUN,
 			.run = m->cfg.run,
 			.run_key = m->cfg.run_key,
-			.term = m->term - 1}, /* it will be one more */
+			.term = m->term - 1}, /* the restoration adds one */
 		lost_ones(m),
 		snapshot(m),
 	};
@@ -396,7 +397,7 @@ static void hand_over(struct ccm *m, struct ccm *to)
 	}
 }
 
-/* How attempts have ended: what we have told is not judged again. */
+/* Hands over the outcomes of attempts, so that attempts whose end was told are not judged again. */
 static void hand_over_outcomes(struct ccm *m, struct ccm *to)
 {
 	const struct ccm_group *g;
@@ -411,7 +412,8 @@ static void hand_over_outcomes(struct ccm *m, struct ccm *to)
 			to->ended[to->n_ended++] = g->ended[i];
 }
 
-/* m becomes what `with` is, in the same process at the same moment, and the other way round. */
+/* Swaps the contents of m and `with`. The new contents continue in the same process at the same
+ * time. */
 static void replace(struct ccm *m, struct ccm *with)
 {
 	struct ccm old = *m;
@@ -450,7 +452,7 @@ void ccm_restart(struct ccm *m, uint32_t gone, const char *why)
 	ccm_free(fresh);
 }
 
-/* ---- a master that has founded a run while there was one ---- */
+/* ---- a master that gives up the run that newcomers have founded ---- */
 
 struct ccm_agent *ccm_yield_run(struct ccm *m, const struct ccm_agent *a)
 {

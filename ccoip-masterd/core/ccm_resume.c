@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: MIT
  *
- * A master that takes a run over: which run and which term, what the agents say of it, and when
- * enough has been said. What is said is only kept; ccm_takeover.c draws the conclusions.
+ * A master that takes a run over: finds the run and its term, stores the snapshots of the agents,
+ * and decides when enough agents have come. ccm_takeover.c acts on the snapshots.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "ccoip-masterd/core/ccm_internal.h"
 
-/* After a peer has come without its agent's knowledge, its question for outcomes may follow. So may
- * the rest of what an agent knows. */
+/* The recovery waits this long for messages that may follow: a peer that came through a new agent
+ * may ask for outcomes, and an agent may send the rest of its snapshot. */
 #define ASK_NS (UINT64_C(200) * CCM_NS_PER_MS)
-/* So much longer the recovery takes at most for those who speak at its end. */
+/* The recovery is extended at most by this time, for agents that are still sending at its end. */
 #define SPEAK_NS (UINT64_C(1000) * CCM_NS_PER_MS)
-/* So long a run that newcomers have founded here gives way to one that members bring: about as long
- * as these wait for a master, by default. */
+/* For this long, a run that newcomers have founded here gives way to a run that members bring. By
+ * default, members wait for a master for about this time. */
 #define YOUNG_NS (UINT64_C(60000) * CCM_NS_PER_MS)
-/* When the master's host is cut off, newcomers there wait so long for the members elsewhere. */
+/* When the master's host is cut off, newcomers on this host wait this long for the members on other
+ * hosts. */
 #define CUT_OFF_NS YOUNG_NS
 
 struct ccm_snapshot *ccm_snapshot_get(struct ccm *m, struct ccm_agent *a)
@@ -75,15 +76,16 @@ void ccm_resuming_set(struct ccm *m, struct ccm_agent *a, bool resuming)
 
 /* ---- the run and its term ---- */
 
-/* Nothing has happened here yet. */
+/* Has nothing happened here yet? */
 static bool is_fresh(const struct ccm *m)
 {
 	return !m->committed_here && m->n_accepted == 0 && !m->recovering && !m->recovered;
 }
 
-/* Our run is one that newcomers have founded since we started, without knowing of another one: they
- * can begin again, and the members of that one cannot. But anybody may say that there is another
- * one: where several have done something together they stay. */
+/* Is our run a young one? Newcomers have founded it since this master started, without knowing of
+ * another run. They can begin again, but the members of another run cannot. Because anybody can
+ * claim that another run exists, our run stays if several peers have already completed an
+ * operation. */
 static bool is_young(const struct ccm *m)
 {
 	if (m->n_accepted > 1 && m->ops_done > 0)
@@ -102,7 +104,7 @@ static void dismiss_newcomers(struct ccm *m, const struct ccm_agent *but)
 				"again");
 }
 
-/* An agent knows a run whose master is gone: we are its next one. */
+/* Takes over the run that `a` knows and whose master is gone. */
 static void adopt(struct ccm *m, struct ccm_agent *a)
 {
 	char id[CC_ID_STR_SIZE];
@@ -111,8 +113,8 @@ static void adopt(struct ccm *m, struct ccm_agent *a)
 	m->cfg.run = a->hello.run;
 	m->restored = false;
 	m->term = a->hello.term + 1;
-	/* Its peer does not know the term, and an agent that is cut off may know the last one: it
-	 * must be a new one all the same, every time. */
+	/* A new agent does not know the term, and an agent that is cut off may know the last one.
+	 * The new term must be higher than any earlier term, every time. */
 	if (cc_id_is_zero(&a->hello.run_key)) {
 		m->term += CCM_UNHEARD;
 		if (m->term < m->cfg.first_number >> CCM_TERM_SHIFT)
@@ -140,7 +142,7 @@ static void become_stale(struct ccm *m, uint64_t term)
 		"this master is stale: its term is %llu, but a newer master (term %llu) has taken "
 		"the run over; it refuses every agent from now on: end it",
 		(unsigned long long)m->term, (unsigned long long)term);
-	ccm_journal_void(m); /* or we would think better of it when we start again */
+	ccm_journal_void(m); /* else this master would continue the run after a restart */
 	m->stale = term;
 	m->recovering = false;
 	while (m->disconnected)
@@ -166,7 +168,8 @@ static void release_blocked(struct ccm *m)
 	}
 }
 
-/* Of an agent of our run: its key and its term. False: it made us stale. */
+/* Compares the run key and the term of an agent of our run with ours. Returns false if its term has
+ * made us stale. */
 static bool compare(struct ccm *m, struct ccm_agent *a)
 {
 	const struct wm_hello *h = &a->hello;
@@ -191,19 +194,19 @@ static bool compare(struct ccm *m, struct ccm_agent *a)
 	return true;
 }
 
-/* An agent with members of another run comes, and ours gives way to it. */
+/* Does our run give way to another run, which `h` names and whose members come? */
 static bool gives_way(const struct ccm *m, const struct wm_hello *h)
 {
 	return !cc_id_eq(&h->run, &m->cfg.run) && !h->newcomers && !h->left && !is_fresh(m) &&
 	       is_young(m);
 }
 
-/* a names a run. Returns its place, which may be another one; NULL: it has none, or has made us
- * stale. */
+/* Handles the run that `a` names. Returns the agent, which may be a new object; NULL if it is gone,
+ * or if it has made us stale. */
 static struct ccm_agent *place_in_run(struct ccm *m, struct ccm_agent *a)
 {
 	if (gives_way(m, &a->hello)) {
-		ccm_journal_void(m); /* the next master must not go on with it */
+		ccm_journal_void(m); /* the next master must not continue our run */
 		dismiss_newcomers(m, a);
 		a = ccm_yield_run(m, a);
 		if (!a)
@@ -230,7 +233,8 @@ void ccm_resume_hello(struct ccm *m, struct ccm_agent *a)
 		m->recover_ns = m->now;
 	if (a->resuming && !cc_id_is_zero(&a->hello.run_key))
 		ccm_agent_cut_half_open(m, a);
-	/* Agents with state will not take another key for the run than theirs. */
+	/* Agents with state accept only their own run key. Until it is known, hellos are not
+	 * answered. */
 	a->hello_deferred = m->recovering ? m->key_unknown : m->adopting;
 	if (!a->hello_deferred)
 		ccm_agent_ack(m, a);
@@ -238,14 +242,15 @@ void ccm_resume_hello(struct ccm *m, struct ccm_agent *a)
 
 /* ---- what is said ---- */
 
-/* A new agent may have been called by a newcomer first, and its hello named no run; peers that come
- * by it later know that they are of the one that our answer has named. */
+/* Can peers of `a` be members of this run? A newcomer may have started a new agent first, so that
+ * its hello named no run. Peers that come through it later know that they belong to the run that
+ * our answer has named. */
 static bool knows_run(const struct ccm_agent *a)
 {
 	return a->knows_run || cc_id_is_zero(&a->hello.run);
 }
 
-/* What p was told of its group last. */
+/* Stores the last view that was sent to p. */
 static void keep_view(struct ccm *m, struct ccm_peer *p, const struct wm_join *j)
 {
 	struct ccm_group *g = p->membership->group;
@@ -274,7 +279,6 @@ static void keep_view(struct ccm *m, struct ccm_peer *p, const struct wm_join *j
 	g->n_snapshots += j->view_id > 0 && j->view_id == g->snap_view_id;
 }
 
-/* True: the join is dealt with. */
 bool ccm_resume_join(struct ccm *m, struct ccm_agent *a, const struct wm_join *j)
 {
 	bool stateless = cc_id_is_zero(&a->hello.run_key);
@@ -345,8 +349,8 @@ static void keep_peer_vote(
 	}
 }
 
-/* No honest agent has so much to say, even if it does not know yet that a peer was turned away.
- * True: kicked. */
+/* Has `a` sent more than any honest agent, even one that does not know yet that a peer was refused?
+ * Then kicks `a` and returns true. */
 static bool says_too_much(struct ccm *m, struct ccm_agent *a, uint32_t n)
 {
 	if (n < (a->n_peers + 1) * CCM_PEER_OPS_MAX)
@@ -392,7 +396,7 @@ static void keep_op_vote(struct ccm *m, struct ccm_agent *a, const struct wm_op_
 	m->oom |= x->unhashed;
 }
 
-/* False: r is dealt with. */
+/* Adds the failed peers of r to `to`. Returns false if nothing else must be done for r. */
 static bool add_failures(
 	struct ccm *m, struct ccm_agent *a, struct wm_op_report *to, const struct wm_op_report *r)
 {
@@ -429,8 +433,8 @@ static void keep_op_report(struct ccm *m, struct ccm_agent *a, const struct wm_o
 	if (!x || !add_failures(m, a, &x->report, r))
 		return;
 	x->reported = true;
-	if (x->report.ok) /* the part was done; what comes later is of peers that have failed since
-			   */
+	/* The part was done. Later reports are about peers that have failed since. */
+	if (x->report.ok)
 		return;
 	failed = x->report.failed;
 	n = x->report.n_failed;
@@ -454,7 +458,8 @@ static void keep_query(struct ccm *m, struct ccm_agent *a, const struct wm_op_qu
 	t->asks = x;
 }
 
-/* An operation that goes on may wait for data that was sent into the lost link. */
+/* Stores the loss of a link. An operation that continues may wait for data that was sent into this
+ * link. */
 static void keep_link(struct ccm *m, struct ccm_agent *a, const struct wm_link_lost *l)
 {
 	struct ccm_snapshot *t = ccm_snapshot_get(m, a);
@@ -521,7 +526,7 @@ bool ccm_resume_msg(struct ccm *m, struct ccm_agent *a, const struct wm_msg *msg
 	case WM_RESUME:
 		keep_resume(m, a, &msg->u.resume);
 		return true;
-	case WM_ROUND_REPORT: /* of a round that died with its master */
+	case WM_ROUND_REPORT: /* the round has ended with its master */
 		return true;
 	default:
 		return false;
@@ -530,10 +535,11 @@ bool ccm_resume_msg(struct ccm *m, struct ccm_agent *a, const struct wm_msg *msg
 
 /* ---- enough? ---- */
 
-/* May a later round than `committed` have been? Its agents had reported that they are ready, and
- * may have been told or not. It has not if one of them had not reported, or if all of them are here
- * and do not know; agents that have died had perhaps reported, too. Which of two rounds was dropped
- * for the other is not asked. */
+/* Can a round after `committed` have been committed? Its agents had reported that they are ready,
+ * and may have received the commit or not. It was not committed if one of them had not reported, or
+ * if all of them are here and do not know of a commit. Agents that have died may have reported,
+ * too. If one of two rounds was dropped in favour of the other, the function does not distinguish
+ * which. */
 static bool in_doubt(const struct ccm *m, uint64_t committed)
 {
 	uint64_t last = committed, here = 0, others = 0;
@@ -570,7 +576,7 @@ static void raise_to(uint64_t *v, uint64_t to)
 		*v = to;
 }
 
-/* Of the resumption of one agent, which is complete. */
+/* Adds the complete snapshot of one agent to *y. */
 static void merge_snapshot(const struct ccm *m, const struct ccm_snapshot *t, struct ccm_merged *y)
 {
 	raise_to(&y->epoch, t->r.epoch);
@@ -584,7 +590,7 @@ static void merge_snapshot(const struct ccm *m, const struct ccm_snapshot *t, st
 	}
 }
 
-/* How many of a's peers are members of the run that the snapshots have found. */
+/* Counts the peers of `a` that are members of the run, as the merged snapshots show. */
 static uint32_t count_back(
 	const struct ccm *m, const struct ccm_agent *a, const struct ccm_merged *y)
 {
@@ -623,12 +629,12 @@ void ccm_merged(const struct ccm *m, struct ccm_merged *y)
 	y->doubt = in_doubt(m, y->committed);
 	if (m->restored && y->view_id <= m->restored_view_id) {
 		y->expected = m->n_accepted + m->n_left;
-		y->doubt = false; /* the journal is written before anybody is told */
+		y->doubt = false; /* a commit is in the journal before it is sent */
 	}
 }
 
-/* Are there too few whatever the snapshots say? It looks at every agent, and is asked after each.
- */
+/* Are too few peers here, whatever the snapshots say? This is checked first, because ccm_merged
+ * looks at every agent. */
 static bool too_few(const struct ccm *m)
 {
 	return !m->restored && m->n_accepted + m->n_prepared + m->n_left < m->newest_world_size;
@@ -660,9 +666,10 @@ static bool enough(const struct ccm *m)
 	return y.expected > 0 && y.back >= y.expected && !y.doubt;
 }
 
-/* The others of the run may be with another master. Of two masters at most one has more than half
- * of it; the agents of the other one look for that, and tell it of the higher term. Once: there may
- * be no other. */
+/* Refuses all agents if at most half of the run has come, because the others may be with another
+ * master. Of two masters, at most one has more than half of the run. The refused agents look for
+ * that master, and tell it the higher term. This is done only once, because there may be no other
+ * master. */
 static bool redirect(struct ccm *m)
 {
 	struct ccm_agent *a, *tmp;
@@ -674,7 +681,7 @@ static bool redirect(struct ccm *m)
 		return false;
 	m->redirected = true;
 	ccm_outcomes_take(m);
-	m->recover_ns = 0; /* from when one of them comes again */
+	m->recover_ns = 0; /* starts again when an agent comes back */
 	ccm_print(text, sizeof text,
 		"only %u of the run's %u peers have come to this master: there may be another "
 		"master",
@@ -686,7 +693,8 @@ static bool redirect(struct ccm *m)
 	return true;
 }
 
-/* For a minute: one host whose connection breaks again and again must not keep newcomers away. */
+/* Does this for a minute only, because one host whose connection breaks again and again must not
+ * keep newcomers away. */
 void ccm_resume_cut_off(struct ccm *m)
 {
 	struct ccm_agent *a, *tmp;
@@ -706,7 +714,7 @@ void ccm_resume_cut_off(struct ccm *m)
 			"the master's network was down: every agent must connect again");
 		ccm_agent_disconnected(m, a, "the master's network was down");
 	}
-	m->recover_ns = 0; /* from when one of them comes again */
+	m->recover_ns = 0; /* starts again when an agent comes back */
 }
 
 static void first_step(struct ccm *m)
@@ -718,7 +726,8 @@ static void first_step(struct ccm *m)
 	m->adopting = m->cfg.adopt_ms > 0 && !m->restored;
 }
 
-/* We were cut off while recovering; agents are here again. */
+/* After this host was cut off while recovering: are agents here again, or is the wait for them
+ * over? */
 static bool hears_again(const struct ccm *m)
 {
 	return m->recovering && m->cut_off_ns && m->agents &&

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which revision of shared state each group expects next, also groups without members: whoever
- * comes to one later must not begin anew. But the run of a group is over when its last member has
- * left by itself, and the group has lost nobody since its last synchronization: the next run begins
- * at revision 0. After a loss nobody can tell an end from a failure that made the others give up.
+ * The revision of shared state that each group expects next. It is also kept for groups without
+ * members, because a peer that comes to such a group later must not begin again. But the run of a
+ * group is over when its last member has left by itself and the group has lost no member since its
+ * last synchronization. Then its next run begins at revision 0. After a loss, nobody can tell such
+ * an end from a failure that made the other members give up.
  */
 #include <stdlib.h>
 
@@ -36,8 +37,8 @@ static void drop(struct ccm *m, struct ccm_revision *r)
 	free(r);
 }
 
-/* Whoever likes can make groups: the one without members that was synchronized longest ago is
- * forgotten for another one. */
+/* Makes room for one group, because anybody can make groups: forgets the group without members that
+ * was synchronized longest ago. */
 static void make_room(struct ccm *m)
 {
 	struct ccm_revision *r, *tmp;
@@ -66,7 +67,7 @@ static void add(struct ccm *m, struct ccm_revision *r)
 		g->last = r;
 }
 
-/* At the end of the list. */
+/* Sets the revision that a group expects, and moves the group to the end of the list. */
 static void set(struct ccm *m, uint32_t group, uint64_t expected, uint64_t view_id)
 {
 	struct ccm_revision *r = ccm_revision_find(m, group);
@@ -152,7 +153,7 @@ void ccm_revisions_learn(struct ccm *m, const struct ccm_agent *a)
 				 (w->view_id == r->view_id && x->revision <= r->expected)))
 			continue;
 		set(m, x->group, x->revision, w->view_id);
-		m->resave |= x->revision == 0; /* it is forgotten again when the run goes on */
+		m->resave |= x->revision == 0; /* revision 0 is forgotten when the run continues */
 	}
 }
 

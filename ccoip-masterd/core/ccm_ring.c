@@ -16,7 +16,7 @@ static struct ccm_pair *pair_find(const struct ccm *m, uint64_t from, uint64_t t
 	return p;
 }
 
-/* NULL: there is one already, or memory is exhausted. */
+/* Makes a pair. Returns NULL if the pair exists already, or if memory is exhausted. */
 static struct ccm_pair *pair_new(
 	struct ccm *m, uint64_t from, uint64_t to, enum ccm_pair_state state, const char *text)
 {
@@ -50,14 +50,14 @@ void ccm_pair_add(struct ccm *m, uint64_t from, uint64_t to, const char *text)
 	ccm_probes_void(m, from, to);
 	if (!p)
 		(void)pair_new(m, from, to, CCM_PAIR_FAILED, text);
-	else if (p->state != CCM_PAIR_SILENT) /* or it says more already */
+	else if (p->state != CCM_PAIR_SILENT) /* the text of a silent pair says more */
 		ccm_print(p->text, sizeof p->text, "%s", text);
 	if (p)
 		p->state = CCM_PAIR_FAILED;
 	if (!back)
 		(void)pair_new(m, to, from, CCM_PAIR_UNTRIED, text);
 	else if (back->state == CCM_PAIR_SILENT)
-		back->state = CCM_PAIR_FAILED; /* a path that is gone is so in both directions */
+		back->state = CCM_PAIR_FAILED; /* a path that is gone is gone in both directions */
 }
 
 void ccm_pair_silent(struct ccm *m, uint64_t one, uint64_t other, const char *text)
@@ -124,24 +124,22 @@ void ccm_pairs_doubt(struct ccm *m, uint64_t agent_no)
 	}
 }
 
-#define STEP_LOOKS 10u /* as long as one step of the depth-first search takes */
+#define STEP_LOOKS 10u /* one step of the depth-first search takes as long as 10 looks */
 
-/*
- * Depth-first: position d takes the first membership in order that is free and not a failed pair
- * with the one before it. Free memberships are a linked list of indices, so an order without
- * obstacles costs n steps. The first membership stays first: a ring has no beginning.
- */
+/* Depth-first search. Position d takes the first membership in order that is free and that is no
+ * failed pair with the membership before it. Free memberships are a linked list of indices, so an
+ * order without obstacles costs n steps. The first membership stays first, because a ring has no
+ * beginning. */
 struct search {
 	struct ccm *m;
-	enum ccm_pair_state
-		takes; /* pairs up to this state are as good as others, but failed ones */
-	unsigned met;  /* states of pairs that it went around, as bits */
+	enum ccm_pair_state takes; /* pairs up to this state are allowed, except failed ones */
+	unsigned met;              /* states of pairs that the search has avoided, as bits */
 	struct ccm_membership **v;
 	uint32_t n;
 	uint32_t *next; /* free list; index n is its head and its end */
 	uint32_t *sel;  /* chosen, by position */
 	uint32_t *pre;  /* the free membership before the chosen one when it was taken */
-	uint32_t *at;   /* where to look on, by position */
+	uint32_t *at;   /* where the search continues, by position */
 };
 
 static bool failed_pair(
@@ -161,7 +159,7 @@ static void work(struct ccm *m, uint32_t looks)
 	m->ring_work -= looks < m->ring_work ? looks : m->ring_work;
 }
 
-/* *tired: the search gave up at its step limit, so a ring may still exist. */
+/* Runs the search. *tired: it gave up at its step limit, so a ring may still exist. */
 static bool search_run(struct search *s, bool *tired)
 {
 	uint32_t budget, c, p, d = 1;
@@ -194,7 +192,7 @@ static bool search_run(struct search *s, bool *tired)
 	return false;
 }
 
-/* The agent's membership if it is among those to be ordered. */
+/* Returns the agent's membership if it is one of those to be ordered; else NULL. */
 static const struct ccm_membership *membership_of(const struct search *s, uint64_t agent_no)
 {
 	const struct ccm_membership *x = ccm_membership_find(s->m, agent_no, s->v[0]->group->id);
@@ -211,7 +209,7 @@ static void bar(struct search *s, uint8_t *barred, const struct ccm_pair_key *ke
 		barred[(size_t)from->at * s->n + to->at] = 1;
 }
 
-/* Few of all n * n pairs are known. */
+/* Marks all barred links. Only few of the n * n pairs are known. */
 static void bar_all(struct search *s, uint8_t *barred)
 {
 	const struct ccm_pair *p;
@@ -229,8 +227,8 @@ static void bar_all(struct search *s, uint8_t *barred)
 			bar(s, barred, &x->key);
 }
 
-/* Changes the old order more, but finds rings around hosts with few possible neighbours, which the
- * depth-first search reaches too late. */
+/* Searches for a ring with ccm_tour_find. This changes the old order more, but finds rings around
+ * hosts with few possible neighbours, which the depth-first search reaches too late. */
 static bool search_tour(struct search *s)
 {
 	struct ccm *m = s->m;
@@ -268,7 +266,7 @@ static bool order(struct search *s, struct ccm_membership **ret)
 	s->pre = block + (size_t)2 * (n + 1);
 	s->at = block + (size_t)3 * (n + 1);
 	for (i = 1; i < n; i++)
-		s->next[i] = i + 1; /* the last one's is n, the end */
+		s->next[i] = i + 1; /* the last entry is n, the end */
 	s->next[n] = 1;
 	found = search_run(s, &tired) || (tired && search_tour(s));
 	for (i = 0; found && i < n; i++)

@@ -6,7 +6,8 @@
 
 #include "ccoip-masterd/core/ccm_internal.h"
 
-#define PATH_MAX_MS 2000u /* of one agent: members wait for so much longer */
+/* The longest path of one agent that counts, because all members wait for it. */
+#define PATH_MAX_MS 2000u
 
 static bool is_candidate(const struct ccm *m, const struct ccm_peer *p, bool accept)
 {
@@ -15,7 +16,7 @@ static bool is_candidate(const struct ccm *m, const struct ccm_peer *p, bool acc
 	return (comes || p->phase == CCM_PEER_ACCEPTED) && !p->membership->agent->disconnected;
 }
 
-/* Puts g's candidate memberships into g->next_ring. False: they fit no ring. */
+/* Plans the ring of g's candidates in g->next_ring. Returns false if no ring is possible. */
 static bool plan_ring(struct ccm *m, struct ccm_group *g, bool accept)
 {
 	struct ccm_membership *s, **v;
@@ -37,7 +38,7 @@ static bool plan_ring(struct ccm *m, struct ccm_group *g, bool accept)
 		if (s->n_candidates > 0)
 			v[n++] = s;
 	}
-	m->ring_work = 3 * CCM_TOUR_WORK; /* one for each choice of pairs that are taken */
+	m->ring_work = 3 * CCM_TOUR_WORK; /* one share for each set of pairs that may be used */
 	ok = ccm_ring_order(m, v, n, g->next_ring);
 	free(v);
 	if (!ok)
@@ -48,7 +49,7 @@ static bool plan_ring(struct ccm *m, struct ccm_group *g, bool accept)
 	return true;
 }
 
-/* Streams of each link of g: what the most demanding candidate asked for. */
+/* Returns the number of streams of each link of g: the highest that a candidate has asked for. */
 static uint32_t group_pool(const struct ccm *m, const struct ccm_group *g, bool accept)
 {
 	struct ccm_peer *p;
@@ -71,7 +72,8 @@ static bool has_started(const struct ccm_group *g)
 	return false;
 }
 
-/* The ring of a run that was taken over may not be known while operations of it go on. */
+/* Does a link lead from s to `to`? After a takeover the ring may be unknown while operations
+ * continue on it. Then any link counts. */
 static bool leads_to(const struct ccm_membership *s, const struct ccm_agent *to)
 {
 	const struct ccm_group *g = s->group;
@@ -81,9 +83,9 @@ static bool leads_to(const struct ccm_membership *s, const struct ccm_agent *to)
 	return s->in_ring && g->n_ring > 1 && g->ring[(s->pos + 1) % g->n_ring]->agent == to;
 }
 
-/* Must s open another link to the next host, even if it has one? Its end there may be lost: where
- * no ring in force has this link, it was kept from a round that has been dropped, and only a master
- * that has died may have heard of the loss. */
+/* Must s open a new link to the next host, even if it has one? Its end there may be lost. If no
+ * ring in force has this link, the link is from a round that was dropped, and perhaps only a dead
+ * master knew of its loss. */
 static bool reopens(const struct ccm_membership *s)
 {
 	const struct ccm_group *g = s->group;
@@ -127,7 +129,7 @@ static uint32_t round_peers(const struct ccm *m, bool accept)
 	return m->n_accepted - m->n_disconnected + (accept ? ccm_newcomers_ready(m) : 0);
 }
 
-/* The rings are planned. */
+/* Sends the planned rings to `a`. */
 static void send_round(struct ccm *m, struct ccm_agent *a)
 {
 	struct wm_round *w = &ccm_send(m, a, WM_ROUND)->u.round;
@@ -155,7 +157,7 @@ static void send_round(struct ccm *m, struct ccm_agent *a)
 	m->round.n_agents++;
 }
 
-/* The agent that s has its link to in the planned ring. */
+/* Returns the agent of the next host of s in the planned ring. */
 static struct ccm_agent *next_agent(const struct ccm_membership *s)
 {
 	const struct ccm_group *g = s->group;
@@ -178,7 +180,7 @@ static bool ring_tries(const struct ccm *m, const struct ccm_group *g)
 	return false;
 }
 
-/* The rings are planned. */
+/* Does `a` take part in the planned rings? */
 static bool takes_part(const struct ccm_agent *a)
 {
 	const struct ccm_membership *s;
@@ -216,7 +218,8 @@ static void round_start(struct ccm *m, bool accept)
 		round_peers(m, accept), m->round.n_agents);
 }
 
-/* True: somebody had to go first, look again. */
+/* Plans the rings and starts the round. Returns true if peers had to go first, so that the caller
+ * must begin again. */
 static bool round_begin(struct ccm *m, bool accept)
 {
 	struct ccm_group *g;
@@ -226,7 +229,7 @@ static bool round_begin(struct ccm *m, bool accept)
 		g->failed = !plan_ring(m, g, accept);
 		if (g->failed && accept && m->n_accepted > 0 && ccm_newcomers_doubt(g)) {
 			g->failed = false;
-			return true; /* without them, then */
+			return true; /* begin again without the newcomers */
 		}
 		failed |= g->failed;
 		if (!g->failed)
@@ -261,7 +264,7 @@ struct wm_commit *ccm_commit_new(
 {
 	struct wm_commit *c = &ccm_send(m, a, WM_COMMIT)->u.commit;
 
-	/* No round that is being prepared has this number. */
+	/* No round in progress has this number. */
 	c->round = m->committed;
 	c->epoch = m->epoch;
 	c->accept = true;
@@ -284,7 +287,8 @@ struct wm_commit *ccm_commit_to(struct ccm *m, const struct ccm_agent *a,
 	return c;
 }
 
-/* To those that were in the round, or to all if there was none. */
+/* Sends commits to the agents of the round; or to all agents, if there was no round
+ * (`unchanged`). */
 static void send_commits(struct ccm *m, bool unchanged)
 {
 	struct wm_commit *c = NULL;
@@ -297,7 +301,7 @@ static void send_commits(struct ccm *m, bool unchanged)
 	ccm_journal_members(m);
 	ccm_view_totals(m, &totals);
 	for (a = m->agents; a; a = a->hh.next) {
-		/* Who came back after the round began waits for the next one. */
+		/* An agent that came back after the round began waits for the next round. */
 		if (a->n_accepted == 0 || !(unchanged || a->round == m->last_round))
 			continue;
 		c = ccm_commit_to(m, a, &totals, unchanged || a->round_accept, c);
@@ -316,12 +320,12 @@ void ccm_votes_clear(struct ccm *m)
 	}
 	for (g = m->groups; g; g = g->hh.next) {
 		g->n_topo = 0;
-		g->generation_sent = false; /* with the vote, what was lost before it is settled */
+		g->generation_sent = false; /* the vote settles all losses before it */
 	}
 	m->n_topo = 0;
 }
 
-/* Puts the planned ring of g in force; was it another one? */
+/* Puts the planned ring of g in force. Returns true if it differs from the old one. */
 static bool adopt_ring(struct ccm_group *g)
 {
 	bool same = g->n_ring == g->n_next;
@@ -344,7 +348,7 @@ static bool adopt_ring(struct ccm_group *g)
 	return !same;
 }
 
-/* The links of the ring in force are up. */
+/* Records that the links of the ring in force are up. */
 static void links_work(struct ccm *m, const struct ccm_group *g)
 {
 	uint32_t i;
@@ -393,7 +397,7 @@ static void round_commit(struct ccm *m)
 	send_commits(m, false);
 }
 
-/* A topology vote that finds nothing to do. */
+/* Answers a topology vote for which there is nothing to do. */
 static void commit_unchanged(struct ccm *m)
 {
 	m->topo_ballot++;
@@ -412,7 +416,8 @@ static bool round_failed(const struct ccm *m)
 	return false;
 }
 
-/* Has an agent that could not be reached other addresses by now? Then that tells nothing. */
+/* Have the addresses of an agent changed that could not be reached? Then the failure shows
+ * nothing. */
 static bool failed_by_move(const struct ccm *m)
 {
 	const struct ccm_agent *a, *to;
@@ -440,7 +445,7 @@ const struct ccm_agent *ccm_round_waits(const struct ccm *m)
 	return NULL;
 }
 
-/* Ends the round if all have reported. True: it is over. */
+/* Ends the round if all agents have reported. Returns true if it is over. */
 static bool round_end(struct ccm *m)
 {
 	if (m->round.n_reported < m->round.n_agents)
@@ -479,7 +484,7 @@ bool ccm_round_settle(struct ccm *m)
 		commit_unchanged(m);
 		return false;
 	}
-	/* Nobody is there to be linked, or there are more to come. */
+	/* There is no reason for a round, no agent to link, or a snapshot is still being sent. */
 	if ((!accept && !m->rewire) || (m->n_accepted > 0 && m->n_accepted == m->n_disconnected) ||
 		ccm_round_waits(m))
 		return false;
@@ -547,8 +552,8 @@ void ccm_round_report(struct ccm *m, struct ccm_agent *a, const struct wm_round_
 	keep_failures(m, a, r);
 }
 
-/* The link from s to the agent `to`: what was under way over it may lie in a dead socket, which
- * only one of them knows, and so may what is sent there next. */
+/* Handles the loss of the link from s to the agent `to`. Data that was sent into the link may be
+ * lost, and so may the next data, because only one end may know of the loss. */
 static void edge_lost(
 	struct ccm *m, struct ccm_membership *s, struct ccm_agent *to, const struct wm_link_lost *l)
 {
@@ -558,7 +563,7 @@ static void edge_lost(
 	if (m->round.active && s->n_candidates > 0 && g->n_next > 1 && next_agent(s) == to) {
 		if (l->inbound)
 			s->reopen_to = to->no;
-		/* who has not reported opens it anew by himself if he knows that it is gone */
+		/* an agent that has not reported reopens the link itself if it knows of the loss */
 		m->round.stale |= l->inbound || s->agent->reported;
 	}
 	if (!leads_to(s, to))
@@ -628,14 +633,14 @@ uint32_t ccm_paths_ms(const struct ccm *m)
 	return (uint32_t)(CC_ROUND_TRIPS * (longest + next) / CCM_NS_PER_MS);
 }
 
-/* For a new link between two that hear nothing of each other: less than for any other, since all
- * wait for one that may well be in vain. */
+/* Returns the time for a new link between hosts whose last link was silent. It is shorter than for
+ * other links, because all members wait and the link will probably fail. */
 static uint32_t try_ms(const struct ccm *m)
 {
 	return CCM_TRY_MS(m->cfg.bounds.ms[CC_BOUND_NEW_LINK]) + ccm_paths_ms(m);
 }
 
-/* What a had the time to open has failed. */
+/* Reports failures for `a`: the links to silent hosts that it did not open in time. */
 static void end_try(struct ccm *m, struct ccm_agent *a)
 {
 	struct wm_failure *f;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Operations that begin before their votes are counted. With the end of an all-reduce goes the
- * number of the next one of that tag: agents that have it exchange a small operand at once, and
- * their votes say so. If all do, the operation has started under that number with the last vote,
- * and no OP_START is sent; else it starts as any other does, and what was done speculatively is
- * void.
+ * Speculative starts of operations. The end of an all-reduce carries the reserved seq of the next
+ * one with its tag. Agents that have this number exchange a small operand at once, and name the
+ * number in their votes. If all votes name it, the operation has started under it with the last
+ * vote, and no OP_START is sent. Otherwise the operation starts as usual, and the speculative work
+ * is void.
  */
 #include <stdlib.h>
 
@@ -33,7 +33,7 @@ uint64_t ccm_spec_reserve(struct ccm *m, const struct ccm_op *o)
 	return x->seq;
 }
 
-/* Nothing has changed since that agents would go by: the rings, and who is in them. */
+/* Is seq the reserved seq of o's tag, and are the rings and their members still the same? */
 static bool is_reserved(const struct ccm *m, const struct ccm_op *o, uint64_t seq)
 {
 	const struct ccm_reserved *x = reserved_find(o->group, o->key.tag);

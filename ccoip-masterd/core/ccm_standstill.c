@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * Links that take data and do not deliver it. A forwarder between two hosts (a container's proxy, a
- * tunnel) acknowledges what it has not passed on, so neither end's kernel notices when it stands
- * still. But agents say how much of an operation that does not move they have sent and received:
- * what one has sent long ago, and the next one lacks, will not arrive.
+ * tunnel) acknowledges data that it has not passed on. So when it stands still, the kernels at both
+ * ends do not notice. But agents report how much they have sent and received of an operation at a
+ * standstill. Data that one host sent long ago, and that the next host lacks, will not arrive.
  */
 #include <inttypes.h>
 
@@ -16,7 +16,7 @@ static uint64_t bound_ns(
 	       2 * (from->life.path_ns + to->life.path_ns);
 }
 
-/* Has the host before sent more than has been received here, and all of that long ago? */
+/* Has the previous host sent more than was received here, and all of it long ago? */
 static bool is_overdue(
 	const struct ccm *m, const struct ccm_part *prev, uint64_t received, uint64_t bound)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Synchronizations of shared state: the election, who gets what from whom, failures and losses
+ * Synchronizations of shared state: the election, sources and receivers, failures and losses
  * meanwhile, the end. Votes, starts and reports are those of any operation (ccm_op.c).
  */
 #include "ccoip-masterd/core/ccm_sync.h"
@@ -63,7 +63,7 @@ bool ccm_sync_excludes(const struct ccm_op *o)
 
 /* ---- the election ---- */
 
-/* What ccm_elect takes, in ring order, and what it makes of it. */
+/* The input of ccm_elect, in ring order, and its result. */
 struct ballot {
 	struct ccm_peer **peers;
 	struct ccm_candidate *v;
@@ -113,7 +113,7 @@ static bool ballot_new(struct ccm *m, const struct ccm_op *o, struct ballot *b)
 
 	*b = (struct ballot){.cap = o->n_votes};
 	b->peers = ccm_calloc(m, b->cap, sizeof(struct ccm_peer *));
-	b->v = ccm_calloc(m, b->cap + 1, sizeof b->v[0]); /* and for what was elected */
+	b->v = ccm_calloc(m, b->cap + 1, sizeof b->v[0]); /* and for the elected candidate */
 	b->s = ccm_calloc(m, b->cap, sizeof b->s[0]);
 	b->scratch = ccm_calloc(m, b->cap, sizeof b->scratch[0]);
 	if (m->oom) {
@@ -128,7 +128,7 @@ static bool ballot_new(struct ccm *m, const struct ccm_op *o, struct ballot *b)
 	return true;
 }
 
-/* The peers that have no part in it. */
+/* Kicks the peers that have lost the election. */
 static void kick_out(struct ccm *m, const struct ballot *b)
 {
 	char text[WM_TEXT_MAX];
@@ -159,7 +159,7 @@ static void take_elected(struct ccm_sync *y, const struct ballot *b)
 
 static void tell_starts(struct ccm *m, struct ccm_op *o);
 
-/* It has started. */
+/* Continues o after its start: stores the elected contents, kicks peers and sends the start. */
 static void go_on(struct ccm *m, struct ccm_op *o, const struct ballot *b)
 {
 	struct ccm_group *g = o->group;
@@ -171,7 +171,7 @@ static void go_on(struct ccm *m, struct ccm_op *o, const struct ballot *b)
 		o->seq, o->sync->revision);
 	kick_out(m, b);
 	g->generation_sent = false;
-	if (!g->lost) /* else the view comes first */
+	if (!g->lost) /* else the view is sent first */
 		tell_starts(m, o);
 }
 
@@ -199,34 +199,34 @@ void ccm_sync_start(struct ccm *m, struct ccm_op *o)
 void ccm_sync_readopt(struct ccm *m, struct ccm_op *o, const struct wm_op_vote *told)
 {
 	uint64_t expected = ccm_revision_of(o->group) ? told->elected.revision : 0;
-	struct wm_sync_vote elected = told->sync; /* its keys are the elected ones */
+	struct wm_sync_vote elected = told->sync; /* the keys of `told` are the elected ones */
 	struct ballot b;
 
 	elected.revision = told->elected.revision;
 	elected.content = told->elected.content;
 	elected.torn = false;
-	o->generation = o->group->generation; /* some may have been since the votes */
+	o->generation = o->group->generation; /* the group may have had losses since the votes */
 	if (!ballot_new(m, o, &b))
 		return;
 	b.v[b.n] = candidate(&elected);
 	ccm_elect_replay(expected, b.v, b.n, b.s, &b.e);
 	ccm_record_election(m, o->group->id, b.peers, b.v, b.n, b.s, &b.e);
-	ccm_lost_before_begin(m); /* who has heard of the start knows of the kicks, too */
+	ccm_lost_before_begin(m); /* peers that know of the start know of the kicks, too */
 	go_on(m, o, &b);
 	ccm_lost_before_end(m);
 	ballot_free(&b);
 }
 
-/* ---- the start is told ---- */
+/* ---- sending the start ---- */
 
-/* The agents in it. */
+/* The agents of a synchronization. */
 struct cast {
 	const struct ccm_op *o;
 	struct ccm_membership **holding; /* with holders */
 	uint32_t *n_holders;
-	struct ccm_membership **lacking; /* with receivers alone */
+	struct ccm_membership **lacking; /* with receivers only */
 	uint32_t n_holding, n_lacking;
-	uint32_t turn; /* receivers of so many agents have their sources */
+	uint32_t turn; /* number of agents whose receivers have their sources */
 };
 
 static const struct ccm_sync_peer *sync_peer_of(const struct ccm_op *o, const struct ccm_peer *p)
@@ -280,7 +280,8 @@ static bool cast_new(struct ccm *m, const struct ccm_op *o, struct cast *c)
 	return true;
 }
 
-/* From v[first] on, in a circle, but for s itself, and agents that have no port for it. */
+/* Lists the agents of v as sources for s, from v[first] on, in a circle. Leaves out s itself, and
+ * agents without a port for shared state. Returns the number of sources. */
 static uint32_t list_sources(struct ccm *m, const struct ccm_membership *s,
 	struct ccm_membership **v, const uint32_t *holders, uint32_t n, uint32_t first,
 	struct wm_sync_source **ret)
@@ -318,8 +319,8 @@ static void fill_peers(struct ccm *m, const struct ccm_op *o, const struct ccm_m
 	}
 }
 
-/* The agents with receivers begin with one holding agent each, and those that lack something with
- * the one after themselves: the load spreads. */
+/* Lists the sources of s. To spread the load, each agent with receivers begins with another holding
+ * agent, and each lacking agent begins with the lacking agent after itself. */
 static void fill_sources(
 	struct ccm *m, struct cast *c, const struct ccm_membership *s, struct wm_sync_start *x)
 {
@@ -352,7 +353,7 @@ static void tell_start(struct ccm *m, struct cast *c, const struct ccm_membershi
 	fill_sources(m, c, s, &x->sync);
 }
 
-/* To all agents that have not heard of it. */
+/* Sends the start to all agents that have not received it. */
 static void tell_starts(struct ccm *m, struct ccm_op *o)
 {
 	struct ccm_membership *s;
@@ -427,7 +428,7 @@ void ccm_sync_settle(struct ccm *m, struct ccm_group *g, const char *loss)
 			loss);
 		ccm_op_abort(m, o, WIRE_RANK_CONNECTION_LOST, text);
 	} else {
-		tell_starts(m, o); /* before the first losses, the kicks, none was */
+		tell_starts(m, o); /* no start was sent before the kicks of the election */
 	}
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Synchronizations that go on without members whose agents are gone.
+ * Synchronizations that continue without disconnected members.
  *
- * An agent reports when all its peers have what was elected, and their processes know that they do.
- * If it dies then, nothing more is expected of them: the others go on. How it ends they are told
- * when they are back, like all who ask for an attempt that is in doubt; only that this one may
- * still be under way by then. An agent that has lived on takes its part again.
+ * An agent reports when all its peers have the elected contents and their processes know this. If
+ * the agent dies after that, nothing more is expected of its peers, and the others continue. These
+ * peers learn the outcome when they are back, like all peers that ask for an attempt in doubt; but
+ * this attempt may still be in progress then. An agent that has survived takes its part again.
  */
 #include <stdlib.h>
 
@@ -31,7 +31,7 @@ uint32_t ccm_sync_count_disconnected(const struct ccm_op *o)
 	return n;
 }
 
-/* The votes of s, whose agent says them again when it is back. */
+/* Takes back the votes of s's peers. Their agent repeats the votes when it is back. */
 static void take_back(struct ccm *m, struct ccm_op *o, const struct ccm_membership *s)
 {
 	struct ccm_peer *p;
@@ -101,7 +101,7 @@ bool ccm_sync_ask(struct ccm *m, const struct ccm_peer *p, const struct wm_op_qu
 
 	if (!o || !ccm_sync_is_disconnected(o, p) || !asks_for(q, o->seq))
 		return false;
-	ccm_sync_unask(o, p); /* it asks again */
+	ccm_sync_unask(o, p); /* p asks again */
 	x = ccm_calloc(m, 1, sizeof *x);
 	if (!x)
 		return true;
@@ -118,12 +118,12 @@ void ccm_sync_answer(struct ccm *m, struct ccm_op *o)
 
 	for (q = o->sync ? o->sync->asks : NULL; q; q = q->next) {
 		p = ccm_peer_find(m, &q->q.peer);
-		if (p) /* it is not lost by now */
+		if (p) /* else p is lost by now */
 			ccm_op_outcomes(m, p, &q->q);
 	}
 }
 
-/* ---- an agent whose connection broke: it says so itself ---- */
+/* ---- an agent whose connection broke: it votes again ---- */
 
 static void resend_vote(struct ccm *m, struct ccm_op *o, struct ccm_peer *p)
 {
@@ -145,7 +145,7 @@ bool ccm_sync_rejoin(struct ccm *m, const struct ccm_agent *a, const struct wm_o
 		return false;
 	for (i = 0; i < v->n_peers && ccm_op_room(m, o); i++) {
 		p = ccm_peer_find(m, &v->peers[i]);
-		/* Others were lost: it hears of that. */
+		/* Other peers in the vote were lost; the agent is told so. */
 		if (p && p->membership->agent == a && p->membership->group == o->group &&
 			ccm_sync_is_disconnected(o, p))
 			resend_vote(m, o, p);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The end of a recovery: from what the agents have said follows where the run stands. Nobody sees
- * an error when nobody but the master died.
+ * The end of a recovery: decides from the snapshots where the run stands. If only the master has
+ * died, no peer sees an error.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -105,7 +105,8 @@ static void take_all(struct ccm *m)
 
 /* ---- members ---- */
 
-/* Its newcomers are members if the round was committed; it has not heard of that. */
+/* Accepts the newcomers of `a`, because the round that it had prepared was committed. The agent
+ * does not know of the commit. */
 static void promote(struct ccm *m, struct ccm_agent *a)
 {
 	struct ccm_peer *p, *next;
@@ -150,8 +151,7 @@ static void settle_members(struct ccm *m)
 		g->interrupted = false;
 		m->changed |= ccm_group_has_lost(g);
 		if (g->known_view_id == 0 && g->n_accepted > 0)
-			g->generation =
-				++m->last_generation; /* more than its peers have been told */
+			g->generation = ++m->last_generation; /* higher than its peers know */
 	}
 }
 
@@ -170,7 +170,7 @@ static const struct wm_ring_position *position_of(const struct ccm_membership *s
 	return NULL;
 }
 
-/* Puts the memberships at the places that their agents say, if these make a ring. */
+/* Puts the memberships at the positions that their agents report, if these make a ring. */
 static void rebuild_ring(struct ccm *m, struct ccm_group *g)
 {
 	const struct wm_ring_position *x;
@@ -203,8 +203,8 @@ static void rebuild_ring(struct ccm *m, struct ccm_group *g)
 	}
 }
 
-/* The same rings as before, where they can be known. A round prepares them again all the same:
- * links may have failed meanwhile, and peers that are not in the rings yet wait for a commit. */
+/* Restores the previous rings where they are known. A round prepares them again nevertheless: links
+ * may have failed meanwhile, and peers that are not in the rings yet wait for a commit. */
 static void rebuild_rings(struct ccm *m)
 {
 	struct ccm_group *g;
@@ -219,7 +219,7 @@ static void rebuild_rings(struct ccm *m)
 	m->rewire = m->n_accepted > 0;
 }
 
-/* ---- the new beginning is told ---- */
+/* ---- commits to agents that missed one ---- */
 
 static void tell_promoted(struct ccm *m)
 {
@@ -237,7 +237,7 @@ static void tell_promoted(struct ccm *m)
 	}
 }
 
-/* ---- what has waited ---- */
+/* ---- messages that have waited ---- */
 
 static void peer_votes(struct ccm *m)
 {
@@ -300,7 +300,7 @@ void ccm_takeover(struct ccm *m)
 	m->recovering = false;
 	m->recovered = true;
 	take_all(m);
-	/* The last master may have told numbers that nobody here has heard. */
+	/* The last master may have used numbers that no agent here knows. */
 	ccm_at_least(&m->view_id, m->term << CCM_VIEW_SHIFT);
 	m->last_seq += ccm_unheard(m);
 	m->last_round += ccm_unheard(m);

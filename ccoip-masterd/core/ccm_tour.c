@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * A ring (a Hamiltonian cycle) where many links are barred, by two rules that are well known for
- * this problem: go to the place with the fewest ways first (Warnsdorff, 1823), and turn back as
- * soon as some place that is still to come has no way in or out left, instead of when it is met.
+ * Finds a ring (a Hamiltonian cycle) where many links are barred, by two rules that are well known
+ * for this problem. Go to the host with the fewest possible neighbours first (Warnsdorff, 1823).
+ * Turn back as soon as a free host has no possible neighbour left, instead of when the search
+ * reaches this host.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,10 +11,11 @@
 #include "common/cc_zalloc.h"
 #include "ccoip-masterd/core/ccm_internal.h"
 
-#define STRAIGHT 4u /* times n * n looks are what a search takes that never turns back */
+/* A search that never turns back takes this number times n * n looks. */
+#define STRAIGHT 4u
 
 struct paths {
-	int in, out, any; /* any: places that it may come from or go to */
+	int in, out, any; /* any: hosts that it may come from or go to */
 };
 
 struct tour {
@@ -21,10 +23,11 @@ struct tour {
 	uint32_t n;
 	uint64_t work, work_max; /* looks at links */
 	uint32_t *sel;           /* chosen, by position */
-	struct paths
-		*paths; /* of the free places: from these and the end, to these and the start */
+	/* Of the free hosts: possible links from other free hosts and the end of the path, and to
+	 * other free hosts and the start. */
+	struct paths *paths;
 	bool *taken;
-	int closing; /* free places that lead to the start */
+	int closing; /* free hosts with a link to the start */
 };
 
 static int open_path(const struct tour *t, uint32_t from, uint32_t to)
@@ -32,7 +35,8 @@ static int open_path(const struct tour *t, uint32_t from, uint32_t to)
 	return !t->barred[(size_t)from * t->n + to];
 }
 
-/* The end of the path moves from u to w (sign 1), or back (-1): updates the ways of the free. */
+/* Moves the end of the path from u to w (sign 1), or back (sign -1). Updates the paths of the free
+ * hosts. */
 static void move_end(struct tour *t, uint32_t u, uint32_t w, int sign)
 {
 	bool u_starts = u == t->sel[0];
@@ -52,7 +56,7 @@ static void move_end(struct tour *t, uint32_t u, uint32_t w, int sign)
 	t->work += t->n;
 }
 
-/* Can no ring follow from the d places chosen? */
+/* Is no ring possible that begins with the d chosen hosts? */
 static bool is_hopeless(struct tour *t, uint32_t d)
 {
 	const struct paths *x;
@@ -79,7 +83,8 @@ static bool comes_before(const struct tour *t, uint32_t v, uint32_t than)
 	       (v < than && t->paths[v].any == t->paths[than].any);
 }
 
-/* The free place after `last` (n: the first one) in the order in which they are tried; n: none. */
+/* Returns the free host after `last` in the order in which they are tried. n as `last` means the
+ * first one; n as the result means none. */
 static uint32_t next_host(struct tour *t, uint32_t from, uint32_t last)
 {
 	uint32_t v, best = t->n;

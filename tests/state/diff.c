@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a job has found of each tensor, while it goes on and when it has failed.
+ * The differences that a job reports of each tensor, during the job and after its failure.
  */
 #include <string.h>
 
@@ -8,12 +8,12 @@
 #include "tests/state/host.h"
 #include "tests/state/suites.h"
 
-#define BYTES ((uint64_t)50000) /* of each of two tensors: a command, a leaf */
+#define BYTES ((uint64_t)50000) /* of each of two tensors: one command and one leaf */
 
 static struct ste_source src[1];
 static struct shape s;
 static struct net n;
-static struct member *to; /* its process does nothing until it is told to */
+static struct member *to; /* its process carries out no commands at first */
 
 static void setup(void)
 {
@@ -47,7 +47,7 @@ static void until_got(uint64_t bytes)
 	ck_assert_uint_eq(host_view(&n.h[0], 0).rx_bytes, bytes);
 }
 
-/* Nobody is left who has it. */
+/* Ends the only host that has the elected contents. */
 static void lose_source(void)
 {
 	struct ste_event ev;
@@ -58,7 +58,8 @@ static void lose_source(void)
 	ck_assert_int_eq(ev.type, STE_FAILED);
 }
 
-/* Both differ; how many are there. */
+/* Checks that both tensors differ and that `done` bytes were written. Returns how many tensors are
+ * complete. */
 static unsigned expect_done(uint64_t done)
 {
 	uint64_t sum = 0;
@@ -78,7 +79,7 @@ static unsigned expect_done(uint64_t done)
 	return whole;
 }
 
-/* The process carries out one command of two. */
+/* Lets the process carry out one command of two. */
 static void get_one(void)
 {
 	until_commanded();
@@ -88,7 +89,7 @@ static void get_one(void)
 	until_got(BYTES);
 }
 
-START_TEST(a_tensor_that_came_is_there_when_others_fail)
+START_TEST(report_keeps_tensor_copied_before_the_failure)
 {
 	get_one();
 	ck_assert_uint_eq(expect_done(BYTES), 1);
@@ -98,8 +99,8 @@ START_TEST(a_tensor_that_came_is_there_when_others_fail)
 }
 END_TEST
 
-/* The process is slower than the failure. */
-START_TEST(what_is_written_after_the_failure_is_there)
+/* The process carries out its commands after the failure of the job. */
+START_TEST(report_counts_tensors_written_after_the_failure)
 {
 	until_commanded();
 	lose_source();
@@ -111,8 +112,9 @@ START_TEST(what_is_written_after_the_failure_is_there)
 }
 END_TEST
 
-/* The thread has not looked when it is told to end. */
-START_TEST(what_is_written_before_the_end_is_there)
+/* The process has written the tensors, but the engine's thread has not yet read the
+ * acknowledgements when the job is cancelled. */
+START_TEST(report_counts_tensors_written_before_the_cancel)
 {
 	struct shm_state_commands *c = (void *)(to->map + SHM_STATE_CMD_OFF);
 	struct shm_state_acks *a = (void *)(to->map + SHM_STATE_ACK_OFF);
@@ -125,7 +127,7 @@ START_TEST(what_is_written_before_the_end_is_there)
 			to->map + to->state.window_off + (size_t)v->slot * SHM_STATE_SLOT, v->len);
 		atomic_store(&a->v[i], v->slot);
 	}
-	atomic_store(&a->tail, 2); /* without the bell */
+	atomic_store(&a->tail, 2); /* without ringing the doorbell */
 	net_cancel(&n, 0);
 	ck_assert_uint_eq(expect_done(2 * BYTES), 2);
 }
@@ -138,9 +140,9 @@ Suite *diff_suite(void)
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, a_tensor_that_came_is_there_when_others_fail);
-	tcase_add_test(tc, what_is_written_after_the_failure_is_there);
-	tcase_add_test(tc, what_is_written_before_the_end_is_there);
+	tcase_add_test(tc, report_keeps_tensor_copied_before_the_failure);
+	tcase_add_test(tc, report_counts_tensors_written_after_the_failure);
+	tcase_add_test(tc, report_counts_tensors_written_before_the_cancel);
 	suite_add_tcase(st, tc);
 	return st;
 }

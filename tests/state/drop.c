@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Members that leave a job while it goes on for the others: their memory is not touched again.
+ * Members that leave a job while it goes on for the others. Their memory must not be used again.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "tests/state/host.h"
 #include "tests/state/suites.h"
 
-/* Something has moved, and it cannot come to its end. */
+/* Waits until some bytes have moved. The job cannot end in this time. */
 static void until_under_way(struct net *n)
 {
 	struct ste_event ev;
@@ -23,7 +23,7 @@ static void until_under_way(struct net *n)
 			return;
 		ck_assert(!net_event(n, UINT32_MAX, &ev, 5));
 	}
-	ck_abort_msg("nothing moves");
+	ck_abort_msg("no bytes move");
 }
 
 static void end(struct net *n, struct shape *s, struct member *poisoned)
@@ -33,7 +33,7 @@ static void end(struct net *n, struct shape *s, struct member *poisoned)
 	shape_free(s);
 }
 
-/* The second host serves what the first one gets. */
+/* Starts the jobs: host 1 serves host 0. */
 static void begin(struct net *n, struct shape *s)
 {
 	struct ste_source src = source_of(n, 1, true);
@@ -44,7 +44,8 @@ static void begin(struct net *n, struct shape *s)
 	host_start(&n->h[0], SEQ, s, &src, 1);
 }
 
-/* The first of two receivers can be reached by the agent, and the other one does nothing. */
+/* Host 0 has two receivers: the agent can write to the first one directly, and the process of the
+ * second one does nothing. */
 static void begin_two(struct net *n, struct shape *s, enum kind holder)
 {
 	net_up(n, 2);
@@ -56,9 +57,9 @@ static void begin_two(struct net *n, struct shape *s, enum kind holder)
 	until_under_way(n);
 }
 
-/* Two receivers, the first one leaves: blocks lie in its memory (_i 0: what the agent can reach; 1:
- * its window), or wait for its process (2), or one has come in part (3). */
-START_TEST(receiver)
+/* The first of two receivers leaves. Blocks lie in its registered memory (_i 0) or its window (1),
+ * or wait for its process (2), or a block has arrived in part (3). */
+START_TEST(receiver_leaves_while_blocks_arrive)
 {
 	enum kind first = _i == 1 || _i == 2 ? OWN : REGISTERED;
 	enum kind second = _i < 2 ? OWN : REGISTERED;
@@ -73,7 +74,7 @@ START_TEST(receiver)
 	member_add(&n.h[1], &s, true, OWN);
 	if (_i < 3)
 		atomic_store(_i == 2 ? &leaves->deaf : &stays->deaf, true);
-	else /* a block and a half */
+	else /* the source sends a block and a half */
 		atomic_store(&n.h[1].m[0].limit, 6);
 	begin(&n, &s);
 	until_under_way(&n);
@@ -89,9 +90,9 @@ START_TEST(receiver)
 }
 END_TEST
 
-/* The holder on this host leaves, also (_i 2, 3) when a receiver's process is about to copy from
- * it: what is still missing comes from elsewhere. */
-START_TEST(local_holder)
+/* The holder on this host leaves, in cases 2 and 3 while a receiver's process is about to copy from
+ * its memory. The missing bytes come from another host. */
+START_TEST(holder_on_this_host_leaves)
 {
 	struct member *leaves, *stays;
 	struct ste_event ev;
@@ -118,9 +119,9 @@ START_TEST(local_holder)
 }
 END_TEST
 
-/* The holder changes what a receiver's process was about to copy: it leaves (_i 0, 1), or does so
- * in the middle of its call (2, 3). Not taken for right. */
-START_TEST(shown_memory_changes)
+/* The holder changes memory from which a receiver's process is about to copy, after it has left the
+ * job (_i 0, 1) or during its call (2, 3). The change must be detected. */
+START_TEST(holder_changes_memory_that_is_being_copied)
 {
 	struct member *leaves, *stays;
 	struct ste_event ev;
@@ -139,7 +140,7 @@ START_TEST(shown_memory_changes)
 		ck_assert(!net_event(&n, UINT32_MAX, &ev, 5));
 	if (_i < 2)
 		net_drop(&n, 0, 0);
-	member_stop(leaves); /* two threads do not write at once */
+	member_stop(leaves); /* so that only this thread writes to its memory */
 	memset(leaves->memory, 0xee, leaves->size);
 	memset(leaves->map + leaves->state.window_off, 0xee,
 		(size_t)SHM_STATE_SLOTS * SHM_STATE_SLOT);
@@ -152,8 +153,8 @@ START_TEST(shown_memory_changes)
 }
 END_TEST
 
-/* While threads copy, the receiver leaves, or all is cancelled. */
-START_TEST(copying)
+/* While the pool copies, the receiver leaves (_i 1) or the job is cancelled (0). */
+START_TEST(receiver_leaves_or_job_ends_while_pool_copies)
 {
 	struct ste_event ev;
 	struct member *m;
@@ -186,8 +187,8 @@ START_TEST(copying)
 }
 END_TEST
 
-/* Of two holders that serve another host, one leaves. */
-START_TEST(server)
+/* One of two holders that serve another host leaves. */
+START_TEST(holder_leaves_while_it_serves_another_host)
 {
 	struct member *leaves;
 	struct ste_source src[1];
@@ -216,8 +217,8 @@ START_TEST(server)
 }
 END_TEST
 
-/* Leaf hashes are sent out of its manifest: not any more. */
-START_TEST(manifest)
+/* A member leaves while leaf hashes of its manifest are being sent: sending stops. */
+START_TEST(manifest_of_dropped_member_is_no_longer_sent)
 {
 	static uint8_t answer[WST_HDR_SIZE + 8192];
 	struct wst_request r = {.kind = WST_LEAVES, .id = 1, .group = 3, .seq = SEQ, .n = 1024};
@@ -251,8 +252,8 @@ START_TEST(manifest)
 }
 END_TEST
 
-/* Its manifest told the names; now another one does. */
-START_TEST(names)
+/* The member whose manifest has the names leaves. Then the names come from another manifest. */
+START_TEST(names_come_from_manifest_of_remaining_member)
 {
 	struct ste_event ev;
 	struct shape s;
@@ -271,8 +272,8 @@ START_TEST(names)
 }
 END_TEST
 
-/* All that know the names leave; what is left is cancelled. */
-START_TEST(all)
+/* All members whose manifests have the names leave, then the job is cancelled. */
+START_TEST(all_members_leave_before_the_job_is_cancelled)
 {
 	struct shape s;
 	struct net n;
@@ -282,7 +283,7 @@ START_TEST(all)
 	net_drop(&n, 0, 1);
 	ste_drop(n.h[0].e, SEQ, 1); /* again */
 	ste_drop(n.h[0].e, SEQ, 0);
-	ste_drop(n.h[0].e, SEQ, 7); /* none */
+	ste_drop(n.h[0].e, SEQ, 7); /* no such member */
 	ste_cancel(n.h[0].e, SEQ);
 	ste_drop(n.h[0].e, SEQ, 0);
 	net_expect(&n, 0, STE_CANCELLED);
@@ -290,8 +291,8 @@ START_TEST(all)
 }
 END_TEST
 
-/* A member that has failed, or serves others after all is done, can leave, too. */
-START_TEST(late)
+/* A holder leaves that serves others after the job is done. */
+START_TEST(holder_leaves_after_the_job_is_done)
 {
 	struct ste_event ev;
 	struct shape s;
@@ -315,8 +316,8 @@ START_TEST(late)
 }
 END_TEST
 
-/* Who does not want its tensors to be read has what was elected: nobody gets it from there. */
-START_TEST(receive_only_is_no_source)
+/* A receive-only peer has the elected contents. No other peer gets them from it. */
+START_TEST(receive_only_peer_with_elected_state_serves_nobody)
 {
 	struct ste_source src[1];
 	struct shape s;
@@ -349,16 +350,16 @@ Suite *drop_suite(void)
 	TCase *t = tcase_create("drop");
 
 	tcase_set_timeout(t, 120);
-	tcase_add_loop_test(t, receiver, 0, 4);
-	tcase_add_loop_test(t, local_holder, 0, 4);
-	tcase_add_loop_test(t, shown_memory_changes, 0, 4);
-	tcase_add_loop_test(t, copying, 0, 4);
-	tcase_add_loop_test(t, server, 0, 2);
-	tcase_add_test(t, manifest);
-	tcase_add_test(t, names);
-	tcase_add_test(t, all);
-	tcase_add_test(t, late);
-	tcase_add_test(t, receive_only_is_no_source);
+	tcase_add_loop_test(t, receiver_leaves_while_blocks_arrive, 0, 4);
+	tcase_add_loop_test(t, holder_on_this_host_leaves, 0, 4);
+	tcase_add_loop_test(t, holder_changes_memory_that_is_being_copied, 0, 4);
+	tcase_add_loop_test(t, receiver_leaves_or_job_ends_while_pool_copies, 0, 4);
+	tcase_add_loop_test(t, holder_leaves_while_it_serves_another_host, 0, 2);
+	tcase_add_test(t, manifest_of_dropped_member_is_no_longer_sent);
+	tcase_add_test(t, names_come_from_manifest_of_remaining_member);
+	tcase_add_test(t, all_members_leave_before_the_job_is_cancelled);
+	tcase_add_test(t, holder_leaves_after_the_job_is_done);
+	tcase_add_test(t, receive_only_peer_with_elected_state_serves_nobody);
 	suite_add_tcase(s, t);
 	return s;
 }

@@ -166,7 +166,7 @@ struct member *member_add(struct host *h, struct shape *s, bool holder, enum kin
 		if (s->may_differ[t])
 			memset(m->data[t], (int)h->id.b[15], s->bytes[t]);
 	}
-	/* There is a descriptor for the agent, or there is none. */
+	/* Some members have a descriptor of their memory for the agent, others have none. */
 	m->region = (struct ste_region){.id = 6 + h->n_members,
 		.map = m->memory,
 		.size = m->size,
@@ -177,7 +177,8 @@ struct member *member_add(struct host *h, struct shape *s, bool holder, enum kin
 	return m;
 }
 
-/* What the agent would map for it. */
+/* Returns the region of a member as the agent would map it for the process of `m`; NULL: `m` cannot
+ * map it. */
 static const uint8_t *see(struct member *m, uint64_t region)
 {
 	for (uint32_t i = 0; i < m->host->n_members; i++) {
@@ -229,7 +230,7 @@ static bool is_deaf(struct member *m, uint32_t done)
 	return atomic_load(&m->deaf) || (limit > 0 && done >= limit);
 }
 
-/* What the waiting thread of a process does. */
+/* Carries out commands like the waiting thread of a process. */
 static void *shim(void *arg)
 {
 	struct member *m = arg;
@@ -391,7 +392,7 @@ void net_up(struct net *n, uint32_t hosts)
 		struct host *h = &n->h[i];
 		struct ste_config cfg = {.idle_ms = 100, .pool = net_pool, .hashes = net_hashes};
 
-		/* Ids whose first bytes differ: they say where a receiver begins. */
+		/* The first bytes of the ids differ, so receivers begin at different leaves. */
 		memset(h->id.b, (int)(1 + 50 * i), sizeof h->id.b);
 		cfg.self = h->id;
 		memset(cfg.run.b, 0xee, sizeof cfg.run.b);
@@ -481,8 +482,8 @@ static void welcome(struct host *h)
 	ck_assert_int_eq(hello.service, WLK_SHARED_STATE);
 	ck_assert(cc_id_eq(&hello.to, &h->id));
 	wlk_ack_put(buf, &a);
-	hs_prove_answer(&(struct cc_key){{0}}, &hello.proof, buf); /* its sources have no keys */
-	/* Who has got all meanwhile has hung up. */
+	hs_prove_answer(&(struct cc_key){{0}}, &hello.proof, buf); /* the sources have no keys */
+	/* Fails if the other host has received all and has closed the stream. */
 	(void)!send(fd, buf, sizeof buf, MSG_NOSIGNAL);
 	h->n_welcomed++;
 	if (h->babbles)
@@ -553,7 +554,7 @@ void net_drop(struct net *n, uint32_t host, uint32_t member)
 		}
 		ck_assert(!net_event(n, UINT32_MAX, &ev, 5));
 	}
-	ck_abort_msg("it was not dropped");
+	ck_abort_msg("the member was not dropped");
 }
 
 static void protect_pages(uint8_t *p, uint64_t size, int prot)

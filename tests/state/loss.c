@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Shared state when sources are lost, silent or wrong, members lie, and jobs are cancelled.
+ * Shared state when sources are lost, silent or wrong, when members lie, and when jobs are
+ * cancelled.
  */
 #include <poll.h>
 #include <stdlib.h>
@@ -24,8 +25,7 @@ static void expect_failure(struct net *n, uint32_t suspect, const char *part)
 	ck_assert(!host_view(&n->h[0], 0).complete);
 }
 
-/* Until something has moved, which goes no further as long as the receiver's process does nothing.
- */
+/* Waits until some bytes have moved. The job cannot end while the receiver does nothing. */
 static void until_under_way(struct net *n, uint32_t sources)
 {
 	struct ste_event ev;
@@ -37,7 +37,7 @@ static void until_under_way(struct net *n, uint32_t sources)
 			return;
 		ck_assert(!net_event(n, UINT32_MAX, &ev, 5));
 	}
-	ck_abort_msg("nothing moves");
+	ck_abort_msg("no bytes move");
 }
 
 static void kill_host(struct net *n, uint32_t host)
@@ -46,7 +46,7 @@ static void kill_host(struct net *n, uint32_t host)
 	n->h[host].e = NULL;
 }
 
-START_TEST(source_dies)
+START_TEST(job_survives_the_death_of_one_source)
 {
 	struct ste_source src[2];
 	struct shape s;
@@ -65,7 +65,7 @@ START_TEST(source_dies)
 }
 END_TEST
 
-START_TEST(last_source_dies)
+START_TEST(job_fails_when_its_last_source_dies)
 {
 	struct ste_source src[1];
 	struct shape s;
@@ -91,8 +91,8 @@ static uint32_t touched(const struct member *m)
 	return end->touched;
 }
 
-/* Whether blocks come by the network or from a holder on the host. */
-START_TEST(who_is_written_to_without_commands_can_see_it)
+/* Blocks come over the network (_i 0, 1) or from a holder on this host (2, 3). */
+START_TEST(manifest_shows_direct_writes_of_the_agent)
 {
 	enum kind kind = _i & 1 ? REGISTERED : OWN;
 	struct ste_source src[1];
@@ -121,7 +121,7 @@ START_TEST(who_is_written_to_without_commands_can_see_it)
 }
 END_TEST
 
-START_TEST(nobody_there)
+START_TEST(job_fails_when_its_source_is_unreachable)
 {
 	struct ste_source src[1];
 	struct shape s;
@@ -145,7 +145,7 @@ START_TEST(nobody_there)
 END_TEST
 
 /* A source that could not be reached at first is tried once more. */
-START_TEST(second_try)
+START_TEST(source_is_tried_a_second_time)
 {
 	struct ste_source src[1];
 	struct pollfd p = {.events = POLLIN};
@@ -163,7 +163,7 @@ START_TEST(second_try)
 }
 END_TEST
 
-START_TEST(no_sources)
+START_TEST(job_without_sources_fails)
 {
 	struct ste_event ev;
 	struct shape s;
@@ -180,8 +180,9 @@ START_TEST(no_sources)
 }
 END_TEST
 
-/* Whoever has no tensors has the contents of none, or can never have what was elected. */
-START_TEST(no_tensors)
+/* A peer without tensors is complete if the empty state was elected (_i 0), and fails otherwise
+ * (1). */
+START_TEST(empty_state_is_complete_only_if_elected)
 {
 	struct ste_source src[1];
 	struct ste_event ev;
@@ -208,8 +209,8 @@ START_TEST(no_tensors)
 }
 END_TEST
 
-/* Its tensor, of many leaves or of one, is not what its hashes say: changed in memory, or on the
- * way into the window. */
+/* Makes the contents of a tensor differ from its hashes: in memory, or while its process copies it
+ * into the window (`own`). */
 static void spoil(struct net *n, uint32_t host, bool own)
 {
 	struct member *m = &n->h[host].m[0];
@@ -220,7 +221,7 @@ static void spoil(struct net *n, uint32_t host, bool own)
 		m->data[0][m->shape->bytes[0] / 2] ^= 4;
 }
 
-START_TEST(wrong_data)
+START_TEST(source_with_wrong_data_is_replaced)
 {
 	struct ste_source src[2];
 	struct shape s;
@@ -236,7 +237,7 @@ START_TEST(wrong_data)
 }
 END_TEST
 
-START_TEST(only_wrong_data)
+START_TEST(job_fails_if_its_only_source_has_wrong_data)
 {
 	struct ste_source src[1];
 	struct shape s;
@@ -251,7 +252,8 @@ START_TEST(only_wrong_data)
 }
 END_TEST
 
-/* All that it has is not what its hashes say, or its leaf hashes do not make those of tensors. */
+/* Makes all leaves differ from their hashes, or (`hashes`) the leaf hashes differ from the tensor
+ * hashes. */
 static void lie(struct member *m, bool hashes)
 {
 	if (hashes)
@@ -260,9 +262,9 @@ static void lie(struct member *m, bool hashes)
 		memset(m->data[0], 0xaa, m->shape->bytes[0]);
 }
 
-/* Holders on one host, of which some lie. The last one does not, and serves nobody before the
- * others have had every chance to. */
-START_TEST(one_that_is_right_is_enough)
+/* Some holders of one host lie. The last holder does not lie, but serves nobody until all others
+ * were asked. */
+START_TEST(one_correct_member_of_a_source_is_enough)
 {
 	uint32_t liars = 1 + (uint32_t)_i % 3;
 	struct ste_source src[1];
@@ -293,8 +295,8 @@ START_TEST(one_that_is_right_is_enough)
 }
 END_TEST
 
-/* A host whose members are all wrong is given up after as many tries. */
-START_TEST(all_lie)
+/* All members of a source are wrong. The source is given up after about one try for each member. */
+START_TEST(source_is_given_up_if_all_its_members_are_wrong)
 {
 	struct ste_source src[1];
 	struct shape s;
@@ -317,9 +319,9 @@ START_TEST(all_lie)
 }
 END_TEST
 
-/* However long names and reasons are, the sentence names some and what was wrong, and has an end.
- */
-START_TEST(many_that_are_no_use)
+/* With long names and reasons, the message still names some sources with their errors, and ends
+ * completely. */
+START_TEST(message_lists_some_of_many_failed_sources)
 {
 	struct ste_source src[4];
 	struct ste_event ev;
@@ -349,8 +351,8 @@ START_TEST(many_that_are_no_use)
 }
 END_TEST
 
-/* Leaf hashes that do not make the tensor's. */
-START_TEST(wrong_hashes)
+/* The leaf hashes of a source do not make the tensor hash. */
+START_TEST(wrong_leaf_hashes_are_rejected)
 {
 	struct ste_source src[2];
 	struct shape s;
@@ -369,9 +371,8 @@ START_TEST(wrong_hashes)
 }
 END_TEST
 
-/* An agent that serves other contents than those that were elected, with all the hashes that belong
- * to them. */
-START_TEST(other_contents)
+/* A source serves contents that were not elected, with the right hashes of these contents. */
+START_TEST(contents_that_were_not_elected_are_rejected)
 {
 	uint32_t sources = 1 + (uint32_t)_i;
 	struct ste_source src[2];
@@ -405,8 +406,8 @@ START_TEST(other_contents)
 }
 END_TEST
 
-/* A holder whose table is not what it offered is none. */
-START_TEST(holder_without_content)
+/* The tensor hashes of a holder have changed since its vote, so the holder fails. */
+START_TEST(holder_with_changed_hashes_fails)
 {
 	struct ste_source src[2];
 	struct shape s;
@@ -424,7 +425,7 @@ START_TEST(holder_without_content)
 }
 END_TEST
 
-START_TEST(silent_source)
+START_TEST(silent_or_babbling_source_is_replaced)
 {
 	struct ste_source src[2];
 	struct shape s;
@@ -443,8 +444,9 @@ END_TEST
 
 /* ---- members of one host ---- */
 
-/* A holder here that lies, or does nothing: the network helps. */
-START_TEST(local_holder_fails)
+/* The holder on this host has wrong data (_i 0) or wrong hashes (1), or does nothing (2). The data
+ * comes over the network. */
+START_TEST(network_replaces_failed_holder_on_this_host)
 {
 	struct ste_source src[1];
 	struct shape s;
@@ -477,8 +479,8 @@ START_TEST(local_holder_fails)
 }
 END_TEST
 
-/* A receiver whose leaf hashes say that it has all, and whose tensor hash says that it has not. */
-START_TEST(receiver_contradicts_itself)
+/* The leaf hashes of a receiver are the elected ones, but its tensor hash is not. */
+START_TEST(receiver_with_contradictory_hashes_gets_all)
 {
 	struct ste_source src[1];
 	struct member *from, *to;
@@ -498,9 +500,9 @@ START_TEST(receiver_contradicts_itself)
 }
 END_TEST
 
-/* A receiver's process that acknowledges what it was not told fails alone: with a number that is
- * none, or that of a slot without a command. */
-START_TEST(receiver_misbehaves)
+/* A receiver's process acknowledges a slot that does not exist (_i 0, 1), or a slot without a
+ * command (2, 3). */
+START_TEST(receiver_with_false_acknowledgement_fails_alone)
 {
 	struct ste_source src[1];
 	struct shm_state_acks *a;
@@ -528,8 +530,8 @@ START_TEST(receiver_misbehaves)
 }
 END_TEST
 
-/* Another table than that of the others on the host. */
-START_TEST(other_table)
+/* A member has other tensors than the other members of its host. */
+START_TEST(member_with_other_tensors_fails_alone)
 {
 	struct shape s, odd;
 	struct net n;
@@ -559,12 +561,12 @@ static void cancel_and_free(struct net *n, uint32_t host)
 
 	ste_cancel(h->e, SEQ);
 	net_expect(n, host, STE_CANCELLED);
-	/* Nobody touches it any more. */
+	/* The engine no longer uses the memory. */
 	while (h->n_members > 0)
 		member_free(h, &h->m[--h->n_members]);
 }
 
-START_TEST(cancel_in_the_middle)
+START_TEST(job_can_be_cancelled_at_any_time)
 {
 	struct ste_source src[2];
 	struct ste_event ev;
@@ -578,7 +580,7 @@ START_TEST(cancel_in_the_middle)
 		atomic_store(&n.h[0].m[0].deaf, true);
 	net_start(&n, &s, src, 2);
 	net_event(&n, UINT32_MAX, &ev, (int)(rng() % 40));
-	/* In any order. */
+	/* The hosts are cancelled in different orders. */
 	for (uint32_t i = 0; i < 3; i++)
 		cancel_and_free(&n, ((uint32_t)_i + i) % 3);
 	net_end(&n, &s);
@@ -591,27 +593,27 @@ Suite *loss_suite(void)
 	TCase *tc = tcase_create("loss");
 
 	tcase_set_timeout(tc, 120);
-	tcase_add_loop_test(tc, source_dies, 0, 2);
-	tcase_add_test(tc, last_source_dies);
-	tcase_add_loop_test(tc, who_is_written_to_without_commands_can_see_it, 0, 4);
-	tcase_add_loop_test(tc, nobody_there, 0, 3);
-	tcase_add_loop_test(tc, many_that_are_no_use, 0, 2);
-	tcase_add_test(tc, second_try);
-	tcase_add_test(tc, no_sources);
-	tcase_add_loop_test(tc, no_tensors, 0, 2);
-	tcase_add_loop_test(tc, wrong_data, 0, 4);
-	tcase_add_loop_test(tc, only_wrong_data, 0, 4);
-	tcase_add_loop_test(tc, one_that_is_right_is_enough, 0, 6);
-	tcase_add_loop_test(tc, all_lie, 0, 2);
-	tcase_add_loop_test(tc, wrong_hashes, 0, 2);
-	tcase_add_loop_test(tc, other_contents, 0, 2);
-	tcase_add_test(tc, holder_without_content);
-	tcase_add_loop_test(tc, silent_source, 0, 2);
-	tcase_add_loop_test(tc, local_holder_fails, 0, 3);
-	tcase_add_loop_test(tc, receiver_contradicts_itself, 0, 2);
-	tcase_add_loop_test(tc, receiver_misbehaves, 0, 4);
-	tcase_add_test(tc, other_table);
-	tcase_add_loop_test(tc, cancel_in_the_middle, 0, 16);
+	tcase_add_loop_test(tc, job_survives_the_death_of_one_source, 0, 2);
+	tcase_add_test(tc, job_fails_when_its_last_source_dies);
+	tcase_add_loop_test(tc, manifest_shows_direct_writes_of_the_agent, 0, 4);
+	tcase_add_loop_test(tc, job_fails_when_its_source_is_unreachable, 0, 3);
+	tcase_add_loop_test(tc, message_lists_some_of_many_failed_sources, 0, 2);
+	tcase_add_test(tc, source_is_tried_a_second_time);
+	tcase_add_test(tc, job_without_sources_fails);
+	tcase_add_loop_test(tc, empty_state_is_complete_only_if_elected, 0, 2);
+	tcase_add_loop_test(tc, source_with_wrong_data_is_replaced, 0, 4);
+	tcase_add_loop_test(tc, job_fails_if_its_only_source_has_wrong_data, 0, 4);
+	tcase_add_loop_test(tc, one_correct_member_of_a_source_is_enough, 0, 6);
+	tcase_add_loop_test(tc, source_is_given_up_if_all_its_members_are_wrong, 0, 2);
+	tcase_add_loop_test(tc, wrong_leaf_hashes_are_rejected, 0, 2);
+	tcase_add_loop_test(tc, contents_that_were_not_elected_are_rejected, 0, 2);
+	tcase_add_test(tc, holder_with_changed_hashes_fails);
+	tcase_add_loop_test(tc, silent_or_babbling_source_is_replaced, 0, 2);
+	tcase_add_loop_test(tc, network_replaces_failed_holder_on_this_host, 0, 3);
+	tcase_add_loop_test(tc, receiver_with_contradictory_hashes_gets_all, 0, 2);
+	tcase_add_loop_test(tc, receiver_with_false_acknowledgement_fails_alone, 0, 4);
+	tcase_add_test(tc, member_with_other_tensors_fails_alone);
+	tcase_add_loop_test(tc, job_can_be_cancelled_at_any_time, 0, 16);
 	suite_add_tcase(s, tc);
 	return s;
 }

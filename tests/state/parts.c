@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Sources that answer as the test says: hashes that come in parts, and who is asked for which.
+ * Sources that answer by a script of the test: hashes in parts, and the choice of the source that
+ * is asked for them.
  */
 #include <string.h>
 #include <sys/socket.h>
@@ -11,7 +12,7 @@
 
 #define LEAF ((uint64_t)WIRE_LEAF)
 
-/* The next request on a stream, if there is a whole one. */
+/* Takes the next request from a stream. Returns false if there is no complete request. */
 static bool next_request(int fd, struct wst_request *ret)
 {
 	uint8_t buf[WST_HDR_SIZE];
@@ -24,7 +25,7 @@ static bool next_request(int fd, struct wst_request *ret)
 	return true;
 }
 
-/* What the member, which holds, has of it. */
+/* Writes the data of the request from the member, which is a holder. Returns its bytes. */
 static uint32_t fill(const struct member *m, const struct wst_request *r, uint8_t *data)
 {
 	const struct shm_state_tensor *t = &m->state.tensors[r->tensor];
@@ -45,10 +46,10 @@ static uint32_t fill(const struct member *m, const struct wst_request *r, uint8_
 	return len;
 }
 
-/* What the test makes of an answer. False: there is to be none. */
+/* Changes an answer. Returns false if no answer is to be sent. */
 typedef bool change_fn(const struct wst_request *r, struct wst_answer *a, uint8_t *data);
 
-/* The mute host answers all that it has been asked by now. */
+/* Answers all requests that the mute host has received so far. */
 static void play(struct net *n, uint32_t host, change_fn *change)
 {
 	static uint8_t data[WST_LEN_MAX];
@@ -72,8 +73,8 @@ static void play(struct net *n, uint32_t host, change_fn *change)
 	}
 }
 
-/* One tensor of three leaves, of whose hashes so many are asked for at once; the host that has it
- * is played until there is an event. */
+/* Runs a job with one tensor of three leaves. `hashes`: the most hashes of one request. Answers for
+ * the source until host 0 has an event. */
 static void run(
 	struct net *n, bool holds, uint32_t hashes, change_fn *change, struct ste_event *ret)
 {
@@ -89,14 +90,14 @@ static void run(
 	host_start(&n->h[0], SEQ, &s, &src, 1);
 	while (left-- > 0 && !net_event(n, 0, ret, 5))
 		play(n, 1, change);
-	ck_assert_msg(left > 0, "no event");
+	ck_assert_msg(left > 0, "host 0 has no event");
 	if (ret->type == STE_DONE)
 		member_check(&n->h[0].m[0]);
 	net_down(n);
 	shape_free(&s);
 }
 
-static uint32_t n_asked; /* of what the test counts */
+static uint32_t n_asked; /* the requests that the test counts */
 
 static bool begins_late(const struct wst_request *r, struct wst_answer *a, uint8_t *data)
 {
@@ -106,8 +107,8 @@ static bool begins_late(const struct wst_request *r, struct wst_answer *a, uint8
 	return true;
 }
 
-/* A receiver's agent that does not have the first part yet is asked for it again. */
-START_TEST(first_part_comes_later)
+/* A source without holders does not have the first part yet. It is asked for this part again. */
+START_TEST(first_part_of_hashes_is_requested_again)
 {
 	struct ste_event ev;
 	struct net n;
@@ -131,8 +132,9 @@ static bool two_members(const struct wst_request *r, struct wst_answer *a, uint8
 	return true;
 }
 
-/* The first part is wrong, and the last one another member's, who is not the suspect. */
-START_TEST(parts_of_two_members)
+/* The first part is wrong, and the last part comes from another member, which must not be excluded
+ * for it. */
+START_TEST(wrong_hashes_of_two_members_exclude_neither)
 {
 	struct ste_event ev;
 	struct net n;
@@ -146,7 +148,7 @@ START_TEST(parts_of_two_members)
 }
 END_TEST
 
-static uint32_t n_lacking; /* times that there is no second part */
+static uint32_t n_lacking; /* how many times the source does not have the second part */
 
 static bool lacks_second(const struct wst_request *r, struct wst_answer *a, uint8_t *data)
 {
@@ -156,9 +158,9 @@ static bool lacks_second(const struct wst_request *r, struct wst_answer *a, uint
 	return true;
 }
 
-/* Whoever had the first part and has not the second is asked anew, for all (_i 0), but not without
- * end (1): first parts alone are nothing. */
-START_TEST(hashes_only_in_part)
+/* A source sends the first part and does not have the second. It is asked for all parts again (_i
+ * 0), but it is given up if that happens again and again (1). */
+START_TEST(missing_hashes_are_requested_again_but_not_forever)
 {
 	struct ste_event ev;
 	struct net n;
@@ -173,7 +175,7 @@ START_TEST(hashes_only_in_part)
 }
 END_TEST
 
-/* More tensors than may be asked for at once of a holder, who tells of the first one alone. */
+/* More tensors than there may be requests to a source, which answers only for the first tensor. */
 #define MANY (STE_STREAMS * 64 + 40)
 
 static bool first_tensor(const struct wst_request *r, struct wst_answer *a, uint8_t *data)
@@ -191,9 +193,8 @@ static bool count(const struct wst_request *r, struct wst_answer *a, uint8_t *da
 	return false;
 }
 
-/* As long as there are holders, receivers' agents are asked for what is known to be missing, and
- * for no hashes. */
-START_TEST(hashes_are_asked_of_holders)
+/* While a source with holders is left, other sources are asked for leaves, not for hashes. */
+START_TEST(hashes_are_requested_only_from_holders)
 {
 	struct ste_source src[2];
 	struct ste_event ev;
@@ -223,10 +224,10 @@ Suite *parts_suite(void)
 	TCase *tc = tcase_create("parts");
 
 	tcase_set_timeout(tc, 120);
-	tcase_add_test(tc, first_part_comes_later);
-	tcase_add_test(tc, parts_of_two_members);
-	tcase_add_loop_test(tc, hashes_only_in_part, 0, 2);
-	tcase_add_test(tc, hashes_are_asked_of_holders);
+	tcase_add_test(tc, first_part_of_hashes_is_requested_again);
+	tcase_add_test(tc, wrong_hashes_of_two_members_exclude_neither);
+	tcase_add_loop_test(tc, missing_hashes_are_requested_again_but_not_forever, 0, 2);
+	tcase_add_test(tc, hashes_are_requested_only_from_holders);
 	suite_add_tcase(s, tc);
 	return s;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Shared state between real engines: who gets what, from whom, and how many bytes move.
+ * Shared state between real engines: members get the elected contents, from the right sources, with
+ * no more bytes than necessary.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +33,7 @@ static void start_all(struct net *n, struct shape *s, const struct ste_source *s
 	host_start(&n->h[0], SEQ, s, src, n_src);
 }
 
-START_TEST(newcomer)
+START_TEST(newcomer_gets_all_tensors)
 {
 	enum kind from = (enum kind)(_i % 3), to = (enum kind)(_i / 3);
 	struct ste_source src[1];
@@ -47,7 +48,7 @@ START_TEST(newcomer)
 	member_check(&n.h[1].m[0]);
 	p = host_progress(&n.h[0], SEQ);
 	ck_assert_uint_eq(p.phase, STE_SERVES);
-	ck_assert_uint_eq(p.sources, 0); /* streams end with what they are for */
+	ck_assert_uint_eq(p.sources, 0); /* streams to sources end with the transfer */
 	ck_assert_uint_eq(p.bytes, shape_bytes(&s));
 	ck_assert_uint_eq(p.done, shape_bytes(&s));
 	ck_assert_uint_gt(p.net_rx_bytes, shape_bytes(&s));
@@ -64,7 +65,7 @@ START_TEST(newcomer)
 }
 END_TEST
 
-/* Host 0, which has heard of what was elected, says what its member of host 1 offered. */
+/* Checks that host 0 has received the elected hashes, which are those of the member of host 1. */
 static void expect_hashes(const struct net *n, const struct shape *s)
 {
 	const uint64_t *v = ste_get_hashes(n->h[0].e, SEQ);
@@ -74,8 +75,8 @@ static void expect_hashes(const struct net *n, const struct shape *s)
 		ck_assert(s->may_differ[t] || v[t] == n->h[1].m[0].state.tensors[t].hash);
 }
 
-/* One changed byte costs one leaf, and what is equal not even a request. */
-START_TEST(one_leaf_moves)
+/* One byte differs. One leaf is transferred, and for equal tensors nothing is requested. */
+START_TEST(one_changed_byte_moves_one_leaf)
 {
 	struct ste_diff d;
 	struct ste_source src[1];
@@ -113,7 +114,7 @@ START_TEST(one_leaf_moves)
 }
 END_TEST
 
-/* More hashes than are asked for at once, of several tensors, which are asked for on one stream. */
+/* Several tensors have more hashes than one request may have. One stream requests all of them. */
 START_TEST(hashes_come_in_parts)
 {
 	struct ste_source src[1];
@@ -131,8 +132,8 @@ START_TEST(hashes_come_in_parts)
 }
 END_TEST
 
-/* Nothing differs: nobody is asked. */
-START_TEST(equal_needs_nobody)
+/* Nothing differs, so no source is needed. */
+START_TEST(equal_contents_need_no_source)
 {
 	struct shape s;
 	struct net n;
@@ -148,7 +149,7 @@ START_TEST(equal_needs_nobody)
 }
 END_TEST
 
-/* The member has lacked all, and has got it. */
+/* Checks that the first member lacked all leaves and has received them. */
 static void expect_diffs(struct host *h, const struct shape *s)
 {
 	struct ste_diff d = {0};
@@ -166,7 +167,7 @@ static void expect_diffs(struct host *h, const struct shape *s)
 	ck_assert(!ste_next_diff(h->e, SEQ, 0, d.tensor + 1, &d));
 }
 
-START_TEST(ten_thousand_tensors)
+START_TEST(newcomer_gets_ten_thousand_tensors)
 {
 	struct ste_source src[2];
 	struct shape s;
@@ -187,8 +188,8 @@ START_TEST(ten_thousand_tensors)
 }
 END_TEST
 
-/* More leaves than one request can name. */
-START_TEST(many_tensor_hashes)
+/* There are more tensor hashes than one request can have. */
+START_TEST(tensor_hashes_need_several_requests)
 {
 	struct ste_source src[1];
 	struct shape s;
@@ -204,7 +205,7 @@ START_TEST(many_tensor_hashes)
 }
 END_TEST
 
-START_TEST(sources_share)
+START_TEST(three_sources_share_the_transfer)
 {
 	struct ste_source src[3];
 	uint64_t sum = 0;
@@ -227,8 +228,9 @@ START_TEST(sources_share)
 }
 END_TEST
 
-/* While something moves it can be seen how fast. The process does one thing after the other. */
-START_TEST(rate_is_seen)
+/* The progress shows the rate during the transfer. The process carries out one command after the
+ * other. */
+START_TEST(progress_shows_the_rate)
 {
 	struct ste_source src[1];
 	struct ste_progress p;
@@ -248,13 +250,13 @@ START_TEST(rate_is_seen)
 		atomic_fetch_add(&n.h[0].m[0].limit, 1);
 		ck_assert(p.rate == STE_UNMEASURED || cc_now_ns() - began >= 500000000);
 	} while (p.rate == 0 || p.rate == STE_UNMEASURED);
-	ck_assert_uint_le(p.rate, 2 * p.done); /* it was measured for half a second, or longer */
+	ck_assert_uint_le(p.rate, 2 * p.done); /* measured over at least half a second */
 	net_end(&n, &s);
 }
 END_TEST
 
-/* The first address leads nowhere, the second to somebody who hangs up. */
-START_TEST(other_addresses)
+/* Nobody listens at the first address, and the host at the second address closes the connection. */
+START_TEST(third_address_of_a_source_is_reached)
 {
 	struct ste_source src[1];
 	struct shape s;
@@ -279,7 +281,7 @@ START_TEST(other_addresses)
 }
 END_TEST
 
-/* A receiver that is told first asks again until the holder's agent knows of it, too. */
+/* The receiver's host starts first, and asks again until the holder's host has started, too. */
 START_TEST(holder_starts_late)
 {
 	struct ste_source src[1];
@@ -297,8 +299,8 @@ START_TEST(holder_starts_late)
 }
 END_TEST
 
-/* Of an attempt that is over nobody gets anything any more. */
-START_TEST(attempt_is_over)
+/* The only source has ended the attempt, so the job of the receiver fails. */
+START_TEST(job_fails_if_its_source_has_ended_the_attempt)
 {
 	struct ste_source src[1];
 	struct ste_event ev;
@@ -321,7 +323,7 @@ END_TEST
 
 /* ---- several members on a host ---- */
 
-START_TEST(same_host)
+START_TEST(holder_serves_receivers_on_its_own_host)
 {
 	enum kind from = (enum kind)(_i % 3), to = (enum kind)(_i / 3);
 	struct ste_progress p;
@@ -349,9 +351,9 @@ START_TEST(same_host)
 }
 END_TEST
 
-/* A process copies from the holder's memory by itself (_i 0: its window; 1: its registered memory),
- * unless it cannot map that (2, 3), or is another user's (4, 5). */
-START_TEST(shown)
+/* A process copies from the holder's memory itself (_i 0: its window; 1: its registered memory). It
+ * does not if it cannot map this memory (2, 3), or has another user (4, 5). */
+START_TEST(process_copies_from_memory_of_a_holder)
 {
 	struct member *holder, *own;
 	struct shape s;
@@ -378,8 +380,8 @@ START_TEST(shown)
 }
 END_TEST
 
-/* What it cannot map is nothing against the memory of others. */
-START_TEST(one_of_two_is_shown)
+/* A process that cannot map the memory of one holder still copies from the other holder. */
+START_TEST(process_copies_from_the_holder_that_it_can_map)
 {
 	const uint64_t bytes = 64 << 20;
 	struct member *own;
@@ -396,13 +398,13 @@ START_TEST(one_of_two_is_shown)
 	host_start(&n.h[0], SEQ, &s, NULL, 0);
 	net_expect(&n, 0, STE_DONE);
 	member_check(own);
-	ck_assert_uint_gt(atomic_load(&own->n_seen), 0); /* how much is up to the scheduler */
+	ck_assert_uint_gt(atomic_load(&own->n_seen), 0); /* the number depends on the scheduler */
 	net_end(&n, &s);
 }
 END_TEST
 
-/* Whoever has what was elected helps, also if it only wanted to receive. */
-START_TEST(receiver_has_it_all)
+/* A member that has the elected contents serves others, although its candidate was not elected. */
+START_TEST(receiver_with_elected_state_serves_its_host)
 {
 	struct shape s;
 	struct net n;
@@ -421,8 +423,8 @@ START_TEST(receiver_has_it_all)
 }
 END_TEST
 
-/* What several receivers of a host lack comes over the network once. */
-START_TEST(once_over_the_network)
+/* A leaf that several receivers of a host lack crosses the network once. */
+START_TEST(leaf_crosses_the_network_once_for_a_host)
 {
 	struct ste_source src[1];
 	struct ste_progress p;
@@ -436,7 +438,7 @@ START_TEST(once_over_the_network)
 	member_add(&n.h[0], &s, false, (enum kind)_i);
 	member_add(&n.h[0], &s, false, OWN);
 	member_add(&n.h[0], &s, true, REGISTERED);
-	/* The third lacks one leaf. */
+	/* The third member lacks one leaf. */
 	n.h[0].m[2].holder = false;
 	n.h[0].m[2].data[9][3 * 65536 + 1] ^= 1;
 	host_hash(&n.h[0]);
@@ -459,8 +461,8 @@ START_TEST(once_over_the_network)
 }
 END_TEST
 
-/* Host 2 knows of no holder, only of host 1, which gets everything from host 0 meanwhile. */
-START_TEST(receiver_serves_others)
+/* Host 2 has only host 1 as a source, and host 1 gets everything from host 0 at the same time. */
+START_TEST(receiver_serves_another_host)
 {
 	struct ste_source holder, other;
 	struct shape s;
@@ -488,8 +490,8 @@ START_TEST(receiver_serves_others)
 }
 END_TEST
 
-/* What a receive-only peer has got is its own. */
-START_TEST(receive_only_serves_nobody)
+/* A receive-only peer is complete, but does not serve another host. */
+START_TEST(receive_only_peer_serves_no_other_host)
 {
 	struct ste_source src[2];
 	struct shape s;
@@ -517,8 +519,8 @@ START_TEST(receive_only_serves_nobody)
 }
 END_TEST
 
-/* Three newcomers that know of one another and of one holder. */
-START_TEST(swarm)
+/* Each of three newcomers has the other two and one holder as sources. */
+START_TEST(three_newcomers_serve_each_other)
 {
 	uint64_t given = 0, taken = 0;
 	struct ste_event ev;
@@ -547,7 +549,7 @@ START_TEST(swarm)
 		taken += host_view(&n.h[i], 0).rx_bytes;
 	}
 	ck_assert_uint_eq(taken, 3 * shape_bytes(&s));
-	while (given < taken) { /* it is counted a moment later */
+	while (given < taken) { /* bytes are counted a moment after they were sent */
 		ck_assert(!net_event(&n, UINT32_MAX, &ev, 5));
 		given = 0;
 		for (uint32_t i = 0; i < 4; i++)
@@ -557,8 +559,8 @@ START_TEST(swarm)
 }
 END_TEST
 
-/* Any members on any hosts, with any differences. */
-START_TEST(any_shape)
+/* Random members on random hosts, with random differences. */
+START_TEST(random_members_become_equal)
 {
 	struct shape s;
 	struct net n;
@@ -609,7 +611,7 @@ START_TEST(any_shape)
 }
 END_TEST
 
-START_TEST(refused_starts)
+START_TEST(start_with_used_seq_or_too_many_sources_fails)
 {
 	struct ste_source src[1];
 	struct shape s;
@@ -631,27 +633,27 @@ Suite *state_suite(void)
 	TCase *tc = tcase_create("transfer");
 
 	tcase_set_timeout(tc, 120);
-	tcase_add_loop_test(tc, newcomer, 0, 9);
+	tcase_add_loop_test(tc, newcomer_gets_all_tensors, 0, 9);
 	tcase_add_loop_test(tc, hashes_come_in_parts, 1, 20);
-	tcase_add_loop_test(tc, one_leaf_moves, 0, 2);
-	tcase_add_test(tc, equal_needs_nobody);
-	tcase_add_loop_test(tc, ten_thousand_tensors, 0, 2);
-	tcase_add_test(tc, many_tensor_hashes);
-	tcase_add_loop_test(tc, sources_share, 0, 2);
-	tcase_add_test(tc, rate_is_seen);
-	tcase_add_test(tc, other_addresses);
+	tcase_add_loop_test(tc, one_changed_byte_moves_one_leaf, 0, 2);
+	tcase_add_test(tc, equal_contents_need_no_source);
+	tcase_add_loop_test(tc, newcomer_gets_ten_thousand_tensors, 0, 2);
+	tcase_add_test(tc, tensor_hashes_need_several_requests);
+	tcase_add_loop_test(tc, three_sources_share_the_transfer, 0, 2);
+	tcase_add_test(tc, progress_shows_the_rate);
+	tcase_add_test(tc, third_address_of_a_source_is_reached);
 	tcase_add_test(tc, holder_starts_late);
-	tcase_add_test(tc, attempt_is_over);
-	tcase_add_loop_test(tc, same_host, 0, 9);
-	tcase_add_loop_test(tc, shown, 0, 6);
-	tcase_add_loop_test(tc, one_of_two_is_shown, 0, 2);
-	tcase_add_loop_test(tc, receiver_has_it_all, 0, 2);
-	tcase_add_loop_test(tc, once_over_the_network, 0, 3);
-	tcase_add_loop_test(tc, receiver_serves_others, 0, 2);
-	tcase_add_loop_test(tc, receive_only_serves_nobody, 0, 2);
-	tcase_add_loop_test(tc, swarm, 0, 3);
-	tcase_add_loop_test(tc, any_shape, 0, 16);
-	tcase_add_test(tc, refused_starts);
+	tcase_add_test(tc, job_fails_if_its_source_has_ended_the_attempt);
+	tcase_add_loop_test(tc, holder_serves_receivers_on_its_own_host, 0, 9);
+	tcase_add_loop_test(tc, process_copies_from_memory_of_a_holder, 0, 6);
+	tcase_add_loop_test(tc, process_copies_from_the_holder_that_it_can_map, 0, 2);
+	tcase_add_loop_test(tc, receiver_with_elected_state_serves_its_host, 0, 2);
+	tcase_add_loop_test(tc, leaf_crosses_the_network_once_for_a_host, 0, 3);
+	tcase_add_loop_test(tc, receiver_serves_another_host, 0, 2);
+	tcase_add_loop_test(tc, receive_only_peer_serves_no_other_host, 0, 2);
+	tcase_add_loop_test(tc, three_newcomers_serve_each_other, 0, 3);
+	tcase_add_loop_test(tc, random_members_become_equal, 0, 16);
+	tcase_add_test(tc, start_with_used_seq_or_too_many_sources_fails);
 	suite_add_tcase(s, tc);
 	return s;
 }

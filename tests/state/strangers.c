@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What strangers may send to the engine for shared state: requests and answers of any kind.
+ * Requests and answers of any kind that strangers may send to the shared-state engine.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -55,8 +55,8 @@ static enum wst_status ask(struct net *n, int fd, struct wst_request r)
 	return (enum wst_status)ask_who(n, fd, r).status;
 }
 
-/* A receiver that knows what the others have, and has only one of the two tensors. */
-START_TEST(what_is_lacking_is_not_served)
+/* A receiver that knows the elected hashes, but lacks one leaf of the first tensor. */
+START_TEST(missing_leaf_is_not_served)
 {
 	struct wst_request lacks = {.kind = WST_BLOCK, .n = 1},
 			   leaves = {.kind = WST_LEAVES, .n = 1},
@@ -83,7 +83,7 @@ START_TEST(what_is_lacking_is_not_served)
 		;
 	ck_assert_int_eq(ask(&n, pair[0], lacks), WST_NOT_YET);
 	ck_assert_int_eq(ask(&n, pair[0], has), WST_OK);
-	lacks.first = 1; /* beside it */
+	lacks.first = 1; /* the next leaf, which the receiver has */
 	ck_assert_int_eq(ask(&n, pair[0], lacks), WST_OK);
 	atomic_store(&n.h[1].m[0].deaf, false);
 	net_expect(&n, 0, STE_DONE);
@@ -94,7 +94,8 @@ START_TEST(what_is_lacking_is_not_served)
 }
 END_TEST
 
-/* Whatever host 1 is asked, it answers another request, or that of another attempt. */
+/* Host 1 answers each request with the id of another request, or (`attempt`) with the seq of
+ * another attempt. */
 static void answer_wrongly(struct net *n, bool attempt)
 {
 	for (uint32_t i = 0; i < n->h[1].n_mute; i++) {
@@ -116,7 +117,7 @@ static void answer_wrongly(struct net *n, bool attempt)
 	}
 }
 
-START_TEST(answers_that_nobody_asked_for)
+START_TEST(answer_without_a_request_is_rejected)
 {
 	struct ste_source src[1];
 	struct ste_event ev;
@@ -136,8 +137,8 @@ START_TEST(answers_that_nobody_asked_for)
 }
 END_TEST
 
-/* Answers what host 1 was asked: hashes as they are, blocks with so many bytes of these, said to be
- * of this member. Returns how many blocks. */
+/* Answers the requests to host 1: hashes with the true ones, blocks with `len` bytes of `bytes`,
+ * naming this member. Returns the number of blocks. */
 static uint32_t answer(struct net *n, const uint8_t *bytes, size_t len, uint8_t member)
 {
 	uint64_t hash = n->h[1].m[0].state.tensors[0].hash;
@@ -165,8 +166,9 @@ static uint32_t answer(struct net *n, const uint8_t *bytes, size_t len, uint8_t 
 	return blocks;
 }
 
-/* Once a member has been wrong, its source is held to asking others. */
-START_TEST(a_member_that_is_not_wanted)
+/* The data of a member was wrong, so requests exclude it. A source that still answers from this
+ * member is given up. */
+START_TEST(source_that_uses_an_excluded_member_is_given_up)
 {
 	static const uint8_t wrong[2 * PART];
 	struct ste_source src[1];
@@ -180,17 +182,18 @@ START_TEST(a_member_that_is_not_wanted)
 	n.h[1].mute = true;
 	host_start(&n.h[0], SEQ, &s, src, 1);
 	while (!net_event(&n, 0, &ev, 5))
-		blocks += answer(
-			&n, wrong, sizeof wrong, 1); /* the first one, whoever is asked for */
+		/* Always names member 1, even when the request excludes it. */
+		blocks += answer(&n, wrong, sizeof wrong, 1);
 	ck_assert_int_eq(ev.type, STE_FAILED);
 	ck_assert_msg(strstr(ev.text, "does not match the hash") != NULL, "%s", ev.text);
-	ck_assert_uint_eq(blocks, 4); /* the first is not counted */
+	ck_assert_uint_eq(blocks, 4); /* the first wrong block does not count against the source */
 	net_end(&n, &s);
 }
 END_TEST
 
-/* Two holders, one of which is not wanted, or both; they are named to who understands it. */
-START_TEST(who_serves)
+/* Requests exclude one of two holders, or both. Answers name the holder if the stream has agreed on
+ * WLK_MEMBERS (_i 1). */
+START_TEST(excluded_holder_is_not_read)
 {
 	struct wst_request r = {.kind = WST_BLOCK, .n = 1, .group = 3, .seq = SEQ};
 	uint8_t buf[WST_HDR_SIZE];
@@ -225,9 +228,9 @@ START_TEST(who_serves)
 }
 END_TEST
 
-/* Of two receivers that have it by now, who is not wanted is not read, for hashes (_i 0) or bytes.
- */
-START_TEST(which_receiver_serves)
+/* Two receivers are complete. Hashes (_i 0) and bytes (1) are not read from the receiver that the
+ * request excludes. */
+START_TEST(excluded_receiver_is_not_read)
 {
 	struct wst_request r = {.kind = _i ? WST_BLOCK : WST_LEAVES, .tensor = 1, .n = 1};
 	struct ste_source src[1];
@@ -257,8 +260,9 @@ START_TEST(which_receiver_serves)
 }
 END_TEST
 
-/* What comes by the network comes to lie in the tensor at once, as far as it comes. */
-START_TEST(half_a_block_is_seen_by_whom_it_is_written_to)
+/* Bytes from the network are written directly into the tensor. So even half a block must be marked
+ * in the manifest. */
+START_TEST(manifest_shows_that_half_a_block_was_written)
 {
 	const struct shm_state_end *end;
 	struct ste_source src[1];
@@ -284,7 +288,8 @@ START_TEST(half_a_block_is_seen_by_whom_it_is_written_to)
 }
 END_TEST
 
-/* On a stream of the attempt `sent`; -1: it is closed. */
+/* Makes a request on a stream of the attempt `sent`, and checks the status of the answer. -1: the
+ * stream must be closed. */
 static void ask_for(struct net *n, uint64_t sent, uint64_t seq, int status)
 {
 	struct wst_request r = {.kind = WST_BLOCK, .id = 1, .n = 1, .seq = seq, .group = 3};
@@ -303,7 +308,7 @@ static void ask_for(struct net *n, uint64_t sent, uint64_t seq, int status)
 	close(fd[0]);
 }
 
-START_TEST(any_request)
+START_TEST(impossible_requests_are_refused)
 {
 	struct ste_source src[1];
 	struct shape s;
@@ -334,8 +339,8 @@ START_TEST(any_request)
 #undef ASK
 	ask_for(&n, SEQ - 1, SEQ - 1, WST_GONE);
 	ask_for(&n, SEQ + 1, SEQ + 1, WST_NOT_YET);
-	ask_for(&n, SEQ - 1, SEQ, -1); /* who was sent for one attempt is told of no other one */
-	/* Not a request at all. */
+	ask_for(&n, SEQ - 1, SEQ, -1); /* a stream of one attempt gets no data of another attempt */
+	/* Bytes that are no request. */
 	for (uint32_t len = 1; len < 3 * WST_HDR_SIZE; len += 31) {
 		uint8_t junk[3 * WST_HDR_SIZE] = {0};
 		int other[2];
@@ -362,13 +367,13 @@ Suite *strangers_suite(void)
 	TCase *tc = tcase_create("strangers");
 
 	tcase_set_timeout(tc, 120);
-	tcase_add_loop_test(tc, answers_that_nobody_asked_for, 0, 2);
-	tcase_add_test(tc, a_member_that_is_not_wanted);
-	tcase_add_loop_test(tc, who_serves, 0, 2);
-	tcase_add_loop_test(tc, which_receiver_serves, 0, 2);
-	tcase_add_test(tc, what_is_lacking_is_not_served);
-	tcase_add_test(tc, half_a_block_is_seen_by_whom_it_is_written_to);
-	tcase_add_loop_test(tc, any_request, 0, 2);
+	tcase_add_loop_test(tc, answer_without_a_request_is_rejected, 0, 2);
+	tcase_add_test(tc, source_that_uses_an_excluded_member_is_given_up);
+	tcase_add_loop_test(tc, excluded_holder_is_not_read, 0, 2);
+	tcase_add_loop_test(tc, excluded_receiver_is_not_read, 0, 2);
+	tcase_add_test(tc, missing_leaf_is_not_served);
+	tcase_add_test(tc, manifest_shows_that_half_a_block_was_written);
+	tcase_add_loop_test(tc, impossible_requests_are_refused, 0, 2);
 	suite_add_tcase(s, tc);
 	return s;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The threads of the engine for shared state: those that copy, and when all of them end.
+ * The threads of the shared-state engine: the worker pool, and the end of all threads.
  */
 #include <dirent.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "tests/state/host.h"
 #include "tests/state/suites.h"
 
-/* Threads of this process that copy. */
+/* Returns the number of pool threads in this process. */
 static unsigned pool_threads(void)
 {
 	DIR *dir = opendir("/proc/self/task");
@@ -31,9 +31,9 @@ static unsigned pool_threads(void)
 	return found;
 }
 
-/* With threads that copy, or none. They are there when there is something to be copied, and go
- * while the job that they copied for still serves others. */
-START_TEST(the_pool_copies)
+/* With pool threads (_i 1, 2) or without (0). The pool threads end after the copies, while the job
+ * still serves others. */
+START_TEST(pool_copies_between_registered_tensors)
 {
 	struct ste_event ev;
 	struct shape s;
@@ -66,8 +66,8 @@ START_TEST(the_pool_copies)
 }
 END_TEST
 
-/* What they copy is held against its hashes, too. */
-START_TEST(the_pool_verifies)
+/* The pool checks its copies against the hashes, too. */
+START_TEST(pool_verifies_its_copies)
 {
 	struct ste_event ev;
 	struct shape s;
@@ -92,8 +92,8 @@ START_TEST(the_pool_verifies)
 }
 END_TEST
 
-/* The thread goes when there is nothing for it, and comes back. */
-START_TEST(thread_ends_when_idle)
+/* The engine's thread ends when it has nothing to do, and starts again for the next job. */
+START_TEST(engine_thread_ends_when_idle)
 {
 	struct ste_source src[1];
 	struct shape s;
@@ -128,9 +128,9 @@ Suite *threads_suite(void)
 	TCase *tc = tcase_create("threads");
 
 	tcase_set_timeout(tc, 120);
-	tcase_add_loop_test(tc, the_pool_copies, 0, 3);
-	tcase_add_test(tc, the_pool_verifies);
-	tcase_add_test(tc, thread_ends_when_idle);
+	tcase_add_loop_test(tc, pool_copies_between_registered_tensors, 0, 3);
+	tcase_add_test(tc, pool_verifies_its_copies);
+	tcase_add_test(tc, engine_thread_ends_when_idle);
 	suite_add_tcase(s, tc);
 	return s;
 }

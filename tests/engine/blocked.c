@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Partial sums whose local input is not there yet: they wait for it, and nothing else waits for
- * them. The engine is the first host of two, and the test is the other one.
+ * Partial sums whose local input has not been copied yet. They wait for it, but must not delay
+ * other segments. The engine is the first host of two, and the test plays the other host.
  */
 #include <inttypes.h>
 #include <poll.h>
@@ -20,10 +20,10 @@
 #define COUNT   UINT64_C(100000)
 #define SEGMENT 16384u
 
-#define PAUSE_MAX_NS UINT64_C(8000000) /* less than what the engine takes for a standstill */
+#define PAUSE_MAX_NS UINT64_C(8000000) /* less than BLOCK_MAX_MS of the engine */
 #define TRIES        200u
 
-/* Where the result stands. */
+/* The memory in which the result is written. */
 enum place { AREA, OPERAND, OUTPUT, PLACES };
 
 struct scene {
@@ -31,16 +31,17 @@ struct scene {
 	struct host *h;
 	struct op o;
 	struct cc_plan plan;
-	uint32_t own; /* the first segment of what this host computes */
+	uint32_t own; /* the first segment of the chunk whose result this host computes */
 	int in[STREAMS][2], out[2];
 	uint8_t operand[COUNT * 4];
 };
 
 static struct scene s;
 
-/* ---- what the engine sends ---- */
+/* ---- segments from the engine ---- */
 
-/* The next one that is sent: its number; every byte of what was sent here for it was `fill[]`. */
+/* Receives and checks the next segment that the engine sends. Returns its number. `fill`: the bytes
+ * of the partial sums that the test has sent, or NULL. */
 static uint32_t expect(enum wlk_phase phase, const uint8_t *fill)
 {
 	uint8_t hdr[WLK_DATA_SIZE], data[SEGMENT];
@@ -65,7 +66,7 @@ static uint32_t expect(enum wlk_phase phase, const uint8_t *fill)
 	return d.seg;
 }
 
-/* ---- its input ---- */
+/* ---- input of the engine ---- */
 
 static void ring(void)
 {
@@ -74,11 +75,12 @@ static void ring(void)
 	ck_assert_int_eq(write(s.h->bell[0], &one, 8), 8);
 }
 
-/* A shim has copied so much of what is added to what comes in. */
+/* Acts like a shim that has copied this many bytes of the input that is added to partial sums. */
 static void copied(uint64_t bytes)
 {
 	atomic_store(&s.h->slot[0].in_done[1], bytes);
-	ck_assert_msg(atomic_exchange(&s.h->slot[0].in_want, 0), "nobody asks for the bell");
+	ck_assert_msg(atomic_exchange(&s.h->slot[0].in_want, 0),
+		"the engine does not request the doorbell");
 	ring();
 }
 
@@ -88,12 +90,12 @@ static void await_asked(void)
 
 	while (!atomic_load(&s.h->slot[0].in_want)) {
 		ck_assert_msg(cc_now_ns() - begin < WAIT_MS * UINT64_C(1000000),
-			"nobody asks for the bell");
+			"the engine does not request the doorbell");
 		sched_yield();
 	}
 }
 
-/* Sends a partial sum whose input is not there, until somebody waits for that. */
+/* Sends a partial sum whose input is missing, and waits until the engine waits for this input. */
 static void hold(unsigned stream, uint32_t i, uint8_t fill)
 {
 	atomic_store(&s.h->slot[0].in_want, 0);
@@ -101,7 +103,7 @@ static void hold(unsigned stream, uint32_t i, uint8_t fill)
 	await_asked();
 }
 
-/* Likewise, with another one right behind it. */
+/* Does the same with two partial sums, one right behind the other. */
 static void hold_two(unsigned stream, uint32_t i, const uint8_t *fill)
 {
 	static uint8_t buf[2 * (WLK_DATA_SIZE + SEGMENT)];
@@ -113,8 +115,8 @@ static void hold_two(unsigned stream, uint32_t i, const uint8_t *fill)
 	await_asked();
 }
 
-/* All that this host has to send first is there, and on its way: nothing but what comes in needs
- * more. */
+/* Starts a transfer, and copies the input of all segments that start at this host. They are sent at
+ * once. More input is needed only for partial sums that arrive. */
 static void begin(uint64_t seq, enum place place)
 {
 	s.o = (struct op){.seq = seq,
@@ -133,7 +135,7 @@ static void begin(uint64_t seq, enum place place)
 		expect(WLK_REDUCE, NULL);
 }
 
-/* Stream i has the link 2 + i. */
+/* Stream i belongs to link 2 + i. */
 static void scene_up(enum place place)
 {
 	rng_state = 5;
@@ -157,7 +159,7 @@ static void scene_down(void)
 	close(s.out[1]);
 }
 
-/* All of the chunk but the first segments comes over one stream. */
+/* Sends the segments of the chunk from segment `from` on over one stream. Checks the results. */
 static void finish(unsigned stream, uint32_t from)
 {
 	uint8_t fill[32];
@@ -179,7 +181,7 @@ static void finish(unsigned stream, uint32_t from)
 
 /* ---- the tests ---- */
 
-/* The first segments that were sent here have been read. */
+/* Waits until the engine has received this many segments. */
 static void await_read(uint32_t segments)
 {
 	uint64_t start = cc_now_ns(), len = 0;
@@ -195,8 +197,8 @@ static void await_read(uint32_t segments)
 	} while (p.rx_bytes != len);
 }
 
-/* What comes behind it on the stream goes on, and each goes on as soon as its input is there. */
-START_TEST(the_bell_lets_go)
+/* Later segments on the stream go on. Each blocked segment goes on when its input is copied. */
+START_TEST(doorbell_continues_blocked_segments)
 {
 	static const uint8_t fill[] = {1, 2, 3};
 	struct cc_span span;
@@ -207,7 +209,7 @@ START_TEST(the_bell_lets_go)
 	hold_two(0, 0, fill);
 	hold(1, 2, fill[2]);
 	await_read(3);
-	/* Not all of it. */
+	/* Almost all input of the first segment. */
 	copied(span.len - 4);
 	await_asked();
 	copied(span.len);
@@ -222,8 +224,8 @@ START_TEST(the_bell_lets_go)
 }
 END_TEST
 
-/* Copies a little every millisecond, but not what is waited for. Returns its longest pause, since
- * `last` on. */
+/* Copies a little every millisecond, but not all that the engine waits for. Returns the longest
+ * pause after `last`. */
 static uint64_t copy_slowly(uint64_t last)
 {
 	uint64_t longest = 0;
@@ -240,8 +242,8 @@ static uint64_t copy_slowly(uint64_t last)
 	return longest;
 }
 
-/* While something is copied nothing is spilled: that would be more memory. */
-START_TEST(a_slow_one_is_waited_for)
+/* While input is being copied, no segment is spilled, because that would take more memory. */
+START_TEST(segment_is_not_spilled_during_a_slow_copy)
 {
 	static const uint8_t fill[] = {1, 2};
 	struct eng_progress p;
@@ -260,15 +262,15 @@ START_TEST(a_slow_one_is_waited_for)
 		cancel_alone(&s.n, s.o.seq);
 		begin(seq, (enum place)_i);
 	}
-	/* A machine on which the test itself is not let run says nothing. */
+	/* If the test itself did not run all the time, its result means nothing. */
 	if (pause <= PAUSE_MAX_NS)
 		ck_assert_uint_eq(p.rx_bytes, WLK_DATA_SIZE + cc_plan_segment(&s.plan, s.own).len);
 	scene_down();
 }
 END_TEST
 
-/* Who says that he copies, and never gets there, does not hold others up for ever. */
-START_TEST(not_even_a_liar_holds_it_for_ever)
+/* A process that claims to copy, and never finishes, delays others only for a limited time. */
+START_TEST(false_progress_blocks_a_stream_only_for_a_while)
 {
 	static const uint8_t fill[] = {1, 2};
 	uint64_t begin_ns = cc_now_ns(), done = 0;
@@ -278,17 +280,18 @@ START_TEST(not_even_a_liar_holds_it_for_ever)
 	hold_two(0, 0, fill);
 	do {
 		poll(NULL, 0, 1);
-		/* Now more, now less; and ever more, but not enough of it. */
+		/* The claimed progress grows and shrinks (AREA), or grows too slowly. */
 		atomic_store(&s.h->slot[0].in_done[1], _i == AREA ? ++done % 2 : 4 + ++done / 4);
 		ck_assert(eng_get_progress(s.h->e, s.o.seq, &p));
-		ck_assert_msg(cc_now_ns() - begin_ns < UINT64_C(10000000000), "it is blocked");
+		ck_assert_msg(
+			cc_now_ns() - begin_ns < UINT64_C(10000000000), "the stream stays blocked");
 	} while (p.rx_bytes < UINT64_C(2) * WLK_DATA_SIZE + cc_plan_segment(&s.plan, s.own).len);
 	scene_down();
 }
 END_TEST
 
-/* However many they are. */
-START_TEST(all_may_wait)
+/* All segments of the chunk wait at the same time. */
+START_TEST(all_segments_can_wait_for_input)
 {
 	uint8_t fill[32];
 	bool seen[32] = {0};
@@ -309,8 +312,8 @@ START_TEST(all_may_wait)
 }
 END_TEST
 
-/* Its memory is free then, and the next one starts anew. */
-START_TEST(a_cancel_lets_go)
+/* After the cancel the memory is free, and the next transfer works. */
+START_TEST(cancel_frees_blocked_and_spilled_segments)
 {
 	static const uint8_t fill[] = {1, 2};
 
@@ -331,8 +334,8 @@ START_TEST(a_cancel_lets_go)
 }
 END_TEST
 
-/* Again and again, on one stream, for each segment. */
-START_TEST(each_segment_may_wait)
+/* Each segment of one stream waits for its input, one after the other. */
+START_TEST(each_segment_waits_for_its_own_input)
 {
 	uint8_t fill[32];
 
@@ -351,8 +354,9 @@ END_TEST
 
 enum end { RESET, DROPPED, ENDS };
 
-/* A stream ends while it is blocked: the others are as before, and so is one that replaces it. */
-START_TEST(a_link_that_ends)
+/* A stream ends while it is blocked. The other stream works as before, and so does a new stream
+ * that replaces the old one. */
+START_TEST(link_ends_while_its_stream_is_blocked)
 {
 	static const struct linger at_once = {.l_onoff = 1};
 	static const uint8_t fill[] = {1, 2, 3};
@@ -376,7 +380,7 @@ START_TEST(a_link_that_ends)
 	ck_assert_int_eq(eng_add_rx_stream(s.h->e, 9, NULL, s.in[0][1]), 0);
 	copied(cc_plan_chunk(&s.plan, 1).len);
 	seg = expect(WLK_GATHER, fill);
-	/* On a loaded machine its sum was spilled before its link ended, and is not lost. */
+	/* On a loaded machine the segment was spilled before its link ended, so it is not lost. */
 	if (seg == s.own)
 		seg = expect(WLK_GATHER, fill);
 	ck_assert_uint_eq(seg, s.own + 2);
@@ -391,13 +395,13 @@ Suite *blocked_suite(void)
 	TCase *tc = tcase_create("blocked");
 
 	tcase_set_timeout(tc, 60);
-	tcase_add_loop_test(tc, the_bell_lets_go, 0, PLACES);
-	tcase_add_loop_test(tc, a_slow_one_is_waited_for, 0, PLACES);
-	tcase_add_loop_test(tc, not_even_a_liar_holds_it_for_ever, 0, PLACES);
-	tcase_add_loop_test(tc, all_may_wait, 0, PLACES);
-	tcase_add_loop_test(tc, a_cancel_lets_go, 0, 2 * PLACES);
-	tcase_add_loop_test(tc, each_segment_may_wait, 0, PLACES);
-	tcase_add_loop_test(tc, a_link_that_ends, 0, ENDS);
+	tcase_add_loop_test(tc, doorbell_continues_blocked_segments, 0, PLACES);
+	tcase_add_loop_test(tc, segment_is_not_spilled_during_a_slow_copy, 0, PLACES);
+	tcase_add_loop_test(tc, false_progress_blocks_a_stream_only_for_a_while, 0, PLACES);
+	tcase_add_loop_test(tc, all_segments_can_wait_for_input, 0, PLACES);
+	tcase_add_loop_test(tc, cancel_frees_blocked_and_spilled_segments, 0, 2 * PLACES);
+	tcase_add_loop_test(tc, each_segment_waits_for_its_own_input, 0, PLACES);
+	tcase_add_loop_test(tc, link_ends_while_its_stream_is_blocked, 0, ENDS);
 	suite_add_tcase(suite, tc);
 	return suite;
 }

@@ -118,7 +118,8 @@ static uint64_t expected(const struct net *n, const struct op *o, uint64_t i, ui
 	return o->op == KRN_AVG ? acc / world_size : acc;
 }
 
-/* What a shim copies first if it takes its host to be at this position; any is allowed. */
+/* Returns the part that a shim copies first if its host is at this position. The shim may be wrong
+ * about the position. */
 static struct cc_span first_chunk(const struct cc_plan *p, uint32_t pos)
 {
 	if (p->hosts < 2)
@@ -159,7 +160,8 @@ void start_one(struct net *n, const struct op *o, uint32_t pos, uint32_t world_s
 	ck_assert_int_eq(eng_start(h->e, &s), 0);
 }
 
-/* What a shim does while it copies the operand in: publish, look, ring. */
+/* Acts like shims that copy their operands: publishes the progress, reads in_want, rings the
+ * doorbell. */
 void feed(struct net *n, const struct op *o)
 {
 	uint64_t bytes = o->count * 4, one = 1;
@@ -337,9 +339,9 @@ static void check_place(const struct host *h, const struct op *o, const uint8_t 
 	uint64_t bytes = o->count * 4;
 
 	if (o->replaces)
-		return; /* the reader has it */
+		return; /* the reader has the result */
 	ck_assert_mem_eq(o->direct ? h->direct : h->area, want, bytes);
-	if (o->in_place) /* what the area holds now would undo it */
+	if (o->in_place) /* the area has the undo copy */
 		ck_assert_mem_eq(h->area, h->in[0], bytes);
 	else if (o->direct)
 		ck_assert(all_bytes(h->area, OLD_BYTE, bytes));
@@ -448,7 +450,7 @@ void receive_all(int fd, uint8_t *buf, size_t len)
 		struct pollfd p = {.fd = fd, .events = POLLIN};
 		ssize_t n;
 
-		ck_assert_msg(poll(&p, 1, WAIT_MS) == 1, "nothing more is sent");
+		ck_assert_msg(poll(&p, 1, WAIT_MS) == 1, "the engine sends no more bytes");
 		n = recv(fd, buf, len, 0);
 		ck_assert_int_gt(n, 0);
 		buf += n;

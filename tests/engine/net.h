@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Engines of several hosts in one process, joined by loopback TCP streams in a ring, and one
- * transfer over all of them with its expected result.
+ * Engines of several hosts in one process, connected by loopback TCP streams in a ring, and one
+ * transfer over all hosts with its expected result.
  */
 #ifndef NET_H
 #define NET_H
@@ -14,8 +14,8 @@
 
 #include "pcclagentd/engine/engine.h"
 
-/* ThreadSanitizer takes ten times as long, and sees a race without meeting it: what is repeated to
- * meet another moment is repeated less there. */
+/* ThreadSanitizer takes ten times as long, and it detects a race even if the race does not happen.
+ * So tests that repeat steps to hit another moment repeat them less under ThreadSanitizer. */
 #ifdef __SANITIZE_THREAD__
 #define TIMES(n) ((n) / 5)
 #else
@@ -25,7 +25,7 @@
 #define HOSTS_MAX   4u
 #define MEMBERS_MAX 3u
 #define WAIT_MS     20000
-#define OLD_BYTE    0xab /* what a direct output holds before */
+#define OLD_BYTE    0xab /* every byte of a direct output before the transfer */
 
 struct host {
 	struct eng *e;
@@ -40,7 +40,7 @@ struct host {
 
 struct net {
 	uint32_t hosts, streams;
-	uint64_t tx_link; /* every host's outbound link has this number + 1, inbound + 2 */
+	uint64_t tx_link; /* not used; outbound links have number 1, inbound links 2 */
 	struct host h[HOSTS_MAX];
 };
 
@@ -50,12 +50,12 @@ struct op {
 	uint64_t count;
 	bool staged, direct, in_place;
 	bool replaces; /* the area is the only member's operand, and readers overwrite it */
-	bool outs;     /* the area is the first member's output, and the others have some, too */
+	bool outs; /* the area is the first member's output; the other members have outputs, too */
 	size_t segment_max;
-	uint32_t window[MEMBERS_MAX]; /* places; 0: for all of the operand */
+	uint32_t window[MEMBERS_MAX]; /* segments of the window; 0: no window */
 };
 
-/* Takes the segments of all hosts as soon as their flags are set, as shims do. */
+/* Takes the segments of all hosts as soon as their flags are set, like shims. */
 struct reader {
 	const struct net *n;
 	const struct op *o;
@@ -66,8 +66,7 @@ struct reader {
 	bool *taken[HOSTS_MAX];
 };
 
-/* Seeds rng(). */
-extern uint64_t rng_state;
+extern uint64_t rng_state; /* the seed of rng() */
 
 uint64_t rng(void);
 void tcp_pair(int pair[2]);
@@ -78,21 +77,23 @@ void start_one(struct net *n, const struct op *o, uint32_t pos, uint32_t world_s
 void feed(struct net *n, const struct op *o);
 void prepare(struct net *n, const struct op *o);
 void cleanup(struct net *n);
-/* What all operands make; to be freed. */
+/* Returns the expected result. The caller frees it. */
 uint8_t *results(const struct net *n, const struct op *o);
 void reader_start(struct reader *r, const struct net *n, const struct op *o);
 void reader_stop(struct reader *r);
-/* All of it was right, and what was overwritten has been left alone since. `whole`: it had all. */
+/* Checks that all segments that the reader took were right, and that the engine wrote nothing to
+ * them after their flags. `whole`: the reader must have all segments. */
 void reader_check(const struct reader *r, const uint8_t *want, bool whole);
 void run_op(struct net *n, const struct op *o);
-/* One real host at position 0 of 2, with one member; the test is the other one. */
+/* Starts a transfer of one real host at position 0 of 2, with one member. The test plays the other
+ * host. */
 void start_alone(struct net *n, const struct op *o, struct cc_plan *plan);
 void cancel_alone(struct net *n, uint64_t seq);
-/* A partial sum; every byte of it is `fill`. Returns how long it is with its header. */
+/* Makes a partial sum in which every byte is `fill`. Returns its bytes, with the header. */
 size_t make_segment(
 	uint8_t *buf, const struct cc_plan *plan, uint64_t seq, uint32_t seg, uint8_t fill);
 void send_segment(int fd, const struct cc_plan *plan, uint64_t seq, uint32_t seg, uint8_t fill);
-/* What a stream of an engine sends, so much of it, within WAIT_MS each. */
+/* Receives `len` bytes from a stream of an engine. Each part must come within WAIT_MS. */
 void receive_all(int fd, uint8_t *buf, size_t len);
 bool all_bytes(const uint8_t *p, uint8_t value, uint64_t n);
 

@@ -174,7 +174,7 @@ START_TEST(wrong_regions_of_tensors_are_refused)
 }
 END_TEST
 
-/* A process must not stand with a digest that its manifest does not have. */
+/* A process must not become a candidate with a digest that its manifest does not have. */
 START_TEST(wrong_digests_are_refused)
 {
 	for (int i = 0; i < 2; i++) {

@@ -23,8 +23,8 @@ static void short_lease(struct agentd_config *cfg)
 
 static void small_memory(struct agentd_config *cfg)
 {
-	/* room for the result of one_op, but not for that of the larger operation in the test that
-	 * uses this */
+	/* room for the result of one_op, but not for the larger result that the test asks for
+	 * first */
 	cfg->mem_total = cfg->mem_per_user = 13200000;
 }
 

@@ -88,8 +88,8 @@ void fake_segment(struct fake_op *op, uint32_t seg)
 	for (uint64_t i = 0; i < span.len; i++)
 		to[i] = from[i] ^ FAKE_XOR;
 	atomic_store(&op->flags[seg], 1);
-	/* With SHM_RESULT_UNDO and SHM_RESULT_DIRECT the result is already in the output, so the
-	 * caller does not wait for segments. */
+	/* With SHM_RESULT_UNDO the result is already in the output, so the caller does not wait for
+	 * segments. */
 	if (op->mode != SHM_RESULT_UNDO && atomic_load(&op->slot->wait) == SHM_WAIT_SEGMENTS &&
 		atomic_exchange(&op->slot->wait, SHM_WAIT_AWAKE) != SHM_WAIT_AWAKE)
 		cc_futex_wake(&op->slot->wait, 1);

@@ -114,8 +114,8 @@ static void check_between(const struct batch *t)
 #endif
 }
 
-/* Operations 0 and 2 succeed, 1 and 3 are lost. Operations 4 to 6 are launched after the loss, or
- * not yet. */
+/* Operations 0 and 2 succeed, 1 and 3 are lost. Operation 4 was launched before the loss and is
+ * lost, too. Operations 5 and 6 are launched in the second pass. */
 static void *lose_some(void *arg)
 {
 	const struct batch *t = arg;

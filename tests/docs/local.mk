@@ -14,11 +14,11 @@ tests_docs_options_LDADD = pcclagentd/libpcclagentd.la ccoip-masterd/libccoip-ma
 	pcclctl/libpcclctl.la pccl-bench/libpccl-bench.la $(JSON_C_LIBS)
 
 TESTS += tests/docs/test_examples.py tests/docs/test_numbers.py tests/docs/test_codes.py \
-	tests/docs/test_options.py
+	tests/docs/test_options.py tests/docs/test_files.py
 PLAIN_TESTS += tests/docs/test_examples.py tests/docs/test_numbers.py tests/docs/test_codes.py \
-	tests/docs/test_options.py
+	tests/docs/test_options.py tests/docs/test_files.py
 EXTRA_DIST += tests/docs/retired_words.py tests/docs/README.md tests/docs/test_examples.py tests/docs/test_numbers.py \
-	tests/docs/test_codes.py tests/docs/test_options.py \
+	tests/docs/test_codes.py tests/docs/test_options.py tests/docs/test_files.py \
 	tests/docs/frames/README.md \
 	tests/docs/frames/frame.h \
 	tests/docs/frames/pccl.h.c \

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The queue pair of one communicator: a memfd made and sealed by the agent, mapped by both.
+ * The queue pair of one communicator. It is a memfd that the agent creates and seals, and that
+ * agent and shim map.
  *
  *   0            struct shm_header    written once by the agent
  *   SHM_SQ_OFF   struct shm_sq        head and tail of the submission ring, own cache lines
@@ -8,18 +9,19 @@
  *   SHM_SQE_OFF  struct shm_sqe[SHM_SLOTS]   the ring: entry n is sqe[n % SHM_SLOTS]
  *   SHM_SLOT_OFF struct shm_slot[SHM_SLOTS]  one per operation in flight: progress and completion
  *
- * An operation is submitted under a slot number that the shim chose among the slots it knows to be
- * free; its completion comes back in that same slot, so a waiter waits on its own futex word and
- * nobody has to sort completions. Offsets and region numbers only, no pointers.
+ * The shim submits an operation with the number of a free slot. The completion comes in the same
+ * slot, so each waiter waits on its own futex word and nobody has to sort completions. The memory
+ * contains offsets and region numbers, but no pointers.
  *
- * Trust: the agent copies an entry out before it looks at it, keeps its own head, and never reads
- * back a word that it wrote. The shim trusts nothing here with its own memory safety: offsets and
- * sizes are checked against its own mappings.
+ * Trust: the agent copies an entry before it checks it, keeps its own head, and never reads back a
+ * word that it wrote. The memory safety of the shim does not depend on this memory: the shim checks
+ * offsets and sizes against its own mappings.
  *
- * Who writes what is said per field: S shim, A agent. Waking the shim: the futex word of a slot.
- * Waking the agent: two eventfds of this communicator, the submission doorbell (the event loop) and
- * the data doorbell (the RX/TX threads, see in_want). The agent watches them edge-triggered and
- * never reads them: whoever holds an eventfd could drain it or make it blocking.
+ * The comment of each field names its writer: S is the shim, A is the agent. The futex word of a
+ * slot wakes the shim. Two eventfds of the communicator wake the agent: the submission doorbell
+ * wakes the event loop, and the data doorbell wakes the RX and TX threads (see in_want). The agent
+ * watches the eventfds edge-triggered and never reads them, because the process could drain them or
+ * make them blocking.
  */
 #ifndef SHM_QUEUE_H
 #define SHM_QUEUE_H
@@ -42,81 +44,85 @@ struct shm_header {
 	uint32_t magic;
 	uint32_t version;
 	uint32_t slots; /* SHM_SLOTS */
-	uint32_t size;  /* of the whole memfd, bytes */
+	uint32_t size;  /* bytes of the whole memfd */
 };
 
 struct shm_sq {
 	_Alignas(SHM_LINE) _Atomic uint32_t tail; /* S: entries submitted so far */
-	_Atomic uint64_t asleep; /* S sets bit i, and rings the submission doorbell, when the caller
-				  * has waited for slot i for a moment; A exchanges with 0. S clears
-				  * what is left when the wait is over. Not of what was submitted
-				  * with SHM_SQE_WAITED */
-	_Atomic uint64_t any; /* S: not 0, and the submission doorbell rung, while the caller waits
-			       * until any of its operations in flight ends: how many of these have
-			       * not ended (low half), of so many entries submitted (high half). A
-			       * believes it only while both are so */
+	/* S sets bit i and rings the submission doorbell when the caller has slept for slot i for a
+	 * short time. A exchanges the word with 0. S clears its bit when the wait ends. Operations
+	 * with SHM_SQE_WAITED do not use this */
+	_Atomic uint64_t asleep;
+	/* S: not 0 while the caller waits until any of its operations in flight ends. Low half:
+	 * number of operations that have not ended; high half: number of entries submitted so far.
+	 * S then rings the submission doorbell. A uses the value only if it has taken all these
+	 * entries */
+	_Atomic uint64_t any;
 	_Alignas(SHM_LINE) _Atomic uint32_t head; /* A: entries copied out so far */
 };
 
 enum shm_comm_state {
-	SHM_COMM_NEW = 0, /* not connected (also after a failed connect) */
+	SHM_COMM_NEW = 0, /* not connected, also after a failed connect */
 	SHM_COMM_CONNECTED = 1,
-	SHM_COMM_LOST = 2, /* kicked, or the master is gone: code and text say why */
+	SHM_COMM_LOST = 2, /* kicked, or the master is gone; code and text give the reason */
 };
 
-/* How things are, for calls that begin. What the application sees of the view (pcclGetAttribute)
- * is not here: it comes with the answers of its calls. */
+/* The state of the communicator, for calls that begin. The view that the application sees
+ * (pcclGetAttribute) is not here, because it comes with the answers of calls. */
 struct shm_attr {
 	_Alignas(SHM_LINE) _Atomic uint32_t version; /* A: odd while the agent writes (seqlock) */
 	_Atomic uint32_t state;                      /* enum shm_comm_state */
-	_Atomic uint32_t hosts, pos; /* ring of the group: a hint for the copying order */
+	_Atomic uint32_t hosts, pos; /* ring of the group; a hint for the order of copying */
 	_Atomic uint32_t code;       /* pcclResult_t when LOST */
 	char text[SHM_TEXT];         /* when LOST */
-	/* Where the master is, as far as the agent knows; family 0 (enum cc_family): no word of it.
-	 * To be told to the next agent. Four bytes of the address in each word, the first lowest.
-	 */
+	/* The last known address of the master, for the next agent. Family 0 (enum cc_family) means
+	 * that it is unknown. Each word contains four bytes of the address, the first one in the
+	 * lowest bits. */
 	_Atomic uint32_t at_family, at_port, at_ip[4];
-	/* Likewise for the next agent: of the last commit, the last round that was committed, and
-	 * the last one that the agent has reported as good. */
+	/* Also for the next agent: the epoch of the last commit, the last committed round, and the
+	 * last round that the agent has reported as good. */
 	_Atomic uint64_t epoch, ring_epoch, prepared;
-	/* Likewise: the view id that the agent was told last, and as of that the
-	 * losses of the group, the size of all and that of the group. */
+	/* Also for the next agent: the id of the last view that the agent has received. The other
+	 * numbers are those of this view: the generation of the group, the world size of the run,
+	 * and that of the group. */
 	_Atomic uint64_t view_id, generation;
 	_Atomic uint32_t global, world_size;
 };
 
 enum shm_sqe_flags {
-	SHM_SQE_IN_REGISTERED = 1u << 0, /* in_region is complete at submission: no watermark */
-	SHM_SQE_OUT_REGISTERED = 1u
-				 << 1, /* the agent may write results into out_region and keeps
-					* the old contents in the result region (SHM_RESULT_UNDO) */
-	SHM_SQE_SYNC = 1u << 2,   /* a synchronization of shared state: `sync` counts, tag is 0, no
-				   * other flag is set but */
-	SHM_SQE_SYNCED = 1u << 3, /* one of this communicator's has succeeded: for people, who
-				   * are told newcomers from others, whichever agent is asked */
-	SHM_SQE_OUT_DISPOSABLE = 1u << 4, /* what out_region holds, which is not the operand, may be
-					   * lost if the operation fails (SHM_RESULT_DIRECT) */
-	SHM_SQE_MAIN = 1u << 5,           /* the communicator's main thread has launched it */
-	SHM_SQE_WAITED =
-		1u << 6, /* the thread that has launched it does nothing else until it ends */
-	SHM_SQE_REFUSED = 1u << 7, /* this call cannot take part, for what `refused` and the slot's
-				    * text say: it ends so for all. No other flag is set but
-				    * SYNC, MAIN and WAITED */
+	/* in_region is complete at submission, so in_done is not used. */
+	SHM_SQE_IN_REGISTERED = 1u << 0,
+	/* The agent may write results into out_region; it keeps the old contents in the result
+	   region (SHM_RESULT_UNDO). */
+	SHM_SQE_OUT_REGISTERED = 1u << 1,
+	/* A synchronization of shared state: `sync` is valid, and tag is 0. Of the other flags only
+	   SHM_SQE_SYNCED may be set. */
+	SHM_SQE_SYNC = 1u << 2,
+	/* An earlier synchronization of this communicator has succeeded. Only for reports, so that
+	   each agent can distinguish newcomers. */
+	SHM_SQE_SYNCED = 1u << 3,
+	/* The old contents of out_region may be lost if the operation fails (SHM_RESULT_DIRECT).
+	   out_region does not contain the operand. */
+	SHM_SQE_OUT_DISPOSABLE = 1u << 4,
+	SHM_SQE_MAIN = 1u << 5, /* the main thread of the communicator has launched the operation */
+	SHM_SQE_WAITED = 1u << 6, /* the launching thread does nothing else until the end */
+	/* This call cannot take part, and ends with `refused` and the text of the slot for all
+	   peers. Of the other flags only SYNC, MAIN and WAITED may be set. */
+	SHM_SQE_REFUSED = 1u << 7,
 };
 
 /* wm_sync_vote, with the manifest (shm_state.h). */
 struct shm_sqe_sync {
 	uint64_t keys[2], content[2]; /* digests: hi, lo */
-	uint64_t region;              /* of use STATE; the manifest lies at its beginning */
+	uint64_t region;              /* region of use STATE, which begins with the manifest */
 	uint64_t revision;
 	uint64_t bytes;
 	uint32_t n_tensors;
 	uint32_t strategy, hash_type;
-	uint32_t torn; /* 1: the contents are torn, which a synchronization that failed has
-			* left; else 0 */
+	uint32_t torn; /* 1: a failed synchronization has left torn state; else 0 */
 };
 
-struct shm_sqe { /* S writes, A copies out */
+struct shm_sqe { /* S writes, A copies */
 	uint32_t slot;
 	uint32_t flags;
 	uint64_t tag;
@@ -124,17 +130,18 @@ struct shm_sqe { /* S writes, A copies out */
 		struct {
 			uint64_t count;
 			uint32_t dtype, op, src_hint, quant_algo, quant_dtype;
-			uint32_t window;    /* 0: the whole operand goes to in_off; else so
-					     * many places for a segment each, see shm_window */
-			uint64_t in_region; /* operand: registered or staging region of this
-					     * session */
+			/* 0: the whole operand goes to in_off; else the size of a window in
+			 * segments, see shm_window_off */
+			uint32_t window;
+			/* operand: a registered region or a staging region of this session */
+			uint64_t in_region;
 			uint64_t in_off;
-			uint64_t in_start, in_second; /* copying order: see shm_slot.in_done */
+			uint64_t in_start, in_second; /* order of copying: see shm_slot.in_done */
 			uint64_t out_region, out_off; /* with SHM_SQE_OUT_REGISTERED */
 		};
 		struct shm_sqe_sync sync; /* with SHM_SQE_SYNC */
 	};
-	uint64_t generation; /* of the group, that the application knows of */
+	uint64_t generation; /* generation of the group that the application knows */
 	uint32_t refused;    /* with SHM_SQE_REFUSED: a pcclResult_t, >= 1 */
 	uint32_t pad[5];
 };
@@ -145,90 +152,99 @@ _Static_assert(offsetof(struct shm_sqe, sync.region) == offsetof(struct shm_sqe,
 enum shm_slot_state {
 	SHM_SLOT_FREE = 0,    /* S */
 	SHM_SLOT_PENDING = 1, /* S: submitted; A owns the completion fields */
-	SHM_SLOT_DONE = 2,    /* A: completion fields are valid; S may take the slot back */
+	SHM_SLOT_DONE = 2,    /* A: the completion fields are valid; S may use the slot again */
 };
 
 enum shm_result_mode {
 	SHM_RESULT_NONE = 0,
 	SHM_RESULT_AREA = 1, /* the result lies in the result region; flag i: segment i is final */
-	SHM_RESULT_UNDO = 2, /* the result lies in out_region; flag i: segment i's old contents lie
-			      * in the result region and out_region may be overwritten there */
-	SHM_RESULT_STAGED = 3, /* the result lies where the staged operand was; flag i, in the
-				* result region: segment i is final, and the shim's to use */
-	SHM_RESULT_SPEC = 5,   /* as AREA, but another attempt may take the place of this one, mode
-				* NONE in between, unless the operation is DONE or A is dead */
-	SHM_RESULT_DIRECT = 4, /* the result lies in out_region; flag i, in the result region:
-				* segment i is final */
+	/* The result lies in out_region; flag i: the old contents of segment i lie in the result
+	   region, and this part of out_region may be overwritten. */
+	SHM_RESULT_UNDO = 2,
+	/* The result lies in the place of the staged operand. Flag i lies in the result region:
+	   segment i is final, and the shim may use it. */
+	SHM_RESULT_STAGED = 3,
+	/* Like AREA, but another attempt may replace this one until the operation is DONE or A is
+	   dead. Between the two attempts the mode is NONE. */
+	SHM_RESULT_SPEC = 5,
+	/* the result lies in out_region. Flag i lies in the result region: segment i is final */
+	SHM_RESULT_DIRECT = 4,
 };
 
 /*
- * wait is the futex word. A waiter stores one of the sleeping values, looks at state (and flags)
- * once more, and sleeps. Whoever changes state exchanges it with SHM_WAIT_AWAKE and wakes the
- * waiter if it was asleep; whoever sets a segment flag does so only for SHM_WAIT_SEGMENTS, whoever
- * gives a command only for SHM_WAIT_COMMANDS. Stores and loads on both sides are sequentially
- * consistent.
+ * Values of shm_slot.wait, the futex word. A waiter stores one of the sleeping values, checks the
+ * state (and the flags) once more, and sleeps. After a change of the state the agent exchanges the
+ * word with SHM_WAIT_AWAKE, and wakes the waiter if it was asleep. After setting a segment flag the
+ * agent does this only for SHM_WAIT_SEGMENTS, and after giving a command only for
+ * SHM_WAIT_COMMANDS. Stores and loads on both sides are sequentially consistent.
  */
 enum shm_wait {
 	SHM_WAIT_AWAKE = 0,
 	SHM_WAIT_SEGMENTS = 1, /* asleep until a segment flag or the state changes */
 	SHM_WAIT_DONE = 2,     /* asleep until the state changes */
-	SHM_WAIT_COMMANDS = 3, /* asleep until there is a command (shm_state.h) or the state
-				* changes */
+	SHM_WAIT_COMMANDS = 3, /* asleep until a command comes (shm_state.h) or the state changes */
 };
 
-/* On a ring of so many hosts the agent's loop carries out operations of so many bytes. Of a staged
- * operand that is not larger, by what shm_attr says of the ring, the submission doorbell tells as
- * well if it is awaited. */
+/* Returns the largest size in bytes of an eager operation on a ring of `hosts` hosts. If a staged
+ * operand is not larger for the ring in shm_attr, and the agent waits for it, the shim rings the
+ * submission doorbell, too, because the loop thread of the agent carries out the operation. */
 static inline uint64_t shm_eager(uint32_t hosts)
 {
 	return (uint64_t)(hosts == 2 ? 1024 : 512) << 10;
 }
 
-/* Is an operation of so many bytes, by what all hosts know? Two hosts send no more in this way than
- * round the ring twice; more do, so what counts is all operands together. */
+/* Is an operation of `bytes` bytes eager? All hosts get the same answer. On two hosts the eager
+ * path sends no more bytes than the normal path. On more hosts it sends more, so there all operands
+ * together must not exceed the limit. */
 static inline bool shm_is_eager(uint64_t bytes, uint32_t hosts)
 {
 	return bytes <= shm_eager(hosts) / (hosts == 2 ? 1 : hosts);
 }
 
 struct shm_slot {
-	/* input side, staged operations: S writes, A reads */
-	/* Bytes copied so far from in_start on, up to in_second; and from there on, to the end and
-	 * then from the beginning to in_start. The one is what this host sends first, the other
-	 * what is added first to what comes in meanwhile. */
+	/* Input side, for staged operands: S writes, A reads. */
+	/* [0]: bytes copied so far of the part from in_start to in_second, which this host sends
+	 * first. [1]: bytes copied so far of the rest, from in_second to the end and then from the
+	 * beginning to in_start. Its beginning is needed first for partial sums that arrive. */
 	_Alignas(SHM_LINE) _Atomic uint64_t in_done[2];
-	_Atomic uint32_t in_want; /* A sets 1 when it waits for in_done, or for what commands have
-				   * come to; S exchanges with 0 and rings the data doorbell, and
-				   * see shm_eager */
-	/* output side: A writes, S reads */
+	/* A sets 1 when it waits for in_done or for acknowledgements of commands. S exchanges with
+	 * 0 and rings the data doorbell; see also shm_eager */
+	_Atomic uint32_t in_want;
+	/* Output side: A writes, S reads. */
 	_Alignas(SHM_LINE) _Atomic uint32_t state; /* enum shm_slot_state */
 	_Atomic uint32_t wait;                     /* enum shm_wait, the futex word */
-	_Atomic uint32_t mode; /* enum shm_result_mode; valid when not NONE, also before DONE */
+	_Atomic uint32_t mode; /* enum shm_result_mode; valid if not NONE, also before DONE */
 	uint32_t hosts;        /* for cc_plan_init, written before mode */
 	uint32_t segment_max;
-	uint32_t flags_off_lo, flags_off_hi; /* of the segment flags (uint8_t each) in the region */
+	/* Offset in the region of the segment flags, one byte each. */
+	uint32_t flags_off_lo, flags_off_hi;
 	uint32_t local_world_size; /* peers whose data is in the result; written before mode */
 	uint64_t result_region, result_off;
-	uint64_t seq;                /* name of this attempt, written before mode; that of a
-				      * synchronization, whose mode stays NONE, before the first
-				      * command and shm_state_end.complete */
-	uint64_t generation;         /* completion: of the group; awaiting it makes them known */
-	uint64_t tx_bytes, rx_bytes; /* completion: this operation on this host's sockets; of a
-				      * synchronization: read from this peer's tensors for others,
-				      * and written into them, also if it failed */
-	uint32_t code;               /* completion: pcclResult_t */
-	char text[SHM_TEXT];         /* before it is submitted with SHM_SQE_REFUSED: S, why */
-	uint64_t revision; /* completion of a synchronization: the group's, which the application
-			    * has now */
-	struct wire_view view; /* as of the start, written when seq is; completion: as of the
-				* end. Awaiting it makes it current. Version 0 while it is
-				* being replaced */
+	/* number of this attempt, written before mode. For a synchronization, whose mode stays
+	 * NONE, it is written before the first command and shm_state_end.complete */
+	uint64_t seq;
+	/* completion: that of the group; the application knows it after awaiting */
+	uint64_t generation;
+	/* completion: bytes of this operation on the sockets of this host. Of a synchronization:
+	 * bytes read from this peer's tensors for others, and bytes written into them; also after a
+	 * failure */
+	uint64_t tx_bytes, rx_bytes;
+	uint32_t code; /* completion: pcclResult_t */
+	/* completion: the reason of a failure. Before a submission with SHM_SQE_REFUSED: S writes
+	 * the reason */
+	char text[SHM_TEXT];
+	/* completion of a synchronization: the revision of the group, which the application has now
+	 */
+	uint64_t revision;
+	/* the view at the start, written together with seq; at completion, the view at the end. It
+	 * becomes current after awaiting. view_id is 0 while it is replaced */
+	struct wire_view view;
 };
 
 /*
- * A staged operand on a ring of one host may be copied through a window, segment by segment: cut
- * by cc_plan_init into segments of CC_PLAN_SEGMENT_MAX, segment i goes to the place i % window,
- * CC_PLAN_SEGMENT_MAX bytes each, when segment i - window is final. in_start and in_second are 0,
+ * On a ring of one host a staged operand may be copied through a window, segment by segment. The
+ * plan has segments of CC_PLAN_SEGMENT_MAX. Segment i goes to place i % window when segment i -
+ * window is final; each place has CC_PLAN_SEGMENT_MAX bytes. in_start and in_second are 0, and
  * in_done counts bytes of the operand.
  */
 #define SHM_WINDOW_MAX 1024u

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * From the words of a slot that say where a result lies to what the shim works with. Pure.
+ * Checks the words of a slot that describe where a result lies, and converts them to the form that
+ * the shim uses. Pure.
  */
 #ifndef SHM_RESULT_H
 #define SHM_RESULT_H
@@ -11,34 +12,34 @@
 #include "common/cc_plan.h"
 #include "proto/shm_queue.h"
 
-/* Fields of struct shm_slot, each of them read once. */
+/* Fields of struct shm_slot. Each field was read only once. */
 struct shm_result_words {
 	uint32_t mode; /* not SHM_RESULT_NONE */
 	uint32_t hosts, segment_max;
 	uint64_t off, flags_off;
 };
 
-/* The shim's own operation, which it has checked itself. */
+/* The operation of the shim, which the shim itself has checked. */
 struct shm_result_limits {
 	uint64_t count; /* elements */
-	uint32_t esize; /* bytes of one */
+	uint32_t esize; /* bytes of one element */
 	bool staged, out_registered;
 };
 
 struct shm_result {
-	enum shm_result_mode mode; /* AREA; UNDO or DIRECT when out_registered; STAGED when staged
-				    */
+	/* AREA; UNDO or DIRECT if out_registered; STAGED if staged */
+	enum shm_result_mode mode;
 	struct cc_plan plan;
-	uint64_t
-		off; /* of the result, or the old contents, in the region, if AREA or UNDO; bytes */
-	uint64_t flags_off; /* of plan.n_segs flags */
+	uint64_t off;       /* AREA: bytes to the result in the region; UNDO: to the old contents */
+	uint64_t flags_off; /* offset of plan.n_segs flags */
 };
 
-/* 0, or CC_ERR_PROTO with *why = what is wrong in a word; then *ret is left alone. The offsets are
- * still to be held against the region. */
+/* Checks the words. Returns 0, or CC_ERR_PROTO with one word in *why that names the wrong field;
+ * then *ret is unchanged. The caller must still check the offsets with shm_result_fits. */
 int shm_result_get(const struct shm_result_words *w, const struct shm_result_limits *lim,
 	struct shm_result *ret, const char **why);
-/* Does all lie in a region of this many bytes? 0 or CC_ERR_PROTO. */
+/* Checks that the result and the flags lie in a region of region_size bytes. Returns 0 or
+ * CC_ERR_PROTO. */
 int shm_result_fits(const struct shm_result *r, uint64_t region_size, const char **why);
 
 #endif

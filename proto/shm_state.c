@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Every word of the manifest is copied before it is looked at, and never read again: the shim can
- * write to it at any time.
+ * The shim can write to the manifest at any time. So every word is copied before it is checked, and
+ * is never read again.
  */
 #include "proto/shm_state.h"
 
@@ -18,7 +18,7 @@
 
 #define FLAGS  ((uint32_t)SHM_STATE_MAY_DIFFER)
 #define WINDOW ((uint64_t)SHM_STATE_SLOTS * SHM_STATE_SLOT)
-/* Bounds of what a header may say, so that nothing overflows that is computed from it. */
+/* Bounds of the numbers in a header, so that computations with them do not overflow. */
 #define NAMES_MAX  ((uint64_t)WIRE_TENSORS_MAX * WIRE_TENSOR_NAME_MAX)
 #define LEAVES_MAX (WIRE_LEAVES_MAX + WIRE_TENSORS_MAX)
 #define NAME_SHOWN 64
@@ -82,14 +82,16 @@ __attribute__((format(printf, 2, 3))) static int refuse(char *why, const char *f
 	return CC_ERR_INVAL;
 }
 
-/* From here on the copy is looked at, whatever the compiler knows of memcpy. */
+/* Copies from shared memory. After it only the copy is read: the fence keeps the compiler from
+ * reading the source again. */
 static void copy_out(void *dst, const void *src, size_t len)
 {
 	memcpy(dst, src, len);
 	atomic_signal_fence(memory_order_seq_cst);
 }
 
-/* Where a table lies: after the fixed part, in the region, aligned. */
+/* Checks the offset of a table. The table must lie after the fixed part and in the region, and it
+ * must be aligned. */
 static int check_range(char *why, const char *field, uint64_t off, uint64_t n, uint64_t each,
 	uint64_t align, uint64_t size)
 {
@@ -136,15 +138,15 @@ static int check_header(
 	return err;
 }
 
-/* The reader's place in the table. */
+/* The state of reading the table. */
 struct reader {
 	const unsigned char *map;
 	const struct shm_state_limits *lim;
 	struct shm_state_header h; /* checked */
 	char *why;
-	uint64_t i;             /* tensors so far */
-	uint64_t bytes, leaves; /* of them */
-	/* of this one and the one before, in turn */
+	uint64_t i;             /* index of the present tensor */
+	uint64_t bytes, leaves; /* of the tensors before it */
+	/* names of this tensor and of the previous tensor, in turn */
 	unsigned char names[2][WIRE_TENSOR_NAME_MAX];
 	uint32_t last_len;
 };
@@ -196,7 +198,7 @@ static int check_memory(const struct reader *r, const struct shm_state_entry *e)
 	return 0;
 }
 
-/* The name is there, and behind the one before. */
+/* Checks that the name lies in the names, and that it comes after the previous name. */
 static int check_name(struct reader *r, const struct shm_state_entry *e)
 {
 	unsigned char *name = r->names[r->i % 2], *last = r->names[(r->i + 1) % 2];

@@ -36,7 +36,7 @@ static int check_slot(uint32_t slot, uint64_t busy, char *why)
 	return CC_ERR_PROTO;
 }
 
-/* What is to be computed. */
+/* Checks the operation to be computed. */
 static int check_operation(const struct shm_sqe *e, char *why)
 {
 	if (e->op > WIRE_OP_MAX)
@@ -48,7 +48,7 @@ static int check_operation(const struct shm_sqe *e, char *why)
 	return 0;
 }
 
-/* *ret: bytes of the operand. */
+/* Checks type and count. *ret gets the bytes of the operand. */
 static int check_size(const struct shm_sqe *e, uint64_t *ret, char *why)
 {
 	if (e->dtype > WIRE_DTYPE_MAX)
@@ -61,7 +61,7 @@ static int check_size(const struct shm_sqe *e, uint64_t *ret, char *why)
 	return 0;
 }
 
-/* The bytes at off lie in a region of `size` bytes. */
+/* Checks that the bytes at off lie in a region of `size` bytes. */
 static int check_range(
 	const char *field, uint64_t region, uint64_t size, uint64_t off, uint64_t bytes, char *why)
 {
@@ -87,7 +87,8 @@ static int check_window(const struct shm_sqe *e, char *why)
 	return 0;
 }
 
-/* The place of the operand never is. */
+/* Checks SHM_SQE_OUT_DISPOSABLE. The output must be registered and must not overlap the operand,
+ * which is never disposable. */
 static int check_disposable(const struct shm_sqe *e, uint64_t bytes, char *why)
 {
 	if (!(e->flags & SHM_SQE_OUT_REGISTERED))
@@ -98,7 +99,7 @@ static int check_disposable(const struct shm_sqe *e, uint64_t bytes, char *why)
 	return 0;
 }
 
-/* Where the operand is and the result may go. */
+/* Checks the places of the operand and of the result. */
 static int check_ranges(
 	const struct shm_sqe *e, const struct shm_submit_limits *lim, uint64_t bytes, char *why)
 {
@@ -126,8 +127,8 @@ static int check_boundary(const struct shm_sqe *e, const char *field, uint64_t o
 		wire_dtype_size[e->dtype]);
 }
 
-/* A synchronization of shared state. Whether the manifest is what the entry says is another
- * question (shm_state_get). */
+/* Checks an entry of a synchronization of shared state. shm_state_get later checks whether the
+ * manifest matches the entry. */
 static int get_sync(const struct shm_sqe *e, const struct shm_submit_limits *lim,
 	struct shm_submission *ret, char *why)
 {
@@ -171,7 +172,7 @@ static int get_sync(const struct shm_sqe *e, const struct shm_submit_limits *lim
 	return 0;
 }
 
-/* Nothing of what was to be done is looked at. */
+/* Checks a refusal. The parameters of the operation are ignored. */
 static int get_refused(const struct shm_sqe *e, struct shm_submission *ret, char *why)
 {
 	if (e->flags & ~NO_FLAGS)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Building a reply, and encoding both messages. wire_admin_decode.c reads them.
+ * Builds replies, and encodes requests and replies. wire_admin_decode.c decodes them.
  */
 #include "proto/wire_admin.h"
 
@@ -59,7 +59,7 @@ struct wa_table *wa_table_with(
 	return t;
 }
 
-/* Makes room for one row more. */
+/* Makes room for another row. */
 static int grow(struct wa_table *t)
 {
 	uint32_t cap = t->cap_rows == 0 ? 16 : t->cap_rows * 2;
@@ -88,7 +88,8 @@ void wa_row_add(struct wa_table *t)
 	t->n_rows++;
 }
 
-/* The cell of the last row in this column, if it takes what the caller has. */
+/* Returns the cell of the last row in this column, or NULL if the column does not have the kind
+ * that `text` says. */
 static struct wa_cell *last_cell(struct wa_table *t, uint32_t col, bool text)
 {
 	if (t == NULL || t->err != 0)

@@ -10,7 +10,7 @@
 #include "proto/wire_pb.h"
 #include "proto/wire_text.h"
 
-/* Enough for a table of nothing but empty texts. */
+/* This is enough for a table that contains only empty texts. */
 #define MEMORY_FACTOR 64
 
 #define ADDRESS_LIMIT "must be at most 63 bytes without control characters"
@@ -22,7 +22,7 @@ static int no_memory(const char **why)
 	return CC_ERR_NOMEM;
 }
 
-/* A name that is a key in JSON and a word on a command line. */
+/* Decodes a name that is a key in JSON and a word on a command line. */
 static int get_key(char *dst, size_t size, const char *s, const char **why, const char *text)
 {
 	size_t len = strlen(s);
@@ -89,7 +89,7 @@ static int get_cells(const Admin__Table *p, struct wa_table *t, const char **why
 		return wire_bad(why, "reply.tables.texts: must be rows * columns of text");
 	if (p->n_numbers != n_cells - n_texts)
 		return wire_bad(why, "reply.tables.numbers: must be rows * columns of numbers");
-	/* From here on the counts are bounded by what has really arrived. */
+	/* From here on the counts are not larger than the number of received values. */
 	t->cells = calloc(n_cells + 1, sizeof *t->cells);
 	if (t->cells == NULL)
 		return no_memory(why);
@@ -188,7 +188,7 @@ static int get_request(const Admin__Request *p, struct wa_request *q, const char
 		return rc;
 	q->version_min = p->version_min;
 	q->version_max = p->version_max;
-	/* What another version asks is not ours to judge; the daemon refuses it. */
+	/* A request of another version is not checked further, because the daemon refuses it. */
 	if (!known_version(p->version_min, p->version_max))
 		return 0;
 	if (p->verb < ADMIN__VERB__STATUS || p->verb > ADMIN__VERB__RESET)

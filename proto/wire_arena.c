@@ -8,7 +8,7 @@
 
 #define ALIGN      16u
 #define BLOCK_SIZE ((size_t)32 * 1024)
-/* What any message may use to be decoded, whatever its length. */
+/* Bytes that the decoding of any message may use, independent of its length. */
 #define UNPACK_BASE ((size_t)256 * 1024)
 
 struct wire_arena_block {
@@ -38,7 +38,7 @@ static void *take(struct wire_arena *a, size_t size)
 		a->err = CC_ERR_LIMIT;
 		return NULL;
 	}
-	/* left is far below SIZE_MAX, so this cannot overflow. */
+	/* This cannot overflow, because left is far below SIZE_MAX. */
 	size = (size + ALIGN - 1) / ALIGN * ALIGN;
 	a->left -= size < a->left ? size : a->left;
 	if (size > (size_t)(a->end - a->at) && add_block(a, size) != 0) {

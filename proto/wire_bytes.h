@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Little-endian numbers at any alignment, for the codecs of fixed headers.
+ * Reads and writes little-endian numbers at any alignment, for the codecs of fixed headers.
  */
 #ifndef WIRE_BYTES_H
 #define WIRE_BYTES_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The numbers of pcclResult_t, as they travel on the wires and in shared memory, for the parts that
- * do not include the public header.
+ * The numbers of pcclResult_t on the wires and in shared memory, for code that does not include the
+ * public header.
  */
 #ifndef WIRE_CODES_H
 #define WIRE_CODES_H

@@ -6,7 +6,7 @@
 
 #include "proto/wire_pb.h"
 
-/* Bytes of one element, by pcclDataType_t. */
+/* Bytes of one element of each pcclDataType_t. */
 static const uint8_t wire_dtype_size[] = {1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8};
 
 _Static_assert(sizeof wire_dtype_size == WIRE_DTYPE_MAX + 1, "a size for every type");

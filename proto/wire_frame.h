@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The one framing of the byte streams that carry protobuf (master <-> agent, admin). Pure.
+ * The framing of all byte streams that carry protobuf: between master and agent, and of the admin
+ * sockets. Pure.
  *
  *   0       4        6        8        12
  *   +-------+--------+--------+--------+---------...
@@ -20,16 +21,16 @@
 #define WIRE_FRAME_HDR     12u
 #define WIRE_FRAME_MAX     (1u << 20)
 
-/* SEALED: between agents and the master, too; see common/cc_seal.h */
+/* SEALED: a sealed message between an agent and the master; see common/cc_seal.h */
 enum wire_kind { WIRE_KIND_MASTER = 1, WIRE_KIND_ADMIN = 2, WIRE_KIND_SEALED = 3 };
 
 /* Writes a header for a payload of len bytes (<= WIRE_FRAME_MAX). */
 void wire_frame_put(uint8_t hdr[WIRE_FRAME_HDR], enum wire_kind kind, uint32_t len);
 /*
- * Looks at the first bytes of a stream. Returns the payload length (>= 0) when a whole header is
- * there and is valid, whether or not the payload has arrived; CC_ERR_AGAIN when more header bytes
- * are needed (an invalid magic is refused from its first wrong byte on); CC_ERR_VERSION when the
- * framing version differs; CC_ERR_LIMIT for a length over the limit; CC_ERR_PROTO otherwise.
+ * Checks the header at the beginning of a stream. Returns the payload length (>= 0) if the header
+ * is complete and valid; the payload itself may still be missing. Returns CC_ERR_AGAIN if more
+ * header bytes are needed, CC_ERR_VERSION if the framing version differs, CC_ERR_LIMIT for a length
+ * over the limit, and otherwise CC_ERR_PROTO. A wrong magic is refused at its first wrong byte.
  */
 int wire_frame_peek(const uint8_t *buf, size_t len, enum wire_kind kind);
 

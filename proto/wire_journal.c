@@ -11,12 +11,13 @@
 
 #define ID_LIMIT "must be 16 bytes, not all zero"
 
-/* Memory that protobuf-c may take per byte of payload: a member has at least 38. */
+/* Bytes of memory that protobuf-c may take per byte of payload. A member has at least 38 bytes of
+ * payload. */
 #define UNPACK_FACTOR 32
 
 static const uint8_t magic[8] = {'P', 'C', 'C', 'L', 'J', 'R', 'N', 'L'};
 
-/* CRC-32 as in zlib, four bits at a time. */
+/* Computes the CRC-32 of zlib, four bits at a time. */
 static uint32_t checksum(const uint8_t *p, size_t len)
 {
 	static const uint32_t table[16] = {0x00000000, 0x1db71064, 0x3b6e20c8, 0x26d930ac,
@@ -213,7 +214,7 @@ static int compare_groups(const void *a, const void *b)
 	return (x->group > y->group) - (x->group < y->group);
 }
 
-/* Leaves them sorted by group. */
+/* Decodes the revisions and sorts them by group. */
 static int get_revisions(const Journal__Members *p, struct wj_record *r, const char **why)
 {
 	size_t n = p->n_revisions;

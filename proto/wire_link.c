@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * PROTOCOL.md draws these headers. Bytes that are not named here are sent as zero; of a hello and
- * an answer they are ignored, so that later versions can use them, of a data header they are
- * refused, because a stream that has lost its place must not go unnoticed.
+ * PROTOCOL.md draws these headers. Bytes without a name in this file are sent as zero. In a hello
+ * and an answer the receiver ignores them, so that later versions can use them. In a data header it
+ * refuses other values than zero, because a stream that is out of step must be noticed.
  */
 #include "proto/wire_link.h"
 
@@ -32,7 +32,7 @@ static bool known_version(uint32_t min, uint32_t max)
 	return min <= WLK_VERSION_MAX && max >= WLK_VERSION_MIN;
 }
 
-/* Is it a stream that has a name instead of a number? */
+/* Does the stream have a special number (probe or eager path) that its service permits? */
 static bool is_named(const struct wlk_hello *h)
 {
 	if (h->stream == WLK_STREAM_PROBE)

@@ -139,7 +139,7 @@ static int put_request(struct wire_arena *a, const struct wl_request *r, Local__
 {
 	local__request__init(p);
 	p->req_id = r->req_id;
-	/* The field number of a kind is its type number. */
+	/* The field number of a kind equals its type number. */
 	p->kind_case = (Local__Request__KindCase)r->type;
 	switch (r->type) {
 	case WL_HELLO:
@@ -185,7 +185,7 @@ static int put_request(struct wire_arena *a, const struct wl_request *r, Local__
 	return CC_ERR_INVAL;
 }
 
-/* Returns the packet's length or a negative enum cc_err. */
+/* Writes the packet. Returns its length or a negative enum cc_err. */
 static int pack(const struct wire_arena *a, const ProtobufCMessage *p, uint8_t *buf)
 {
 	size_t len = protobuf_c_message_get_packed_size(p);
@@ -266,7 +266,7 @@ static int get_hello(const Local__Hello *p, struct wl_request *r, const char **w
 		"hello.version_min: must be 1 to hello.version_max, which must be at most 65535");
 	if (rc != 0)
 		return rc;
-	/* The rest of another version's hello is not ours to judge; the agent refuses it. */
+	/* The rest of a hello of another version is not checked, because the agent refuses it. */
 	if (p->version_min > WL_VERSION_MAX || p->version_max < WL_VERSION_MIN)
 		return 0;
 	r->features = p->features;
@@ -496,12 +496,12 @@ static int get_reply(const Local__Reply *p, struct wl_reply *r, const char **why
 		r->text, sizeof r->text, p->text, why, "reply.text: must be at most 511 bytes");
 }
 
-/* Decodes a packet, or returns NULL with *err and *why set. The arena is to be freed in any case.
- */
+/* Decodes a packet. Returns NULL on failure, with *err and *why set. The caller must free the arena
+ * in any case. */
 static void *unpack(struct wire_arena *a, const ProtobufCMessageDescriptor *type,
 	const uint8_t *buf, size_t len, int *err, const char **why)
 {
-	/* The caller's buffer may be larger than what a packet may be. */
+	/* The buffer of the caller may be larger than the limit of packets. */
 	if (len > WL_PACKET_MAX) {
 		wire_arena_init(a, 0);
 		*err = CC_ERR_LIMIT;

@@ -167,7 +167,7 @@ const char *wire_master_type_name(enum wm_type t)
 bool wire_master_is_secret(const struct wm_msg *m)
 {
 	switch (m->type) {
-	case WM_HELLO: /* of another version: to be refused, and it has said nothing else */
+	case WM_HELLO: /* of another version: has only versions, and will be refused */
 		return m->u.hello.version_min <= WM_VERSION_MAX &&
 		       m->u.hello.version_max >= WM_VERSION_MIN;
 	case WM_JOIN:

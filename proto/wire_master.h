@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Messages between agents and the master, as plain structs. Decoders have checked every limit that
- * is named here before any logic sees a message. The bytes are protobuf (proto/ccoip.proto) inside
- * the framing of wire_frame.h; proto/PROTOCOL.md tells the conversation. Pure.
+ * Messages between agents and the master, as plain structs. Decoders check every limit that is
+ * named here before other code sees a message. The bytes are protobuf (proto/ccoip.proto) inside
+ * the framing of wire_frame.h; proto/PROTOCOL.md describes the order of messages. Pure.
  */
 #ifndef WIRE_MASTER_H
 #define WIRE_MASTER_H
@@ -88,18 +88,20 @@ struct wm_msg {
 	} u;
 };
 
-/* Appends one whole frame (header and payload) for m. *ret is malloc'd and owned by the caller. */
+/* Encodes m as one whole frame (header and payload). *ret is malloc'd, and the caller owns it. */
 int wire_master_encode(const struct wm_msg *m, uint8_t **ret, size_t *ret_len);
-/* Decodes one frame's payload. On success *ret owns memory: wire_master_clear. On failure: a
- * negative enum cc_err, *ret is empty, and *why (static text) names the field and the limit. */
+/* Decodes the payload of one frame. On success *ret owns memory (wire_master_clear). On failure
+ * returns a negative enum cc_err; *ret is empty, and *why (static text) names the field and the
+ * limit. */
 int wire_master_decode(const uint8_t *payload, size_t len, struct wm_msg *ret, const char **why);
-/* Frees what m owns and makes it empty: of no type. */
+/* Frees the memory that m owns, and makes m empty, without a type. */
 void wire_master_clear(struct wm_msg *m);
-/* The bytes at its start that a message of this type uses. Others are not looked at: the largest
- * messages are seldom sent, and the smallest ones in each operation. */
+/* Returns the number of bytes at the start of a struct wm_msg that a message of this type uses. No
+ * code reads the other bytes. This saves work because each operation sends small messages, while
+ * large messages are rare. */
 size_t wire_master_size(enum wm_type t);
 const char *wire_master_type_name(enum wm_type t);
-/* Has it a secret in it? Such messages are sealed, and no others (daemon/cc_channel.h). */
+/* Does the message contain a secret? Only such messages are sealed (daemon/cc_channel.h). */
 bool wire_master_is_secret(const struct wm_msg *m);
 
 #endif

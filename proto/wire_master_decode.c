@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * One frame's payload -> protobuf -> plain structs with every limit checked. Each get_ function
- * returns 0 or a negative enum cc_err with *why set; what it has allocated by then belongs to *m
- * and is freed with it. wire_master_resume.c has those of what agents and a new master tell each
- * other of their run.
+ * Decodes the payload of a frame: protobuf first, and then plain structs with every limit checked.
+ * Each get_ function returns 0, or a negative enum cc_err with *why set. *m owns all memory that it
+ * has allocated, also after a failure. wire_master_resume.c has the decoders of snapshots.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +16,7 @@
 #include "proto/wire_master_internal.h"
 #include "proto/wire_pb.h"
 
-/* Protobuf structs need up to 10 times the bytes of what they were decoded from, while the message
- * is well-formed. */
+/* The protobuf structs of a well-formed message need up to 10 times the bytes of the message. */
 #define MEMORY_FACTOR 16
 
 #define INTERVAL_MAX_MS 3600000u
@@ -48,7 +46,7 @@ bool wire_ids_repeat(const void *first, size_t n, size_t size)
 	return false;
 }
 
-/* 1 .. WM_PEERS_MAX ids, no two alike. On success *ret is the caller's. */
+/* Decodes 1 .. WM_PEERS_MAX ids, which must all differ. On success the caller owns *ret. */
 static int get_ids(const ProtobufCBinaryData *v, size_t n, struct cc_id **ret, uint32_t *ret_n,
 	const char **why, const char *limit, const char *twice)
 {
@@ -90,7 +88,8 @@ static bool versions_overlap(uint32_t min, uint32_t max)
 	return min <= WM_VERSION_MAX && max >= WM_VERSION_MIN;
 }
 
-/* Of the run that the agent knows; all that belongs to it is missing if it knows none. */
+/* Decodes the fields about the run that the agent knows. They are all missing if it knows no run.
+ */
 static int get_hello_run(const Ccoip__Hello *p, struct wm_hello *m, const char **why)
 {
 	int rc;
@@ -140,7 +139,8 @@ static int get_hello(const Ccoip__Hello *p, struct wm_hello *m, const char **why
 		return rc;
 	m->version_min = p->version_min;
 	m->version_max = p->version_max;
-	/* The rest of another version's hello is not ours to judge; the receiver refuses it. */
+	/* The rest of a hello of another version is not checked, because the receiver refuses it.
+	 */
 	if (!versions_overlap(p->version_min, p->version_max))
 		return 0;
 	m->features = p->features;
@@ -161,8 +161,8 @@ static int get_hello(const Ccoip__Hello *p, struct wm_hello *m, const char **why
 		return wire_bad(why, "hello.port_shared_state: must be at most 65535");
 	if (p->port_benchmark > UINT16_MAX)
 		return wire_bad(why, "hello.port_benchmark: must be at most 65535");
-	/* The master sends the addresses on; one that leads nowhere would be everybody's problem.
-	 */
+	/* The master forwards the addresses, so a useless address would cause failures on all
+	 * agents. */
 	for (uint32_t i = 0; i < m->n_addrs; i++)
 		if (cc_addr_is_any(&m->addrs[i]))
 			return wire_bad(why, "hello.addrs: must not be 0.0.0.0 or ::");
@@ -352,7 +352,7 @@ static int get_refusal(const Ccoip__OpVote *p, struct wm_op_vote *m, const char 
 	return rc;
 }
 
-/* What is voted for: one of three. */
+/* Decodes the subject of the vote, which is one of three kinds. */
 static int get_vote(const Ccoip__OpVote *p, struct wm_op_vote *m, const char **why)
 {
 	if (p->refusal != NULL)
@@ -820,7 +820,8 @@ static bool get_varint(const uint8_t **p, const uint8_t *end, size_t *ret)
 	return false;
 }
 
-/* The one field of Message, if there is nothing else: *p and *len become what is in it. */
+/* Returns the descriptor of the only field of Message, and sets *p and *len to the contents of this
+ * field. Returns NULL if Message does not have exactly one field. */
 static const ProtobufCFieldDescriptor *get_field(const uint8_t **p, size_t *len)
 {
 	const uint8_t *at = *p, *end = *p + *len;
@@ -835,8 +836,9 @@ static const ProtobufCFieldDescriptor *get_field(const uint8_t **p, size_t *len)
 		&ccoip__message__descriptor, (unsigned)(key / 8));
 }
 
-/* Message itself would be looked through for all the kinds there are: only what has other fields
- * as well is decoded as one. */
+/* Decodes a Message. If it has only one field, this function decodes the contents of the field
+ * directly, because protobuf-c would check Message for every kind. Other messages are decoded as a
+ * whole. */
 static int unpack(struct wire_arena *arena, const uint8_t *payload, size_t len, Ccoip__Message *ret,
 	const char **why)
 {
@@ -854,7 +856,7 @@ static int unpack(struct wire_arena *arena, const uint8_t *payload, size_t len, 
 			*ret = *(Ccoip__Message *)m;
 		return rc;
 	}
-	/* The kinds are a union of pointers. */
+	/* All kinds share one union of pointers, so any member of it can be set. */
 	ret->hello = wire_arena_unpack(arena, field->descriptor, p, n, MEMORY_FACTOR, &rc, why);
 	ret->kind_case = (Ccoip__Message__KindCase)field->id;
 	return rc;

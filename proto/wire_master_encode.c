@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Plain structs -> protobuf -> one frame. The protobuf structs point at the plain ones wherever
- * they can; what they need besides lives in the encoder's arena. A failed allocation leaves the
- * message incomplete and is found once, at the end, in the arena.
+ * Encodes plain structs as protobuf, in one frame. The protobuf structs point to the plain structs
+ * where this is possible; other data lies in the arena of the encoder. After a failed allocation
+ * the message is incomplete. The encoder checks for this only once, at the end, in the arena.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "proto/wire_master_internal.h"
 #include "proto/wire_pb.h"
 
-#define FIELD_MAX 12u /* the number of a field that is a message, and its length */
+#define FIELD_MAX 12u /* bytes of the number and the length of a field that is a message */
 
 struct encoder {
 	struct wire_arena arena;
@@ -54,7 +54,7 @@ struct encoder {
 		Ccoip__Probe probe;
 		Ccoip__Probed probed;
 	} u;
-	/* second level */
+	/* messages within these messages */
 	Ccoip__OpParams params;
 	Ccoip__Refusal refusal;
 	Ccoip__SyncStart sync_start;
@@ -740,8 +740,8 @@ static uint8_t *put_varint(uint8_t *p, size_t v)
 	return p;
 }
 
-/* The head of the one field of Message: the field number of a kind is its type number. protobuf-c
- * would look at each field of Message twice. */
+/* Writes the head of the only field of Message, and returns its length. The field number of a kind
+ * equals its type number. protobuf-c would check each field of Message twice. */
 static size_t put_field(enum wm_type type, size_t len, uint8_t ret[FIELD_MAX])
 {
 	return (size_t)(put_varint(

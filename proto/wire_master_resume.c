@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Decoders of what agents and a master tell each other of the state of their run.
+ * Decodes views, snapshots, and queries and outcomes of attempts.
  */
 #include <stdlib.h>
 
@@ -100,7 +100,7 @@ static int get_positions(const Ccoip__Resume *p, struct wm_resume *m, const char
 	return 0;
 }
 
-/* ret holds as many as p has. */
+/* Decodes outcomes. ret has room for all outcomes of p. */
 static int get_outcomes(const Ccoip__Outcomes *p, struct wm_outcome *ret, const char **why)
 {
 	if (p->n_codes != p->n_seqs)

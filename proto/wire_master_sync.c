@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What agents and a master tell each other of synchronizations of shared state, in both directions.
+ * Encodes and decodes the messages about synchronizations of shared state, in both directions.
  */
 #include <string.h>
 
@@ -114,7 +114,7 @@ static int get_peers(const Ccoip__SyncStart *p, struct wm_sync_start *m, const c
 	return 0;
 }
 
-/* *ret and *ret_n are m's. */
+/* Decodes a list of sources. *ret and *ret_n are fields of the message, which owns the memory. */
 static int get_sources(Ccoip__SyncSource *const *v, size_t n, struct wm_sync_source **ret,
 	uint32_t *ret_n, const struct wire_endpoint_texts *texts, const char **why)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Messages between agents and master (wire_master.h) about connections, members, rounds, and what a
- * next master is told.
+ * Messages between agents and master (wire_master.h) about connections, members, rounds and
+ * snapshots.
  */
 #ifndef WIRE_MEMBER_H
 #define WIRE_MEMBER_H
@@ -29,20 +29,22 @@
 #define WM_SOURCES_MAX  16 /* of each kind, in one wm_sync_start */
 #define WM_HOSTS_MAX    65536
 #define WM_TERM_MAX     (UINT64_C(1) << 40)
-#define WM_OUTCOMES_MAX 64 /* ended operations remembered per group, and asked for at once */
-/* of one wm_resume: WM_OUTCOMES_MAX of each group */
+#define WM_OUTCOMES_MAX 64 /* outcomes remembered per group, and asked for in one wm_op_query */
+/* outcomes of one wm_resume: WM_OUTCOMES_MAX of each group */
 #define WM_RESUME_OUTCOMES_MAX 65536
 
-/* Feature of a hello and its answer: it knows `any` of WM_WAITS_FOR. A master that does not would
- * take the peer for one that waits for a single operation, and end calls that can meet. */
+/* A feature of a hello and its answer: the sender knows `any` of WM_WAITS_FOR. A master without it
+ * would believe that the peer waits for a single operation, and would end calls that can still
+ * meet. */
 #define WM_ANY 1u
-/* It knows WM_STANDSTILL. */
+/* The sender knows WM_STANDSTILL. */
 #define WM_STANDSTILLS 2u
 /* WM_LEFT answers WM_LEAVE. */
 #define WM_LEAVES 4u
 
-/* First message of an agent on a connection, and its answer: with them both ends have a seal
- * (common/cc_seal.h). When its versions do not overlap with ours, only they are decoded. */
+/* The first message of an agent on a connection. After this message and its answer both ends have a
+ * seal (common/cc_seal.h). If its versions do not overlap with ours, only the versions are decoded.
+ */
 struct wm_knock {
 	uint32_t version_min, version_max;
 	struct cc_key share;
@@ -52,30 +54,34 @@ struct wm_knock_ack {
 	struct cc_key share;
 };
 
-/* The next message of an agent. When its versions do not overlap with ours, only they
- * are decoded and the rest is zero: the receiver refuses it and names both. */
+/* The second message of an agent. If its versions do not overlap with ours, only the versions are
+ * decoded, and the other fields are zero. The receiver then refuses the agent and names the
+ * versions of both. */
 struct wm_hello {
 	uint32_t version_min, version_max;
 	uint64_t features;
 	struct cc_id agent; /* random, for the life of the agent process */
 	char name[WM_NAME_MAX];
-	bool advertised; /* addrs were set by the operator; otherwise they are interface addresses
-			  */
+	/* The operator has set addrs; else they are the addresses of the interfaces. */
+	bool advertised;
 	uint32_t n_addrs;
-	struct cc_addr addrs[WM_ADDRS_MAX]; /* port 0: the ports below count */
+	struct cc_addr addrs[WM_ADDRS_MAX]; /* with port 0 the ports below are valid */
 	uint16_t port_p2p, port_shared_state, port_benchmark;
-	/* Of the run that the agent has state of, or that a peer has told it of (then run_key is
-	 * zero); all zero when it knows none. */
+	/* The run of which the agent has state, or whose id a peer has given to it (then run_key is
+	 * zero). Both are zero if the agent knows no run. */
 	struct cc_id run, run_key;
-	uint64_t term;  /* the highest that it has seen of this run's masters: at most WM_TERM_MAX;
-			 * 0 without run_key */
-	bool newcomers; /* with run: its peers are no members of it yet, and lose none */
-	bool left;      /* with run: all its members have left, and each Leave was sent */
-	/* agent is made from it, and the agent proves it, to the master's I/O: cc_seal_prove. */
+	/* The highest term that the agent has seen in this run, at most WM_TERM_MAX; 0 without
+	 * run_key. */
+	uint64_t term;
+	/* With run: none of its peers is a member yet, so none can lose a membership. */
+	bool newcomers;
+	bool left; /* with run: all its members have left, and it has sent a WM_LEAVE for each */
+	/* The field agent follows from `identity`. `proof` proves the identity to the master
+	 * (cc_seal_prove). */
 	struct cc_key identity, proof;
 };
 
-/* Where the agent is reached from now on: as in its hello. */
+/* The addresses of the agent from now on. The fields have the same meaning as in its hello. */
 struct wm_addresses {
 	bool advertised;
 	uint32_t n_addrs;
@@ -86,96 +92,105 @@ struct wm_addresses {
 struct wm_hello_ack {
 	uint32_t version;
 	uint64_t features;
-	struct cc_id run;      /* random, for the life of the run */
-	uint32_t heartbeat_ms; /* send a heartbeat this often */
-	uint32_t timeout_ms;   /* silence for this long is death, see common/cc_detect.h for less */
-	uint32_t segment_max;  /* bytes, for cc_plan_init */
-	uint64_t term; /* >= 1; grows with every master of the run: the lower one is stale */
-	bool resume;   /* run is the one of the hello: say what you know of it, end with RESUME */
-	struct cc_bounds bounds; /* complete when decoded: a master that knows none has the usual */
+	struct cc_id run;      /* random, constant for the life of the run */
+	uint32_t heartbeat_ms; /* interval of heartbeats */
+	/* A longer silence means that the other side is dead; common/cc_detect.h has shorter
+	 * bounds. */
+	uint32_t timeout_ms;
+	uint32_t segment_max; /* bytes, for cc_plan_init */
+	/* >= 1; grows with every master of the run, so the master with the lower term is stale. */
+	uint64_t term;
+	/* `run` is the run of the hello. The agent must send its snapshot, which ends with RESUME.
+	 */
+	bool resume;
+	struct cc_bounds bounds; /* complete after decoding; missing bounds have their defaults */
 };
 
-/* The master's (or agent's) last words; the connection is closed after it. */
+/* The last message of a master or an agent. Its sender closes the connection after it. */
 struct wm_refuse {
-	uint32_t version_min, version_max; /* of the refusing side */
+	uint32_t version_min, version_max; /* versions of the refusing side */
 	uint32_t code;                     /* a pcclResult_t */
 	char text[WM_TEXT_MAX];
 };
 
 enum wm_join_phase {
 	WM_JOIN_NEW = 0,      /* wants to be accepted */
-	WM_JOIN_PREPARED = 1, /* the same, and is a member of the round of wm_resume.prepared */
-	WM_JOIN_ACCEPTED = 2, /* has been accepted; comes back after its agent or the master died */
+	WM_JOIN_PREPARED = 1, /* the same, and the peer is in the round wm_resume.prepared */
+	/* Has been accepted, and comes back after its agent or the master died. */
+	WM_JOIN_ACCEPTED = 2,
 };
 
-/* pcclConnect: a peer becomes PEER_REGISTERED. The answer is a COMMIT in whose ring it is a member,
- * or a KICK. */
+/* The message of pcclConnect. The peer becomes PEER_REGISTERED. The answer is a COMMIT whose ring
+ * contains the peer, or a KICK. */
 struct wm_join {
 	struct cc_id peer; /* random, new for each pcclConnect */
 	uint32_t group;
 	uint32_t pool_size; /* 1 .. WM_POOL_MAX streams per link */
 	uint32_t pid;
 	char name[WM_NAME_MAX];
-	struct cc_id token; /* random, secret of the peer: who presents it again is the same peer */
-	uint32_t phase;     /* enum wm_join_phase */
-	/* ACCEPTED: votes of the run that the peer has seen the end of, the epoch of the last
-	 * COMMIT that it was in, the ROUND of the last of these that had one, and the last ROUND
-	 * that was reported as good with it. Else 0. */
+	/* Random, the secret of the peer; a connection that presents it speaks for this peer. */
+	struct cc_id token;
+	uint32_t phase; /* enum wm_join_phase */
+	/* With ACCEPTED, else 0: the ballots whose end the peer has seen, the epoch of the last
+	 * COMMIT that contained the peer, the number of the last such COMMIT that had a ROUND, and
+	 * the last ROUND with the peer that was reported as good. */
 	uint64_t topo_ballot, pending_ballot, epoch, ring_epoch, prepared;
-	/* Likewise, as it was told last: the view id, and as of that all accepted
-	 * peers, those of its group, and its generation. */
+	/* With ACCEPTED, else 0: the last view that the peer received. These are its id, the
+	 * generation of the group, the world size of the run, and that of the group. */
 	uint64_t view_id, generation;
 	uint32_t global, world_size;
-	/* Its main thread: peers of one agent with the same number, not 0, have one between them.
-	 */
+	/* The number of the main thread of the peer. Peers of one agent with the same number,
+	 * unless it is 0, share this thread. */
 	uint64_t thread;
-	bool left; /* its wm_leave follows, and a master has been told of it before */
+	bool left; /* its wm_leave follows, and was also sent to an earlier master */
 };
 
 enum wm_leave_kind {
-	WM_LEAVE_CLEAN = 0,   /* the communicator was destroyed */
+	WM_LEAVE_CLEAN = 0,   /* the process has destroyed the communicator */
 	WM_LEAVE_DIED = 1,    /* its process is gone */
 	WM_LEAVE_STOPPED = 2, /* its process has been stopped for too long */
 };
 
 struct wm_leave {
 	struct cc_id peer;
-	uint32_t kind;          /* enum wm_leave_kind */
-	char text[WM_TEXT_MAX]; /* why, for the others; "": it was done with the run */
+	uint32_t kind; /* enum wm_leave_kind */
+	/* The reason, for the other peers; "": the peer did not need the run any more. */
+	char text[WM_TEXT_MAX];
 };
 
-/* Votes of a kind are numbered over the whole run, so that one whose answer did not arrive can be
- * told from a new one. */
+/* A topology vote or a pending vote. Ballots of each kind are numbered over the whole run, so that
+ * the master can distinguish a repeated vote, whose answer did not arrive, from a new vote. */
 struct wm_peer { /* WM_TOPO_VOTE, WM_PENDING_VOTE */
 	struct cc_id peer;
-	uint64_t ballot; /* votes of this kind that the peer has seen the end of. Less than the
-			  * master's number: this one has been answered, the answer comes again */
+	/* Number of ballots of this kind whose end the peer has seen. If it is less than the
+	 * master's number, the vote has been answered, and the master repeats the answer. */
+	uint64_t ballot;
 };
 
-/* A link broke, and its other end may not know. */
+/* A link broke, and the other end may not know it. */
 struct wm_link_lost {
 	struct cc_id agent;
-	bool inbound; /* the link from there, else the one to there */
+	bool inbound; /* the link from that agent; else the link to that agent */
 	char text[WM_TEXT_MAX];
-	bool smaller; /* nothing got through, and the next one has smaller segments */
+	bool smaller; /* nothing was delivered, so the next link will have smaller segments */
 };
 
 struct wm_failure {
-	struct cc_id agent; /* could not be reached */
-	bool limit;         /* of one of the two agents is reached, which text names */
+	struct cc_id agent; /* the agent that could not be reached */
+	bool limit; /* one of the two agents has reached a limit of its system, which text names */
 	char text[WM_TEXT_MAX];
 };
 
 struct wm_round_report {
 	uint64_t round;
-	uint32_t n_failures; /* 0: all links of this round are up */
+	uint32_t n_failures; /* 0: all links of this round are open */
 	struct wm_failure *failures;
 };
 
 /* One attempt that has ended. */
 struct wm_outcome {
 	uint64_t seq;
-	uint32_t code; /* WIRE_SUCCESS: OP_DONE */
+	uint32_t code; /* WIRE_SUCCESS after OP_DONE */
 };
 
 /* A ring in force. */
@@ -183,140 +198,145 @@ struct wm_ring_position {
 	uint32_t group, hosts, pos;
 };
 
-/* How an agent can be reached. addrs are in the order to try, ports filled in. */
+/* The addresses of an agent, with ports, in the order in which they should be tried. */
 struct wm_endpoint {
 	struct cc_id agent;
 	char name[WM_NAME_MAX];
-	bool at_master; /* it reached the master through loopback: try the address under which you
-			 * reached the master, with this endpoint's port, before addrs */
-	uint16_t port;  /* p2p; of a wm_sync_source: shared state */
+	/* The agent reached the master over loopback. So try the address at which you reached the
+	 * master, with the port of this endpoint, before addrs. */
+	bool at_master;
+	uint16_t port; /* the port for p2p; in a wm_sync_source, for shared state */
 	uint32_t n_addrs;
 	struct cc_addr addrs[WM_ADDRS_MAX];
-	/* Proves to that agent that the master sends this one, for the round or, of a
-	 * wm_sync_source, the attempt key_no; or zero. */
+	/* The key that proves to this agent that the master sends the receiver of the message; or
+	 * zero. key_no is the number of the round, or in a wm_sync_source of the attempt, for which
+	 * the key is valid. */
 	struct cc_key key;
 	uint64_t key_no;
-	uint32_t conn; /* within the master: its connection */
+	uint32_t conn; /* used only within the master: its connection */
 };
 
-/* The ring of one group as seen by one agent. */
+/* The ring of one group, as one agent sees it. */
 struct wm_ring {
 	uint32_t group;
 	uint32_t hosts;              /* agents in the ring */
-	uint32_t pos;                /* 0 .. hosts - 1, of the receiving agent */
-	uint32_t pool_size;          /* streams of the link to next: the same number on all hosts */
-	struct wm_endpoint next;     /* meaningless when hosts == 1 */
-	struct cc_id prev;           /* agent; zero when hosts == 1 */
-	char prev_name[WM_NAME_MAX]; /* of its host; "" when hosts == 1 */
+	uint32_t pos;                /* position of the receiving agent, 0 .. hosts - 1 */
+	uint32_t pool_size;          /* streams of the link to next; equal on all hosts */
+	struct wm_endpoint next;     /* undefined if hosts == 1 */
+	struct cc_id prev;           /* id of the previous agent; zero if hosts == 1 */
+	char prev_name[WM_NAME_MAX]; /* name of its host; "" if hosts == 1 */
 	uint32_t n_members;          /* local peers in this group, in rank order */
 	struct cc_id *members;
-	bool reopen;       /* the link to next may be lost at the other end: open another one */
-	bool prev_reopens; /* so does prev with the link from there */
+	bool reopen;       /* the link to next may be lost at the other end, so open a new link */
+	bool prev_reopens; /* prev opens its link to the receiving agent again, too */
 };
 
-/* Prepare these rings: open missing links, then send a ROUND_REPORT. Replaces an unfinished round.
- */
+/* Tells an agent to prepare rings. The agent opens the missing links and then sends a ROUND_REPORT.
+ * The round replaces an unfinished round. */
 struct wm_round {
 	uint64_t round;
-	bool accept;    /* newcomers are among the members (a topology vote), else a rewire */
-	uint32_t peers; /* its members, of all agents: they are told when it is committed */
+	/* The round admits newcomers after a topology vote; else it is a rewiring round. */
+	bool accept;
+	uint32_t peers; /* number of its members on all agents */
 	uint32_t n_rings;
-	struct wm_ring *rings; /* every group that the receiving agent has members in */
-	struct cc_id run_key;  /* secret of the run, to be shown to its next master; or zero */
+	struct wm_ring *rings; /* one for each group in which the receiving agent has members */
+	/* The secret of the run, which the agent shows to the next master; or zero. */
+	struct cc_id run_key;
 };
 
 struct wm_group_view {
 	uint32_t group;
 	uint32_t world_size; /* accepted peers */
-	uint64_t generation; /* changes whenever the group loses an accepted peer */
-	uint64_t revision;   /* of shared state, that the next synchronization is expected to offer;
-			      * 0: there was none in this run of the group, any will do */
-	char loss[WM_TEXT_MAX]; /* the last loss, for the callers; "" in wm_resume, or if nobody
-				 * remembers it */
-	/* The view as it was first told with this generation: all calls that they end see it,
-	 * however late they are. view id 0: this one, if the generation is new; else as told before
-	 */
+	uint64_t generation; /* grows when the group loses an accepted peer */
+	/* The revision that the group expects at the next synchronization; 0: it had no
+	 * synchronization yet and accepts any revision. */
+	uint64_t revision;
+	/* The last loss, for the callers; "" in wm_resume, or if it is not known any more. */
+	char loss[WM_TEXT_MAX];
+	/* The first view that was sent with this generation. All calls that the loss ends see this
+	 * view, however late they come. View id 0 means the present view if the generation is new
+	 * to the receiver, and else the view that it received before. */
 	struct wire_view at_generation;
-	/* In wm_resume: round of the rings that the last attempt started on; 0: none has started.
-	 */
+	/* In wm_resume: the round of the rings on which the last attempt started, or 0 if none has
+	 * started. */
 	uint64_t begun;
 };
 
-/* Numbers behind pcclGetAttribute, exact at the moment of sending. */
+/* The numbers behind pcclGetAttribute. They are exact at the moment of sending. */
 struct wm_view {
 	uint32_t global;
 	uint32_t groups;  /* distinct peer groups */
 	uint32_t largest; /* peers in the largest group */
-	uint64_t view_id; /* grows with every change of what is told here */
+	uint64_t view_id; /* grows with every change of this view */
 	uint32_t n;
 	struct wm_group_view *own; /* groups of the receiving agent */
 };
 
 /*
- * The end of what an agent says of a run that it has state of, in this order after HELLO_ACK: JOIN
- * for each peer (LEAVE after it for one that has left meanwhile), OP_VOTE for each operation that
- * has voted (OP_REPORT after it if it has reported), TOPO_VOTE and PENDING_VOTE for each call that
- * waits, RESUME.
+ * The last message of a snapshot. An agent with state of the run sends these messages after
+ * HELLO_ACK, in this order: a JOIN for each peer (with a LEAVE after it if the peer has left
+ * meanwhile), an OP_VOTE for each operation that has voted (with an OP_REPORT after it if the agent
+ * has reported), a TOPO_VOTE or a PENDING_VOTE for each call that waits, and RESUME.
  */
 struct wm_resume {
 	uint64_t epoch, round; /* of the last COMMIT */
-	uint64_t ring_epoch;   /* of the last one that had a ROUND: its rings are in force */
-	uint64_t prepared;     /* the ROUND that was reported good and is not committed yet, or 0 */
-	uint32_t prepared_peers; /* its wm_round.peers */
-	uint64_t aborted_round;  /* the last ROUND, if it was not reported good: it cannot have been
-				  * committed; or 0 */
-	uint64_t last_seq;       /* of the last OP_START or OP_DONE.next */
-	struct wm_view view;     /* as told last */
+	uint64_t ring_epoch;   /* of the last COMMIT that had a ROUND; its rings are in force */
+	uint64_t prepared; /* the ROUND that was reported as good and is not committed yet, or 0 */
+	uint32_t prepared_peers; /* wm_round.peers of this round */
+	/* The last ROUND if it was not reported as good, so it cannot have been committed; or 0. */
+	uint64_t aborted_round;
+	uint64_t last_seq;   /* of the last OP_START or OP_DONE.next */
+	struct wm_view view; /* the last view that the agent received */
 	uint32_t n_positions;
 	struct wm_ring_position *positions; /* at most WM_RINGS_MAX, groups differ */
 	uint32_t n_outcomes;
-	struct wm_outcome *outcomes; /* the last WM_OUTCOMES_MAX of each group, those of a group in
-				      * the order of their ends */
-	uint64_t topo_ballot, pending_ballot; /* as told last */
+	/* The last WM_OUTCOMES_MAX of each group; within a group in the order of their ends. */
+	struct wm_outcome *outcomes;
+	uint64_t topo_ballot, pending_ballot; /* the last ones that the agent received */
 };
 
-/* How did these attempts end? For a peer whose agent died before it could tell. */
+/* Asks for the outcomes of attempts, for a peer whose agent died before it could report them. */
 struct wm_op_query {
 	struct cc_id peer;
 	uint32_t n; /* 1 .. WM_OUTCOMES_MAX */
 	uint64_t seqs[WM_OUTCOMES_MAX];
-	uint32_t n_succeeded; /* of them: the last ones, of which the peer was told so */
+	/* Of them the last n_succeeded ones; the peer knows that they succeeded. */
+	uint32_t n_succeeded;
 };
 
 struct wm_heartbeat {
-	bool awaited; /* of the master: somebody in the run waits for the votes of others */
+	bool awaited; /* only from the master: a peer of the run waits for votes of others */
 };
 
-/* The process of a peer is stopped (by a signal, a debugger), or runs again: so that the others are
- * told why it does not vote. */
+/* Reports that the process of a peer is stopped (by a signal or a debugger), or runs again. The
+ * master uses this to explain to the other peers why the votes of this peer are missing. */
 struct wm_stopped {
 	struct cc_id peer;
 	bool is;
 };
 
-/* The answer: one entry for each that was asked for, in the same order. What nobody remembers has
- * failed. */
+/* The answer to wm_op_query, with one entry for each attempt, in the same order. An attempt that is
+ * not known any more counts as failed. */
 struct wm_op_outcomes {
 	struct cc_id peer;
 	uint32_t n;
 	struct wm_outcome v[WM_OUTCOMES_MAX];
 };
 
-/* The rings of this round are in force. With accept, every local topology vote and every join of a
- * member is answered with success. A COMMIT without a preceding ROUND of the same number keeps the
- * rings (a vote with nothing to change). */
+/* Puts the rings of a round in force. With `accept` it answers the topology votes and the joins of
+ * all members with success. A COMMIT without a ROUND of the same number keeps the rings, after a
+ * vote that changes nothing. */
 struct wm_commit {
 	uint64_t round;
 	uint64_t epoch; /* grows by at least 1 with every change of members or rings */
 	bool accept;
 	struct wm_view view;
-	uint64_t topo_ballot,
-		pending_ballot; /* votes of the run that have been answered, with this one */
+	uint64_t topo_ballot, pending_ballot; /* ballot numbers of the run, including this commit */
 };
 
-/* Answers all local peers that wait in pcclArePeersPending. */
+/* Answers all peers of the agent that wait in pcclArePeersPending. */
 struct wm_pending_answer {
-	uint64_t ballot; /* with this one; it tells the answer (wire_view.h) */
+	uint64_t ballot; /* includes this answer and its value (wire_view.h) */
 };
 
 struct wm_kick {
@@ -325,23 +345,24 @@ struct wm_kick {
 	char text[WM_TEXT_MAX];
 };
 
-/* The peer of a wm_leave is gone, and no other master need be told. */
+/* Confirms a wm_leave. The agent need not send it to another master. */
 struct wm_left {
 	struct cc_id peer;
 };
 
-/* To an agent: can you reach that one? Nothing else waits for it. */
+/* Asks an agent to check whether it can reach another agent. Nothing else waits for the answer. */
 struct wm_probe {
 	uint64_t number; /* >= 1 */
 	struct wm_endpoint to;
-	struct wm_endpoint state; /* the same agent's shared state; port 0: is not probed */
+	/* The port for shared state of the same agent; port 0: not probed. */
+	struct wm_endpoint state;
 };
 
 struct wm_probed {
 	uint64_t number; /* of the wm_probe, >= 1 */
 	bool ok;
-	bool limit;             /* not ok: see wm_failure */
-	char text[WM_TEXT_MAX]; /* why not */
+	bool limit;             /* if not ok: see wm_failure.limit */
+	char text[WM_TEXT_MAX]; /* if not ok: the reason */
 };
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the numbers of the public header are called in sentences: pcclFloat is "float". Static
- * texts; "unknown" for a number that no enumerator has.
+ * Names for the numbers of the public header in sentences; pcclFloat is "float". The texts are
+ * static. A number without an enumerator is "unknown".
  */
 #ifndef WIRE_NAMES_H
 #define WIRE_NAMES_H

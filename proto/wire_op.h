@@ -8,7 +8,7 @@
 
 #include "proto/wire_member.h"
 
-/* What must agree between all peers of one operation. */
+/* The parameters that must be equal for all peers of one operation. */
 struct wm_op_params {
 	uint64_t count;
 	uint32_t dtype;       /* pcclDataType_t, checked */
@@ -17,91 +17,98 @@ struct wm_op_params {
 	uint32_t quant_dtype; /* pcclDataType_t */
 };
 
-/* Whom a call that has voted keeps from doing anything else. */
+/* The part of a peer that cannot do anything else until its call ends. */
 enum wm_wait_for_kind {
-	WM_WAIT_FOR_NONE = 0,   /* the peer goes on with something else */
-	WM_WAIT_FOR_HELPER = 1, /* a thread that is not its main one: that one may still ask for
-				 * pending peers */
-	WM_WAIT_FOR_MAIN = 2,   /* its main thread */
+	WM_WAIT_FOR_NONE = 0, /* the peer goes on with something else */
+	/* Another thread than its main thread, which may still ask for pending peers. */
+	WM_WAIT_FOR_HELPER = 1,
+	WM_WAIT_FOR_MAIN = 2, /* its main thread */
 };
 
-/* What an attempt that has started is to make of all peers; their keys and hash type are the
- * elected ones. */
+/* The elected state of a synchronization that has started. The keys and the hash type of the vote
+ * are the elected ones. */
 struct wm_sync_elected {
 	uint64_t revision;
 	struct wm_digest content;
 };
 
-/* A call that has failed on its host before it could take part: how it is to end for all. */
+/* A refusal: a call failed on its host before it could take part, and ends for all peers with this
+ * code and text. */
 struct wm_refusal {
 	uint32_t code; /* a pcclResult_t; 0: the call takes part */
 	char text[WM_TEXT_MAX];
 };
 
-/* Votes of co-located peers with equal parameters, merged by their agent. A synchronization of
- * shared state has no tag: the group has one in flight at most. */
+/* Votes of peers of one agent with equal parameters. The agent merges them. A synchronization of
+ * shared state has no tag, because a group has at most one in flight. */
 struct wm_op_vote {
 	uint32_t group;
-	uint64_t tag;               /* with the group it names the operation; is_sync: 0 */
-	bool is_sync;               /* shared state; else an all-reduce */
-	struct wm_op_params params; /* unless is_sync or refused; else all zero */
-	struct wm_sync_vote sync;   /* if is_sync and not refused; else all zero */
+	uint64_t tag;               /* names the operation, together with the group; 0 if is_sync */
+	bool is_sync;               /* a synchronization of shared state; else an all-reduce */
+	struct wm_op_params params; /* all zero if is_sync or refused */
+	struct wm_sync_vote sync;   /* all zero unless is_sync and not refused */
 	uint32_t n_peers;           /* 1 .. WM_PEERS_MAX */
 	struct cc_id *peers;
-	uint64_t generation; /* of the group, as the agent was told last; not the master's number: a
-			      * loss overtook the vote, it does not count and is answered with
-			      * OP_ABORT */
-	uint64_t seq;        /* 0; after a resumption: of the OP_START that the agent has seen */
-	struct wm_sync_elected elected; /* if is_sync and seq: as that said; else all zero */
-	uint64_t spec_seq;  /* the OP_DONE.next under which the agent begins before any OP_START; or
-			       0 */
-	uint32_t waits_for; /* enum wm_wait_for_kind: true of each of the peers */
-	struct wm_refusal refusal; /* seq and spec_seq are 0 then */
+	/* Last generation of the group that the agent received. If it differs from the master's,
+	 * the vote crossed a loss. Then it does not count, and OP_ABORT is the answer. */
+	uint64_t generation;
+	uint64_t seq; /* 0; in a snapshot: seq of the OP_START that the agent has received */
+	/* All zero unless is_sync and seq: the elected state of that OP_START. */
+	struct wm_sync_elected elected;
+	/* The reserved seq (OP_DONE.next) under which the agent starts speculatively, before
+	 * OP_START; or 0. */
+	uint64_t spec_seq;
+	uint32_t waits_for;        /* enum wm_wait_for_kind; holds for each of the peers */
+	struct wm_refusal refusal; /* with a refusal seq and spec_seq are 0 */
 };
 
-/* A peer that cannot get what was elected, or whose tensors are not what it said. */
+/* A peer that cannot get the elected contents, or whose tensors do not match its candidate. */
 struct wm_sync_failure {
 	struct cc_id peer;
 	uint32_t code; /* a pcclResult_t for its callers */
 	char text[WM_TEXT_MAX];
 };
 
-/* One agent's completion vote for all its members of an operation. */
+/* The report of one agent on its part of an attempt, for all its members. */
 struct wm_op_report {
 	uint64_t seq;
 	bool ok;
-	struct cc_id suspect; /* agent that seems at fault, or zero */
-	bool silent;   /* nothing at all was heard of its host any more: the path may be gone */
-	uint32_t code; /* not ok: a pcclResult_t for all callers, of whom none need call again in
-			* vain; 0: a peer or a link is lost */
+	struct cc_id suspect; /* id of the suspect, or zero */
+	/* Nothing was received from the suspect's host any more, so the path may be gone. */
+	bool silent;
+	/* If not ok: a pcclResult_t for all callers, because a repeated call would fail again; 0: a
+	 * peer or a link is lost. */
+	uint32_t code;
 	char text[WM_TEXT_MAX];
-	/* Of a synchronization: these are to be kicked, and it goes on without them, whatever ok
-	 * says. */
+	/* Of a synchronization: peers to be kicked. The synchronization continues without them,
+	 * also if not ok. */
 	uint32_t n_failed;              /* at most WM_PEERS_MAX */
-	struct wm_sync_failure *failed; /* peers differ */
+	struct wm_sync_failure *failed; /* all peers differ */
 };
 
-/* An all-reduce has stood still here for so long, and no process of this host is what it waits for.
- */
+/* Reports a standstill: an all-reduce has made no progress on this host for `ms`, and it does not
+ * wait for a process of this host. */
 struct wm_standstill {
 	uint64_t seq;      /* >= 1 */
-	uint64_t sent;     /* bytes of it that were given to the link to the next host */
-	uint64_t received; /* bytes of it that came from the host before */
+	uint64_t sent;     /* its bytes that were written to the link to the next host */
+	uint64_t received; /* its bytes that came from the previous host */
 	uint32_t ms;
 };
 
-/* A peer waits for an all-reduce of its group that it has voted for without saying so. */
+/* Reports that a peer now waits for an all-reduce of its group. Its vote did not yet contain this.
+ */
 struct wm_waits_for {
 	struct cc_id peer;
 	uint64_t tag;
 	uint32_t kind; /* enum wm_wait_for_kind, not NONE */
-	uint32_t any;  /* 0: for this one. Else until any of those that it has voted for ends, which
-			* are so many; tag is one of them */
+	/* 0: the peer waits for this operation. Else it waits until any of its `any` operations
+	 * ends; tag is one of them. */
+	uint32_t any;
 };
 
 enum wm_sync_role {
-	WM_SYNC_HOLDER = 0,   /* has what was elected */
-	WM_SYNC_RECEIVER = 1, /* has to get it, or what of it differs */
+	WM_SYNC_HOLDER = 0,   /* has the elected contents */
+	WM_SYNC_RECEIVER = 1, /* must get the elected contents, as far as they differ */
 };
 
 struct wm_sync_peer {
@@ -109,50 +116,54 @@ struct wm_sync_peer {
 	uint32_t role; /* enum wm_sync_role */
 };
 
-/* Where blocks can be had. */
+/* A source of blocks. */
 struct wm_sync_source {
 	struct wm_endpoint endpoint;
-	uint32_t holders; /* its peers that are holders */
+	uint32_t holders; /* number of its peers that are holders */
 };
 
-/* What was elected, as seen by one agent. */
+/* The elected state, as one agent sees it. */
 struct wm_sync_start {
 	uint64_t revision;
 	uint32_t hash_type;    /* enum wm_hash_type, or another number up to 255 */
-	struct wm_digest keys; /* of all that take part */
+	struct wm_digest keys; /* of all peers that take part */
 	struct wm_digest content;
 	uint32_t n_peers;           /* 1 .. WM_PEERS_MAX */
-	struct wm_sync_peer *peers; /* of the receiving agent, no two alike */
-	/* Other agents, no two alike in both. At most WM_SOURCES_MAX each. */
+	struct wm_sync_peer *peers; /* of the receiving agent; all differ */
+	/* Other agents. Each agent is at most once in both lists together. Each list has at most
+	 * WM_SOURCES_MAX. */
 	uint32_t n_sources, n_others;
-	struct wm_sync_source *sources; /* with holders, in the order to try */
-	struct wm_sync_source *others;  /* with receivers alone (holders 0): they may have some */
+	struct wm_sync_source *sources; /* agents with holders, in the order in which to try them */
+	/* Agents with only receivers (holders is 0), which may already have some blocks. */
+	struct wm_sync_source *others;
 };
 
 struct wm_op_start {
 	uint32_t group;
-	uint64_t tag; /* is_sync: 0 */
-	uint64_t seq; /* grows over the whole run: the name of this attempt */
+	uint64_t tag; /* 0 if is_sync */
+	uint64_t seq; /* grows over the whole run; names this attempt */
 	uint64_t epoch;
 	bool is_sync;
-	struct wm_sync_start sync; /* if is_sync; else all zero */
+	struct wm_sync_start sync; /* all zero unless is_sync */
 };
 
 struct wm_op_abort {
 	uint32_t group;
 	uint64_t tag;
-	uint64_t seq;  /* 0: had not started */
+	uint64_t seq;  /* 0: the attempt had not started */
 	uint32_t code; /* a pcclResult_t for the callers */
 	char text[WM_TEXT_MAX];
-	uint64_t generation; /* seq 0: as in the votes that this answers */
-	bool is_sync;        /* of a synchronization of shared state; tag is 0 */
+	uint64_t generation; /* if seq is 0: that of the votes that this answers */
+	bool is_sync;        /* a synchronization of shared state; tag is 0 */
 };
 
 struct wm_op_done {
 	uint64_t seq;
-	uint64_t revision; /* of a synchronization: all peers of the group have it now */
-	uint64_t next; /* of an all-reduce: the seq of the next one of its group and tag, unless an
-			* OP_START says otherwise: agents may begin it before; or 0 */
+	/* Of a synchronization: the revision that all peers of the group have now. */
+	uint64_t revision;
+	/* Of an all-reduce: the reserved seq of the next one of its group and tag, unless OP_START
+	 * names another. Agents may start it before OP_START; or 0. */
+	uint64_t next;
 };
 
 enum wm_wait_kind {
@@ -163,26 +174,25 @@ enum wm_wait_kind {
 	WM_WAIT_SYNC = 4, /* votes for a synchronization of shared state */
 };
 
-/* To agents that have voted, when the others have not for seconds, and when the text changes. To
- * all agents of a group: whose processes are stopped, by now. For people: nothing else follows from
- * it. */
+/* Information for people, without any other effect. Agents whose peers have voted receive it when
+ * votes of others are missing for seconds, and when the text changes. With WM_WAIT_STOPPED all
+ * agents of a group receive the list of stopped processes. */
 struct wm_waits {
 	uint32_t kind;          /* enum wm_wait_kind */
 	uint32_t group;         /* with WM_WAIT_OP, WM_WAIT_STOPPED and WM_WAIT_SYNC; else 0 */
 	uint64_t tag;           /* with WM_WAIT_OP; else 0 */
 	uint32_t waited_ms;     /* since the first vote */
-	char text[WM_TEXT_MAX]; /* who is awaited: "1 of 3 peers: train@host pid 7 (...)" */
+	char text[WM_TEXT_MAX]; /* the missing peers: "1 of 3 peers: train@host pid 7 (...)" */
 };
 
-/* Calls of these peers that wait and cannot be met by the others: they end, and the votes for them
- * are void. */
+/* Ends the unmet calls of these peers. Their votes become void. */
 struct wm_unmet {
 	uint32_t kind;  /* enum wm_wait_kind, not STOPPED */
 	uint32_t group; /* with WM_WAIT_OP and WM_WAIT_SYNC; else 0 */
 	uint64_t tag;   /* with WM_WAIT_OP; else 0 */
 	uint32_t n_peers;
 	struct cc_id *peers; /* 1 .. WM_PEERS_MAX */
-	uint64_t generation; /* OP, SYNC: as in the votes that this answers */
+	uint64_t generation; /* OP, SYNC: that of the votes that this answers */
 	bool pending;        /* PENDING: the answer */
 	uint32_t code;       /* OP, SYNC: a pcclResult_t for the callers; else 0 */
 	char text[WM_TEXT_MAX];

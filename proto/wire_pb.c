@@ -124,9 +124,9 @@ char *wire_put_text(struct wire_arena *a, const char *s, size_t size)
 {
 	char *copy = wire_arena_take(a, strnlen(s, size) + 1, 1);
 
+	/* The arena remembers the failure, and nobody writes to this text. */
 	if (copy == NULL)
-		return (char *)(uintptr_t) ""; /* the arena remembers the failure; nobody writes
-						  here */
+		return (char *)(uintptr_t) "";
 	wire_text_clean(copy, s, size);
 	return copy;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * PROTOCOL.md draws these headers. Bytes that are not named here are sent as zero, and refused if
- * they are not, because a stream that has lost its place must not go unnoticed.
+ * PROTOCOL.md draws these headers. Bytes without a name in this file are sent as zero. The receiver
+ * refuses other values, because a stream that is out of step must be noticed.
  */
 #include "proto/wire_state.h"
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the wires say of shared state: limits, and what a peer offers to a synchronization. The shim
- * writes it into a submission entry (shm_queue.h), its agent passes it on (wire_master.h). Pure.
+ * Limits of shared state on all wires, and the candidate that a peer offers to a synchronization.
+ * The shim writes the candidate into a submission entry (shm_queue.h), and its agent sends it to
+ * the master (wire_master.h). Pure.
  *
- * The *state* is the list of tensors that a peer gives, sorted by name (as memcmp compares, the
- * shorter first), so that an index means the same tensor to all who have the same keys. A *leaf* is
- * WIRE_LEAF bytes of a tensor, the last one what is left; an empty tensor has none.
+ * The *state* is the list of a peer's tensors, sorted by name. The order is that of memcmp; of a
+ * name and its prefix, the prefix comes first. So an index means the same tensor to all peers with
+ * the same keys. A *leaf* is WIRE_LEAF bytes of a tensor. The last leaf may be shorter, and an
+ * empty tensor has no leaves.
  */
 #ifndef WIRE_SYNC_H
 #define WIRE_SYNC_H
@@ -21,7 +23,7 @@
 #define WIRE_LEAVES_MAX    (WIRE_STATE_MAX / WIRE_LEAF)
 #define WIRE_HASH_TYPE_MAX 255u
 
-/* What leaf hashes are made by. Peers that differ in it cannot be compared. */
+/* The algorithm of leaf hashes. Peers with different algorithms cannot be compared. */
 enum wm_hash_type { WM_HASH_SIMPLE = 1, WM_HASH_CRC32C = 2 };
 
 /* pcclSharedStateSyncStrategy_t */
@@ -31,12 +33,13 @@ enum wm_strategy {
 	WM_STRATEGY_SEND_ONLY = 2,
 };
 
-/* 128 bits: hsh_digest()[0] and [1]. As bytes: hi, then lo, each little-endian. */
+/* 128 bits. hi and lo are hsh_digest()[0] and [1]. On the wires hi comes before lo, each
+ * little-endian. */
 struct wm_digest {
 	uint64_t hi, lo;
 };
 
-/* What a peer offers, and the part that it takes. shm_state.h says what is digested. */
+/* The candidate that a peer offers, and its strategy. shm_state.h defines the digests. */
 struct wm_sync_vote {
 	uint64_t revision;
 	uint32_t strategy;        /* enum wm_strategy, checked */
@@ -45,7 +48,7 @@ struct wm_sync_vote {
 	struct wm_digest content; /* of the tensors that must be equal */
 	uint64_t n_tensors;       /* at most WIRE_TENSORS_MAX */
 	uint64_t bytes;           /* of all tensors, at most WIRE_STATE_MAX */
-	bool torn; /* a synchronization that failed has left torn state in the tensors */
+	bool torn;                /* a failed synchronization has left torn state in the tensors */
 };
 
 static inline uint64_t wire_leaf_count(uint64_t bytes)
@@ -53,8 +56,8 @@ static inline uint64_t wire_leaf_count(uint64_t bytes)
 	return bytes / WIRE_LEAF + (bytes % WIRE_LEAF != 0);
 }
 
-/* Bytes of the leaves [first, first + n) of a tensor of so many bytes; 0 unless all of them are
- * there, and n is at least 1. */
+/* Returns the number of bytes of the leaves [first, first + n) of a tensor of `bytes` bytes.
+ * Returns 0 if n is 0 or if one of the leaves does not exist. */
 static inline uint64_t wire_leaf_bytes(uint64_t bytes, uint64_t first, uint64_t n)
 {
 	uint64_t all = wire_leaf_count(bytes);

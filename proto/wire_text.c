@@ -4,8 +4,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Decodes the sequence of n bytes at s. Returns its code point, or 0 if one of them is no
- * continuation. */
+/* Decodes the sequence of n bytes at s. Returns its code point, or 0 if a byte after the first is
+ * not a continuation byte. */
 static uint32_t code_point(const uint8_t *s, size_t n, uint32_t lead)
 {
 	for (size_t i = 1; i < n; i++) {
@@ -16,8 +16,8 @@ static uint32_t code_point(const uint8_t *s, size_t n, uint32_t lead)
 	return lead;
 }
 
-/* Sequences of several bytes, by the bits of the first one. Below min are control characters, and
- * what a shorter sequence is for. */
+/* The forms of sequences with several bytes. The bits of the first byte select the form. Code
+ * points below min are control characters, or need a shorter sequence. */
 static const struct form {
 	uint8_t mask, lead, len;
 	uint32_t min, max;
@@ -32,7 +32,8 @@ static bool is_surrogate(uint32_t c)
 	return c >= 0xd800 && c <= 0xdfff;
 }
 
-/* Length of the clean character at s, 0 if there is none. left: bytes that may be looked at. */
+/* Returns the length of the clean character at the beginning of text, or 0 if it is not clean.
+ * `left` is the number of bytes that may be read. */
 static size_t clean_len(const char *text, size_t left)
 {
 	const uint8_t *s = (const uint8_t *)text;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Names and texts on the wires: UTF-8 without control characters, so that they can go to logs,
- * terminals and JSON as they are.
+ * Names and texts on the wires. They are UTF-8 without control characters, so logs, terminals and
+ * JSON can contain them unchanged.
  */
 #ifndef WIRE_TEXT_H
 #define WIRE_TEXT_H
@@ -9,10 +9,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Only well-formed UTF-8, and no control characters (C0, DEL, C1)? */
+/* Is the text well-formed UTF-8 without control characters (C0, DEL, C1)? */
 bool wire_text_is_clean(const char *s);
-/* Copies at most len bytes of s, up to its NUL, with a '?' for each byte that is not clean. dst
- * holds at least as many bytes as are copied, and one for the NUL. */
+/* Copies at most `len` bytes of s, up to its NUL. Replaces each byte that is not clean by '?'. dst
+ * must have room for the copied bytes and a NUL. */
 void wire_text_clean(char *dst, const char *s, size_t len);
 
 #endif

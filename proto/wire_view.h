@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The numbers behind pcclGetAttribute, as the application gets to know them: with the answer of
- * each call, an operation's included, and as of the moment at which that call ended for all.
+ * The numbers behind pcclGetAttribute. The application receives them with the answer of each call,
+ * also of operations. They describe the moment at which the call ended for all peers.
  */
 #ifndef WIRE_VIEW_H
 #define WIRE_VIEW_H
@@ -9,9 +9,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The ballot of votes on pending peers: twice as many as have been answered, and one more if the
- * last answer was that peers are pending. So whoever knows how many there were, a new master or
- * agent for instance, knows what all were told. */
+/* Returns the number of pending votes that have been answered. The ballot number is twice this
+ * number, plus one if the last answer was that peers are pending. So a new master or agent that
+ * knows the ballot number also knows the last answer. */
 static inline uint64_t wire_pending_votes(uint64_t ballot)
 {
 	return ballot >> 1;
@@ -28,11 +28,12 @@ static inline uint64_t wire_pending_next(uint64_t ballot, bool answer)
 }
 
 struct wire_view {
-	uint64_t view_id; /* of the run's: the higher one is the later one; 0: the answer tells of
-			   * none, and what was told before stays */
+	/* The view with the higher id is the later one; 0: the answer contains no view, and the
+	 * view before stays valid. */
+	uint64_t view_id;
 	uint32_t global;  /* accepted peers of the run */
-	uint32_t group;   /* of the peer's own group */
-	uint32_t groups;  /* with accepted peers */
+	uint32_t group;   /* peers of the own group */
+	uint32_t groups;  /* groups with accepted peers */
 	uint32_t largest; /* peers of the largest group */
 };
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * How the attempts end that were under way when the last master died: from what all agents say of
- * them, before anybody is told anything.
+ * Outcomes of the attempts that were in progress when the last master died. They follow from the
+ * snapshots of all agents, and are decided before anything is sent.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "ccoip-masterd/core/ccm_sync.h"
 
-/* What one agent says of one attempt. */
+/* The votes and the report of one agent for one attempt. */
 struct entry {
 	struct ccm_agent *agent;
 	struct ccm_raw *raw;
@@ -31,8 +31,8 @@ static uint32_t count_told(const struct ccm_snapshot *t)
 	return n;
 }
 
-/* Run-wide, for agents do not say of which group. What a peer was told of, its last master had
- * told: one who knows is enough. */
+/* Outcomes are stored for the whole run, because agents do not name their groups. One agent or peer
+ * that knows an outcome is enough, because the last master had sent it. */
 void ccm_outcomes_keep(struct ccm *m, const struct ccm_agent *a)
 {
 	const struct ccm_snapshot *t = a->snapshot;
@@ -56,8 +56,8 @@ void ccm_outcomes_keep(struct ccm *m, const struct ccm_agent *a)
 			v[m->n_ended++] = (struct wm_outcome){q->q.seqs[i], WIRE_SUCCESS};
 }
 
-/* Besides, those that are known of agents that have gone, and we know ourselves if we stood still.
- */
+/* The list also has outcomes from agents that are gone, and after a restart from snapshot those
+ * that this master knows itself. */
 void ccm_outcomes_take(struct ccm *m)
 {
 	const struct ccm_agent *a;
@@ -69,7 +69,7 @@ void ccm_outcomes_take(struct ccm *m)
 		qsort(m->ended, m->n_ended, sizeof *m->ended, by_seq);
 }
 
-/* Was the group told that it has failed? */
+/* Was the group told that the attempt has failed? */
 static bool has_failed(const struct ccm_group *g, uint64_t seq)
 {
 	uint32_t i;
@@ -116,7 +116,7 @@ static const struct wm_outcome *outcome_find(const struct ccm *m, uint64_t seq)
 	return m->n_ended ? bsearch(&key, m->ended, m->n_ended, sizeof key, by_seq) : NULL;
 }
 
-/* NULL: how the attempt has ended is not known. */
+/* Returns the outcome of the attempt, or NULL if it is unknown. */
 static const struct wm_outcome *known_outcome(
 	const struct ccm *m, const struct ccm_group *g, uint64_t seq)
 {
@@ -140,7 +140,7 @@ uint32_t ccm_outcome_of(const struct ccm *m, const struct ccm_group *g, uint64_t
 	return x ? x->code : WIRE_RANK_CONNECTION_LOST;
 }
 
-/* Members that nobody knows anything of: another master may have them, or the dead. */
+/* Are members of g missing without news of them? They are with another master, or dead. */
 static bool misses_some(const struct ccm_group *g)
 {
 	return g->n_lost_ever > g->n_left || g->known_world_size > g->n_accepted + g->n_left ||
@@ -152,7 +152,7 @@ bool ccm_group_has_lost(const struct ccm_group *g)
 	return g->n_left > 0 || misses_some(g);
 }
 
-/* Nobody who is here knows how many peers g had: more may come, too late. */
+/* Is the size of g unknown to all agents here? Then more members may come, too late. */
 static bool is_unknown(const struct ccm *m, const struct ccm_group *g)
 {
 	return !m->restored && g->known_view_id == 0;
@@ -183,7 +183,7 @@ static bool is_in(
 	       p->membership->group->id == group;
 }
 
-/* The peers of a that are in it. */
+/* Counts the peers of `a` that are members of the group and have voted for the attempt. */
 static uint32_t voters_in(const struct ccm *m, const struct ccm_agent *a, const struct ccm_raw *x)
 {
 	uint32_t i, n = 0;
@@ -194,7 +194,7 @@ static uint32_t voters_in(const struct ccm *m, const struct ccm_agent *a, const 
 	return n;
 }
 
-/* As a was told last. */
+/* Returns the generation that was last sent to `a`. */
 static uint64_t generation_told(const struct ccm_agent *a, uint32_t group)
 {
 	const struct wm_view *w = &a->snapshot->r.view;
@@ -206,8 +206,8 @@ static uint64_t generation_told(const struct ccm_agent *a, uint32_t group)
 	return UINT64_MAX;
 }
 
-/* The group's generation was no higher when the attempt started: whom the start was told had been
- * told of those before. */
+/* Returns a generation that the group had not exceeded when the attempt started: an agent that
+ * received the start had received all losses before it. */
 static uint64_t generation_at_start(const struct ccm_group *g, uint64_t seq)
 {
 	uint64_t least = UINT64_MAX, n;
@@ -224,8 +224,8 @@ static uint64_t generation_at_start(const struct ccm_group *g, uint64_t seq)
 	return least;
 }
 
-/* Calls fn for what the agents of v's group say of the attempt v without knowing that it started.
- */
+/* Calls fn for each vote for the attempt v from an agent of the group that does not know of its
+ * start. */
 static void each_unstarted(struct ccm *m, struct ccm_group *g, const struct wm_op_vote *v,
 	void (*fn)(struct ccm *m, struct ccm_agent *a, struct ccm_raw *x, void *arg), void *arg)
 {
@@ -273,8 +273,8 @@ static void start_late(struct ccm *m, struct ccm_agent *a, struct ccm_raw *x, vo
 	const struct ccm_membership *s = ccm_membership_of(m, a, x->vote.group);
 
 	x->used = true;
-	/* Its peers may have been put out, or have disagreed. Of a synchronization there are kicks
-	 * to come first. */
+	/* The agent's peers may have been kicked, or their votes may have differed. A
+	 * synchronization sends its start after its kicks. */
 	if (o->sync || voters_in(m, a, x) == 0 || s->slot >= o->n_parts ||
 		o->parts[s->slot].start_sent)
 		return;
@@ -282,7 +282,8 @@ static void start_late(struct ccm *m, struct ccm_agent *a, struct ccm_raw *x, vo
 	ccm_op_tell_start(m, o, a);
 }
 
-/* It came by a new agent, to this master or the last one, and has the whole result. */
+/* Does p ask for the outcome of the attempt? Then it came through a new agent, to this master or
+ * the last one, and has the whole result. */
 static bool asks_for(const struct ccm_peer *p, uint64_t seq)
 {
 	const struct ccm_snapshot *t = p->membership->agent->snapshot;
@@ -308,13 +309,13 @@ static uint32_t count_asking(const struct ccm_group *g, uint64_t seq)
 	return n;
 }
 
-/* It came by a new agent, and has no result of the attempt, or not the whole one. */
+/* Did p come through a new agent without the whole result of the attempt? */
 static bool lacks(const struct ccm_peer *p, uint64_t seq)
 {
 	return p->phase == CCM_PEER_ACCEPTED && p->restarted && !asks_for(p, seq);
 }
 
-/* Its part is done, and none of its peers is to be kicked for it. */
+/* Has the agent reported success, and is none of its peers to be kicked? */
 static bool has_reported(const struct ccm *m, const struct entry *e)
 {
 	const struct wm_op_report *r = &e->raw->report;
@@ -326,7 +327,8 @@ static bool has_reported(const struct ccm *m, const struct entry *e)
 	return e->raw->reported && r->ok;
 }
 
-/* An attempt that began before the votes may have begun with other parameters on each host. */
+/* Do both votes have the same parameters? An attempt that began speculatively may have begun with
+ * other parameters on each host. */
 static bool same_params(const struct wm_op_vote *v, const struct wm_op_vote *w)
 {
 	const struct wm_op_params *p = &v->params, *q = &w->params;
@@ -335,9 +337,10 @@ static bool same_params(const struct wm_op_vote *v, const struct wm_op_vote *w)
 	       p->quant_algo == q->quant_algo && p->quant_dtype == q->quant_dtype;
 }
 
-/* Every peer that is left of the group has the whole result, as its host says; of a synchronization
- * also one that came by a new agent and says so itself. What such a one had begun with in an
- * all-reduce nobody knows any more. Who is not here may lack it. */
+/* Does every remaining peer of the group have the whole result, as its host reports? For a
+ * synchronization, a peer that came through a new agent may report this itself. For an all-reduce
+ * it may not, because nobody knows any more which parameters it used. A peer that is not here may
+ * lack the result. */
 static bool all_have(
 	const struct ccm *m, const struct ccm_group *g, const struct entry *e, uint32_t n)
 {
@@ -361,7 +364,7 @@ static bool same_elected(const struct wm_op_vote *v, const struct wm_op_vote *w)
 	       v->elected.content.lo == w->elected.content.lo;
 }
 
-/* Does x offer what was elected, of which v says what it is? */
+/* Does x offer the elected contents, which v names? */
 static bool has_candidate(const struct wm_op_vote *v, const struct ccm_raw *x)
 {
 	return x->vote.sync.strategy != WM_STRATEGY_RECEIVE_ONLY &&
@@ -369,7 +372,7 @@ static bool has_candidate(const struct wm_op_vote *v, const struct ccm_raw *x)
 	       x->vote.sync.content.lo == v->elected.content.lo;
 }
 
-/* Has one of e's peers what was elected, and gives it to others? */
+/* Does a peer of e have the elected contents, and does it send them? */
 static bool holds(const struct entry *e)
 {
 	const struct ccm_raw *x;
@@ -394,8 +397,8 @@ static void look_late(struct ccm *m, struct ccm_agent *a, struct ccm_raw *x, voi
 	h->found |= has_candidate(h->v, x) && voters_in(m, a, x) > 0;
 }
 
-/* Those of a synchronization that goes on have all heard the same, and somebody can serve: one of
- * them, or one that has not heard of the start, and begins now. */
+/* Can the synchronization continue? All agents must have received the same start, and some peer
+ * must be able to serve: a peer in e, or a peer that does not know of the start and begins now. */
 static bool can_sync(struct ccm *m, struct ccm_group *g, const struct entry *e, uint32_t n)
 {
 	struct late_holder late = {.v = &e->raw->vote};
@@ -412,8 +415,8 @@ static bool can_sync(struct ccm *m, struct ccm_group *g, const struct entry *e, 
 	return has_holder || late.found;
 }
 
-/* Is everybody there who was, and has voted, or needs nothing more of a synchronization? No attempt
- * of an all-reduce spans a loss. */
+/* Can the attempt continue? Every member must be here, and must have voted or need nothing more of
+ * a synchronization. No attempt of an all-reduce spans a loss. */
 static bool can_go_on(struct ccm *m, struct ccm_group *g, const struct entry *e, uint32_t n)
 {
 	const struct wm_op_vote *v = &e[0].raw->vote;
@@ -439,15 +442,15 @@ static struct ccm_group *group_of(const struct ccm *m, const struct entry *e)
 	return g;
 }
 
-/* The group has gone beyond it, so it was done: agents hear of the next revision first, and a
- * journal has it before them. */
+/* Does the group expect a revision after v? Then this synchronization was done: agents receive the
+ * next revision first, and a journal has it before them. */
 static bool is_overtaken(const struct ccm_group *g, const struct wm_op_vote *v)
 {
 	return v->is_sync && ccm_revision_of(g) > v->elected.revision;
 }
 
-/* Why the group is interrupted by an attempt that was not done; NULL: its members know. known: how
- * it ended, or NULL. */
+/* Returns the reason why an attempt that was not done interrupts its group, or NULL if the members
+ * know its end. known: its outcome, or NULL. */
 static const char *why_interrupted(
 	const struct ccm_group *g, const struct wm_op_vote *v, const struct wm_outcome *known)
 {
@@ -461,7 +464,8 @@ static const char *why_interrupted(
 	return NULL;
 }
 
-/* What cannot go on fails with all that its group does, like any attempt that fails. */
+/* Interrupts the group of an attempt that cannot continue. Everything that the group does fails, as
+ * after any failed attempt. */
 static void judge(struct ccm *m, const struct entry *e, uint32_t n)
 {
 	const struct wm_op_vote *v = &e->raw->vote;
@@ -480,7 +484,7 @@ static void judge(struct ccm *m, const struct entry *e, uint32_t n)
 		ccm_group_interrupt(m, g, "%s", why);
 }
 
-/* o goes on without those who ask for it. */
+/* Lets o continue without the peers that ask for its outcome. */
 static void ignore_missing(struct ccm *m, struct ccm_group *g, struct ccm_op *o, uint64_t seq)
 {
 	struct ccm_membership *s;
@@ -502,7 +506,8 @@ static void refuse_late(struct ccm *m, struct ccm_agent *a, struct ccm_raw *x, v
 	ccm_op_refuse(m, a, &x->vote, o->abort_code, o->text);
 }
 
-/* The votes disagree, or one is a refusal. Hosts that began before the votes do not know. */
+/* Ends an attempt whose votes disagree or contain a refusal. Hosts that began speculatively do not
+ * know of this. */
 static void fail_evicted(
 	struct ccm *m, struct ccm_group *g, const struct entry *e, uint32_t n, struct ccm_op *o)
 {
@@ -516,7 +521,7 @@ static void fail_evicted(
 	ccm_op_drop(m, o);
 }
 
-/* False: not all of these votes can be. */
+/* Continues the attempt. Returns false if some of these votes cannot count. */
 static bool go_on(struct ccm *m, struct ccm_group *g, const struct entry *e, uint32_t n)
 {
 	struct ccm_op *o = NULL;
@@ -552,8 +557,9 @@ static void kick(struct ccm *m, const struct entry *e, const struct cc_id *peer,
 		ccm_peer_kick(m, ccm_peer_find(m, peer), code, "%s", clean);
 }
 
-/* A synchronization was done by the last master: peers of e that cannot have it were lost, or were
- * to be kicked, and have not heard of that. False: all of them. */
+/* Kicks the peers of e that cannot have the result of a synchronization that the last master has
+ * completed. They were lost or about to be kicked, and do not know it. Returns false if these are
+ * all peers of e. */
 static bool drop_left_out(struct ccm *m, const struct entry *e)
 {
 	const struct wm_op_report *r = &e->raw->report;
@@ -570,7 +576,8 @@ static bool drop_left_out(struct ccm *m, const struct entry *e)
 	return false;
 }
 
-/* False: nothing is told yet. It cannot, or not with these votes. */
+/* Continues the attempt. Returns false if it cannot continue with these votes; nothing was sent
+ * then. */
 static bool try_go_on(struct ccm *m, struct ccm_group *g, const struct entry *e, uint32_t n)
 {
 	return g && !is_overtaken(g, &e->raw->vote) && can_go_on(m, g, e, n) && go_on(m, g, e, n);
@@ -593,7 +600,7 @@ static void tell_ends(
 	}
 }
 
-/* n agents say that the attempt has started. */
+/* Continues or ends an attempt that n agents report as started. */
 static void resolve(struct ccm *m, const struct entry *e, uint32_t n)
 {
 	uint64_t seq = e->raw->vote.seq;
@@ -609,15 +616,15 @@ static void resolve(struct ccm *m, const struct entry *e, uint32_t n)
 	if (!known && has_succeeded(m, g, e, n))
 		code = WIRE_SUCCESS;
 	if (code == WIRE_RANK_CONNECTION_LOST)
-		ccm_loss_announce(m); /* before the end: who tries again must know of it */
+		ccm_loss_announce(m); /* a peer that tries again must know of the loss */
 	tell_ends(m, e, n, code, text);
 	if (g)
 		ccm_outcome_note(g, seq, code);
 }
 
-/* Calls fn for each attempt that agents say has started, in the order of their starts. An agent
- * whose peers in it have no membership of the run any more says nothing of those who have: they may
- * have gone on without it, and been told something else. */
+/* Calls fn for each attempt that agents report as started, in the order of their starts. An agent
+ * whose peers in the attempt are no members any more does not count. The members may have continued
+ * without it, and may have been told another outcome. */
 static void each_started(
 	struct ccm *m, void (*fn)(struct ccm *m, const struct entry *e, uint32_t n))
 {
@@ -645,7 +652,7 @@ static void each_started(
 	free(e);
 }
 
-/* Nobody of g came by an agent that was there before. */
+/* Have all members of g come through new agents? */
 static bool is_all_new(const struct ccm_group *g)
 {
 	const struct ccm_membership *s;
@@ -658,8 +665,8 @@ static bool is_all_new(const struct ccm_group *g)
 	return true;
 }
 
-/* An attempt that is in doubt may have been a synchronization, which the master before has counted
- * or not, and nobody is left who would know. */
+/* Forgets the group's revision if it is in doubt: an attempt of q may have been a synchronization,
+ * nobody here knows its outcome, and the last master may have counted it or not. */
 static void doubt_revision(struct ccm *m, const struct wm_op_query *q)
 {
 	const struct ccm_peer *p = ccm_peer_find(m, &q->peer);
@@ -671,10 +678,10 @@ static void doubt_revision(struct ccm *m, const struct wm_op_query *q)
 			ccm_revision_forget(m, g);
 }
 
-/* The attempt was done, and some of g have not heard of that yet: so nobody was admitted since it
- * started. A peer that lacks it was in it and has counted it as failed when its agent died: the
- * last master had kicked it, or was about to. An agent that knows the run says itself what became
- * of its part. */
+/* Kicks the peers that lack the result of an attempt that was done. Some members do not know of its
+ * end yet, so no peer was admitted since it started. A peer that lacks the result took part in it,
+ * and has counted it as failed when its agent died. The last master had kicked this peer, or was
+ * about to. Agents that know the run report their own parts, so they are left out. */
 static void drop_failed(struct ccm *m, struct ccm_group *g, uint64_t seq)
 {
 	struct ccm_peer *p, *next;
@@ -701,8 +708,9 @@ static bool has_heard(const struct ccm_snapshot *t, uint64_t seq)
 	return x != NULL;
 }
 
-/* Likewise, of agents that know the run: who has not heard of the start has not had its part. Those
- * of epochs that e's agents do not know may have been admitted since, where these were put out. */
+/* Kicks the peers of agents that know the run, but not the start of this synchronization: these
+ * peers cannot have the result. Agents with a later epoch than all agents of e are left out: their
+ * peers may have been admitted after those of e were lost. */
 static void drop_unheard(struct ccm *m, struct ccm_group *g, const struct entry *e, uint32_t n)
 {
 	uint64_t seq = e->raw->vote.seq, epoch = 0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Calls that can never meet. A vote comes to an end when everybody concerned has given it or may
- * still give it; a peer may give one if it waits for nothing, or for something that comes to an
- * end, or for any of several operations of which one does. What is left by that rule waits for
- * itself: the peers that wait there are stuck, and only an answer lets them go on. Nothing is
- * decided while a round or a takeover is under way or an agent is disconnected: its peers may vote
- * otherwise when they are back.
+ * Calls that can never meet. A vote can end if every peer concerned has given it or may still give
+ * it. A peer may still give a vote if it waits for nothing, for a vote that can end, or for any of
+ * several operations of which one can end. Votes that cannot end by this rule wait for each other,
+ * and only an answer lets their peers continue. Nothing is decided while a round or a takeover is
+ * in progress, or while an agent is disconnected, because its peers may vote otherwise when they
+ * are back.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -13,24 +13,25 @@
 
 #include "ccoip-masterd/core/ccm_sync.h"
 
-/* Answers in a row to a peer that has done nothing else in between, until it has to wait for the
- * next tick: a loop that does nothing but ask must not keep the master busy. */
+/* Answers in a row to a peer that does nothing else. The next answer waits for a tick, so that a
+ * loop of such calls does not keep the master busy. */
 #define ALONE_MAX 4u
-/* After so many it is taken to wait for something that those who wait for it would have to do. */
+/* After this number of answers, the peer is assumed to wait for an act of peers that wait for
+ * it. */
 #define ALONE_HOPELESS 100u
 #define NAMED_MAX      3u /* calls that the sentence names */
 
-/* Who asks for pending peers, while another thread launches operations, may do so all the time.
- * When a peer has done nothing for so long its threads are taken to wait for each other. */
+/* A peer can ask for pending peers all the time while another of its threads launches operations.
+ * If the peer has done nothing for this time, its threads are assumed to wait for each other. */
 #define THREADS_NS (UINT64_C(2000) * CCM_NS_PER_MS)
 
-/* Which votes come to an end; of operations: ccm_op.meets. */
+/* The votes that can end. For operations see ccm_op.meets. */
 struct ends {
 	bool topology, pending;
 	bool any; /* some peer waits for any of its operations */
 };
 
-/* ---- who waits, as the votes come and go ---- */
+/* ---- waiting peers, as votes come and go ---- */
 
 static void count_op(struct ccm *m, struct ccm_group *g, bool more)
 {
@@ -47,7 +48,7 @@ void ccm_unmet_waits_for(struct ccm *m, struct ccm_op *o, struct ccm_peer *p, ui
 {
 	p->acted_ns = m->now;
 	p->helper |= kind == WM_WAIT_FOR_HELPER;
-	if (p->waits_on_any) /* it has gone on */
+	if (p->waits_on_any) /* its wait has ended */
 		ccm_unmet_unblock(m, p->waits_on, p);
 	if (kind == WM_WAIT_FOR_NONE || o->seq || p->waits_on)
 		return;
@@ -100,13 +101,13 @@ void ccm_peer_waits_for(struct ccm *m, struct ccm_agent *a, const struct wm_wait
 		return;
 	if (m->recovering) /* the vote is not counted yet */
 		p->raw_waits_for = *b;
-	/* Of those that the agent knows one has started or ended: then it goes on. No vote is
-	 * missing, as all were sent before. */
+	/* If one of the operations that the agent knows has started or ended, the peer continues.
+	 * No vote is missing, because all votes were sent before this message. */
 	if (b->any > 0 && (p->n_running > 0 || p->n_ops != b->any))
 		return;
 	key.group = p->membership->group->id;
 	HASH_FIND(hh, m->ops, &key, sizeof key, o);
-	if (!o || !ccm_op_voted(o, p)) /* it has ended meanwhile */
+	if (!o || !ccm_op_voted(o, p)) /* the operation has ended meanwhile */
 		return;
 	ccm_unmet_waits_for(m, o, p, b->kind);
 	p->waits_on_any = b->any > 0 && p->waits_on;
@@ -135,10 +136,11 @@ void ccm_unmet_thread(struct ccm *m, struct ccm_peer *p, uint64_t thread)
 
 /* ---- the rule ---- */
 
-/* *waits: main (else: whoever launches operations, too) waits for something. True: that ends. */
+/* Can a wait of p end? Sets *waits if p waits. `main`: only p's main thread counts, otherwise every
+ * thread that launches operations. */
 static bool wait_ends(const struct ends *e, const struct ccm_peer *p, bool main, bool *waits)
 {
-	if (p->phase != CCM_PEER_ACCEPTED) { /* in pcclConnect */
+	if (p->phase != CCM_PEER_ACCEPTED) { /* a newcomer in pcclConnect */
 		*waits = true;
 		return e->topology;
 	}
@@ -151,15 +153,15 @@ static bool wait_ends(const struct ends *e, const struct ccm_peer *p, bool main,
 	return p->waits_on_any ? p->any_meets : p->waits_on->meets;
 }
 
-/* One thread of p waits: may another one still act? A host that has been silent since p did
- * something may have sent a vote that is lost. */
+/* May another thread of p still act while one waits? Only the time up to the last message of p's
+ * host counts, because a vote of p may be lost with the host's connection. */
 static bool thread_may_act(const struct ccm_peer *p)
 {
 	return p->n_running > 0 ||
 	       ccm_age(p->membership->agent->spoke_ns, p->acted_ns) < THREADS_NS;
 }
 
-/* May p still do something of its own accord? */
+/* May p still do something by itself? */
 static bool moves(const struct ends *e, const struct ccm_peer *p)
 {
 	const struct ccm_membership *s;
@@ -179,7 +181,7 @@ static bool moves(const struct ends *e, const struct ccm_peer *p)
 	return !waits;
 }
 
-/* May p's main thread ask for pending peers, while another one waits for an operation? */
+/* May p's main thread still ask for pending peers, while another thread waits for an operation? */
 static bool may_ask(const struct ccm_peer *p)
 {
 	return p->waits_on && !p->waits_on_main && !p->topo_voted && !p->shares &&
@@ -206,7 +208,7 @@ static bool op_ends(const struct ends *e, const struct ccm_op *o)
 	const struct ccm_membership *s;
 	const struct ccm_peer *p;
 
-	if (o->group->n_topo > 0 && !e->topology) /* it does not start before */
+	if (o->group->n_topo > 0 && !e->topology) /* o starts only after this vote */
 		return false;
 	DL_FOREACH2 (o->group->memberships, s, next_g)
 		DL_FOREACH (s->peers, p)
@@ -240,7 +242,8 @@ static bool grow_ops(const struct ends *e, struct ccm_op *list)
 	return grown;
 }
 
-/* The greatest set of votes of which none can end is what is left. */
+/* Finds all votes that can end. The remaining votes are the largest set of which no vote can
+ * end. */
 static void find_ends(struct ccm *m, struct ends *e)
 {
 	struct ccm_peer *p;
@@ -266,7 +269,7 @@ static void find_ends(struct ccm *m, struct ends *e)
 	} while (grown);
 }
 
-/* Do any two calls wait that could be waiting for each other? */
+/* Are there two calls that could wait for each other? */
 static bool is_worth_it(const struct ccm *m)
 {
 	bool votes = m->n_topo > 0 || m->n_pending > 0;
@@ -283,7 +286,8 @@ static bool may_decide(const struct ccm *m)
 
 /* ---- the answers ---- */
 
-/* Messages to one agent: ids are appended to the last one, until the next action. */
+/* Adds p to the message *last to its agent, or to a new one if *last is NULL or full. No other
+ * action may come between two calls. */
 static void add_unmet(struct ccm *m, const struct ccm_agent *a, const struct wm_unmet *what,
 	struct wm_unmet **last, const struct ccm_peer *p)
 {
@@ -299,7 +303,7 @@ static void add_unmet(struct ccm *m, const struct ccm_agent *a, const struct wm_
 	(*last)->peers[(*last)->n_peers++] = p->id;
 }
 
-/* Have all whose vote it is been answered so often? */
+/* Has each peer with this vote been answered n times? */
 static bool all_answered(const struct ccm *m, bool topology, uint32_t n)
 {
 	const struct ccm_peer *p;
@@ -310,13 +314,13 @@ static bool all_answered(const struct ccm *m, bool topology, uint32_t n)
 	return true;
 }
 
-/* The next answer to them waits for a tick. */
+/* Must the next answer to peers with this vote wait for a tick? */
 static bool is_patient(const struct ccm *m, bool topology)
 {
 	return !m->ticking && all_answered(m, topology, ALONE_MAX);
 }
 
-/* They do nothing else but vote. */
+/* Do peers with votes do nothing else but vote? */
 static bool is_hopeless(const struct ccm *m)
 {
 	return m->ticking && all_answered(m, true, ALONE_HOPELESS) &&
@@ -335,7 +339,8 @@ static void answer_peer(struct ccm *m, struct ccm_peer *p, bool topology)
 	ccm_peer_refresh(m, p);
 }
 
-/* No ballot ends: what was answered is void, as if it had not been asked for. */
+/* Answers the peers with this vote. The ballot does not end; their votes are void, as if they were
+ * not given. */
 static bool answer_vote(struct ccm *m, bool topology, bool newcomers)
 {
 	struct wm_unmet what = {
@@ -371,7 +376,8 @@ static bool answer_vote(struct ccm *m, bool topology, bool newcomers)
 	return true;
 }
 
-/* A newcomer whose thread would have to vote for it as another peer. */
+/* Refuses a newcomer that waits for a vote which its own thread would have to give as another
+ * peer. */
 static bool refuse_newcomer(struct ccm *m, const struct ends *e)
 {
 	char label[3 * WM_NAME_MAX];
@@ -428,7 +434,7 @@ static void name_op(const struct ccm_op *o, bool first, char *text, size_t size)
 		ccm_append(text, size, " (%s%s)", ccm_peer_label(p, label), more);
 }
 
-/* Peers that have done nothing else for a hundred answers. */
+/* Names the peers that have done nothing else for a hundred answers. */
 static void name_askers(const struct ccm *m, bool topology, char *text, size_t size)
 {
 	char label[3 * WM_NAME_MAX], more[32] = "";
@@ -476,7 +482,8 @@ static void end_op(struct ccm *m, struct ccm_op *o, const char *text)
 	ccm_op_drop(m, o);
 }
 
-/* Who still goes on would call alone when the others have been refused: it is waited for. */
+/* Can no peer of g continue? A peer that can continue would call alone after the others were
+ * refused, so it is waited for. */
 static bool all_stuck(const struct ends *e, const struct ccm_group *g)
 {
 	const struct ccm_membership *s;
@@ -499,8 +506,8 @@ static uint32_t take_ended(const struct ends *e, struct ccm_op *list, struct ccm
 	return n;
 }
 
-/* All that the peers of such groups have voted for, so that none of them waits on for what comes
- * next. */
+/* Ends all operations of groups in which no peer can continue, so that none of the peers goes on to
+ * wait for the next operation. */
 static bool end_operations(struct ccm *m, const struct ends *e)
 {
 	struct ccm_op **v, *o;
@@ -544,9 +551,9 @@ static bool is_stuck_op(const struct ccm_op *list)
 	return false;
 }
 
-/* Can those who ask for pending peers come to those who vote for the topology, and let some in?
- * While an operation waits for them no newcomer comes in: a loop that updates as long as peers are
- * pending would never get to the operation. */
+/* May peers that ask for pending peers be told to join the topology vote, which then admits
+ * newcomers? Not while an operation waits for them: a loop that updates while peers are pending
+ * would never reach the operation. */
 static bool may_admit(const struct ccm *m)
 {
 	return ccm_newcomers_ready(m) > 0 && !is_stuck_op(m->fresh) && !is_stuck_op(m->late);
@@ -565,7 +572,7 @@ static bool decide(struct ccm *m)
 	if ((topology || pending) && !is_hopeless(m)) {
 		if (topology && pending && may_admit(m))
 			return answer_vote(m, false, true);
-		/* These go on, and may meet the others. */
+		/* These peers continue, and may meet the others. */
 		topology = topology && answer_vote(m, true, false);
 		pending = pending && answer_vote(m, false, false);
 		return topology || pending;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * Looking inside: status, peers, operations, and what everybody waits for.
+ * The state of the core for operators: status, peers, operations, and what each waits for.
  */
 #include <stdlib.h>
 
 #include "ccoip-masterd/core/ccm_sync.h"
 
-#define NAMES_MAX 6u /* of those that are awaited */
+#define NAMES_MAX 6u /* awaited peers or hosts that are named */
 
-/* A sentence that lists names until there are enough. */
+/* A text with a list of names, up to a limit. */
 struct names {
 	char *text;
 	size_t size;
@@ -87,7 +87,7 @@ static void write_round(const struct ccm *m, uint64_t now, char *text, size_t si
 	ccm_name_reporters(m, text, size);
 }
 
-/* Newcomers are all that there is to wait for, and no round could admit one. */
+/* Does the run wait only for newcomers, of which no round can admit one? */
 static bool waits_for_newcomers(const struct ccm *m)
 {
 	return m->n_topo == 0 && m->n_pending == 0 && m->n_registered > 0 &&
@@ -213,7 +213,7 @@ void ccm_each_peer(const struct ccm *m, uint64_t now_ns,
 	}
 }
 
-/* By pcclDataType_t. */
+/* Returns the size of a pcclDataType_t. */
 static uint64_t type_size(uint32_t dtype)
 {
 	static const uint8_t size[] = {1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8};
@@ -236,11 +236,11 @@ static void name_op_awaited(
 			names_add(&x, o->parts[i].membership->agent->hello.name);
 }
 
-/* ---- what agents have told so far of a run that is taken over ---- */
+/* ---- operations in snapshots, during a takeover ---- */
 
 struct snap_op {
 	const struct ccm_raw *raw;
-	uint32_t world_size; /* of the group, as the agent knows it; 0: not said yet */
+	uint32_t world_size; /* of the group, as the agent knows it; 0: not reported yet */
 };
 
 static int by_key(const void *x, const void *y)
@@ -270,7 +270,7 @@ static uint64_t vote_bytes(const struct wm_op_vote *v)
 	return v->is_sync ? v->sync.bytes : v->params.count * type_size(v->params.dtype);
 }
 
-/* v: n votes for one operation. */
+/* Shows the operation for which v has n votes. */
 static void show_snapshot(const struct ccm *m, uint64_t now_ns, const struct snap_op *v, uint32_t n,
 	void (*fn)(void *arg, const struct ccm_op_info *o), void *arg)
 {
@@ -336,7 +336,7 @@ void ccm_each_op(const struct ccm *m, uint64_t now_ns,
 	struct ccm_group *g;
 	struct ccm_op *o;
 
-	if (m->recovering) { /* then there are none yet */
+	if (m->recovering) { /* operations are only in the snapshots */
 		each_snapshot(m, now_ns, fn, arg);
 		return;
 	}

@@ -4,7 +4,8 @@
  */
 #include "ccoip-masterd/core/ccm_sync.h"
 
-/* The votes that were counted are of a ballot that is over. */
+/* Raises the ballot number, and ends the topology votes that were counted: they are of a ballot
+ * that is over. */
 static void topo_raise(struct ccm *m, uint64_t ballot)
 {
 	struct wm_commit *c = NULL;
@@ -50,14 +51,14 @@ static void pending_raise(struct ccm *m, uint64_t ballot)
 	pending_clear(m);
 }
 
-/* A ballot that we do not know of: the last master may have died with all that we could have heard
- * of it from. */
+/* May a ballot number be higher than ours? The agents that could have reported it may have died
+ * with the last master. */
 static bool may_raise(const struct ccm *m, uint64_t ballot)
 {
 	return m->recovered && ballot < CCM_NUMBER_MAX;
 }
 
-/* As many votes, the last one with another answer: nobody may go on with both. */
+/* Has the same ballot ended with another answer here? Nobody may continue with both answers. */
 static bool answered_otherwise(const struct ccm *m, uint64_t ballot)
 {
 	return ballot != m->pending_ballot &&
@@ -150,7 +151,8 @@ void ccm_pending_settle(struct ccm *m)
 {
 	if (m->n_pending == 0 || m->n_pending < m->n_accepted)
 		return;
-	/* All hear of the same view first: an agent that comes back may not know of a loss. */
+	/* The answer waits for a commit that gives all agents the same view: an agent that has come
+	 * back may not know of a loss. */
 	if (m->rewire || m->round.active || ccm_round_waits(m))
 		return;
 	m->pending_ballot = wire_pending_next(m->pending_ballot, ccm_newcomers_ready(m) > 0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Who is awaited: by operations that have not started, by topology and pending votes. What waits
- * for too long is logged once, and the agents of those who have voted are told, for their users. Of
- * stopped processes all agents of the group are told at once.
+ * Calls that wait: operations that have not started, topology votes and pending votes. A wait that
+ * takes too long is logged once, and the agents of peers that have voted are told of it, for their
+ * users. Stopped processes are reported to all agents of their group at once.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -11,23 +11,24 @@
 
 #include "ccoip-masterd/core/ccm_sync.h"
 
-#define MOMENT_NS  (UINT64_C(50) * CCM_NS_PER_MS)
-#define LATE_NS    (UINT64_C(2000) * CCM_NS_PER_MS)
-#define REFRESH_NS (UINT64_C(2000) * CCM_NS_PER_MS) /* until what was told is looked at again */
-#define LOOKS_MAX  16u                              /* operations looked at in one tick */
+#define MOMENT_NS (UINT64_C(50) * CCM_NS_PER_MS)
+#define LATE_NS   (UINT64_C(2000) * CCM_NS_PER_MS)
+/* A wait that was reported is looked at again after this time. */
+#define REFRESH_NS (UINT64_C(2000) * CCM_NS_PER_MS)
+#define LOOKS_MAX  16u /* operations looked at in one tick */
 #define NAMES_MAX  4u
-#define MORE_ROOM  24u /* bytes, for " and 65536 more" */
+#define MORE_ROOM  24u /* bytes for " and 65536 more" */
 
-/* ---- their names ---- */
+/* ---- names of awaited peers ---- */
 
 struct list {
 	char *text; /* names are appended to it */
 	size_t size;
 	uint32_t n;     /* names */
-	uint32_t peers; /* that they stand for */
+	uint32_t peers; /* peers that these names stand for */
 	uint64_t now;
 	bool exact;
-	bool odd; /* name those who are not just late; else the others */
+	bool odd; /* names peers that have some trouble; else peers that have just not called */
 };
 
 __attribute__((format(printf, 3, 4))) static void add(
@@ -52,7 +53,7 @@ static void add_rest(struct list *x, uint32_t peers)
 		ccm_append(x->text, x->size, "%s%u more", x->n ? " and " : "", peers - x->peers);
 }
 
-/* Why its peers cannot vote at all, or may hear nothing; "" when they can. */
+/* Returns the reason why a's peers cannot vote at all or may receive nothing, or "". */
 static const char *agent_trouble(
 	const struct ccm *m, const struct ccm_agent *a, const struct list *x, char buf[64])
 {
@@ -84,7 +85,7 @@ static void add_stopped(struct list *x, const struct ccm_peer *p)
 		add(x, 1, "%s (is stopped)", label);
 }
 
-/* Names p if that is what x is about. */
+/* Names p if x lists peers of its kind. */
 static void add_peer(const struct ccm *m, struct list *x, const struct ccm_peer *p)
 {
 	char label[3 * WM_NAME_MAX], trouble[64];
@@ -110,8 +111,9 @@ static uint32_t membership_votes(const struct ccm_op *o, const struct ccm_member
 	return s->slot < o->n_parts && o->parts[s->slot].membership ? o->parts[s->slot].n_votes : 0;
 }
 
-/* Agents keep votes back for a moment, to send those of all their peers at once: of one that has
- * sent none it is not known which of its peers have called. */
+/* Names the peers of s that have not voted. Agents collect votes for a moment and send those of all
+ * their peers at once. So if an agent has sent no vote, it is unknown which of its peers have
+ * called. */
 static void add_membership(
 	const struct ccm *m, struct list *x, const struct ccm_op *o, const struct ccm_membership *s)
 {
@@ -139,7 +141,7 @@ static void add_membership(
 			s->n_accepted);
 }
 
-/* What o, which has all its votes, waits for. */
+/* Names the obstacle of o, which has all its votes. */
 static void name_obstacle(const struct ccm *m, const struct ccm_op *o, uint64_t now, bool exact,
 	char *text, size_t size)
 {
@@ -200,9 +202,10 @@ void ccm_name_voters(
 	add_rest(&x, m->n_accepted - (topology ? m->n_topo : m->n_pending));
 }
 
-/* ---- telling ---- */
+/* ---- messages to agents ---- */
 
-/* While this process was suspended it was not theirs to wait. */
+/* Returns the time that a call has waited. The time in which this process was suspended does not
+ * count. */
 static uint64_t waited(const struct ccm *m, uint64_t since)
 {
 	return ccm_age(m->now, since > m->woke_ns ? since : m->woke_ns);
@@ -234,7 +237,8 @@ static void tell_op(struct ccm *m, const struct ccm_op *o, const char *text)
 			tell(m, o->parts[i].membership->agent, &w);
 }
 
-/* One line says it for all operations of the group that wait for the same. */
+/* Logs the wait of o. One line is enough for all operations of the group that wait for the same
+ * peers. */
 static void log_op(struct ccm *m, struct ccm_op *o)
 {
 	char text[WM_TEXT_MAX], label[64];
@@ -315,7 +319,8 @@ static bool vote_waits(const struct ccm *m, bool topology)
 	return votes > 0 && votes < m->n_accepted && !(topology && m->round.active);
 }
 
-/* Has a peer that waits for the end of the vote? Newcomers wait for a topology vote, too. */
+/* Does `a` have a peer that waits for the end of the vote? Newcomers wait for a topology vote,
+ * too. */
 static bool takes_part(const struct ccm_agent *a, bool topology)
 {
 	const struct ccm_membership *s;
@@ -484,7 +489,7 @@ void ccm_stopped_tell(struct ccm *m, const struct ccm_peer *p)
 		p->membership->group->stopped_news = m->stopped_news = true;
 }
 
-/* Those that are fresh stand in the order of their birth. */
+/* Operations in m->fresh are sorted by age, so the first one is the oldest. */
 bool ccm_waits_any(const struct ccm *m)
 {
 	return m->late || (m->fresh && waited(m, m->fresh->born_ns) >= MOMENT_NS) ||

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What pcclctl shows of a master, and has it do.
+ * The tables that pcclctl shows of a master, and its commands.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -94,7 +94,7 @@ static void fill_peer(void *arg, const struct ccm_peer_info *p)
 
 	wa_row_add(t);
 	wa_set_number(t, col++, p->group);
-	/* While it is registered only, it has none. */
+	/* A peer in no ring has no rank. */
 	if (p->rank >= 0)
 		wa_set_text(t, col, "%d", p->rank);
 	col++;
@@ -151,7 +151,8 @@ static const struct wa_column recovery_cols[] = {
 	{"waiting", WA_KIND_TEXT},
 };
 
-/* What operations there are is not known for certain, then. */
+/* Shows during a recovery what the run waits for, because its operations are not known for certain
+ * then. */
 static void fill_recovery(const struct masterd *m, uint64_t now, struct wa_reply *r)
 {
 	struct ccm_status s;

@@ -4,8 +4,8 @@
 #include "common/cc_log.h"
 
 #define COMPLAINTS_PER_S 10u
-/* So many lines of the log do all agents without members cause at once, and each second from then
- * on. */
+/* Lines of the log that all agents without members may cause at once, and those that are added in
+ * each second. */
 #define LINES_MAX   200u
 #define LINES_PER_S 20u
 

@@ -15,26 +15,30 @@
 #include "common/cc_limit.h"
 #include "common/cc_log.h"
 
-#define FILE_NAME   "run.journal"
-#define TMP_NAME    "run.journal.new"
-#define SIZE_MAX_IN ((off_t)256 << 20) /* of a file that is read */
-#define COMPACT     ((size_t)1 << 20)  /* bytes, and */
-#define COMPACT_BY  4u                 /* times the snapshot: then it is written anew */
-#define GOOD_NS     60000000000u       /* without a failure: then the log says so */
+#define FILE_NAME "run.journal"
+#define TMP_NAME  "run.journal.new"
+/* The size of the longest file that is read. */
+#define SIZE_MAX_IN ((off_t)256 << 20)
+/* A snapshot replaces the file if it has this many bytes, and this many times the size of the
+ * snapshot. */
+#define COMPACT    ((size_t)1 << 20)
+#define COMPACT_BY 4u
+/* The log reports that the journal is good again after this time without a failure. */
+#define GOOD_NS 60000000000u
 
 struct journal {
 	int dir, fd;
-	int lock; /* a file of its own: the journal itself is replaced */
+	int lock; /* a separate file, because the journal itself is replaced */
 	char *path;
-	size_t size;     /* of the file, all of it good */
+	size_t size;     /* of the file; all of it is valid */
 	size_t snapshot; /* bytes of the last MEMBERS record */
 	uint8_t *run;    /* the last RUN record */
 	size_t run_len;
-	bool broken; /* nothing more can be appended */
-	/* On a full disk an emptied journal has room for itself, and soon fails again: the log is
-	 * told once. */
-	uint32_t failures; /* since the journal was good for GOOD_NS; the first one is told */
-	uint64_t good_ns;  /* since when it has not failed; 0: not known yet */
+	bool broken; /* nothing can be appended any more */
+	/* On a full disk an emptied journal can be written again, and soon fails again. So only the
+	 * first failure is logged. */
+	uint32_t failures; /* since the journal was good for GOOD_NS */
+	uint64_t good_ns;  /* since when writes have not failed; 0: not known yet */
 };
 
 static int write_all(int fd, const uint8_t *p, size_t len)
@@ -75,7 +79,7 @@ static int take(struct journal *j, const struct wj_record *r, const uint8_t *p, 
 	return r->type == WJ_RUN ? keep_run(j, p, len) : 0;
 }
 
-/* Gives the records to m, up to the first that is not whole. */
+/* Gives the records to m, up to the first one that is not whole. */
 static int replay(struct journal *j, struct ccm *m, const uint8_t *buf, size_t len)
 {
 	const char *why = "it is cut short";
@@ -164,7 +168,8 @@ static int load(struct journal *j, struct ccm *m)
 
 /* ---- writing ---- */
 
-/* What it says is of the past from now on, and no next master must believe it. */
+/* Gives the journal up after a failure, and empties it. Its records are outdated from now on, and
+ * no next master may believe them. */
 static void give_up(struct journal *j, const char *what)
 {
 	bool tell = j->failures == 0;
@@ -186,7 +191,7 @@ static void give_up(struct journal *j, const char *what)
 			strerror(errno));
 }
 
-/* A new file with the run and this snapshot takes the place of the old one. */
+/* Replaces the file by a new one with the run and this snapshot. */
 static int compact(struct journal *j, const uint8_t *members, size_t len)
 {
 	int fd = openat(j->dir, TMP_NAME, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -211,7 +216,7 @@ err_close:
 	return CC_ERR_IO;
 }
 
-/* No next master would find what is written to it. */
+/* Was the file removed? Then no next master would find its records. */
 static bool was_removed(const struct journal *j)
 {
 	struct stat st;
@@ -328,14 +333,15 @@ static const char *explain(int err, char limit[CC_LIMIT_TEXT])
 	}
 }
 
-/* Is it the path that is wrong, or its permissions? (A disk that fails is made read-only, too.) */
+/* Is the path wrong, or its permissions? (EROFS is not such a mistake: a disk that fails becomes
+ * read-only.) */
 static bool is_mistake(int error)
 {
 	return error == ENOENT || error == ENOTDIR || error == EISDIR || error == ELOOP ||
 	       error == ENAMETOOLONG || error == EACCES || error == EPERM;
 }
 
-/* EX_CONFIG: a restart does not help. */
+/* Returns the exit status for an error. EX_CONFIG: a restart does not help. */
 static int status_of(int err)
 {
 	switch (err) {

@@ -43,7 +43,7 @@ static void on_signal(void *arg, int signo)
 	masterd_stop(arg, signo == SIGINT ? "interrupted" : "told to");
 }
 
-/* A program's own master: nobody starts it again. */
+/* Ends the run with the master, because nobody starts a program's own master again. */
 static void on_end_signal(void *arg, int signo)
 {
 	(void)signo;

@@ -27,21 +27,24 @@
 #include "proto/wire_frame.h"
 #include "proto/wire_link.h"
 
-#define TICK_MS        100u /* at most */
-#define ADOPT_MS       600u /* more than the longest pause between two connects of an agent */
-#define EVICT_DELAY_MS 250  /* the end of a connection has been heard by then */
-#define END_NS         1000000000u /* for the last words to be read */
-#define REDIRECT_NS    2000000000u /* for agents that are disconnected to come back and be told */
-#define MAX_FRAME      ((size_t)WIRE_FRAME_HDR + WIRE_FRAME_MAX)
-#define MAX_HELLO      ((size_t)16 << 10) /* the longest message of a stranger */
-/* Agents without members are anybody's: so many bytes are queued for one, so many are kept of all
- * of them, and so many connections from one address may have said no hello. */
+#define TICK_MS 100u /* at most */
+/* Longer than the longest pause between two attempts of an agent to connect. */
+#define ADOPT_MS 600u
+/* By then the end of a broken connection is known. */
+#define EVICT_DELAY_MS 250
+#define END_NS         1000000000u /* time for the last messages to be read */
+/* Time for disconnected agents to come back and be told. */
+#define REDIRECT_NS 2000000000u
+#define MAX_FRAME   ((size_t)WIRE_FRAME_HDR + WIRE_FRAME_MAX)
+#define MAX_HELLO   ((size_t)16 << 10) /* the longest message of a stranger */
+/* Limits of agents without members, because anybody can be such an agent: bytes queued for one of
+ * them, bytes kept for all of them, and connections from one address without a hello. */
 #define STRANGER_OUT       ((size_t)64 << 10)
 #define STRANGERS_BUFFERED ((size_t)64 << 20)
 #define UNGREETED_MAX      256u
 
-/* One connection. The core hears of it with its first message: what is not an agent is none of its
- * business. */
+/* One connection. The core learns of it with its first message, so connections that are not from
+ * agents do not concern the core. */
 struct agent {
 	struct masterd *m;
 	struct cc_conn *conn;
@@ -49,18 +52,19 @@ struct agent {
 	struct cc_addr addr;
 	uint64_t since_ns;
 	struct source *source;
-	struct agent *prev_s, *next_s; /* of its source's and */
-	struct agent *prev_a, *next_a; /* of all that have said no hello */
-	struct agent *prev_p, *next_p; /* of those that have said too much */
+	struct agent *prev_s, *next_s; /* silent connections of its source */
+	struct agent *prev_a, *next_a; /* silent connections of all sources */
+	struct agent *prev_p, *next_p; /* paused connections */
 	bool paused;
-	bool knocks; /* its knock has to wait */
+	bool knocks; /* its knock waits for the answer */
 	struct wm_knock knock;
 	struct cc_seal *seal; /* NULL: it has not knocked */
-	struct cc_id agent;   /* as it says; zero: it has said no hello */
+	struct cc_id agent;   /* as its hello names it; zero: no hello yet */
 	bool known;           /* the core knows it */
-	bool member;          /* it has been told what only members are */
-	bool resumes;         /* it says that it has state of the run: that may be long */
-	const char *lost;     /* on the list of those that the core is to be told of; why */
+	bool member;          /* it was sent a message that only agents with members get */
+	bool resumes; /* its hello shows that it has state of the run, so its messages may be long
+		       */
+	const char *lost; /* why it is lost, while the core is to be told of this; or NULL */
 	struct agent *prev_lost, *next_lost;
 	UT_hash_handle hh;
 };
@@ -76,16 +80,16 @@ struct masterd {
 	struct cc_watch *parent;
 	struct cc_admin *admin;
 	struct agent *agents, *lost;
-	struct agent *silent; /* those that the core does not know, the oldest one first */
-	uint32_t n_knocks;    /* of them that wait */
-	struct agent *paused; /* until their source may speak again */
+	struct agent *silent; /* connections that the core does not know, the oldest one first */
+	uint32_t n_knocks;    /* those of them whose knocks wait */
+	struct agent *paused; /* connections that wait until their source may speak again */
 	struct source *sources;
 	uint32_t last_id;
-	uint64_t end_by_ns; /* 0: it is not ending */
-	int err;            /* what ended the master, if not a request */
+	uint64_t end_by_ns; /* 0: the master is not ending */
+	int err;            /* the error that has ended the master, or 0 */
 	struct complaints complaints;
-	uint32_t n_strangers; /* agents that are no members */
-	bool stranger;        /* the present step is about one */
+	uint32_t n_strangers; /* connections of agents without members */
+	bool stranger;        /* the present step is about such a connection */
 	bool member_gone;     /* the agent that was forgotten last was a member */
 };
 
@@ -112,7 +116,7 @@ static void write_line(struct masterd *m, uint32_t level, const char *text)
 
 /* ---- connections ---- */
 
-/* It says its hello, or is gone. */
+/* Takes `a` out of the lists of silent connections, because it sends its hello or is gone. */
 static void end_silence(struct agent *a)
 {
 	DL_DELETE2(a->source->silent, a, prev_s, next_s);
@@ -151,7 +155,7 @@ static void hang_up(struct agent *a)
 	forget(a);
 }
 
-/* The core is told later: it may be in the middle of its decisions. */
+/* Marks `a` as lost. The core is told later, because it may be in the middle of a decision. */
 static void lose(struct agent *a, const char *why)
 {
 	if (a->lost)
@@ -170,14 +174,14 @@ static struct agent *agent_find(const struct masterd *m, uint32_t id)
 	return a;
 }
 
-/* What proves to the agent at the end of e that we send a to it. */
+/* Puts a key into e which proves to the agent at e that this master sends `a` to it. */
 static void fill_key(struct masterd *m, const struct agent *a, struct wm_endpoint *e,
 	uint16_t service, uint64_t no)
 {
 	const struct agent *to = agent_find(m, e->conn);
 
 	if (!to || !to->seal)
-		return; /* it has gone meanwhile */
+		return; /* that agent is gone */
 	e->key_no = no;
 	cc_link_key(cc_seal_agent_key(to->seal), service, no, &a->agent, &e->agent, &e->key);
 }
@@ -209,7 +213,8 @@ static void send_frame(struct agent *a, int err, const uint8_t *frame, size_t le
 		lose(a, cc_err_str(err));
 }
 
-/* Whoever gets a round has been voted for; the others go to accepted peers. */
+/* Notes that an agent has members: a round is sent after a vote for its peers, and the other
+ * messages are for accepted peers only. */
 static void note_member(struct agent *a, enum wm_type type)
 {
 	if (a->member || (type != WM_ROUND && type != WM_COMMIT && type != WM_VIEW &&
@@ -233,7 +238,8 @@ static void send_secret(struct masterd *m, struct agent *a, struct wm_msg *msg)
 	free(frame);
 }
 
-/* Encoded once for all, unless it has secrets. */
+/* Sends a message to all its receivers. It is encoded once for all of them, unless it has
+ * secrets. */
 static void send_message(struct masterd *m, struct ccm_action *x)
 {
 	const uint32_t *conns = &m->actions.conns[x->first_conn];
@@ -294,7 +300,8 @@ static void step_once(struct masterd *m, const struct ccm_event *ev)
 	ccm_actions_clear(&m->actions);
 }
 
-/* Agents may be gone afterwards, also the one that the event came from. */
+/* Passes an event to the core. Agents may be gone afterwards, also the one that the event came
+ * from. */
 static void step(struct masterd *m, const struct ccm_event *ev)
 {
 	step_once(m, ev);
@@ -316,7 +323,7 @@ static void step_closed(struct masterd *m, uint32_t id, const char *text)
 	step(m, &(struct ccm_event){.type = CCM_EV_CLOSED, .conn = id, .text = text});
 }
 
-/* The agent is not refused: it may connect again. */
+/* Closes a connection without a refusal, so that the agent may connect again. */
 static void disconnect(struct agent *a, const char *why)
 {
 	struct masterd *m = a->m;
@@ -349,7 +356,7 @@ __attribute__((format(printf, 3, 4))) static void refuse(
 	va_end(ap);
 	complain(&m->complaints, &a->addr, msg.u.refuse.text);
 	if (wire_master_encode(&msg, &frame, &len) == 0) {
-		/* Best effort: it is closed whether or not it takes our last words. */
+		/* Best effort: the connection is closed in any case. */
 		(void)cc_conn_send(a->conn, frame, len);
 		free(frame);
 	}
@@ -361,7 +368,8 @@ __attribute__((format(printf, 3, 4))) static void refuse(
 				.refused = true});
 }
 
-/* The other end hears of the limit alone; the log has it with process and host. */
+/* Refuses a connection because a limit is reached. The other end is told only the limit; the log
+ * also names process and host. */
 static void on_shortage(void *arg, int fd, int error, const char *limit)
 {
 	struct wm_msg msg = {.type = WM_REFUSE};
@@ -431,7 +439,7 @@ static void greet_core(struct agent *a)
 			   .path_ms = cc_conn_path_ms(a->conn)});
 }
 
-/* False: it is refused. */
+/* Answers a knock. Returns false if the agent was refused. */
 static bool answer_knock(struct agent *a, const struct wm_knock *k)
 {
 	struct wm_msg msg = {.type = WM_KNOCK_ACK};
@@ -457,7 +465,8 @@ static bool answer_knock(struct agent *a, const struct wm_knock *k)
 	return false;
 }
 
-/* The answer is work: it waits where many come from one address. False: it is refused. */
+/* Takes a knock. The answer costs work, so it waits if many knocks come from one address. Returns
+ * false if the agent was refused. */
 static bool take_knock(struct agent *a, const struct wm_knock *k)
 {
 	if (k->version_min > WM_VERSION_MAX || k->version_max < WM_VERSION_MIN) {
@@ -494,7 +503,7 @@ static void answer_knocks(struct masterd *m, uint64_t now)
 	}
 }
 
-/* False: it is refused. */
+/* Checks that the agent owns its agent id. Returns false if it was refused. */
 static bool believe(struct agent *a, const struct wm_hello *h)
 {
 	struct cc_id id;
@@ -511,17 +520,17 @@ static bool believe(struct agent *a, const struct wm_hello *h)
 	return false;
 }
 
-/* Before the core hears of it. False: it is refused. */
+/* Handles a message before the core learns of it. Returns false if the agent was refused. */
 static bool take_greeting(struct agent *a, const struct wm_msg *msg)
 {
 	if (msg->type == WM_KNOCK)
 		return take_knock(a, &msg->u.knock);
 	if (a->known || !wire_master_is_secret(msg))
-		return true; /* the core turns away who has said no hello of its version */
+		return true; /* the core refuses an agent without a hello */
 	return msg->type != WM_HELLO || believe(a, &msg->u.hello);
 }
 
-/* Returns false when the agent is gone. */
+/* Handles one message. Returns false if the agent is gone afterwards. */
 static bool take_message(struct agent *a, const uint8_t *frame, size_t len)
 {
 	struct masterd *m = a->m;
@@ -530,7 +539,7 @@ static bool take_message(struct agent *a, const uint8_t *frame, size_t len)
 	struct wm_msg msg;
 	int err = cc_channel_decode(a->seal, frame, len, &msg, &why);
 
-	/* No fault of the agent's: it connects again, and says it once more. */
+	/* This is no fault of the agent. It connects again and repeats the message. */
 	if (err == CC_ERR_NOMEM) {
 		errno = ENOMEM;
 		cc_limit_log("no memory for a message of an agent");
@@ -552,7 +561,7 @@ static bool take_message(struct agent *a, const uint8_t *frame, size_t len)
 		return true;
 	if (!a->known)
 		greet_core(a);
-	if (msg.type == WM_OP_VOTE || msg.type == WM_OP_REPORT) /* seldom comes alone */
+	if (msg.type == WM_OP_VOTE || msg.type == WM_OP_REPORT) /* more of these probably follow */
 		cc_loop_expect(m->loop);
 	step(m, &(struct ccm_event){.type = CCM_EV_MSG,
 			.conn = id,
@@ -562,19 +571,21 @@ static bool take_message(struct agent *a, const uint8_t *frame, size_t len)
 	return agent_find(m, id) != NULL;
 }
 
-/* Each message of a stranger is work for the loop that members wait for. */
+/* May this connection send another message? Each message of a stranger costs time of the loop that
+ * members wait for. */
 static bool may_speak(struct agent *a)
 {
 	if (a->member || source_may_speak(a->source, cc_now_ns()))
 		return true;
 	a->paused = true;
-	/* An agent that says little has its turn before one that has used up its address. */
+	/* It goes to the front: an agent that sends little gets its turn before one that has used
+	 * up the ration of its address. */
 	DL_PREPEND2(a->m->paused, a, prev_p, next_p);
 	cc_conn_pause(a->conn);
 	return false;
 }
 
-/* Agents that may not speak yet are paused again. */
+/* Ends all pauses. Connections that may not send yet are paused again. */
 static void end_pauses(struct masterd *m)
 {
 	struct agent *a, *tmp;
@@ -637,9 +648,10 @@ static uint32_t new_id(struct masterd *m)
 	return m->last_id;
 }
 
-/* When there are too many without a hello, from one address or of all, the oldest one goes: who is
- * honest says it at once. An eighth of all places is for members, and one address gets three
- * quarters of them at most for agents without. */
+/* Closes a connection if there are too many. The oldest one without a hello goes, from one address
+ * or of all, because honest agents send their hello at once. An eighth of all connections is kept
+ * for members. One address gets three quarters of all connections at most for agents without
+ * members. */
 static void make_room(struct masterd *m, struct agent *a)
 {
 	const struct source *s = a->source;
@@ -675,7 +687,7 @@ static void on_accept(void *arg, int fd)
 		return;
 	}
 	cc_conn_allow_silence(a->conn, m->cfg.host_timeout_ms);
-	/* Gone already: the end of it follows. */
+	/* This fails if the connection is gone. Its end is reported then. */
 	(void)cc_conn_peer_addr(a->conn, &a->addr);
 	cc_conn_set_limits(a->conn, WIRE_FRAME_HDR + MAX_HELLO, stranger_out(m));
 	a->since_ns = cc_now_ns();
@@ -703,7 +715,8 @@ static void drop_silent(struct masterd *m, uint64_t now)
 	uint64_t limit = (uint64_t)m->cfg.hello_timeout_ms * 1000000u;
 	struct agent *a, *tmp;
 
-	/* In the order of their arrival; of strangers only the connection itself is lost. */
+	/* The list is in the order of arrival. Only connections are lost: strangers have no
+	 * members. */
 	DL_FOREACH_SAFE2 (m->silent, a, tmp, next_a) {
 		if (now - a->since_ns <= limit)
 			break;
@@ -712,7 +725,8 @@ static void drop_silent(struct masterd *m, uint64_t now)
 	}
 }
 
-/* Of those that have much, the ones that came first go, until there is half as much. */
+/* Limits the data of agents without members. If there is too much, agents with more than a fair
+ * part are closed in the order of their arrival, until half of the limit is left. */
 static void bound_strangers(struct masterd *m)
 {
 	size_t buffered = 0, fair = m->cfg.max_buffered / 2 / (m->n_strangers + 1);
@@ -799,7 +813,7 @@ static int start_listening(struct masterd *m)
 	return 0;
 }
 
-/* A count that no earlier master has reached. */
+/* Returns a count that no earlier master has reached. */
 static uint64_t first_number(void)
 {
 	struct timespec ts;
@@ -817,7 +831,7 @@ static bool start_core(struct masterd *m)
 		.recovery_ms = m->cfg.recovery_ms,
 		.bounds = m->cfg.bounds,
 		.evict_delay_ms = EVICT_DELAY_MS,
-		/* Who started us needs no run that somebody else knows. */
+		/* A master of a program is not meant to take over another run. */
 		.adopt_ms = m->cfg.parent_fd < 0 ? ADOPT_MS : 0,
 		.first_number = first_number(),
 		.journal = m->cfg.state_dir != NULL,
@@ -830,7 +844,7 @@ static bool start_core(struct masterd *m)
 	return m->core != NULL;
 }
 
-/* False: after a line in the log. */
+/* Opens the journal if the master has one. Returns false after a line in the log. */
 static bool start_journal(struct masterd *m, int *exit_code)
 {
 	if (!m->cfg.state_dir)
@@ -891,7 +905,7 @@ int masterd_run(struct masterd *m)
 {
 	int err;
 
-	on_tick(m); /* from now on the journal's run is there to be looked at */
+	on_tick(m); /* the first tick restores the run, so that it can be looked at */
 	err = cc_loop_run(m->loop);
 	return m->err ? m->err : err;
 }

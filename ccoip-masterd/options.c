@@ -100,7 +100,7 @@ static bool on_setting(
 	return cc_conf_key(arg, where, section, key, value, "the section is [master]");
 }
 
-/* Do those that were given, on the command line or in the file, fit? */
+/* Do all bounds, from the command line or the file, fit together? */
 static bool bounds_fit(struct masterd_options *o)
 {
 	struct cc_bounds *b = &o->bounds;

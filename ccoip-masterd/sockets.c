@@ -63,7 +63,7 @@ static int add(struct masterd_config *cfg, int fd)
 	return 0;
 }
 
-/* ---- handed over ---- */
+/* ---- inherited sockets ---- */
 
 static int take_listen_fd(const struct masterd_options *o, struct masterd_config *cfg)
 {
@@ -125,7 +125,7 @@ static int listen_on(const struct cc_addr *a, struct masterd_config *cfg)
 	return cc_limit_status();
 }
 
-/* Hosts without IPv6 get the same for IPv4 alone. */
+/* Listens on the default port. Hosts without IPv6 use IPv4 only. */
 static int listen_on_default(struct masterd_config *cfg)
 {
 	struct cc_addr any = {.family = CC_INET6, .port = DEFAULT_PORT};
@@ -138,7 +138,8 @@ static int listen_on_default(struct masterd_config *cfg)
 	return listen_on(&any, cfg);
 }
 
-/* [::]:PORT takes IPv4 as well: with 0.0.0.0:PORT beside it one of them would be in use. */
+/* Is 0.0.0.0:PORT covered by another address? [::]:PORT takes IPv4 as well, so the port would be in
+ * use. */
 static bool is_part_of_another(const struct masterd_options *o, const struct cc_addr *a)
 {
 	char text[CC_ADDR_STR_SIZE], other[CC_ADDR_STR_SIZE];
@@ -218,8 +219,9 @@ static uint16_t first_port(const struct masterd_config *cfg)
 	return a.port;
 }
 
-/* The folder of this user's daemons, as libpccl-shim/spawn.c has it; the variable may name another
- * user's after su(1). False: its name is too long. */
+/* Writes the path of the folder of this user's daemons, as libpccl-shim/spawn.c does. After su(1)
+ * the variable may name another user's folder, so its owner is checked. Returns false if the path
+ * is too long. */
 static bool user_folder(char *path, size_t size)
 {
 	const char *base = secure_getenv("XDG_RUNTIME_DIR"), *tmp = secure_getenv("TMPDIR");
@@ -234,7 +236,8 @@ static bool user_folder(char *path, size_t size)
 	return n > 0 && (size_t)n < size;
 }
 
-/* Made where it is missing. Others may have been there first, where all can write. */
+/* Makes the folder if it is missing. Returns false if other users can use it: where all users can
+ * write, another user may have made it first. */
 static bool is_ours_alone(const char *folder)
 {
 	struct stat st;
@@ -243,8 +246,8 @@ static bool is_ours_alone(const char *folder)
 	       S_ISDIR(st.st_mode) && st.st_uid == geteuid() && (st.st_mode & 077) == 0;
 }
 
-/* A master without one can still do its work. The place of the system's master is not for one that
- * belongs to a program. */
+/* Opens the default admin socket. A master without one can still do its work. The socket of the
+ * system's master is not for a master of a program. */
 static void open_default_admin(
 	const struct masterd_options *o, struct masterd_config *cfg, struct socket_file *f)
 {
@@ -299,7 +302,7 @@ void sockets_remove(const struct socket_file *f)
 {
 	struct stat st;
 
-	/* Another master may have put its own there meanwhile. */
+	/* Another master may have put its own socket there meanwhile. */
 	if (f->path[0] && lstat(f->path, &st) == 0 && st.st_dev == f->dev && st.st_ino == f->ino)
 		unlink(f->path);
 }

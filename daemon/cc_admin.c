@@ -64,7 +64,7 @@ static int send_reply(struct client *c, const struct wa_reply *r)
 	return err;
 }
 
-/* Says why there is no answer. Returns a reason to close the connection, or 0. */
+/* Sends the reason why there is no answer. Returns the reason to close the connection, or 0. */
 static int send_error(struct client *c, bool refused, const char *text)
 {
 	struct wa_reply r;
@@ -100,7 +100,7 @@ static int answer(struct client *c, const struct wa_request *q)
 	return err;
 }
 
-/* The last words to a client that does not speak the protocol. */
+/* Sends the reason to a client that does not speak the protocol, and closes the connection. */
 static long reject(struct client *c, const char *why)
 {
 	cc_log(CC_LOG_INFO, "admin socket: %s", why);

@@ -20,7 +20,7 @@ struct conf {
 	cc_conf_setting_fn *fn;
 	void *arg;
 	unsigned line;
-	bool has_key; /* so an indented line goes on with its value */
+	bool has_key; /* an indented line continues the value of this key */
 	bool wrong;
 };
 
@@ -30,7 +30,8 @@ static const char *say_where(const struct conf *c, char where[WHERE_SIZE])
 	return where;
 }
 
-/* The library knows comments behind a value that begin with ';' alone. */
+/* Cuts off a comment that begins with '#'. The library knows only comments that begin with ';'
+ * after a value. */
 static void cut_comment(char *text)
 {
 	for (char *c = text; *c; c++) {
@@ -41,7 +42,7 @@ static void cut_comment(char *text)
 	}
 }
 
-/* NULL, or what is wrong with the line. */
+/* Returns the mistake in the line, or NULL. */
 static const char *judge(struct conf *c, const char *text)
 {
 	static const char bom[] = "\xEF\xBB\xBF";
@@ -68,8 +69,8 @@ static void drop_rest(FILE *file)
 	while (c != '\n' && c != EOF);
 }
 
-/* As fgets. A line that is wrong is an empty one to the library, which would stop to tell lines
- * apart. */
+/* Reads a line, like fgets. The library gets an empty line in place of a wrong one, because it
+ * would stop at the wrong one. */
 static char *read_line(char *text, int size, void *stream)
 {
 	struct conf *c = stream;
@@ -176,6 +177,6 @@ int cc_conf_options(struct cc_options_run *r, int argc, char **argv, char *const
 	if (*exit_code == EX_OK && cc_options_environment(r) < 0)
 		*exit_code = EX_CONFIG;
 	if (*exit_code == EX_OK && cc_options_command_line(r, argc, argv, &todo, &first) < 0)
-		*exit_code = EX_OSERR; /* it was right before */
+		*exit_code = EX_OSERR; /* the same command line was right before */
 	return *exit_code == EX_OK ? 0 : CC_ERR_INVAL;
 }

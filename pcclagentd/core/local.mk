@@ -4,6 +4,7 @@
 noinst_LTLIBRARIES += libagt.la
 libagt_la_SOURCES = \
 	pcclagentd/core/agt.c pcclagentd/core/agt.h \
+	pcclagentd/core/agt_actions.h \
 	pcclagentd/core/agt_action.c \
 	pcclagentd/core/agt_spec.c \
 	pcclagentd/core/agt_attach.c \

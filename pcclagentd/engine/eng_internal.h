@@ -140,7 +140,7 @@ struct eng {
 /* Commands and events: the types of wrk_pack_ptr and wrk_pack_num. */
 enum eng_command {
 	ENG_CMD_START = 0,  /* xfer */
-	ENG_CMD_FORGET = 1, /* xfer; answered by ENG_ACK */
+	ENG_CMD_FORGET = 1, /* xfer; answered by ENG_NOTE_ACK */
 	ENG_CMD_STREAM = 2, /* stream */
 	ENG_CMD_DROP = 3,   /* link number */
 	ENG_CMD_QUIT = 4,

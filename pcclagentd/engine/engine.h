@@ -37,9 +37,9 @@ int eng_bell_add(struct eng *e, int fd);
 void eng_bell_remove(struct eng *e, int fd);
 
 /*
- * Add a stream after its hello. The engine owns `fd` from now on, also if the call fails. `link` is
- * the number of the link to which the stream belongs. The caller chooses it and never uses it
- * again, nor for the other direction. 0 or CC_ERR_*.
+ * These functions add a stream after its hello. The engine owns `fd` from now on, also if the call
+ * fails. `link` is the number of the link to which the stream belongs. The caller chooses it and
+ * never uses it again, nor for the other direction. 0 or CC_ERR_*.
  *
  * A stream of a stream set takes new segments only while this set sends. After ENG_SET_NS the next
  * set takes over at the first operation that starts while no other operation is in progress. The

@@ -113,8 +113,8 @@ static bool reduce_received(struct eng_thread *t, struct eng_stream *s)
 
 /* ---- spilled segments ---- */
 
-/* Returns memory for spilled segments: the area, which is not used yet. If the area is the operand
- * that is still being copied, other memory. NULL: no memory. */
+/* Returns memory for spilled segments. The area is used, because nobody else needs it yet. If the
+ * area is the operand that is still being copied, other memory is used. NULL: no memory. */
 static uint8_t *spilled(struct eng_xfer *x)
 {
 	const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;

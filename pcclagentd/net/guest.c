@@ -219,8 +219,8 @@ static bool same_host(const struct cc_addr *a, const struct cc_addr *b)
 	       memcmp(a->ip, b->ip, a->family == CC_INET6 ? 8 : sizeof a->ip) == 0;
 }
 
-/* Makes room for a guest from `from`: closes the oldest guest of this host if it has too many, or
- * the oldest of all if there are too many in all. */
+/* Makes room for a guest from `from`. Closes the oldest guest from the same host if this host has
+ * too many, or the oldest guest of all if there are too many in all. */
 static void make_room(struct net *n, const struct cc_addr *from)
 {
 	struct net_guest *g, *oldest = NULL;

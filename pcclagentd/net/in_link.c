@@ -233,7 +233,7 @@ static struct net_in_link *join_link(struct net_guest *g)
 		return begin_link(g);
 	if (l && is_of(l, &g->hello))
 		return l;
-	/* Or the other agent has closed the link, and this host learned of it by stream 0 first. */
+	/* The other agent may also have closed the link, if the end of stream 0 was seen first. */
 	net_guest_refuse(
 		g, WLK_REFUSED_RUN, "the link of this stream does not exist here, or has ended");
 	return NULL;

@@ -64,8 +64,8 @@ const struct wm_addresses *net_addresses(const struct net *n);
 /* Determines the addresses again, and sends an event to the core if they have changed. */
 void net_addresses_refresh(struct net *n);
 /* Sorts addresses of another host by their chance of success: addresses in networks of chosen
- * interfaces of this host, addresses in other networks of this host, all others, and at last
- * addresses of this host itself. The order of equal addresses stays. */
+ * interfaces of this host, addresses in other networks of this host, all others, and finally
+ * addresses of this host itself. Addresses of one kind keep their order. */
 void net_addresses_sort(const struct net *n, struct cc_addr *v, uint32_t count);
 /* Has this host lost the address, while it has other addresses? Then everything that uses the lost
  * address should start again with another one. `last` remembers the last answer, so that many calls

@@ -21,7 +21,7 @@
 #include "pcclagentd/net/net_internal.h"
 
 #define STILL_NS BASE_MS(1000) /* and TRIPS round trips without a byte: packets get lost */
-#define LATE_NS  BASE_MS(500)  /* between two checks: this agent itself was suspended */
+#define LATE_NS  BASE_MS(500)  /* if a check is later than this, this agent was suspended */
 #define TRIPS    4u
 
 /* The kernel's counts of segments that have passed on a connection. */

@@ -20,7 +20,7 @@
 #define SYN_MAX_MS 600000u
 #define SYN_NS     BASE_MS(200) /* between the starts of two connections for one stream */
 
-#define HIGH_RTT_STREAM_US   12000u /* a stream is added for each such part of a round trip */
+#define HIGH_RTT_STREAM_US   12000u /* one stream for each such part of the round trip */
 #define HIGH_RTT_STREAMS_MIN 4u
 #define HIGH_RTT_STREAMS_MAX 8u
 
@@ -42,8 +42,8 @@ static uint64_t slow_ns(const struct out_link *l)
 	return l->trip_ns < CC_PACED_RTT_US * UINT64_C(1000) ? 0 : CC_PACED_RTT_TRIPS * l->trip_ns;
 }
 
-/* Returns the most time that a link may take in all. It ends before the master gives the round up
- * (see ccm_paths_ms, and CC_ROUND_SELF_MS for the master's own part). */
+/* Returns the most time that a link may take in all. This time ends before the master gives the
+ * round up (see ccm_paths_ms, and CC_ROUND_SELF_MS for the master's own part). */
 static uint64_t most_ns(const struct out_link *l)
 {
 	uint64_t near = BASE_MS(2 * CC_PATH_MS), far = l->trip_ns > near ? l->trip_ns - near : 0;

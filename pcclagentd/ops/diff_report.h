@@ -15,8 +15,8 @@
 
 struct loc;
 
-#define DIFF_KEYS_MAX    1000u /* keys that are kept of each job */
-#define DIFF_ENTRIES_MAX 32u   /* keys that are named of those in which a member differed */
+#define DIFF_KEYS_MAX    1000u /* the most keys that are kept of a job */
+#define DIFF_ENTRIES_MAX 32u   /* the most keys that are named for a member */
 #define DIFF_NAME_MAX    256u  /* bytes of a name, with NUL; longer names end in dots */
 #define DIFF_FROM_MAX    256u
 

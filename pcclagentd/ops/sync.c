@@ -255,7 +255,7 @@ static void add_source(struct sync *x, const struct agt_sync_source *t, struct s
 	}
 }
 
-/* Writes the seq and the view into the slot. If the agent dies, the shim can ask by them how the
+/* Writes the seq and the view into the slot. If the agent dies, the shim uses them to ask how the
  * attempt ended. */
 static void announce(struct shm_slot *s, const struct agt_sync *t)
 {

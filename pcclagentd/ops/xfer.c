@@ -139,7 +139,7 @@ static uint32_t start(struct xfer *x, const struct agt_xfer *t, char *text)
 	fill_members(x, t, members);
 	x->algo = choose_algo(&spec);
 	if (!x->algo) {
-		/* The shim copied the operand through a window, because the ring had one host. */
+		/* The ring had one host then, so the shim copied the operand through a window. */
 		snprintf(text, WL_TEXT_MAX, "the ring has changed since the call: call again");
 		return WIRE_RANK_CONNECTION_LOST;
 	}

@@ -24,7 +24,7 @@
 #include "pcclagentd/state/window.h"
 #include "proto/wire_state.h"
 
-/* Bytes that one step copies from a holder before others have their turn. */
+/* Bytes that one step copies from a holder before other work has its turn. */
 #define COPY_BUDGET ((uint64_t)4 << 20)
 /* Tensors whose leaf hashes one step takes from a holder. */
 #define HASH_BUDGET 256u
@@ -315,8 +315,8 @@ void ste_block_forget(struct ste_job *j, struct ste_peer *p)
 		if (b->state == STE_BLOCK_FREE || b->state == STE_BLOCK_LANDING)
 			continue;
 		ste_set_remove(&b->todo, p->index);
-		/* The bytes at the home of a block can still be used, because copies are verified.
-		 * But if the home was to deliver them only now, they will not come. */
+		/* Bytes that lie at the home already can still be used, because copies are
+		 * verified. Bytes that the home had still to deliver will not come. */
 		if (b->home == p && b->state == STE_BLOCK_READING) {
 			b->bad = true;
 			b->state = STE_BLOCK_SPREADS;
@@ -324,7 +324,7 @@ void ste_block_forget(struct ste_job *j, struct ste_peer *p)
 	}
 }
 
-/* Sends the payload that still arrives for the block to the drain. */
+/* Directs the payload that still arrives for the block to the drain. */
 static void redirect(struct ste_job *j, const struct ste_block *b)
 {
 	for (struct ste_stream *s = j->streams; s; s = s->next) {

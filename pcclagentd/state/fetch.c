@@ -28,7 +28,7 @@
 #define ROUNDS_MAX   2u          /* attempts to reach any address of a source */
 #define NEXT_ADDR_NS STE_MS(250) /* until the next address is tried at the same time */
 #define RETRY_NS     STE_MS(100)
-#define LATE_NS      STE_MS(1000) /* between two rounds: this agent itself was suspended */
+#define LATE_NS      STE_MS(1000) /* if a round is later than this, this agent was suspended */
 #define SEGS_NS      STE_MS(500)  /* of silence, until TCP's counters are read */
 #define HERE_NS      STE_MS(200)  /* between two checks of this host's addresses */
 #define QUIET_MIN_NS STE_MS(2)
@@ -43,8 +43,8 @@
 #define REASONS_REST 24u /* bytes for "; and %u more" */
 #define REASON_NAME  24  /* bytes of a host's name */
 
-/* The time after which a source with holders that has not started is given up, and after which a
- * job fails whose sources have no holders and do not help it on. */
+/* Returns the time after which a source with holders is given up if it has not started. If only
+ * sources without holders are left, the job fails after this time without progress. */
 static uint64_t standstill_ns(const struct ste *e)
 {
 	return STE_MS(ste_bound_ms(e, CC_BOUND_STREAM));
@@ -133,10 +133,10 @@ static void return_all(struct ste_stream *s)
 	s->hash_next = s->hash_end = 0;
 }
 
-/* Ascribes a wrong answer to a member of the source, if possible, and excludes this member from
- * further requests: it may have changed its tensors since it voted, while the other members of its
- * host have not. Returns false if the source itself is at fault, because it answered from a member
- * that the request excluded, or named no member. So a source has about as many tries as members. */
+/* Excludes the member that a wrong answer names from further requests. This member may have changed
+ * its tensors since it voted, while the other members of its host have not. Returns false if the
+ * source itself is at fault, because it answered from a member that the request excluded, or named
+ * no member. So a source has about as many tries as members. */
 static bool wrong_of_member(const struct ste_stream *s)
 {
 	uint64_t bit = s->member > 0 ? (uint64_t)1 << (s->member - 1) : 0;
@@ -496,8 +496,8 @@ static bool is_overdue(struct ste_stream *s, char why[STE_TEXT_MAX])
 	return has_passed(s, s->answered_ns, answer_ms);
 }
 
-/* Closes streams whose local address this host no longer has: they are dead. New streams are opened
- * at once. */
+/* Closes streams whose local address this host no longer has, because such streams are dead. New
+ * streams are opened at once. */
 static void leave_lost_addresses(struct ste_job *j)
 {
 	struct ste_stream *s, *next;

@@ -19,13 +19,13 @@ struct ste_src {
 	struct ste_source s;
 	uint32_t n_streams; /* open, or being opened */
 	_Atomic uint32_t n_up;
-	int good_addr;      /* the address that was reached; -1: none so far */
+	int good_addr;      /* index of the address that was reached; -1: none so far */
 	uint32_t next_addr; /* to be tried */
 	uint32_t rounds;    /* in which no address was reached */
 	uint64_t retry_ns;  /* no stream is opened before this time */
 	uint32_t strikes;   /* losses of streams since the last answer that was right */
 	uint64_t struck_ns; /* time of the last loss that counted */
-	uint32_t wrong;     /* wrong answers that could not be ascribed to a member */
+	uint32_t wrong;     /* wrong answers from an unknown or an excluded member */
 	uint64_t liars;     /* members whose data was wrong: excluded, see wst_request.without */
 	_Atomic uint32_t not_yet; /* consecutive answers WST_NOT_YET */
 	uint64_t not_yet_ns;      /* time of the first of these */
@@ -56,7 +56,7 @@ void ste_fetch_step(struct ste_job *j);
 void ste_fetch_end(struct ste_job *j);
 /* Returns the time at which the next step is due. */
 uint64_t ste_fetch_next_ns(const struct ste_job *j);
-/* Closes the stream. Its requests without answers will be sent to any source again. */
+/* Closes the stream. Its unanswered requests will be sent again, to any source. */
 void ste_stream_lost(struct ste_stream *s, enum ste_fault fault, const char *why);
 /* The other agent has answered the hello. */
 void ste_stream_up(struct ste_stream *up);

@@ -103,8 +103,8 @@ bool ste_job_block_copy(struct ste_job *j, const struct ste_block *b, uint8_t *d
 /* Returns the receivers that lack the leaf. `leaf`: its number among the leaves of all tensors. */
 struct ste_set ste_job_lackers(const struct ste_job *j, uint64_t leaf);
 bool ste_job_is_lacked(const struct ste_job *j, uint64_t leaf);
-/* Takes the next missing leaves from *cursor on, at most `max`, as a block. The search continues at
- * the first leaf of all. Returns false if no leaf is missing. */
+/* Takes the next missing leaves from *cursor on, at most `max`, as a block. After the last leaf the
+ * search continues with the first one. Returns false if no leaf is missing. */
 bool ste_job_pick(struct ste_job *j, uint64_t *cursor, uint32_t max, struct ste_block *ret);
 /* The work on leaves from ste_job_pick has ended. A leaf that some receiver still lacks is missing
  * again. */

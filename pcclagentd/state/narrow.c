@@ -20,7 +20,8 @@
 #include "pcclagentd/state/ste_internal.h"
 #include "pcclagentd/state/stream.h"
 
-/* The wait for an answer. It is shorter than three seconds, when the source's kernel gives up. */
+/* After this time without an answer a stream is suspect. The source's kernel gives up after three
+ * seconds. */
 #define WAITED_NS STE_MS(2000)
 #define FORGET_NS STE_MS(600000)
 #define SOURCES   64u

@@ -81,7 +81,7 @@ uint64_t ste_pace_window(uint64_t window, const struct ste_came *c, uint64_t wai
 		goal = c->ahead - waited + waiting;
 	else
 		goal = 2 * c->ahead > window ? 2 * c->ahead : window;
-	/* Within the time of one answer the window at most doubles, or shrinks to nothing. */
+	/* In the time of one answer the window can double, or shrink to the minimum. */
 	if (goal > window)
 		window += goal - window < c->len ? goal - window : c->len;
 	else

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * stream.c: streams to sources: connecting, requests, answers. fetch.h decides whether a source
+ * stream.c: streams to sources: connecting, requests, answers. fetch.c decides whether a source
  * that loses a stream is given up.
  */
 #ifndef STATE_STREAM_H
@@ -55,8 +55,8 @@ struct ste_stream {
 	/* TCP's count of segments with data, also those that came after a lost segment. */
 	uint32_t segs_in;
 	uint64_t segs_ns; /* when that count was last seen to grow */
-	/* When bytes came last, and when an answer ended last; later, if there was nothing to wait
-	 * for then. */
+	/* When the last bytes came, and when the last answer ended. If no answer was awaited then:
+	 * when the next request was made. */
 	uint64_t heard_ns, answered_ns;
 	uint64_t quiet_ns;  /* sends no request before this time */
 	struct ste_ask cur; /* busy or stalled: the request that is being answered */

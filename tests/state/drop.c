@@ -11,7 +11,7 @@
 #include "tests/state/host.h"
 #include "tests/state/suites.h"
 
-/* Waits until some bytes have moved. The job cannot end in this time. */
+/* Waits until some bytes have moved. The caller has made sure that the job cannot end. */
 static void until_under_way(struct net *n)
 {
 	struct ste_event ev;

@@ -483,7 +483,7 @@ static void welcome(struct host *h)
 	ck_assert(cc_id_eq(&hello.to, &h->id));
 	wlk_ack_put(buf, &a);
 	hs_prove_answer(&(struct cc_key){{0}}, &hello.proof, buf); /* the sources have no keys */
-	/* Fails if the other host has received all and has closed the stream. */
+	/* The send fails if the other host has received all and has closed the stream. */
 	(void)!send(fd, buf, sizeof buf, MSG_NOSIGNAL);
 	h->n_welcomed++;
 	if (h->babbles)

@@ -31,8 +31,8 @@ static unsigned pool_threads(void)
 	return found;
 }
 
-/* With pool threads (_i 1, 2) or without (0). The pool threads end after the copies, while the job
- * still serves others. */
+/* The job copies with pool threads (_i 1, 2) or without (0). The pool threads end after the copies,
+ * while the job still serves others. */
 START_TEST(pool_copies_between_registered_tensors)
 {
 	struct ste_event ev;

@@ -19,8 +19,8 @@ def addresses(lab):
 
 
 class Attack:
-    """The process, on that host, while `with` lasts. rate: how often it was done each second,
-    afterwards."""
+    """Runs the attack on that host for the duration of the `with` block. rate: attacks per second,
+    set at the end of the block."""
 
     def __init__(self, lab, name, host, times=WITHOUT_END):
         args = [sys.executable, ATTACKER, name, times, *addresses(lab)]
@@ -30,14 +30,14 @@ class Attack:
 
     def __enter__(self):
         if self.process.stdout.readline() != b"ready\n":
-            raise Failed(f"the attacker says: {self.log.read_text('utf-8')}")
+            raise Failed(f"the attacker is not ready: {self.log.read_text('utf-8')}")
         return self
 
     def wait(self):
-        """Until it has ended by itself."""
+        """Waits until the attacker has ended by itself."""
         line = self.process.stdout.readline().decode()
         if not line:
-            raise Failed(f"the attacker says: {self.log.read_text('utf-8')}")
+            raise Failed(f"the attacker has ended without a result: {self.log.read_text('utf-8')}")
         words = dict(word.split("=") for word in line.split())
         self.rate = int(words["done"]) / max(float(words["seconds"]), 0.01)
 

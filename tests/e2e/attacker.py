@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Somebody who reaches the ports of a run and is no member of it. It repeats one attack so many times, or
-until its standard input ends, and then prints how often it was done.
+"""An attacker that reaches the ports of a run and is no member of it. It repeats one attack TIMES
+times, or until its standard input ends, and then prints how often it attacked.
 
-    attacker.py ATTACK TIMES MASTER PORT...     addresses as HOST:PORT; the ports are those of agents
+    attacker.py ATTACK TIMES MASTER PORT...     addresses as HOST:PORT; the ports are ports of
+agents
 
-The attacks are the functions of ATTACKS; the first line of each says what it is.
+The attacks are the functions of ATTACKS. The first line of each docstring describes the attack.
 """
 
 import itertools
@@ -23,7 +24,7 @@ import wire
 HELD = 300  # connections at a time
 SILENT = 20  # agents at a time that do not read
 JOINS = 200
-ANSWER = 256  # bytes to a hello of a link
+ANSWER = 256  # bytes of an answer to a link's hello
 ACK = struct.pack("<4sHHHHxxxxQ", b"PCLK", 2, 2, 2, 0, 0).ljust(ANSWER, b"\0")
 
 
@@ -33,7 +34,7 @@ def end_of(address):
 
 
 class Attacker:
-    """master: (host, port). ports: of agents."""
+    """master: (host, port). ports: ports of agents."""
 
     def __init__(self, master, ports):
         self.master, self.ports = master, ports
@@ -50,7 +51,7 @@ class Attacker:
         return socket.create_connection(to, 10)
 
     def throw(self, to, *messages, wait=False):
-        """On a connection of their own."""
+        """Sends messages on a new connection."""
         self.count += 1
         with self.open(to) as sock:
             for message in messages:
@@ -72,7 +73,7 @@ class Attacker:
     # ---- attacks
 
     def nothing(self):
-        """None: as much work, for connections with itself."""
+        """No attack: does as much work, with connections to itself."""
         self.count += 1
         with socket.create_server(("127.0.0.1", 0)) as own:
             with self.open(own.getsockname()):
@@ -83,7 +84,7 @@ class Attacker:
         self.throw(next(self.anybody))
 
     def silence(self):
-        """Connections on which nothing is said."""
+        """Connections on which nothing is sent."""
         self.count += 1
         self.hold(self.open(next(self.anybody)), HELD)
 
@@ -96,20 +97,20 @@ class Attacker:
         self.throw(self.master, wire.master_knock(), wait=True)
 
     def noise_under_seal(self):
-        """Knocks, and a sealed frame that is none."""
+        """Knocks, and a frame that is not sealed although its kind is "sealed"."""
         self.throw(self.master, wire.master_knock(), wire.frame(wire.FRAME_SEALED, os.urandom(400)),
                    wait=True)
 
     def agents(self):
-        """Agents that prove who they are, and leave."""
+        """Agents that prove their identity, and leave."""
         self.agent().close()
 
     def other_names(self):
-        """Hellos in the name of other agents."""
+        """Hellos with the ids of other agents."""
         self.agent(claims=wire.data(4, wire.Identity().id)).close()
 
     def higher_terms(self):
-        """Hellos of agents of this run, of a later master, and of other runs."""
+        """Hellos of agents that name this run and a later master, or other runs."""
         self.find_run()
         self.agent(claims=wire.data(11, self.run_id if self.count % 2 else os.urandom(16))
                    + wire.data(12, os.urandom(16)) + wire.number(13, 1 << 30)).close()
@@ -122,13 +123,13 @@ class Attacker:
         self.hold(agent.sock, SILENT)
 
     def half_frames(self):
-        """Agents that send all but the end of the longest frame."""
+        """Agents that send the longest frame without its last byte."""
         agent = self.agent()
         agent.sock.sendall(wire.frame(wire.FRAME_MASTER, bytes((1 << 20) - 1), length=1 << 20))
         self.hold(agent.sock, HELD)
 
     def much_to_say(self):
-        """An agent that sends messages without a pause, 4,000 at a time, each of which is good."""
+        """An agent that sends valid messages without a pause, 4,000 at a time."""
         self.count += 1
         if not self.held:
             self.held.append(wire.Agent(self.master_address()).sock)
@@ -141,14 +142,14 @@ class Attacker:
             self.held.pop().close()
 
     def long_messages(self):
-        """Agents that send messages with all the parts that there is room for."""
+        """Agents that send messages with as many parts as fit."""
         agent = self.agent()
         agent.say(wire.RESUME, wire.data(7, b"") * ((1 << 19) - 50))
         agent.close()
 
     def links(self):
-        """Hellos of links of this run and for its shared state, which no master has sent. All that they
-        say is true: only the proof is missing."""
+        """Hellos of links of this run and for its shared state, which no master has requested.
+        Every field is true. Only the proof is missing."""
         self.find_run()
         if self.places is None:
             self.places = itertools.cycle(wire.places_of(self.master_address(), self.ports))
@@ -158,12 +159,12 @@ class Attacker:
             round_no=(1 << 40) + self.count), wait=True)
 
     def probes(self):
-        """Probes that no master has sent."""
+        """Probes that no master has requested."""
         self.throw(next(self.any_agent), wire.link_hello(stream=wire.STREAM_PROBE), wait=True)
 
     def newcomers(self):
-        """Newcomers that can be reached, and do not report on the round that is to admit them. Each has
-        another name and another port."""
+        """Newcomers that can be reached, and do not report on the round that is to admit them. Each
+        newcomer has its own name and port."""
         port = socket.create_server(("0.0.0.0", 0))
         threading.Thread(target=answer_probes, args=(port,), daemon=True).start()
         agent = self.agent(claims=wire.data(5, f"stranger-{self.count}")
@@ -190,7 +191,7 @@ class Attacker:
     # ---- what they share
 
     def find_run(self):
-        """Its id is told to anybody."""
+        """Asks the master for the id of its run. The master answers anybody."""
         if self.run_id is None:
             agent = self.agent()
             self.run_id = wire.parse(agent.expect(wire.HELLO_ACK))[3]
@@ -225,7 +226,7 @@ def main():
         try:
             getattr(attacker, name)()
         except OSError:
-            pass  # refused, or cut off
+            pass  # refused, or the connection was closed
     print(f"done={attacker.count} seconds={time.monotonic() - began:.2f}", flush=True)
 
 

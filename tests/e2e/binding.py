@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""A trainer over a binding as it was written for PCCL 1.0: it knows the names, structures and codes
-of that release alone, and calls no function of ours.
+"""A trainer over a binding that was written for PCCL 1.0. It knows only the names, structures and
+codes of that release, and calls no function that PCCL 1.0 does not have.
 
 usage: binding.py LIBRARY MASTER NUMBER
 
-As such programs do it sleeps between its questions: PCCL 1.0 has no call that waits for a peer.
-Each step prints a line. Lines of standard input: "collect" has the collector's thread destroy the
-communicator, "connect" makes another one, "end" ends the interpreter, which destroys it then."""
+Like other programs of that time it sleeps between its questions, because PCCL 1.0 has no call that
+waits for a peer. Each step prints a line. Commands on standard input: "collect" lets the
+collector's thread destroy the communicator; "connect" creates a new one; "end" ends the
+interpreter, which then destroys the communicator."""
 
 import array
 import ctypes
@@ -100,7 +101,9 @@ class Communicator:
         self.handle = ctypes.c_void_p()
         must(lib.pcclCreateCommunicator(ctypes.byref(CommParams(address, 0, 1)),
                                         ctypes.byref(self.handle)))
-        self.itself = self  # so that the collector destroys it, when and where that runs
+        # a reference cycle, so the collector destroys the object, at its own time and in its own
+        # thread
+        self.itself = self
 
     def __del__(self):
         if self.handle:
@@ -135,7 +138,8 @@ class Communicator:
         return info
 
     def average(self, send, receive, tag):
-        """The code, and what was reduced: launched and awaited."""
+        """Starts an all-reduce and awaits it. Returns the code and the information about the
+        reduction."""
         what = ReduceDescriptor(count=len(send), op=AVERAGE, tag=tag, datatype=FLOAT,
                                 quantized_datatype=FLOAT)
         op, info = AsyncOp(), ReduceInfo()
@@ -192,7 +196,8 @@ class Trainer:
                     return
 
     def reduce(self):
-        """What the peers' gradients are on average; one's own if nobody is left."""
+        """Returns the average of the peers' gradients, or the own gradients if no other peer is
+        left."""
         own = array.array("f", [(self.number + self.state.revision) % 1000] * COUNT)
         mean = array.array("f", bytes(4 * COUNT))
         while self.comm.attribute(GROUP_WORLD_SIZE) > 1:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Cgroups of our own, of whichever version the host has."""
+"""Creates cgroups, of the version that the host has."""
 
 import os
 import pathlib
@@ -7,13 +7,15 @@ import pathlib
 import lib
 
 ROOT = pathlib.Path("/sys/fs/cgroup")
-UNIFIED = (".", "unified")  # where version 2 is: alone, or beside version 1
+UNIFIED = (".", "unified")  # folders of version 2: alone, or next to version 1
 
 
 class Cgroup:
-    """In the first place where one can be made that has the file. OSError where there is none.
+    """A cgroup in the first place where one with this file can be created. Raises OSError if there
+    is no such place.
 
-    places: (folder of /sys/fs/cgroup, file). place: the number of the one that was taken."""
+    places: pairs (folder of /sys/fs/cgroup, file). self.place: the index of the place that was
+    chosen."""
 
     def __init__(self, places):
         for self.place, (home, name) in enumerate(places):
@@ -28,7 +30,7 @@ class Cgroup:
                 return
             self.folder.rmdir()
         raise OSError("no cgroup with " + " or ".join(sorted({name for _, name in places}))
-                      + " is ours to make")
+                      + " can be created")
 
     def set(self, value):
         self.file.write_text(str(value), "ascii")
@@ -43,11 +45,11 @@ class Cgroup:
         (self.home / "cgroup.procs").write_text(str(pid), "ascii")
 
     def inside(self, args):
-        """The command, as a process of the cgroup."""
+        """Returns the command as a process of the cgroup."""
         return ["sh", "-c", f'echo $$ >{self.folder}/cgroup.procs && exec "$@"', "sh", *args]
 
     def close(self):
-        """Once its processes have ended."""
+        """Waits until the processes of the cgroup have ended, then removes it."""
         lib.until(lambda: not self.processes(), "the cgroup is not empty")
         self.folder.rmdir()
 
@@ -59,7 +61,7 @@ class Cgroup:
 
 
 def limited(controller, version_1, version_2, limit=None):
-    """One with a limit, by the names of its file."""
+    """Returns a cgroup with a limit. version_1 and version_2: the name of the limit's file."""
     cgroup = Cgroup([(controller, version_1), *((place, version_2) for place in UNIFIED)])
     try:
         if limit is not None:

@@ -1,19 +1,22 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""How fast all-reduces are where ./dev bench does not look: on links with a rate or a high round-trip path, many at
-once; and what they and idle sessions cost.
+"""Measures all-reduces in settings that ./dev bench does not cover: on links with a limited rate or
+a high round trip, and with many operations at once. Also measures their memory, and the cost of
+idle sessions.
 
 usage: ./dev figures [links] [--rows ROW,...] [--size MIB] [--repeat N]
 
 quick    for orientation: 256 MiB and 4 bytes, on two hosts and on one
 shaped   links of 100 Mbit/s, 1 and 10 Gbit/s: MIB / 4
-far      links of 1 Gbit/s, round trips of 20 and 100 ms, without and with a loss of 0.1 %: MIB in one call
-many     16 operations of MIB / 16 in flight beside one of MIB
-memory   of agents and peers, four times MIB; of the whole machine, so nothing else should run
+far      links of 1 Gbit/s, round trips of 20 and 100 ms, without and with a loss of 0.1 %: MIB
+         in one call
+many     16 operations of MIB / 16 in flight, compared with one of MIB
+memory   of agents and peers, with four times MIB; of the whole machine, so nothing else should run
 idle     processor time and memory of an agent with 100 peers that do nothing
 
-Hosts are network namespaces (root), with one peer each, unless the row says otherwise; fp32 sum, in place
-(disposable outputs: out of place), communicators as they are by default. Rates are compared with what tbf lets through of full TCP packets.
+Hosts are network namespaces (root) with one peer each, unless the row says otherwise. The operation
+is an fp32 sum, in place (disposable outputs: out of place), on communicators with default options.
+Rates are shares of the rate at which tbf passes full TCP packets.
 """
 
 import json
@@ -31,12 +34,12 @@ from measure import MIB, PAYLOAD, main, median, note, shape, since_all_called
 BENCH = lib.BUILD / "pccl-bench/pccl-bench"
 LIMIT = 300  # seconds, for the calls of one setting
 IDLE_SECONDS = 30
-LOOK_SECONDS = 0.005  # between two looks at what is in use
+LOOK_SECONDS = 0.005  # between two reads of the memory in use
 IDLE_PEERS = 100
 
 
 def bench(peers, size, n, words="mem=shared"):
-    """What each peer measured of n calls."""
+    """Runs n calls and returns the answers of the peers with their times."""
     answers = lib.together(
         peers, f"bench type=f32 op=sum count={size // 4} tag=1 n={n} place=in {words}", LIMIT)
     if any(a["code"] != lib.SUCCESS for a in answers):
@@ -68,13 +71,13 @@ def quick(_size, repeat):
 
 
 def of_link(row, hosts, setting, rate, size, repeat, target):
-    """All-reduces between two hosts, of what a link of so many Mbit/s lets through."""
+    """Measures all-reduces between two hosts. The rate of the link is in Mbit/s."""
     with lib.Lab(hosts=hosts) as lab:
         shape(hosts, [rate] * 2)
         lab.start()
         peers = lab.start_peers([0, 1])
         for memory in ("shared", "own"):
-            bench(peers, size, 1, f"mem={memory}")  # streams get up to speed
+            bench(peers, size, 1, f"mem={memory}")  # brings the streams up to speed
             times = [since_all_called(bench(peers, size, 1, f"mem={memory}")) for _ in range(repeat)]
             whole = [100 * size / (t / 1e9) / (rate * 1e6 / 8 * PAYLOAD) for t in times]
             note(row, f"{setting}, {size // MIB} MiB, {memory} memory", whole, 1, "%",
@@ -131,8 +134,8 @@ def many(size, repeat):
 
 
 def memory_in_use():
-    """Bytes of the whole machine that are no file's. By process, pages that another one maps meanwhile
-    would count twice."""
+    """Returns the bytes in use on the whole machine, without files. A sum over processes would
+    count pages twice that another process maps meanwhile."""
     fields = dict(line.split(":") for line in
                   pathlib.Path("/proc/meminfo").read_text("ascii").splitlines())
     return sum(int(fields[name].split()[0]) * 1024 for name in ("AnonPages", "Shmem"))
@@ -143,7 +146,7 @@ def memory(size, repeat):
     for hosts in (1, 2):
         for kind, target in (("staged", "1.1"), ("registered", "0.1"),
                              ("registered --disposable", "0.1")):
-            buffers = 4 if "--disposable" in kind else 2  # of both peers
+            buffers = 4 if "--disposable" in kind else 2  # bytes of both peers
             most = []
             for _ in range(repeat):
                 before = peak = memory_in_use()

@@ -1,19 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What somebody who is no member costs the members: the time of operations with one attacker, beside that
-without, in alternation. Prints a table for bench/RESULTS.md.
+"""Measures how much somebody who is no member slows the members down: the time of operations with
+one attacker and without, in alternation. Prints a table for bench/RESULTS.md.
 
-A row for each attack of attacker.py, which runs in a network namespace of its own, as one process that goes
-on without pause. Two hosts with a peer each; fp32 sum, in place, memory from pcclMemAlloc. Each repetition
-measures a small and a large operation, and steps with a vote (their mean), without, with, and again without the
-attacker; a figure is the ratio of the median with to the mean of the two without. Beside it: how often the
-attack was made, and what it costs the master and an agent while there is no operation, as a share of one
-processor.
+The table has a row for each attack of attacker.py, which runs in its own network namespace as one
+process without pauses. Two hosts have one peer each; the operation is an fp32 sum, in place, with
+memory from pcclMemAlloc. Each repetition measures a small operation, a large operation, and steps
+with a vote (their mean): without the attacker, with the attacker, and again without. A figure is
+the ratio of the median with the attacker to the mean of the two medians without. The next column
+shows how often the attack was made, and how much it costs the master and an agent while there is no
+operation, as a share of one processor.
 
-A real attacker has a machine of its own. Here half of the processors are for the members and their agents, the
-other half for the master and the attacker, which has what the master
-leaves (a real-time process does not wait for others). The row "nothing" is of a
-program that does as much, and sends nothing to anybody: what it costs is the error of the others.
+A real attacker has its own machine. Here half of the processors run the members and their agents.
+The other half runs the master and the attacker, and the attacker gets only the time that the master
+leaves, because a real-time process does not wait for others. The row "nothing" is for a program
+that does as much work and sends nothing to anybody. Its cost is the measurement error of the other
+rows.
 """
 
 import os
@@ -27,8 +29,8 @@ from figures import cpu_ns
 from lib import Failed
 from measure import main, median, note
 
-SMALL_SECONDS, BIG_SECONDS = 0.6, 0.6  # of operations, each time
-VOTE_SECONDS = 3  # of steps with a vote
+SMALL_SECONDS, BIG_SECONDS = 0.6, 0.6  # duration of the operations of each measurement
+VOTE_SECONDS = 3  # duration of the steps with a vote
 BIG = 4 << 20
 IDLE_SECONDS = 0.5
 PROCESSORS = sorted(os.sched_getaffinity(0))
@@ -36,7 +38,7 @@ MEMBERS, OTHERS = PROCESSORS[:len(PROCESSORS) // 2], PROCESSORS[len(PROCESSORS) 
 
 
 def measure(peers, size, seconds):
-    """Median time of an operation in ns, as the peers had it that had to wait longer."""
+    """Returns the median time of an operation in ns, at the peer with the longer times."""
     done, end = [], time.monotonic() + seconds
     while time.monotonic() < end:
         answers = lib.together(peers, f"bench type=f32 op=sum count={size // 4} tag=1 "
@@ -48,7 +50,8 @@ def measure(peers, size, seconds):
 
 
 def measure_votes(peers):
-    """Mean time of a step in ns: a vote, and a small operation. A round that is spoilt is rare and long."""
+    """Returns the mean time of a step in ns: a vote, and a small operation. A spoiled round is rare
+    and long."""
     steps, began = 0, time.monotonic_ns()
     while time.monotonic_ns() - began < VOTE_SECONDS * 1e9:
         for line in ("update", "reduce type=f32 op=sum count=1 tag=1 place=in mem=shared"):
@@ -64,7 +67,8 @@ def each_kind(peers):
 
 
 def shares(lab):
-    """Of a processor, in percent: the master, and the agent that has more."""
+    """Returns the shares of a processor in percent: of the master, and of the agent with the larger
+    share."""
     before, began = [cpu_ns(d.pid) for d in lab.daemons], time.monotonic_ns()
     time.sleep(IDLE_SECONDS)
     took = time.monotonic_ns() - began

@@ -1,18 +1,22 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""How fast shared state gets to a newcomer, beside what network and memory can do in the same run.
+"""Measures how fast shared state reaches a newcomer, compared with what network and memory can do
+in the same run.
 
 usage: ./dev figures state [--rows ROW,...] [--size MIB] [--repeat N]
 
-two-hosts   to a newcomer between two hosts, beside iperf3 -P4
-shaped      three holders and a newcomer, each with a link of 1 Gbit/s both ways, beside iperf3 -P4
-uneven      likewise, the first holder's link is of 100 Mbit/s: what the others make of it
-same-host   to a newcomer on the holder's host, beside memcpy
-equal       equal states: beside their hash and one vote; 100 tensors beside one
+two-hosts   to a newcomer between two hosts, compared with iperf3 -P4
+shaped      three holders and a newcomer, each with a link of 1 Gbit/s in both directions, compared
+            with iperf3 -P4
+uneven      the same, but the link of the first holder has 100 Mbit/s: do the others
+            compensate for it?
+same-host   to a newcomer on the holder's host, compared with memcpy
+equal       equal states, compared with their hash and one vote; 100 tensors compared with one
 
-Hosts are network namespaces (root). The state is one tensor of MIB (in `equal` a hundred, too) unless
-the row says otherwise. A newcomer is a peer at revision 0, with new memory, of whose bytes none is
-right; after each transfer, tensors are compared. Nothing is judged by the times: bench/RESULTS.md keeps the table.
+Hosts are network namespaces (root). The state is one tensor of MIB (in `equal` also a hundred
+tensors) unless the row says otherwise. A newcomer is a peer at revision 0, with new memory, in
+which no byte is right. After each transfer, tensors are compared. No test depends on the times:
+bench/RESULTS.md keeps the table.
 """
 
 import json
@@ -28,13 +32,13 @@ IPERF_PORT = 5201
 IPERF_SECONDS = 3
 LINK = 1e9 / 8  # bytes per second of a shaped link
 HSH_TIME = lib.BUILD / "bench/hsh_time"
-LIMIT = 180  # seconds, for one synchronization
+LIMIT = 180  # limit of one synchronization, in seconds
 
 # ------------------------------------------------------------------- peers with state
 
 
 class Group:
-    """Holders and newcomers of one run, who synchronize again and again."""
+    """Holders and newcomers of one run, which synchronize again and again."""
 
     def __init__(self, holders, newcomers):
         self.holders, self.newcomers = holders, newcomers
@@ -52,14 +56,14 @@ class Group:
         lib.together(self.peers, self.tensors, LIMIT)
 
     def spoil(self, size):
-        """Newcomers have new memory, and nothing that is right."""
+        """Gives the newcomers new memory, in which no byte is right."""
         lib.together(self.newcomers, "state revision=0", LIMIT)
         lib.together(self.newcomers, self.tensors, LIMIT)
         lib.together(self.newcomers, f"spoil n={size}", LIMIT)
 
     def sync(self):
-        """All peers together; the newcomers come with revision 0. Answers, and the time from when the
-        last one called until all had returned, in ns."""
+        """Synchronizes all peers. The newcomers have revision 0. Returns the answers, and the time
+        in ns from the last call to the last return."""
         self.revision += 1
         for peer in self.holders:
             peer.send(f"sync revision={self.revision} hash=0")
@@ -69,7 +73,7 @@ class Group:
         wrong = [a for a in answers if a["code"] != lib.SUCCESS or a["check"] != "ok"
                  or a["revision"] != self.revision]
         if wrong:
-            raise Failed(f"a synchronization: {wrong}")
+            raise Failed(f"a synchronization failed: {wrong}")
         return answers, since_all_called(answers)
 
     def compare(self):
@@ -77,7 +81,7 @@ class Group:
             raise Failed("contents differ after a synchronization")
 
     def transfer(self, size):
-        """A synchronization that brings all bytes to each newcomer."""
+        """Runs a synchronization that transfers all bytes to each newcomer."""
         self.spoil(size)
         answers, took = self.sync()
         for a in answers[len(self.holders):]:
@@ -91,7 +95,8 @@ class Group:
 
 
 def with_equal(group, size, repeat):
-    """Times of transfers, each with that of a synchronization of what is equal then; and answers."""
+    """Returns the times of transfers and the answers. Each transfer is followed by a
+    synchronization of the equal states, whose time is returned with it."""
     found = []
     for _ in range(repeat):
         answers, took = group.transfer(size)
@@ -103,7 +108,7 @@ def with_equal(group, size, repeat):
 
 
 def iperf(hosts, source, sink):
-    """Bytes per second that four streams of iperf3 move from host to host."""
+    """Returns the bytes per second that four streams of iperf3 move from one host to the other."""
     server = subprocess.Popen(
         hosts.command(sink, ["iperf3", "-s", "-1", "--forceflush", "-p", str(IPERF_PORT)]),
         stdout=subprocess.PIPE, text=True)
@@ -126,7 +131,8 @@ def iperf(hosts, source, sink):
 
 
 def interface_bytes(hosts, host):
-    """Sent and received on the host's interfaces, its own to itself included."""
+    """Returns the bytes sent and received on the host's interfaces, the loopback interface
+    included."""
     files = [f"/sys/class/net/{name}/statistics/{way}_bytes" for name in ("eth0", "lo")
              for way in ("tx", "rx")]
     done = subprocess.run(hosts.command(host, ["cat", *files]), capture_output=True, text=True,
@@ -168,7 +174,8 @@ def start(lab, holders, newcomers, streams=4):
 
 
 def note_transfer(row, setting, size, found, beside, what, target):
-    """Both figures of a transfer: the whole call, and without what an equal state costs, too."""
+    """Prints both figures of a transfer: the whole call, and the call without the cost of an equal
+    state."""
     whole = [size / took for took, _, _ in found]
     moving = [size / max(1, took - equal) for took, equal, _ in found]
     note(row, f"{setting}, whole call", whole, 2, "GB/s", f"{share(whole, beside):.1f} % of {what} "
@@ -196,7 +203,7 @@ def two_hosts(size, repeat):
 
 
 def three_holders(row, rates, size, repeat):
-    """To the last of four hosts whose links have these rates."""
+    """Measures transfers to the last of four hosts whose links have these rates."""
     hosts = lib.make_namespaces(4)
     with lib.Lab(hosts=hosts) as lab:
         shape(hosts, rates)
@@ -235,7 +242,7 @@ def uneven(size, repeat):
 
 
 def same_host(size, repeat):
-    # the master is elsewhere: what is on the interface are its messages
+    # The master is on another host, so only its messages pass through the interface.
     for memory in ("own", "shared"):
         hosts = lib.make_namespaces(2)
         with lib.Lab(hosts=hosts) as lab:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Connections that one end has lost and the other still has: sockets that are closed at one end by
-ss -K, while this host's FIN and RST get lost, or all that it sends."""
+"""Connections that one end has lost and the other end still has. ss -K closes the sockets at one
+end, while the FIN and RST of this host, or all its packets, are dropped."""
 
 import shutil
 import socket
@@ -9,14 +9,14 @@ import subprocess
 import lib
 import netns
 
-ENDS, ALL = "ends", "all"  # what gets lost
+ENDS, ALL = "ends", "all"  # the packets that are dropped
 SHARED_STATE, P2P = 48149, 48150  # ports
 MASTER_SIDE, AGENT_SIDE = "of the master", "with the master"
 INBOUND, OUTBOUND, STATE = "p2p in", "p2p out", "of shared state"
 
 
 def run(hosts, host, *words):
-    """What a command says in the host's namespace."""
+    """Runs a command in the host's namespace and returns its output."""
     done = subprocess.run(hosts.command(host, [str(w) for w in words]), check=False,
                           capture_output=True, text=True, timeout=30)
     if done.returncode:
@@ -25,7 +25,7 @@ def run(hosts, host, *words):
 
 
 def missing():
-    """Why none of this can be had here, or None."""
+    """Returns why these tests cannot run here, or None."""
     tools = [tool for tool in ("ss", "tc") if not shutil.which(tool)]
     if tools:
         return f"needs {' and '.join(tools)}"
@@ -37,7 +37,8 @@ def missing():
 
 
 class Hosts(lib.Namespaces):
-    """Hosts whose FIN and RST can be made to get lost: they are sent where nobody listens."""
+    """Hosts whose FIN and RST can be dropped: they are redirected to an interface without a
+    receiver."""
 
     def __init__(self, n_hosts):
         super().__init__(n_hosts)
@@ -57,7 +58,7 @@ class Hosts(lib.Namespaces):
         run(self, host, "tc", *words)
 
     def shut(self, host):
-        """Nobody reaches its p2p port."""
+        """Makes the p2p port of the host unreachable."""
         self.tc(host, "filter", "add", "dev", "eth0", "ingress", "protocol", "ip", "u32", "match",
                 "ip", "protocol", "6", "0xff", "match", "ip", "dport", P2P, "0xffff", "action",
                 "mirred", "egress", "redirect", "dev", "nowhere")
@@ -81,7 +82,7 @@ class Hosts(lib.Namespaces):
 
 
 class Sockets:
-    """Of a host's daemons, by what they are for. Agents of separate hosts have the usual ports."""
+    """The sockets of a host's daemons, by purpose. Agents of separate hosts have the usual ports."""
 
     def __init__(self, lab):
         self.lab = lab
@@ -93,7 +94,8 @@ class Sockets:
                 STATE: f"sport = :{SHARED_STATE} or dport = :{SHARED_STATE}"}[target]
 
     def chosen(self, host, target, some=None):
-        """A filter for all, or for one that some (of random) chooses; or None."""
+        """Returns a filter for all sockets of the target. If `some` is given, it chooses one pair
+        of addresses, and the filter selects this socket. Returns None if there is no socket."""
         rule = self.rules(target)
         if not some:
             return rule
@@ -105,7 +107,7 @@ class Sockets:
         return f"sport = :{local} and dport = :{remote}"
 
     def wait(self, host, target, is_over):
-        """Until there are some; False: that did not come before it was over."""
+        """Waits until such a socket exists. Returns false if is_over() became true before."""
         while not run(self.lab.hosts, host, "ss", "-Htn", "state", "established",
                       self.rules(target)):
             if is_over():
@@ -113,6 +115,6 @@ class Sockets:
         return True
 
     def close(self, host, rule):
-        """At this end. Returns how many."""
+        """Closes the sockets at this end. Returns their number."""
         return len(run(self.lab.hosts, host, "ss", "-KHtn", "state", "established",
                        rule).splitlines()) if rule else 0

@@ -10,12 +10,12 @@ LONGWAY = lib.BUILD / "tests/lab/high_rtt"
 
 
 class Hosts(lib.Namespaces):
-    """Network namespaces, the cables of some of which are long.
+    """Network namespaces. Some of them are connected by long cables.
 
-    ways: of those hosts, the options of high_rtt by their names, as {1: {"delay": 10, "loss": 0.001}}:
-    10 ms each way. Between two hosts that have one each, all is twice as much. After close() `told`
-    says what became of packets from and to a host:
-    told[1]["from"] == {"forwarded": 1, "lost": 0, "overrun": 0, "refused": 0}."""
+    ways: the options of high_rtt for these hosts, by name, for example {1: {"delay": 10, "loss":
+    0.001}}: 10 ms in each direction. Between two such hosts all values are doubled. After close(),
+    `told` contains the counts of packets from and to each host: told[1]["from"] == {"forwarded": 1,
+    "lost": 0, "overrun": 0, "refused": 0}."""
 
     def __init__(self, n_hosts, ways):
         if not LONGWAY.exists():

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Whole systems for the tests: masters, agents and peers as processes of a private folder.
+"""Whole systems for the tests: masters, agents and peers, each a process with files in a private
+folder.
 
-A Lab starts them, on hosts that are agents on loopback or network namespaces joined by a bridge,
-and ends them, however the test ends. Every wait has a bound. Only what a Lab started is killed.
+A Lab starts these processes. Its hosts are agents on loopback, or network namespaces joined by a
+bridge. The Lab ends all processes, however the test ends. Every wait has a bound. Only processes
+that a Lab started are killed.
 """
 
 import ctypes
@@ -39,9 +41,9 @@ AGENT_UNAVAILABLE = 64
 OUT_OF_MEMORY = 68
 INTERRUPTED = 69
 
-PREFIX = "pccle2e"  # of names of folders and network namespaces
+PREFIX = "pccle2e"  # in the names of folders and network namespaces
 USUAL_WAIT = 30
-# Seconds, for anything that should be done at once.
+# Seconds. The bound of every wait for an event that should happen at once.
 WAIT = float(os.environ.get("E2E_WAIT", USUAL_WAIT))
 SLOWER = max(1, WAIT / USUAL_WAIT)  # every other bound is multiplied by this
 
@@ -53,28 +55,30 @@ PEER = BUILD / "tests/e2e/peer"
 
 
 def sanitized():
-    """Whether this build keeps freed memory for a while and is slow."""
+    """Returns whether the programs are built with a sanitizer: they keep freed memory for a while
+    and are slow."""
     return b"__asan_init" in AGENTD.read_bytes()
 
 
 def forget_leaks():
-    """A sanitizer cannot look for leaks without the descriptors that the test takes away."""
+    """Turns the search for leaks off. A sanitizer cannot search without the descriptors that the
+    test takes away."""
     os.environ["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
 
 
 class Failed(Exception):
-    """What the test needs did not happen; the text says what."""
+    """Something that the test needs did not happen. The text says what is missing."""
 
 
 class Skipped(Exception):
-    """The test cannot be run here; the text says why."""
+    """The test cannot run here. The text says why."""
 
 
 # ---------------------------------------------------------------------------- results
 
 
 class Results:
-    """The ok and FAIL lines, and their count at the end."""
+    """Prints the ok and FAIL lines, and counts them for the summary."""
 
     def __init__(self):
         self.passed = self.failed = 0
@@ -94,7 +98,7 @@ check = results.check
 
 
 def spread(values, unit=1e6):
-    """Minimum, median, 90 % and maximum of times in nanoseconds, as milliseconds."""
+    """Formats minimum, median, 90 % and maximum of times in nanoseconds, as milliseconds."""
     v = sorted(values)
     if not v:
         return "none"
@@ -112,7 +116,8 @@ def _on_end(number, _frame):
 
 
 def run(test, limit):
-    """Runs test(); it makes its Labs with `with`. limit: seconds, where WAIT is the usual one."""
+    """Runs test(), which creates its Labs with `with`. limit: the time limit in seconds; it is
+    multiplied by SLOWER."""
     signal.signal(signal.SIGALRM, _on_alarm)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, _on_end)
@@ -128,7 +133,7 @@ def run(test, limit):
         sys.exit(77)
     except Exception:  # pylint: disable=broad-except
         traceback.print_exc(file=sys.stdout)
-        check(False, "the test itself")
+        check(False, "the test itself raised an exception")
     print(f"# {time.monotonic() - began:.1f} s")
     print(f"{results.passed} passed, {results.failed} failed")
     sys.stdout.flush()
@@ -139,13 +144,14 @@ def run(test, limit):
 
 
 def _die_with_parent():
-    """In a child: the kernel kills it when the test is killed."""
+    """Runs in a child: asks the kernel to kill the child when the test is killed."""
     pr_set_pdeathsig = 1
     ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
 
 
 def free_port():
-    """Below the range that outgoing connections are given, so that none takes it meanwhile."""
+    """Returns a port below the range of ports of outgoing connections, so that no such connection
+    takes it."""
     for _ in range(200):
         port = random.randrange(20000, 32000)
         with socket.socket(socket.AF_INET6) as probe:
@@ -158,7 +164,7 @@ def free_port():
 
 
 class Loopback:
-    """All hosts are this one: several agents, with ports that the system chooses."""
+    """All hosts are this machine: several agents, on ports that the system chooses."""
 
     agent_options = ["--p2p-port", "0", "--shared-state-port", "0", "--benchmark-port", "0"]
     separate = False
@@ -177,7 +183,7 @@ class Loopback:
 
 
 class Namespaces(netns.Namespaces):
-    """Each host is a network namespace; one more has the bridge between them."""
+    """Each host is a network namespace. One more namespace contains the bridge between them."""
 
     agent_options = []
     separate = True
@@ -187,23 +193,24 @@ class Namespaces(netns.Namespaces):
         super().__init__(PREFIX, {host: f"10.84.0.{host + 1}" for host in range(n_hosts)}, "net")
 
     def deafen(self, host, other, deaf):
-        """What host sends to other goes astray without a word."""
+        """Drops all packets from `host` to `other` without an error (or ends this)."""
         netns.ip("-n", self.name(host), "neigh", "replace" if deaf else "del", self.address(other),
                  *(("lladdr", "02:00:00:00:00:01", "nud", "permanent") if deaf else ()),
                  "dev", "eth0")
 
     def reject(self, host, other, on):
-        """Whoever connects from host to other is told at once that there is no way."""
+        """Makes connections from `host` to `other` fail at once with "unreachable" (or ends this)."""
         netns.ip("-n", self.name(host), "route", "add" if on else "del", "unreachable",
                  self.address(other) + "/32")
 
     def link(self, host, up):
-        """Pulls the host's cable, or puts it back: nothing is told to either side."""
+        """Disconnects the host's cable, or connects it again. Neither side gets an error."""
         netns.ip("-n", self.name("net"), "link", "set", f"to-{host}", "up" if up else "down")
 
     def narrow(self, host, size):
-        """The host gets a bridge of its own. Each bridge drops what is too large for the cable that
-        joins them, and no sender leaves the division into packets to a bridge."""
+        """Gives the host its own bridge. A cable joins the two bridges, and each bridge drops
+        packets that are too large for this cable. No sender leaves the division into packets to a
+        bridge."""
         def middle(*args):
             netns.ip("-n", self.name("net"), "link", *args)
 
@@ -218,13 +225,13 @@ class Namespaces(netns.Namespaces):
         middle("set", f"to-{host}", "master", "remote")
 
     def cable(self, size):
-        """Bytes of the largest packet that passes between the two bridges."""
+        """Sets the size in bytes of the largest packet that passes between the two bridges."""
         for end in ("near", "far"):
             netns.ip("-n", self.name("net"), "link", "set", end, "mtu", str(size), "up")
 
 
 def make_namespaces(n_hosts, kind=Namespaces, **words):
-    """Namespaces, or None where they cannot be had."""
+    """Creates namespaces. Returns None if this is not possible here."""
     if not netns.possible():
         return None
     try:
@@ -238,8 +245,8 @@ def make_namespaces(n_hosts, kind=Namespaces, **words):
 
 
 def until(found, complaint):
-    """Files of daemons and of /proc tell nobody when they change: they are read again, for WAIT at
-    most."""
+    """Calls found() again and again until it returns true, for at most WAIT seconds. This is how a
+    test waits for files of daemons and of /proc, because nothing reports their changes."""
     deadline = time.monotonic() + WAIT
     while not found():
         if time.monotonic() > deadline:
@@ -248,7 +255,8 @@ def until(found, complaint):
 
 
 def processes(program, mark):
-    """Pids of processes of a program that have mark in their command line or environment."""
+    """Returns the pids of the program's processes that have `mark` in their command line or
+    environment."""
     found = []
     for entry in pathlib.Path("/proc").iterdir():
         if not entry.name.isdigit():
@@ -265,7 +273,7 @@ def processes(program, mark):
 
 
 class Daemon:
-    """A master or an agent. Its log is the file `log`."""
+    """A master or an agent. The file `log` is its log."""
 
     def __init__(self, process, name, host, log, **paths):
         self.process, self.name, self.host, self.log = process, name, host, log
@@ -283,10 +291,10 @@ class Daemon:
 
     def await_log(self, words):
         until(lambda: any(words in line for line in self.log_lines()),
-              f"{self.name} does not say: {words}")
+              f"the log of {self.name} has no line with: {words}")
 
     def status(self, key):
-        """A number of /proc/PID/status: VmRSS in KiB, Threads, ..."""
+        """Returns a number from /proc/PID/status: VmRSS in KiB, Threads, ..."""
         text = pathlib.Path(f"/proc/{self.pid}/status").read_text("ascii")
         return int(re.search(rf"^{key}:\s+(\d+)", text, re.M)[1])
 
@@ -294,7 +302,8 @@ class Daemon:
         return len(os.listdir(f"/proc/{self.pid}/fd"))
 
     def sockets(self, state):
-        """Lines of /proc about its TCP sockets in this state, as words."""
+        """Yields the lines of /proc about the daemon's TCP sockets in this state, each as a list of
+        words."""
         inodes = set()
         for fd in os.listdir(f"/proc/{self.pid}/fd"):
             try:
@@ -311,15 +320,17 @@ class Daemon:
                     yield words
 
     def tcp_ports(self):
-        """The ports that it listens on."""
+        """Returns the ports on which the daemon listens."""
         return sorted({int(words[1].rsplit(":", 1)[1], 16) for words in self.sockets("0A")})
 
     def connections(self):
-        """Its established ones: both ends, and what no other socket has."""
+        """Returns the daemon's established connections: both addresses, and the inode, which is
+        unique."""
         return {(words[1], words[2], words[9]) for words in self.sockets("01")}
 
     def ended(self):
-        """After SIGTERM: the exit status, of SIGKILL if the first one was not heeded."""
+        """Waits for the end of the process after SIGTERM, and kills it after WAIT seconds. Returns
+        the exit status."""
         try:
             self.process.wait(WAIT)
         except subprocess.TimeoutExpired:
@@ -329,7 +340,7 @@ class Daemon:
 
 
 class Peer:
-    """A peer process (peer.c): commands go in, answers come out, each a line."""
+    """A peer process (peer.c). It reads commands and prints answers, each in one line."""
 
     def __init__(self, process, number, host, log):
         self.process, self.number, self.host, self.log = process, number, host, log
@@ -346,7 +357,8 @@ class Peer:
             raise Failed(f"peer {self.number} is gone, status {self.process.wait(5)}") from None
 
     def read(self, seconds=None):
-        """The next answer as a dictionary: "what" is its name, numbers are numbers."""
+        """Returns the next answer as a dictionary. Its name is under the key "what", and numbers
+        are integers."""
         deadline = time.monotonic() + (WAIT if seconds is None else seconds)
         while b"\n" not in self.rest:
             left = deadline - time.monotonic()
@@ -364,7 +376,7 @@ class Peer:
         return self.read(seconds)
 
     def expect(self, line, code=SUCCESS, seconds=None):
-        """The answer to a command, which must be this result code."""
+        """Sends a command and returns its answer. The answer must have this result code."""
         answer = self.call(line, seconds)
         if answer.get("code", code) != code:
             raise Failed(f"peer {self.number}: {line}: code {answer['code']}, not {code}: "
@@ -392,7 +404,8 @@ def parse_answer(line):
 
 
 class Lab:
-    """A folder, hosts, and what runs on them. `with Lab(2) as lab:` removes it all in the end."""
+    """A folder, hosts, and the processes on them. `with Lab(2) as lab:` removes everything at the
+    end."""
 
     def __init__(self, n_hosts=1, hosts=None):
         self.hosts = hosts or Loopback(n_hosts)
@@ -412,7 +425,7 @@ class Lab:
             daemon.process.terminate()
         for daemon in self.daemons:
             status = daemon.ended()
-            if status != 0:  # a sanitizer may have found something, too
+            if status != 0:  # the status also shows errors that a sanitizer found
                 check(False, f"{daemon.name} ended with status {status}")
         self.hosts.close()
         if self.spoilt() or (kind and kind not in (SystemExit, Skipped)):
@@ -423,7 +436,7 @@ class Lab:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def spoilt(self):
-        """Whether the logs are of use."""
+        """Returns whether the logs are worth keeping."""
         return results.failed
 
     def print_logs(self):
@@ -444,7 +457,8 @@ class Lab:
         return process, log
 
     def await_socket(self, daemon, files, found):
-        """Until a file of /proc says that the daemon listens: no connection disturbs it."""
+        """Waits until found(text of a file in /proc) says that the daemon listens. No connection
+        disturbs the daemon."""
         def listens():
             if not daemon.alive():
                 raise Failed(f"{daemon.name} ended at once, with status "
@@ -462,7 +476,7 @@ class Lab:
         until(listens, f"{daemon.name} does not listen")
 
     def await_path(self, daemon, path):
-        """Until the daemon listens on this Unix socket."""
+        """Waits until the daemon listens on this Unix socket."""
         self.await_socket(daemon, ("unix",),
                           re.compile(rf" 00010000 .* {re.escape(str(path))}$", re.M).search)
 
@@ -498,20 +512,20 @@ class Lab:
         return daemon
 
     def start(self, master_options=(), agent_options=()):
-        """A master on the first host and an agent on each."""
+        """Starts a master on the first host and an agent on each host."""
         self.start_master(options=master_options)
         for host in range(self.hosts.n_hosts):
             self.start_agent(host, options=agent_options)
         return self
 
     def drop(self, daemon):
-        """SIGKILL."""
+        """Kills the daemon with SIGKILL."""
         daemon.process.kill()
         daemon.process.wait()
         self.daemons.remove(daemon)
 
     def end(self, daemon, number=signal.SIGTERM):
-        """As an operator or systemd does it."""
+        """Ends the daemon with a signal, as an operator or systemd does. Its exit status must be 0."""
         daemon.process.send_signal(number)
         self.daemons.remove(daemon)
         status = daemon.ended()
@@ -537,8 +551,8 @@ class Lab:
         self.peers.remove(peer)
 
     def start_peers(self, places, streams=1, group=0, first=0, master=None, form=None):
-        """Peers first, first + 1, ... on the hosts named by places; they form a run (form_run), or
-        as form says."""
+        """Starts peers first, first + 1, ... on the hosts in `places`. The peers form a run with
+        `form` (by default form_run)."""
         peers = [self.start_peer(first + k, host, group, master, ready=False)
                  for k, host in enumerate(places)]
         for peer in peers:
@@ -558,7 +572,7 @@ def ctl(*args, seconds=WAIT):
 
 
 def tables(option, daemon, verb):
-    """What --json gives: rows by the names of tables."""
+    """Returns the output of pcclctl --json: rows by the names of tables."""
     done = ctl("--json", option, daemon.admin, verb)
     if done.returncode != 0:
         raise Failed(f"pcclctl {verb}: {done.stderr}")
@@ -569,12 +583,12 @@ def tables(option, daemon, verb):
 
 
 def ask(option, daemon, verb):
-    """The rows of the table that has the verb's name."""
+    """Returns the rows of the table that has the verb's name."""
     return tables(option, daemon, verb)[verb]
 
 
 def form_ring(peers, streams=1):
-    """A fresh run whose ring goes by the order of peers: they join one after the other."""
+    """Forms a fresh run. The peers join one after the other, so the ring has their order."""
     for n, peer in enumerate(peers, start=1):
         peer.send(f"create streams={streams}", "connect")
         together(peers[:n - 1], f"until world={n}")
@@ -585,8 +599,8 @@ def form_ring(peers, streams=1):
 
 
 def form_run(peers, streams=1):
-    """Has peers make communicators and connect them to a fresh run. The order of the ring is left
-    to chance."""
+    """Makes the peers create communicators and connect them to a fresh run. The order of the ring
+    is random."""
     for peer in peers:
         peer.send(f"create streams={streams}", "connect", f"until world={len(peers)}")
     for peer in peers:
@@ -599,7 +613,7 @@ def form_run(peers, streams=1):
 
 
 def restart_agent(lab, host, options=(), number=signal.SIGKILL):
-    """The next one, at the same socket."""
+    """Ends the host's agent and starts the next one at the same socket."""
     old = lab.agents[host]
     if number == signal.SIGKILL:
         lab.drop(old)
@@ -609,7 +623,7 @@ def restart_agent(lab, host, options=(), number=signal.SIGKILL):
 
 
 def await_stop(peer):
-    """Until the process has stopped itself; the time limit of the test is the bound."""
+    """Waits until the process has stopped itself. The time limit of the test is the bound."""
     if not os.waitid(os.P_PID, peer.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT).si_status \
             == signal.SIGSTOP:
         raise Failed(f"peer {peer.number} did not stop")
@@ -620,8 +634,8 @@ def wake(peer):
 
 
 def submit_all(peers, operations, rng, **words):
-    """Each peer submits all operations (the words of each) in an order of its own; slot and tag are
-    their index. Returns when all are submitted."""
+    """Makes each peer submit all operations (each given by its words) in a random order. The slot
+    and the tag of an operation are its index. Returns when all operations are submitted."""
     common = " ".join(f"{k}={v}" for k, v in words.items())
     for peer in peers:
         order = rng.sample(range(len(operations)), len(operations))
@@ -634,7 +648,8 @@ def submit_all(peers, operations, rng, **words):
 
 
 def await_all(peers, count, rng, seconds=None):
-    """Each peer awaits slots 0 .. count - 1 in an order of its own. Answers: [slot][peer]."""
+    """Makes each peer await slots 0 .. count - 1 in a random order. Returns the answers as
+    [slot][peer]."""
     orders = [rng.sample(range(count), count) for _ in peers]
     for peer, order in zip(peers, orders):
         peer.send(*(f"await slot={k}" for k in order))
@@ -650,15 +665,15 @@ def ids_of(peers):
 
 
 def together(peers, line, seconds=None):
-    """The same command to all; their answers in order."""
+    """Sends the same command to all peers and returns their answers in order."""
     for peer in peers:
         peer.send(line)
     return [peer.read(seconds) for peer in peers]
 
 
 def judge(answers):
-    """What is wrong with the answers of all peers to one operation that should have succeeded, or
-    None."""
+    """Checks the answers of all peers to one operation that should have succeeded. Returns the
+    fault, or None."""
     for number, answer in enumerate(answers):
         if answer["code"] != SUCCESS:
             return f"{number}: code {answer['code']}: {answer['text']}"

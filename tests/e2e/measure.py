@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""What scripts that measure have in common: their options, and the table that they print.
-Nothing is judged by the figures: bench/RESULTS.md keeps them."""
+"""The common parts of scripts that measure: their options, and the table that they print.
+
+No test depends on the figures: bench/RESULTS.md keeps them."""
 
 import argparse
 import subprocess
@@ -10,19 +11,20 @@ import lib
 from lib import Failed, check
 
 MIB = 1 << 20
-PAYLOAD = 1448 / 1514  # of what tbf counts of a full TCP packet, with time stamps
+# the share of payload in the bytes that tbf counts for a full TCP packet with time stamps
+PAYLOAD = 1448 / 1514
 
 table = []  # lines of the result
 
 
 def since_all_called(answers):
-    """From the last call to the last return, in ns: who calls first waits for those who still fill
-    their buffers, which may take them a tenth of a second longer."""
+    """Returns the time from the last call to the last return, in ns. A peer that calls first waits
+    for peers that still fill their buffers, which may take a tenth of a second longer."""
     return max(a["end"] for a in answers) - max(a["begin"] for a in answers)
 
 
 def note(row, setting, values, digits, unit, beside="", target=""):
-    """A line of the table: median, and from worst to best."""
+    """Adds a line to the table and prints it: the median, and the range of the values."""
     v = sorted(values)
     line = (f"| {row} | {setting} | {median(v):.{digits}f} {unit} | {v[0]:.{digits}f} to "
             f"{v[-1]:.{digits}f} | {beside} | {target} |")
@@ -31,7 +33,8 @@ def note(row, setting, values, digits, unit, beside="", target=""):
 
 
 def shape(hosts, rates):
-    """Links of so many Mbit/s each way: at the host's end, and at the other end of its cable."""
+    """Limits links to these rates in Mbit/s in both directions, at the host and at the other end of
+    its cable."""
     for host, rate in enumerate(rates):
         for name, device in ((hosts.name(host), "eth0"), (hosts.name("net"), f"to-{host}")):
             subprocess.run(
@@ -40,8 +43,8 @@ def shape(hosts, rates):
 
 
 def main(doc, rows, size, repeat=5):
-    """rows: functions of the size in bytes and the number of repetitions, by their names. The defaults
-    are these; the size is in MiB."""
+    """Runs the rows that are chosen on the command line. rows: functions of the size in bytes and
+    the number of repetitions, by name. size and repeat: the defaults, the size in MiB."""
     parser = argparse.ArgumentParser(description=doc,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", default=",".join(rows), help=f"of {', '.join(rows)}; default: all")

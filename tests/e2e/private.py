@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Private agents of programs that find no other one."""
+"""Private agents of programs that find no other agent."""
 
 import os
 import pathlib
@@ -19,7 +19,8 @@ def skip_beside_system_agent():
 
 
 def until(good, seconds):
-    """Waits for what other processes do; a process that is no child cannot be awaited otherwise."""
+    """Waits until good() is true. Polls, because a process that is no child of the test cannot be
+    awaited."""
     deadline = time.monotonic() + seconds
     while not good():
         if time.monotonic() > deadline:
@@ -29,11 +30,13 @@ def until(good, seconds):
 
 
 class PrivateAgents:
-    """The environment of processes without an agent; what they start is ended in the end."""
+    """The environment of processes that have no agent. Agents that they start are ended with the
+    test."""
 
     def __init__(self, lab):
         self.lab = lab
-        # the same program, but one that does not stay for 30 s, nor wait for a master for 60
+        # the same program, but it ends sooner than after 30 s, and waits less than 60 s for a
+        # master
         program = lab.folder / "agentd"
         program.write_text(f'#!/bin/sh\nexec "{lib.AGENTD}" "$@" --idle-exit {IDLE_SECONDS}'
                            f' --master-lease-ms {MASTER_LEASE_MS}\n', encoding="ascii")

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""How long each kind of failure keeps the others from their work; bench/RESULTS.md keeps the table.
+"""Measures how long each kind of failure stops the work of the other peers. bench/RESULTS.md keeps
+the table.
 
 usage: ./dev figures recovery [--events N] [--json FILE] [ROW...]
 
-Three hosts, four for pair-cut-4, are network namespaces (root). Every result is compared with the sum
-of exactly those who the call says took part, on every survivor. Times are in milliseconds; nothing
-is judged by them. An event gives figures only when it came as it is meant, most often amid an
-operation; it is repeated until so many did. The others are counted.
+Three hosts, or four for pair-cut-4, are network namespaces (root). On every survivor, each result
+is compared with the sum of exactly those peers that took part according to the call. Times are in
+milliseconds; no test depends on them. An event is measured only if it came at the intended moment,
+mostly in the middle of an operation. It is repeated until enough events were measured. The others
+are counted.
 """
 
 import argparse
@@ -26,9 +28,10 @@ from lib import SUCCESS, Failed, check, ids_of, judge
 SIZE = "type=f32 op=sum count=4194304 place=in"  # 16 MiB
 SMALL = "type=f32 op=sum count=1000 place=in"
 MS = 1e6
-WINDOW_NS = 3e9  # of steps with and without a newcomer
-LONG_WINDOW_NS, PAIRS = 20e9, 8  # likewise, and how many of them for each wall
-TRIES = 4  # of an event, on average, until it comes as it is meant
+WINDOW_NS = 3e9  # duration of steps with and without a newcomer
+# the same for row unreachable, and the number of window pairs for each wall
+LONG_WINDOW_NS, PAIRS = 20e9, 8
+TRIES = 4  # tries per measured event, on average
 
 
 def now():
@@ -36,15 +39,15 @@ def now():
 
 
 class Row:
-    """One kind of event: figures by name, each a list of ns, and how often what was seen."""
+    """One kind of event. figures: lists of ns by name; seen: how often each text was seen."""
 
     def __init__(self, events):
         self.events, self.figures, self.shares, self.seen = events, {}, {}, {}
         self.measured = 0
 
     def each(self):
-        """Numbers of events, and how many came as they are meant before; until enough did, which the
-        row says by hit() and miss()."""
+        """Yields the number of the event and how many events were measured before. Ends when enough
+        events were measured. The row reports each event with hit() or miss()."""
         for k in range(TRIES * self.events):
             if self.measured == self.events:
                 return
@@ -79,7 +82,7 @@ class Row:
 
 
 def told(text):
-    """The sentence without the names of peers and the seconds."""
+    """Returns the sentence without the names of peers and without numbers."""
     text = re.sub(r"peer@\S+ pid \d+|peer [0-9a-f]{8}\b", "a peer", text)
     return re.sub(r"\b(host-)?\d+(\.\d+)?( s)?\b", "N", text)
 
@@ -98,9 +101,9 @@ def form(lab, places, streams=2, how=lib.form_run):
 
 
 def join(row, lab, survivors, number, host):
-    """A new peer, taken in at the next vote, or at a later one: a host whose cable was out may find no
-    way to another one for a moment."""
-    lib.together(survivors, f"until world={len(survivors)}")  # the loss may be news to them
+    """Starts a peer that joins at the next vote or at a later one. A host whose cable was out may
+    find no path to another host for a moment."""
+    lib.together(survivors, f"until world={len(survivors)}")  # the survivors may not know of the loss yet
     newcomer = lab.start_peer(number, host)
     newcomer.send("create streams=2", "connect")
     n = len(survivors) + 1
@@ -114,13 +117,13 @@ def join(row, lab, survivors, number, host):
             answer = newcomer.call("connect")
     for answer in (answer, *(p.read() for p in survivors)):
         if answer["code"] != SUCCESS or answer.get("world", n) != n:
-            raise Failed(f"a newcomer: {answer}")
+            raise Failed(f"a newcomer does not get in: {answer}")
     return newcomer
 
 
 def retried(row, peers, began):
-    """All of peers repeat the call until it succeeds; began: when it went wrong. An event for nobody
-    is none."""
+    """Reads the answers of peers that repeat a call until it succeeds. began: the time of the
+    failure. An event without any error does not count."""
     answers = good([p.read() for p in peers])
     if not any(a["losses"] for a in answers):
         over = max(a["end"] for a in answers) <= began
@@ -135,8 +138,8 @@ def retried(row, peers, began):
 
 
 def moment(row, peers, rng):
-    """Seconds from ask() until SIZE is under way, as it was just now; counts it as normal. The first
-    one is for connections that are new."""
+    """Returns a random time in seconds between ask() and the end of SIZE, by the duration of the
+    last operation, which counts as normal. An operation before it only opens connections."""
     good(lib.together(peers, f"reduce {SIZE} tag=1 ids={ids_of(peers)}"))
     sent = now()
     normal = good(lib.together(peers, f"reduce {SIZE} tag=1 ids={ids_of(peers)}"))
@@ -193,12 +196,12 @@ def trainer_stopped(row, hosts):
                     max(a["first_loss"] for a in answers) - began - int(bound_ms * MS))
             victim.process.send_signal(signal.SIGCONT)
             answer = victim.call(f"reduce {SMALL} tag=1")
-            row.count(f"it hears: {answer['code']} {answer['text']}")
+            row.count(f"the stopped peer gets: {answer['code']} {answer['text']}")
             victim.send("connect")
             n = len(peers)
             lib.together(survivors, f"until world={n}")
             if victim.read()["code"] != SUCCESS:
-                raise Failed("who was stopped cannot connect anew")
+                raise Failed("the peer that was stopped cannot connect again")
         lab.check_alive()
 
 
@@ -249,7 +252,7 @@ def host_vanished(row, hosts):
                 pause = moment(row, peers, rng)
                 ask(peers, peers, survivors)
                 time.sleep(pause)
-            else:  # without the victim it cannot end
+            else:  # the operation cannot end without the victim
                 ask(survivors, peers, survivors)
             began = now()
             hosts.link(victim.host, False)
@@ -266,7 +269,7 @@ def master_killed(row, hosts):
         lab.start()
         peers = form(lab, (0, 1, 2))
         for k, _ in row.each():
-            if k % 2:  # an operation is under way, or is begun while nobody steers
+            if k % 2:  # an operation is under way, or starts while there is no master
                 pause = moment(row, peers, rng)
                 ask(peers, peers, peers)
                 time.sleep(pause)
@@ -291,7 +294,8 @@ def master_killed(row, hosts):
 
 
 def master_host_cut(row, hosts):
-    """The master is alone on its host, whose cable is out for a while: nobody loses its membership."""
+    """The master is alone on its host, whose cable is out for a while. No peer loses its
+    membership."""
     with lib.Lab(3, hosts) as lab:
         lab.start_master()
         for host in (1, 2):
@@ -316,13 +320,13 @@ def master_host_cut(row, hosts):
 
 
 def master_gone(row, hosts):
-    """Until the run is given up. The next one is at another port: every other time the agents are
-    told, else the peers make communicators for its address."""
+    """The run is given up after the lease. The next master has another port. In every other event
+    the agents are informed; in the others the peers create communicators for its address."""
     lease_ms = 1000
     with lib.Lab(3, hosts) as lab:
         lab.start(agent_options=["--master-lease-ms", lease_ms])
         peers = form(lab, (0, 1, 2))
-        name = lab.master.address  # as the communicators say
+        name = lab.master.address  # the address that the communicators use
         for k in range(row.events):
             began = now()
             lab.drop(lab.master)
@@ -353,7 +357,7 @@ def master_gone(row, hosts):
 
 
 def newcomer(row, hosts):
-    """The others reduce all the time and vote between two operations."""
+    """The members reduce all the time and vote between two operations."""
     with lib.Lab(3, hosts) as lab:
         lab.start()
         peers = form(lab, (0, 1))
@@ -370,14 +374,14 @@ def newcomer(row, hosts):
             answers = lib.together(peers, "update")
             joined = fresh.read()
             if joined["code"] != SUCCESS or any(a["world"] != 3 for a in answers):
-                raise Failed(f"a newcomer: {joined} {answers}")
+                raise Failed(f"a newcomer does not get in: {joined} {answers}")
             row.add("from the vote to the newcomer's and all others' return",
                     max(joined["end"], *(a["end"] for a in answers)) - voted)
             everybody = [*peers, fresh]
             good(lib.together(everybody, f"reduce {SMALL} tag=1 ids={ids_of(everybody)} verify=1"))
             fresh.expect("destroy")
             lab.drop_peer(fresh)
-            # the survivors are told once that somebody has left
+            # the survivors get one error after the newcomer has left
             for peer in peers:
                 peer.send(f"until world={len(peers)}")
             for peer in peers:
@@ -385,7 +389,7 @@ def newcomer(row, hosts):
         lab.check_alive()
 
 
-WALLS = {  # what of the newcomer's host 2 and host 1 stands between them
+WALLS = {  # the ways in which the newcomer's host 2 and host 1 are separated
     "dropped in both directions": lambda hosts, on, _: cut(hosts, (1, 2), on),
     "dropped in one direction": lambda hosts, on, way: hosts.deafen(*way, on),
     "rejected": lambda hosts, on, _: [hosts.reject(*way, on) for way in ((1, 2), (2, 1))],
@@ -400,11 +404,11 @@ class Unreachable:
         peer.expect("create streams=2")
 
     def look(self, row, how, again):
-        """Takes an answer, and connects again if it may."""
+        """Reads an answer if there is one, and connects again if `again` allows it."""
         if self.waits and select.select([self.peer.process.stdout], [], [], 0)[0]:
             answer = self.peer.read()
             if answer["code"] == SUCCESS:
-                raise Failed(f"{how}: the newcomer is in")
+                raise Failed(f"{how}: the newcomer got in, although it reaches no member of host 1")
             row.count(f"{how}: newcomer: code {answer['code']}")
             self.waits, self.next = False, now() + 0.2e9
         if again and not self.waits and now() > self.next:
@@ -413,8 +417,9 @@ class Unreachable:
 
 
 def firewalled(row, hosts, window_ns=WINDOW_NS, pairs=0):
-    """Hosts 1 and 2 reach the master and host 0, but not each other. Two members vote when somebody
-    waits, and reduce, again and again: for a window with a newcomer on host 2, and for one without."""
+    """Hosts 1 and 2 reach the master and host 0, but not each other. In each step, two members vote
+    if a newcomer waits, and reduce. One window of steps has a newcomer on host 2, the other has
+    none."""
     with lib.Lab(3, hosts) as lab:
         lab.start()
         peers = form(lab, (0, 1))
@@ -432,7 +437,7 @@ def firewalled(row, hosts, window_ns=WINDOW_NS, pairs=0):
                 step()
                 n += 1
             took = (now() - began) / n
-            while fresh.waits:  # its last answer belongs to no window
+            while fresh.waits:  # the last answer belongs to no window
                 step()
                 fresh.look(row, how, False)
             return took
@@ -444,7 +449,7 @@ def firewalled(row, hosts, window_ns=WINDOW_NS, pairs=0):
             fresh = Unreachable(lab.start_peer(10 + k, 2))
             times = {there: window(there) for there in ((False, True), (True, False))[k % 2]}
             row.add(f"{how}: a step without the newcomer", times[False])
-            row.add(f"{how}: a step with it", times[True])
+            row.add(f"{how}: a step with the newcomer", times[True])
             row.share(f"{how}: steps per second with the newcomer, of those without",
                       times[False] / times[True])
             wall(hosts, False, way)
@@ -453,7 +458,8 @@ def firewalled(row, hosts, window_ns=WINDOW_NS, pairs=0):
 
 
 def unreachable(row, hosts):
-    """The same for long enough that a few per cent can be told apart; whatever --events says."""
+    """Does the same for so long that differences of a few per cent are visible. It ignores
+    --events."""
     firewalled(row, hosts, LONG_WINDOW_NS, PAIRS * len(WALLS))
 
 
@@ -463,15 +469,15 @@ def cut(hosts, pair, off):
 
 
 def pair_cut(row, hosts):
-    """Two neighbours hear nothing of each other any more, amid an operation or just before it; both
-    hear the master. Three hosts have no ring without the two: somebody has to go."""
+    """The path between two neighbours is cut, during an operation or just before it; both reach the
+    master. With three hosts no ring is possible without this pair, so one host is evicted."""
     rng = random.Random(4)
     with lib.Lab(hosts=hosts) as lab:
         lab.start()
         peers = form(lab, range(hosts.n_hosts), how=lib.form_ring)
         for k, m in row.each():
             pair = peers[1].host, peers[2].host
-            survivors = []  # whoever it will be
+            survivors = []  # unknown before the event
             pause = moment(row, peers, rng)
             if m % 2:
                 ask(peers, survivors, survivors)
@@ -487,7 +493,7 @@ def pair_cut(row, hosts):
             if any(a["losses"] or a["code"] != SUCCESS for a in answers):
                 row.hit()
                 pair_cut_figures(row, answers, began)
-                row.count(f"have to go: {len(gone)}")
+                row.count(f"evicted: {len(gone)}")
             else:
                 over = max(a["end"] for a in answers) <= began
                 row.miss(f"the operation {'was over before' if over else 'ended in spite of it'}")
@@ -503,7 +509,7 @@ def pair_cut_figures(row, answers, began):
     ends = []
     for a in answers:
         if a["code"] != SUCCESS:
-            row.add("error of who has to go", a["first_loss"] - began)
+            row.add("error of the evicted peer", a["first_loss"] - began)
         else:
             ends.append(a["end"])
             row.count(f"errors per call: {a['losses']}")
@@ -512,7 +518,7 @@ def pair_cut_figures(row, answers, began):
 
 
 ALIKE = "type=f32 op=sum count=1000"
-DISSENT = {  # what one wants otherwise
+DISSENT = {  # the call of the peer that disagrees
     "count": "type=f32 op=sum count=1001",
     "data type": "type=i32 op=sum count=1000",
     "operator": "type=f32 op=max count=1000",
@@ -532,10 +538,10 @@ def disagreement(row, hosts):
             for a in answers:
                 if (a["code"] != lib.INVALID_ARGUMENT or a["check"] != "ok"
                         or f"disagree on tag 1: {kind} is" not in a["text"]):
-                    raise Failed(f"another {kind}: {a}")
+                    raise Failed(f"the peers disagree on the {kind}, but the answer is: {a}")
             row.count(f"{kind}: {told(answers[0]['text'])}")
             row.add(f"another {kind}: everybody's return", max(a["end"] for a in answers) - began)
-            # nobody is out of the run
+            # every peer is still a member
             good(lib.together(peers, f"reduce {SMALL} tag=1 ids={ids_of(peers)} verify=1"))
         lab.check_alive()
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """usage: refuse.py CALL ERROR PROGRAM [ARGUMENT..]
 
-Runs a program under a seccomp filter that refuses it one system call, as containers do."""
+Runs a program under a seccomp filter that makes one system call fail, as containers do."""
 
 import ctypes
 import errno
@@ -15,7 +15,7 @@ NUMBERS = {"x86_64": {"memfd_create": 319, "clone3": 435}, "aarch64": {"memfd_cr
 PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS, SECCOMP_MODE_FILTER = 22, 38, 2
 LOAD_WORD, JUMP_EQUAL, RETURN = 0x20, 0x15, 0x06
 ALLOW, ERRNO = 0x7FFF0000, 0x00050000
-NUMBER_AT = 0  # of struct seccomp_data
+NUMBER_AT = 0  # offset in struct seccomp_data
 
 
 class Program(ctypes.Structure):  # struct sock_fprog

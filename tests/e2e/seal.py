@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The seal of a connection between an agent and a master, as PROTOCOL.md has it: X25519 (RFC 7748),
-HKDF and HMAC with SHA-256 (RFC 5869), ChaCha20-Poly1305 (RFC 8439). Slow, and good for tests only."""
+"""The seal of a connection between an agent and a master, as PROTOCOL.md defines it: X25519 (RFC
+7748), HKDF and HMAC with SHA-256 (RFC 5869), ChaCha20-Poly1305 (RFC 8439). This code is slow and
+only for tests."""
 
 import hashlib
 import hmac
@@ -72,7 +73,7 @@ def xor(data, stream):
 
 
 class Seal:
-    """The connecting end."""
+    """The seal at the end that connects."""
 
     def __init__(self):
         self.secret = os.urandom(32)
@@ -103,7 +104,7 @@ class Seal:
 
 
 class Identity:
-    """Of an agent."""
+    """The identity of an agent."""
 
     def __init__(self):
         self.secret = os.urandom(32)

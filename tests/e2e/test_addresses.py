@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Which addresses of a host others use: those of a second network, of the loopback interface, those
-that come later, the hundredth, those that go; and ports that a router forwards, also one that stands still."""
+"""Addresses of a host that other hosts use: addresses of a second network and of the loopback
+interface, addresses that appear later or disappear, and an address among a hundred. Ports that a
+router forwards, also while the router is stopped."""
 
 import os
 import re
@@ -27,7 +28,7 @@ def on(hosts, host, *args):
 
 
 def second_network(hosts):
-    """A cable from one host to the other."""
+    """Connects the two hosts with a second cable."""
     netns.ip("-n", hosts.name(0), "link", "add", "eth1", "type", "veth", "peer", "name", "eth1",
              "netns", hosts.name(1))
     for host in (0, 1):
@@ -36,14 +37,14 @@ def second_network(hosts):
 
 
 def no_data_on_eth0(hosts):
-    """Only the master is reached there."""
+    """Allows only connections to the master on eth0."""
     for host in (0, 1):
         netns.ip("-n", hosts.name(host), "rule", "add", "pref", "1", "to", "10.84.0.0/24",
                  "ipproto", "tcp", "dport", f"{STATE}-{P2P}", "unreachable")
 
 
 def forward(lab, hosts, host, ports):
-    """What a router does: connections to these ports go on to others of the host."""
+    """Forwards connections to these ports to other ports of the host, as a router does."""
     code = """
 import socket, sys, threading
 def pump(a, b):
@@ -66,12 +67,12 @@ for pair in sys.argv[1:]:
     threading.Thread(target=serve, args=map(int, pair.split(":"))).start()
 """
     process, log = lab.spawn("router", host, [sys.executable, "-c", code, *ports])
-    lib.until(lambda: log.read_text("ascii").count("ready") == len(ports), "no router")
+    lib.until(lambda: log.read_text("ascii").count("ready") == len(ports), "the router does not start")
     return process
 
 
 def far_ends(hosts, host, port):
-    """Addresses of the others of the host's connections to a port."""
+    """Returns the remote addresses of the host's connections to a port."""
     lines = on(hosts, host, "ss", "-tnHO", "state", "established", f"( dport = :{port} )")
     return set(re.findall(rf"(\S+):{port}\b", lines))
 
@@ -82,7 +83,8 @@ def reduces(what, peers, line=REDUCE):
 
 
 def later_and_chosen(hosts):
-    """An interface that is named, and there only when the master has the hello already."""
+    """The interface that is named in the options appears only after the master has received the
+    hello."""
     with lib.Lab(hosts=hosts) as lab:
         lab.start(agent_options=["--interfaces", "eth1"])
         first = lab.start_peer(0, 0)
@@ -94,11 +96,12 @@ def later_and_chosen(hosts):
         second.send("create", "connect")
         first.expect("until world=2")
         second.read()
-        check(second.read()["code"] == lib.SUCCESS, "a network that comes later is used")
+        check(second.read()["code"] == lib.SUCCESS,
+              "a newcomer gets in over an interface that appears after the start")
         reduces("chosen", [first, second])
         for host in (0, 1):
             ends = far_ends(hosts, host, P2P)
-            check(ends == {f"10.85.0.{2 - host}"}, "data takes the interface that was chosen", ends)
+            check(ends == {f"10.85.0.{2 - host}"}, "data takes only the interface that the option names", ends)
         lab.check_alive()
 
 
@@ -110,16 +113,16 @@ def subnet(hosts):
             agent.await_log("no address in eth7, 10.86.0.0/16, which advertise or interfaces name")
         reduces("a network that is named", lab.start_peers([0, 1]))
         ends = far_ends(hosts, 0, P2P) | far_ends(hosts, 1, P2P)
-        check(ends == {"10.85.0.1", "10.85.0.2"}, "data takes the network that was named", ends)
+        check(ends == {"10.85.0.1", "10.85.0.2"}, "data takes only the network that the option names", ends)
 
 
 class Named(lib.Namespaces):
-    """Hosts with a file of names of their own."""
+    """Hosts with their own file of host names."""
 
     file = None
 
     def command(self, host, args):
-        # "ip netns exec" has a mount namespace of its own
+        # "ip netns exec" has its own mount namespace
         return super().command(host, ["sh", "-c", 'mount --bind "$0" /etc/hosts && exec "$@"',
                                       str(self.file), *args] if self.file else args)
 
@@ -134,7 +137,7 @@ def host_names():
         for host in (0, 1):
             lab.start_agent(host, options=["--advertise", f"host-{host}.pccl.example"])
             lab.agents[host].await_log(f"host-{host}.pccl.example in advertise is not found")
-        # the file stays the same, as it is mounted
+        # the file must not be replaced, because it is mounted
         with open(hosts.file, "a", encoding="ascii") as file:
             for host in (0, 1):
                 file.write(f"10.85.0.{host + 1} host-{host}.pccl.example\n")
@@ -142,12 +145,12 @@ def host_names():
             lab.agents[host].await_log(f"10.85.0.{host + 1}")
         reduces("host names that are found late", lab.start_peers([0, 1]))
         ends = far_ends(hosts, 0, P2P) | far_ends(hosts, 1, P2P)
-        check(ends == {"10.85.0.1", "10.85.0.2"}, "data takes the addresses of the names", ends)
+        check(ends == {"10.85.0.1", "10.85.0.2"}, "data takes the addresses of the host names", ends)
         lab.check_alive()
 
 
 def on_loopback_interface(hosts):
-    """As routers have it: an address of the host, on no network."""
+    """The address is on the loopback interface and belongs to no network, as on routers."""
     with lib.Lab(hosts=hosts) as lab:
         for host in (0, 1):
             netns.ip("-n", hosts.name(host), "addr", "add", f"10.99.0.{host + 1}/32", "dev", "lo")
@@ -160,7 +163,8 @@ def on_loopback_interface(hosts):
 
 
 def among_many(hosts):
-    """The right one is not among the first sixteen; and of more than are told something is said."""
+    """The usable address is not among the first sixteen. The agent logs that it does not advertise
+    all addresses."""
     with lib.Lab(hosts=hosts) as lab:
         for host in (0, 1):
             netns.ip("-n", hosts.name(host), "link", "add", "many", "type", "bridge")
@@ -176,14 +180,14 @@ def among_many(hosts):
             netns.ip("-n", hosts.name(0), "addr", "add", f"10.150.{k}.1/32", "dev", "many")
         lab.agents[0].await_log("more addresses of this host are not advertised")
         lib.until(lambda: lib.ask("--agent", lab.agents[0], "status")[0]["addresses_left_out"] == 14,
-                  "pcclctl does not say how many")
+                  "pcclctl does not show how many addresses are not advertised")
         check(lib.ask("--agent", lab.agents[0], "status")[0]["addresses"] == 64,
-              "pcclctl says how many addresses of a host others are told, and how many they are not")
+              "pcclctl says how many addresses of a host are advertised, and how many are not")
         lab.check_alive()
 
 
 def forwarded_ports(hosts):
-    """The agent of host 1 listens on the usual ports, and others come by those of a router."""
+    """The agent of host 1 listens on the usual ports. Other hosts connect to the ports of a router."""
     with lib.Lab(hosts=hosts) as lab:
         routers = [forward(lab, hosts, host, (f"50150:{P2P}", f"50149:{STATE}"))
                    for host in (0, 1)]
@@ -198,7 +202,8 @@ def forwarded_ports(hosts):
         peers[0].expect("state revision=1")
         peers[1].expect("state revision=0")
         answers = together(peers, "sync strategy=popular")
-        check(all(a["code"] == lib.SUCCESS for a in answers), "and so does shared state", answers)
+        check(all(a["code"] == lib.SUCCESS for a in answers),
+              "shared state goes to the port that was advertised", answers)
         lab.check_alive()
         for router in routers:
             router.kill()
@@ -206,7 +211,8 @@ def forwarded_ports(hosts):
 
 
 def forwarder_stands_still(hosts):
-    """Its kernel acknowledges what it does not pass on, and answers for both hosts."""
+    """The forwarder stops. Its kernel acknowledges data that it does not forward, and answers
+    probes for both hosts."""
     with lib.Lab(hosts=hosts) as lab:
         router = forward(lab, hosts, 1, (f"50150:{P2P}", f"50149:{STATE}"))
         lab.start_master(options=["--stream-timeout-ms", STREAM_MS])
@@ -216,7 +222,7 @@ def forwarder_stands_still(hosts):
         peers = lab.start_peers([0, 1])
         for size, count in (("small", 1000), ("large", 3000000)):
             line = f"reduce type=f32 op=sum count={count} tag={count} retry=5"
-            for _ in range(3):  # so that operations begin ahead
+            for _ in range(3):  # so that speculative starts are used
                 reduces(f"over a forwarder, {size}", peers, line)
             router.send_signal(signal.SIGSTOP)
             os.waitid(os.P_PID, router.pid, os.WSTOPPED | os.WNOWAIT)
@@ -228,12 +234,12 @@ def forwarder_stands_still(hosts):
             router.send_signal(signal.SIGCONT)
             answers = [peer.read() for peer in peers]
             check(not judge(answers) and {a["world"] for a in answers} == {2},
-                  f"it stands still, {size}: the operation goes on over another link, with all",
+                  f"the forwarder stops, {size}: the operation succeeds over another link, with all peers",
                   answers)
             check(STREAM_MS / 1000 < took < 4 * STREAM_MS / 1000,
-                  "stream_timeout_ms decides when", took)
+                  "a stopped forwarder is noticed after stream_timeout_ms", took)
         check(any("has not arrived for" in words for words in lab.master.log_lines()),
-              "the master says what it was")
+              "the master logs that data has not arrived")
         lab.check_alive()
         router.kill()
         router.wait()
@@ -247,14 +253,16 @@ def address_changes(hosts):
         name = hosts.name(1)
         netns.ip("-n", name, "addr", "add", "10.84.0.77/24", "dev", "eth0")
         netns.ip("-n", name, "addr", "del", hosts.address(1) + "/24", "dev", "eth0")
-        # the other one is its secondary address, which goes with it unless told otherwise
+        # the other address is secondary, and would go with the first one without
+        # promote_secondaries
         netns.ip("-n", name, "addr", "replace", "10.84.0.77/24", "dev", "eth0")
         reduces("after the address of a host has changed", peers)
         lab.check_alive()
 
 
 def address_goes(hosts):
-    """One of two, which the agent's connections have. Silence would be noticed much later."""
+    """The host has two addresses. The address that the agent's connections use disappears. Without
+    a special rule this would be noticed much later."""
     with lib.Lab(hosts=hosts) as lab:
         name = hosts.name(1)
         subprocess.run(hosts.command(1, ["sysctl", "-qw", "net.ipv4.conf.all.promote_secondaries=1"]),
@@ -268,8 +276,10 @@ def address_goes(hosts):
         began = time.monotonic()
         reduces("after an address that was in use has gone", peers)
         took = time.monotonic() - began
-        check(took < 10, "without waiting for silence", took)
-        check(lib.ask("--master", lab.master, "status")[0]["accepted"] == 2, "both keep their places")
+        check(took < 10,
+              "operations go on soon after an address in use has gone, without waiting for silence", took)
+        check(lib.ask("--master", lab.master, "status")[0]["accepted"] == 2,
+              "both peers keep their membership after an address in use has gone")
         lab.check_alive()
 
 

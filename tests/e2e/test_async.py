@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Sixteen operations in flight, started in another order by each peer, all end and are right; the
-agents need no more memory the longer it goes on, nor when one peer is late."""
+"""Sixteen operations in flight, which each peer starts in another order, all end with the right
+result. The agents' memory does not grow with time, nor when one peer is late."""
 
 import random
 import time
@@ -14,7 +14,7 @@ ROUNDS = 40
 WARM_UP = 12
 MIB = 1024  # KiB
 GROWTH = 16 * MIB
-FILES = 2 * IN_FLIGHT  # result regions that are kept for a while
+FILES = 2 * IN_FLIGHT  # open files of results that are kept for a while
 LATE_SECONDS = 0.3
 TYPES = ("f32", "i8", "bf16", "u64", "f64", "f16")
 OPS = ("sum", "avg", "max", "prod", "min")
@@ -29,7 +29,7 @@ def operations(rng, count=None):
 
 
 def one_round(peers, rng, number, verify):
-    """What is wrong with a round, or None."""
+    """Runs one round. Returns the fault, or None."""
     submit_all(peers, operations(rng), rng, seed=number, ids=ids_of(peers), verify=int(verify))
     for slot, answers in enumerate(await_all(peers, IN_FLIGHT, rng)):
         wrong = judge(answers)
@@ -59,7 +59,8 @@ def rounds(lab, places, rng):
 
 
 def late_peer(lab, peers, rng):
-    """All but one have submitted much; the agent of the late one must not collect their data."""
+    """All peers except one have submitted many operations. The agent of the late peer must not
+    collect their data."""
     late = peers[-1]
     ops = [f"type=f32 op=sum count=1000003 {MEMORY[0]}"] * IN_FLIGHT
     agent = lab.agents[late.host]
@@ -71,10 +72,10 @@ def late_peer(lab, peers, rng):
     while time.monotonic() < deadline:
         grown = max(grown, agent.status("VmRSS") - before)
         time.sleep(0.01)
-    check(grown < GROWTH, f"early data for a late peer: {grown} KiB")
+    check(grown < GROWTH, f"an agent's memory grows by {grown} KiB while other hosts wait for a late peer")
     submit_all([late], ops, rng, ids=ids)
     wrong = [judge(a) for a in await_all(peers, IN_FLIGHT, rng)]
-    check(not any(wrong), "a late peer", wrong)
+    check(not any(wrong), "operations succeed when the late peer has called", wrong)
 
 
 def test():

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Somebody in a network namespace of his own who reaches the ports and is no member (attacker.py): no
-result is wrong, nobody loses its membership, what the daemons keep and log is bounded."""
+"""An attacker in its own network namespace reaches the ports and is no member (attacker.py). No
+result is wrong, no member loses its membership, and the memory and the logs of the daemons are
+bounded."""
 
 import contextlib
 import threading
@@ -15,17 +16,18 @@ TIMES = {"connections": 2000, "silence": 700, "garbage": 500, "knocks": 600, "no
          "agents": 40, "other_names": 20, "higher_terms": 20, "unread_joins": 25, "half_frames": 200,
          "much_to_say": 40, "long_messages": 20,
          "links": 500, "probes": 500, "newcomers": 2}
-KEPT = {"ccoip-masterd": 110 << 10, "pcclagentd": 32 << 10}  # KiB more than before, at most
-# Of newcomers that spoil rounds, several at a time, beside members who vote in each step. After the second
-# of such rounds no newcomer is let in for 4 s, then 8, 16, 30 (SHUT_MIN_MS).
+KEPT = {"ccoip-masterd": 110 << 10, "pcclagentd": 32 << 10}  # KiB that a daemon may use in addition
+# For newcomers that spoil rounds, several at a time, while the members vote in each step. After the
+# second spoiled round no newcomer is admitted for 4 s, then 8, 16 and 30 s (SHUT_MIN_MS).
 SPOILERS, VOTING = 3, 20  # attackers, seconds
 SPOILT = 5  # rounds in that time, at most
-LONG = 0.5  # s, of a call: no other takes so long
+LONG = 0.5  # seconds; only a call in a spoiled round takes so long
 LOGGED, LOGGED_PER_S = 100 << 10, 8 << 10  # bytes of all logs, at most
 
 
 class Work:
-    """Peers that do what programs do, operations and votes, and judge each result. Nobody comes in."""
+    """Peers that run operations and votes, as programs do, and check each result. No newcomer gets
+    in."""
 
     def __init__(self, peers):
         self.peers, self.count, self.wrong = peers, 0, None
@@ -62,14 +64,14 @@ def attack(lab, work, name):
     before = work.count
     with Attack(lab, name, 2, TIMES[name]) as process:
         process.wait()
-    lib.until(lambda: work.wrong or work.count > before + 3, "no operation ends any more")
-    check(not work.wrong, f"{name}: {TIMES[name]} attempts, {work.count - before} steps go on",
+    lib.until(lambda: work.wrong or work.count > before + 3, "operations no longer end during the attack")
+    check(not work.wrong, f"{name}: the members make {work.count - before} steps during {TIMES[name]} attempts",
           work.wrong)
     lab.check_alive()
 
 
 def vote_each_step(lab, peers):
-    """Only rounds that are spoilt keep members waiting, and those are few."""
+    """Only spoiled rounds make the members wait, and these are few."""
     def spoilt():
         return sum("did not report on connection round" in x for x in lab.master.log_lines())
 
@@ -88,10 +90,10 @@ def vote_each_step(lab, peers):
                 longest = max(longest, took)
             steps += 1
     rounds = spoilt() - before
-    check(0 < rounds <= SPOILT, f"a vote in each of {steps} steps beside {SPOILERS} attackers: {rounds} "
-          f"rounds are spoilt, {SPOILT} at most", rounds)
-    check(slow <= rounds, f"{slow} calls took longer than {LONG} s, the longest {longest:.1f} s: no more "
-          "than rounds were spoilt", (slow, rounds))
+    check(0 < rounds <= SPOILT, f"{steps} steps with a vote while there are {SPOILERS} attackers: {rounds} "
+          f"rounds are spoiled, at most {SPOILT} are allowed", rounds)
+    check(slow <= rounds, f"{slow} calls took longer than {LONG} s, the longest {longest:.1f} s, not more "
+          "than rounds were spoiled", (slow, rounds))
 
 
 def test():
@@ -113,20 +115,20 @@ def test():
                 more = [d.status("VmRSS") - k for d, k in zip(lab.daemons, kept)]
                 check(lib.sanitized() or all(m < KEPT[d.name.split()[0]]
                                              for m, d in zip(more, lab.daemons)),
-                      f"{name}: the daemons keep little", f"{more} KiB")
+                      f"{name}: the attack hardly raises the daemons' memory", f"{more} KiB")
             check(any("did not report on connection round" in line
-                      for line in lab.master.log_lines()), "newcomers got as far as a round")
+                      for line in lab.master.log_lines()), "a round waited for an attacker's newcomer")
         finally:
             work.end()
-        check(not work.wrong, f"{work.count} steps in all", work.wrong)
+        check(not work.wrong, f"{work.count} steps have right results in spite of all attacks", work.wrong)
         vote_each_step(lab, peers)
         after = lib.ask("--master", lab.master, "status")[0]
         check(all(after[k] == status[k] for k in ("accepted", "lost_members", "epoch")),
-              "no member has lost its membership", (status, after))
+              "no member has lost its membership because of an attack", (status, after))
         logged = sum(d.log.stat().st_size for d in lab.daemons)
         seconds = time.monotonic() - began
         check(logged < LOGGED + LOGGED_PER_S * seconds,
-              f"{logged} bytes of logs in {seconds:.0f} s")
+              f"{logged} bytes of logs in {seconds:.0f} s are within the bound")
 
 
 lib.run(test, 300)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Programs that find no agent start a private one together, which goes when they have gone; and a
-program can run its own master."""
+"""Programs that find no agent start one private agent together. This agent ends after the last of
+these programs. A program can also run its own master."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ OPERATION = "type=f32 op=sum count=10007 tag=1 verify=1"
 
 
 def shared_agent(lab, private):
-    # both at once, before either has an agent
+    # all start at once, before one of them has an agent
     lab.start_master()
     peers = [lab.start_peer(k, env=private.env, ready=False) for k in range(3)]
     for peer in peers:
@@ -25,22 +25,22 @@ def shared_agent(lab, private):
     agents = private.running()
     check(len(agents) == 1, "three processes started at once share one agent", agents)
     wrong = judge(lib.together(peers, f"reduce {OPERATION} ids={ids_of(peers)} mem=shared"))
-    check(not wrong, "and reduce through it", wrong)
+    check(not wrong, "peers reduce through a shared private agent", wrong)
     sock = lab.folder / "pccl/agent.sock"
     check(sock.is_socket() and (sock.parent.stat().st_mode & 0o777) == 0o700,
-          "its socket lies in a folder that is private")
+          "the socket of a private agent is in a private folder")
     lab.drop_peer(peers.pop())
     lab.drop_peer(peers.pop())
-    # longer than it would stay if nobody were there
+    # longer than an agent without processes would stay
     gone = until(lambda: not private.running(), IDLE_SECONDS + 0.5)
-    check(not gone, "it stays while a process is there")
+    check(not gone, "a private agent stays while it has a process")
     began = time.monotonic()
     lab.drop_peer(peers.pop())
     gone = until(lambda: not private.running(), IDLE_SECONDS + 10)
-    check(gone, f"it goes after the last one: {time.monotonic() - began:.1f} s")
-    check(not sock.exists(), "with its socket")
+    check(gone, f"a private agent ends after its last process: {time.monotonic() - began:.1f} s")
+    check(not sock.exists(), "a private agent removes its socket when it ends")
     peers = lab_peers_again(lab, private)
-    check(len(private.running()) == 1, "and is started anew for the next ones")
+    check(len(private.running()) == 1, "the next programs start a private agent again")
     return peers
 
 
@@ -64,25 +64,27 @@ def ports_of(pid):
 
 
 def killed_agent(lab, private, peers):
-    """A private agent that died leaves its socket behind, and its processes start another one; so
-    they do after one that was told to end."""
+    """A private agent that is killed leaves its socket behind, and its processes start another
+    agent. They also start another agent after SIGTERM."""
     for number in (signal.SIGKILL, signal.SIGTERM):
         old = kill_agent(private, number)
         answers = lib.together(peers, f"reduce {OPERATION} retry=5 ids={ids_of(peers)}")
         wrong = judge(answers)
         check(not wrong, "after the death of the agent its peers reduce through another one", wrong)
-        check(all(a["losses"] <= 1 for a in answers), "having been told of it once at most", answers)
-        check(until(lambda gone=old: gone not in private.running(), lib.WAIT), "it is gone")
+        check(all(a["losses"] <= 1 for a in answers),
+              "each call fails at most once after the death of the agent", answers)
+        check(until(lambda gone=old: gone not in private.running(), lib.WAIT),
+              "the killed private agent is gone")
         agents = private.running()
-        check(len(agents) == 1, "and they have started the other one together", agents)
+        check(len(agents) == 1, "the peers have started one new agent together", agents)
         ports = ports_of(agents[0])
-        check(ports == STANDARD_PORTS, "which has the ports of the one before", ports)
+        check(ports == STANDARD_PORTS, "the new private agent has the ports of the previous agent", ports)
     for peer in peers:
         lab.drop_peer(peer)
     kill_agent(private)
     peers = lab_peers_again(lab, private)
     wrong = judge(lib.together(peers, f"reduce {OPERATION} ids={ids_of(peers)}"))
-    check(not wrong, "after the death of an idle agent new processes start a new one", wrong)
+    check(not wrong, "after the death of an idle agent new processes start a new agent", wrong)
     for peer in peers:
         lab.drop_peer(peer)
 
@@ -95,14 +97,14 @@ def forbidden(lab, private):
         answer = peer.call("connect")
     check(answer["code"] == lib.AGENT_UNAVAILABLE and "PCCL_AGENT_AUTOSPAWN" in answer["text"],
           f"PCCL_AGENT_AUTOSPAWN=0: {answer['text']}", answer)
-    check(not private.running(), "and no agent is started")
+    check(not private.running(), "PCCL_AGENT_AUTOSPAWN=0: no agent is started")
     lab.drop_peer(peer)
     peer = lab.start_peer(21, env={"PCCL_AGENTD": "/nonexistent"})
     answer = peer.call("create")
     if answer["code"] == SUCCESS:
         answer = peer.call("connect")
     check(answer["code"] == lib.AGENT_UNAVAILABLE and "/nonexistent" in answer["text"],
-          f"no program to start: {answer['text']}", answer)
+          f"the agent's program does not exist: {answer['text']}", answer)
 
 
 def own_master(lab, private):
@@ -119,25 +121,25 @@ def own_master(lab, private):
     check(until(lambda: len(masters()) == 1, lib.WAIT), "pcclRunMaster starts a master")
     lib.form_run([owner, other])
     wrong = judge(lib.together([owner, other], f"reduce {OPERATION} ids=30,31"))
-    check(not wrong, "which peers use, the one that started it as well", wrong)
+    check(not wrong, "peers use the master of pcclRunMaster, also in the process that started it", wrong)
     answer = owner.call("master-destroy")
-    check(answer["code"] == INVALID_USAGE, "it cannot be destroyed while it runs", answer)
+    check(answer["code"] == INVALID_USAGE, "a master cannot be destroyed while it runs", answer)
     owner.expect("master-signal")
     owner.expect("master-await")
     check(not masters(), "pcclInterruptMaster in a signal handler ends it", masters())
     owner.expect("master-destroy")
     answer = other.call(f"reduce {OPERATION}")
     check(answer["code"] == MASTER_CONNECTION_FAILED and answer["check"] == "ok",
-          f"its peers are told: {answer['text']}", answer)
+          f"the peers of a master that has ended get an error: {answer['text']}", answer)
     owner.expect(f"master addr={address}")
-    check(until(lambda: len(masters()) == 1, lib.WAIT), "the address is free for the next one")
+    check(until(lambda: len(masters()) == 1, lib.WAIT), "the next master can use the same address")
     lab.drop_peer(owner)
     check(until(lambda: not masters(), lib.WAIT), "a master ends with the program that started it")
 
 
 def standard_ports():
-    """A private agent has the standard ports until another agent of its host wants them; its peers
-    stay, and others reach it at its new ports."""
+    """A private agent has the standard ports until another agent of its host needs them. Then its
+    peers keep their membership, and other hosts reach it at its new ports."""
     hosts = lib.make_namespaces(3)
     if not hosts:
         return
@@ -151,7 +153,7 @@ def standard_ports():
         check(ports_of(agent) == STANDARD_PORTS, "a private agent alone has the standard ports",
               ports_of(agent))
         others = [lab.start_peer(2, host=2)]
-        # what the others are told of the ports may come before or after the round with a newcomer
+        # the notice of the new ports can reach the others before or after the round with a newcomer
         lab.master.process.send_signal(signal.SIGSTOP)
         for peer in peers:
             peer.send("until world=3")
@@ -159,12 +161,14 @@ def standard_ports():
         system = lab.start_agent(0)
         lib.until(lambda: len(system.tcp_ports()) == 3, "the second agent does not listen")
         lab.master.process.send_signal(signal.SIGCONT)
-        check(system.tcp_ports() == STANDARD_PORTS, "it gives them back to another agent",
+        check(system.tcp_ports() == STANDARD_PORTS, "a private agent gives the standard ports to another agent",
               system.tcp_ports())
         ports = ports_of(agent)
-        check(not set(ports) & set(STANDARD_PORTS) and len(ports) == 3, "and takes others", ports)
+        check(not set(ports) & set(STANDARD_PORTS) and len(ports) == 3,
+              "a private agent gets other ports after it gave up the standard ports", ports)
         answers = [p.read() for p in peers] + [others[0].read() for _ in range(3)]
-        check({a["code"] for a in answers} == {SUCCESS}, "a newcomer joins meanwhile", answers)
+        check({a["code"] for a in answers} == {SUCCESS},
+              "a newcomer joins while a private agent changes its ports", answers)
         peers += others
         others = [lab.start_peer(3, host=1), lab.start_peer(4, host=0)]
         for peer in others:
@@ -172,11 +176,12 @@ def standard_ports():
         for peer in peers:
             peer.send("until world=5")
         answers = [p.read() for p in peers] + [p.read() for p in others for _ in range(3)]
-        check({a["code"] for a in answers} == {SUCCESS}, "and others later, by either agent", answers)
+        check({a["code"] for a in answers} == {SUCCESS},
+              "newcomers join through both agents after the change of ports", answers)
         peers += others
         wrong = judge(lib.together(peers, f"reduce {OPERATION} retry=2 ids={ids_of(peers)}"))
-        check(not wrong, "all reduce", wrong)
-        check(private.running() == [agent], "through the agents that they had")
+        check(not wrong, "all peers reduce after the change of ports", wrong)
+        check(private.running() == [agent], "no agent was replaced during the change of ports")
         lab.check_alive()
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Two hundred operations in flight on one communicator: they are launched as others end, whatever the
-orders in which peers start and await them, and a peer that dies in between costs what it always does."""
+"""Two hundred operations in flight on one communicator. Operations are launched while others end,
+in any order of starts and awaits. A peer that dies meanwhile has the usual consequences."""
 
 import random
 
@@ -26,7 +26,8 @@ def started(peers, order):
 
 
 def ended(peers, orders):
-    """The answers of all peers to each operation, which each awaits in its order."""
+    """Returns the answers of all peers to each operation. Each peer awaits the operations in its
+    own order."""
     for peer, order in zip(peers, orders):
         peer.send(*(f"await slot={k}" for k in order))
     answers = {k: [] for k in orders[0]}
@@ -37,7 +38,7 @@ def ended(peers, orders):
 
 
 def orders_of(peers, rng):
-    """What each peer starts, and what it awaits."""
+    """Returns the orders in which each peer starts and awaits operations."""
     forth, back = list(range(COUNT)), list(range(COUNT))[::-1]
     mixed = [rng.sample(forth, COUNT) for _ in peers]
     again = [rng.sample(forth, COUNT) for _ in peers]
@@ -58,8 +59,8 @@ def rounds(lab, places, rng):
         check(good, f"{len(peers)} peers start {COUNT} {what}",
               [a for a in answers if a["code"] != SUCCESS][:3])
         wrong = {k: judge(v) for k, v in ended(peers, awaits).items() if judge(v)}
-        check(not wrong, "and all end", wrong)
-    # A call that blocks comes behind what was started before.
+        check(not wrong, f"all {COUNT} operations end, started {what}", wrong)
+    # A blocking call comes after operations that were started before.
     for peer in peers:
         submit(peer, range(COUNT), ids)
     peers[0].send(f"reduce {operation(1)} tag=1000 ids={ids} verify=1")
@@ -72,11 +73,12 @@ def rounds(lab, places, rng):
     peers[0].send(*(f"await slot={k}" for k in range(COUNT)))
     answers.append([peers[0].read() for _ in range(COUNT)])
     wrong = [judge(list(a)) for a in zip(*answers) if judge(list(a))] + [judge(last) or ""]
-    check(not any(wrong), "pcclAllReduce in between, by one before it awaits them", wrong)
+    check(not any(wrong), "pcclAllReduce succeeds while other operations are in flight", wrong)
 
 
 def death(lab, places):
-    """One of them dies while the others have all in flight, of which it has not started the last."""
+    """One peer dies. The others have started all operations; the victim has started all except the
+    last one."""
     peers = lab.start_peers(places)
     ids, rest = ids_of(peers), peers[:-1]
     for peer in rest:
@@ -93,12 +95,14 @@ def death(lab, places):
              if len({a["code"] for a in v}) != 1 or any(a["check"] != "ok" for a in v)
              or v[0]["code"] not in (SUCCESS, RANK_CONNECTION_LOST)]
     check(good and not wrong and lost,
-          f"a peer dies: {len(lost)} of {COUNT} are lost, the same for all", wrong[:2])
+          f"a peer dies: {len(lost)} of {COUNT} operations are lost, the same ones for all "
+          "survivors", wrong[:2])
     for peer in rest:
         submit(peer, lost, ids_of(rest))
     good, answers = started(rest, lost)
     wrong = [judge(v) for v in ended(rest, [lost] * len(rest)).values() if judge(v)]
-    check(good and not wrong, "and succeed when they are repeated", wrong[:2])
+    check(good and not wrong,
+          "operations that were lost by the death of a peer succeed when they are repeated", wrong[:2])
 
 
 def test():

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Trainers over a binding that was written for PCCL 1.0 (binding.py) go on when others are killed,
-come, are destroyed by the collector's thread, or end."""
+"""Trainers over a binding that was written for PCCL 1.0 (binding.py) go on when other trainers are
+killed, join, end, or are destroyed by the collector's thread."""
 
 import pathlib
 import random
@@ -20,7 +20,7 @@ DEATHS = 8
 class Trainers:
     def __init__(self, lab):
         self.lab, self.all, self.started = lab, [], 0
-        # the name that programs made for PCCL 1.0 look for
+        # the name that programs for PCCL 1.0 look for
         self.library = lab.folder / "libpccl.so"
         self.library.symlink_to(lib.BUILD / "libpccl-shim/.libs/libpccl-shim.so.1")
         self.weights = {}  # by revision
@@ -49,7 +49,7 @@ class Trainers:
         return answer
 
     def go_on(self, steps=3):
-        """Until all have made so many steps together from now on."""
+        """Waits until all trainers have made this many more steps together."""
         for peer in self.all:
             while peer.rest or select.select([peer.process.stdout], [], [], 0)[0]:
                 self.next_step(peer)
@@ -66,7 +66,7 @@ class Trainers:
 
 def deaths(lab, trainers, rng):
     for _ in range(DEATHS):
-        time.sleep(rng.uniform(0, 0.05))  # so that it dies in this call or that
+        time.sleep(rng.uniform(0, 0.05))  # so that the trainer dies in a random call
         trainers.kill(rng.choice(trainers.all))
         trainers.go_on()
         trainers.start()
@@ -76,11 +76,11 @@ def deaths(lab, trainers, rng):
     for peer in others:
         trainers.kill(peer)
     lib.until(lambda: lib.ask("--master", lab.master, "status")[0]["accepted"] == 1,
-              "the master does not hear of two deaths")
+              "the master does not notice two deaths")
     for _ in others:
         trainers.start()
     trainers.go_on()
-    check(trainers.all[0] is last, "one that was left alone goes on when others come")
+    check(trainers.all[0] is last, "a trainer that was left alone goes on when others join")
 
 
 def destroyed(peer, thread):
@@ -96,20 +96,23 @@ def collected(trainers):
     peer.send("collect")
     destroyed(peer, "other")
     trainers.go_on()
-    check(peer.process.poll() is None, "the others go on at once, though its process is there")
+    check(peer.process.poll() is None,
+          "the other trainers go on at once when one has destroyed its communicator, while its "
+          "process still runs")
     peer.send("connect")
     trainers.all.append(peer)
     trainers.go_on()
-    check(True, "and with it, when its main thread has connected again")
+    check(True, "the trainers go on together when the destroyed communicator was replaced")
 
 
 def ended(trainers):
     peer = trainers.all.pop()
     peer.send("end")
     destroyed(peer, "main")
-    check(peer.process.wait(lib.WAIT) == 0, "the interpreter ends", peer.process.returncode)
+    check(peer.process.wait(lib.WAIT) == 0,
+          "the interpreter that has destroyed its communicator ends", peer.process.returncode)
     trainers.go_on()
-    check(True, "the others go on when it has ended")
+    check(True, "the other trainers go on when one has ended")
 
 
 def test():

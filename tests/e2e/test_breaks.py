@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""A router resets the connections between two hosts as soon as they have carried some bytes. New ones can
-be opened, and small operations pass. The ring goes around that pair; where none can, one host goes and
-hears why."""
+"""A router resets the connections between two hosts as soon as they have carried some bytes. New
+connections can be opened, and small operations succeed. The ring avoids this pair. If no such ring
+is possible, one host is evicted and gets the reason."""
 
 import contextlib
 import re
@@ -14,14 +14,15 @@ import lib
 import high_rtt
 from lib import RANK_CONNECTION_LOST, TOO_FEW_PEERS, check, ids_of, judge
 
-RATE = 200  # Mbit/s: an operation takes longer than it takes to look at its connections
+RATE = 200  # Mbit/s; slow enough that the router sees the connections before the operation ends
 ENOUGH = 500000  # bytes
 SMALL = "type=f32 op=sum count=64"
 BIG = f"type=f32 op=sum count={2 << 20}"  # 8 MiB
 
 
 class Router(threading.Thread):
-    """Between host 1 and host 2. What it resets is what host 1 has connected, or both have."""
+    """A router between host 1 and host 2. It resets connections that host 1 has opened, or that
+    either host has opened."""
 
     def __init__(self, lab, both):
         super().__init__(daemon=True)
@@ -60,7 +61,7 @@ def start(lab, n_hosts):
     lab.start()
     peers = lab.start_peers(range(n_hosts), form=lib.form_ring)
     answers = lib.together(peers, f"reduce {BIG} ids={ids_of(peers)} verify=1")
-    check(not judge(answers), f"{n_hosts} hosts: a large operation", judge(answers))
+    check(not judge(answers), f"{n_hosts} hosts: a large operation succeeds before any reset", judge(answers))
     return peers
 
 
@@ -78,21 +79,21 @@ def goes_around(n_hosts, both):
             answers = lib.together(peers, f"reduce {BIG} retry=9 ids={ids_of(peers)}", 60)
             check(not judge(answers) and {a.get("world") for a in answers} == {n_hosts},
                   f"{n_hosts} hosts, {'all' if both else 'the'} links of one pair are reset: "
-                  "it succeeds, with all", judge(answers))
+                  "the operation succeeds, with all peers", judge(answers))
             check(max(a["losses"] for a in answers) == 3 == min(a["losses"] for a in answers),
-                  "at the fourth attempt", answers)
+                  "an operation over reset links succeeds at the fourth attempt", answers)
             for line in (SMALL, BIG):
                 answers = lib.together(peers, f"reduce {line} ids={ids_of(peers)}")
-                check(not judge(answers), "the next ones need no second attempt", answers)
+                check(not judge(answers), "the operations after it need no second attempt", answers)
             print(f"# {router.resets} resets")
         check(any("broke during each of the last 3 operations" in x for x in lab.master.log_lines()),
-              "the master's log says why")
+              "the master's log says why the ring avoids the pair")
         lab.check_alive()
 
 
 def nothing_around():
     with lib.Lab(hosts=hosts_of(3)) as lab:
-        # host 0 has the master alone: it judges others
+        # host 0 runs only the master, which judges the other hosts
         lab.start_master(0)
         for host in (1, 2):
             lab.start_agent(host)
@@ -109,9 +110,9 @@ def nothing_around():
             codes = {code for one in seen for code, _ in one}
             print(f"# {codes}")
             check(codes <= {0, RANK_CONNECTION_LOST, TOO_FEW_PEERS} and TOO_FEW_PEERS in codes,
-                  "2 hosts: one of them goes", seen)
+                  "2 hosts whose links are reset: one of them is evicted", seen)
             check(any("broke during each of the last 3 operations" in text
-                      for one in seen for _, text in one), "it hears why", seen)
+                      for one in seen for _, text in one), "the evicted host gets the reason", seen)
         lab.check_alive()
 
 

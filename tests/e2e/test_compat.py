@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What programs made for PCCL 1.0 do and get: deaths during pcclSynchronizeSharedState that nobody
-repeats a call for, pcclOptimizeTopology, counts of zero, calls without other peers."""
+"""Situations of programs that were written for PCCL 1.0: deaths during pcclSynchronizeSharedState,
+after which no peer repeats its call; pcclOptimizeTopology; counts of zero; calls without other
+peers."""
 
 import lib
 from lib import (INVALID_USAGE, SUCCESS, TOO_FEW_PEERS, TOPOLOGY_OPTIMIZATION_FAILED,
@@ -18,11 +19,11 @@ def give_state(peers, revision):
 
 
 def sync_survives(lab, first, voted):
-    """The last peer is killed when the others wait for it, and has voted or not."""
+    """Kills the last peer while the others wait for it. voted: whether the victim has voted before."""
     peers = lab.start_peers([0, 1, 1, 0], first=first)
     give_state(peers, 3)
     answers = together(peers, "sync")
-    check({a["code"] for a in answers} == {SUCCESS}, "all synchronize", answers)
+    check({a["code"] for a in answers} == {SUCCESS}, "all peers synchronize", answers)
     give_state(peers, 4)
     waiting, victim = peers[:2] + ([peers[3]] if voted else []), peers[3]
     for peer in waiting:
@@ -33,13 +34,14 @@ def sync_survives(lab, first, voted):
     victim.kill()
     lab.drop_peer(victim)
     lib.until(lambda: lib.ask("--master", lab.master, "status")[0]["accepted"] == 3,
-              "the master does not hear of the death")
+              "the master does not notice the death")
     peers[2].send("sync")
     answers = [peer.read() for peer in peers[:3]]
     check([a["code"] for a in answers] == [SUCCESS] * 3,
-          f"survivors synchronize, {'after' if voted else 'before'} the vote of who died", answers)
+          f"survivors synchronize, {'after' if voted else 'before'} the vote of the peer that died", answers)
     answers = together(peers[:3], REDUCE.format(1, ids_of(peers[:3])))
-    check([a["code"] for a in answers] == [SUCCESS] * 3, "and so does the all-reduce after it",
+    check([a["code"] for a in answers] == [SUCCESS] * 3,
+          "survivors reduce after a synchronization in which a peer died",
           answers)
     leave(lab, peers[:3])
 
@@ -49,7 +51,7 @@ def leave(lab, peers):
         peer.expect("destroy")
         lab.drop_peer(peer)
     lib.until(lambda: lib.ask("--master", lab.master, "status")[0]["accepted"] == 0,
-              "the master does not hear of it")
+              "the master does not notice that the peers have left")
 
 
 def optimize(lab):
@@ -61,14 +63,17 @@ def optimize(lab):
     peers[0].send("optimize")
     peers[1].send("update")
     answers = [peer.read() for peer in peers]
-    check([a["code"] for a in answers] == [SUCCESS] * 2, "it meets pcclUpdateTopology", answers)
+    check([a["code"] for a in answers] == [SUCCESS] * 2,
+          "pcclOptimizeTopology of one peer meets pcclUpdateTopology of another", answers)
     peers[1].expect("destroy")
     lab.drop_peer(peers[1])
     peers[0].expect("update")
     answer = peers[0].call("optimize")
-    check(answer["code"] == INVALID_USAGE, "alone it is pcclInvalidUsage", answer)
+    check(answer["code"] == INVALID_USAGE,
+          "pcclOptimizeTopology without other peers returns pcclInvalidUsage", answer)
     answer = peers[0].call("submit slot=0 type=f32 op=sum count=4 place=in tag=1 seed=1")
-    check(answer["code"] == TOO_FEW_PEERS, "pcclAllReduceAsync says so at once: pcclTooFewPeers",
+    check(answer["code"] == TOO_FEW_PEERS,
+          "pcclAllReduceAsync without other peers returns pcclTooFewPeers at once",
           answer)
     leave(lab, peers[:1])
 
@@ -79,16 +84,17 @@ def kicked(lab):
     together(peers, "sync")
     give_state(peers, 9)
     answers = together(peers, "sync")
-    check([a["code"] for a in answers] == [INVALID_USAGE] * 2, "a wrong revision: kicked", answers)
+    check([a["code"] for a in answers] == [INVALID_USAGE] * 2,
+          "peers that offer a wrong revision are kicked", answers)
     for peer, call, code, text in zip(
             peers, ("update", "optimize"), (UPDATE_TOPOLOGY_FAILED, TOPOLOGY_OPTIMIZATION_FAILED),
-            ("pcclUpdateTopology is pcclUpdateTopologyFailed",
-             "pcclOptimizeTopology is pcclTopologyOptimizationFailed")):
+            ("pcclUpdateTopology returns pcclUpdateTopologyFailed",
+             "pcclOptimizeTopology returns pcclTopologyOptimizationFailed")):
         answer = peer.call(call)
-        check(answer["code"] == code, f"then {text}", answer)
+        check(answer["code"] == code, f"after a kick {text}", answer)
         answer = peer.call("update")
         check(answer["code"] == INVALID_USAGE,
-              "and pcclInvalidUsage when a loop repeats it, so that the loop ends", answer)
+              "a repeated call after a kick returns pcclInvalidUsage, so that a retry loop ends", answer)
         lab.drop_peer(peer)
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""More peers than a host has processors, by far: of one group on one host, and in one process."""
+"""Many more peers than a host has processors: in one group on one host, and in one process."""
 
 import subprocess
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What pcclctl and the logs say of keys: which ones there are, which of them differed on whose peer,
-and what came of it."""
+"""Checks what pcclctl and the logs report about keys: which keys exist, which keys differed on
+which peer, and how that ended."""
 
 import signal
 
@@ -10,11 +10,11 @@ from lib import RANK_CONNECTION_LOST, SUCCESS, check, ctl, tables
 
 LEAF = 65536
 COUNT = 1 << 20  # f32: 4 MiB, 64 blocks
-KEYS_MAX, DIFFS_MAX = 1000, 32  # that an agent shows
+KEYS_MAX, DIFFS_MAX = 1000, 32  # the most that an agent shows
 
 
 def load(peer, revision=0, like=0):
-    """Four tensors that must be equal, and one that need not."""
+    """Creates four tensors that must be equal, and one that may differ."""
     peer.expect(f"state revision={revision}")
     peer.expect(f"tensors name=w type=f32 count={COUNT} n=3 like={like}")
     peer.expect(f"tensors name=b type=bf16 count=500 mem=shared like={like}")
@@ -48,8 +48,9 @@ def lines_with(lab, host, *words):
 
 
 def equal(lab, peers):
-    """All are equal from the beginning."""
-    check(not state_of(lab, 0)["keys"] and not state_of(lab, 0)["differed"], "no keys are known yet")
+    """All peers are equal from the beginning."""
+    check(not state_of(lab, 0)["keys"] and not state_of(lab, 0)["differed"],
+          "no keys are shown before the first synchronization")
     for peer in peers:
         load(peer, 1)
     sync(peers)
@@ -57,18 +58,19 @@ def equal(lab, peers):
     rows = [(k["key"], k["dtype"], k["count"], k["may_differ"], k["more"]) for k in here["keys"]]
     check(rows == [("b", "bfloat16", 500, False, 0), ("own", "uint8", 1000, True, 0),
                    *((f"w{i}", "float", COUNT, False, 0) for i in range(3))],
-          "the keys of the group, sorted", rows)
-    check({(k["group"], k["revision"]) for k in here["keys"]} == {(0, 1)}, "and their revision")
+          "the agent shows the keys of the group, sorted", rows)
+    check({(k["group"], k["revision"]) for k in here["keys"]} == {(0, 1)},
+          "the keys of the group have revision 1")
     hashes = hashes_of(here)
     check(hashes["own"] == "" and len({h for h in hashes.values() if h}) == 4
           and all(len(h) == 16 for h in hashes.values() if h) and hashes == hashes_of(there),
-          "each has a hash, the same on both hosts, but for the one that may differ", hashes)
-    check(not here["differed"] and not there["differed"], "nothing differed")
+          "each key that must be equal has a hash, the same on both hosts", hashes)
+    check(not here["differed"] and not there["differed"], "equal peers have no differences")
     return hashes
 
 
 def drift(lab, peers, hashes):
-    """One peer drifts, of those on this host and of those on the other one."""
+    """One peer drifts: first a peer of the other host, then one of this host."""
     for revision, (peer, holder, key, words, row) in enumerate((
             (peers[2], "host-0", "w1", "name=w1 at=65535 n=65538", (3, 64, 3 * LEAF)),
             (peers[1], f"pid {peers[0].pid}", "b", "name=b at=999", (1, 1, 1000)),
@@ -79,30 +81,32 @@ def drift(lab, peers, hashes):
         host = peer.host
         rows = differed(lab, host)
         check(rows == [(peer.pid, key, *row, "drift", "repaired", holder)],
-              f"just the key that drifted is named, and that it is repaired: {key}", rows)
-        check(not differed(lab, 1 - host), "and nothing where nobody drifted", differed(lab, 1 - host))
-        check(hashes_of(state_of(lab, host)) == hashes, "the elected hashes are as they were")
+              f"only the key {key} is named as drifted, with its repair", rows)
+        check(not differed(lab, 1 - host), "the agent without drift names no key", differed(lab, 1 - host))
+        check(hashes_of(state_of(lab, host)) == hashes,
+              "the elected hashes are the same after the repair of a drift")
         found = lines_with(lab, host, "notice: ", f"pid {peer.pid}", f"drifted at revision {revision}",
                            "repaired", f"from {holder}: ", f" {key} ({row[0]} of {row[1]} blocks, "
                            f"{row[2]} bytes)")
-        check(len(found) == 1, "and so does the log", lab.agents[host].log_lines()[-3:])
+        check(len(found) == 1,
+              "the agent's log also names the key that drifted", lab.agents[host].log_lines()[-3:])
     elections = tables("--master", lab.master, "state")["election"]
     check([bool(r["deviation"]) for r in sorted(elections, key=lambda r: r["pid"] != peers[1].pid)]
-          == [True, False, False], "the master says who deviated", elections)
+          == [True, False, False], "the master shows which peer deviated", elections)
 
 
 def changed(lab, peers, hashes):
-    """All go on to other contents: the hashes do, too."""
+    """All peers change a tensor in the same way, so its hash changes."""
     for peer in peers:
         peer.expect("spoil name=w0 n=4")
     sync(peers, 4)
     now = hashes_of(state_of(lab, 0))
     check([k for k in now if now[k] != hashes[k]] == ["w0"] and not differed(lab, 0),
-          "only what all have changed has another hash", (hashes, now))
+          "only the key that all peers have changed has another hash", (hashes, now))
 
 
 def not_drift(lab, peers):
-    """A newcomer, and one that offers an older revision, have not drifted."""
+    """A newcomer, and a peer that offers an older revision, have not drifted."""
     newcomer = lab.start_peer(3, 1)
     newcomer.send("create", "connect")
     lib.together(peers, "until world=4")
@@ -113,22 +117,26 @@ def not_drift(lab, peers):
     for peer, revision in zip(peers, (4, 5, 5, 0)):
         peer.send(f"sync revision={revision}")
     answers = [p.read() for p in peers]
-    check(all(a["code"] == SUCCESS and a["revision"] == 5 for a in answers), "all are equal", answers)
+    check(all(a["code"] == SUCCESS and a["revision"] == 5 for a in answers),
+          "all peers are equal after a synchronization with a newcomer and an outdated peer", answers)
     rows = differed(lab, 0)
     check(rows == [(peers[0].pid, "w2", 1, 64, LEAF, "outdated", "received", f"pid {peers[1].pid}")],
-          "one that was outdated", rows)
+          "the agent shows an outdated peer as outdated", rows)
     rows = differed(lab, 1)
     check([r[:2] + r[5:] for r in rows]
-          == [(newcomer.pid, "w0", "newcomer", "received", f"pid {peers[2].pid}")], "a newcomer", rows)
+          == [(newcomer.pid, "w0", "newcomer", "received", f"pid {peers[2].pid}")],
+          "the agent shows a newcomer as a newcomer", rows)
     check(len(lines_with(lab, 0, "info: ", f"pid {peers[0].pid}", "outdated by revision 4",
                          "revision 5", "1 tensors", f"{LEAF} bytes")) == 1
           and len(lines_with(lab, 1, "info: ", f"pid {newcomer.pid}", "a newcomer", "revision 5")) == 1
-          and sum(len(lines_with(lab, h, "drifted")) for h in (0, 1)) == 2, "are told apart in the logs",
+          and sum(len(lines_with(lab, h, "drifted")) for h in (0, 1)) == 2,
+          "the logs distinguish drift, outdated peers and newcomers",
           [lab.agents[h].log_lines()[-3:] for h in (0, 1)])
 
 
 def restarted(lab, peers):
-    """An agent that has just been started tells newcomers from those that have been equal once."""
+    """An agent that has just been started distinguishes newcomers from peers that have been equal
+    before."""
     newcomer = lab.start_peer(4, 1)
     newcomer.send("create", "connect")
     lib.together(peers, "until world=5")
@@ -142,13 +150,13 @@ def restarted(lab, peers):
     rows = sorted((r[0], r[1], r[5], r[6]) for r in differed(lab, 1))
     check(rows == sorted([(peers[2].pid, "w1", "drift", "repaired"),
                           (newcomer.pid, "w0", "newcomer", "received")]),
-          "the next agent knows who is a newcomer", rows)
+          "a restarted agent knows which peer is a newcomer", rows)
     lab.drop_peer(newcomer)
     lib.together(peers, "until world=4")
 
 
 def failed(lab, peers):
-    """The only one who has the contents dies before it has sent them."""
+    """The only peer with the contents dies before it has sent them."""
     holder, receivers = peers[2], peers[:2]
     lab.drop_peer(peers.pop())
     lib.together(peers, "until world=3")
@@ -161,38 +169,41 @@ def failed(lab, peers):
     for peer in receivers:
         peer.send("sync strategy=receive hash=0 revision=7")
     lib.until(lambda: [t["bytes"] for t in state_of(lab, 0)["transfers"]] == [2 * LEAF],
-              "nobody is known to lack anything")
+              "the agent does not show the missing bytes")
     check(sorted((r["pid"], r["key"], r["done"], r["outcome"]) for r in state_of(lab, 0)["differed"])
-          == sorted((p.pid, "w1", 0, "under way") for p in receivers), "which keys differ is said at once",
+          == sorted((p.pid, "w1", 0, "under way") for p in receivers),
+          "the agent shows which keys differ while the transfer runs",
           state_of(lab, 0)["differed"])
     lab.drop_peer(holder)
     answers = [p.read() for p in receivers]
-    check({a["code"] for a in answers} == {RANK_CONNECTION_LOST}, "it fails", answers)
+    check({a["code"] for a in answers} == {RANK_CONNECTION_LOST},
+          "the synchronization fails when its only holder dies", answers)
     rows = sorted(state_of(lab, 0)["differed"], key=lambda r: r["pid"] != receivers[0].pid)
     check([(r["pid"], r["key"], r["blocks"], r["outcome"]) for r in rows]
           == [(p.pid, "w1", 1, "failed") for p in receivers] and all(r["why"] for r in rows),
-          "which keys differed is said, and why they still do", rows)
+          "the agent shows which keys differed and why the repair failed", rows)
 
 
 def counts_keys(keys, n, error):
-    """The last row of the keys counts those that have no room."""
+    """Checks that the last row of the keys counts the keys that do not fit."""
     named, rest = keys[:-1], keys[-1]
     check(0 < len(named) <= KEYS_MAX and rest["key"] == "" and rest["more"] == n - len(named)
           and all(len(k["key"]) == 255 and k["key"].endswith("x...") for k in named)
           and all(k["more"] == 0 and len(k["hash"]) == 16 for k in named),
-          "what has no room is counted", (len(named), rest, error))
+          "the last row counts the keys that do not fit", (len(named), rest, error))
     return rest["more"]
 
 
 def counts_differences(rows, n):
-    """The last row of what differed does so, too."""
+    """Checks that the last row of the differences counts the differences that do not fit."""
     check(len(rows) == DIFFS_MAX + 1 and rows[-1]["key"] == "" and rows[-1]["more"] == n - DIFFS_MAX
           and rows[-1]["blocks"] == n - DIFFS_MAX and rows[-1]["bytes"] == 10 * (n - DIFFS_MAX)
-          and {r["cause"] for r in rows} == {"newcomer"}, "of what differed likewise", rows[-1:])
+          and {r["cause"] for r in rows} == {"newcomer"},
+          "the last row counts the differences that do not fit", rows[-1:])
 
 
 def many(lab, n=1200):
-    """More keys than are shown, with long names."""
+    """There are more keys than an agent shows, with long names."""
     first, other = lab.master, lab.start_master()
     lab.master = first
     with_many = lab.start_peers((0, 0), group=7, first=10, master=other.address)
@@ -205,20 +216,22 @@ def many(lab, n=1200):
     more = counts_keys([k for k in answer["keys"] if k["group"] == 7], n, done.stderr)
     counts_differences([r for r in answer["differed"] if r["group"] == 7], n)
     text = ctl("--agent", lab.agents[0].admin, "state").stdout
-    check(f"{n - DIFFS_MAX}" in text and f"{more}" in text, "people see it, too")
+    check(f"{n - DIFFS_MAX}" in text and f"{more}" in text,
+          "the table for people counts the keys that do not fit")
     for peer in with_many:
         lab.drop_peer(peer)
 
 
 def forgotten(lab, peers):
-    """Nothing is kept of those who have left."""
+    """Nothing is kept of peers that have left."""
     for peer in list(peers):
         lab.drop_peer(peer)
     for host in (0, 1):
         lib.until(lambda h=host: lib.ask("--agent", lab.agents[h], "status")[0]["memory"] == 0,
-                  "memory is charged to processes that are gone")
+                  "memory is still charged to processes that are gone")
         answer = state_of(lab, host)
-        check(not answer["keys"] and not answer["differed"], "all is forgotten with its peers", answer)
+        check(not answer["keys"] and not answer["differed"],
+              "an agent keeps no keys and differences of peers that have left", answer)
 
 
 def test():

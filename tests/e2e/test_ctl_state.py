@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What pcclctl says of shared state: revisions and contents, who deviated, what is under way."""
+"""Checks what pcclctl shows of shared state: revisions and contents, which peer deviated, which
+transfers run."""
 
 import signal
 import time
@@ -13,7 +14,7 @@ BYTES = 4 * COUNT
 
 
 def until(option, daemon, verb, good):
-    """The tables, as soon as they are as wanted, or as they are in the end."""
+    """Returns the tables as soon as good(tables) is true, or after the time limit."""
     deadline = time.monotonic() + lib.WAIT
     while True:
         answer = tables(option, daemon, verb)
@@ -37,11 +38,11 @@ def nothing_yet(lab):
     groups = state_of(lab)["groups"]
     check(len(groups) == 1 and groups[0]["expected"] == 0 and groups[0]["peers"] == 3
           and groups[0]["last"] == "" and groups[0]["since"] is None and not state_of(lab)["election"],
-          "there was no synchronization", groups)
+          "the master shows that there was no synchronization", groups)
     agent = tables("--agent", lab.agents[0], "state")
     check([(g["world_size"], g["local"], g["expected"]) for g in agent["groups"]] == [(3, 2, 0)]
           and not agent["peers"] and not agent["transfers"] and not agent["sources"]
-          and not agent["receivers"], "an agent knows of none, either", agent)
+          and not agent["receivers"], "the agent shows that there was no synchronization", agent)
 
 
 def master_tells_group(group):
@@ -49,31 +50,32 @@ def master_tells_group(group):
                               "holders", "receivers", "kicked")]
           == [7, 8, "done", 2, BYTES, "simplehash", 2, 1, 0] and group["sequence"] > 0
           and len(group["keys"]) == len(group["content"]) == 32,
-          "the master says what the group has", group)
+          "the master shows the shared state of the group", group)
 
 
 def master_tells_election(rows, peers, content):
-    """rows: of the third peer, which differs, first."""
+    """Checks the rows of the election. The first row is the third peer, which differs."""
     check(sorted(r["pid"] for r in rows) == sorted(p.pid for p in peers)
           and [r["role"] for r in rows] == ["receiver", "holder", "holder"]
           and {r["strategy"] for r in rows} == {"enforce-popular"}
           and [r["revision"] for r in rows] == [3, 7, 7] and not any(r["torn"] for r in rows)
           and len({r["keys"] for r in rows}) == 1 and rows[1]["content"] == content
-          and rows[0]["content"] != content, "and who had it", rows)
+          and rows[0]["content"] != content, "the master shows which peers held the elected contents", rows)
     check(rows[0]["deviation"] == f"revision 3, elected is 7; contents {rows[0]['content']}, elected "
           f"are {content}" and not rows[1]["deviation"] and rows[0]["host"] == "host-1",
-          "and in what one deviated", rows[0])
+          "the master shows how one peer deviated", rows[0])
 
 
 def agents_tell(lab, differing, content):
-    """content: what the peer that differs had before."""
+    """Checks the tables of the agents. content: the earlier contents of the peer that differs."""
     row, = tables("--agent", lab.agents[1], "state")["peers"]
     check([row[k] for k in ("pid", "role", "state", "offered", "revision", "rx", "tx", "content")]
           == [differing.pid, "receiver", "done", 3, 7, BYTES, 0, content]
-          and row["since"] is not None, "its agent knows that, too", row)
+          and row["since"] is not None, "the agent of the peer that differed shows its transfer", row)
     local = tables("--agent", lab.agents[0], "state")
     check(sum(r["tx"] for r in local["peers"]) == BYTES
-          and [g["expected"] for g in local["groups"]] == [8], "and so do the others'", local)
+          and [g["expected"] for g in local["groups"]] == [8],
+          "the agent of the holders shows the bytes that they sent", local)
 
 
 def one_differs(lab, peers):
@@ -81,7 +83,8 @@ def one_differs(lab, peers):
     for peer, like, revision in zip(peers, (0, 0, 1), (7, 7, 3)):
         load(peer, like, revision)
     answers = lib.together(peers, "sync strategy=popular")
-    check(all(a["code"] == 0 and a["revision"] == 7 for a in answers), "all are equal then", answers)
+    check(all(a["code"] == 0 and a["revision"] == 7 for a in answers),
+          "all peers are equal after a synchronization with one outdated peer", answers)
     master = state_of(lab)
     group, = master["groups"]
     master_tells_group(group)
@@ -91,20 +94,22 @@ def one_differs(lab, peers):
 
 
 def copies(answer):
-    """The threads of the copy go on while the tables are filled: each is waited for."""
+    """Returns whether all copied bytes are shown. The copying threads go on while the tables are
+    filled, so the test waits for each of them."""
     return (any(t["bytes"] == 2 * BYTES and t["sources"] for t in answer["transfers"])
             and [r["bytes"] for r in answer["receivers"]] == [BYTES, BYTES])
 
 
 def agent_tells_transfer(answer, receivers):
-    """The agent of the receivers says what is on its way to them."""
+    """Checks what the agent of the receivers shows of their transfer."""
     here = answer["transfers"]
     check(copies(answer) and len(here) == 1 and here[0]["done"] < 2 * BYTES and here[0]["revision"] == 8
           and [here[0][k] for k in ("holders", "receivers", "failed")] == [0, 2, 0],
-          "the receivers' agent shows what it lacks", here)
+          "the receivers' agent shows a transfer that is not complete", here)
     sources = answer["sources"]
     check(len(sources) == 1 and sources[0]["host"] == "host-1" and sources[0]["holds"]
-          and sources[0]["sequence"] == here[0]["sequence"], "and from where it comes", sources)
+          and sources[0]["sequence"] == here[0]["sequence"],
+          "the receivers' agent shows the source of the transfer", sources)
     check(sorted(r["pid"] for r in answer["receivers"]) == sorted(p.pid for p in receivers)
           and all(r["bytes"] == BYTES and r["done"] < BYTES and not r["complete"]
                   for r in answer["receivers"]), "and how far each receiver is", answer["receivers"])
@@ -145,25 +150,27 @@ def under_way(lab, peers):
     check(all(a["code"] == 0 and a["revision"] == 8 for a in answers), "it goes on", answers)
     answer = tables("--agent", lab.agents[0], "state")
     check(not answer["transfers"] and not answer["sources"] and not answer["receivers"]
-          and {r["state"] for r in answer["peers"]} == {"done"}, "and is under way no more", answer)
+          and {r["state"] for r in answer["peers"]} == {"done"},
+          "a transfer that has ended is not shown as running", answer)
 
 
 def one_is_kicked(lab, peers):
-    """One has other keys than the others: it is kicked, and stays in the record."""
+    """One peer has other keys than the others. It is kicked, and the tables still show it."""
     load(peers[1], names=("w", "c"))
     for peer in peers:
         peer.send("sync strategy=popular revision=9 hash=0")
     answers = [p.read() for p in peers]
-    check([a["code"] for a in answers] == [0, lib.INVALID_USAGE, 0], "one is kicked", answers)
+    check([a["code"] for a in answers] == [0, lib.INVALID_USAGE, 0],
+          "a peer with other keys is kicked", answers)
     master = state_of(lab)
     group, = master["groups"]
     out = [r for r in master["election"] if r["role"] == "kicked"]
     check([group[k] for k in ("revision", "last", "holders", "receivers", "kicked", "peers")]
           == [9, "done", 2, 0, 1, 2] and [r["pid"] for r in out] == [peers[1].pid]
-          and "other keys" in out[0]["deviation"], "the master says why", master)
+          and "other keys" in out[0]["deviation"], "the master shows why a peer was kicked", master)
     rows = [r for r in tables("--agent", lab.agents[0], "state")["peers"] if r["pid"] == peers[1].pid]
     check([r["state"] for r in rows] == ["failed"] and "other keys" in rows[0]["why"],
-          "and so does its agent", rows)
+          "the agent of a kicked peer shows why it was kicked", rows)
 
 
 def test():

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Several peers of one host die at once. After the same failed call all survivors see the same world,
-however late they have called, so that programs which go by its size take the same turns."""
+"""Several peers of one host die at once. After the same failed call all survivors see the same
+world size, however late they called. So programs that depend on the size take the same branches."""
 
 import lib
 from lib import RANK_CONNECTION_LOST, check, ids_of, judge, together
 
 OP = "type=f32 op=sum count=1000"
 TRIALS = 6
-STEPS = 20  # of a program, in which it tells of the deaths
+STEPS = 20  # steps of a program within which it notices the deaths
 
 
 def worlds(peers):
@@ -18,11 +18,11 @@ def worlds(peers):
 
 def accepted(lab, number):
     lib.until(lambda: lib.ask("--master", lab.master, "status")[0]["accepted"] == number,
-              f"the master has not {number} peers")
+              f"the master does not have {number} peers")
 
 
 def start(lab):
-    """Three peers on each of two hosts."""
+    """Starts three peers on each of two hosts."""
     peers = lab.start_peers((0, 0, 0, 1, 1, 1))
     return peers, peers[:4], peers[4:]
 
@@ -34,7 +34,7 @@ def leave(lab, peers):
 
 
 def late(lab):
-    """One survivor calls when both deaths are known, the others before the first one."""
+    """One survivor calls after both deaths are known, the others before the first death."""
     _, survivors, victims = start(lab)
     line = f"reduce {OP} tag=5 seed=3"
     for peer in survivors[:3]:
@@ -44,18 +44,20 @@ def late(lab):
     lab.drop_peer(victims[1])
     accepted(lab, 4)
     answers.append(survivors[3].call(line))
-    check({a["code"] for a in answers} == {RANK_CONNECTION_LOST}, "the call fails for all", answers)
+    check({a["code"] for a in answers} == {RANK_CONNECTION_LOST},
+          "a call during deaths fails for all survivors", answers)
     seen = worlds(survivors)
-    check(len(seen) == 1, "a late caller sees the same world after it", seen)
+    check(len(seen) == 1, "a late caller sees the same world sizes as the others", seen)
     wrong = judge(together(survivors, f"{line} ids={ids_of(survivors)}"))
-    check(not wrong, "the call succeeds for those who are left", wrong)
+    check(not wrong, "the repeated call succeeds for the survivors", wrong)
     seen = worlds(survivors)
-    check(seen == {(4, 4, 1, 4)}, "who then see their number", seen)
+    check(seen == {(4, 4, 1, 4)}, "the survivors see their own number as world size", seen)
     leave(lab, survivors)
 
 
 def loop(peers):
-    """Programs that ask whether the world has shrunk before they vote. Which step each was in."""
+    """Runs programs that check whether the world has shrunk before they vote. Returns None, or what
+    differed."""
     for _ in range(STEPS):
         answers = together(peers, f"reduce {OP} tag=5 seed=3")
         seen = worlds(peers)
@@ -68,7 +70,7 @@ def loop(peers):
 
 
 def at_once(lab):
-    """Both are killed while all call."""
+    """Both victims are killed while all peers call."""
     wrong = []
     for _ in range(TRIALS):
         peers, survivors, victims = start(lab)
@@ -86,7 +88,8 @@ def at_once(lab):
         for peer in victims:
             lab.drop_peer(peer)
         leave(lab, survivors)
-    check(not wrong, f"two of six die at once, {TRIALS} times: the survivors see the same", wrong)
+    check(not wrong,
+          f"two of six die at once, {TRIALS} times: the survivors see the same results and world sizes", wrong)
 
 
 def test():

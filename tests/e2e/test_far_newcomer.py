@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Newcomers on ways of which a round trip takes longer than the bounds of near ones, or that lose many
-packets. They get in, at the first attempt or after few, and nothing untrue is said of their ways."""
+"""Newcomers on paths with a round trip above the bounds of near paths, or with a high packet loss.
+They get in at the first attempt or after a few, and the logs contain nothing untrue about their
+paths."""
 
 import select
 import sys
@@ -11,8 +12,8 @@ import lib
 import high_rtt
 from lib import SUCCESS, check, ids_of, judge
 
-FAR = {"delay": 750}  # ms each way
-LOSSY = {"delay": 5, "loss": 0.2}  # each way
+FAR = {"delay": 750}  # ms in each direction
+LOSSY = {"delay": 5, "loss": 0.2}  # values for each direction
 SMALL = 64  # of f32
 UNTRUE = "MTU"
 
@@ -45,19 +46,19 @@ def comes_in(name, way, seconds, attempts):
         print(f"# {name}: {time.monotonic() - began:.1f} s")
         check(answer["code"] == SUCCESS, f"{name}: a newcomer gets in", answer)
         told = [x for d in lab.daemons for x in d.log_lines() if UNTRUE in x]
-        check(not told, f"{name}: and nothing untrue is said of it", told)
+        check(not told, f"{name}: the logs do not name the MTU, which is no problem here", told)
         if answer["code"] == SUCCESS:
             peers = [member, newcomer]
             answers = lib.together(
                 peers, f"reduce type=f32 op=sum count={SMALL} tag=1 seed=1 retry=10 "
                 f"ids={ids_of(peers)} verify=1", 2 * lib.WAIT)
-            check(not judge(answers), f"{name}: an operation with it", judge(answers))
+            check(not judge(answers), f"{name}: an operation with the newcomer succeeds", judge(answers))
         lab.check_alive()
 
 
 def check_time(name, began, seconds):
     if time.monotonic() - began > seconds:
-        raise lib.Failed(f"{name}: not in within {seconds} s")
+        raise lib.Failed(f"{name}: the newcomer did not get in within {seconds} s")
 
 
 def test():

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Shared state over ways that are far or lossy: it comes, and nobody is taken for gone or for one who
-gives nothing. An address that its host loses amid that ends its streams at once."""
+"""Shared state over paths with a high round trip or high packet loss arrives, and no agent counts a
+source as gone or as silent. If a host loses an address meanwhile, the streams of this address end
+at once."""
 
 import select
 import time
@@ -10,21 +11,21 @@ import lib
 import high_rtt
 from lib import check
 
-FAR = {"delay": 750}  # ms each way
+FAR = {"delay": 750}  # ms in each direction
 LOSSY = {"delay": 5, "loss": 0.2}
 JOIN = 60  # seconds
 MIB = 1 << 18  # of f32
 
 
 def start(lab, count):
-    """Peer 0 has the newest state, peer 1 none of it."""
+    """Peer 0 has the newest state, and peer 1 has none of it."""
     for host in range(2):
         lab.start_agent(host)
     peers = [lab.start_peer(host, host) for host in range(2)]
     for peer in peers:
         peer.expect("create")
     peers[0].expect("connect")
-    for attempts in range(3, 0, -1):  # test_far_newcomer.py is about these
+    for attempts in range(3, 0, -1):  # the attempts are the subject of test_far_newcomer.py
         peers[1].send("connect")
         while not select.select([peers[1].process.stdout], [], [], 0.05)[0]:
             if (peers[0].expect("pending", seconds=JOIN)["pending"]
@@ -45,22 +46,23 @@ def scene(way, name, count):
     if not hosts:
         raise lib.Skipped("needs root, network namespaces and TAP devices")
     with lib.Lab(hosts=hosts) as lab:
-        # A heartbeat may be lost five times in a row: streams are the subject, not the silence of hosts.
+        # A heartbeat may be lost five times in a row. This test is about streams, not about silent
+        # hosts, so the timeout is long.
         lab.start_master(options=("--host-timeout", 30))
         peers = start(lab, count)
         began = time.monotonic()
         answers = lib.together(peers, "sync", 100)
         print(f"# {time.monotonic() - began:.1f} s")
         check({a["code"] for a in answers} == {0} and len({a["hash"] for a in answers}) == 1,
-              f"{name}: shared state of {count // MIB} MiB comes", answers)
+              f"{name}: shared state of {count // MIB} MiB arrives", answers)
         said = [x for a in lab.agents.values() for x in a.log_lines()
                 if "shared state" in x and "warning" in x]
-        check(not said, "nothing was wrong with its source", said)
+        check(not said, f"{name}: no agent warns about the source", said)
         lab.check_alive()
 
 
 def moves():
-    """The way to the source, and no other, begins at an address that the receiver's host loses."""
+    """The path to the source starts at an address that the receiver's host loses."""
     hosts = lib.make_namespaces(3, high_rtt.Hosts, ways={1: {"rate": 100}})
     if not hosts:
         raise lib.Skipped("needs root, network namespaces and TAP devices")
@@ -79,8 +81,8 @@ def moves():
         took = time.monotonic() - began
         print(f"# {took:.1f} s")
         check({a["code"] for a in answers} == {0} and len({a["hash"] for a in answers}) == 1,
-              "its host loses the stream's address amid that: it comes", answers)
-        check(took < 3.2 * lib.SLOWER, "without waiting for a stream that is dead", took)
+              "shared state arrives although its host loses the stream's address", answers)
+        check(took < 3.2 * lib.SLOWER, "the receiver does not wait for a stream whose address is gone", took)
         lab.check_alive()
 
 

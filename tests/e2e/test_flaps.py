@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The way from the master to one agent carries the first bytes of each connection, and nothing after
-them. The agent hangs up, and comes back at once, again and again: the others go on without its peer,
-and hear why."""
+"""The path from the master to one agent carries the first bytes of each connection, and nothing
+after them. The agent closes the connection and connects again, over and over. The other hosts go on
+without its peer, and get the reason."""
 
 import socket
 import threading
@@ -11,14 +11,14 @@ import time
 import lib
 from lib import SUCCESS, check
 
-ENOUGH = 300  # bytes: the greeting, not what is said when an operation starts
-TIMEOUT = 1  # seconds, of the master
+ENOUGH = 300  # bytes; the greeting fits, the messages at the start of an operation do not
+TIMEOUT = 1  # timeout of the master in seconds
 BOUND = 20
-CALLS = 8  # the first ones may begin before the master says so
+CALLS = 8  # the first calls may begin before the master evicts the peer
 
 
 class Way(threading.Thread):
-    """From a port of its own to the master."""
+    """Forwards connections from its own port to the master."""
 
     def __init__(self, master):
         super().__init__(daemon=True)
@@ -53,7 +53,7 @@ def test():
         peers = [lab.start_peer(k, k, master=way.address if k == 1 else None) for k in range(3)]
         lib.form_run(peers)
         line = f"reduce type=f32 op=sum count=64 retry=50 ids={lib.ids_of(peers)}"
-        check(not lib.judge(lib.together(peers, line)), "an operation of three")
+        check(not lib.judge(lib.together(peers, line)), "three peers reduce before the connection flaps")
         way.narrow = True
         begin = time.monotonic()
         for peer in peers:
@@ -61,12 +61,13 @@ def test():
         answers = [peers[k].read(seconds=2 * BOUND) for k in (0, 2) for _ in range(CALLS)]
         took = time.monotonic() - begin
         print(f"# {took:.1f} s")
-        check(took < BOUND, f"the others wait for less than {BOUND} s", took)
+        check(took < BOUND, f"the other hosts wait for a flapping agent for less than {BOUND} s", took)
         check(all(a["code"] == SUCCESS for a in answers) and
               answers[CALLS - 1]["world"] == answers[-1]["world"] == 2,
-              "and reduce without the third", answers)
+              "the other hosts reduce without the flapping agent's peer", answers)
         check(any("its connection to the master broke" in x and "no call of its peers" in x
-                  for x in lab.master.log_lines()), "the master's log says why")
+                  for x in lab.master.log_lines()),
+                  "the master's log says why it evicted the flapping agent's peer")
         lab.check_alive()
 
 

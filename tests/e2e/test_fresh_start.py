@@ -10,11 +10,12 @@ from lib import await_all, check, judge, submit_all
 
 STARTS = 30
 IN_FLIGHT = 8
-BOUND_NS = 5 * 10**9  # for a busy machine; in most starts it is a hundredth of that
+BOUND_NS = 5 * 10**9  # bound for a busy machine; most starts need a hundredth of it
 
 
 def start(world, rng, seed):
-    """Times in ns: from the first pcclConnect, and from the first submission, to the last result."""
+    """Returns times in ns until the last result: from the first pcclConnect, and from the first
+    submission."""
     with lib.Lab(2) as lab:
         lab.start()
         peers = [lab.start_peer(k, k % 2, ready=False) for k in range(world)]

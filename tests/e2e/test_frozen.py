@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""A trainer stands still, and /proc does not tell its agent: its cgroup is frozen, or the agent lives
-in a PID namespace of its own, or sees no process of other users. It is counted as lost like one that
-is seen to be stopped, and goes on if it runs again in time."""
+"""A trainer is stopped in a way that /proc does not show to its agent: its cgroup is frozen, or the
+agent has its own PID namespace, or sees no process of other users. The trainer is counted as lost
+like a stopped trainer, and goes on if it runs again in time."""
 
 import contextlib
 import signal
@@ -14,7 +14,7 @@ from lib import Failed, check, ids_of, judge
 
 COUNT = 5003
 NOBODY = "65534"
-# The first word is the program that follows as "$@".
+# The last word is the name under which the shell gets the program, which follows as "$@".
 PID_NAMESPACE = ("unshare", "--pid", "--mount", "sh", "-c", """
 trap 'kill -TERM $!' TERM
 setpriv --pdeathsig KILL sh -c 'mount -t proc proc /proc && exec "$@"' sh "$@" &
@@ -26,7 +26,7 @@ exec setpriv --reuid {NOBODY} --regid {NOBODY} --clear-groups --pdeathsig KILL "
 
 
 class Hosts(lib.Loopback):
-    """The agent of the first host is started through a command."""
+    """Hosts of which the first one starts its agent through a command."""
 
     def __init__(self, way):
         super().__init__(2)
@@ -100,13 +100,15 @@ def for_long(way, still, name):
         with still(peers[1]):
             answers = lib.together(left, f"reduce {words(peers, 2)}")
             codes = [a["code"] for a in answers]
-            check(codes == [lib.RANK_CONNECTION_LOST] * 2, f"{name}: it is counted as lost", codes)
+            check(codes == [lib.RANK_CONNECTION_LOST] * 2,
+                  f"{name}: the trainer that stands still is counted as lost", codes)
             reduce(left, 3)
             check(any("stopped" in line and "counted as lost" in line
-                      for line in lab.agents[0].log_lines()), f"{name}: the agent says so")
+                      for line in lab.agents[0].log_lines()),
+                      f"{name}: the agent logs that the trainer is stopped and lost")
         answer = peers[1].call(f"reduce {words(peers, 2)}")
         check(answer["code"] != lib.SUCCESS and "stopped" in answer["text"],
-              f"{name}: it is told when it runs again", answer)
+              f"{name}: the lost trainer gets the reason when it runs again", answer)
         lab.check_alive()
 
 
@@ -119,7 +121,8 @@ def for_a_moment(way, still, name):
             lab.agents[0].await_log(") is stopped")
         peers[1].send(f"reduce {words(peers, 2)}")
         answers = [p.read() for p in peers]
-        check(not judge(answers), f"{name}: it goes on after a moment", judge(answers))
+        check(not judge(answers),
+              f"{name}: the operation goes on when the trainer runs again soon", judge(answers))
         lab.agents[0].await_log(") runs again")
         lab.check_alive()
 
@@ -146,7 +149,7 @@ def test():
         if possible(way):
             scenes(way, stopped, name)
         else:
-            print(f"# {name}: cannot be had here")
+            print(f"# {name}: not possible here")
     if not lib.results.passed + lib.results.failed:
         raise lib.Skipped("neither cgroups nor namespaces can be made")
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Just enough of the wires to speak them wrongly: protobuf fields, frames, hellos, queue pairs.
+"""The parts of the protocols that a test needs to send wrong messages: protobuf fields, frames,
+hellos, queue pairs.
 
 PROTOCOL.md and the headers of proto/ define all of this.
 """
@@ -52,14 +53,14 @@ def number(field, value):
 
 
 def data(field, value):
-    """Bytes, texts and messages."""
+    """Encodes a field of bytes, a text or a message."""
     if isinstance(value, str):
         value = value.encode()
     return varint(field << 3 | 2) + varint(len(value)) + value
 
 
 def parse(message):
-    """Fields of a message; the last one of each number."""
+    """Returns the fields of a message. If a number occurs twice, the last field counts."""
     fields, at = {}, 0
 
     def take():
@@ -102,8 +103,8 @@ def master_knock(versions=(2, 2), share=None):
 
 
 class Agent:
-    """A connection to a master, by hand. identity: who it is; claims: fields of its hello that take
-    the place of the usual ones, or None for no hello."""
+    """A connection to a master that the test controls. identity: the identity of the agent. claims:
+    fields of its hello that replace the usual fields, or None for no hello."""
 
     def __init__(self, address, identity=None, claims=b"", timeout=10):
         host, port = address.rsplit(":", 1)
@@ -116,7 +117,8 @@ class Agent:
             self.say(HELLO, self.hello() + claims)
 
     def hello(self):
-        """The last value of a field counts: what follows takes its place."""
+        """Returns the usual hello. The last value of a field counts, so appended fields replace
+        these."""
         return (number(1, 2) + number(2, 2) + data(4, self.identity.id) + data(5, "stranger")
                 + number(8, 48150) + number(9, 48149) + data(14, self.identity.share)
                 + data(15, self.identity.prove(self.seal)))
@@ -144,7 +146,7 @@ class Agent:
         return got
 
     def next(self):
-        """Kind and body of a message."""
+        """Returns kind and body of the next message."""
         header = self.take(12)
         _, _, kind, size = struct.unpack("<4sHHI", header)
         payload = self.take(size)
@@ -153,7 +155,7 @@ class Agent:
         return next(iter(parse(payload).items()))
 
     def expect(self, wanted):
-        """The body of the next message of this kind."""
+        """Returns the body of the next message of this kind."""
         while True:
             kind, body = self.next()
             if kind == wanted:
@@ -171,17 +173,19 @@ def admin_request(verb=1, versions=(1, 1)):
 
 def link_hello(versions=(2, 2), service=1, stream=0, streams=1, run=None, sender=None, to=None,
                round_no=1):
-    """Proves nothing, but is no echo; of a run that nobody knows, unless it is given."""
+    """Returns a hello that proves nothing, but is not an echo. Unless `run` is given, it names a
+    run that nobody knows."""
     return struct.pack("<4sHHHHHxxQ16s16s16s16sQ32s", b"PCLK", *versions, service, stream, streams,
                        0, run or os.urandom(16), struct.pack("<Q", next(NUMBERS)) + os.urandom(8),
                        sender or os.urandom(16), to or os.urandom(16), round_no, os.urandom(32))
 
 
-NUMBERS = itertools.count(1 << 62)  # higher than those of true hellos
+NUMBERS = itertools.count(1 << 62)  # higher than the numbers of real hellos
 
 
 def link_answer(address, hello):
-    """Code and text; None if the connection ends without an answer. address: (host, port)."""
+    """Sends a hello to `address`, a pair (host, port). Returns code and text of the answer, or None
+    if the connection ends without an answer."""
     with socket.create_connection(address, 10) as sock:
         sock.sendall(hello)
         answer = b""
@@ -198,8 +202,8 @@ def link_answer(address, hello):
 
 
 def ids_of_run(address):
-    """Of two neighbours among its agents, as a newcomer hears them that never comes in: it is to probe
-    one, and the other probes it."""
+    """Returns the ids of two neighbours among the agents of the run. A newcomer that never becomes
+    a member learns them: it is asked to probe one agent, and the other agent probes it."""
     with socket.create_server(("0.0.0.0", 0)) as port:
         port.settimeout(10)
         agent = Agent(address, claims=number(8, port.getsockname()[1]))
@@ -212,12 +216,13 @@ def ids_of_run(address):
     return ids
 
 
-# A port, what it is for, the id of its agent and that of a neighbour, who would open links to it.
+# A port, its purpose, the id of its agent, and the id of the neighbour that would open links to it.
 Place = collections.namedtuple("Place", "address service agent neighbour")
 
 
 def places_of(master, addresses):
-    """Those of the ports for links and shared state: an agent tells anybody whether he has the right one."""
+    """Returns the places of the ports for links and shared state. An agent answers anybody whether
+    a hello names the right agent."""
     ids = ids_of_run(master)
     return [Place(address, service, agent, neighbour)
             for address in addresses for service in (P2P, SHARED_STATE)
@@ -238,7 +243,7 @@ def local_hello(versions=(1, 1)):
 
 
 class Session:
-    """A session with an agent, by hand."""
+    """A session with an agent that the test controls."""
 
     def __init__(self, path, greet=True, timeout=10):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -257,7 +262,7 @@ class Session:
         self.sock.sendmsg([packet], ancillary if fds else [])
 
     def recv(self):
-        """Fields of a reply; {} when the session has ended."""
+        """Returns the fields of a reply, or {} if the session has ended."""
         try:
             packet, ancillary, _, _ = self.sock.recvmsg(8192, socket.CMSG_SPACE(16))
         except ConnectionResetError:
@@ -268,7 +273,7 @@ class Session:
         return parse(packet)
 
     def request(self, kind, body=b""):
-        """The reply; {} when the session has ended."""
+        """Returns the reply, or {} if the session has ended."""
         self.req_id += 1
         try:
             self.send_raw(local_request(kind, body, self.req_id))
@@ -290,7 +295,7 @@ class Session:
 
 
 class Communicator:
-    """A communicator of a session, and its queue pair to write into at will."""
+    """A communicator of a session. The test can write anything into its queue pair."""
 
     def __init__(self, session, address, group=0):
         host, port = address.rsplit(":", 1)
@@ -307,11 +312,11 @@ class Communicator:
         return number(1, self.comm)
 
     def connect_body(self):
-        """Of CONNECT, as another peer each time."""
+        """Returns the body of CONNECT, with another peer in each call."""
         return self.body() + data(2, os.urandom(16)) + data(3, os.urandom(16))
 
     def region(self, size, use=1):
-        """The number of a new region, or None. Its memory is not mapped here."""
+        """Returns the number of a new region, or None. Its memory is not mapped here."""
         reply = self.session.request(ALLOC, number(1, self.comm) + number(2, size) + number(3, use))
         for fd in self.session.fds:
             os.close(fd)
@@ -337,7 +342,7 @@ class Communicator:
         self.ring()
 
     def outcome(self, slot):
-        """The code of the operation in a slot, or None if it has not ended."""
+        """Returns the code of the operation in a slot, or None if it has not ended."""
         at = SLOT_OFF + slot * SLOT_SIZE
         done, = struct.unpack_from("<I", self.queue, at + 64)
         return struct.unpack_from("<I", self.queue, at + SLOT_CODE)[0] if done == 2 else None

@@ -287,7 +287,7 @@ void journal_tick(struct journal *j, uint64_t now_ns)
 	j->failures = 0;
 }
 
-/* ---- life ---- */
+/* ---- opening and closing ---- */
 
 static int open_files(struct journal *j, const char *dir)
 {

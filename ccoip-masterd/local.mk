@@ -2,7 +2,7 @@
 
 include ccoip-masterd/core/local.mk
 
-# All but main.c, so that tests can be the master.
+# Everything except main.c, so that tests can run a master.
 noinst_LTLIBRARIES += ccoip-masterd/libccoip-masterd.la
 ccoip_masterd_libccoip_masterd_la_SOURCES = \
 	ccoip-masterd/admin.c \

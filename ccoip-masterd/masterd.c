@@ -784,7 +784,7 @@ static void on_parent(void *arg)
 		masterd_stop(m, "the program that started it is gone");
 }
 
-/* ---- life ---- */
+/* ---- start and end ---- */
 
 static int start_listening(struct masterd *m)
 {

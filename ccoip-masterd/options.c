@@ -92,7 +92,7 @@ const struct cc_options masterd_options = {
 	.n = sizeof opts / sizeof opts[0],
 };
 
-/* ---- all of it ---- */
+/* ---- parsing ---- */
 
 static bool on_setting(
 	void *arg, const char *where, const char *section, const char *key, const char *value)

@@ -69,8 +69,8 @@ static void drop_rest(FILE *file)
 	while (c != '\n' && c != EOF);
 }
 
-/* Reads a line, like fgets. The library gets an empty line in place of a wrong one, because it
- * would stop at the wrong one. */
+/* Reads a line, like fgets, and logs the mistake in it. The library gets an empty line in place of
+ * a wrong one, because some builds of it stop at a wrong line. */
 static char *read_line(char *text, int size, void *stream)
 {
 	struct conf *c = stream;

@@ -68,8 +68,8 @@ enum ccm_event_type {
 	CCM_EV_TICK,     /* time has passed; at least every ccm_tick_ms() */
 	CCM_EV_RESET, /* an operator ends the run, and the next run starts from nothing; text says
 			 why */
-	/* The run is over and the master ends; text says why. While members are disconnected, the
-	 * caller must go on with steps: they tell the agents that come back. */
+	/* The run is over and the master ends; text says why. While members are disconnected,
+	 * further steps refuse the agents that come back. */
 	CCM_EV_END,
 };
 

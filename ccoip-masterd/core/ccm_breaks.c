@@ -190,7 +190,7 @@ bool ccm_breaks_judge(struct ccm *m)
 	HASH_ITER (hh, m->agents, a, tmp)
 		if (a->round == m->last_round && judge_newcomer(m, a)) {
 			m->rewire = true;
-			return true; /* the next ring is another one */
+			return true; /* the ring changes, so other links are judged later */
 		}
 
 	for (g = m->groups; g; g = g->hh.next)

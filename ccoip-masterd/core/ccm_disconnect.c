@@ -101,8 +101,8 @@ void ccm_disconnected_tick(struct ccm *m)
 	}
 }
 
-/* Gets the membership of `a` that replaces `old`. It takes the position of `old` in the preferred
- * ring. */
+/* Gets the membership of `a` that replaces `old`. The new membership takes the position of `old` in
+ * the preferred ring. */
 static struct ccm_membership *membership_beside(
 	struct ccm *m, struct ccm_agent *a, struct ccm_membership *old)
 {

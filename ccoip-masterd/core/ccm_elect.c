@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Shared state: the election. The rules and their numbers are in the header.
+ * Shared state: the election. The numbers of the rules are those of docs/protocol/shared-state.md.
  */
 #include "ccoip-masterd/core/ccm_elect.h"
 

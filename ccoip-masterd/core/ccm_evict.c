@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Rounds that failed: kicks newcomers that are at fault, records pairs of members that rings avoid
- * from now on, and evicts a member when no ring is left.
+ * Acts on rounds that failed: kicks newcomers that are at fault, records pairs of members that
+ * rings avoid from now on, and evicts a member when no ring is left.
  */
 #include <string.h>
 

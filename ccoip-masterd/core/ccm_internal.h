@@ -94,7 +94,7 @@ struct ccm_agent *ccm_agent_find(const struct ccm *m, uint32_t conn);
 /* Takes `a` out of ccm->agents. */
 void ccm_agent_unhash(struct ccm *m, struct ccm_agent *a);
 void ccm_agent_open(struct ccm *m, const struct ccm_event *ev);
-/* "host (1.2.3.4:5)" or, before the hello, "1.2.3.4:5" */
+/* Writes "host (1.2.3.4:5)", or before the hello "1.2.3.4:5". Returns buf. */
 const char *ccm_agent_label(const struct ccm_agent *a, char *buf, size_t size);
 void ccm_agent_hello(struct ccm *m, struct ccm_agent *a, const struct wm_hello *h);
 /* Removes `a`, whose connection is gone, and its peers. */
@@ -113,7 +113,7 @@ void ccm_agent_pause(struct ccm *m, uint32_t gone);
 void ccm_agent_reach(struct ccm *m, bool reached);
 void ccm_agent_heard(struct ccm *m, struct ccm_agent *a);
 void ccm_agent_ack(struct ccm *m, struct ccm_agent *a);
-/* Closes the connection of `a`, which may come back. */
+/* Refuses the connection of `a`, which may come back. */
 void ccm_agent_redirect(struct ccm *m, struct ccm_agent *a, const char *text);
 /* Closes another connection of the same agent, which must be dead. */
 void ccm_agent_cut_half_open(struct ccm *m, const struct ccm_agent *a);
@@ -193,18 +193,18 @@ __attribute__((format(printf, 3, 4))) void ccm_peer_violation(
 	struct ccm *m, struct ccm_peer *p, const char *fmt, ...);
 /* Unlinks and frees p. `why`: a clause for the peers that lose it. */
 void ccm_peer_remove(struct ccm *m, struct ccm_peer *p, const char *why);
-/* REGISTERED -> ACCEPTED. */
+/* Accepts p, which was registered. */
 void ccm_peer_accept(struct ccm *m, struct ccm_peer *p);
-/* "name@host pid 12" */
+/* Writes "name@host pid 12". Returns buf. */
 const char *ccm_peer_label(const struct ccm_peer *p, char buf[3 * WM_NAME_MAX]);
 void ccm_loss_announce(struct ccm *m);
-/* Each sends WM_VIEW to agents with accepted peers. */
+/* These functions send a WM_VIEW to agents with accepted peers. */
 void ccm_view_tell(struct ccm *m, const struct ccm_agent *a);       /* to one agent */
 void ccm_view_tell_group(struct ccm *m, const struct ccm_group *g); /* to the agents of one group */
 void ccm_view_announce(struct ccm *m);
 void ccm_reap(struct ccm *m);
 void ccm_group_free(struct ccm_group *g); /* also frees the memory that it owns */
-/* Returns UINT32_MAX when memory is exhausted. */
+/* Hands out a number. Returns UINT32_MAX when memory is exhausted. */
 uint32_t ccm_slot_get(struct ccm *m, struct ccm_slots *s);
 void ccm_slot_put(struct ccm_slots *s, uint32_t slot);
 
@@ -308,7 +308,7 @@ void ccm_op_reported(struct ccm *m, struct ccm_op *o, struct ccm_part *part);
  * all operations of the group fail. */
 void ccm_op_failed(
 	struct ccm *m, struct ccm_agent *a, struct ccm_op *o, const struct wm_op_report *r);
-/* "group 0 tag 7", "group 0, shared state" */
+/* Writes "group 0 tag 7" or "group 0, shared state,". Returns buf. */
 const char *ccm_op_label(const struct ccm_op *o, char buf[64]);
 /* Starts operations that are ready and have nothing in their way any more. */
 void ccm_op_settle(struct ccm *m);

@@ -202,7 +202,7 @@ static void drop_agent(struct ccm *m, struct ccm_agent *a)
 				ccm_peer_kick(m, p, WIRE_RANK_CONNECTION_LOST, "%s", CCM_WAS_LOST);
 }
 
-/* ---- losses that were told before ---- */
+/* ---- losses that are known already ---- */
 
 void ccm_lost_before_begin(struct ccm *m)
 {

@@ -12,9 +12,9 @@
 /* A newcomer that takes longer is slow: other newcomers do not wait for it. */
 #define SLOW_MS 1000u
 #define MANY    64u
-/* Slow newcomers of a group that are tried at a time, each alone with the members. */
+/* Slow newcomers of a group that are tried at the same time, each in a ring of its own. */
 #define SLOW_MAX 32u
-/* For other positions in the ring, after the first failure. */
+/* The time in which a newcomer is tried at other positions in the ring after a failure. */
 #define PROBING_MS 5000u
 /* Probes at a time around members that do not reach each other. */
 #define AROUND_MAX 4096u
@@ -34,7 +34,7 @@
 /* The backoff of all newcomers after the second spoiled round. */
 #define SHUT_MIN_MS 4000u
 #define SHUT_MAX_MS 30000u
-/* Spoiled rounds that are counted at most. */
+/* The most spoiled rounds that are counted. */
 #define SPOILT_MAX 5u
 /* After this time one spoiled round is not counted any more. */
 #define FORGIVE_MS 60000u
@@ -328,7 +328,7 @@ static uint32_t back_off_ms(uint32_t failures, uint32_t least, uint32_t most)
 	return ms > most ? most : (uint32_t)ms;
 }
 
-/* ---- rounds that newcomers have spoilt ---- */
+/* ---- rounds that newcomers have spoiled ---- */
 
 static uint32_t n_spoilt(const struct ccm *m)
 {
@@ -450,7 +450,7 @@ void ccm_probes_keep(struct ccm *m)
 	}
 }
 
-/* ---- which rings are possible ---- */
+/* ---- possible rings ---- */
 
 enum ring_state { RING_PROVEN = 0, RING_UNPROVEN, RING_IMPOSSIBLE };
 

@@ -527,7 +527,7 @@ void ccm_op_tell_start(struct ccm *m, const struct ccm_op *o, struct ccm_agent *
 	fill_start(m, o, &ccm_send(m, a, WM_OP_START)->u.op_start);
 }
 
-/* "an operation (group 0, tag 7)" */
+/* Writes "an operation (group 0, tag 7)". Returns buf. */
 static const char *vote_label(const struct wm_op_vote *v, char buf[64])
 {
 	if (v->is_sync)

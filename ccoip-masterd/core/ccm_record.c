@@ -14,7 +14,7 @@
 #define RECORDS_MAX 4096u
 #define DIGEST      "%016" PRIx64 "%016" PRIx64
 
-/* One peer at an election. */
+/* A peer in an election. */
 struct entry {
 	struct cc_id peer;
 	char name[WM_NAME_MAX], host[WM_NAME_MAX];
@@ -205,7 +205,7 @@ void ccm_records_free(struct ccm *m)
 		drop(m, r);
 }
 
-/* ---- looking at it ---- */
+/* ---- for operators ---- */
 
 static void fill_state(const struct ccm_record *r, uint64_t now_ns, struct ccm_state_info *info)
 {

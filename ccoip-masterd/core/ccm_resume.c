@@ -240,7 +240,7 @@ void ccm_resume_hello(struct ccm *m, struct ccm_agent *a)
 		ccm_agent_ack(m, a);
 }
 
-/* ---- what is said ---- */
+/* ---- storing the snapshots ---- */
 
 /* Can peers of `a` be members of this run? A newcomer may have started a new agent first, so that
  * its hello named no run. Peers that come through it later know that they belong to the run that
@@ -533,7 +533,7 @@ bool ccm_resume_msg(struct ccm *m, struct ccm_agent *a, const struct wm_msg *msg
 	}
 }
 
-/* ---- enough? ---- */
+/* ---- is the recovery complete? ---- */
 
 /* Can a round after `committed` have been committed? Its agents had reported that they are ready,
  * and may have received the commit or not. It was not committed if one of them had not reported, or
@@ -693,8 +693,8 @@ static bool redirect(struct ccm *m)
 	return true;
 }
 
-/* Does this for a minute only, because one host whose connection breaks again and again must not
- * keep newcomers away. */
+/* Disconnects remote agents only for a minute, because one host whose connection breaks again and
+ * again must not keep newcomers away. */
 void ccm_resume_cut_off(struct ccm *m)
 {
 	struct ccm_agent *a, *tmp;

@@ -94,8 +94,8 @@ void ccm_round_judge(struct ccm *m);
  * given. `from` or `to` is NULL if its agent is gone. */
 void ccm_reach_reason(char *dst, size_t size, const struct ccm_agent *from,
 	const struct ccm_agent *to, bool limit, const char *text);
-/* Kicks the memberships that are most at fault in the groups marked as failed: no ring of these is
- * possible, or (`late`) none was found in time. */
+/* Kicks the memberships that are most at fault in the groups marked as failed: no ring of these
+ * groups is possible, or (`late`) none was found in time. */
 void ccm_groups_judge(struct ccm *m, bool late);
 /* Kicks the members on `a`. */
 void ccm_agent_put_out(struct ccm *m, struct ccm_agent *a, const char *reason);
@@ -117,7 +117,7 @@ void ccm_breaks_forget(struct ccm *m, uint64_t agent_no);
 void ccm_breaks_free(struct ccm *m);
 
 /* ccm_flaps.c */
-/* Records that a call of a's peers has ended, so that the agent receives our messages. */
+/* Records that a call of a's peers has ended, which shows that the agent receives our messages. */
 void ccm_flaps_over(struct ccm_agent *a);
 /* Looks at a peer's vote. A higher ballot number than before shows that the agent received the end
  * of the last ballot. */

@@ -40,7 +40,7 @@ struct ccm_break {
 	UT_hash_handle hh;
 };
 
-/* What is known of a link from `from` to `to`, from a probe. */
+/* The state of the link from `from` to `to`, as probes have shown it. */
 struct ccm_probe {
 	struct ccm_pair_key key;
 	uint64_t number;   /* of the probe that is not answered yet, or 0 */
@@ -202,7 +202,7 @@ struct ccm {
 	bool adopting;       /* hellos without a run are deferred */
 	uint64_t born_ns;    /* time of the first step */
 	uint64_t started_ns; /* time of the first step in this process */
-	bool look;           /* recovering: check whether it can end */
+	bool look;           /* recovering: the recovery may be complete */
 	bool redirected;     /* recovering: the few agents that came were redirected, once */
 	uint64_t cut_off_ns; /* when the master found that it hears no remote host, or 0 */
 	uint64_t recover_ns; /* recovering: when the first agent came, or 0 */
@@ -233,8 +233,7 @@ struct ccm {
 	struct ccm_leave *taken; /* leaves of accepted peers that are not answered yet */
 	uint32_t n_taken, cap_taken;
 	bool resave;              /* revisions must be settled, and written with all members */
-	struct wm_outcome *ended; /* outcomes that the last master has told, as far as they are
-				     known; by seq */
+	struct wm_outcome *ended; /* known outcomes that the last master had sent; by seq */
 	uint32_t n_ended;
 	uint64_t last_agent, last_round, last_seq, last_generation, epoch, view_id;
 	uint32_t n_registered, n_accepted, n_topo, n_pending;
@@ -250,7 +249,7 @@ struct ccm {
 	struct ccm_membership *reap;
 	struct ccm_agent *dead;
 	uint64_t tick_ns, beat_ns;
-	bool awaited;          /* the value in the last heartbeats */
+	bool awaited;          /* its value in the last heartbeats */
 	uint64_t heard_ns;     /* when any remote host was last heard */
 	struct cc_detect any;  /* for the least bound, which is the same for all agents */
 	uint64_t lost_members; /* accepted peers that are gone for any reason */

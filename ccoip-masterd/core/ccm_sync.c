@@ -226,7 +226,7 @@ struct cast {
 	uint32_t *n_holders;
 	struct ccm_membership **lacking; /* with receivers only */
 	uint32_t n_holding, n_lacking;
-	uint32_t turn; /* number of agents whose receivers have their sources */
+	uint32_t turn; /* number of agents whose receivers have their sources so far */
 };
 
 static const struct ccm_sync_peer *sync_peer_of(const struct ccm_op *o, const struct ccm_peer *p)

@@ -20,7 +20,7 @@ void ccm_at_least(uint64_t *v, uint64_t to)
 		*v = to;
 }
 
-/* ---- the highest of everything ---- */
+/* ---- the highest numbers ---- */
 
 static void take_at_loss(struct ccm_group *g, const struct wm_group_view *own)
 {

@@ -48,7 +48,7 @@ bool ccm_resume_join(struct ccm *m, struct ccm_agent *a, const struct wm_join *j
 void ccm_resume_cut_off(struct ccm *m);
 /* Called at the beginning of each step. */
 void ccm_resume_step(struct ccm *m);
-/* Returns false while recovering: then nothing else must be settled. */
+/* Returns false while recovering: then nothing else may be settled. */
 bool ccm_resume_settle(struct ccm *m);
 void ccm_resuming_set(struct ccm *m, struct ccm_agent *a, bool resuming);
 /* Records that p has come through another agent than before. */

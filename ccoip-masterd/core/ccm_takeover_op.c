@@ -477,7 +477,7 @@ static void judge(struct ccm *m, const struct entry *e, uint32_t n)
 	if (!g || is_overtaken(g, v) || (!known && can_go_on(m, g, e, n)))
 		return;
 	done = known ? known->code == WIRE_SUCCESS : all_have(m, g, e, n);
-	if (done && v->is_sync) /* before the view is told */
+	if (done && v->is_sync) /* before the view is sent */
 		ccm_revision_raise(m, g->id, v->elected.revision + 1);
 	why = done ? NULL : why_interrupted(g, v, known);
 	if (why)

@@ -28,7 +28,7 @@
 #include "proto/wire_codes.h"
 
 #define CCM_NS_PER_MS UINT64_C(1000000)
-/* Peers of one connection: its ROUND message must fit into a frame */
+/* Peers of one connection. Its ROUND message must fit into a frame. */
 #define CCM_AGENT_PEERS_MAX 16384u
 #define CCM_PEER_OPS_MAX    256u /* outstanding votes of one peer */
 #define CCM_ALONE           "the group has no other peer now"
@@ -155,9 +155,9 @@ struct ccm_peer {
 	bool waits_on_main; /* the thread that waits for waits_on is the peer's main thread */
 	bool helper;        /* its process has a thread besides the main one that waits at times */
 	bool shares;        /* another peer of the agent has the same thread */
-	uint8_t n_alone; /* answers in a row to unmet votes of it, without any other act of the peer
-			  */
-	uint64_t acted_ns;       /* when it last voted, or when its last wait ended */
+	uint8_t n_alone;   /* how often in a row its votes were answered as unmet, without any other
+			      act */
+	uint64_t acted_ns; /* when it last voted, or when its last wait ended */
 	struct ccm_op *waits_on; /* the peer does nothing until this operation, which has not
 				    started, ends; or NULL */
 	bool waits_on_any; /* it goes on when any operation that it has voted for ends; none has
@@ -253,9 +253,8 @@ struct ccm_group {
 	struct wire_view at_generation; /* the first view that was sent with generation
 					   at_generation_no; view id 0: none yet */
 	uint64_t at_generation_no;      /* at_generation is valid only if this equals generation */
-	bool generation_sent; /* members learn the generation from a view, and nothing has started
-				 since */
-	uint64_t n_ended;     /* attempts that have ended; the last ones are remembered */
+	bool generation_sent;           /* the loss was announced, and nothing has started since */
+	uint64_t n_ended;               /* attempts that have ended; the last ones are remembered */
 	struct wm_outcome ended[WM_OUTCOMES_MAX]; /* index: n_ended % WM_OUTCOMES_MAX */
 	uint32_t n_reserved;                      /* entries of `reserved` that were ever taken */
 	struct ccm_reserved reserved[CCM_RESERVED_MAX]; /* index: n_reserved % CCM_RESERVED_MAX */

@@ -4,8 +4,8 @@
  */
 #include "ccoip-masterd/core/ccm_sync.h"
 
-/* Raises the ballot number, and ends the topology votes that were counted: they are of a ballot
- * that is over. */
+/* Raises the ballot number, and ends the topology votes that were counted, because their ballot is
+ * over. */
 static void topo_raise(struct ccm *m, uint64_t ballot)
 {
 	struct wm_commit *c = NULL;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 
-# Pure: no descriptor, clock, thread or event loop (tests/pure checks it).
+# Pure: no descriptor, clock, thread or event loop (tests/pure checks this).
 noinst_LTLIBRARIES += libccm.la
 libccm_la_SOURCES = \
 	ccoip-masterd/core/ccm.c ccoip-masterd/core/ccm.h \

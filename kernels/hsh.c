@@ -5,7 +5,7 @@
 
 #include "kernels/hsh_impl.h"
 
-/* -Wpedantic knows no integers of 128 bits. */
+/* __extension__ avoids a warning of -Wpedantic, because ISO C has no integers of 128 bits. */
 __extension__ typedef unsigned __int128 uint128;
 
 static const struct {
@@ -30,8 +30,8 @@ static const struct {
 #if defined(__x86_64__)
 
 /*
- * What the compiler's library found out before main began: a test of a bit, cheap enough for every
- * hash, so that the choice need not be kept in a variable.
+ * Can this CPU run the variant? The library of the compiler has determined this before main. The
+ * function tests one bit, which is cheap enough for every hash, so no variable stores the choice.
  */
 static bool cpu_can(enum hsh_isa isa)
 {
@@ -68,7 +68,7 @@ const char *hsh_isa_name(enum hsh_isa isa)
 
 enum hsh_isa hsh_isa_current(void)
 {
-	/* The order of the enum is that of preference; the scalar variant ends the search. */
+	/* Later variants of the enum are preferred. The scalar variant ends the search. */
 	int isa = HSH_ISA_COUNT - 1;
 
 	while (!hsh_isa_supported((enum hsh_isa)isa))
@@ -85,7 +85,7 @@ static uint64_t mix(uint64_t x)
 	return x ^ x >> 29;
 }
 
-/* Steps 3 and 4. */
+/* Does steps 3 and 4. */
 static uint64_t finish(const struct hsh_state *state, uint64_t s, size_t bytes)
 {
 	uint128 sum = 0;

@@ -7,23 +7,24 @@
 #include <stdint.h>
 
 /*
- * `simplehash`: a 64-bit hash of bytes that tells equal contents from different ones at the speed
- * of memory. It is no cryptographic hash: who knows it can make contents that collide.
+ * `simplehash` is a 64-bit hash of bytes. It distinguishes different contents at the speed of
+ * memory. It is not a cryptographic hash: a person who knows it can construct contents with the
+ * same hash.
  *
  * Pure code: no I/O, no allocation, no locks, no writable state. Every function may be called from
- * any thread; the caller sees to it that nobody writes to the bytes meanwhile. What threads and
- * other libraries add is in hsh_run.h.
+ * any thread. The caller must ensure that nobody writes to the bytes during the call. Functions
+ * that use threads or other libraries are in hsh_run.h.
  *
- * The result depends on the bytes, their number and the seed alone, never on their alignment, and
- * is the same by all instruction sets of all (little-endian) architectures. It may be stored and
- * sent: the definition below does not change.
+ * The result depends only on the bytes, their number and the seed, and not on the alignment. All
+ * instruction sets of all (little-endian) architectures give the same result. It may be stored and
+ * sent, because the definition below does not change.
  *
  * Definition
  *
- * Words are 64 bits, little endian, arithmetic is modulo 2^64 unless another modulus is named;
- * lo(x) and hi(x) are the lower and the upper 32 bits of x, and x # y adds lo and hi of two words
- * separately, modulo 2^32. The constants are the first 64 bits (P: 32) of the fractional part of
- * the square roots of small primes, with the last bit set:
+ * Words have 64 bits and are little-endian. Arithmetic is modulo 2^64 unless another modulus is
+ * named. lo(x) and hi(x) are the lower and the upper 32 bits of x. x # y adds the lower halves and
+ * the upper halves of two words separately, modulo 2^32. The constants are the first 64 bits (P:
+ * 32) of the fractional part of the square roots of small primes, with the last bit set:
  *
  *   M1 = 0xbb67ae8584caa73b (3)    M2 = 0x6a09e667f3bcc909 (2)    G = 0x3c6ef372fe94f82b (5)
  *   S  = 0x510e527fade682d1 (11)   P  = 0x9b05688d (13)
@@ -47,27 +48,27 @@
  *  4. The hash is h after h = mix(s + length in bytes); h = mix(h ^ upper half of T);
  *     h = mix(h ^ lower half of T).
  *
- * Where it comes from: that lanes add up products of 32 bits, with a scrambling step after each
- * block, is the construction known from XXH3 (Collet). The sum of products is that of NH from UMAC
- * (Black, Halevi, Krawczyk, Krovetz, Rogaway), run twice with keys that are shifted by one stripe
- * (Toeplitz), and step 3 is NH again with words of 64 bits: were the keys random, two given
- * different contents of a block would give a lane the same a and b with a chance of 2^-64. The
- * keys being constants, this holds for contents that were not chosen with a view to them.
+ * Origin: as in XXH3 (Collet), each lane adds up products of 32 bits, and a scrambling step follows
+ * each block. The sum of products is NH from UMAC (Black, Halevi, Krawczyk, Krovetz, Rogaway). It
+ * is computed twice, with keys that are shifted by one stripe (Toeplitz). Step 3 is NH with words
+ * of 64 bits. With random keys, two different contents of a block give a lane the same a and b with
+ * a probability of 2^-64. The keys here are constants, so this holds only for contents that were
+ * not chosen with knowledge of the keys.
  *
- * For a GPU: lanes are independent, blocks are so but for the scrambling (the sums of all blocks
- * can be had at once, and be chained afterwards), and nothing reaches beyond a leaf.
+ * For a GPU: lanes are independent. Blocks are independent except for the scrambling, so the sums
+ * of all blocks can be computed at once and combined afterwards. Leaves are independent.
  */
 
-/* Bytes that a leaf hash covers; a tensor's last leaf may be shorter. */
+/* Bytes of a leaf. The last leaf of a tensor may be shorter. */
 #define HSH_LEAF ((size_t)65536)
 
-/* What a leaf hash is made by. The numbers are those of the wire. */
+/* The algorithm of leaf hashes. The wires use the same numbers. */
 enum hsh_type {
 	HSH_SIMPLE = 1, /* hsh_leaf */
 	HSH_CRC32C = 2, /* hsh_crc32c_load in hsh_run.h */
 };
 
-/* SCALAR is the reference and is supported everywhere. */
+/* Instruction sets. SCALAR is the reference, and every CPU supports it. */
 enum hsh_isa {
 	HSH_ISA_SCALAR,
 	HSH_ISA_AVX2,
@@ -76,45 +77,48 @@ enum hsh_isa {
 	HSH_ISA_COUNT
 };
 
-/* data may be NULL if bytes is 0, and needs no alignment; nothing beyond it is read. */
+/* Hashes `bytes` bytes. data may be NULL if bytes is 0, and needs no alignment. No other bytes are
+ * read. */
 uint64_t hsh_hash(const void *data, size_t bytes, uint64_t seed);
 
-/* 128 bits: ret_digest[i] is hsh_hash with the seed i + 1. */
+/* Computes a hash of 128 bits. ret_digest[i] is hsh_hash with the seed i + 1. */
 void hsh_digest(const void *data, size_t bytes, uint64_t ret_digest[2]);
 
-/* The hash of a leaf, 1 to HSH_LEAF bytes; index is its number within its tensor. */
+/* A function that hashes a leaf of 1 to HSH_LEAF bytes. `index` is the number of the leaf in its
+ * tensor. */
 typedef uint64_t hsh_leaf_fn(const void *data, size_t bytes, uint64_t index);
 
-/* That of HSH_SIMPLE: hsh_hash with the index as seed. */
+/* The leaf function of HSH_SIMPLE: hsh_hash with the index as seed. */
 hsh_leaf_fn hsh_leaf;
 
-/* Leaves of a tensor of so many bytes: 0 if it is empty. */
+/* Returns the number of leaves of a tensor of `bytes` bytes, which is 0 if the tensor is empty. */
 uint64_t hsh_leaf_count(uint64_t bytes);
 
 /*
- * Hashes n leaves, from number first on, of the tensor of so many bytes at data into ret_leaves[0]
- * to ret_leaves[n - 1]. Leaves that are not there are left out. Different ranges may be hashed by
- * different threads.
+ * Hashes the leaves `first` to `first` + n - 1 of a tensor of `bytes` bytes into ret_leaves[0] to
+ * ret_leaves[n - 1]. Leaves beyond the end of the tensor are skipped. Different threads may hash
+ * different ranges.
  */
 void hsh_leaves(hsh_leaf_fn *leaf, const void *data, uint64_t bytes, uint64_t first, uint64_t n,
 	uint64_t *ret_leaves);
 
 /*
- * The hash of a tensor of so many bytes from the hashes of all its leaves: hsh_hash of the array,
- * whatever the leaves were hashed by, with the length of the tensor as seed.
+ * Returns the hash of a tensor of `bytes` bytes from its leaf hashes. It is the hsh_hash of the
+ * array, with the length of the tensor as seed, for every algorithm of leaf hashes.
  */
 uint64_t hsh_tensor(const uint64_t *leaves, uint64_t bytes);
 
-/* Whether this build has the variant and this CPU can run it. False for a value out of range. */
+/* Does this build contain the variant, and can this CPU run it? Returns false for a value out of
+ * range. */
 bool hsh_isa_supported(enum hsh_isa isa);
 
-/* Lower-case name, for logs and status; "unknown" for a value out of range. */
+/* Returns the lower-case name for logs and status, or "unknown" for a value out of range. */
 const char *hsh_isa_name(enum hsh_isa isa);
 
-/* The variant that all functions use: the best that is supported. */
+/* Returns the variant that all functions use, which is the best supported one. */
 enum hsh_isa hsh_isa_current(void);
 
-/* As hsh_hash, by the given variant, which must be supported. */
+/* Does the same as hsh_hash with the given variant, which must be supported. */
 uint64_t hsh_hash_isa(enum hsh_isa isa, const void *data, size_t bytes, uint64_t seed);
 
 #endif

@@ -6,14 +6,15 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Debian: libisal2. It depends on libc alone, and picks its code by the CPU it runs on. */
+/* Debian: libisal2. It depends only on libc, and chooses its code for the CPU. */
 #define LIBRARY "libisal.so.2"
 #define SYMBOL  "crc32_iscsi"
 
-/* The type of the library's function, from its crc.h; it does not write to the buffer. */
+/* The type of the library's function, from its crc.h. The function does not write to the buffer. */
 typedef unsigned crc32c_fn(unsigned char *buffer, int bytes, unsigned init);
 
-/* Once set it stays; threads that load it at the same time find the same function. */
+/* Is set once and does not change. Threads that load the library at the same time find the same
+ * function. */
 static _Atomic(crc32c_fn *) crc32c;
 
 static uint64_t leaf_crc32c(const void *data, size_t bytes, uint64_t index)
@@ -39,13 +40,13 @@ bool hsh_crc32c_load_from(
 		return false;
 	}
 	symbol = dlsym(handle, SYMBOL);
-	dlclose(handle); /* by RTLD_NODELETE it stays */
+	dlclose(handle); /* RTLD_NODELETE keeps the library loaded */
 	if (!symbol) {
 		snprintf(error, error_size, "crc32c needs the library ISA-L: %s has no " SYMBOL,
 			library);
 		return false;
 	}
-	memcpy(&f, &symbol, sizeof(f)); /* ISO C has no such cast */
+	memcpy(&f, &symbol, sizeof(f)); /* ISO C does not permit this cast */
 	atomic_store_explicit(&crc32c, f, memory_order_release);
 	*ret_leaf = leaf_crc32c;
 	return true;

@@ -4,14 +4,14 @@
 
 #include "kernels/hsh.h"
 
-/* The terms are those of the definition in hsh.h. */
+/* The names are those of the definition in hsh.h. */
 #define HSH_LANES         16
 #define HSH_STRIPE        ((size_t)HSH_LANES * 8) /* bytes */
 #define HSH_BLOCK_STRIPES 16
 #define HSH_SCRAMBLE      31
 #define HSH_P             UINT32_C(0x9b05688d)
 
-/* Where the keys of each step begin. */
+/* The index of the first key of each step. */
 #define HSH_KEY_A     272
 #define HSH_KEY_B     288
 #define HSH_KEY_OF_A  304
@@ -28,7 +28,8 @@ struct hsh_state {
 	_Alignas(64) uint64_t b[HSH_LANES];
 };
 
-/* Step 2 for so many whole stripes at data; first is the number of the first one in the input. */
+/* A function that does step 2 for `stripes` whole stripes at data. `first` is the number of the
+ * first of these stripes in the input. */
 typedef void hsh_absorb_fn(struct hsh_state *state, const unsigned char *data, size_t first,
 	size_t stripes, uint64_t s);
 

@@ -2,7 +2,7 @@
 /* The table of keys, computed by the compiler. */
 #include "kernels/hsh_impl.h"
 
-/* mix and key of hsh.h as constant expressions. */
+/* The functions mix and key of hsh.h as constant expressions. */
 #define SHIFTED(x, n) ((x) ^ (x) >> (n))
 #define MIX(x)                                                                                     \
 	SHIFTED(SHIFTED(SHIFTED(x, 32) * UINT64_C(0xbb67ae8584caa73b), 28) *                       \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The reference, in the terms of hsh.h. One lane after the other within a block, so that its words
- * stay in registers.
+ * The reference, with the names of hsh.h. Within a block it handles one lane after the other, so
+ * that the words of the lane stay in registers.
  */
 #include <string.h>
 

@@ -6,8 +6,8 @@
 #include <stdatomic.h>
 
 /*
- * Leaves that a thread takes at once, a MiB of memory: they are counted through all tensors, so
- * that neither one large tensor nor many small ones leave threads idle.
+ * The number of leaves that a thread takes at once (1 MiB). Leaves are numbered over all tensors,
+ * so that threads are not idle, neither with one large tensor nor with many small ones.
  */
 #define CHUNK 16
 
@@ -15,17 +15,18 @@ struct job {
 	hsh_leaf_fn *leaf;
 	struct hsh_tensor_work *tensors;
 	size_t n;
-	atomic_uint_fast64_t next; /* chunk that nobody has taken */
+	atomic_uint_fast64_t next; /* the next chunk that no thread has taken */
 };
 
 /* Hashes leaves of the job until no chunk is left. */
 static void *work(void *arg)
 {
 	struct job *job = arg;
-	uint64_t before = 0; /* leaves of the tensors before t */
+	uint64_t before = 0; /* leaves of all tensors before t */
 	size_t t = 0;
 
-	/* What one thread takes only ever grows: it walks through the tensors once. */
+	/* The numbers of the chunks that one thread takes only grow, so the thread goes through the
+	 * tensors only once. */
 	while (t < job->n) {
 		uint64_t i = CHUNK * atomic_fetch_add_explicit(&job->next, 1, memory_order_relaxed);
 		uint64_t end = i + CHUNK;
@@ -51,7 +52,8 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* Signals are for the program's own threads. */
+/* Starts up to n threads and returns their number. They block all signals, which are meant for the
+ * threads of the program. */
 static unsigned start(struct job *job, pthread_t *threads, unsigned n)
 {
 	sigset_t all, old;

@@ -5,8 +5,9 @@
  *
  *   HSH_VEC_ABSORB         the name of the hsh_absorb_fn to define
  *   HSH_VEC_BYTES          the width of a vector
- *   HSH_VEC_UPPER(x)       of each word the upper half, as the lower half; the rest is not used
- *   HSH_VEC_MULTIPLY(x, y) of each word the product of the lower halves
+ *   HSH_VEC_UPPER(x) for each word: its upper half in the place of the lower half; the other bits
+ *   are not used
+ *   HSH_VEC_MULTIPLY(x, y) for each word: the product of the lower halves
  */
 #include <string.h>
 
@@ -16,8 +17,8 @@
 #define VECTORS ((size_t)(HSH_STRIPE / HSH_VEC_BYTES))
 
 /*
- * How far ahead of its use memory is asked for: what comes by itself ends at the edge of a page.
- * Asking for what lies behind the input does no harm.
+ * The prefetch distance in bytes. The hardware's own prefetch ends at the end of a page. A prefetch
+ * beyond the end of the input does no harm.
  */
 #define AHEAD 2048
 
@@ -54,7 +55,7 @@ INLINE void scramble_all(v64 *a, v64 *b)
 	}
 }
 
-/* n stripes of one block, whose keys begin at key. */
+/* Absorbs n stripes of one block. `key` is the first key of these stripes. */
 INLINE void absorb_stripes(
 	v64 *a, v64 *b, const unsigned char *data, const uint64_t *key, size_t n, v32 seed)
 {

@@ -54,11 +54,11 @@ static bool cpu_can(enum krn_isa isa)
 {
 	unsigned a, b, c, d;
 
-	/* What __builtin_cpu_supports says of AVX includes that the kernel saves its registers. */
+	/* For AVX __builtin_cpu_supports also checks that the kernel saves its registers. */
 	__builtin_cpu_init();
 	switch (isa) {
 	case KRN_ISA_AVX2:
-		/* Not every compiler's __builtin_cpu_supports knows f16c. */
+		/* The __builtin_cpu_supports of some compilers does not know f16c. */
 		return __builtin_cpu_supports("avx2") && __get_cpuid(1, &a, &b, &c, &d) &&
 		       (c & bit_F16C);
 	case KRN_ISA_AVX512:
@@ -98,7 +98,7 @@ enum krn_isa krn_isa_current(void)
 
 	if (isa >= 0)
 		return (enum krn_isa)isa;
-	/* The order of the enum is that of preference; the scalar variant ends the search. */
+	/* Later variants of the enum are preferred. The scalar variant ends the search. */
 	isa = KRN_ISA_COUNT - 1;
 	while (!krn_isa_supported((enum krn_isa)isa))
 		isa--;

@@ -6,8 +6,9 @@
 #include <string.h>
 
 /*
- * The two 16-bit float formats, one element at a time, for the scalar reference. To fp32 is exact;
- * to 16 bits rounds to nearest even. Every NaN becomes the positive quiet one without payload.
+ * Conversions of the two 16-bit float formats, one element at a time, for the scalar reference. The
+ * conversion to fp32 is exact. The conversion to 16 bits rounds to nearest even. Every NaN becomes
+ * the positive quiet NaN without payload.
  */
 
 #define KRN_NAN_F16  UINT16_C(0x7e00)
@@ -47,7 +48,7 @@ static inline float krn_f16_to_f32(uint16_t h)
 		return krn_f32_from_bits(sign | KRN_INF_F32);
 	if (magnitude < 0x0400) /* zero or subnormal: a multiple of 2^-24 */
 		return krn_f32_from_bits(sign | krn_f32_bits((float)magnitude * 0x1p-24f));
-	/* Same exponent under the other bias: 127 - 15. */
+	/* The exponent is the same, but the bias differs by 127 - 15. */
 	return krn_f32_from_bits(sign | ((magnitude << 13) + (UINT32_C(112) << 23)));
 }
 
@@ -62,8 +63,9 @@ static inline uint16_t krn_f32_to_f16(float f)
 	if (magnitude >= krn_f32_bits(65520.0f)) /* halfway between the largest number and 2^16 */
 		return (uint16_t)(sign | KRN_INF_F16);
 	if (magnitude < krn_f32_bits(0x1p-14f)) {
-		/* The last bit of numbers in [0.5, 1) is 2^-24, the unit of f16's subnormals: the
-		   addition rounds to it, and the result's low bits count it. */
+		/* The last bit of fp32 numbers in [0.5, 1) is 2^-24, which is also the unit of
+		 * f16's subnormals. So the addition rounds to this unit, and the low bits of the
+		 * result count units. */
 		magnitude = krn_f32_bits(krn_f32_from_bits(magnitude) + 0.5f) - krn_f32_bits(0.5f);
 		return (uint16_t)(sign | magnitude);
 	}
@@ -84,7 +86,7 @@ static inline uint16_t krn_f32_to_bf16(float f)
 
 	if ((bits & 0x7fffffff) > KRN_INF_F32)
 		return KRN_NAN_BF16;
-	/* A carry out of the largest number gives infinity, as it should. */
+	/* A carry out of the largest number correctly gives infinity. */
 	return (uint16_t)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
 }
 

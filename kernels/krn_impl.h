@@ -5,8 +5,8 @@
 #include "kernels/krn.h"
 
 /*
- * One variant of the kernels. The contracts are those of krn_reduce and krn_divide, less the cases
- * that krn.c handles itself: here nsrc and divisor are at least 2.
+ * One variant of the kernels. The functions have the contracts of krn_reduce and krn_divide, but
+ * nsrc and divisor are at least 2, because krn.c handles the other cases itself.
  */
 struct krn_variant {
 	void (*reduce)(enum krn_dtype t, enum krn_op op, void *dst, const void *const *srcs,

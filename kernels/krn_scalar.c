@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The reference: one element after the other, in the terms of krn.h. The other variants are tested
- * against it, and a CPU without their instructions uses it. Plainness comes before speed.
+ * The reference. It handles one element after the other, with the names of krn.h. The other
+ * variants are tested against it, and a CPU without their instructions uses it. The code prefers
+ * plainness to speed.
  */
 #include <float.h>
 #include <math.h>
@@ -10,11 +11,11 @@
 #include "kernels/krn_half.h"
 #include "kernels/krn_impl.h"
 
-/* 16: with a native _Float16, which is not used here. */
+/* The value is 16 with a native _Float16, which is not used here. */
 _Static_assert(FLT_EVAL_METHOD == 0 || FLT_EVAL_METHOD == 16,
 	"float expressions must be evaluated in float");
 
-/* Integers wrap: computed modulo 2^64, then cut to the width of the type. */
+/* Integers wrap, because they are computed modulo 2^64 and then cut to the width of the type. */
 #define INTEGER_COMBINE(name, type)                                                                \
 	static type combine_##name(enum krn_op op, type a, type b)                                 \
 	{                                                                                          \
@@ -64,7 +65,7 @@ INTEGER_COMBINE(i64, int64_t)
 FLOAT_COMBINE(f32, float)
 FLOAT_COMBINE(f64, double)
 
-/* From the type in memory to the one that is computed with, and back. */
+/* Conversions from the type in memory to the type of the computation, and back. */
 #define SAME(x) (x)
 
 static float canonical_f32(float f)
@@ -82,9 +83,9 @@ static double canonical_f64(double d)
 }
 
 /*
- * mem: the type in memory. acc: the type of the accumulator, obtained by `up`, put back by `down`.
- * wide: what a quotient is computed in; it holds all values of acc and, if an integer, all
- * divisors.
+ * `mem` is the type in memory. `acc` is the type of the accumulator; `up` converts from mem to acc,
+ * and `down` converts back. Quotients are computed in `wide`, which can hold all values of acc and,
+ * if it is an integer, all divisors.
  */
 #define KERNEL(name, mem, acc, wide, up, down, combine)                                            \
 	static void reduce_##name(enum krn_op op, unsigned char *dst, const void *const *srcs,     \

@@ -10,12 +10,13 @@
  *
  * Three ideas bring 60 combinations of type and operation down to 24 loops:
  *
- *  - Sum and product of integers do not depend on the sign: one loop per width.
- *  - Max and Min become the maximum of signed integers, of keys made from the elements' bits, whose
- *    order is the wanted one, or its reverse for Min ("pick"). The key of an integer is an XOR
- *    away, so one loop per width does; floats have one per type.
- *  - A loop knows of its elements only how to convert them at each load ("up"), how to combine two,
- *    and how to convert back at the one store ("down"): f16 is f32 with other conversions.
+ *  - Sum and product of integers do not depend on the sign, so there is one loop per width.
+ *  - Max and Min become the maximum of signed integers ("pick"). These integers are keys that are
+ *    computed from the bits of the elements. They have the order of the elements, or the reverse
+ *    order for Min. The key of an integer needs only an XOR, so there is one loop per width. Floats
+ *    have one loop per type.
+ *  - A loop uses three functions of its type: "up" converts at each load, another one combines two
+ *    elements, and "down" converts back at the only store. So f16 is f32 with other conversions.
  */
 #include <string.h>
 
@@ -24,7 +25,7 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* Full vectors: v, kind of number, bits of an element. */
+/* Full vectors. A name consists of v, the kind of number, and the bits of an element. */
 #define VEC(bytes) __attribute__((vector_size(bytes)))
 typedef uint8_t vu8 VEC(KRN_VEC_BYTES);
 typedef uint16_t vu16 VEC(KRN_VEC_BYTES);
@@ -37,14 +38,15 @@ typedef int64_t vi64 VEC(KRN_VEC_BYTES);
 typedef float vf32 VEC(KRN_VEC_BYTES);
 typedef double vf64 VEC(KRN_VEC_BYTES);
 
-/* Narrow ones, with as many elements as a full vector of what they are computed in. */
+/* Narrow vectors. Each has as many elements as a full vector of the type in which they are
+ * computed. */
 typedef uint16_t vh16 VEC(KRN_VEC_BYTES / 2);  /* f16, in fp32 */
 typedef uint32_t vhu32 VEC(KRN_VEC_BYTES / 2); /* 32-bit integers, divided in fp64 */
 typedef int32_t vhi32 VEC(KRN_VEC_BYTES / 2);
 
 /*
- * bf16, computed in fp32: a vector of them is seen as one of 32-bit words with two elements each,
- * the lower and the upper half, so that nothing has to change its place.
+ * bf16, computed in fp32. A vector of bf16 is treated as 32-bit words with two elements each, in
+ * the lower and in the upper half. So no element has to move.
  */
 struct vbf16 {
 	vf32 lower, upper;
@@ -74,10 +76,10 @@ DEFINE_MAX(32)
 DEFINE_MAX(64)
 
 /*
- * Bits of floats to keys and back. Read as signed integers, positive floats are in order, and
- * negative ones in reverse order, which the inversion of their magnitude bits mends; -0 is then
- * just below +0. `flip` (0, or -1 for Min) reverses all of it. NaNs become the largest key, which
- * no number has.
+ * Convert the bits of floats to keys and back. Read as signed integers, positive floats are in
+ * order, and negative floats are in reverse order. The inversion of their magnitude bits corrects
+ * this, and -0 is then just below +0. `flip` (0, or -1 for Min) reverses the whole order. NaNs
+ * become the largest key, which no number has.
  */
 #define DEFINE_FLOAT_KEY(type, bits, inf, nan)                                                     \
 	INLINE vi##bits type##_to_key(vi##bits x, int64_t flip)                                    \
@@ -105,7 +107,7 @@ DEFINE_FLOAT_KEY(bf16, 16, KRN_INF_BF16, KRN_NAN_BF16)
 DEFINE_FLOAT_KEY(f32, 32, KRN_INF_F32, KRN_NAN_F32)
 DEFINE_FLOAT_KEY(f64, 64, KRN_INF_F64, KRN_NAN_F64)
 
-/* What an arithmetic result becomes: itself, or the one NaN. Only NaN differs from itself. */
+/* Replaces every NaN of an arithmetic result by the one NaN. Only NaN differs from itself. */
 #define DEFINE_FLOAT_DOWN(type, bits, nan)                                                         \
 	INLINE v##type type##_down(v##type f)                                                      \
 	{                                                                                          \
@@ -153,9 +155,10 @@ INLINE struct vbf16 bf16_multiply(struct vbf16 a, struct vbf16 b)
 #define BF16_DOWN(f, key) bf16_down(f)
 
 /*
- * mem is the vector type in memory, acc that of the accumulators, which stay in registers: four at
- * a time, so that the sources' pointers are fetched once for four vectors. The last vectors and the
- * remainder pass through a zeroed vector on the stack.
+ * `mem` is the vector type in memory, and `acc` is the type of the accumulators, which stay in
+ * registers. The loop handles four accumulators at a time, so it loads the pointers of the sources
+ * only once for four vectors. The last vectors and the remainder pass through a zeroed vector on
+ * the stack.
  */
 #define DEFINE_REDUCE(name, mem, acc, up, combine, down)                                           \
 	INLINE acc name##_load(const void *src, size_t offset, int64_t key)                        \
@@ -243,14 +246,15 @@ DEFINE_REDUCE(pick_f32, vi32, vi32, f32_to_key, max_32, f32_from_key)
 DEFINE_REDUCE(pick_f64, vi64, vi64, f64_to_key, max_64, f64_from_key)
 
 /*
- * Division. Integers of up to 32 bits are divided as floats that hold both operands and have at
- * least 8 bits more than the dividend (a larger divisor, rounded, still gives a quotient below 1):
- * the quotient cannot be rounded up to the next integer, so truncation gives the exact result.
- * divisor >= 2, hence all quotients fit signed 32-bit integers.
+ * Division. Integers of up to 32 bits are divided as floats that can hold both operands and have at
+ * least 8 bits more than the dividend. So the quotient cannot be rounded up to the next integer,
+ * and truncation gives the exact result. A divisor that is too large for this is rounded, but still
+ * gives a quotient below 1. divisor is at least 2, so all quotients fit into signed 32-bit
+ * integers.
  */
 
-/* Small integers: words of 32 bits with several elements each, one after the other; `word` (vi32 or
-   vu32) says whether their sign is extended. */
+/* Divides small integers. A word of 32 bits has several elements, which are handled one after the
+ * other. `word` (vi32 or vu32) selects whether their sign is extended. */
 #define DEFINE_QUOTIENT_SMALL(type, bits, word)                                                    \
 	INLINE vu32 quotient_##type(vu32 x, uint32_t divisor)                                      \
 	{                                                                                          \
@@ -279,7 +283,7 @@ INLINE vhi32 quotient_i32(vhi32 x, uint32_t divisor)
 
 INLINE vhu32 quotient_u32(vhu32 x, uint32_t divisor)
 {
-	/* The conversion that all instruction sets have is that of signed integers. */
+	/* All instruction sets can convert signed integers, but not unsigned ones. */
 	vf64 f = __builtin_convertvector((vhi32)(x ^ UINT32_C(0x80000000)), vf64) + 0x1p31;
 
 	return (vhu32) __builtin_convertvector(f / (double)divisor, vhi32);
@@ -340,7 +344,7 @@ typedef void reduce_fn(
 
 static const struct {
 	reduce_fn *sum, *prod, *pick;
-	int64_t max_key, min_key; /* what `pick` takes, cut to the element's width */
+	int64_t max_key, min_key; /* keys for `pick`, cut to the width of an element */
 	/* NULL: no SIMD for this type */
 	void (*divide)(unsigned char *buf, size_t bytes, uint32_t divisor);
 } kernels[KRN_DTYPE_COUNT] = {

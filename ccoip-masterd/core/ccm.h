@@ -128,7 +128,7 @@ void ccm_actions_free(struct ccm_actions *a);
 
 struct ccm;
 
-/* Returns NULL when memory is exhausted. */
+/* Makes a core. Returns NULL when memory is exhausted. */
 struct ccm *ccm_new(const struct ccm_config *cfg);
 void ccm_free(struct ccm *m);
 /* Returns half a heartbeat, in milliseconds: the longest time between two ticks. */

@@ -105,11 +105,11 @@ void ccm_agent_bury(struct ccm *m, struct ccm_agent *a);
 __attribute__((format(printf, 4, 5))) void ccm_agent_kick(
 	struct ccm *m, struct ccm_agent *a, uint32_t code, const char *fmt, ...);
 void ccm_agent_tick(struct ccm *m);
-/* Called at the beginning of each step. Checks whether the process was suspended. `gone`: the
- * connection that this step reports as closed, or 0. */
+/* Checks at the beginning of each step whether the process was suspended. `gone`: the connection
+ * that this step reports as closed, or 0. */
 void ccm_agent_pause(struct ccm *m, uint32_t gone);
-/* Called before a tick, and when a remote host connects (`reached`). Checks whether this host was
- * cut off from the network. */
+/* Checks whether this host was cut off from the network: before each tick, and when a remote host
+ * connects (`reached`). */
 void ccm_agent_reach(struct ccm *m, bool reached);
 void ccm_agent_heard(struct ccm *m, struct ccm_agent *a);
 void ccm_agent_ack(struct ccm *m, struct ccm_agent *a);
@@ -126,7 +126,8 @@ void ccm_agent_endpoint_state(
 /* ccm_spec.c */
 /* Reserves the seq of the next attempt with the tag of o, which is done. */
 uint64_t ccm_spec_reserve(struct ccm *m, const struct ccm_op *o);
-/* Called before a vote for o is counted. `seq`: the spec_seq of the vote. */
+/* Notes before a vote for o is counted whether all votes name the same reserved seq. `seq`: the one
+ * that this vote names. */
 void ccm_spec_voted(struct ccm *m, struct ccm_op *o, uint64_t seq);
 /* Cancels the reserved seq of o's tag. Reports on an attempt under this seq, which is given up, may
  * still arrive. */
@@ -134,8 +135,8 @@ void ccm_spec_void(struct ccm_op *o);
 /* Forgets the speculative start of o. Reports on it do not count; o may still start under another
  * seq. */
 void ccm_spec_forget(struct ccm *m, struct ccm_op *o);
-/* Called when o has all its votes. Returns the seq under which all agents have begun o
- * speculatively, or 0. */
+/* Returns the seq under which all agents have begun o speculatively, or 0. Called when o has all
+ * its votes. */
 uint64_t ccm_spec_commit(struct ccm *m, struct ccm_op *o);
 /* Returns the operation that has not started, but was begun speculatively under seq; or NULL. */
 struct ccm_op *ccm_spec_find(struct ccm *m, uint64_t seq);
@@ -271,8 +272,8 @@ void ccm_unmet_forget(struct ccm *m, struct ccm_op *o);
 void ccm_peer_waits_for(struct ccm *m, struct ccm_agent *a, const struct wm_waits_for *b);
 /* Records the number of p's main thread, as its agent reports it. */
 void ccm_unmet_thread(struct ccm *m, struct ccm_peer *p, uint64_t thread);
-/* Called at the end of a step. Returns true if it has answered a peer, so that the step must be
- * settled again. */
+/* Answers calls that can never meet, at the end of a step. Returns true if it has answered a peer,
+ * so that the step must be settled again. */
 bool ccm_unmet_settle(struct ccm *m);
 
 /* ccm_view.c */

@@ -46,14 +46,15 @@ bool ccm_resume_join(struct ccm *m, struct ccm_agent *a, const struct wm_join *j
 /* While recovering, when no remote host is heard: disconnects all remote agents. They may come
  * back. */
 void ccm_resume_cut_off(struct ccm *m);
-/* Called at the beginning of each step. */
+/* Begins the first step, and ends waits of the recovery whose time is over. Called at the beginning
+ * of each step. */
 void ccm_resume_step(struct ccm *m);
 /* Returns false while recovering: then nothing else may be settled. */
 bool ccm_resume_settle(struct ccm *m);
 void ccm_resuming_set(struct ccm *m, struct ccm_agent *a, bool resuming);
 /* Records that p has come through another agent than before. */
 void ccm_peer_restarted(struct ccm *m, struct ccm_peer *p);
-/* Returns NULL when memory is exhausted. */
+/* Finds or makes the snapshot of `a`. Returns NULL when memory is exhausted. */
 struct ccm_snapshot *ccm_snapshot_get(struct ccm *m, struct ccm_agent *a);
 void ccm_snapshot_free(struct ccm_agent *a);
 void ccm_merged(const struct ccm *m, struct ccm_merged *y);

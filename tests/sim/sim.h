@@ -36,28 +36,6 @@
 
 #include "tests/sim/sim_types.h"
 
-/* The faults that may happen in a run, from none to all. */
-enum sim_class { CLASS_CALM, CLASS_MASTER, CLASS_AGENT, CLASS_PAIR, CLASS_DEATHS, CLASS_ALL };
-
-struct sim_record {
-	uint8_t *bytes;
-	size_t len;
-};
-
-/* Events that some seeds must have. run.c counts these events and the seeds with them. */
-enum sim_seen {
-	SEEN_ONE_SIDED, /* a link was lost, and one end never learns of it */
-	SEEN_ROUTED,    /* a pair whose links break in each operation is avoided */
-	SEEN_TOGETHER,  /* two processes died within 2 ms */
-	SEEN_STRAYED,   /* a program made a call that the others do not make */
-	SEEN_ANY,       /* an agent was told that its caller waits for any of its operations */
-	SEEN_ODD,       /* an operation had other parameters than those of the other peers */
-	SEEN_REFUSED,   /* a call failed before it was submitted */
-	SEEN_FAILED,    /* a part of an operation failed by itself */
-	SEEN_NEWCOMER,  /* a peer was admitted to a run that others had begun */
-	SIM_SEEN
-};
-
 struct sim {
 	uint64_t seed, rng, now, next_no;
 	bool trace;

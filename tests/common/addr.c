@@ -59,7 +59,7 @@ static const char *const bad[] = {
 	"2001:db8:1111:2222:3333:4444:5555:6666:7777:8888:9999:aaaa:bbbb",
 };
 
-START_TEST(parse_good)
+START_TEST(valid_addresses_are_parsed)
 {
 	struct cc_addr a, again;
 	char buf[CC_ADDR_STR_SIZE];
@@ -73,7 +73,7 @@ START_TEST(parse_good)
 }
 END_TEST
 
-START_TEST(parse_bad)
+START_TEST(invalid_addresses_are_refused)
 {
 	struct cc_addr a, before;
 
@@ -84,7 +84,7 @@ START_TEST(parse_bad)
 }
 END_TEST
 
-START_TEST(flaws)
+START_TEST(unreachable_addresses_have_a_reason)
 {
 	static const struct {
 		const char *addr, *flaw;
@@ -108,7 +108,7 @@ START_TEST(flaws)
 }
 END_TEST
 
-START_TEST(equality)
+START_TEST(addresses_differ_in_family_bytes_or_port)
 {
 	struct cc_addr a, b;
 
@@ -126,7 +126,7 @@ START_TEST(equality)
 }
 END_TEST
 
-START_TEST(no_address)
+START_TEST(empty_address_is_written_as_none)
 {
 	struct cc_addr a = {0};
 	char buf[CC_ADDR_STR_SIZE];
@@ -137,7 +137,7 @@ START_TEST(no_address)
 }
 END_TEST
 
-START_TEST(sockaddr_round_trip)
+START_TEST(addresses_survive_conversion_to_sockaddr)
 {
 	struct sockaddr_storage ss;
 	struct cc_addr a, b;
@@ -157,7 +157,7 @@ START_TEST(sockaddr_round_trip)
 }
 END_TEST
 
-START_TEST(sockaddr_mapped)
+START_TEST(mapped_ipv6_sockaddr_becomes_ipv4)
 {
 	struct sockaddr_in6 in6 = {.sin6_family = AF_INET6, .sin6_port = htons(77)};
 	char buf[CC_ADDR_STR_SIZE];
@@ -169,7 +169,7 @@ START_TEST(sockaddr_mapped)
 }
 END_TEST
 
-START_TEST(sockaddr_other_family)
+START_TEST(sockaddr_of_another_family_is_refused)
 {
 	struct sockaddr sa = {.sa_family = AF_UNIX};
 	struct cc_addr a;
@@ -184,14 +184,15 @@ Suite *addr_suite(void)
 	TCase *tc = tcase_create("addr");
 	int n_good = (int)(sizeof good / sizeof good[0]);
 
-	tcase_add_loop_test(tc, parse_good, 0, n_good);
-	tcase_add_loop_test(tc, parse_bad, 0, (int)(sizeof bad / sizeof bad[0]));
-	tcase_add_test(tc, equality);
-	tcase_add_test(tc, flaws);
-	tcase_add_test(tc, no_address);
-	tcase_add_loop_test(tc, sockaddr_round_trip, 0, n_good);
-	tcase_add_test(tc, sockaddr_mapped);
-	tcase_add_test(tc, sockaddr_other_family);
+	tcase_add_loop_test(tc, valid_addresses_are_parsed, 0, n_good);
+	tcase_add_loop_test(
+		tc, invalid_addresses_are_refused, 0, (int)(sizeof bad / sizeof bad[0]));
+	tcase_add_test(tc, addresses_differ_in_family_bytes_or_port);
+	tcase_add_test(tc, unreachable_addresses_have_a_reason);
+	tcase_add_test(tc, empty_address_is_written_as_none);
+	tcase_add_loop_test(tc, addresses_survive_conversion_to_sockaddr, 0, n_good);
+	tcase_add_test(tc, mapped_ipv6_sockaddr_becomes_ipv4);
+	tcase_add_test(tc, sockaddr_of_another_family_is_refused);
 	suite_add_tcase(s, tc);
 	return s;
 }

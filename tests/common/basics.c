@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * cc_err and cc_id.
+ * Tests of cc_err and cc_id.
  */
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "tests/common/suites.h"
 #include "tests/common/testlib.h"
 
-START_TEST(err_strings_differ)
+START_TEST(each_error_has_its_own_text)
 {
 	for (int a = CC_ERR_TIMEOUT; a <= CC_OK; a++) {
 		ck_assert_str_ne(cc_err_str(a), cc_err_str(1));
@@ -20,7 +20,7 @@ START_TEST(err_strings_differ)
 }
 END_TEST
 
-START_TEST(id_text)
+START_TEST(ids_are_written_in_hexadecimal)
 {
 	struct cc_id id = {{0x00, 0x1f, 0xa0, 0xff, 0x42}};
 	char full[CC_ID_STR_SIZE], brief[CC_ID_SHORT_SIZE];
@@ -30,7 +30,7 @@ START_TEST(id_text)
 }
 END_TEST
 
-START_TEST(id_comparison)
+START_TEST(ids_are_compared_by_all_bytes)
 {
 	struct cc_id a = {{0}}, b = {{0}};
 
@@ -47,9 +47,9 @@ Suite *basics_suite(void)
 	Suite *s = suite_create("basics");
 	TCase *tc = tcase_create("basics");
 
-	tcase_add_test(tc, err_strings_differ);
-	tcase_add_test(tc, id_text);
-	tcase_add_test(tc, id_comparison);
+	tcase_add_test(tc, each_error_has_its_own_text);
+	tcase_add_test(tc, ids_are_written_in_hexadecimal);
+	tcase_add_test(tc, ids_are_compared_by_all_bytes);
 	suite_add_tcase(s, tc);
 	return s;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The streams of a loop, against blocking sockets in the same process: every step of the loop is
- * bounded by what it waits for, or by the watchdog that ends a test that hangs.
+ * Tests of the streams of a loop. The other ends are blocking sockets in the same process. Every
+ * step of the loop ends with the awaited event, or with the watchdog that ends a test that hangs.
  */
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -16,10 +16,11 @@
 
 struct end {
 	struct cc_conn *c;
-	size_t len, piece; /* piece: bytes to wait for before anything is consumed */
-	long answer;       /* what on_data returns if it is not 0 */
+	/* `piece`: on_data consumes nothing until this number of bytes has arrived. */
+	size_t len, piece;
+	long answer; /* the return value of on_data if not 0 */
 	int connected, closed, err;
-	bool say_bye; /* on data: last words, and close */
+	bool say_bye; /* on_data sends "bye" and closes */
 	char in[4096];
 };
 
@@ -66,7 +67,7 @@ static void on_closed(void *arg, int err, const char *text)
 static const struct cc_conn_ops ops = {
 	.on_connected = on_connected, .on_data = on_data, .on_closed = on_closed};
 
-/* One end is a stream of the loop, the other is returned. */
+/* Opens a pair of sockets. Makes one end a stream of the loop and returns the other end. */
 static int open_pair_of(struct end *e, int type)
 {
 	struct timeval tv = {5, 0};
@@ -110,7 +111,7 @@ START_TEST(data_is_kept_until_consumed)
 }
 END_TEST
 
-START_TEST(error_of_on_data_closes)
+START_TEST(error_of_on_data_closes_the_connection)
 {
 	struct end e;
 	char c;
@@ -126,7 +127,7 @@ START_TEST(error_of_on_data_closes)
 }
 END_TEST
 
-START_TEST(limits_hold)
+START_TEST(input_and_output_limits_are_enforced)
 {
 	struct end e;
 	char block[1000] = {0};
@@ -146,7 +147,7 @@ START_TEST(limits_hold)
 }
 END_TEST
 
-/* Of a socket that keeps what was written at once apart. */
+/* Uses a socket that keeps the bytes of each write separate. */
 static void read_packet(int fd, const char *expected)
 {
 	char got[64] = "";
@@ -156,7 +157,7 @@ static void read_packet(int fd, const char *expected)
 	ck_assert_str_eq(got, expected);
 }
 
-START_TEST(what_may_wait_goes_with_what_is_sent_next)
+START_TEST(delayed_output_is_sent_with_the_next_urgent_output)
 {
 	struct end e;
 	int fd = open_pair_of(&e, SOCK_SEQPACKET);
@@ -176,7 +177,7 @@ START_TEST(what_may_wait_goes_with_what_is_sent_next)
 }
 END_TEST
 
-START_TEST(what_may_wait_goes_before_the_loop_sleeps)
+START_TEST(delayed_output_is_sent_before_the_loop_sleeps)
 {
 	struct end e, other;
 	int fd = open_pair_of(&e, SOCK_SEQPACKET), fd_other = open_pair_of(&other, SOCK_SEQPACKET);
@@ -208,7 +209,7 @@ static void keep_awake(void *arg)
 		cc_loop_stop(loop);
 }
 
-START_TEST(what_may_wait_does_not_wait_for_a_loop_that_never_sleeps)
+START_TEST(delayed_output_is_sent_although_the_loop_stays_awake)
 {
 	struct end e;
 	int fd = open_pair_of(&e, SOCK_SEQPACKET), always[2];
@@ -268,9 +269,9 @@ static void read_all(int fd, const char *expected, size_t n)
 	free(got);
 }
 
-START_TEST(what_is_lent_is_sent_in_turn_and_given_back_once)
+START_TEST(lent_buffers_are_sent_in_order_and_returned_once)
 {
-	enum { BIG = 3 << 20 }; /* more than the socket takes at once */
+	enum { BIG = 3 << 20 }; /* more bytes than the socket takes at once */
 	char *big = malloc(BIG);
 	struct lent large = {big, BIG, 0}, few = {big, 5, 0};
 	struct end e;
@@ -296,14 +297,14 @@ START_TEST(what_is_lent_is_sent_in_turn_and_given_back_once)
 }
 END_TEST
 
-START_TEST(what_is_lent_is_given_back_in_any_case)
+START_TEST(lent_buffers_are_returned_after_every_failure)
 {
 	static char block[64 << 10];
 	struct lent x = {block, sizeof block, 0}, y = x;
 	struct end e;
 	int fd = open_pair(&e);
 
-	/* nobody reads: something is left */
+	/* Nobody reads, so some bytes stay queued. */
 	cc_conn_set_limits(e.c, 100, 4 * sizeof block);
 	do
 		lend(&e, &y, 0);
@@ -320,7 +321,7 @@ START_TEST(what_is_lent_is_given_back_in_any_case)
 }
 END_TEST
 
-START_TEST(silence_is_bounded)
+START_TEST(silent_connection_is_closed_after_its_timeout)
 {
 	struct end e;
 	int fd = open_pair(&e);
@@ -358,8 +359,8 @@ static void tcp_pair(struct end *e, int *fd)
 	ck_assert_ptr_nonnull(e->c);
 }
 
-/* A close with unread input would reset the connection and take our words with it. */
-START_TEST(last_words_arrive)
+/* A close with unread input would reset the connection, and the last output would be lost. */
+START_TEST(last_output_arrives_despite_unread_input)
 {
 	static char junk[100000];
 	struct end e;
@@ -381,7 +382,7 @@ START_TEST(last_words_arrive)
 }
 END_TEST
 
-START_TEST(lingering_ends_with_the_loop)
+START_TEST(freeing_the_loop_drops_lingering_connections)
 {
 	struct end e;
 	int fd;
@@ -389,11 +390,11 @@ START_TEST(lingering_ends_with_the_loop)
 	tcp_pair(&e, &fd);
 	ck_assert_int_eq(cc_conn_send(e.c, "bye", 3), 0);
 	cc_conn_close(e.c);
-	loop_turn(); /* written; the other side keeps its end open */
+	loop_turn(); /* the bytes are written; the other side keeps its end open */
 	read_bye(fd);
 	tcp_pair(&e, &fd);
 	ck_assert_int_eq(cc_conn_send(e.c, "bye", 3), 0);
-	cc_conn_close(e.c); /* not even written: nothing leaks */
+	cc_conn_close(e.c); /* the bytes are not written yet; nothing may leak */
 }
 END_TEST
 
@@ -421,7 +422,7 @@ START_TEST(answer_to_a_half_closed_request_arrives)
 }
 END_TEST
 
-/* The number of a closed descriptor comes back at once. */
+/* The system gives the number of a closed descriptor to the next new descriptor. */
 static struct end second;
 static int second_fd;
 
@@ -456,7 +457,7 @@ START_TEST(reused_descriptor_number_is_polled)
 }
 END_TEST
 
-START_TEST(detached_descriptor_goes_on)
+START_TEST(detached_descriptor_stays_usable)
 {
 	struct end e;
 	char buf[4];
@@ -486,7 +487,7 @@ static void on_accept(void *arg, int fd)
 	ck_assert_ptr_nonnull(accepted.c);
 }
 
-START_TEST(streams_connect_and_talk)
+START_TEST(streams_connect_and_exchange_data)
 {
 	struct cc_addr a = {.family = CC_INET4, .ip = {127, 0, 0, 1}}, peer, local;
 	struct end e = {0};
@@ -546,7 +547,7 @@ START_TEST(both_ends_are_tuned)
 }
 END_TEST
 
-START_TEST(refused_connection_is_told_later)
+START_TEST(refused_connection_is_reported_by_a_later_callback)
 {
 	struct cc_addr a = {.family = CC_INET4, .ip = {127, 0, 0, 1}};
 	struct end e = {0};
@@ -561,14 +562,14 @@ START_TEST(refused_connection_is_told_later)
 }
 END_TEST
 
-START_TEST(connecting_is_bounded)
+START_TEST(connecting_ends_after_its_timeout)
 {
 	struct cc_addr a = {.family = CC_INET4, .ip = {127, 0, 0, 1}};
 	struct end e[4];
 	int l = cc_listen_tcp(&a, 0);
 	unsigned closed = 0;
 
-	/* With a full backlog, no connection is answered. */
+	/* With a full backlog the kernel does not answer connections. */
 	ck_assert_int_eq(listen(l, 0), 0);
 	memset(e, 0, sizeof e);
 	for (unsigned i = 0; i < 4; i++)
@@ -596,23 +597,23 @@ Suite *conn_suite(void)
 	tcase_add_checked_fixture(streams, loop_setup, loop_teardown);
 	tcase_set_timeout(streams, 30);
 	tcase_add_test(streams, data_is_kept_until_consumed);
-	tcase_add_test(streams, error_of_on_data_closes);
-	tcase_add_test(streams, limits_hold);
-	tcase_add_test(streams, what_may_wait_goes_with_what_is_sent_next);
-	tcase_add_test(streams, what_may_wait_goes_before_the_loop_sleeps);
-	tcase_add_test(streams, what_may_wait_does_not_wait_for_a_loop_that_never_sleeps);
-	tcase_add_test(streams, what_is_lent_is_sent_in_turn_and_given_back_once);
-	tcase_add_test(streams, what_is_lent_is_given_back_in_any_case);
-	tcase_add_test(streams, silence_is_bounded);
-	tcase_add_test(streams, last_words_arrive);
-	tcase_add_test(streams, lingering_ends_with_the_loop);
+	tcase_add_test(streams, error_of_on_data_closes_the_connection);
+	tcase_add_test(streams, input_and_output_limits_are_enforced);
+	tcase_add_test(streams, delayed_output_is_sent_with_the_next_urgent_output);
+	tcase_add_test(streams, delayed_output_is_sent_before_the_loop_sleeps);
+	tcase_add_test(streams, delayed_output_is_sent_although_the_loop_stays_awake);
+	tcase_add_test(streams, lent_buffers_are_sent_in_order_and_returned_once);
+	tcase_add_test(streams, lent_buffers_are_returned_after_every_failure);
+	tcase_add_test(streams, silent_connection_is_closed_after_its_timeout);
+	tcase_add_test(streams, last_output_arrives_despite_unread_input);
+	tcase_add_test(streams, freeing_the_loop_drops_lingering_connections);
 	tcase_add_test(streams, answer_to_a_half_closed_request_arrives);
 	tcase_add_test(streams, reused_descriptor_number_is_polled);
-	tcase_add_test(streams, detached_descriptor_goes_on);
-	tcase_add_test(streams, streams_connect_and_talk);
+	tcase_add_test(streams, detached_descriptor_stays_usable);
+	tcase_add_test(streams, streams_connect_and_exchange_data);
 	tcase_add_test(streams, both_ends_are_tuned);
-	tcase_add_test(streams, refused_connection_is_told_later);
-	tcase_add_test(streams, connecting_is_bounded);
+	tcase_add_test(streams, refused_connection_is_reported_by_a_later_callback);
+	tcase_add_test(streams, connecting_ends_after_its_timeout);
 	suite_add_tcase(s, streams);
 	return s;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Properties of cc_detect: the bound keeps its limits whatever comes, follows the jitter, and finds
- * the dead without blaming the living.
+ * Properties of cc_detect. The bound always stays within its limits and follows the jitter. Dead
+ * peers are detected, and living peers do not count as gone.
  */
 #include "common/cc_detect.h"
 
@@ -29,7 +29,8 @@ static void check_limits(const struct cc_detect *d)
 	ck_assert_uint_le(bound, d->max_ns);
 }
 
-/* n beats, each gap_ms +- jitter_ms after the one before; returns the time of the last. */
+/* Simulates n beats. Each comes gap_ms +- jitter_ms after the previous beat. Returns the time of
+ * the last beat. */
 static uint64_t beats(
 	struct cc_detect *d, struct tl_rng *r, uint64_t now, int n, uint64_t gap, uint64_t jitter)
 {
@@ -40,7 +41,7 @@ static uint64_t beats(
 	return now;
 }
 
-START_TEST(the_limits_are_kept)
+START_TEST(bound_stays_between_minimum_and_maximum)
 {
 	struct tl_rng r = tl_rng_new(1);
 
@@ -52,7 +53,7 @@ START_TEST(the_limits_are_kept)
 			&d, (uint32_t)tl_magnitude(&r, 22), (uint32_t)tl_magnitude(&r, 22), now);
 		ck_assert_uint_le(d.min_ns, d.max_ns);
 		for (int i = 0; i < 200; i++) {
-			/* Now and then the clock jumps, either way. */
+			/* From time to time the clock jumps, forward or back. */
 			now += tl_magnitude(&r, 44);
 			if (tl_range(&r, 0, 30) == 0)
 				now = tl_magnitude(&r, 60);
@@ -77,7 +78,7 @@ START_TEST(the_limits_are_kept)
 }
 END_TEST
 
-START_TEST(least_bound)
+START_TEST(minimum_of_the_bound_depends_on_beat_and_maximum)
 {
 	struct cc_detect d;
 
@@ -94,7 +95,7 @@ START_TEST(least_bound)
 }
 END_TEST
 
-START_TEST(a_stranger_has_all_the_time)
+START_TEST(bound_is_the_maximum_until_there_are_enough_samples)
 {
 	struct cc_detect d = make(7 * MS);
 	uint64_t now = 7 * MS;
@@ -109,7 +110,7 @@ START_TEST(a_stranger_has_all_the_time)
 }
 END_TEST
 
-START_TEST(equal_gaps_give_the_least_bound)
+START_TEST(equal_gaps_give_the_minimum_bound)
 {
 	struct cc_detect d = make(0);
 	struct tl_rng r = tl_rng_new(2);
@@ -118,7 +119,8 @@ START_TEST(equal_gaps_give_the_least_bound)
 	ck_assert_uint_eq(cc_detect_bound(&d), MIN * MS);
 	ck_assert(!cc_detect_gone(&d, now + MIN * MS));
 	ck_assert(cc_detect_gone(&d, now + MIN * MS + 1));
-	/* Beats that are late, but equally so: not taken for exact. */
+	/* Beats that are all late by the same time. Their gaps are equal, but do not count as
+	 * exact. */
 	beats(&d, &r, now, 100, 1200, 0);
 	ck_assert_uint_eq(cc_detect_bound(&d), (1200 + 150 * 5612 / 1000) * MS + MS * 8 / 10);
 }
@@ -146,7 +148,7 @@ START_TEST(jitter_widens_the_bound)
 }
 END_TEST
 
-START_TEST(a_long_silence_is_remembered_for_a_while)
+START_TEST(long_silence_raises_the_bound_for_a_while)
 {
 	struct cc_detect d = make(0);
 	struct tl_rng r = tl_rng_new(4);
@@ -163,7 +165,7 @@ START_TEST(a_long_silence_is_remembered_for_a_while)
 }
 END_TEST
 
-START_TEST(a_burst_teaches_nothing)
+START_TEST(burst_of_messages_does_not_change_the_bound)
 {
 	struct cc_detect d = make(0);
 	struct tl_rng r = tl_rng_new(5);
@@ -195,7 +197,7 @@ START_TEST(a_slow_path_adds_to_the_bound)
 }
 END_TEST
 
-START_TEST(the_observers_standstill_is_no_silence)
+START_TEST(standstill_of_the_observer_does_not_count_as_silence)
 {
 	struct cc_detect d = make(0);
 	struct tl_rng r = tl_rng_new(6);
@@ -213,21 +215,22 @@ START_TEST(the_observers_standstill_is_no_silence)
 }
 END_TEST
 
-START_TEST(clocks_may_jump)
+START_TEST(jumps_of_the_clock_restart_the_silence)
 {
 	struct tl_rng r = tl_rng_new(7);
 	uint64_t now = 3600000 * MS;
 	struct cc_detect d = make(now);
 
 	now = beats(&d, &r, now, 100, BEAT, 0);
-	/* Back by an hour: the silence begins there, and ends as ever. */
+	/* The clock jumps back by an hour. The silence starts again at the new time and ends as
+	 * usual. */
 	now -= 3600000 * MS;
 	ck_assert_uint_eq(cc_detect_silence(&d, now), 0);
 	ck_assert(!cc_detect_gone(&d, now));
 	ck_assert(cc_detect_gone(&d, now + MIN * MS + 1));
 	cc_detect_heard(&d, now + BEAT * MS);
 	ck_assert_uint_eq(cc_detect_bound(&d), MIN * MS);
-	/* A message right after a jump back, and one after a jump forward. */
+	/* A message comes directly after a jump back, and another message after a jump forward. */
 	now = beats(&d, &r, 10 * MS, 1, BEAT, 0);
 	ck_assert_uint_eq(cc_detect_bound(&d), MIN * MS);
 	cc_detect_heard(&d, now + 3600000 * MS);
@@ -236,8 +239,9 @@ START_TEST(clocks_may_jump)
 }
 END_TEST
 
-/* Beats under way for 1 ms and, as a rule, up to spread_ms more; one in `rare` is held up by up to
- * hold_ms. Returns how many gaps in a million would have been taken for a death. */
+/* Simulates beats that are under way for 1 ms plus usually up to spread_ms. One of `rare` beats is
+ * delayed by up to hold_ms. Returns the number of gaps in a million after which the peer would
+ * wrongly count as gone. */
 static double false_positives(
 	struct tl_rng *r, uint64_t spread, uint64_t rare, uint64_t hold, uint64_t *mean_bound)
 {
@@ -253,7 +257,7 @@ static double false_positives(
 			at += tl_range(r, 0, spread * MS / 4);
 		if (tl_range(r, 1, rare) == 1)
 			at += tl_range(r, 0, hold * MS);
-		now = at > now ? at : now; /* a stream keeps the order */
+		now = at > now ? at : now; /* a stream keeps the order of beats */
 		wrong += cc_detect_gone(&d, now);
 		sum += cc_detect_bound(&d);
 		cc_detect_heard(&d, now);
@@ -262,23 +266,24 @@ static double false_positives(
 	return (double)wrong * 1e6 / (double)n;
 }
 
-START_TEST(few_false_alarms)
+START_TEST(living_peers_rarely_count_as_gone)
 {
 	struct tl_rng r = tl_rng_new(8);
 	uint64_t bound;
 
-	/* A good network: none, and the bound is as low as it gets. */
+	/* In a good network there is no wrong decision, and the bound is near its minimum. */
 	ck_assert_double_eq(false_positives(&r, 20, 1000, 200, &bound), 0);
 	ck_assert_uint_lt(bound, (MIN + 10) * MS);
-	/* A poor one, where beats are spread over more than their interval. */
+	/* In a poor network beats are spread over more than their interval. */
 	ck_assert_double_eq(false_positives(&r, 800, 1000, 300, &bound), 0);
 	ck_assert_uint_lt(bound, MAX * MS);
-	/* A loaded host that stands still for up to 1.6 s, often, or now and then. */
+	/* A loaded host stands still for up to 1.6 s, often or from time to time. */
 	ck_assert_double_lt(false_positives(&r, 50, 5, 1600, &bound), 100);
 	ck_assert_uint_lt(bound, 2900 * MS);
 	ck_assert_double_lt(false_positives(&r, 50, 100, 1600, &bound), 300);
 	ck_assert_uint_lt(bound, 2500 * MS);
-	/* One that does so seldom, but for less than three beats: never beyond the least bound. */
+	/* A host that stands still seldom, and for less than three beats, never exceeds the minimum
+	 * of the bound. */
 	ck_assert_double_eq(false_positives(&r, 20, 500, 1470, &bound), 0);
 }
 END_TEST
@@ -288,17 +293,17 @@ Suite *detect_suite(void)
 	Suite *s = suite_create("detect");
 	TCase *tc = tcase_create("detect");
 
-	tcase_add_test(tc, the_limits_are_kept);
-	tcase_add_test(tc, least_bound);
-	tcase_add_test(tc, a_stranger_has_all_the_time);
-	tcase_add_test(tc, equal_gaps_give_the_least_bound);
+	tcase_add_test(tc, bound_stays_between_minimum_and_maximum);
+	tcase_add_test(tc, minimum_of_the_bound_depends_on_beat_and_maximum);
+	tcase_add_test(tc, bound_is_the_maximum_until_there_are_enough_samples);
+	tcase_add_test(tc, equal_gaps_give_the_minimum_bound);
 	tcase_add_test(tc, jitter_widens_the_bound);
-	tcase_add_test(tc, a_long_silence_is_remembered_for_a_while);
-	tcase_add_test(tc, a_burst_teaches_nothing);
+	tcase_add_test(tc, long_silence_raises_the_bound_for_a_while);
+	tcase_add_test(tc, burst_of_messages_does_not_change_the_bound);
 	tcase_add_test(tc, a_slow_path_adds_to_the_bound);
-	tcase_add_test(tc, the_observers_standstill_is_no_silence);
-	tcase_add_test(tc, clocks_may_jump);
-	tcase_add_test(tc, few_false_alarms);
+	tcase_add_test(tc, standstill_of_the_observer_does_not_count_as_silence);
+	tcase_add_test(tc, jumps_of_the_clock_restart_the_silence);
+	tcase_add_test(tc, living_peers_rarely_count_as_gone);
 	suite_add_tcase(s, tc);
 	return s;
 }

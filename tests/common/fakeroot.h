@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * A folder with files as /proc and /sys have them, for code that reads limits below a root.
+ * A folder with files like those of /proc and /sys, for code that reads limits below a root.
  */
 #ifndef FAKEROOT_H
 #define FAKEROOT_H
 
-extern char fake_root[]; /* its path, between setup and teardown of a case */
+extern char fake_root[]; /* path of the folder, between setup and teardown of a case */
 
-/* A fixture of check: makes the folder, empty; removes it with all files. */
+/* A fixture of check. The first function makes an empty folder, and the second removes the folder
+ * with all files. */
 void fake_root_setup(void);
 void fake_root_teardown(void);
-/* Writes a file, and the folders above it. path: begins with '/', below the root. */
+/* Writes a file, and makes the folders above it. `path` begins with '/' and is relative to the
+ * root. */
 void fake_root_put(const char *path, const char *text);
 
 #endif

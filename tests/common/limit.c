@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which limit is named: the one that is reached, in folders that look like the system's, and in
- * processes that have run into it.
+ * Tests that texts name the limit that is reached, with folders that look like those of the system,
+ * and with processes that have reached a limit.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -18,10 +18,10 @@
 #include "tests/common/testlib.h"
 
 #define MIB             ((uint64_t)1 << 20)
-#define NOBODY          54321u /* who has no processes */
+#define NOBODY          54321u /* a user without processes */
 #define THREADS_ALLOWED 3u
 
-/* Nothing is reached. */
+/* Makes files in which no limit is reached. */
 static void put_system(void)
 {
 	fake_root_put("/proc/self/cgroup", "4:memory:/job\n3:pids:/\n0::/job/one\n");
@@ -82,7 +82,7 @@ static void expect_none(int error, uint64_t asked)
 		"%s", t);
 }
 
-START_TEST(what_is_not_reached_is_not_named)
+START_TEST(limits_that_are_not_reached_are_not_named)
 {
 	static const int errors[] = {EAGAIN, ENOMEM, ENFILE};
 
@@ -92,7 +92,7 @@ START_TEST(what_is_not_reached_is_not_named)
 }
 END_TEST
 
-START_TEST(nothing_can_be_seen)
+START_TEST(no_limit_is_named_if_no_file_can_be_read)
 {
 	fake_root_teardown();
 	fake_root_setup();
@@ -102,11 +102,11 @@ START_TEST(nothing_can_be_seen)
 }
 END_TEST
 
-START_TEST(threads)
+START_TEST(reached_limit_of_threads_is_named)
 {
 	fake_root_put("/sys/fs/cgroup/job/one/pids.current", "99\n");
 	expect(EAGAIN, 0, "pids.max of cgroup /sys/fs/cgroup/job/one", "100");
-	/* The nearest to its bound counts. */
+	/* The limit with the least room is named. */
 	fake_root_put("/proc/sys/kernel/threads-max", "1000\n");
 	expect(EAGAIN, 0, "threads-max", "1000");
 	fake_root_put("/sys/fs/cgroup/job/one/pids.current", "20\n");
@@ -118,18 +118,18 @@ START_TEST(threads)
 	expect(EAGAIN, 0, "pids.max of cgroup /sys/fs/cgroup/pids", "1002");
 	fake_root_put("/sys/fs/cgroup/pids/pids.max", "1010\n");
 	expect_none(EAGAIN, 0);
-	/* A thread's stack is memory. */
+	/* The stack of a thread needs memory. */
 	fake_root_put("/sys/fs/cgroup/memory/job/memory.usage_in_bytes", "1073000000\n");
 	expect(EAGAIN, 0, "memory.limit_in_bytes of cgroup /sys/fs/cgroup/memory/job",
 		"1073741824");
 }
 END_TEST
 
-START_TEST(memory_of_cgroups)
+START_TEST(reached_memory_limit_of_a_cgroup_is_named)
 {
 	fake_root_put("/sys/fs/cgroup/job/memory.current", "1073000000\n");
 	expect(ENOMEM, 0, "memory.max of cgroup /sys/fs/cgroup/job", "1073741824");
-	/* What files have in memory is given up first. */
+	/* The kernel frees the memory of cached files before a call fails. */
 	fake_root_put("/sys/fs/cgroup/job/memory.stat",
 		"anon 1\nfile 600000000\ninactive_file 300000000\nactive_file 200000000\n");
 	expect_none(ENOMEM, 0);
@@ -143,7 +143,7 @@ START_TEST(memory_of_cgroups)
 }
 END_TEST
 
-START_TEST(memory_of_process_and_system)
+START_TEST(reached_memory_limit_of_process_or_system_is_named)
 {
 	fake_root_put("/proc/sys/vm/max_map_count", "3\n");
 	expect(ENOMEM, 0, "max_map_count", "3");
@@ -158,8 +158,8 @@ START_TEST(memory_of_process_and_system)
 	put_system();
 	fake_root_put("/proc/sys/vm/overcommit_memory", "2\n");
 	expect(ENOMEM, 0, "CommitLimit", "4096000000");
-	expect(ENOSPC, MIB, "CommitLimit", "4096000000"); /* of fallocate */
-	expect(ENOSPC, 0, "max_user_watches", "777");     /* of epoll_ctl */
+	expect(ENOSPC, MIB, "CommitLimit", "4096000000"); /* error of fallocate */
+	expect(ENOSPC, 0, "max_user_watches", "777");     /* error of epoll_ctl */
 }
 END_TEST
 
@@ -170,8 +170,8 @@ static const char *of(const char *call, int error)
 	return cc_limit_text_below(fake_root, call, error, 0, buf, sizeof buf);
 }
 
-/* One error means another thing of another call. */
-START_TEST(the_call_tells)
+/* The same errno has different meanings for different calls. */
+START_TEST(failed_call_selects_the_limit)
 {
 	ck_assert_ptr_nonnull(strstr(of("epoll_ctl", ENOSPC), "max_user_watches"));
 	ck_assert_ptr_null(strstr(of("ftruncate", ENOSPC), "max_user_watches"));
@@ -184,7 +184,7 @@ START_TEST(the_call_tells)
 }
 END_TEST
 
-START_TEST(messages)
+START_TEST(limit_of_a_failed_send_is_named)
 {
 	expect_none(ENOBUFS, 0);
 	fake_root_put("/sys/fs/cgroup/job/memory.current", "1073000000\n");
@@ -193,7 +193,7 @@ START_TEST(messages)
 }
 END_TEST
 
-START_TEST(open_files)
+START_TEST(reached_limit_of_open_files_is_named)
 {
 	struct rlimit rl;
 	char max[24];
@@ -206,8 +206,8 @@ START_TEST(open_files)
 }
 END_TEST
 
-/* Who has not proven to be a member hears of no process, host or path. */
-START_TEST(strangers_hear_less)
+/* A program that has not proven to be a member must not receive process ids, hosts or paths. */
+START_TEST(brief_text_has_no_process_id_host_or_path)
 {
 	char brief[CC_LIMIT_TEXT], expected[CC_LIMIT_TEXT], host[64] = "";
 	static const int errors[] = {EMFILE, ENFILE, ENOMEM, EAGAIN};
@@ -241,8 +241,8 @@ static void limit(int resource, rlim_t max)
 	ck_assert_int_eq(setrlimit((__rlimit_resource_t)resource, &rl), 0);
 }
 
-/* Libcheck runs each test in a process of its own. */
-START_TEST(limits_of_the_process)
+/* libcheck runs each test in its own process. */
+START_TEST(reached_rlimit_of_the_process_is_named)
 {
 	limit(RLIMIT_NPROC, 4000);
 	limit(RLIMIT_AS, (rlim_t)1 << 50);
@@ -266,7 +266,7 @@ static void *sleep_on(void *arg)
 	return NULL;
 }
 
-/* In a child: 0, or what was wrong. */
+/* Runs in a child. Returns 0, or the number of the failed check. */
 static int exhaust_threads(void)
 {
 	char why[CC_LIMIT_TEXT];
@@ -289,8 +289,8 @@ static int exhaust_threads(void)
 	return n == THREADS_ALLOWED && strstr(why, "RLIMIT_NPROC") && strstr(why, " is 3") ? 0 : 2;
 }
 
-/* Sanitizers start threads of their own. */
-START_TEST(a_user_has_no_more_threads)
+/* The test is skipped with sanitizers, because they start threads. */
+START_TEST(limit_is_named_if_a_user_has_no_more_threads)
 {
 	int status;
 	pid_t pid;
@@ -311,17 +311,17 @@ Suite *limit_suite(void)
 	TCase *tc = tcase_create("limit");
 
 	tcase_add_checked_fixture(tc, setup, fake_root_teardown);
-	tcase_add_test(tc, what_is_not_reached_is_not_named);
-	tcase_add_test(tc, nothing_can_be_seen);
-	tcase_add_test(tc, threads);
-	tcase_add_test(tc, memory_of_cgroups);
-	tcase_add_test(tc, memory_of_process_and_system);
-	tcase_add_test(tc, the_call_tells);
-	tcase_add_test(tc, messages);
-	tcase_add_test(tc, open_files);
-	tcase_add_test(tc, strangers_hear_less);
-	tcase_add_test(tc, limits_of_the_process);
-	tcase_add_test(tc, a_user_has_no_more_threads);
+	tcase_add_test(tc, limits_that_are_not_reached_are_not_named);
+	tcase_add_test(tc, no_limit_is_named_if_no_file_can_be_read);
+	tcase_add_test(tc, reached_limit_of_threads_is_named);
+	tcase_add_test(tc, reached_memory_limit_of_a_cgroup_is_named);
+	tcase_add_test(tc, reached_memory_limit_of_process_or_system_is_named);
+	tcase_add_test(tc, failed_call_selects_the_limit);
+	tcase_add_test(tc, limit_of_a_failed_send_is_named);
+	tcase_add_test(tc, reached_limit_of_open_files_is_named);
+	tcase_add_test(tc, brief_text_has_no_process_id_host_or_path);
+	tcase_add_test(tc, reached_rlimit_of_the_process_is_named);
+	tcase_add_test(tc, limit_is_named_if_a_user_has_no_more_threads);
 	suite_add_tcase(s, tc);
 	return s;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Log lines to a standard error that nobody reads: they are dropped and counted, and no call waits.
+ * Tests log lines to a standard error that nobody reads. Lines are dropped and counted, and no call
+ * waits.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -17,10 +18,10 @@
 #include "tests/common/suites.h"
 #include "tests/common/testlib.h"
 
-#define LINES   5000u /* more than any of these takes */
+#define LINES   5000u /* more lines than any kind of standard error takes */
 #define THREADS 4
 
-static int reader; /* of what standard error leads to */
+static int reader; /* descriptor of the other end of standard error */
 static char text[1 << 20];
 
 static void lead_stderr_to(int fd, int other_end)
@@ -95,7 +96,7 @@ static void *log_in_thread(void *arg)
 	return arg;
 }
 
-/* A terminal may have room for a moment. */
+/* A terminal may have room for a short time. */
 static unsigned dropped(void)
 {
 	unsigned n = 0;
@@ -116,7 +117,8 @@ static const struct {
 	void (*lead)(void);
 } ways[] = {{to_pipe}, {to_socket}, {to_terminal}, {to_stopped_terminal}};
 
-/* A line that a terminal takes the beginning of counts as dropped, and ends before the next one. */
+/* If a terminal takes only the beginning of a line, the line counts as dropped, and a newline ends
+ * it before the next line. */
 static void check_sum(unsigned all)
 {
 	unsigned whole = lines_with("\n"), n = dropped();
@@ -128,7 +130,7 @@ static void check_sum(unsigned all)
 	ck_assert_msg(lines_with(" about agent ") + n >= all, "%u + %u", whole, n);
 }
 
-START_TEST(nobody_reads)
+START_TEST(lines_that_nobody_reads_are_dropped_and_counted)
 {
 	ways[_i].lead();
 	log_lines();
@@ -145,8 +147,8 @@ START_TEST(nobody_reads)
 }
 END_TEST
 
-/* Room that one thread has seen may be what another one takes. */
-START_TEST(threads)
+/* A thread may find room that another thread then uses. */
+START_TEST(lines_of_several_threads_are_all_written_or_counted)
 {
 	pthread_t t[THREADS];
 
@@ -162,7 +164,7 @@ START_TEST(threads)
 }
 END_TEST
 
-START_TEST(files_take_all)
+START_TEST(log_file_gets_all_lines)
 {
 	FILE *f = tmpfile();
 
@@ -177,7 +179,7 @@ START_TEST(files_take_all)
 }
 END_TEST
 
-START_TEST(nobody_is_there)
+START_TEST(closed_standard_error_does_no_harm)
 {
 	to_pipe();
 	close(reader);
@@ -194,10 +196,11 @@ Suite *log_suite(void)
 	TCase *t = tcase_create("unread");
 
 	tcase_set_timeout(t, 5);
-	tcase_add_loop_test(t, nobody_reads, 0, (int)(sizeof ways / sizeof ways[0]));
-	tcase_add_test(t, threads);
-	tcase_add_test(t, files_take_all);
-	tcase_add_test(t, nobody_is_there);
+	tcase_add_loop_test(t, lines_that_nobody_reads_are_dropped_and_counted, 0,
+		(int)(sizeof ways / sizeof ways[0]));
+	tcase_add_test(t, lines_of_several_threads_are_all_written_or_counted);
+	tcase_add_test(t, log_file_gets_all_lines);
+	tcase_add_test(t, closed_standard_error_does_no_harm);
 	suite_add_tcase(s, t);
 	return s;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The event loop: every step of it is bounded by what it waits for, or by the watchdog that ends a
- * test that hangs.
+ * Tests of the event loop. Every step of the loop ends with the awaited event, or with the watchdog
+ * that ends a test that hangs.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -34,7 +34,7 @@ static uint64_t cpu_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-START_TEST(it_falls_asleep_after_what_was_expected)
+START_TEST(loop_sleeps_again_after_an_expected_event)
 {
 	struct cc_timer *t = cc_timer_new(loop, 300, loop_stop, NULL);
 	uint64_t used = cpu_ns();
@@ -102,7 +102,7 @@ START_TEST(deferred_calls_keep_their_order)
 	for (unsigned i = 0; i < 1000; i++)
 		ck_assert_int_eq(cc_loop_defer(loop, bump, NULL), 0);
 	loop_turn();
-	ck_assert_int_eq(cc_loop_defer(loop, bump, NULL), 0); /* never called, not leaked */
+	ck_assert_int_eq(cc_loop_defer(loop, bump, NULL), 0); /* is not called; no leak */
 }
 END_TEST
 
@@ -144,7 +144,7 @@ START_TEST(watch_may_free_itself)
 }
 END_TEST
 
-START_TEST(what_cannot_be_watched_is_an_error)
+START_TEST(watching_a_regular_file_fails)
 {
 	FILE *f = tmpfile();
 
@@ -174,14 +174,14 @@ END_TEST
 /* ---- listeners without descriptors ---- */
 
 static unsigned n_taken, n_refused;
-static int hole = -1; /* a descriptor that can be given back */
+static int hole = -1; /* a descriptor that the test can close later */
 
 static int open_null(void)
 {
 	return open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
-/* All descriptors but one, which is `hole`. */
+/* Uses up all descriptors. Closing `hole` frees one of them. */
 static void use_up_descriptors(void)
 {
 	struct rlimit rl = {.rlim_max = 64};
@@ -213,7 +213,7 @@ static void reject_connection(void *arg, int fd, int error, const char *limit)
 	cc_loop_stop(loop);
 }
 
-/* Somebody else has the descriptor before it can be kept again. */
+/* Refuses the connection, but uses its descriptor before the loop can reserve it again. */
 static void lose_spare(void *arg, int fd, int error, const char *limit)
 {
 	reject_connection(arg, fd, error, limit);
@@ -234,7 +234,7 @@ static int listen_here(struct sockaddr_in *ret)
 	return fd;
 }
 
-START_TEST(a_listener_that_cannot_refuse_is_an_error)
+START_TEST(listener_without_a_spare_descriptor_reports_an_error)
 {
 	struct sockaddr_in addr;
 	struct cc_listener *x = cc_listener_new(loop, listen_here(&addr), take_in, NULL);
@@ -249,8 +249,8 @@ START_TEST(a_listener_that_cannot_refuse_is_an_error)
 }
 END_TEST
 
-/* Without the spare one, the descriptor of who comes is what can be spared. */
-START_TEST(who_comes_is_refused_although_the_spare_is_lost)
+/* Without the spare descriptor the loop can only close the descriptor of the new connection. */
+START_TEST(connections_are_refused_without_the_spare_descriptor)
 {
 	int clients[4];
 	struct sockaddr_in addr;
@@ -281,15 +281,15 @@ Suite *loop_suite(void)
 
 	tcase_add_checked_fixture(base, loop_setup, loop_teardown);
 	tcase_add_test(base, stop_before_run_counts);
-	tcase_add_test(base, it_falls_asleep_after_what_was_expected);
+	tcase_add_test(base, loop_sleeps_again_after_an_expected_event);
 	tcase_add_test(base, timer_repeats);
 	tcase_add_test(base, deferred_calls_keep_their_order);
 	tcase_add_test(base, edge_watch_fires_once_per_readiness);
 	tcase_add_test(base, watch_may_free_itself);
-	tcase_add_test(base, what_cannot_be_watched_is_an_error);
+	tcase_add_test(base, watching_a_regular_file_fails);
 	tcase_add_test(base, signals_arrive_in_the_loop);
-	tcase_add_test(base, a_listener_that_cannot_refuse_is_an_error);
-	tcase_add_test(base, who_comes_is_refused_although_the_spare_is_lost);
+	tcase_add_test(base, listener_without_a_spare_descriptor_reports_an_error);
+	tcase_add_test(base, connections_are_refused_without_the_spare_descriptor);
 	suite_add_tcase(s, base);
 	return s;
 }

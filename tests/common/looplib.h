@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A loop of its own for each test.
+ * A separate loop for each test.
  */
 #ifndef LOOPLIB_H
 #define LOOPLIB_H
@@ -10,12 +10,12 @@
 
 extern struct cc_loop *loop;
 
-/* The checked fixture. */
+/* The checked fixture, which makes and frees the loop. */
 void loop_setup(void);
 void loop_teardown(void);
-/* Of a timer: ends the run. */
+/* A callback of a timer that stops the loop. */
 void loop_stop(void *arg);
-/* Runs what is due, and what that makes due. */
+/* Runs all callbacks that are due, and the callbacks that become due by them. */
 void loop_turn(void);
 
 #endif

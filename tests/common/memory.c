@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Limits of cgroups, in folders that look like them.
+ * Tests limits of cgroups, with folders that look like cgroups.
  */
 
 #include "common/cc_memory.h"
@@ -17,7 +17,7 @@ START_TEST(without_cgroups_there_is_no_limit)
 }
 END_TEST
 
-START_TEST(the_least_limit_on_the_way_up_counts)
+START_TEST(lowest_limit_of_all_parent_cgroups_is_used)
 {
 	fake_root_put("/proc/self/mountinfo",
 		"30 24 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n");
@@ -32,7 +32,7 @@ START_TEST(the_least_limit_on_the_way_up_counts)
 }
 END_TEST
 
-START_TEST(version_1_has_its_own_place)
+START_TEST(limit_of_cgroup_version_1_is_found)
 {
 	fake_root_put("/proc/self/mountinfo",
 		"30 24 0:26 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n"
@@ -47,8 +47,9 @@ START_TEST(version_1_has_its_own_place)
 }
 END_TEST
 
-/* A container sees its own cgroup at the mount point, whatever its path is called outside. */
-START_TEST(containers)
+/* A container sees its own cgroup at the mount point, while the path contains the name outside of
+ * the container. */
+START_TEST(limit_inside_a_container_is_found)
 {
 	fake_root_put("/proc/self/mountinfo",
 		_i == 0 ? "32 24 0:28 /docker/1 /sys/fs/cgroup/memory ro - cgroup cgroup memory\n"
@@ -66,9 +67,9 @@ Suite *memory_suite(void)
 
 	tcase_add_checked_fixture(tc, fake_root_setup, fake_root_teardown);
 	tcase_add_test(tc, without_cgroups_there_is_no_limit);
-	tcase_add_test(tc, the_least_limit_on_the_way_up_counts);
-	tcase_add_test(tc, version_1_has_its_own_place);
-	tcase_add_loop_test(tc, containers, 0, 2);
+	tcase_add_test(tc, lowest_limit_of_all_parent_cgroups_is_used);
+	tcase_add_test(tc, limit_of_cgroup_version_1_is_found);
+	tcase_add_loop_test(tc, limit_inside_a_container_is_found, 0, 2);
 	suite_add_tcase(s, tc);
 	return s;
 }

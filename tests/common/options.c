@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Tables of options: where a value comes from, what is refused, and what --help shows.
+ * Tests tables of options: the sources of values, refusals, and the output of --help.
  */
 #include <check.h>
 #include <getopt.h>
@@ -103,7 +103,7 @@ static void end(void)
 	cc_options_clear(&table, &f);
 }
 
-/* words: separated by single blanks */
+/* Reads a command line. Single blanks separate its words. */
 static int command_line(const char *words)
 {
 	static char copy[300];
@@ -118,7 +118,7 @@ static int command_line(const char *words)
 	return err ? err : (int)todo;
 }
 
-START_TEST(sizes_are_read)
+START_TEST(sizes_with_units_are_parsed)
 {
 	static const struct {
 		const char *text;
@@ -160,7 +160,7 @@ START_TEST(sizes_are_read)
 }
 END_TEST
 
-START_TEST(defaults)
+START_TEST(missing_options_have_their_defaults)
 {
 	ck_assert_uint_eq(f.wait_ms, 2500);
 	ck_assert_uint_eq(f.port, 77);
@@ -172,7 +172,7 @@ START_TEST(defaults)
 }
 END_TEST
 
-START_TEST(values_of_all_kinds)
+START_TEST(options_of_all_kinds_are_stored)
 {
 	ck_assert_int_eq(command_line("-q --wait 0.5 --port=1 --count 9 --colour blue -s 1M "
 				      "--in-fd 3 --name seven77 --a-file /x --host a --host b"),
@@ -191,7 +191,7 @@ START_TEST(values_of_all_kinds)
 }
 END_TEST
 
-/* The option, the value and what is allowed. */
+/* A refusal names the option, the value and the allowed values. */
 static const struct {
 	const char *words, *said;
 } refused[] = {
@@ -219,14 +219,14 @@ static const struct {
 	{"stray", "unexpected argument \"stray\"\n"},
 };
 
-START_TEST(refusals)
+START_TEST(wrong_options_are_refused_with_a_reason)
 {
 	ck_assert_int_eq(command_line(refused[_i].words), CC_ERR_INVAL);
 	ck_assert_str_eq(said, refused[_i].said);
 }
 END_TEST
 
-START_TEST(keys_of_the_file)
+START_TEST(keys_of_the_file_are_stored_or_refused)
 {
 	cc_options_file(&run);
 	ck_assert_int_eq(cc_options_key(&run, "port", "9", "F, line 1"), 0);
@@ -240,7 +240,7 @@ START_TEST(keys_of_the_file)
 }
 END_TEST
 
-/* As daemons do it. */
+/* Reads all sources in the order of the daemons. */
 static int all_sources(const char *words, const char *host_of_file)
 {
 	if (command_line(words) < 0)
@@ -337,11 +337,12 @@ Suite *options_suite(void)
 	TCase *t = tcase_create("options");
 
 	tcase_add_checked_fixture(t, begin, end);
-	tcase_add_test(t, sizes_are_read);
-	tcase_add_test(t, defaults);
-	tcase_add_test(t, values_of_all_kinds);
-	tcase_add_loop_test(t, refusals, 0, (int)(sizeof refused / sizeof refused[0]));
-	tcase_add_test(t, keys_of_the_file);
+	tcase_add_test(t, sizes_with_units_are_parsed);
+	tcase_add_test(t, missing_options_have_their_defaults);
+	tcase_add_test(t, options_of_all_kinds_are_stored);
+	tcase_add_loop_test(t, wrong_options_are_refused_with_a_reason, 0,
+		(int)(sizeof refused / sizeof refused[0]));
+	tcase_add_test(t, keys_of_the_file_are_stored_or_refused);
 	tcase_add_test(t, the_command_line_wins_over_environment_and_file);
 	tcase_add_test(t, an_old_name_works_with_one_warning);
 	tcase_add_test(t, help_shows_the_table);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Properties of cc_plan: segments tile the operand, and a ring that follows the plan reduces every
- * chunk once at every position and brings the result to all.
+ * Properties of cc_plan. Segments cover the operand without gaps. A ring that follows the plan adds
+ * every operand of a chunk once and brings the result to all positions.
  */
 #include "common/cc_plan.h"
 
@@ -15,7 +15,8 @@
 
 __extension__ typedef unsigned __int128 u128;
 
-/* Checks segments [from, to): they follow each other without a gap. Returns where they end. */
+/* Checks that the segments [from, to) follow each other without a gap. Returns the end of the last
+ * one. */
 static uint64_t check_run(const struct cc_plan *p, uint32_t from, uint32_t to, size_t segment_max)
 {
 	uint64_t at = cc_plan_segment(p, from).off;
@@ -45,7 +46,7 @@ static void check_chunk(const struct cc_plan *p, uint32_t chunk)
 	ck_assert_uint_eq(l.off + l.len, c.off + c.len);
 }
 
-/* All segments of a small plan, samples of a large one. */
+/* Checks all segments of a small plan, and samples of a large plan. */
 static void check_plan(struct tl_rng *r, const struct cc_plan *p, size_t segment_max)
 {
 	struct cc_span last = cc_plan_segment(p, p->n_segs - 1);
@@ -69,7 +70,7 @@ static void check_plan(struct tl_rng *r, const struct cc_plan *p, size_t segment
 	}
 }
 
-START_TEST(tiles)
+START_TEST(segments_cover_the_operand_without_gaps)
 {
 	static const uint32_t esizes[] = {1, 2, 4, 8};
 	struct tl_rng r = tl_rng_new(1);
@@ -83,7 +84,7 @@ START_TEST(tiles)
 		struct cc_plan p;
 
 		if (cc_plan_init(&p, count, esize, hosts, max) != 0) {
-			/* The only excuse: too many segments. */
+			/* A plan may only be refused if it has too many segments. */
 			ck_assert_uint_gt(
 				count / hosts / (max / esize) + 2, ((uint64_t)1 << 31) / hosts);
 			continue;
@@ -95,7 +96,7 @@ START_TEST(tiles)
 }
 END_TEST
 
-START_TEST(limits)
+START_TEST(plans_beyond_the_limits_are_refused)
 {
 	struct cc_plan p = {.n_segs = 77};
 	size_t max = CC_PLAN_SEGMENT_MAX;
@@ -128,21 +129,21 @@ static uint32_t segs(uint64_t bytes, uint32_t hosts)
 	return p.segs_per_chunk;
 }
 
-START_TEST(segment_sizes)
+START_TEST(chunk_size_determines_the_number_of_segments)
 {
 	const uint64_t min = CC_PLAN_SEGMENT_MIN, max = CC_PLAN_SEGMENT_MAX;
 
-	/* A chunk that cannot be halved stays whole. */
+	/* A chunk whose halves would be too small has one segment. */
 	ck_assert_uint_eq(segs(4, 2), 1);
 	ck_assert_uint_eq(segs(2 * min, 2), 1);
 	ck_assert_uint_eq(segs(2 * (2 * min) - 8, 2), 1);
-	/* From there up to eight pieces, each of at least the minimum. */
+	/* A larger chunk has up to eight segments, each of at least the minimum size. */
 	ck_assert_uint_eq(segs(2 * (2 * min), 2), 2);
 	ck_assert_uint_eq(segs(2 * (3 * min), 2), 3);
 	ck_assert_uint_eq(segs(2 * (8 * min) - 8, 2), 7);
 	ck_assert_uint_eq(segs(2 * (8 * min), 2), 8);
 	ck_assert_uint_eq(segs(2 * (8 * max), 2), 8);
-	/* Beyond that the maximum counts. */
+	/* For still larger chunks the maximum size of a segment determines the number. */
 	ck_assert_uint_eq(segs(2 * (8 * max) + 8, 2), 9);
 	ck_assert_uint_eq(segs((uint64_t)1 << 30, 1), 4096);
 }
@@ -150,8 +151,8 @@ END_TEST
 
 #define RING_MAX 9
 
-/* Walks the hops as the header describes them, with only the answers of the functions under test
- * deciding who does what. */
+/* Simulates the hops of a chunk as the header describes them. Only the functions under test decide
+ * what a position does. */
 static void simulate(const struct cc_plan *p, uint32_t chunk)
 {
 	const uint32_t n = p->hosts;
@@ -187,7 +188,7 @@ static void simulate(const struct cc_plan *p, uint32_t chunk)
 		ck_assert(has_result[pos]);
 }
 
-START_TEST(ring)
+START_TEST(ring_reduces_and_distributes_every_chunk)
 {
 	for (uint32_t hosts = 1; hosts <= RING_MAX; hosts++) {
 		for (uint64_t count = 1; count <= 2 * RING_MAX + 1; count++) {
@@ -201,8 +202,8 @@ START_TEST(ring)
 }
 END_TEST
 
-/* A host's input is needed in ascending order with one wrap-around, beginning at first_byte. */
-START_TEST(input_order)
+/* A host needs its input in ascending order, beginning at first_byte, with one wrap-around. */
+START_TEST(input_is_needed_in_ascending_order)
 {
 	for (uint32_t hosts = 1; hosts <= RING_MAX; hosts++) {
 		struct cc_plan p;
@@ -230,11 +231,11 @@ Suite *plan_suite(void)
 	TCase *tc = tcase_create("plan");
 
 	tcase_set_timeout(tc, 300);
-	tcase_add_test(tc, tiles);
-	tcase_add_test(tc, limits);
-	tcase_add_test(tc, segment_sizes);
-	tcase_add_test(tc, ring);
-	tcase_add_test(tc, input_order);
+	tcase_add_test(tc, segments_cover_the_operand_without_gaps);
+	tcase_add_test(tc, plans_beyond_the_limits_are_refused);
+	tcase_add_test(tc, chunk_size_determines_the_number_of_segments);
+	tcase_add_test(tc, ring_reduces_and_distributes_every_chunk);
+	tcase_add_test(tc, input_is_needed_in_ascending_order);
 	suite_add_tcase(s, tc);
 	return s;
 }

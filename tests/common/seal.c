@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Seals, identities, proofs. tests/e2e/seal.py is another implementation of the same.
+ * Tests of seals, identities and proofs. tests/e2e/seal.py is another implementation of the same
+ * protocol.
  */
 #include <string.h>
 
@@ -27,7 +28,7 @@ static void teardown(void)
 	cc_seal_free(master);
 }
 
-START_TEST(what_one_seals_the_other_opens)
+START_TEST(sealed_messages_are_opened_by_the_other_end)
 {
 	uint8_t text[100], sealed[sizeof text + CC_SEAL_TAG], got[sizeof text];
 
@@ -44,7 +45,7 @@ START_TEST(what_one_seals_the_other_opens)
 }
 END_TEST
 
-START_TEST(each_once_and_unchanged)
+START_TEST(repeated_or_changed_message_is_refused)
 {
 	uint8_t text[9] = {1}, sealed[sizeof text + CC_SEAL_TAG], got[sizeof text];
 
@@ -82,8 +83,8 @@ START_TEST(an_identity_is_proven_on_one_connection)
 }
 END_TEST
 
-/* A share that makes the same number with any key. */
-START_TEST(no_share)
+/* A share of zeros would lead to the same secret with any key. */
+START_TEST(zero_share_and_second_agreement_are_refused)
 {
 	struct cc_seal *m = cc_seal_new(true);
 
@@ -94,7 +95,7 @@ START_TEST(no_share)
 }
 END_TEST
 
-START_TEST(each_direction_has_its_key)
+START_TEST(link_keys_depend_on_service_number_and_direction)
 {
 	const struct cc_key *k = cc_seal_agent_key(agent);
 	struct cc_id a = {{1}}, b = {{2}};
@@ -118,11 +119,11 @@ Suite *seal_suite(void)
 	TCase *tc = tcase_create("seal");
 
 	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, what_one_seals_the_other_opens);
-	tcase_add_loop_test(tc, each_once_and_unchanged, 0, 9 + CC_SEAL_TAG);
+	tcase_add_test(tc, sealed_messages_are_opened_by_the_other_end);
+	tcase_add_loop_test(tc, repeated_or_changed_message_is_refused, 0, 9 + CC_SEAL_TAG);
 	tcase_add_test(tc, an_identity_is_proven_on_one_connection);
-	tcase_add_test(tc, no_share);
-	tcase_add_test(tc, each_direction_has_its_key);
+	tcase_add_test(tc, zero_share_and_second_agreement_are_refused);
+	tcase_add_test(tc, link_keys_depend_on_service_number_and_direction);
 	suite_add_tcase(s, tc);
 	return s;
 }

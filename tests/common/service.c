@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a service manager hears of a daemon, with the test in the manager's place.
+ * Tests the messages from a daemon to the service manager. The test plays the manager.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +24,8 @@ static void listen_to_daemon(void)
 
 	manager = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	ck_assert_int_ge(manager, 0);
-	/* A name without a file, chosen by the kernel; for it the variable has an @ in front. */
+	/* The kernel chooses a name that does not belong to a file. In the variable such a name
+	 * begins with @. */
 	ck_assert_int_eq(bind(manager, (struct sockaddr *)&sun, sizeof(sa_family_t)), 0);
 	ck_assert_int_eq(getsockname(manager, (struct sockaddr *)&sun, &len), 0);
 	snprintf(
@@ -50,7 +51,7 @@ static void assert_heard(const char *text)
 	ck_assert_str_eq(buf, text);
 }
 
-START_TEST(says_what_it_does)
+START_TEST(state_and_status_reach_the_service_manager)
 {
 	cc_service_notify(CC_SERVICE_READY, "2 agents, 100% well");
 	assert_heard("READY=1\nSTATUS=2 agents, 100% well");
@@ -61,21 +62,21 @@ START_TEST(says_what_it_does)
 }
 END_TEST
 
-START_TEST(speaks_twice_per_period_of_the_watchdog)
+START_TEST(notifications_come_twice_per_watchdog_period)
 {
-	ck_assert_uint_eq(cc_service_interval_ms(), 5000); /* there is none */
+	ck_assert_uint_eq(cc_service_interval_ms(), 5000); /* without a watchdog */
 	setenv("WATCHDOG_USEC", "3000000", 1);
 	ck_assert_uint_eq(cc_service_interval_ms(), 1500);
 	setenv("WATCHDOG_USEC", "60000000", 1);
 	ck_assert_uint_eq(cc_service_interval_ms(), 5000);
 	setenv("WATCHDOG_USEC", "5", 1);
 	ck_assert_uint_eq(cc_service_interval_ms(), 1);
-	setenv("WATCHDOG_PID", "1", 1); /* not meant for us */
+	setenv("WATCHDOG_PID", "1", 1); /* the watchdog is meant for another process */
 	ck_assert_uint_eq(cc_service_interval_ms(), 5000);
 }
 END_TEST
 #else
-START_TEST(says_nothing_without_systemd)
+START_TEST(build_without_systemd_sends_no_notifications)
 {
 	char byte;
 
@@ -87,7 +88,7 @@ START_TEST(says_nothing_without_systemd)
 END_TEST
 #endif
 
-START_TEST(without_a_manager_nothing_is_due)
+START_TEST(without_a_manager_no_notification_is_due)
 {
 	unsetenv("NOTIFY_SOCKET");
 	setenv("WATCHDOG_USEC", "3000000", 1);
@@ -96,7 +97,7 @@ START_TEST(without_a_manager_nothing_is_due)
 }
 END_TEST
 
-START_TEST(open_files_up_to_the_hard_limit)
+START_TEST(limit_of_open_files_is_raised_to_the_hard_limit)
 {
 	struct rlimit rl;
 
@@ -116,13 +117,13 @@ Suite *service_suite(void)
 
 	tcase_add_checked_fixture(tc, listen_to_daemon, forget_daemon);
 #ifdef HAVE_SYSTEMD
-	tcase_add_test(tc, says_what_it_does);
-	tcase_add_test(tc, speaks_twice_per_period_of_the_watchdog);
+	tcase_add_test(tc, state_and_status_reach_the_service_manager);
+	tcase_add_test(tc, notifications_come_twice_per_watchdog_period);
 #else
-	tcase_add_test(tc, says_nothing_without_systemd);
+	tcase_add_test(tc, build_without_systemd_sends_no_notifications);
 #endif
-	tcase_add_test(tc, without_a_manager_nothing_is_due);
-	tcase_add_test(tc, open_files_up_to_the_hard_limit);
+	tcase_add_test(tc, without_a_manager_no_notification_is_due);
+	tcase_add_test(tc, limit_of_open_files_is_raised_to_the_hard_limit);
 	suite_add_tcase(s, tc);
 	return s;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Sealed memory and futex words, between two mappings and two threads.
+ * Tests of sealed memory and futex words, with two mappings and two threads.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -72,7 +72,7 @@ START_TEST(memory_that_could_shrink_is_refused)
 }
 END_TEST
 
-START_TEST(read_only_means_read_only)
+START_TEST(read_only_descriptor_cannot_be_written)
 {
 	void *mine, *theirs;
 	struct stat st;
@@ -85,7 +85,7 @@ START_TEST(read_only_means_read_only)
 	memcpy(mine, "seen", sizeof "seen");
 	ck_assert_str_eq(theirs, "seen");
 	ck_assert_int_lt(mprotect(theirs, 4096, PROT_READ | PROT_WRITE), 0);
-	/* nor can another user open it anew for writing */
+	/* another user cannot open it again for writing either */
 	ck_assert_int_eq(fstat(ro, &st), 0);
 	ck_assert_int_eq(st.st_mode & 0777, 0600);
 	cc_shm_unmap(mine, 4096);
@@ -95,7 +95,7 @@ START_TEST(read_only_means_read_only)
 }
 END_TEST
 
-START_TEST(sizes_are_checked)
+START_TEST(wrong_sizes_are_refused)
 {
 	void *map, *other;
 	int fd;
@@ -111,7 +111,7 @@ START_TEST(sizes_are_checked)
 }
 END_TEST
 
-START_TEST(wait_returns_at_once_or_in_time)
+START_TEST(wait_returns_at_once_or_at_its_timeout)
 {
 	_Atomic uint32_t word = 5;
 
@@ -123,7 +123,7 @@ END_TEST
 
 enum { ROUNDS = 2000 };
 
-/* The other side of a ping-pong, over a mapping of its own. */
+/* The other side of a ping-pong, which has its own mapping. */
 static void *answer(void *arg)
 {
 	_Atomic uint32_t *word = arg;
@@ -137,7 +137,7 @@ static void *answer(void *arg)
 	return NULL;
 }
 
-START_TEST(wakes_across_mappings)
+START_TEST(wake_reaches_a_waiter_of_another_mapping)
 {
 	_Atomic uint32_t *word;
 	pthread_t thread;
@@ -169,10 +169,10 @@ Suite *shm_suite(void)
 	tcase_add_test(tc, both_mappings_show_the_same_memory);
 	tcase_add_test(tc, size_is_sealed_and_rounded_to_pages);
 	tcase_add_test(tc, memory_that_could_shrink_is_refused);
-	tcase_add_test(tc, sizes_are_checked);
-	tcase_add_test(tc, read_only_means_read_only);
-	tcase_add_test(tc, wait_returns_at_once_or_in_time);
-	tcase_add_test(tc, wakes_across_mappings);
+	tcase_add_test(tc, wrong_sizes_are_refused);
+	tcase_add_test(tc, read_only_descriptor_cannot_be_written);
+	tcase_add_test(tc, wait_returns_at_once_or_at_its_timeout);
+	tcase_add_test(tc, wake_reaches_a_waiter_of_another_mapping);
 	suite_add_tcase(suite, tc);
 	return suite;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Listening sockets: ports that are taken, socket files that are stale.
+ * Tests of sockets, addresses, log lines and ids. They include ports in use and stale socket files.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -43,7 +43,7 @@ static void remove_dir(void)
 
 static const struct cc_addr any_port = {.family = CC_INET4, .ip = {127, 0, 0, 1}};
 
-START_TEST(networks)
+START_TEST(addresses_are_matched_with_networks)
 {
 	static const struct {
 		const char *addr, *net;
@@ -72,7 +72,7 @@ START_TEST(networks)
 }
 END_TEST
 
-START_TEST(port_zero_becomes_a_port)
+START_TEST(listening_on_port_zero_returns_the_port)
 {
 	struct cc_addr a = any_port;
 	int fd = cc_listen_tcp(&a, 0);
@@ -85,7 +85,7 @@ START_TEST(port_zero_becomes_a_port)
 }
 END_TEST
 
-START_TEST(taken_port_is_an_error_or_bumped)
+START_TEST(port_in_use_fails_or_the_next_port_is_used)
 {
 	struct cc_addr a = any_port, same, next;
 	int fd = cc_listen_tcp(&a, 0), fd2;
@@ -103,7 +103,7 @@ START_TEST(taken_port_is_an_error_or_bumped)
 }
 END_TEST
 
-/* In a network of this test's own. */
+/* Runs in a network namespace that only this test uses. */
 static void add_address(const char *label, const struct cc_addr *a)
 {
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -126,7 +126,7 @@ static void *add_address_later(void *arg)
 	return NULL;
 }
 
-START_TEST(an_address_that_comes_later_is_waited_for)
+START_TEST(listening_waits_for_a_missing_address)
 {
 	struct cc_addr a = {.family = CC_INET4, .ip = {192, 0, 2, 1}}, later = a;
 	struct cc_addr every = {.family = CC_INET6};
@@ -155,7 +155,7 @@ START_TEST(an_address_that_comes_later_is_waited_for)
 }
 END_TEST
 
-START_TEST(ipv6_any_takes_ipv4)
+START_TEST(ipv6_any_address_accepts_ipv4)
 {
 	struct cc_addr a = {.family = CC_INET6}, to = any_port, from;
 	struct sockaddr_storage ss;
@@ -186,7 +186,7 @@ static int option(int fd, int level, int name)
 	return v;
 }
 
-START_TEST(tuned_sockets_notice_dead_peers)
+START_TEST(tuned_sockets_have_timeouts_and_keepalive)
 {
 	int fd = socket(_i ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), pair[2];
 
@@ -253,7 +253,7 @@ START_TEST(live_socket_is_not_replaced)
 
 	ck_assert_int_ge(fd, 0);
 	ck_assert_int_eq(cc_listen_unix(path, SOCK_STREAM, 0600), CC_ERR_EXIST);
-	/* Somebody's, even if of another type. */
+	/* The socket is in use, even if by another type. */
 	ck_assert_int_eq(cc_listen_unix(path, SOCK_SEQPACKET, 0600), CC_ERR_EXIST);
 	c = cc_connect_unix(path, SOCK_STREAM);
 	ck_assert_int_ge(c, 0);
@@ -262,7 +262,7 @@ START_TEST(live_socket_is_not_replaced)
 }
 END_TEST
 
-/* The question whether it is alive must not block. */
+/* The check whether a program listens must not block. */
 START_TEST(socket_with_a_full_backlog_is_alive)
 {
 	int fd = cc_listen_unix(path, SOCK_STREAM, 0600), c[8];
@@ -280,7 +280,7 @@ START_TEST(socket_with_a_full_backlog_is_alive)
 }
 END_TEST
 
-START_TEST(other_files_are_left_alone)
+START_TEST(file_that_is_not_a_socket_is_not_replaced)
 {
 	struct stat st;
 	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
@@ -294,7 +294,7 @@ START_TEST(other_files_are_left_alone)
 }
 END_TEST
 
-START_TEST(errors_say_what_they_are)
+START_TEST(failed_socket_calls_return_the_right_error)
 {
 	char longer[200];
 
@@ -311,7 +311,7 @@ START_TEST(errors_say_what_they_are)
 }
 END_TEST
 
-START_TEST(interface_addresses_are_reachable_ones)
+START_TEST(interface_list_contains_only_reachable_addresses)
 {
 	static struct cc_interface v[1024];
 	int n = cc_interfaces(v, 1024);
@@ -328,7 +328,7 @@ START_TEST(interface_addresses_are_reachable_ones)
 }
 END_TEST
 
-/* A line of the log, without its newline, on a standard error of its own. */
+/* Writes a log line to a separate standard error, and returns the line without its newline. */
 static void log_to(int fd, char *text, size_t size)
 {
 	int own = dup(STDERR_FILENO);
@@ -348,7 +348,7 @@ START_TEST(log_lines_have_time_and_program)
 	int fd = memfd_create("log", 0), year, ms, pid;
 	char text[256], program[32], rest[64];
 
-	setenv("JOURNAL_STREAM", "1:2", 1); /* that of another process */
+	setenv("JOURNAL_STREAM", "1:2", 1); /* the journal stream of another process */
 	log_to(fd, text, sizeof text);
 	ck_assert_int_eq(sscanf(text, "%4d-%*2d-%*2d %*2d:%*2d:%*2d.%3d %31[^[][%d]: %63[^\n]",
 				 &year, &ms, program, &pid, rest),
@@ -376,7 +376,7 @@ START_TEST(log_lines_of_the_journal_have_a_priority)
 }
 END_TEST
 
-START_TEST(ids_differ_and_time_goes_on)
+START_TEST(random_ids_differ_and_the_clock_does_not_go_back)
 {
 	uint64_t t = cc_now_ns();
 	struct cc_id a, b;
@@ -393,25 +393,25 @@ Suite *sys_suite(void)
 	Suite *s = suite_create("sys");
 	TCase *tcp = tcase_create("tcp"), *un = tcase_create("unix"), *rest = tcase_create("rest");
 
-	tcase_add_test(tcp, networks);
-	tcase_add_test(tcp, port_zero_becomes_a_port);
-	tcase_add_test(tcp, taken_port_is_an_error_or_bumped);
-	tcase_add_test(tcp, an_address_that_comes_later_is_waited_for);
-	tcase_add_test(tcp, ipv6_any_takes_ipv4);
-	tcase_add_loop_test(tcp, tuned_sockets_notice_dead_peers, 0, 2);
+	tcase_add_test(tcp, addresses_are_matched_with_networks);
+	tcase_add_test(tcp, listening_on_port_zero_returns_the_port);
+	tcase_add_test(tcp, port_in_use_fails_or_the_next_port_is_used);
+	tcase_add_test(tcp, listening_waits_for_a_missing_address);
+	tcase_add_test(tcp, ipv6_any_address_accepts_ipv4);
+	tcase_add_loop_test(tcp, tuned_sockets_have_timeouts_and_keepalive, 0, 2);
 	suite_add_tcase(s, tcp);
 	tcase_add_checked_fixture(un, make_dir, remove_dir);
 	tcase_add_test(un, socket_file_has_its_mode);
 	tcase_add_loop_test(un, stale_socket_file_is_replaced, 0, 2);
 	tcase_add_test(un, live_socket_is_not_replaced);
 	tcase_add_test(un, socket_with_a_full_backlog_is_alive);
-	tcase_add_test(un, other_files_are_left_alone);
-	tcase_add_test(un, errors_say_what_they_are);
+	tcase_add_test(un, file_that_is_not_a_socket_is_not_replaced);
+	tcase_add_test(un, failed_socket_calls_return_the_right_error);
 	suite_add_tcase(s, un);
-	tcase_add_test(rest, interface_addresses_are_reachable_ones);
+	tcase_add_test(rest, interface_list_contains_only_reachable_addresses);
 	tcase_add_test(rest, log_lines_have_time_and_program);
 	tcase_add_test(rest, log_lines_of_the_journal_have_a_priority);
-	tcase_add_test(rest, ids_differ_and_time_goes_on);
+	tcase_add_test(rest, random_ids_differ_and_the_clock_does_not_go_back);
 	suite_add_tcase(s, rest);
 	return s;
 }

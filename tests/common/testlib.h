@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the unit tests share: a seeded generator, so that every failure can be repeated, and the
- * main function of a test program. The seed is 1, or the number in the environment variable
+ * Code that the unit tests share: the main function of a test program, and a seeded generator, so
+ * that every failure can be repeated. The seed is 1, or the number in the environment variable
  * TEST_SEED.
  */
 #ifndef TESTLIB_H
@@ -32,7 +32,7 @@ static inline uint64_t tl_u64(struct tl_rng *r) /* splitmix64 */
 	return z ^ (z >> 31);
 }
 
-/* lo <= result <= hi. */
+/* Returns a random number from lo to hi. */
 static inline uint64_t tl_range(struct tl_rng *r, uint64_t lo, uint64_t hi)
 {
 	uint64_t n = hi - lo + 1;
@@ -40,7 +40,8 @@ static inline uint64_t tl_range(struct tl_rng *r, uint64_t lo, uint64_t hi)
 	return n == 0 ? tl_u64(r) : lo + tl_u64(r) % n;
 }
 
-/* A number whose size in bits is uniform, so that small and large ones are equally frequent. */
+/* Returns a random number whose length in bits is uniform, so that small and large numbers are
+ * equally frequent. */
 static inline uint64_t tl_magnitude(struct tl_rng *r, unsigned max_bits)
 {
 	unsigned bits = (unsigned)tl_range(r, 0, max_bits);

@@ -51,7 +51,7 @@ static unsigned char *pattern(size_t bytes)
 	return p;
 }
 
-START_TEST(variants)
+START_TEST(variants_are_supported_and_named)
 {
 	FOR_EACH_ISA(isa)
 	printf("hsh: testing %s\n", hsh_isa_name(isa));
@@ -66,7 +66,7 @@ START_TEST(variants)
 }
 END_TEST
 
-START_TEST(vectors)
+START_TEST(hashes_equal_the_reference_vectors)
 {
 	unsigned char *data = pattern(MAX_BYTES);
 
@@ -79,7 +79,7 @@ START_TEST(vectors)
 }
 END_TEST
 
-START_TEST(tensor_vectors)
+START_TEST(tensor_hashes_equal_the_reference_vectors)
 {
 	unsigned char *data = pattern(MAX_BYTES);
 	uint64_t leaves[MAX_BYTES / HSH_LEAF];
@@ -94,7 +94,7 @@ START_TEST(tensor_vectors)
 }
 END_TEST
 
-START_TEST(empty_input)
+START_TEST(empty_input_has_the_reference_hash)
 {
 	FOR_EACH_ISA(isa)
 	ck_assert_uint_eq(hsh_hash_isa(isa, NULL, 0, 0), hsh_vectors[0].hash);
@@ -144,7 +144,7 @@ START_TEST(alignment_does_not_matter)
 END_TEST
 
 /* Between two pages that may not be read. */
-START_TEST(reads_nothing_else)
+START_TEST(hash_reads_only_its_input)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	unsigned char *pages = aligned_alloc(page, 4 * page);
@@ -163,7 +163,7 @@ START_TEST(reads_nothing_else)
 }
 END_TEST
 
-START_TEST(leaves)
+START_TEST(ranges_of_leaves_are_hashed)
 {
 	const uint64_t sentinel = 0x5555;
 	uint64_t seed = 3, all[5], some[5];
@@ -196,7 +196,7 @@ START_TEST(leaves)
 }
 END_TEST
 
-START_TEST(digests)
+START_TEST(digest_consists_of_two_hashes)
 {
 	uint64_t digest[2], changed[2];
 	unsigned char data[40] = {1, 2, 3};
@@ -211,7 +211,7 @@ START_TEST(digests)
 }
 END_TEST
 
-START_TEST(every_bit_counts)
+START_TEST(every_bit_of_the_input_changes_the_hash)
 {
 	static const size_t sizes[] = {1, 7, 8, 100, 128, 129, 2048, 2050, 5000};
 	uint64_t seed = 4;
@@ -249,7 +249,7 @@ static void swap(unsigned char *x, unsigned char *y, size_t bytes)
 }
 
 /* Any two different parts of such a size change their places: halves of words to leaves. */
-START_TEST(order_counts)
+START_TEST(order_of_parts_changes_the_hash)
 {
 	static const size_t units[] = {1, 4, 8, STRIPE, BLOCK, 16384, HSH_LEAF};
 	size_t unit = units[_i];
@@ -284,7 +284,7 @@ START_TEST(order_counts)
 }
 END_TEST
 
-START_TEST(order_of_leaves_counts)
+START_TEST(order_of_leaves_changes_the_tensor_hash)
 {
 	size_t bytes = 4 * HSH_LEAF;
 	uint64_t seed = 6, before[4], after[4], h;
@@ -352,7 +352,7 @@ static void require_half(const unsigned flips[64])
 	}
 }
 
-START_TEST(avalanche)
+START_TEST(each_input_bit_flips_half_of_the_hash_bits)
 {
 	const struct avalanche *c = &avalanches[_i];
 	unsigned(*flips)[64] = calloc(c->bits, sizeof(*flips));
@@ -387,7 +387,7 @@ START_TEST(avalanche)
 }
 END_TEST
 
-START_TEST(avalanche_of_seed)
+START_TEST(each_seed_bit_flips_half_of_the_hash_bits)
 {
 	unsigned flips[64][64] = {{0}};
 	unsigned char data[24] = {0};
@@ -444,7 +444,7 @@ static size_t related(unsigned kind, unsigned char *data, size_t i)
 }
 
 /* Of 2^20 random numbers of 64 bits two are equal with a chance of 2^-25. */
-START_TEST(no_collisions)
+START_TEST(similar_inputs_have_different_hashes)
 {
 	uint64_t *hashes = malloc(MANY * sizeof(*hashes));
 	unsigned char *data = allocate(MANY / 16);
@@ -476,25 +476,25 @@ Suite *hsh_suite(void)
 	TCase *quality = tcase_create("quality");
 
 	tcase_set_timeout(value, 120);
-	tcase_add_test(value, variants);
-	tcase_add_test(value, vectors);
-	tcase_add_test(value, tensor_vectors);
-	tcase_add_test(value, empty_input);
+	tcase_add_test(value, variants_are_supported_and_named);
+	tcase_add_test(value, hashes_equal_the_reference_vectors);
+	tcase_add_test(value, tensor_hashes_equal_the_reference_vectors);
+	tcase_add_test(value, empty_input_has_the_reference_hash);
 	tcase_add_test(value, variants_agree);
 	tcase_add_test(value, alignment_does_not_matter);
-	tcase_add_test(value, reads_nothing_else);
-	tcase_add_test(value, leaves);
-	tcase_add_test(value, digests);
+	tcase_add_test(value, hash_reads_only_its_input);
+	tcase_add_test(value, ranges_of_leaves_are_hashed);
+	tcase_add_test(value, digest_consists_of_two_hashes);
 	suite_add_tcase(suite, value);
 
 	tcase_set_timeout(quality, 120);
-	tcase_add_test(quality, every_bit_counts);
-	tcase_add_loop_test(quality, order_counts, 0, 7);
-	tcase_add_test(quality, order_of_leaves_counts);
-	tcase_add_loop_test(
-		quality, avalanche, 0, (int)(sizeof(avalanches) / sizeof(avalanches[0])));
-	tcase_add_test(quality, avalanche_of_seed);
-	tcase_add_loop_test(quality, no_collisions, 0, 6);
+	tcase_add_test(quality, every_bit_of_the_input_changes_the_hash);
+	tcase_add_loop_test(quality, order_of_parts_changes_the_hash, 0, 7);
+	tcase_add_test(quality, order_of_leaves_changes_the_tensor_hash);
+	tcase_add_loop_test(quality, each_input_bit_flips_half_of_the_hash_bits, 0,
+		(int)(sizeof(avalanches) / sizeof(avalanches[0])));
+	tcase_add_test(quality, each_seed_bit_flips_half_of_the_hash_bits);
+	tcase_add_loop_test(quality, similar_inputs_have_different_hashes, 0, 6);
 	suite_add_tcase(suite, quality);
 	return suite;
 }

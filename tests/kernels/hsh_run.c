@@ -68,7 +68,7 @@ static void check_tensors(const struct tensors *t, hsh_leaf_fn *leaf)
 	}
 }
 
-START_TEST(threads_agree)
+START_TEST(number_of_threads_does_not_change_the_hashes)
 {
 	static const unsigned threads[] = {0, 1, 2, 3, 7, HSH_MAX_THREADS, 1000};
 	static const struct {
@@ -86,7 +86,7 @@ START_TEST(threads_agree)
 }
 END_TEST
 
-START_TEST(crc32c_is_what_it_is)
+START_TEST(crc32c_gives_the_published_values)
 {
 	/* Examples of RFC 3720, B.4, and the check value that catalogues of CRCs give. */
 	unsigned char zeros[32] = {0}, ones[32], up[32], down[32];
@@ -121,7 +121,7 @@ static uint64_t slow_crc32c(const unsigned char *data, size_t bytes)
 	return (uint32_t)~crc;
 }
 
-START_TEST(crc32c_of_tensors)
+START_TEST(tensors_can_be_hashed_by_crc32c)
 {
 	hsh_leaf_fn *leaf = NULL;
 	struct tensors t;
@@ -141,7 +141,7 @@ START_TEST(crc32c_of_tensors)
 }
 END_TEST
 
-START_TEST(crc32c_is_missing)
+START_TEST(missing_crc32c_library_is_reported)
 {
 	hsh_leaf_fn *leaf = hsh_leaf;
 	char error[200] = "", cut[10];
@@ -164,12 +164,12 @@ Suite *hsh_run_suite(void)
 	TCase *crc32c = tcase_create("crc32c");
 
 	tcase_set_timeout(threads, 120);
-	tcase_add_test(threads, threads_agree);
+	tcase_add_test(threads, number_of_threads_does_not_change_the_hashes);
 	suite_add_tcase(suite, threads);
 
-	tcase_add_test(crc32c, crc32c_is_missing);
-	tcase_add_test(crc32c, crc32c_is_what_it_is);
-	tcase_add_test(crc32c, crc32c_of_tensors);
+	tcase_add_test(crc32c, missing_crc32c_library_is_reported);
+	tcase_add_test(crc32c, crc32c_gives_the_published_values);
+	tcase_add_test(crc32c, tensors_can_be_hashed_by_crc32c);
 	suite_add_tcase(suite, crc32c);
 	return suite;
 }

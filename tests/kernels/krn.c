@@ -153,7 +153,7 @@ static void sample_check(
 	free(area);
 }
 
-START_TEST(sizes)
+START_TEST(each_type_has_its_size)
 {
 	static const size_t expected[KRN_DTYPE_COUNT] = {1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8};
 
@@ -164,7 +164,7 @@ START_TEST(sizes)
 }
 END_TEST
 
-START_TEST(variants)
+START_TEST(variants_are_supported_and_named)
 {
 	enum krn_isa current = krn_isa_current();
 
@@ -186,7 +186,7 @@ START_TEST(variants)
 }
 END_TEST
 
-START_TEST(nothing_to_do)
+START_TEST(empty_arrays_are_accepted)
 {
 	const void *const srcs[] = {NULL, NULL};
 
@@ -202,7 +202,7 @@ START_TEST(nothing_to_do)
 }
 END_TEST
 
-START_TEST(chosen_variant)
+START_TEST(chosen_variant_reduces_and_divides)
 {
 	float a[3] = {1, 2, 3};
 	float b[3] = {10, 20, 30};
@@ -218,7 +218,7 @@ END_TEST
 
 /* Loop tests: _i is type * KRN_OP_COUNT + op. */
 
-START_TEST(short_arrays)
+START_TEST(reduced_short_arrays_equal_the_reference)
 {
 	enum krn_dtype t = (enum krn_dtype)(_i / KRN_OP_COUNT);
 	enum krn_op op = (enum krn_op)(_i % KRN_OP_COUNT);
@@ -242,7 +242,7 @@ START_TEST(short_arrays)
 }
 END_TEST
 
-START_TEST(long_arrays)
+START_TEST(reduced_long_arrays_equal_the_reference)
 {
 	static const size_t counts[] = {127, 257, 1021, 8191, 100003};
 	static const unsigned nsrcs[] = {1, 2, 3, 8};
@@ -270,7 +270,7 @@ START_TEST(long_arrays)
 END_TEST
 
 /* All triples of special values, also as pairs: order matters where NaN, inf and 0 meet. */
-START_TEST(special_values)
+START_TEST(reduced_special_values_equal_the_reference)
 {
 	enum krn_dtype t = (enum krn_dtype)(_i / KRN_OP_COUNT);
 	enum krn_op op = (enum krn_op)(_i % KRN_OP_COUNT);
@@ -333,7 +333,7 @@ static const uint32_t divisors[] = {2, 3, 4, 5, 7, 10, 64, 127, 128, 129, 255, 2
 #define DIVISORS (sizeof(divisors) / sizeof(divisors[0]))
 
 /* _i is the type. Random and special elements, and those just beside a multiple of the divisor. */
-START_TEST(divide)
+START_TEST(quotients_equal_the_reference)
 {
 	enum { COUNT = 331 };
 	enum krn_dtype t = (enum krn_dtype)_i;
@@ -358,7 +358,7 @@ START_TEST(divide)
 }
 END_TEST
 
-START_TEST(divide_all_small_integers)
+START_TEST(quotients_of_small_integers_equal_the_reference)
 {
 	static uint64_t elements[65536];
 
@@ -375,7 +375,7 @@ START_TEST(divide_all_small_integers)
 }
 END_TEST
 
-START_TEST(divide_by_one_keeps_the_bits)
+START_TEST(division_by_one_keeps_all_bits)
 {
 	const uint16_t signalling[2] = {0x7c01, 0xfc01};
 	uint16_t buf[2];
@@ -395,7 +395,7 @@ static bool is_nan_16(enum krn_dtype t, uint16_t bits)
 }
 
 /* Every f16 and bf16, there and back: x + -0 and 1 * x are x. */
-START_TEST(half_round_trip)
+START_TEST(half_precision_values_survive_conversion)
 {
 	static uint16_t x[65536], neutral[65536], got[65536];
 	static const enum krn_dtype types[] = {KRN_F16, KRN_BF16};
@@ -424,7 +424,7 @@ START_TEST(half_round_trip)
 END_TEST
 
 /* Products of two halves have twice their digits: they meet every way of rounding. */
-START_TEST(half_rounding)
+START_TEST(half_precision_products_are_rounded_correctly)
 {
 	enum krn_dtype t = _i == 0 ? KRN_F16 : KRN_BF16;
 	uint64_t seed = 5000 + (uint64_t)_i;
@@ -458,7 +458,7 @@ static void check_conversions(uint32_t bits)
 			"fp32 %" PRIx32 " to f16 %x, bf16 %x", bits, (unsigned)f16, (unsigned)bf16);
 }
 
-START_TEST(conversions)
+START_TEST(half_precision_conversions_equal_the_reference)
 {
 	uint64_t seed = 6000;
 
@@ -496,28 +496,31 @@ Suite *krn_suite(void)
 	TCase *division = tcase_create("divide");
 	TCase *half = tcase_create("half");
 
-	tcase_add_test(interface, sizes);
-	tcase_add_test(interface, variants);
-	tcase_add_test(interface, nothing_to_do);
-	tcase_add_test(interface, chosen_variant);
+	tcase_add_test(interface, each_type_has_its_size);
+	tcase_add_test(interface, variants_are_supported_and_named);
+	tcase_add_test(interface, empty_arrays_are_accepted);
+	tcase_add_test(interface, chosen_variant_reduces_and_divides);
 	suite_add_tcase(suite, interface);
 
 	tcase_set_timeout(reduce, 120);
-	tcase_add_loop_test(reduce, short_arrays, 0, KRN_DTYPE_COUNT * KRN_OP_COUNT);
-	tcase_add_loop_test(reduce, long_arrays, 0, KRN_DTYPE_COUNT * KRN_OP_COUNT);
-	tcase_add_loop_test(reduce, special_values, 0, KRN_DTYPE_COUNT * KRN_OP_COUNT);
+	tcase_add_loop_test(reduce, reduced_short_arrays_equal_the_reference, 0,
+		KRN_DTYPE_COUNT * KRN_OP_COUNT);
+	tcase_add_loop_test(
+		reduce, reduced_long_arrays_equal_the_reference, 0, KRN_DTYPE_COUNT * KRN_OP_COUNT);
+	tcase_add_loop_test(reduce, reduced_special_values_equal_the_reference, 0,
+		KRN_DTYPE_COUNT * KRN_OP_COUNT);
 	suite_add_tcase(suite, reduce);
 
 	tcase_set_timeout(division, 120);
-	tcase_add_loop_test(division, divide, 0, KRN_DTYPE_COUNT);
-	tcase_add_test(division, divide_all_small_integers);
-	tcase_add_test(division, divide_by_one_keeps_the_bits);
+	tcase_add_loop_test(division, quotients_equal_the_reference, 0, KRN_DTYPE_COUNT);
+	tcase_add_test(division, quotients_of_small_integers_equal_the_reference);
+	tcase_add_test(division, division_by_one_keeps_all_bits);
 	suite_add_tcase(suite, division);
 
 	tcase_set_timeout(half, 120);
-	tcase_add_test(half, half_round_trip);
-	tcase_add_loop_test(half, half_rounding, 0, 2);
-	tcase_add_test(half, conversions);
+	tcase_add_test(half, half_precision_values_survive_conversion);
+	tcase_add_loop_test(half, half_precision_products_are_rounded_correctly, 0, 2);
+	tcase_add_test(half, half_precision_conversions_equal_the_reference);
 	suite_add_tcase(suite, half);
 	return suite;
 }

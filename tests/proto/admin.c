@@ -56,7 +56,7 @@ static void refused(const struct wa_reply *r, const char *text)
 	ck_assert_uint_eq(got.version, 4711);
 }
 
-START_TEST(round_trip)
+START_TEST(replies_survive_encoding_and_decoding)
 {
 	struct tl_rng r = tl_rng_new(1);
 
@@ -70,7 +70,7 @@ START_TEST(round_trip)
 }
 END_TEST
 
-START_TEST(truncations)
+START_TEST(cut_reply_is_refused)
 {
 	struct tl_rng r = tl_rng_new(2);
 
@@ -108,7 +108,7 @@ static int pass_request(const struct wa_request *q, struct wa_request *ret)
 	return rc;
 }
 
-START_TEST(requests)
+START_TEST(requests_survive_encoding_and_decoding)
 {
 	struct tl_rng r = tl_rng_new(3);
 	struct wa_request q = {0}, got;
@@ -138,7 +138,7 @@ START_TEST(requests)
 }
 END_TEST
 
-START_TEST(set_master_limits)
+START_TEST(limits_of_set_master_are_enforced)
 {
 	struct wa_request q = {.version_min = 1, .version_max = 1, .verb = WA_SET_MASTER}, got;
 	/* version 1 to 1, verb 4, arguments of 66 bytes: one address of 64 */
@@ -195,7 +195,7 @@ static struct wa_reply small(void)
 	return r;
 }
 
-START_TEST(building)
+START_TEST(builder_makes_a_valid_reply)
 {
 	struct wa_reply r = small(), got;
 
@@ -213,7 +213,7 @@ START_TEST(building)
 }
 END_TEST
 
-START_TEST(reply_limits)
+START_TEST(limits_of_replies_are_enforced)
 {
 	static const char key[] = "reply.tables.name: must be 1 to 31 of a-z 0-9 _";
 	static const char col[] = "reply.tables.columns.name: must be 1 to 31 of a-z 0-9 _";
@@ -247,7 +247,7 @@ START_TEST(reply_limits)
 }
 END_TEST
 
-START_TEST(other_version)
+START_TEST(reply_of_another_version_is_refused)
 {
 	struct wa_reply r = small(), got;
 
@@ -275,7 +275,7 @@ static void building_failed(struct wa_reply *r, int err)
 	wa_reply_clear(r);
 }
 
-START_TEST(builder_errors)
+START_TEST(errors_of_the_builder_are_returned_by_the_encoder)
 {
 	struct wa_reply r = small();
 
@@ -299,7 +299,7 @@ START_TEST(builder_errors)
 }
 END_TEST
 
-START_TEST(builder_limits)
+START_TEST(limits_of_the_builder_are_enforced)
 {
 	struct wa_reply r = {.version_min = 1, .version_max = 1, .version = 1};
 	struct wa_table *t = wa_table_add(&r, "t");
@@ -326,7 +326,7 @@ END_TEST
 
 /* Rows of empty texts and small numbers are the smallest there are: they must decode up to the
  * limit. */
-START_TEST(row_limits)
+START_TEST(limits_of_rows_are_enforced)
 {
 	struct wa_reply r = {.version_min = 1, .version_max = 1, .version = 1};
 	struct wa_table *t = wa_table_add(&r, "rows");
@@ -342,7 +342,7 @@ START_TEST(row_limits)
 }
 END_TEST
 
-START_TEST(frame_limit)
+START_TEST(reply_larger_than_a_frame_is_refused)
 {
 	struct wa_reply r = {.version_min = 1, .version_max = 1, .version = 1};
 	struct wa_table *t = wa_table_add(&r, "rows");
@@ -357,7 +357,7 @@ START_TEST(frame_limit)
 END_TEST
 
 /* Tables whose counts and contents disagree. */
-START_TEST(counts)
+START_TEST(tables_with_wrong_counts_are_refused)
 {
 	/* version 1 to 1, chosen 1, one table "t" with column "c", then rows and cells */
 	static const uint8_t head[] = {
@@ -399,7 +399,7 @@ START_TEST(counts)
 }
 END_TEST
 
-START_TEST(too_long)
+START_TEST(message_longer_than_a_frame_is_refused)
 {
 	uint8_t *p = calloc(1, WIRE_FRAME_MAX + 1);
 	struct wa_request q;
@@ -418,19 +418,19 @@ Suite *admin_suite(void)
 	TCase *tc = tcase_create("admin");
 
 	tcase_set_timeout(tc, 60);
-	tcase_add_test(tc, round_trip);
-	tcase_add_test(tc, truncations);
-	tcase_add_test(tc, requests);
-	tcase_add_test(tc, set_master_limits);
-	tcase_add_test(tc, building);
-	tcase_add_test(tc, reply_limits);
-	tcase_add_test(tc, other_version);
-	tcase_add_test(tc, builder_errors);
-	tcase_add_test(tc, builder_limits);
-	tcase_add_test(tc, row_limits);
-	tcase_add_test(tc, frame_limit);
-	tcase_add_test(tc, counts);
-	tcase_add_test(tc, too_long);
+	tcase_add_test(tc, replies_survive_encoding_and_decoding);
+	tcase_add_test(tc, cut_reply_is_refused);
+	tcase_add_test(tc, requests_survive_encoding_and_decoding);
+	tcase_add_test(tc, limits_of_set_master_are_enforced);
+	tcase_add_test(tc, builder_makes_a_valid_reply);
+	tcase_add_test(tc, limits_of_replies_are_enforced);
+	tcase_add_test(tc, reply_of_another_version_is_refused);
+	tcase_add_test(tc, errors_of_the_builder_are_returned_by_the_encoder);
+	tcase_add_test(tc, limits_of_the_builder_are_enforced);
+	tcase_add_test(tc, limits_of_rows_are_enforced);
+	tcase_add_test(tc, reply_larger_than_a_frame_is_refused);
+	tcase_add_test(tc, tables_with_wrong_counts_are_refused);
+	tcase_add_test(tc, message_longer_than_a_frame_is_refused);
 	suite_add_tcase(s, tc);
 	return s;
 }

@@ -10,7 +10,7 @@
 static const uint8_t header[WIRE_FRAME_HDR] = {
 	'P', 'C', 'C', 'F', 1, 0, WIRE_KIND_MASTER, 0, 0x10, 0x32, 0x04, 0};
 
-START_TEST(layout)
+START_TEST(header_has_the_documented_layout)
 {
 	uint8_t hdr[WIRE_FRAME_HDR];
 
@@ -20,7 +20,7 @@ START_TEST(layout)
 }
 END_TEST
 
-START_TEST(short_headers)
+START_TEST(incomplete_header_needs_more_bytes)
 {
 	for (size_t len = 0; len < sizeof header; len++)
 		ck_assert_int_eq(wire_frame_peek(header, len, WIRE_KIND_MASTER), CC_ERR_AGAIN);
@@ -28,7 +28,7 @@ START_TEST(short_headers)
 END_TEST
 
 /* A wrong byte is refused as soon as it has arrived. */
-START_TEST(wrong_bytes)
+START_TEST(wrong_header_byte_is_refused_when_it_arrives)
 {
 	static const struct {
 		size_t at;
@@ -58,7 +58,7 @@ START_TEST(wrong_bytes)
 }
 END_TEST
 
-START_TEST(length_limit)
+START_TEST(length_above_the_limit_is_refused)
 {
 	uint8_t hdr[WIRE_FRAME_HDR];
 
@@ -73,7 +73,7 @@ START_TEST(length_limit)
 }
 END_TEST
 
-START_TEST(other_kind)
+START_TEST(header_of_another_kind_is_refused)
 {
 	ck_assert_int_eq(wire_frame_peek(header, sizeof header, WIRE_KIND_ADMIN), CC_ERR_PROTO);
 }
@@ -120,7 +120,7 @@ static void reader_end(const struct reader *x)
 #define N_FRAMES 3
 
 /* Frames cut at every pair of places, glued together and byte by byte arrive whole. */
-START_TEST(cuts)
+START_TEST(cut_and_joined_frames_arrive_whole)
 {
 	static const enum wm_type types[N_FRAMES] = {WM_OP_DONE, WM_HEARTBEAT, WM_LEAVE};
 	struct wm_msg m[N_FRAMES];
@@ -165,12 +165,12 @@ Suite *frame_suite(void)
 	TCase *tc = tcase_create("frame");
 
 	tcase_set_timeout(tc, 60);
-	tcase_add_test(tc, layout);
-	tcase_add_test(tc, short_headers);
-	tcase_add_test(tc, wrong_bytes);
-	tcase_add_test(tc, length_limit);
-	tcase_add_test(tc, other_kind);
-	tcase_add_test(tc, cuts);
+	tcase_add_test(tc, header_has_the_documented_layout);
+	tcase_add_test(tc, incomplete_header_needs_more_bytes);
+	tcase_add_test(tc, wrong_header_byte_is_refused_when_it_arrives);
+	tcase_add_test(tc, length_above_the_limit_is_refused);
+	tcase_add_test(tc, header_of_another_kind_is_refused);
+	tcase_add_test(tc, cut_and_joined_frames_arrive_whole);
 	suite_add_tcase(s, tc);
 	return s;
 }

@@ -65,7 +65,7 @@ static struct wj_record round_trip(const struct wj_record *r)
 	return ret;
 }
 
-START_TEST(header)
+START_TEST(header_is_checked)
 {
 	uint8_t h[WJ_HEADER];
 
@@ -81,7 +81,7 @@ START_TEST(header)
 }
 END_TEST
 
-START_TEST(records_come_back)
+START_TEST(records_survive_encoding_and_decoding)
 {
 	struct wj_record run = {.type = WJ_RUN, .run = {{1}}, .run_key = {{2}}, .term = 9}, r;
 	struct wj_record lost = {
@@ -131,7 +131,7 @@ static void refused(const struct wj_record *r, const char *reason)
 }
 
 /* A group has its revision when nobody is in it, too. */
-START_TEST(revisions)
+START_TEST(revisions_of_empty_groups_are_kept)
 {
 	struct wj_revision v[3] = {{UINT32_MAX, 1, false}, {0, UINT64_MAX, false}, {7, 2, true}};
 	struct wj_record r = {.type = WJ_MEMBERS, .n_revisions = 3, .revisions = v}, got;
@@ -154,7 +154,7 @@ START_TEST(revisions)
 }
 END_TEST
 
-START_TEST(many_revisions)
+START_TEST(number_of_revisions_is_limited)
 {
 	struct wj_record r = {.type = WJ_MEMBERS, .n_revisions = WJ_GROUPS_MAX + 1}, got;
 	uint32_t i;
@@ -172,7 +172,7 @@ START_TEST(many_revisions)
 END_TEST
 
 /* A record of members as it was before there were revisions: {epoch 1, version 2, one member}. */
-START_TEST(without_revisions)
+START_TEST(record_without_revisions_is_read)
 {
 	static const uint8_t old[] = {0x12, 50, 0x08, 1, 0x18, 2, 0x42, 44, /**/
 		0x0a, 16, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,   /* peer */
@@ -193,7 +193,7 @@ START_TEST(without_revisions)
 }
 END_TEST
 
-START_TEST(length_and_checksum)
+START_TEST(record_begins_with_length_and_checksum)
 {
 	size_t len;
 	uint8_t *p = encode(&sample, &len);
@@ -205,7 +205,7 @@ START_TEST(length_and_checksum)
 END_TEST
 
 /* Masters wrote members without a name and a pid once. */
-START_TEST(an_earlier_journal)
+START_TEST(record_without_name_and_pid_is_read)
 {
 	static const uint8_t id[] = {0x0a, 16, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
 	static const uint8_t rest[] = {0x20, 9, 0x2a, 3, 'o', 'l', 'd'};
@@ -231,7 +231,7 @@ START_TEST(an_earlier_journal)
 }
 END_TEST
 
-START_TEST(damage_is_seen)
+START_TEST(damaged_record_is_refused)
 {
 	struct wj_record r;
 	const char *why;
@@ -252,7 +252,7 @@ START_TEST(damage_is_seen)
 }
 END_TEST
 
-START_TEST(limits)
+START_TEST(limits_of_records_are_enforced)
 {
 	struct wj_record r = {.type = WJ_RUN, .run = {{1}}, .run_key = {{1}}};
 	struct wj_member m = members[0];
@@ -290,7 +290,7 @@ START_TEST(limits)
 }
 END_TEST
 
-START_TEST(no_kind)
+START_TEST(record_without_a_kind_is_refused)
 {
 	struct wj_record got;
 	const char *why = "";
@@ -305,16 +305,16 @@ Suite *journal_suite(void)
 	Suite *s = suite_create("journal");
 	TCase *tc = tcase_create("journal");
 
-	tcase_add_test(tc, header);
-	tcase_add_test(tc, records_come_back);
-	tcase_add_test(tc, revisions);
-	tcase_add_test(tc, many_revisions);
-	tcase_add_test(tc, without_revisions);
-	tcase_add_test(tc, length_and_checksum);
-	tcase_add_test(tc, an_earlier_journal);
-	tcase_add_test(tc, damage_is_seen);
-	tcase_add_test(tc, limits);
-	tcase_add_test(tc, no_kind);
+	tcase_add_test(tc, header_is_checked);
+	tcase_add_test(tc, records_survive_encoding_and_decoding);
+	tcase_add_test(tc, revisions_of_empty_groups_are_kept);
+	tcase_add_test(tc, number_of_revisions_is_limited);
+	tcase_add_test(tc, record_without_revisions_is_read);
+	tcase_add_test(tc, record_begins_with_length_and_checksum);
+	tcase_add_test(tc, record_without_name_and_pid_is_read);
+	tcase_add_test(tc, damaged_record_is_refused);
+	tcase_add_test(tc, limits_of_records_are_enforced);
+	tcase_add_test(tc, record_without_a_kind_is_refused);
 	suite_add_tcase(s, tc);
 	return s;
 }

@@ -9,7 +9,7 @@
 
 static const char *why;
 
-START_TEST(round_trip)
+START_TEST(link_headers_survive_encoding_and_decoding)
 {
 	struct tl_rng r = tl_rng_new(1);
 	uint8_t hello[WLK_HELLO_SIZE], ack[WLK_ACK_SIZE], data[WLK_DATA_SIZE];
@@ -33,7 +33,7 @@ START_TEST(round_trip)
 END_TEST
 
 /* The bytes themselves, as PROTOCOL.md draws them. */
-START_TEST(layout)
+START_TEST(data_header_has_the_documented_layout)
 {
 	static const uint8_t expected[WLK_DATA_SIZE] = {'P', 'C', 'L', 'K', 2, 0, 0, 0, /**/
 		4, 3, 2, 1, 8, 7, 6, 5, 1, 0, 0, 0, 0, 0, 0, 0x80,                      /**/
@@ -71,7 +71,7 @@ static void hello_is(const struct wlk_hello *h, const char *expected)
 	ck_assert_uint_eq(got.stream, 77);
 }
 
-START_TEST(hello_limits)
+START_TEST(limits_of_the_hello_are_enforced)
 {
 	struct tl_rng r = tl_rng_new(2);
 	struct wlk_hello h, good = sample_link_hello(&r);
@@ -116,7 +116,7 @@ START_TEST(hello_limits)
 END_TEST
 
 /* Another version's hello tells its versions and nothing else. */
-START_TEST(hello_other_version)
+START_TEST(hello_of_another_version_has_only_versions)
 {
 	static const uint8_t start[8] = {'P', 'C', 'L', 'K', 3, 0, 9, 0};
 	uint8_t buf[WLK_HELLO_SIZE];
@@ -147,7 +147,7 @@ static void ack_is(const struct wlk_ack *a, const char *expected)
 
 #define TEXT_AT 32
 
-START_TEST(ack_limits)
+START_TEST(limits_of_the_answer_are_enforced)
 {
 	struct wlk_ack a = {.version_min = 2, .version_max = 2, .version = 2};
 	uint8_t buf[WLK_ACK_SIZE];
@@ -198,7 +198,7 @@ static void data_is(const struct wlk_data *d, const char *expected)
 	ck_assert_str_eq(why, expected);
 }
 
-START_TEST(data_limits)
+START_TEST(limits_of_the_data_header_are_enforced)
 {
 	struct wlk_data d = {.phase = WLK_REDUCE, .len = 1};
 
@@ -225,7 +225,7 @@ START_TEST(data_limits)
 END_TEST
 
 /* Every byte that means nothing yet is refused in a data header when it is not zero. */
-START_TEST(data_reserved)
+START_TEST(reserved_bytes_of_a_data_header_must_be_zero)
 {
 	static const size_t reserved[] = {5, 6, 7, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63};
 	struct wlk_data d = {.phase = WLK_REDUCE, .len = 1}, got;
@@ -240,7 +240,7 @@ START_TEST(data_reserved)
 }
 END_TEST
 
-START_TEST(magic)
+START_TEST(wrong_magic_is_refused)
 {
 	uint8_t hello[WLK_HELLO_SIZE], ack[WLK_ACK_SIZE], data[WLK_DATA_SIZE];
 	struct tl_rng r = tl_rng_new(3);
@@ -273,14 +273,14 @@ Suite *link_suite(void)
 	Suite *s = suite_create("link");
 	TCase *tc = tcase_create("link");
 
-	tcase_add_test(tc, round_trip);
-	tcase_add_test(tc, layout);
-	tcase_add_test(tc, hello_limits);
-	tcase_add_test(tc, hello_other_version);
-	tcase_add_test(tc, ack_limits);
-	tcase_add_test(tc, data_limits);
-	tcase_add_test(tc, data_reserved);
-	tcase_add_test(tc, magic);
+	tcase_add_test(tc, link_headers_survive_encoding_and_decoding);
+	tcase_add_test(tc, data_header_has_the_documented_layout);
+	tcase_add_test(tc, limits_of_the_hello_are_enforced);
+	tcase_add_test(tc, hello_of_another_version_has_only_versions);
+	tcase_add_test(tc, limits_of_the_answer_are_enforced);
+	tcase_add_test(tc, limits_of_the_data_header_are_enforced);
+	tcase_add_test(tc, reserved_bytes_of_a_data_header_must_be_zero);
+	tcase_add_test(tc, wrong_magic_is_refused);
 	suite_add_tcase(s, tc);
 	return s;
 }

@@ -66,7 +66,7 @@ static void refused(const struct wl_request *q, const char *field)
 	ck_assert_uint_eq(got.req_id, 4711);
 }
 
-START_TEST(requests)
+START_TEST(requests_survive_encoding_and_decoding)
 {
 	struct tl_rng r = tl_rng_new(1);
 	struct wl_request q;
@@ -80,7 +80,7 @@ START_TEST(requests)
 }
 END_TEST
 
-START_TEST(replies)
+START_TEST(replies_survive_encoding_and_decoding)
 {
 	struct tl_rng r = tl_rng_new(2);
 	uint8_t buf[WL_PACKET_MAX];
@@ -97,7 +97,7 @@ START_TEST(replies)
 }
 END_TEST
 
-START_TEST(truncations)
+START_TEST(cut_packet_is_refused)
 {
 	struct tl_rng r = tl_rng_new(3);
 	uint8_t buf[WL_PACKET_MAX];
@@ -122,7 +122,7 @@ START_TEST(truncations)
 }
 END_TEST
 
-START_TEST(request_limits)
+START_TEST(limits_of_requests_are_enforced)
 {
 	struct tl_rng r = tl_rng_new(4);
 	struct wl_request q;
@@ -181,7 +181,7 @@ START_TEST(request_limits)
 }
 END_TEST
 
-START_TEST(peer_limits)
+START_TEST(limits_of_peer_ids_and_votes_are_enforced)
 {
 	static const struct cc_id zero;
 	struct tl_rng r = tl_rng_new(5);
@@ -205,7 +205,7 @@ START_TEST(peer_limits)
 }
 END_TEST
 
-START_TEST(attach_limits)
+START_TEST(limits_of_comm_attach_are_enforced)
 {
 	struct tl_rng r = tl_rng_new(6);
 	struct wl_request q;
@@ -244,7 +244,7 @@ START_TEST(attach_limits)
 END_TEST
 
 /* More attempts than our encoder can name. */
-START_TEST(attach_seqs)
+START_TEST(number_of_seqs_in_comm_attach_is_limited)
 {
 	/* attach of so many bytes: master 1.1.1.1:1, and three ids */
 	uint8_t raw[256] = {0x52, 0xff, 0x01, 0x0a, 8, 0x0a, 4, 1, 1, 1, 1, 0x10, 1};
@@ -277,7 +277,7 @@ START_TEST(attach_seqs)
 }
 END_TEST
 
-START_TEST(other_version)
+START_TEST(hello_of_another_version_has_only_versions)
 {
 	struct wl_request q = {
 		.type = WL_HELLO,
@@ -296,7 +296,7 @@ START_TEST(other_version)
 }
 END_TEST
 
-START_TEST(reply_limits)
+START_TEST(limits_of_replies_are_enforced)
 {
 	static const struct {
 		struct wl_reply r;
@@ -332,7 +332,7 @@ START_TEST(reply_limits)
 }
 END_TEST
 
-START_TEST(reply_text)
+START_TEST(text_of_a_reply_is_limited_and_cleaned)
 {
 	uint8_t buf[WL_PACKET_MAX] = {0x1a, 0x80, 0x04};
 	struct wl_reply got;
@@ -347,7 +347,7 @@ START_TEST(reply_text)
 }
 END_TEST
 
-START_TEST(reply_view)
+START_TEST(view_of_a_reply_is_decoded)
 {
 	/* field 17: version, global */
 	uint8_t buf[] = {0x8a, 1, 4, 0x08, 1, 0x10, 3};
@@ -364,7 +364,7 @@ START_TEST(reply_view)
 }
 END_TEST
 
-START_TEST(reply_run)
+START_TEST(run_of_a_reply_must_be_an_id)
 {
 	uint8_t buf[2 + 17] = {0x62, 15};
 	struct wl_reply got;
@@ -381,7 +381,7 @@ START_TEST(reply_run)
 }
 END_TEST
 
-START_TEST(malformed)
+START_TEST(malformed_packets_are_refused)
 {
 	static const uint8_t other[] = {0x82, 0x06, 2, 0x08, 1, 0x78, 1}; /* field 96, req_id 1 */
 	uint8_t *large = calloc(1, WL_PACKET_MAX + 1);
@@ -399,7 +399,7 @@ START_TEST(malformed)
 }
 END_TEST
 
-START_TEST(encoder)
+START_TEST(encoder_refuses_unknown_types_and_cleans_names)
 {
 	struct wl_request q = {.type = (enum wl_type)12, .req_id = 1}, got;
 	uint8_t buf[WL_PACKET_MAX];
@@ -418,20 +418,20 @@ Suite *local_suite(void)
 	Suite *s = suite_create("local");
 	TCase *tc = tcase_create("local");
 
-	tcase_add_test(tc, requests);
-	tcase_add_test(tc, replies);
-	tcase_add_test(tc, truncations);
-	tcase_add_test(tc, request_limits);
-	tcase_add_test(tc, peer_limits);
-	tcase_add_test(tc, attach_limits);
-	tcase_add_test(tc, attach_seqs);
-	tcase_add_test(tc, other_version);
-	tcase_add_test(tc, reply_limits);
-	tcase_add_test(tc, reply_text);
-	tcase_add_test(tc, reply_run);
-	tcase_add_test(tc, reply_view);
-	tcase_add_test(tc, malformed);
-	tcase_add_test(tc, encoder);
+	tcase_add_test(tc, requests_survive_encoding_and_decoding);
+	tcase_add_test(tc, replies_survive_encoding_and_decoding);
+	tcase_add_test(tc, cut_packet_is_refused);
+	tcase_add_test(tc, limits_of_requests_are_enforced);
+	tcase_add_test(tc, limits_of_peer_ids_and_votes_are_enforced);
+	tcase_add_test(tc, limits_of_comm_attach_are_enforced);
+	tcase_add_test(tc, number_of_seqs_in_comm_attach_is_limited);
+	tcase_add_test(tc, hello_of_another_version_has_only_versions);
+	tcase_add_test(tc, limits_of_replies_are_enforced);
+	tcase_add_test(tc, text_of_a_reply_is_limited_and_cleaned);
+	tcase_add_test(tc, run_of_a_reply_must_be_an_id);
+	tcase_add_test(tc, view_of_a_reply_is_decoded);
+	tcase_add_test(tc, malformed_packets_are_refused);
+	tcase_add_test(tc, encoder_refuses_unknown_types_and_cleans_names);
 	suite_add_tcase(s, tc);
 	return s;
 }

@@ -5,7 +5,7 @@
 #include "tests/proto/master_check.h"
 #include "tests/proto/suites.h"
 
-START_TEST(round_trip)
+START_TEST(messages_survive_encoding_and_decoding)
 {
 	struct tl_rng r = tl_rng_new(1);
 
@@ -21,7 +21,7 @@ START_TEST(round_trip)
 }
 END_TEST
 
-START_TEST(truncations)
+START_TEST(cut_message_is_refused)
 {
 	struct tl_rng r = tl_rng_new(2);
 
@@ -50,7 +50,7 @@ START_TEST(truncations)
 END_TEST
 
 /* Whatever decodes from damaged bytes is valid: it encodes and decodes to itself. */
-START_TEST(damaged)
+START_TEST(damaged_message_is_refused_or_decodes_to_a_valid_one)
 {
 	struct tl_rng r = tl_rng_new(3);
 	int decoded = 0;
@@ -78,7 +78,7 @@ START_TEST(damaged)
 END_TEST
 
 /* Each small operation has some of these: the largest messages must not make them slow. */
-START_TEST(untouched)
+START_TEST(small_messages_leave_the_rest_of_the_struct_untouched)
 {
 	static const enum wm_type types[] = {WM_OP_VOTE, WM_OP_REPORT, WM_OP_START, WM_OP_DONE};
 	struct tl_rng r = tl_rng_new(9);
@@ -116,7 +116,7 @@ static int decode_raw(const void *p, size_t len, struct wm_msg *got, const char 
 	return rc;
 }
 
-START_TEST(unknown_kinds)
+START_TEST(message_of_an_unknown_kind_is_refused)
 {
 	static const uint8_t other[] = {0x82, 0x06, 2, 0x08, 1}; /* field 96 */
 	struct wm_msg got;
@@ -130,7 +130,7 @@ START_TEST(unknown_kinds)
 END_TEST
 
 /* The encoder takes it for no key. */
-START_TEST(a_key_of_zeros_is_none)
+START_TEST(key_of_zeros_is_refused)
 {
 	uint8_t msg[37] = {0x82, 0x03, 34, 0x0a, 32}; /* knock_ack with a share */
 	struct wm_msg got;
@@ -145,7 +145,7 @@ START_TEST(a_key_of_zeros_is_none)
 }
 END_TEST
 
-START_TEST(unknown_fields)
+START_TEST(unknown_fields_are_ignored)
 {
 	/* op_done with seq 5 and fields 9 and 10, in a message with field 99 */
 	static const uint8_t msg[] = {
@@ -160,7 +160,7 @@ START_TEST(unknown_fields)
 END_TEST
 
 /* A kind is decoded without Message, which must not be seen. */
-START_TEST(forms_of_a_kind)
+START_TEST(unusual_encodings_are_decoded_or_refused)
 {
 	static const struct {
 		uint8_t len, bytes[14];
@@ -200,7 +200,7 @@ START_TEST(forms_of_a_kind)
 }
 END_TEST
 
-START_TEST(wrong_id_sizes)
+START_TEST(id_of_another_size_is_refused)
 {
 	for (uint8_t n = 0; n <= 40; n++) {
 		uint8_t msg[64] = {0x22, (uint8_t)(2 + n), 0x0a, n};
@@ -236,7 +236,7 @@ static int decode_kick(const char *text, size_t len, struct wm_msg *got, const c
 	return decode_raw(msg, at + len, got, why);
 }
 
-START_TEST(texts)
+START_TEST(texts_are_limited_and_cleaned)
 {
 	static const char dirty[] = "a\x01\n\x7f\xc2\x9b\xc2\xa0\xff\xc0\x80\xed\xa0\x80\xe2\x82";
 	char longest[WM_TEXT_MAX];
@@ -271,7 +271,7 @@ static int decode_join(const char *name, size_t len, struct wm_msg *got, const c
 	return decode_raw(msg, 42 + len, got, why);
 }
 
-START_TEST(names)
+START_TEST(unclean_names_are_refused)
 {
 	static const char *const good[] = {"", "host-1", "h\xc3\xb6st", "\xf4\x8f\xbf\xbf"};
 	static const char *const bad[] = {"\x1b[2J", "a\tb", "\x7f", "\xc2\x80", "\xc1\xbf", "\xc3",
@@ -295,7 +295,7 @@ START_TEST(names)
 END_TEST
 
 /* A frame full of the smallest elements is refused before it has cost much memory or time. */
-START_TEST(hostile_repetition)
+START_TEST(endless_repetition_of_small_elements_is_refused)
 {
 	static const uint8_t pattern[][4] = {
 		{0x3a, 0, 0x3a, 0}, /* field 7, empty: addresses of a hello */
@@ -338,7 +338,7 @@ START_TEST(hostile_repetition)
 }
 END_TEST
 
-START_TEST(too_long)
+START_TEST(message_longer_than_a_frame_is_refused)
 {
 	uint8_t *p = calloc(1, WIRE_FRAME_MAX + 1);
 	struct wm_msg got;
@@ -351,7 +351,7 @@ START_TEST(too_long)
 }
 END_TEST
 
-START_TEST(type_names)
+START_TEST(each_message_type_has_its_own_name)
 {
 	for (size_t i = 0; i < sample_master_n_types; i++)
 		for (size_t k = 0; k < i; k++)
@@ -367,20 +367,20 @@ Suite *master_suite(void)
 	TCase *tc = tcase_create("codec");
 
 	tcase_set_timeout(tc, 120);
-	tcase_add_test(tc, round_trip);
-	tcase_add_test(tc, truncations);
-	tcase_add_test(tc, damaged);
-	tcase_add_test(tc, untouched);
-	tcase_add_test(tc, unknown_kinds);
-	tcase_add_test(tc, a_key_of_zeros_is_none);
-	tcase_add_test(tc, unknown_fields);
-	tcase_add_test(tc, forms_of_a_kind);
-	tcase_add_test(tc, wrong_id_sizes);
-	tcase_add_test(tc, texts);
-	tcase_add_test(tc, names);
-	tcase_add_test(tc, hostile_repetition);
-	tcase_add_test(tc, too_long);
-	tcase_add_test(tc, type_names);
+	tcase_add_test(tc, messages_survive_encoding_and_decoding);
+	tcase_add_test(tc, cut_message_is_refused);
+	tcase_add_test(tc, damaged_message_is_refused_or_decodes_to_a_valid_one);
+	tcase_add_test(tc, small_messages_leave_the_rest_of_the_struct_untouched);
+	tcase_add_test(tc, message_of_an_unknown_kind_is_refused);
+	tcase_add_test(tc, key_of_zeros_is_refused);
+	tcase_add_test(tc, unknown_fields_are_ignored);
+	tcase_add_test(tc, unusual_encodings_are_decoded_or_refused);
+	tcase_add_test(tc, id_of_another_size_is_refused);
+	tcase_add_test(tc, texts_are_limited_and_cleaned);
+	tcase_add_test(tc, unclean_names_are_refused);
+	tcase_add_test(tc, endless_repetition_of_small_elements_is_refused);
+	tcase_add_test(tc, message_longer_than_a_frame_is_refused);
+	tcase_add_test(tc, each_message_type_has_its_own_name);
 	suite_add_tcase(s, tc);
 	return s;
 }

@@ -27,7 +27,7 @@ static void limits_teardown(void)
 	wire_master_clear(&m);
 }
 
-START_TEST(hello_limits)
+START_TEST(limits_of_hello_are_enforced)
 {
 	struct wm_hello *h = &m.u.hello;
 
@@ -49,7 +49,7 @@ START_TEST(hello_limits)
 END_TEST
 
 /* Whoever names a term or a key names the run. */
-START_TEST(hello_run_limits)
+START_TEST(term_and_run_key_need_a_run)
 {
 	struct wm_hello *h = &m.u.hello;
 
@@ -75,7 +75,7 @@ START_TEST(hello_run_limits)
 }
 END_TEST
 
-START_TEST(version_ranges)
+START_TEST(invalid_version_ranges_are_refused)
 {
 	struct wm_msg got;
 	const char *why;
@@ -119,7 +119,7 @@ START_TEST(version_ranges)
 }
 END_TEST
 
-START_TEST(hello_ack_limits)
+START_TEST(limits_of_hello_ack_are_enforced)
 {
 	struct wm_hello_ack *h = &m.u.hello_ack;
 
@@ -156,7 +156,7 @@ START_TEST(hello_ack_limits)
 }
 END_TEST
 
-START_TEST(hello_ack_bounds)
+START_TEST(limits_of_the_bounds_are_enforced)
 {
 	static const struct {
 		enum cc_bound bound;
@@ -194,7 +194,7 @@ START_TEST(hello_ack_bounds)
 }
 END_TEST
 
-START_TEST(peer_limits)
+START_TEST(limits_of_messages_about_peers_are_enforced)
 {
 	fresh(WM_JOIN);
 	m.u.join.peer = (struct cc_id){{0}};
@@ -302,7 +302,7 @@ static void fresh_vote(void)
 	while (m.u.op_vote.is_sync || m.u.op_vote.refusal.code);
 }
 
-START_TEST(unmet_limits)
+START_TEST(limits_of_unmet_are_enforced)
 {
 	struct wm_unmet *u = &m.u.unmet;
 
@@ -330,7 +330,7 @@ START_TEST(unmet_limits)
 }
 END_TEST
 
-START_TEST(op_params_limits)
+START_TEST(limits_of_operation_parameters_are_enforced)
 {
 	struct wm_op_params *p = &m.u.op_vote.params;
 
@@ -379,7 +379,7 @@ static struct cc_id *many_ids(uint32_t n)
 	return v;
 }
 
-START_TEST(op_vote_peers)
+START_TEST(peers_of_a_vote_are_limited_and_differ)
 {
 	struct wm_op_vote *v = &m.u.op_vote;
 
@@ -401,7 +401,7 @@ START_TEST(op_vote_peers)
 }
 END_TEST
 
-START_TEST(op_vote_refusal)
+START_TEST(limits_of_refusals_are_enforced)
 {
 	struct wm_op_vote *v = &m.u.op_vote;
 
@@ -425,7 +425,7 @@ START_TEST(op_vote_refusal)
 }
 END_TEST
 
-START_TEST(report_limits)
+START_TEST(limits_of_reports_are_enforced)
 {
 	struct wm_round_report *p = &m.u.round_report;
 
@@ -485,7 +485,7 @@ static struct wm_ring *fresh_ring(void)
 	return ring;
 }
 
-START_TEST(ring_limits)
+START_TEST(limits_of_rings_are_enforced)
 {
 	struct wm_ring *ring = fresh_ring();
 
@@ -523,7 +523,7 @@ START_TEST(ring_limits)
 }
 END_TEST
 
-START_TEST(endpoint_limits)
+START_TEST(limits_of_endpoints_are_enforced)
 {
 	struct wm_endpoint *e = &fresh_ring()->next;
 
@@ -547,7 +547,7 @@ START_TEST(endpoint_limits)
 }
 END_TEST
 
-START_TEST(round_limits)
+START_TEST(limits_of_rounds_are_enforced)
 {
 	struct wm_round *p = &m.u.round;
 
@@ -571,7 +571,7 @@ START_TEST(round_limits)
 }
 END_TEST
 
-START_TEST(view_limits)
+START_TEST(limits_of_views_are_enforced)
 {
 	struct wm_view *w = &m.u.view;
 
@@ -595,7 +595,7 @@ START_TEST(view_limits)
 }
 END_TEST
 
-START_TEST(op_limits)
+START_TEST(limits_of_operation_messages_are_enforced)
 {
 	fresh(WM_OP_START);
 	m.u.op_start.seq = 0;
@@ -614,7 +614,7 @@ START_TEST(op_limits)
 END_TEST
 
 /* What we send is clean even when what we were given is not. */
-START_TEST(encoder_cleans)
+START_TEST(encoder_cleans_names_and_texts)
 {
 	struct wm_msg got;
 	const char *why = "";
@@ -630,7 +630,7 @@ START_TEST(encoder_cleans)
 }
 END_TEST
 
-START_TEST(encoder_limits)
+START_TEST(encoder_refuses_unknown_types_and_large_messages)
 {
 	uint8_t *frame = NULL;
 	size_t len = 7;
@@ -664,24 +664,24 @@ Suite *master_limits_suite(void)
 	TCase *limits = tcase_create("limits");
 
 	tcase_add_checked_fixture(limits, limits_setup, limits_teardown);
-	tcase_add_test(limits, hello_limits);
-	tcase_add_test(limits, hello_run_limits);
-	tcase_add_test(limits, version_ranges);
-	tcase_add_test(limits, hello_ack_limits);
-	tcase_add_test(limits, hello_ack_bounds);
-	tcase_add_test(limits, peer_limits);
-	tcase_add_test(limits, op_params_limits);
-	tcase_add_test(limits, unmet_limits);
-	tcase_add_test(limits, op_vote_peers);
-	tcase_add_test(limits, op_vote_refusal);
-	tcase_add_test(limits, report_limits);
-	tcase_add_test(limits, ring_limits);
-	tcase_add_test(limits, endpoint_limits);
-	tcase_add_test(limits, round_limits);
-	tcase_add_test(limits, view_limits);
-	tcase_add_test(limits, op_limits);
-	tcase_add_test(limits, encoder_cleans);
-	tcase_add_test(limits, encoder_limits);
+	tcase_add_test(limits, limits_of_hello_are_enforced);
+	tcase_add_test(limits, term_and_run_key_need_a_run);
+	tcase_add_test(limits, invalid_version_ranges_are_refused);
+	tcase_add_test(limits, limits_of_hello_ack_are_enforced);
+	tcase_add_test(limits, limits_of_the_bounds_are_enforced);
+	tcase_add_test(limits, limits_of_messages_about_peers_are_enforced);
+	tcase_add_test(limits, limits_of_operation_parameters_are_enforced);
+	tcase_add_test(limits, limits_of_unmet_are_enforced);
+	tcase_add_test(limits, peers_of_a_vote_are_limited_and_differ);
+	tcase_add_test(limits, limits_of_refusals_are_enforced);
+	tcase_add_test(limits, limits_of_reports_are_enforced);
+	tcase_add_test(limits, limits_of_rings_are_enforced);
+	tcase_add_test(limits, limits_of_endpoints_are_enforced);
+	tcase_add_test(limits, limits_of_rounds_are_enforced);
+	tcase_add_test(limits, limits_of_views_are_enforced);
+	tcase_add_test(limits, limits_of_operation_messages_are_enforced);
+	tcase_add_test(limits, encoder_cleans_names_and_texts);
+	tcase_add_test(limits, encoder_refuses_unknown_types_and_large_messages);
 	suite_add_tcase(s, limits);
 	return s;
 }

@@ -32,7 +32,7 @@ static void teardown(void)
 	wire_master_clear(&m);
 }
 
-START_TEST(nothing)
+START_TEST(resume_without_fields_is_refused)
 {
 	/* resume without any field, and one with an empty view */
 	static const uint8_t none[] = {0x52, 0}, world[] = {0x52, 2, 0x2a, 0};
@@ -50,7 +50,7 @@ START_TEST(nothing)
 }
 END_TEST
 
-START_TEST(places)
+START_TEST(limits_of_ring_positions_are_enforced)
 {
 	struct wm_resume *p = empty_resume();
 
@@ -76,7 +76,7 @@ START_TEST(places)
 }
 END_TEST
 
-START_TEST(views)
+START_TEST(limits_of_the_view_in_a_resume_are_enforced)
 {
 	struct wm_resume *p = empty_resume();
 
@@ -90,7 +90,7 @@ START_TEST(views)
 END_TEST
 
 /* The longest there is fits into a frame, with numbers of all lengths. */
-START_TEST(outcomes)
+START_TEST(limits_of_outcomes_are_enforced)
 {
 	struct wm_resume *p = empty_resume();
 	uint32_t n = WM_RESUME_OUTCOMES_MAX;
@@ -114,7 +114,7 @@ START_TEST(outcomes)
 END_TEST
 
 /* Numbers of codes and seqs that disagree, which our encoder would not write. */
-START_TEST(unequal)
+START_TEST(outcomes_need_one_code_for_each_seq)
 {
 	/* resume with a view, and outcomes: two seqs, one code */
 	static const uint8_t resume[] = {0x52, 11, 0x2a, 0, 0x3a, 7, 0x0a, 2, 5, 6, 0x12, 1, 8};
@@ -126,7 +126,7 @@ START_TEST(unequal)
 }
 END_TEST
 
-START_TEST(queries)
+START_TEST(limits_of_op_query_are_enforced)
 {
 	struct wm_op_query *q = &m.u.op_query;
 	const char *why = NULL;
@@ -163,7 +163,7 @@ START_TEST(queries)
 }
 END_TEST
 
-START_TEST(answers)
+START_TEST(limits_of_op_outcomes_are_enforced)
 {
 	struct wm_op_outcomes *o = &m.u.op_outcomes;
 	const uint8_t n = WM_OUTCOMES_MAX + 1;
@@ -205,13 +205,13 @@ Suite *master_resume_suite(void)
 	TCase *tc = tcase_create("limits");
 
 	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, nothing);
-	tcase_add_test(tc, places);
-	tcase_add_test(tc, views);
-	tcase_add_test(tc, outcomes);
-	tcase_add_test(tc, unequal);
-	tcase_add_test(tc, queries);
-	tcase_add_test(tc, answers);
+	tcase_add_test(tc, resume_without_fields_is_refused);
+	tcase_add_test(tc, limits_of_ring_positions_are_enforced);
+	tcase_add_test(tc, limits_of_the_view_in_a_resume_are_enforced);
+	tcase_add_test(tc, limits_of_outcomes_are_enforced);
+	tcase_add_test(tc, outcomes_need_one_code_for_each_seq);
+	tcase_add_test(tc, limits_of_op_query_are_enforced);
+	tcase_add_test(tc, limits_of_op_outcomes_are_enforced);
 	suite_add_tcase(s, tc);
 	return s;
 }

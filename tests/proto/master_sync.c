@@ -35,7 +35,7 @@ static void fresh_start(void)
 		 m.u.op_start.sync.n_others == 0);
 }
 
-START_TEST(vote_limits)
+START_TEST(limits_of_sync_votes_are_enforced)
 {
 	struct wm_sync_vote *v = &m.u.op_vote.sync;
 
@@ -83,7 +83,7 @@ static const uint8_t vote_bytes[] = {0x32, 73,                       /* op_vote 
 	0x2a, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,    /* content */
 	0x30, 9, 0x38, 0xac, 0x02, 0x40, 1};                         /* tensors, bytes, torn */
 
-START_TEST(vote_layout)
+START_TEST(sync_vote_of_another_encoder_is_read)
 {
 	struct wm_msg got;
 	const char *why = "";
@@ -121,7 +121,7 @@ static void payload_refused(const uint8_t *p, size_t len, const char *expected)
 }
 
 /* A vote is for one of two things; a digest has 16 bytes. */
-START_TEST(vote_shape)
+START_TEST(vote_must_have_one_subject_and_whole_digests)
 {
 	static const uint8_t neither[] = {
 		0x32, 18, 0x22, 16, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
@@ -165,7 +165,7 @@ static void elected_refused(const uint8_t *elected, uint8_t len, const char *exp
 }
 
 /* Said of attempts that have started, of no others. */
-START_TEST(vote_elected)
+START_TEST(elected_state_is_only_allowed_after_the_start)
 {
 	static const uint8_t elected[] = {
 		0x42, 20, 0x08, 7, 0x12, 16, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
@@ -196,7 +196,7 @@ START_TEST(vote_elected)
 }
 END_TEST
 
-START_TEST(report_limits)
+START_TEST(limits_of_sync_failures_are_enforced)
 {
 	struct wm_op_report *p = &m.u.op_report;
 
@@ -228,7 +228,7 @@ START_TEST(report_limits)
 }
 END_TEST
 
-START_TEST(start_limits)
+START_TEST(limits_of_sync_start_are_enforced)
 {
 	struct wm_sync_start *s = &m.u.op_start.sync;
 
@@ -274,7 +274,7 @@ static struct wm_sync_source *many_sources(uint32_t n, uint32_t holders)
 	return v;
 }
 
-START_TEST(sources)
+START_TEST(limits_of_sources_are_enforced)
 {
 	struct wm_sync_start *s = &m.u.op_start.sync;
 
@@ -311,7 +311,7 @@ START_TEST(sources)
 END_TEST
 
 /* An endpoint is checked as in a ring; the text says which one it is. */
-START_TEST(endpoints)
+START_TEST(errors_in_endpoints_name_the_source)
 {
 	struct wm_sync_start *s = &m.u.op_start.sync;
 
@@ -328,7 +328,7 @@ START_TEST(endpoints)
 }
 END_TEST
 
-START_TEST(abort_and_done)
+START_TEST(abort_and_done_of_a_synchronization_are_checked)
 {
 	sample_master(&rng, WM_OP_ABORT, &m);
 	m.u.op_abort.is_sync = true;
@@ -347,7 +347,7 @@ START_TEST(abort_and_done)
 END_TEST
 
 /* What was said before there was shared state is understood as before. */
-START_TEST(older_messages)
+START_TEST(messages_without_shared_state_are_still_read)
 {
 	static const uint8_t world[] = {0xa2, 2, 6, 0x22, 4, 0x08, 3, 0x10, 2};
 	static const uint8_t start[] = {0xaa, 2, 4, 0x10, 9, 0x18, 7};
@@ -375,16 +375,16 @@ Suite *master_sync_suite(void)
 	TCase *tc = tcase_create("sync");
 
 	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, vote_limits);
-	tcase_add_test(tc, vote_layout);
-	tcase_add_test(tc, vote_shape);
-	tcase_add_test(tc, vote_elected);
-	tcase_add_test(tc, report_limits);
-	tcase_add_test(tc, start_limits);
-	tcase_add_test(tc, sources);
-	tcase_add_test(tc, endpoints);
-	tcase_add_test(tc, abort_and_done);
-	tcase_add_test(tc, older_messages);
+	tcase_add_test(tc, limits_of_sync_votes_are_enforced);
+	tcase_add_test(tc, sync_vote_of_another_encoder_is_read);
+	tcase_add_test(tc, vote_must_have_one_subject_and_whole_digests);
+	tcase_add_test(tc, elected_state_is_only_allowed_after_the_start);
+	tcase_add_test(tc, limits_of_sync_failures_are_enforced);
+	tcase_add_test(tc, limits_of_sync_start_are_enforced);
+	tcase_add_test(tc, limits_of_sources_are_enforced);
+	tcase_add_test(tc, errors_in_endpoints_name_the_source);
+	tcase_add_test(tc, abort_and_done_of_a_synchronization_are_checked);
+	tcase_add_test(tc, messages_without_shared_state_are_still_read);
 	suite_add_tcase(s, tc);
 	return s;
 }

@@ -39,7 +39,7 @@ START_TEST(numbers_have_names)
 }
 END_TEST
 
-START_TEST(others_have_none)
+START_TEST(unknown_numbers_are_called_unknown)
 {
 	ck_assert_str_eq(wire_dtype_name(pcclDouble + 1), "unknown");
 	ck_assert_str_eq(wire_op_name(UINT32_MAX), "unknown");
@@ -57,7 +57,7 @@ Suite *names_suite(void)
 	TCase *tc = tcase_create("names");
 
 	tcase_add_test(tc, numbers_have_names);
-	tcase_add_test(tc, others_have_none);
+	tcase_add_test(tc, unknown_numbers_are_called_unknown);
 	suite_add_tcase(s, tc);
 	return s;
 }

@@ -93,7 +93,7 @@ static void encode_decode(const struct wm_msg *m)
 	free(frame);
 }
 
-START_TEST(master)
+START_TEST(codec_of_master_messages_survives_lack_of_memory)
 {
 	struct tl_rng r = tl_rng_new(1);
 
@@ -110,7 +110,7 @@ START_TEST(master)
 }
 END_TEST
 
-START_TEST(admin)
+START_TEST(codec_of_admin_messages_survives_lack_of_memory)
 {
 	struct tl_rng r = tl_rng_new(2);
 
@@ -139,7 +139,7 @@ START_TEST(admin)
 }
 END_TEST
 
-START_TEST(admin_building)
+START_TEST(builder_of_replies_survives_lack_of_memory)
 {
 	for (long n = 0;; n++) {
 		struct wa_reply r = {.version_min = 1, .version_max = 1, .version = 1};
@@ -167,7 +167,7 @@ END_TEST
 
 /* A frame of half a million empty addresses would become 60 times as large, a frame of rounds that
  * are merged again and again without bound. */
-START_TEST(bounded)
+START_TEST(decoding_needs_a_bounded_amount_of_memory)
 {
 	/* a hello of 2^20 - 4 bytes, a round with an empty ring */
 	static const uint8_t hello[4] = {0x0a, 0xfc, 0xff, 0x3f}, round[5] = {0x92, 2, 2, 0x1a, 0};
@@ -199,10 +199,10 @@ Suite *nomem_suite(void)
 	TCase *tc = tcase_create("nomem");
 
 	tcase_set_timeout(tc, 60);
-	tcase_add_test(tc, master);
-	tcase_add_test(tc, admin);
-	tcase_add_test(tc, admin_building);
-	tcase_add_test(tc, bounded);
+	tcase_add_test(tc, codec_of_master_messages_survives_lack_of_memory);
+	tcase_add_test(tc, codec_of_admin_messages_survives_lack_of_memory);
+	tcase_add_test(tc, builder_of_replies_survives_lack_of_memory);
+	tcase_add_test(tc, decoding_needs_a_bounded_amount_of_memory);
 	suite_add_tcase(s, tc);
 	return s;
 }

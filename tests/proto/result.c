@@ -35,7 +35,7 @@ static void refused(
 	ck_assert_mem_eq(&r, &was, sizeof r);
 }
 
-START_TEST(every_word_arrives)
+START_TEST(valid_result_words_are_taken_over)
 {
 	struct shm_result r = taken(&good);
 
@@ -48,7 +48,7 @@ START_TEST(every_word_arrives)
 }
 END_TEST
 
-START_TEST(modes)
+START_TEST(modes_must_match_the_operation)
 {
 	struct shm_result_limits registered = limits, staged = limits;
 	struct shm_result_words w = good;
@@ -74,7 +74,7 @@ START_TEST(modes)
 }
 END_TEST
 
-START_TEST(segments)
+START_TEST(invalid_segment_sizes_are_refused)
 {
 	struct shm_result_words w = good;
 
@@ -99,7 +99,7 @@ static void fits(const struct shm_result *r, uint64_t region_size, bool expected
 		ck_assert_str_eq(why, "offsets");
 }
 
-START_TEST(offsets)
+START_TEST(result_and_flags_must_lie_in_the_region)
 {
 	struct shm_result r = taken(&good), s = r;
 	uint32_t n = r.plan.n_segs;
@@ -122,7 +122,7 @@ START_TEST(offsets)
 END_TEST
 
 /* The result lies elsewhere: of the region only the flags are used. */
-START_TEST(only_flags_must_fit)
+START_TEST(result_outside_of_the_region_needs_only_flags)
 {
 	static const enum shm_result_mode elsewhere[] = {SHM_RESULT_STAGED, SHM_RESULT_DIRECT};
 	struct shm_result r = taken(&good), s;
@@ -148,11 +148,11 @@ Suite *result_suite(void)
 	Suite *s = suite_create("result");
 	TCase *tc = tcase_create("result");
 
-	tcase_add_test(tc, every_word_arrives);
-	tcase_add_test(tc, modes);
-	tcase_add_test(tc, segments);
-	tcase_add_test(tc, offsets);
-	tcase_add_test(tc, only_flags_must_fit);
+	tcase_add_test(tc, valid_result_words_are_taken_over);
+	tcase_add_test(tc, modes_must_match_the_operation);
+	tcase_add_test(tc, invalid_segment_sizes_are_refused);
+	tcase_add_test(tc, result_and_flags_must_lie_in_the_region);
+	tcase_add_test(tc, result_outside_of_the_region_needs_only_flags);
 	suite_add_tcase(s, tc);
 	return s;
 }

@@ -73,7 +73,7 @@ static void refused(const char *expected)
 	ck_assert_mem_eq(&s, &was, sizeof s);
 }
 
-START_TEST(every_field_arrives)
+START_TEST(valid_manifest_is_taken_over)
 {
 	struct shm_state s = taken();
 	const struct shm_state_tensor *t = s.tensors;
@@ -110,7 +110,7 @@ START_TEST(every_field_arrives)
 }
 END_TEST
 
-START_TEST(samples_are_taken)
+START_TEST(random_manifests_are_accepted)
 {
 	struct tl_rng r = tl_rng_new(2);
 
@@ -131,7 +131,7 @@ START_TEST(samples_are_taken)
 }
 END_TEST
 
-START_TEST(header_limits)
+START_TEST(limits_of_the_header_are_enforced)
 {
 	const struct shm_state_header good = *m.h;
 
@@ -161,7 +161,7 @@ START_TEST(header_limits)
 END_TEST
 
 /* Each table lies in the region, behind the fixed part, aligned. */
-START_TEST(places)
+START_TEST(tables_outside_of_the_region_are_refused)
 {
 	const struct shm_state_header good = *m.h;
 	const uint64_t size = m.lim.size;
@@ -204,7 +204,7 @@ START_TEST(places)
 END_TEST
 
 /* Offsets and numbers with which sums and products wrap around. */
-START_TEST(overflows)
+START_TEST(numbers_that_would_overflow_are_refused)
 {
 	const struct shm_state_header good = *m.h;
 	char text[SHM_TEXT], lies[80];
@@ -232,7 +232,7 @@ START_TEST(overflows)
 }
 END_TEST
 
-START_TEST(names)
+START_TEST(names_are_valid_sorted_and_unique)
 {
 	m.e[2].name_len = 0;
 	refused("tensor 2: name: 0 bytes, must be 1 to 1024");
@@ -267,7 +267,7 @@ START_TEST(names)
 }
 END_TEST
 
-START_TEST(longest_names)
+START_TEST(names_of_the_largest_length_are_accepted)
 {
 	struct tl_rng r = tl_rng_new(3);
 	char *long_ones;
@@ -290,7 +290,7 @@ START_TEST(longest_names)
 }
 END_TEST
 
-START_TEST(shapes)
+START_TEST(wrong_types_sizes_and_flags_are_refused)
 {
 	const struct shm_state_entry good = m.e[1];
 
@@ -321,7 +321,7 @@ START_TEST(shapes)
 END_TEST
 
 /* All that a state may have, in one tensor and in two; without a hash of it being there. */
-START_TEST(largest)
+START_TEST(largest_state_is_accepted)
 {
 	m.e[0].dtype = 0;
 	m.e[0].count = m.e[0].bytes = WIRE_STATE_MAX + 1;
@@ -335,7 +335,7 @@ START_TEST(largest)
 }
 END_TEST
 
-START_TEST(memory)
+START_TEST(tensor_must_lie_in_its_region)
 {
 	m.e[1].region_off++;
 	refused("tensor 1: region_off: 65537 bytes at 2031616 do not lie in region 2 of 2097152 "
@@ -357,7 +357,7 @@ START_TEST(memory)
 }
 END_TEST
 
-START_TEST(empty)
+START_TEST(manifest_without_tensors_is_accepted)
 {
 	struct tl_rng r = tl_rng_new(4);
 	struct shm_state s;
@@ -372,7 +372,7 @@ START_TEST(empty)
 END_TEST
 
 /* As many tensors as there may be, with names that differ at their ends alone, do not take long. */
-START_TEST(many)
+START_TEST(checking_the_largest_number_of_tensors_is_fast)
 {
 	struct tl_rng r = tl_rng_new(5);
 	struct shm_state_header h;
@@ -406,7 +406,7 @@ START_TEST(many)
 }
 END_TEST
 
-START_TEST(plan)
+START_TEST(plan_computes_offsets_and_size)
 {
 	struct shm_state_header h;
 	uint64_t size;
@@ -424,7 +424,7 @@ START_TEST(plan)
 }
 END_TEST
 
-START_TEST(keys)
+START_TEST(text_of_the_keys_digest_has_the_documented_layout)
 {
 	static const uint8_t expected[] = {
 		2, 0, 0, 0, 'w', '1', 11, 0, 0, 0, 8, 7, 6, 5, 4, 3, 2, 1, 1, 0, 0, 0};
@@ -444,7 +444,7 @@ START_TEST(keys)
 }
 END_TEST
 
-START_TEST(commands)
+START_TEST(invalid_commands_are_refused)
 {
 	const struct shm_state_command good = {
 		.op = SHM_STATE_READ, .slot = 15, .len = 262144, .off = 1000};
@@ -489,21 +489,21 @@ Suite *shm_state_suite(void)
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, every_field_arrives);
-	tcase_add_test(tc, samples_are_taken);
-	tcase_add_test(tc, header_limits);
-	tcase_add_test(tc, places);
-	tcase_add_test(tc, overflows);
-	tcase_add_test(tc, names);
-	tcase_add_test(tc, longest_names);
-	tcase_add_test(tc, shapes);
-	tcase_add_test(tc, largest);
-	tcase_add_test(tc, memory);
-	tcase_add_test(tc, empty);
-	tcase_add_test(tc, many);
-	tcase_add_test(tc, plan);
-	tcase_add_test(tc, keys);
-	tcase_add_test(tc, commands);
+	tcase_add_test(tc, valid_manifest_is_taken_over);
+	tcase_add_test(tc, random_manifests_are_accepted);
+	tcase_add_test(tc, limits_of_the_header_are_enforced);
+	tcase_add_test(tc, tables_outside_of_the_region_are_refused);
+	tcase_add_test(tc, numbers_that_would_overflow_are_refused);
+	tcase_add_test(tc, names_are_valid_sorted_and_unique);
+	tcase_add_test(tc, names_of_the_largest_length_are_accepted);
+	tcase_add_test(tc, wrong_types_sizes_and_flags_are_refused);
+	tcase_add_test(tc, largest_state_is_accepted);
+	tcase_add_test(tc, tensor_must_lie_in_its_region);
+	tcase_add_test(tc, manifest_without_tensors_is_accepted);
+	tcase_add_test(tc, checking_the_largest_number_of_tensors_is_fast);
+	tcase_add_test(tc, plan_computes_offsets_and_size);
+	tcase_add_test(tc, text_of_the_keys_digest_has_the_documented_layout);
+	tcase_add_test(tc, invalid_commands_are_refused);
 	suite_add_tcase(s, tc);
 	return s;
 }

@@ -18,7 +18,7 @@ static const struct wst_request good = {.kind = WST_BLOCK,
 	.n = 16,
 	.without = UINT64_C(0x8000000000000002)};
 
-START_TEST(round_trip)
+START_TEST(requests_and_answers_survive_encoding_and_decoding)
 {
 	struct tl_rng r = tl_rng_new(1);
 	uint8_t buf[WST_HDR_SIZE];
@@ -41,7 +41,7 @@ START_TEST(round_trip)
 END_TEST
 
 /* The bytes themselves, as PROTOCOL.md draws them. */
-START_TEST(layout)
+START_TEST(answer_has_the_documented_layout)
 {
 	uint8_t expected[WST_HDR_SIZE] = {'P', 'C', 'S', 'T', 3, 0, 0, 0, /**/
 		4, 3, 2, 1, 8, 7, 6, 5, 9, 0, 0, 0, 0, 0, 0, 0x80,        /**/
@@ -90,7 +90,7 @@ static void request_is(const struct wst_request *q, const char *expected)
 	bytes_are(buf, expected);
 }
 
-START_TEST(request_limits)
+START_TEST(limits_of_requests_are_enforced)
 {
 	struct wst_request q = good;
 
@@ -129,7 +129,7 @@ START_TEST(request_limits)
 }
 END_TEST
 
-START_TEST(tensors_limits)
+START_TEST(limits_of_tensor_requests_are_enforced)
 {
 	struct wst_request q = good;
 
@@ -147,7 +147,7 @@ START_TEST(tensors_limits)
 END_TEST
 
 /* No byte of a header is without meaning. */
-START_TEST(every_byte_counts)
+START_TEST(every_byte_of_a_request_is_checked)
 {
 	uint8_t buf[WST_HDR_SIZE];
 
@@ -185,7 +185,7 @@ static void answer_is(const struct wst_answer *a, const char *expected)
 
 #define BLOCK_LEN "answer.len: must be that of n leaves, of which the last one may be shorter"
 
-START_TEST(answer_limits)
+START_TEST(limits_of_answers_are_enforced)
 {
 	struct wst_answer a = {.req = good, .len = 16 * WIRE_LEAF};
 
@@ -229,7 +229,7 @@ START_TEST(answer_limits)
 END_TEST
 
 /* An answer has bytes that a request must not have, and no others. */
-START_TEST(answer_is_no_request)
+START_TEST(answer_is_refused_as_a_request)
 {
 	struct wst_answer a = {.req = good, .len = WIRE_LEAF * 16};
 	uint8_t buf[WST_HDR_SIZE];
@@ -245,7 +245,7 @@ START_TEST(answer_is_no_request)
 }
 END_TEST
 
-START_TEST(leaf_arithmetic)
+START_TEST(leaves_and_their_bytes_are_counted)
 {
 	struct tl_rng r = tl_rng_new(2);
 
@@ -281,14 +281,14 @@ Suite *state_suite(void)
 	Suite *s = suite_create("state");
 	TCase *tc = tcase_create("state");
 
-	tcase_add_test(tc, round_trip);
-	tcase_add_test(tc, layout);
-	tcase_add_test(tc, request_limits);
-	tcase_add_test(tc, tensors_limits);
-	tcase_add_test(tc, every_byte_counts);
-	tcase_add_test(tc, answer_limits);
-	tcase_add_test(tc, answer_is_no_request);
-	tcase_add_test(tc, leaf_arithmetic);
+	tcase_add_test(tc, requests_and_answers_survive_encoding_and_decoding);
+	tcase_add_test(tc, answer_has_the_documented_layout);
+	tcase_add_test(tc, limits_of_requests_are_enforced);
+	tcase_add_test(tc, limits_of_tensor_requests_are_enforced);
+	tcase_add_test(tc, every_byte_of_a_request_is_checked);
+	tcase_add_test(tc, limits_of_answers_are_enforced);
+	tcase_add_test(tc, answer_is_refused_as_a_request);
+	tcase_add_test(tc, leaves_and_their_bytes_are_counted);
 	suite_add_tcase(s, tc);
 	return s;
 }

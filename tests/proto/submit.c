@@ -58,7 +58,7 @@ static void refused(struct shm_sqe e, const char *expected)
 	refused_by(&e, &limits, CC_ERR_INVAL, expected);
 }
 
-START_TEST(every_field_arrives)
+START_TEST(valid_submission_is_taken_over)
 {
 	struct shm_submission s = taken(&good, &limits);
 	const struct shm_submission expected = {.slot = 5,
@@ -78,7 +78,7 @@ START_TEST(every_field_arrives)
 }
 END_TEST
 
-START_TEST(samples_are_taken)
+START_TEST(random_submissions_are_accepted)
 {
 	struct tl_rng r = tl_rng_new(1);
 
@@ -97,7 +97,7 @@ START_TEST(samples_are_taken)
 }
 END_TEST
 
-START_TEST(slots)
+START_TEST(slot_must_exist_and_be_free)
 {
 	struct shm_submit_limits lim = {.in_size = REGION, .out_size = REGION};
 	struct shm_sqe e = good;
@@ -121,7 +121,7 @@ START_TEST(slots)
 }
 END_TEST
 
-START_TEST(refused_calls)
+START_TEST(refused_calls_are_accepted_without_parameters)
 {
 	struct shm_sqe e = {
 		.slot = 5, .flags = SHM_SQE_REFUSED, .tag = 9, .generation = 2, .refused = 7};
@@ -149,7 +149,7 @@ START_TEST(refused_calls)
 }
 END_TEST
 
-START_TEST(types_and_operations)
+START_TEST(unknown_types_and_operations_are_refused)
 {
 	struct shm_sqe e = good;
 
@@ -175,7 +175,7 @@ START_TEST(types_and_operations)
 }
 END_TEST
 
-START_TEST(flags)
+START_TEST(unknown_flags_are_refused)
 {
 	struct shm_sqe e = good;
 
@@ -204,7 +204,7 @@ END_TEST
 
 /* The largest operand of each type is taken, and not one element more; nor a count of which the
  * bytes, cut to 64 bits, would be few. */
-START_TEST(count)
+START_TEST(limit_of_the_count_is_enforced)
 {
 	struct shm_submit_limits lim = {.in_size = UINT64_MAX, .out_size = UINT64_MAX};
 	struct shm_sqe e = good;
@@ -238,7 +238,7 @@ START_TEST(count)
 }
 END_TEST
 
-START_TEST(regions)
+START_TEST(unknown_regions_are_refused)
 {
 	struct shm_submit_limits lim = limits;
 	struct shm_sqe e = good;
@@ -254,7 +254,7 @@ START_TEST(regions)
 }
 END_TEST
 
-START_TEST(offsets)
+START_TEST(operand_and_output_must_lie_in_their_regions)
 {
 	static const struct {
 		uint64_t off;
@@ -294,7 +294,7 @@ START_TEST(offsets)
 }
 END_TEST
 
-START_TEST(copying_order)
+START_TEST(copying_order_must_lie_in_the_operand)
 {
 	struct shm_sqe e = good;
 
@@ -322,7 +322,7 @@ START_TEST(copying_order)
 }
 END_TEST
 
-START_TEST(windows)
+START_TEST(limits_of_windows_are_enforced)
 {
 	struct shm_submit_limits lim = limits;
 	struct shm_sqe e = good;
@@ -351,7 +351,7 @@ START_TEST(windows)
 END_TEST
 
 /* What may be lost is never the operand. */
-START_TEST(disposable_outputs)
+START_TEST(operand_is_never_disposable)
 {
 	struct shm_sqe e = good;
 
@@ -385,7 +385,7 @@ static const struct shm_sqe good_sync = {.slot = 5,
 		.torn = 1},
 	.generation = 6};
 
-START_TEST(syncs_are_taken)
+START_TEST(valid_synchronizations_are_accepted)
 {
 	struct tl_rng r = tl_rng_new(3);
 	struct shm_submission s = taken(&good_sync, &limits);
@@ -422,7 +422,7 @@ START_TEST(syncs_are_taken)
 }
 END_TEST
 
-START_TEST(sync_limits)
+START_TEST(limits_of_synchronizations_are_enforced)
 {
 	struct shm_submit_limits lim = limits;
 	struct shm_sqe e = good_sync;
@@ -466,7 +466,7 @@ START_TEST(sync_limits)
 END_TEST
 
 /* What no field is made of yet does not matter. */
-START_TEST(hints_are_ignored)
+START_TEST(unused_fields_are_ignored)
 {
 	struct shm_sqe e = good;
 	struct shm_submission a = taken(&good, &limits), b;
@@ -483,21 +483,21 @@ Suite *submit_suite(void)
 	Suite *s = suite_create("submit");
 	TCase *tc = tcase_create("submit");
 
-	tcase_add_test(tc, every_field_arrives);
-	tcase_add_test(tc, samples_are_taken);
-	tcase_add_test(tc, syncs_are_taken);
-	tcase_add_test(tc, sync_limits);
-	tcase_add_test(tc, slots);
-	tcase_add_test(tc, types_and_operations);
-	tcase_add_test(tc, refused_calls);
-	tcase_add_test(tc, flags);
-	tcase_add_test(tc, count);
-	tcase_add_test(tc, regions);
-	tcase_add_test(tc, offsets);
-	tcase_add_test(tc, copying_order);
-	tcase_add_test(tc, windows);
-	tcase_add_test(tc, disposable_outputs);
-	tcase_add_test(tc, hints_are_ignored);
+	tcase_add_test(tc, valid_submission_is_taken_over);
+	tcase_add_test(tc, random_submissions_are_accepted);
+	tcase_add_test(tc, valid_synchronizations_are_accepted);
+	tcase_add_test(tc, limits_of_synchronizations_are_enforced);
+	tcase_add_test(tc, slot_must_exist_and_be_free);
+	tcase_add_test(tc, unknown_types_and_operations_are_refused);
+	tcase_add_test(tc, refused_calls_are_accepted_without_parameters);
+	tcase_add_test(tc, unknown_flags_are_refused);
+	tcase_add_test(tc, limit_of_the_count_is_enforced);
+	tcase_add_test(tc, unknown_regions_are_refused);
+	tcase_add_test(tc, operand_and_output_must_lie_in_their_regions);
+	tcase_add_test(tc, copying_order_must_lie_in_the_operand);
+	tcase_add_test(tc, limits_of_windows_are_enforced);
+	tcase_add_test(tc, operand_is_never_disposable);
+	tcase_add_test(tc, unused_fields_are_ignored);
 	suite_add_tcase(s, tc);
 	return s;
 }

@@ -12,7 +12,8 @@
 static struct fk f;
 static struct fk_host *h[4];
 static struct fk_peer p[4];
-static struct cc_id next[4]; /* by host: in the ring that it was told last */
+/* For each host, the next agent in the ring that the master sent last. */
+static struct cc_id next[4];
 
 static void watch(void *arg, struct fk_host *to, const struct wm_msg *msg)
 {
@@ -34,14 +35,14 @@ static void teardown(void)
 	fk_free(&f);
 }
 
-/* n hosts "a", "b", ... with one accepted peer each, in group 0. */
+/* Connects n hosts "a", "b", ... with one accepted peer each in group 0. */
 static void run_of(size_t n)
 {
 	fk_run_of(&f, h, p, n);
 	fk_forget(&f);
 }
 
-/* The order of the ring that the hosts were told last, from a on. */
+/* Returns the order of the ring that the master sent last, from a on. */
 static const char *ring(size_t n)
 {
 	static char text[5];
@@ -89,7 +90,7 @@ static void say_lost(size_t at, size_t other, bool inbound)
 	fk_send(h[at], &m);
 }
 
-/* Nothing large got through, and the next one has smaller segments. */
+/* Reports that no large packet passed, and that the next link has smaller segments. */
 static void say_narrow(size_t at, size_t other)
 {
 	struct wm_msg m = {.type = WM_LINK_LOST};
@@ -108,7 +109,7 @@ static void report_all(void)
 	fk_settle(&f);
 }
 
-/* Amid an operation, the link from h[from] to h[to] breaks: both ends say so. */
+/* Breaks the link from h[from] to h[to] during an operation. Both ends report it. */
 static void break_link(size_t n, uint64_t count, size_t from, size_t to)
 {
 	(void)start_op(n, count);
@@ -135,7 +136,7 @@ START_TEST(the_ring_avoids_a_link_that_breaks_three_times_in_a_row)
 	ck_assert_str_eq(ring(3), "acb");
 	assert_contains(f.log, "the link from host b to host c broke during each of the last 3 "
 			       "operations: reset by a router");
-	/* Everybody had one error, as for any loss. */
+	/* Each member gets one error, as after any loss. */
 	for (i = 0; i < 3; i++)
 		ck_assert_uint_eq(fk_count(h[i], WM_OP_ABORT), 1);
 	succeed(3, 1000);
@@ -144,9 +145,9 @@ START_TEST(the_ring_avoids_a_link_that_breaks_three_times_in_a_row)
 }
 END_TEST
 
-/* The end that has not opened the link sees it closed, and says no more than that its part of the
- * operation has failed; what the other end says comes when nothing runs any more. */
-START_TEST(a_failed_part_tells_of_a_break_too)
+/* The end that has not opened the link sees it closed, and only reports that its part of the
+ * operation has failed. The report of the other end comes when the operation has ended. */
+START_TEST(failed_report_counts_as_a_break)
 {
 	struct wm_msg m = {.type = WM_OP_REPORT};
 	int i;
@@ -165,7 +166,7 @@ START_TEST(a_failed_part_tells_of_a_break_too)
 }
 END_TEST
 
-START_TEST(both_directions_are_avoided_where_that_is_possible)
+START_TEST(ring_avoids_both_directions_if_possible)
 {
 	run_of(4);
 	break_links(4, 3, 1, 2);
@@ -173,7 +174,7 @@ START_TEST(both_directions_are_avoided_where_that_is_possible)
 }
 END_TEST
 
-START_TEST(the_other_direction_has_one_more_chance)
+START_TEST(break_of_the_other_direction_evicts_a_host)
 {
 	run_of(3);
 	break_links(3, 3, 1, 2);
@@ -184,12 +185,12 @@ START_TEST(the_other_direction_has_one_more_chance)
 }
 END_TEST
 
-START_TEST(of_two_hosts_one_goes_and_hears_why)
+START_TEST(one_of_two_hosts_is_kicked_with_the_reason)
 {
 	const struct wm_kick *k;
 
 	run_of(2);
-	/* whichever direction it is */
+	/* both directions count */
 	break_links(2, 2, 0, 1);
 	ck_assert_uint_eq(fk_status(&f).kicks, 0);
 	break_links(2, 1, 1, 0);
@@ -205,7 +206,7 @@ START_TEST(of_two_hosts_one_goes_and_hears_why)
 }
 END_TEST
 
-START_TEST(a_success_in_between_proves_the_pair)
+START_TEST(success_resets_the_count_of_breaks)
 {
 	int i;
 
@@ -218,8 +219,8 @@ START_TEST(a_success_in_between_proves_the_pair)
 }
 END_TEST
 
-/* A router lets small ones pass. */
-START_TEST(the_success_of_a_smaller_one_proves_nothing)
+/* A router may let small operations pass. */
+START_TEST(success_of_a_smaller_operation_does_not_reset_the_count)
 {
 	run_of(3);
 	break_links(3, 2, 1, 2);
@@ -229,7 +230,7 @@ START_TEST(the_success_of_a_smaller_one_proves_nothing)
 }
 END_TEST
 
-START_TEST(what_breaks_between_operations_does_not_count)
+START_TEST(breaks_between_operations_do_not_count)
 {
 	int i;
 
@@ -244,8 +245,9 @@ START_TEST(what_breaks_between_operations_does_not_count)
 }
 END_TEST
 
-/* Its sizes are the agent's: the pair must not be given up before the smallest was tried. */
-START_TEST(what_the_next_link_mends_does_not_count)
+/* The agent chooses the segment sizes. The pair must not be given up before the smallest size was
+ * tried. */
+START_TEST(break_before_smaller_segments_does_not_count)
 {
 	size_t i;
 
@@ -271,8 +273,8 @@ START_TEST(what_the_next_link_mends_does_not_count)
 }
 END_TEST
 
-/* Links of an agent that dies break before its connection to the master does. */
-START_TEST(who_dies_has_taken_his_links_along)
+/* When an agent dies, its links break before its connection to the master. */
+START_TEST(broken_links_of_a_dead_agent_do_not_count)
 {
 	run_of(2);
 	break_links(2, 2, 0, 1);
@@ -288,8 +290,8 @@ START_TEST(who_dies_has_taken_his_links_along)
 }
 END_TEST
 
-/* A trainer that is started anew, perhaps on a host that was repaired. */
-START_TEST(a_newcomer_of_one_of_them_begins_anew)
+/* For example a trainer that is started again, perhaps on a repaired host. */
+START_TEST(newcomer_on_a_host_resets_the_count_of_its_pairs)
 {
 	struct fk_peer more;
 
@@ -302,9 +304,9 @@ START_TEST(a_newcomer_of_one_of_them_begins_anew)
 }
 END_TEST
 
-/* ---- a newcomer whose links break, whoever its neighbours are ---- */
+/* ---- a newcomer whose links break with all neighbours ---- */
 
-/* a, b and c have been members a little longer than d. */
+/* Admits d. The hosts a, b and c have been members a little longer. */
 static void admit_d(void)
 {
 	run_of(3);
@@ -314,7 +316,7 @@ static void admit_d(void)
 	ck_assert_str_eq(ring(4), "abcd");
 }
 
-START_TEST(the_links_of_a_newcomer_count_together)
+START_TEST(breaks_of_all_links_of_a_newcomer_count_together)
 {
 	size_t i;
 
@@ -331,7 +333,7 @@ START_TEST(the_links_of_a_newcomer_count_together)
 	for (i = 0; i < 3; i++)
 		ck_assert_uint_eq(fk_count(h[i], WM_OP_ABORT), 1);
 	ck_assert_str_eq(ring(3), "abc");
-	/* It is remembered as a host that failed. */
+	/* The host is remembered because it has failed. */
 	p[3] = fk_join(h[3], 0);
 	for (i = 0; i < 3; i++)
 		fk_topo(&p[i]);
@@ -339,8 +341,8 @@ START_TEST(the_links_of_a_newcomer_count_together)
 }
 END_TEST
 
-/* It may be the way between these two. */
-START_TEST(a_newcomer_with_trouble_with_one_host_stays)
+/* The path between these two hosts may be the cause. */
+START_TEST(newcomer_stays_if_links_with_only_one_host_break)
 {
 	admit_d();
 	break_links(4, 3, 3, 0);
@@ -352,7 +354,7 @@ START_TEST(a_newcomer_with_trouble_with_one_host_stays)
 }
 END_TEST
 
-START_TEST(trouble_with_another_one_is_one_too_many)
+START_TEST(break_with_a_second_host_evicts_a_newcomer)
 {
 	admit_d();
 	break_links(4, 3, 3, 0);
@@ -362,7 +364,7 @@ START_TEST(trouble_with_another_one_is_one_too_many)
 }
 END_TEST
 
-START_TEST(both_links_of_a_newcomer_amid_one_operation_are_one_break)
+START_TEST(two_breaks_in_one_operation_count_once)
 {
 	int i;
 
@@ -382,8 +384,8 @@ START_TEST(both_links_of_a_newcomer_amid_one_operation_are_one_break)
 }
 END_TEST
 
-/* Its neighbours died, one after the other, and their links with it broke first. */
-START_TEST(a_newcomer_is_not_suspected_for_those_who_die)
+/* The neighbours died one after the other, and their links with the newcomer broke before. */
+START_TEST(newcomer_is_not_suspected_if_its_neighbours_die)
 {
 	size_t i;
 
@@ -403,7 +405,7 @@ START_TEST(a_newcomer_is_not_suspected_for_those_who_die)
 }
 END_TEST
 
-START_TEST(old_members_are_judged_by_their_pairs)
+START_TEST(breaks_of_older_members_count_for_each_pair)
 {
 	size_t i;
 
@@ -425,22 +427,22 @@ Suite *breaks_suite(void)
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, the_ring_avoids_a_link_that_breaks_three_times_in_a_row);
-	tcase_add_test(tc, a_failed_part_tells_of_a_break_too);
-	tcase_add_test(tc, both_directions_are_avoided_where_that_is_possible);
-	tcase_add_test(tc, the_other_direction_has_one_more_chance);
-	tcase_add_test(tc, of_two_hosts_one_goes_and_hears_why);
-	tcase_add_test(tc, a_success_in_between_proves_the_pair);
-	tcase_add_test(tc, the_success_of_a_smaller_one_proves_nothing);
-	tcase_add_test(tc, what_breaks_between_operations_does_not_count);
-	tcase_add_test(tc, what_the_next_link_mends_does_not_count);
-	tcase_add_test(tc, who_dies_has_taken_his_links_along);
-	tcase_add_test(tc, a_newcomer_of_one_of_them_begins_anew);
-	tcase_add_test(tc, the_links_of_a_newcomer_count_together);
-	tcase_add_test(tc, a_newcomer_with_trouble_with_one_host_stays);
-	tcase_add_test(tc, trouble_with_another_one_is_one_too_many);
-	tcase_add_test(tc, both_links_of_a_newcomer_amid_one_operation_are_one_break);
-	tcase_add_test(tc, a_newcomer_is_not_suspected_for_those_who_die);
-	tcase_add_test(tc, old_members_are_judged_by_their_pairs);
+	tcase_add_test(tc, failed_report_counts_as_a_break);
+	tcase_add_test(tc, ring_avoids_both_directions_if_possible);
+	tcase_add_test(tc, break_of_the_other_direction_evicts_a_host);
+	tcase_add_test(tc, one_of_two_hosts_is_kicked_with_the_reason);
+	tcase_add_test(tc, success_resets_the_count_of_breaks);
+	tcase_add_test(tc, success_of_a_smaller_operation_does_not_reset_the_count);
+	tcase_add_test(tc, breaks_between_operations_do_not_count);
+	tcase_add_test(tc, break_before_smaller_segments_does_not_count);
+	tcase_add_test(tc, broken_links_of_a_dead_agent_do_not_count);
+	tcase_add_test(tc, newcomer_on_a_host_resets_the_count_of_its_pairs);
+	tcase_add_test(tc, breaks_of_all_links_of_a_newcomer_count_together);
+	tcase_add_test(tc, newcomer_stays_if_links_with_only_one_host_break);
+	tcase_add_test(tc, break_with_a_second_host_evicts_a_newcomer);
+	tcase_add_test(tc, two_breaks_in_one_operation_count_once);
+	tcase_add_test(tc, newcomer_is_not_suspected_if_its_neighbours_die);
+	tcase_add_test(tc, breaks_of_older_members_count_for_each_pair);
 	suite_add_tcase(s, tc);
 	return s;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The master's core: agents that are gone while their peers may come back, and those who wait for
- * them.
+ * The master's core: agents that are disconnected while their peers may come back, and the members
+ * that wait for them.
  */
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "tests/master/suites.h"
 #include "tests/master/trio.h"
 
-START_TEST(the_others_are_interrupted_and_nobody_is_removed)
+START_TEST(disconnect_aborts_operations_and_removes_no_peer)
 {
 	const struct wm_view *w;
 	const struct wm_op_abort *x;
@@ -48,7 +48,7 @@ START_TEST(nothing_continues_without_disconnected_agents)
 	ck_assert_uint_eq(a->n, 0);
 	fk_leave(&p, WM_LEAVE_DIED);
 	fk_leave(&q, WM_LEAVE_DIED);
-	/* The last accepted peer is disconnected: who registers waits for it. */
+	/* The last accepted peer is disconnected, so a registered peer waits for it. */
 	x = fk_join(a, 0);
 	ck_assert_int_eq(fk_info(&x).phase, CCM_PEER_REGISTERED);
 	ck_assert(!fk_status(&f).round_active);
@@ -58,7 +58,7 @@ START_TEST(nothing_continues_without_disconnected_agents)
 }
 END_TEST
 
-START_TEST(a_topology_vote_waits_for_them)
+START_TEST(topology_vote_waits_for_disconnected_peers)
 {
 	struct fk_peer x;
 
@@ -68,7 +68,7 @@ START_TEST(a_topology_vote_waits_for_them)
 	fk_topo(&p);
 	fk_topo(&q);
 	ck_assert_int_eq(fk_info(&x).phase, CCM_PEER_REGISTERED);
-	/* It has not voted by coming back. */
+	/* The return of the peer is not a vote. */
 	c = fk_reconnect(c);
 	r = fk_join_again(&r, c, WM_JOIN_ACCEPTED);
 	fk_resumed(c);
@@ -78,7 +78,7 @@ START_TEST(a_topology_vote_waits_for_them)
 }
 END_TEST
 
-START_TEST(an_accepting_round_is_dropped_until_they_are_back)
+START_TEST(accepting_round_is_dropped_during_a_disconnect)
 {
 	struct fk_peer x;
 
@@ -92,7 +92,7 @@ START_TEST(an_accepting_round_is_dropped_until_they_are_back)
 	fk_round_report(b, NULL, NULL);
 	ck_assert_int_eq(fk_info(&x).phase, CCM_PEER_REGISTERED);
 	fk_tick(&f, 5200);
-	/* The two that are left have voted: it begins again without r. */
+	/* The two remaining members have voted, so the round begins again without r. */
 	ck_assert(fk_status(&f).round_accepts);
 	ck_assert_uint_eq(a->round.rings[0].hosts, 2);
 	ck_assert_uint_eq(a->round.rings[0].n_members, 2);
@@ -109,7 +109,7 @@ START_TEST(the_lease_ends_with_a_loss)
 	fk_forget(&f);
 	fk_tick(&f, 300);
 	ck_assert(!fk_present(&r));
-	/* It had voted for nothing: nobody notices. */
+	/* r had not voted, so no operation fails. */
 	w = &fk_take(a, WM_VIEW)->u.view;
 	ck_assert_uint_eq(w->global, 2);
 	ck_assert_uint_eq(w->own[0].generation, 0);
@@ -123,7 +123,7 @@ START_TEST(the_lease_ends_with_a_loss)
 }
 END_TEST
 
-START_TEST(one_death_costs_one_error)
+START_TEST(one_death_causes_one_error)
 {
 	vote_all(1);
 	fk_forget(&f);
@@ -134,14 +134,14 @@ START_TEST(one_death_costs_one_error)
 	fk_vote(&q, 1);
 	fk_forget(&f);
 	fk_tick(&f, 5200);
-	/* Those who try again do not hear of it a second time when the lease has expired. */
+	/* A repeated call does not fail again when the lease has expired. */
 	ck_assert_uint_eq(fk_take(a, WM_VIEW)->u.view.own[0].generation, 1);
 	ck_assert_uint_eq(fk_count(a, WM_OP_ABORT), 0);
 	ck_assert_uint_eq(fk_take(a, WM_OP_START)->u.op_start.seq, 2);
 }
 END_TEST
 
-START_TEST(the_last_member_is_told_when_the_lease_expires)
+START_TEST(last_member_gets_an_error_when_the_lease_expires)
 {
 	fk_leave(&q, WM_LEAVE_CLEAN);
 	fk_cut(c, "reset");
@@ -167,7 +167,7 @@ START_TEST(view_ids_grow)
 }
 END_TEST
 
-START_TEST(other_groups_go_on)
+START_TEST(other_groups_continue_during_a_disconnect)
 {
 	struct fk_peer x = fk_join(a, 1), y = fk_join(b, 1);
 
@@ -198,7 +198,7 @@ START_TEST(only_a_closed_connection_has_a_lease)
 }
 END_TEST
 
-START_TEST(silence_has_no_lease)
+START_TEST(silent_agent_has_no_lease)
 {
 	fk_tick_silent(&f, 3200, c);
 	ck_assert(!fk_present(&r));
@@ -206,8 +206,8 @@ START_TEST(silence_has_no_lease)
 }
 END_TEST
 
-/* Whoever knows the name of the run only holds nobody up. */
-START_TEST(who_has_no_state_is_not_waited_for)
+/* An agent that knows only the name of the run does not delay the others. */
+START_TEST(agent_without_state_of_the_run_is_not_awaited)
 {
 	struct fk_host *d;
 
@@ -220,7 +220,7 @@ START_TEST(who_has_no_state_is_not_waited_for)
 }
 END_TEST
 
-START_TEST(it_is_said_who_is_waited_for)
+START_TEST(status_names_the_disconnected_agents)
 {
 	fk_cut(c, "reset");
 	fk_tick(&f, 1200);
@@ -243,7 +243,7 @@ START_TEST(a_suspended_master_starts_the_lease_again)
 }
 END_TEST
 
-/* Only the first bytes from the master reach c: it hangs up, and comes back at once. */
+/* Breaks c's connection and lets c return at once. Only the first bytes from the master reach c. */
 static void flap(uint32_t after_ms)
 {
 	fk_tick(&f, after_ms);
@@ -255,7 +255,7 @@ static void flap(uint32_t after_ms)
 	fk_resumed(c);
 }
 
-START_TEST(who_hears_nothing_and_comes_back_is_not_waited_for_without_end)
+START_TEST(flapping_agent_loses_its_peers_in_the_end)
 {
 	const struct wm_op_abort *x;
 	uint64_t since = f.now;
@@ -281,8 +281,8 @@ START_TEST(who_hears_nothing_and_comes_back_is_not_waited_for_without_end)
 }
 END_TEST
 
-/* Also by a new agent of its host each time. */
-START_TEST(another_agent_changes_nothing)
+/* The same happens if the host has a new agent each time. */
+START_TEST(flapping_with_new_agents_counts_too)
 {
 	uint32_t n;
 
@@ -300,7 +300,7 @@ START_TEST(another_agent_changes_nothing)
 }
 END_TEST
 
-START_TEST(an_operation_in_between_shows_that_it_hears)
+START_TEST(operation_between_breaks_resets_their_count)
 {
 	uint64_t seq;
 	uint32_t n;
@@ -318,7 +318,7 @@ START_TEST(an_operation_in_between_shows_that_it_hears)
 }
 END_TEST
 
-START_TEST(a_vote_in_between_shows_it_if_it_is_a_new_one)
+START_TEST(new_vote_between_breaks_resets_their_count)
 {
 	uint32_t n;
 
@@ -333,7 +333,7 @@ START_TEST(a_vote_in_between_shows_it_if_it_is_a_new_one)
 		flap(2800);
 	}
 	ck_assert(fk_present(&r));
-	for (n = 0; fk_present(&r); n++) { /* the same one */
+	for (n = 0; fk_present(&r); n++) { /* always the same vote */
 		ck_assert_uint_lt(n, 20);
 		fk_pending(&r);
 		flap(2800);
@@ -342,8 +342,8 @@ START_TEST(a_vote_in_between_shows_it_if_it_is_a_new_one)
 }
 END_TEST
 
-/* It has heard the heartbeats, or would have hung up. */
-START_TEST(a_connection_that_lasts_shows_that_it_hears)
+/* The agent has received the heartbeats, or it would have closed the connection. */
+START_TEST(connection_that_lasts_resets_the_count_of_breaks)
 {
 	uint32_t n;
 
@@ -353,7 +353,7 @@ START_TEST(a_connection_that_lasts_shows_that_it_hears)
 }
 END_TEST
 
-START_TEST(breaks_in_quick_succession_have_the_lease)
+START_TEST(quick_breaks_are_tolerated_for_the_lease)
 {
 	uint32_t n;
 
@@ -366,7 +366,7 @@ START_TEST(breaks_in_quick_succession_have_the_lease)
 }
 END_TEST
 
-START_TEST(those_who_wait_are_told_of_the_breaks)
+START_TEST(waiting_members_are_told_of_the_breaks)
 {
 	const struct wm_waits *w;
 
@@ -389,27 +389,27 @@ Suite *disconnect_suite(void)
 	TCase *tc = tcase_create("disconnect");
 
 	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, the_others_are_interrupted_and_nobody_is_removed);
+	tcase_add_test(tc, disconnect_aborts_operations_and_removes_no_peer);
 	tcase_add_test(tc, nothing_continues_without_disconnected_agents);
-	tcase_add_test(tc, a_topology_vote_waits_for_them);
-	tcase_add_test(tc, an_accepting_round_is_dropped_until_they_are_back);
+	tcase_add_test(tc, topology_vote_waits_for_disconnected_peers);
+	tcase_add_test(tc, accepting_round_is_dropped_during_a_disconnect);
 	tcase_add_test(tc, the_lease_ends_with_a_loss);
-	tcase_add_test(tc, one_death_costs_one_error);
-	tcase_add_test(tc, the_last_member_is_told_when_the_lease_expires);
+	tcase_add_test(tc, one_death_causes_one_error);
+	tcase_add_test(tc, last_member_gets_an_error_when_the_lease_expires);
 	tcase_add_test(tc, view_ids_grow);
-	tcase_add_test(tc, other_groups_go_on);
+	tcase_add_test(tc, other_groups_continue_during_a_disconnect);
 	tcase_add_test(tc, only_a_closed_connection_has_a_lease);
-	tcase_add_test(tc, silence_has_no_lease);
-	tcase_add_test(tc, who_has_no_state_is_not_waited_for);
-	tcase_add_test(tc, it_is_said_who_is_waited_for);
+	tcase_add_test(tc, silent_agent_has_no_lease);
+	tcase_add_test(tc, agent_without_state_of_the_run_is_not_awaited);
+	tcase_add_test(tc, status_names_the_disconnected_agents);
 	tcase_add_test(tc, a_suspended_master_starts_the_lease_again);
-	tcase_add_test(tc, who_hears_nothing_and_comes_back_is_not_waited_for_without_end);
-	tcase_add_test(tc, another_agent_changes_nothing);
-	tcase_add_test(tc, an_operation_in_between_shows_that_it_hears);
-	tcase_add_test(tc, a_vote_in_between_shows_it_if_it_is_a_new_one);
-	tcase_add_test(tc, a_connection_that_lasts_shows_that_it_hears);
-	tcase_add_test(tc, breaks_in_quick_succession_have_the_lease);
-	tcase_add_test(tc, those_who_wait_are_told_of_the_breaks);
+	tcase_add_test(tc, flapping_agent_loses_its_peers_in_the_end);
+	tcase_add_test(tc, flapping_with_new_agents_counts_too);
+	tcase_add_test(tc, operation_between_breaks_resets_their_count);
+	tcase_add_test(tc, new_vote_between_breaks_resets_their_count);
+	tcase_add_test(tc, connection_that_lasts_resets_the_count_of_breaks);
+	tcase_add_test(tc, quick_breaks_are_tolerated_for_the_lease);
+	tcase_add_test(tc, waiting_members_are_told_of_the_breaks);
 	suite_add_tcase(s, tc);
 	return s;
 }

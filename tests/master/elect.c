@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * The election of shared state: every rule of ccoip-masterd/core/ccm_elect.h and where they meet,
- * row by row; then what must hold whatever is offered.
+ * The election of shared state. A table has a row for each rule of
+ * ccoip-masterd/core/ccm_elect.h and for each pair of rules that apply together. After that, tests
+ * with seeded candidates check the properties of all elections.
  *
- * A row says what the peers offer, in ring order, one word each: strategy (E enforce-popular,
- * R receive-only, S send-only), revision ("max": UINT64_MAX), keys (K, L, ...), contents (a, b,
- * ...), # for the other hash type, ~ if it is torn. And what comes of it: the elected index and the
- * revision, or "nobody", then a word for each peer: hold, old (holder, outdated), recv, idle (a
- * receiver that misses nothing), or ! and why it is kicked.
+ * A row lists the candidates in ring order, one word each: strategy (E enforce-popular, R
+ * receive-only, S send-only), revision ("max": UINT64_MAX), keys (K, L, ...), contents (a, b, ...),
+ * # for the other hash type, ~ for torn state. Then the row lists the outcome: the elected index
+ * and the revision, or "nobody", and a word for each peer: hold, old (an outdated holder), recv,
+ * idle (a receiver that misses nothing), or ! with the reason of the kick.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -131,7 +132,7 @@ static const struct row rows[] = {
 	{"it is named before the keys, which it hides", 5, "E5Ka E5La# E5Ka",
 		"0@5: hold !hash hold"},
 
-	/* Rule 8 is in the rows of 4 and 5. */
+	/* The rows of rules 4 and 5 cover rule 8. */
 
 	/* Rule 9 */
 	{"all are equal", 5, "E5Ka E5Ka E5Ka", "0@5: hold hold hold"},
@@ -144,7 +145,7 @@ static const struct row rows[] = {
 	{"nobody is there", 5, "", "nobody:"},
 };
 
-/* One election and all that belongs to it. */
+/* One election with its input and its results. */
 struct poll {
 	uint64_t expected;
 	uint32_t n;
@@ -163,7 +164,7 @@ static void hold(struct poll *p)
 	ccm_elect(p->expected, p->v, p->n, scratch, p->s, &p->e);
 }
 
-/* Reads one word and returns what follows it. */
+/* Reads one word. Returns the beginning of the next word. */
 static const char *parse(const char *word, struct ccm_candidate *ret)
 {
 	static const char strategies[] = "ERS";
@@ -177,7 +178,7 @@ static const char *parse(const char *word, struct ccm_candidate *ret)
 	} else {
 		ret->revision = strtoull(word, &end, 10);
 	}
-	/* Digests that differ in one half alone must be told apart. */
+	/* The election must distinguish digests that differ in one half only. */
 	ret->keys = (struct ccm_digest){.hi = 77, .lo = (uint64_t)(*end++ - 'A')};
 	ret->content = (struct ccm_digest){.hi = (uint64_t)('z' - *end++), .lo = 88};
 	ret->n_tensors = 2 + ret->keys.lo;
@@ -251,7 +252,7 @@ static void describe(const struct poll *p, char *dst, size_t size)
 	ck_assert(p->e.nobody == (p->e.elected == CCM_ELECT_NONE));
 }
 
-START_TEST(rule)
+START_TEST(each_rule_has_its_outcome)
 {
 	const struct row *r = &rows[_i];
 	char outcome[256];
@@ -264,7 +265,7 @@ START_TEST(rule)
 }
 END_TEST
 
-/* Every reason names what is wrong, and the value that was expected. */
+/* Each sentence names the error and the expected value. */
 static const struct {
 	uint64_t expected;
 	const char *candidates;
@@ -338,7 +339,7 @@ static const struct {
 		"00000000000000000000000000000058"},
 };
 
-START_TEST(sentence)
+START_TEST(each_reason_has_its_sentence)
 {
 	char text[WM_TEXT_MAX];
 	struct poll p;
@@ -350,8 +351,9 @@ START_TEST(sentence)
 }
 END_TEST
 
-/* The same number of tensors and bytes: the sentence says what else it may be. */
-START_TEST(keys_that_look_alike)
+/* The keys have the same number of tensors and bytes, so the sentence names
+ * other possible differences. */
+START_TEST(sentence_about_similar_keys_names_other_differences)
 {
 	char text[WM_TEXT_MAX];
 	struct poll p;
@@ -373,7 +375,7 @@ START_TEST(keys_that_look_alike)
 }
 END_TEST
 
-/* ------------------------------------------------------------- whatever is offered */
+/* ---- properties of all elections ---- */
 
 #define POLLS 20000
 
@@ -388,7 +390,7 @@ static bool same_candidate(const struct ccm_candidate *a, const struct ccm_candi
 	       same_digest(&a->content, &b->content);
 }
 
-/* Few values, so that every rule is met often. */
+/* Draws few different values, so that every rule applies often. */
 static void draw(struct tl_rng *r, struct poll *p)
 {
 	static const uint64_t offered[] = {0, 3, 4, 5, 5, 5, 5, 5, 6, UINT64_MAX};
@@ -427,7 +429,8 @@ static bool stands(const struct poll *p, uint32_t i)
 	       p->v[i].revision == p->e.revision;
 }
 
-/* How many stand with what i offers; 0 when it does not stand itself. */
+/* Returns the number of standing candidates that are equal to candidate i. Returns 0 if i does not
+ * stand itself. */
 static uint32_t votes(const struct poll *p, uint32_t i)
 {
 	uint32_t j, n = 0;
@@ -459,8 +462,7 @@ static void check_peer(const struct poll *p, uint32_t i)
 	ck_assert(votes(p, i) < votes(p, p->e.elected) || i >= p->e.elected);
 }
 
-/* What holds in every election. */
-START_TEST(invariants)
+START_TEST(every_election_keeps_the_invariants)
 {
 	struct tl_rng r = tl_rng_new(1);
 	uint32_t i, round, kicked, holders, elections = 0;
@@ -492,7 +494,7 @@ START_TEST(invariants)
 }
 END_TEST
 
-/* The peers of `from` but number i. */
+/* Holds the election again without peer i. */
 static void without(const struct poll *from, uint32_t i, struct poll *ret)
 {
 	*ret = *from;
@@ -512,8 +514,9 @@ static void same_but(const struct poll *p, const struct poll *q, uint32_t i)
 		ck_assert_str_eq(word(&q->s[j]), word(&p->s[j + (j >= i)]));
 }
 
-/* Who is kicked, receive-only or torn has no say: without it all is the same for the others. */
-START_TEST(no_say)
+/* A peer that is kicked, receive-only or torn has no vote. Without this peer the others have the
+ * same results. */
+START_TEST(peers_without_a_vote_change_no_result)
 {
 	struct tl_rng r = tl_rng_new(2);
 	uint32_t i, round, tried = 0;
@@ -535,9 +538,9 @@ START_TEST(no_say)
 }
 END_TEST
 
-/* A peer that offers an illegal revision is kicked from any group and changes nothing for it, not
- * even where nobody stands. */
-START_TEST(no_say_above)
+/* A peer with a revision that is not allowed is always kicked. It changes nothing for the others,
+ * not even if no candidate stands. */
+START_TEST(peers_with_a_forbidden_revision_change_no_result)
 {
 	struct tl_rng r = tl_rng_new(3);
 	struct poll p, q;
@@ -571,8 +574,8 @@ static bool tied(const struct poll *p)
 	return false;
 }
 
-/* Without a tie the order of the peers is without meaning. */
-START_TEST(any_order)
+/* Without a tie the order of the peers does not matter. */
+START_TEST(order_of_peers_matters_only_in_a_tie)
 {
 	struct tl_rng r = tl_rng_new(4);
 	uint32_t at[ROW_MAX], i, j, round, x, tries = 0;
@@ -604,9 +607,9 @@ START_TEST(any_order)
 }
 END_TEST
 
-/* Every reason has its sentence, which gets to the process as a whole, whatever the values are; no
- * other peer has one. */
-START_TEST(sentences_fit)
+/* Each kicked peer has a sentence, and no other peer has one. The
+ * sentence fits into the text for the process, whatever the values are. */
+START_TEST(sentences_fit_into_their_text)
 {
 	struct tl_rng r = tl_rng_new(5);
 	uint32_t i, round, seen = 0;
@@ -637,8 +640,8 @@ END_TEST
 
 #define MANY 200000u
 
-/* Twenty times as many peers as there will be: what grows with their square would take minutes. */
-START_TEST(many)
+/* A run will have a twentieth of these peers. Quadratic work would take minutes here. */
+START_TEST(election_of_200000_peers_is_fast)
 {
 	static struct ccm_candidate v[MANY];
 	static struct ccm_standing s[MANY];
@@ -673,15 +676,15 @@ Suite *elect_suite(void)
 	TCase *tc = tcase_create("election of shared state");
 
 	tcase_set_timeout(tc, 30);
-	tcase_add_loop_test(tc, rule, 0, (int)(sizeof rows / sizeof rows[0]));
+	tcase_add_loop_test(tc, each_rule_has_its_outcome, 0, (int)(sizeof rows / sizeof rows[0]));
 	tcase_add_loop_test(tc, sentence, 0, (int)(sizeof sentences / sizeof sentences[0]));
-	tcase_add_test(tc, keys_that_look_alike);
-	tcase_add_test(tc, invariants);
-	tcase_add_test(tc, no_say);
-	tcase_add_test(tc, no_say_above);
-	tcase_add_test(tc, any_order);
-	tcase_add_test(tc, sentences_fit);
-	tcase_add_test(tc, many);
+	tcase_add_test(tc, sentence_about_similar_keys_names_other_differences);
+	tcase_add_test(tc, every_election_keeps_the_invariants);
+	tcase_add_test(tc, peers_without_a_vote_change_no_result);
+	tcase_add_test(tc, peers_with_a_forbidden_revision_change_no_result);
+	tcase_add_test(tc, order_of_peers_matters_only_in_a_tie);
+	tcase_add_test(tc, sentences_fit_into_their_text);
+	tcase_add_test(tc, election_of_200000_peers_is_fast);
 	suite_add_tcase(s, tc);
 	return s;
 }

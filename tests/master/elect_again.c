@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The election of shared state, applied by a master that did not hold it: whoever is left of those
- * who took part is told what the one before would have told.
+ * The election of shared state, repeated by a master that did not hold it. The remaining candidates
+ * get the results that the previous master would have sent.
  */
 #include <string.h>
 
@@ -20,7 +20,7 @@ struct poll {
 	struct ccm_election e;
 };
 
-/* Few values, so that every rule is met often. */
+/* Draws few different values, so that every rule applies often. */
 static void draw(struct tl_rng *r, struct poll *p)
 {
 	static const uint64_t offered[] = {5, 5, 5, 5, 5, 4, 0, 6, UINT64_MAX};
@@ -55,7 +55,8 @@ static bool enforces(const struct poll *p)
 	return false;
 }
 
-/* Some of them are lost; what was elected comes behind the others, who come in another order. */
+/* Removes some candidates and changes the order of the others. The elected candidate comes after
+ * them. */
 static void thin(struct tl_rng *r, const struct poll *p, struct poll *q, uint32_t *was)
 {
 	uint32_t i, at = (uint32_t)tl_range(r, 0, p->n - 1), k;
@@ -72,7 +73,7 @@ static void thin(struct tl_rng *r, const struct poll *p, struct poll *q, uint32_
 	q->v[q->n].revision = p->e.revision;
 }
 
-START_TEST(everybody_is_told_the_same_as_before)
+START_TEST(repeated_election_has_the_same_results)
 {
 	struct tl_rng r = tl_rng_new(1);
 	uint32_t scratch[MAX], was[MAX], i, round, kicked = 0, received = 0;
@@ -92,7 +93,7 @@ START_TEST(everybody_is_told_the_same_as_before)
 		ck_assert_uint_eq(q.e.revision, p.e.revision);
 		ck_assert_uint_eq(q.e.elected, q.n);
 		for (i = 0; i < q.n; i++) {
-			/* Nobody is left who enforces: then there are others' words only. */
+			/* No peer that enforces is left, so nothing shows this rule any more. */
 			if (p.s[was[i]].why == CCM_WHY_STRATEGY && !enforces(&q))
 				continue;
 			ck_assert_int_eq(q.s[i].status, p.s[was[i]].status);
@@ -112,9 +113,9 @@ END_TEST
 Suite *elect_again_suite(void)
 {
 	Suite *s = suite_create("elect_again");
-	TCase *tc = tcase_create("election, again");
+	TCase *tc = tcase_create("repeated election");
 
-	tcase_add_test(tc, everybody_is_told_the_same_as_before);
+	tcase_add_test(tc, repeated_election_has_the_same_results);
 	suite_add_tcase(s, tc);
 	return s;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The master's core: under which addresses agents are told to reach each other.
+ * The master's core: the addresses that agents get to reach each other.
  */
 #include "tests/common/testlib.h"
 #include "tests/master/fake.h"
@@ -18,7 +18,8 @@ static void teardown(void)
 	fk_free(&f);
 }
 
-/* The endpoint of an agent that came from `from`, as handed to one that came from `to`. */
+/* Returns the endpoint of an agent that connected from `from`, as an agent that connected from `to`
+ * gets it. */
 static struct wm_endpoint endpoint_of(const char *from, const char *to, bool advertised)
 {
 	struct fk_host *a = fk_host(&f, "a", to), *b = fk_connect(&f, "b", from);
@@ -47,7 +48,7 @@ static void assert_addr(const struct wm_endpoint *e, uint32_t i, const char *tex
 	ck_assert_str_eq(cc_addr_str(&e->addrs[i], buf), text);
 }
 
-START_TEST(advertised_addresses_are_handed_out_alone)
+START_TEST(agents_get_only_the_advertised_addresses)
 {
 	struct wm_endpoint e = endpoint_of("10.0.0.2", "10.0.0.1", true);
 
@@ -60,7 +61,7 @@ START_TEST(advertised_addresses_are_handed_out_alone)
 }
 END_TEST
 
-START_TEST(the_source_address_comes_first)
+START_TEST(source_address_of_an_agent_comes_first)
 {
 	struct wm_endpoint e = endpoint_of("10.0.0.2", "10.0.0.1", false);
 
@@ -80,7 +81,7 @@ START_TEST(no_address_is_handed_out_twice)
 }
 END_TEST
 
-START_TEST(who_came_by_loopback_is_at_the_master)
+START_TEST(agent_that_connects_over_loopback_is_at_the_master)
 {
 	struct wm_endpoint e = endpoint_of("127.0.0.1", "10.0.0.1", false);
 
@@ -90,7 +91,7 @@ START_TEST(who_came_by_loopback_is_at_the_master)
 }
 END_TEST
 
-START_TEST(two_that_came_by_loopback_meet_there)
+START_TEST(two_agents_on_loopback_use_loopback)
 {
 	struct wm_endpoint e = endpoint_of("::1", "127.0.0.1", false);
 
@@ -106,11 +107,11 @@ Suite *endpoints_suite(void)
 	TCase *tc = tcase_create("endpoints");
 
 	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, advertised_addresses_are_handed_out_alone);
-	tcase_add_test(tc, the_source_address_comes_first);
+	tcase_add_test(tc, agents_get_only_the_advertised_addresses);
+	tcase_add_test(tc, source_address_of_an_agent_comes_first);
 	tcase_add_test(tc, no_address_is_handed_out_twice);
-	tcase_add_test(tc, who_came_by_loopback_is_at_the_master);
-	tcase_add_test(tc, two_that_came_by_loopback_meet_there);
+	tcase_add_test(tc, agent_that_connects_over_loopback_is_at_the_master);
+	tcase_add_test(tc, two_agents_on_loopback_use_loopback);
 	suite_add_tcase(s, tc);
 	return s;
 }

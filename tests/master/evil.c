@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The master's core, taking a run over, under agents that say well-formed things in an evil order
- * and with evil numbers. ccm_check after every step; it must come to an end, and keep nothing.
+ * The master's core takes over a run from hostile agents. Their messages are well-formed, but have
+ * a bad order and bad numbers. ccm_check follows every step. The takeover must end, and no state of
+ * the agents may remain.
  */
 #include <string.h>
 
@@ -28,7 +29,7 @@ static uint64_t number(void)
 	return pick(4) ? pick(8) : UINT64_MAX - tl_magnitude(&rng, 64);
 }
 
-/* Mostly one of its own, sometimes another agent's. */
+/* Returns a peer: mostly the agent's own peer, sometimes another agent's. */
 static const struct fk_peer *some_peer(size_t own)
 {
 	return &p[pick(6) ? own : pick(PEERS)];
@@ -189,7 +190,7 @@ static void event(void)
 	}
 }
 
-START_TEST(a_recovering_master_comes_to_an_end)
+START_TEST(takeover_from_hostile_agents_ends)
 {
 	struct ccm_config cfg = {.run = {{1}}, .run_key = {{2}}, .journal = true};
 	size_t i;
@@ -228,7 +229,7 @@ Suite *evil_suite(void)
 	TCase *tc = tcase_create("evil");
 
 	tcase_set_timeout(tc, 120);
-	tcase_add_loop_test(tc, a_recovering_master_comes_to_an_end, 0, SEQUENCES);
+	tcase_add_loop_test(tc, takeover_from_hostile_agents_ends, 0, SEQUENCES);
 	suite_add_tcase(s, tc);
 	return s;
 }

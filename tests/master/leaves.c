@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The master's core: a leave is answered when no other master need be told of it.
+ * The master's core: a leave is confirmed when no other master needs to know it.
  */
 #include "tests/common/testlib.h"
 #include "tests/master/fake.h"
@@ -41,8 +41,8 @@ static void taken(size_t i)
 	ck_assert_uint_eq(fk_count(h[i], WM_LEFT), 0);
 }
 
-/* The agent of h[i] comes to the next master and says again that its peer has left: no master has
- * said that it knows. */
+/* Connects the agent of h[i] to the next master. The agent sends the leave of its peer again,
+ * because no master has confirmed it. */
 static void leave_again(size_t i)
 {
 	f.left = true;
@@ -68,7 +68,7 @@ static void come_back(size_t i)
 	fk_send(h[i], &msg);
 }
 
-START_TEST(a_leave_is_answered)
+START_TEST(leave_is_confirmed)
 {
 	fk_leave(&p[0], WM_LEAVE_CLEAN);
 	taken(0);
@@ -78,7 +78,7 @@ START_TEST(a_leave_is_answered)
 }
 END_TEST
 
-START_TEST(an_older_agent_gets_no_answer)
+START_TEST(older_agent_gets_no_confirmation_of_a_leave)
 {
 	struct fk_peer x;
 
@@ -90,7 +90,7 @@ START_TEST(an_older_agent_gets_no_answer)
 }
 END_TEST
 
-START_TEST(the_journal_has_it_before_it_is_answered)
+START_TEST(leave_is_in_the_journal_before_its_confirmation)
 {
 	struct wm_msg msg = {.type = WM_LEAVE, .u.leave.peer = p[0].id};
 	struct ccm_event ev = {.type = CCM_EV_MSG, .conn = h[0]->conn, .msg = &msg};
@@ -110,16 +110,16 @@ START_TEST(the_journal_has_it_before_it_is_answered)
 }
 END_TEST
 
-/* The last master died with their leaves unread. _i == 1: with that of one, and had written that of
- * the other. */
-START_TEST(what_the_last_master_did_not_read_the_next_one_does)
+/* The last master died before it read the leaves. With _i == 1 it had read one leave and written it
+ * to the journal. */
+START_TEST(next_master_takes_leaves_that_were_not_read)
 {
 	if (_i)
 		fk_leave(&p[1], WM_LEAVE_CLEAN);
 	fk_restart(&f, &next, f.journal_len);
 	fk_tick(&f, 100);
 	leave_again(0);
-	ck_assert_uint_eq(fk_count(h[0], WM_LEFT), (size_t)_i); /* this one may die, too */
+	ck_assert_uint_eq(fk_count(h[0], WM_LEFT), (size_t)_i); /* this master may die, too */
 	leave_again(1);
 	taken(0);
 	taken(1);
@@ -130,22 +130,22 @@ START_TEST(what_the_last_master_did_not_read_the_next_one_does)
 }
 END_TEST
 
-START_TEST(a_broken_connection_may_have_lost_it)
+START_TEST(leave_is_taken_again_after_a_broken_connection)
 {
 	fk_cut(h[0], "reset");
 	ck_assert(fk_present(&p[0]));
 	leave_again(0);
 	taken(0);
 	ck_assert(!fk_present(&p[0]));
-	leave_again(0); /* or the answer */
+	leave_again(0); /* the confirmation may be lost, too */
 	taken(0);
 	ck_assert_uint_eq(fk_count(h[0], WM_KICK), 0);
 	ck_assert_uint_eq(fk_status(&f).accepted, 1);
 }
 END_TEST
 
-/* There is nothing to be written for it, so an agent that sends many takes no memory. */
-START_TEST(the_leave_of_an_unknown_peer_is_answered_at_once)
+/* Nothing must be written for this leave. So an agent that sends many of them takes no memory. */
+START_TEST(leave_of_an_unknown_peer_is_confirmed_at_once)
 {
 	struct fk_peer x;
 
@@ -165,8 +165,9 @@ START_TEST(the_leave_of_an_unknown_peer_is_answered_at_once)
 }
 END_TEST
 
-/* The connection broke before the answer: the peer is unknown by now, but not in the journal. */
-START_TEST(a_leave_said_twice_waits_for_the_journal)
+/* The connection broke before the confirmation. The peer is unknown now, but the journal still has
+ * it as a member. */
+START_TEST(repeated_leave_waits_for_the_journal)
 {
 	fk_restart(&f, &next, f.journal_len);
 	fk_tick(&f, 100);
@@ -184,8 +185,8 @@ START_TEST(a_leave_said_twice_waits_for_the_journal)
 }
 END_TEST
 
-/* Whether the last master has told the others already nobody knows. */
-START_TEST(without_a_journal_it_counts_for_nothing)
+/* The last master may or may not have told the others of the leave. */
+START_TEST(leave_ends_no_takeover_without_a_journal)
 {
 	fk_new_master(&f, &forgetful);
 	come_back(1);
@@ -200,8 +201,8 @@ START_TEST(without_a_journal_it_counts_for_nothing)
 }
 END_TEST
 
-/* They are all gone: newcomers would wait for them in vain. */
-START_TEST(a_run_of_leaves_is_not_taken_over)
+/* All members have left, so newcomers would wait for them in vain. */
+START_TEST(run_whose_members_have_left_is_not_taken_over)
 {
 	const struct wm_hello_ack *ack;
 
@@ -212,7 +213,7 @@ START_TEST(a_run_of_leaves_is_not_taken_over)
 	ck_assert(!ack->resume);
 	ck_assert_uint_eq(ack->run.b[0], 8);
 	ck_assert(!fk_status(&f).recovering);
-	/* Members may come yet. */
+	/* A member may still come. */
 	f.left = false;
 	h[1] = fk_reconnect_as(h[1], 1, false);
 	ck_assert(fk_take(h[1], WM_HELLO_ACK)->u.hello_ack.resume);
@@ -226,15 +227,15 @@ Suite *leaves_suite(void)
 	TCase *tc = tcase_create("leaves");
 
 	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, a_leave_is_answered);
-	tcase_add_test(tc, an_older_agent_gets_no_answer);
-	tcase_add_test(tc, the_journal_has_it_before_it_is_answered);
-	tcase_add_loop_test(tc, what_the_last_master_did_not_read_the_next_one_does, 0, 2);
-	tcase_add_test(tc, a_broken_connection_may_have_lost_it);
-	tcase_add_test(tc, the_leave_of_an_unknown_peer_is_answered_at_once);
-	tcase_add_test(tc, a_leave_said_twice_waits_for_the_journal);
-	tcase_add_test(tc, without_a_journal_it_counts_for_nothing);
-	tcase_add_test(tc, a_run_of_leaves_is_not_taken_over);
+	tcase_add_test(tc, leave_is_confirmed);
+	tcase_add_test(tc, older_agent_gets_no_confirmation_of_a_leave);
+	tcase_add_test(tc, leave_is_in_the_journal_before_its_confirmation);
+	tcase_add_loop_test(tc, next_master_takes_leaves_that_were_not_read, 0, 2);
+	tcase_add_test(tc, leave_is_taken_again_after_a_broken_connection);
+	tcase_add_test(tc, leave_of_an_unknown_peer_is_confirmed_at_once);
+	tcase_add_test(tc, repeated_leave_waits_for_the_journal);
+	tcase_add_test(tc, leave_ends_no_takeover_without_a_journal);
+	tcase_add_test(tc, run_whose_members_have_left_is_not_taken_over);
 	suite_add_tcase(s, tc);
 	return s;
 }

@@ -59,7 +59,7 @@ START_TEST(the_hello_is_answered_with_the_run)
 	fk_send(h, &msg);
 	ack = &fk_take(h, WM_HELLO_ACK)->u.hello_ack;
 	ck_assert_uint_eq(ack->version, WM_VERSION_MAX);
-	ck_assert_uint_eq(ack->features, WM_FEATURES); /* those that both have */
+	ck_assert_uint_eq(ack->features, WM_FEATURES); /* the features that both have */
 	ck_assert_uint_eq(ack->run.b[0], 1);
 	ck_assert_uint_eq(ack->heartbeat_ms, 500);
 	ck_assert_uint_eq(ack->timeout_ms, 2800);
@@ -125,7 +125,7 @@ START_TEST(later_peers_wait_for_the_vote_of_all)
 	ck_assert_int_eq(info.rank, 1);
 	ck_assert_uint_eq(fk_take(b, WM_COMMIT)->u.commit.epoch, 2);
 
-	/* The next vote needs the peers of every group. */
+	/* The next ballot needs the votes of the peers of all groups. */
 	fk_forget(&f);
 	fk_topo(&p);
 	fk_topo(&r);
@@ -157,7 +157,7 @@ START_TEST(a_vote_with_nothing_to_change_is_committed_at_once)
 }
 END_TEST
 
-START_TEST(the_leaver_may_have_been_the_last_vote_missing)
+START_TEST(leave_may_complete_a_ballot)
 {
 	struct fk_host *a = fk_host(&f, "a", "10.0.0.1"), *b = fk_host(&f, "b", "10.0.0.2");
 	struct fk_peer p = fk_join(a, 0), q = fk_admit(b, 0, &p, 1), r = fk_join(a, 0);
@@ -215,7 +215,7 @@ START_TEST(a_run_without_peers_goes_on)
 	struct fk_peer p = fk_join(a, 0), q = fk_join(b, 0);
 	struct ccm_peer_info info;
 
-	/* The last accepted one leaves: whoever waits is first now. */
+	/* The last accepted peer leaves, so the waiting peer is accepted. */
 	fk_leave(&p, WM_LEAVE_CLEAN);
 	info = fk_info(&q);
 	ck_assert_int_eq(info.phase, CCM_PEER_ACCEPTED);
@@ -240,7 +240,7 @@ START_TEST(leaves_and_losses_are_counted_apart)
 	for (i = 1; i < 5; i++)
 		p[i] = fk_admit(i == 4 ? b : a, 0, p, i);
 	waiting = fk_join(a, 0);
-	fk_leave(&waiting, WM_LEAVE_CLEAN); /* it was not in the run yet */
+	fk_leave(&waiting, WM_LEAVE_CLEAN); /* was not a member yet */
 	ck_assert_uint_eq(fk_status(&f).leaves, 0);
 	fk_leave(&p[1], WM_LEAVE_CLEAN);
 	ck_assert_uint_eq(fk_status(&f).leaves, 1);
@@ -248,7 +248,7 @@ START_TEST(leaves_and_losses_are_counted_apart)
 	fk_leave(&p[2], WM_LEAVE_DIED);
 	ck_assert_uint_eq(fk_status(&f).lost_members, 1);
 	fk_topo(&p[3]);
-	fk_topo(&p[3]); /* twice: it is kicked */
+	fk_topo(&p[3]); /* votes twice and is kicked */
 	ck_assert_uint_eq(fk_status(&f).kicks, 1);
 	ck_assert_uint_eq(fk_status(&f).lost_members, 2);
 	fk_close(b, "reset");
@@ -283,7 +283,7 @@ START_TEST(a_join_of_a_present_peer_kicks_it)
 	struct wm_msg msg = {.type = WM_JOIN};
 	struct ccm_peer_info info;
 
-	/* Another agent that names it does not harm it. */
+	/* A join by another agent does not harm the peer. */
 	msg.u.join.peer = p.id;
 	msg.u.join.pool_size = 1;
 	fk_send(b, &msg);
@@ -296,7 +296,7 @@ START_TEST(a_join_of_a_present_peer_kicks_it)
 }
 END_TEST
 
-START_TEST(an_agent_takes_part_by_one_connection)
+START_TEST(agent_has_only_one_connection)
 {
 	struct fk_host *a = fk_host(&f, "a", "10.0.0.1"), *b = fk_connect(&f, "a", "127.0.0.1");
 	struct wm_msg msg = fk_hello(a);
@@ -360,7 +360,7 @@ START_TEST(a_topology_vote_with_an_operation_outstanding_is_a_violation)
 }
 END_TEST
 
-START_TEST(naming_somebody_elses_peer_costs_the_connection)
+START_TEST(use_of_another_agents_peer_closes_the_connection)
 {
 	struct fk_host *a = fk_host(&f, "a", "10.0.0.1"), *b;
 	struct fk_peer p = fk_join(a, 0), forged;
@@ -385,7 +385,7 @@ START_TEST(naming_somebody_elses_peer_costs_the_connection)
 }
 END_TEST
 
-START_TEST(unknown_peers_are_passed_over)
+START_TEST(messages_about_unknown_peers_are_ignored)
 {
 	struct fk_host *a = fk_host(&f, "a", "10.0.0.1");
 	struct fk_peer p = {.host = a, .id = fk_id(&f)};
@@ -412,7 +412,7 @@ START_TEST(messages_of_a_master_are_violations)
 }
 END_TEST
 
-START_TEST(an_agents_last_words_are_told)
+START_TEST(reason_of_an_agent_that_ends_is_in_the_abort)
 {
 	struct fk_host *a = fk_host(&f, "a", "10.0.0.1"), *b = fk_host(&f, "b", "10.0.0.2");
 	struct fk_peer p = fk_join(a, 0), q = fk_admit(b, 0, &p, 1);
@@ -427,7 +427,7 @@ START_TEST(an_agents_last_words_are_told)
 }
 END_TEST
 
-START_TEST(silence_is_death)
+START_TEST(silent_agent_is_closed)
 {
 	struct fk_host *a = fk_host(&f, "a", "10.0.0.1"), *b = fk_host(&f, "b", "10.0.0.2");
 	struct fk_peer p = fk_join(a, 0), q = fk_admit(b, 0, &p, 1);
@@ -447,7 +447,7 @@ START_TEST(silence_is_death)
 }
 END_TEST
 
-START_TEST(who_spoke_regularly_is_missed_sooner)
+START_TEST(agent_with_regular_heartbeats_is_missed_sooner)
 {
 	struct fk_host *a = fk_host(&f, "a", "10.0.0.1");
 	const struct wm_msg beat = {.type = WM_HEARTBEAT};
@@ -466,8 +466,8 @@ START_TEST(who_spoke_regularly_is_missed_sooner)
 }
 END_TEST
 
-/* As long as the operator says, with heartbeats in proportion; at least four of these, and a
- * second. */
+/* The timeout of the operator also sets the heartbeat interval. An agent with regular heartbeats is
+ * lost after four of them, but not before one second. */
 static const struct {
 	uint32_t timeout_ms, heartbeat_ms, least_ms;
 	const char *stranger, *regular;
@@ -479,7 +479,7 @@ static const struct {
 		"silent for 428.6 s, bound 428.6 s"},
 };
 
-/* It is waited for so long, and no longer. */
+/* Checks that h is closed after this time of silence, and not before. */
 static void fall_silent(struct fk_host *h, uint32_t ms, const char *told)
 {
 	fk_tick_silent(&f, ms - ms % 100, h);
@@ -489,7 +489,7 @@ static void fall_silent(struct fk_host *h, uint32_t ms, const char *told)
 	assert_contains(h->closed, told);
 }
 
-START_TEST(patience_can_be_chosen)
+START_TEST(timeout_of_the_operator_sets_the_bounds)
 {
 	struct ccm_config cfg = {.timeout_ms = patience[_i].timeout_ms};
 	uint32_t beat_ms = patience[_i].heartbeat_ms;
@@ -613,7 +613,7 @@ START_TEST(status_says_what_the_run_waits_for)
 }
 END_TEST
 
-START_TEST(a_membership_has_a_limit_of_peers)
+START_TEST(peers_of_one_host_membership_are_limited)
 {
 	struct fk_host *a = fk_host(&f, "a", "10.0.0.1");
 	struct fk_peer p;
@@ -644,29 +644,30 @@ Suite *members_suite(void)
 	tcase_add_test(tc, the_first_peer_is_accepted_at_once);
 	tcase_add_test(tc, later_peers_wait_for_the_vote_of_all);
 	tcase_add_test(tc, a_vote_with_nothing_to_change_is_committed_at_once);
-	tcase_add_test(tc, the_leaver_may_have_been_the_last_vote_missing);
+	tcase_add_test(tc, leave_may_complete_a_ballot);
 	tcase_add_test(tc, world_sizes_are_exact);
 	tcase_add_test(tc, a_run_without_peers_goes_on);
 	tcase_add_test(tc, leaves_and_losses_are_counted_apart);
 	tcase_add_test(tc, joins_beyond_max_peers_are_refused);
 	tcase_add_test(tc, a_join_of_a_present_peer_kicks_it);
-	tcase_add_test(tc, an_agent_takes_part_by_one_connection);
+	tcase_add_test(tc, agent_has_only_one_connection);
 	tcase_add_test(tc, votes_of_a_registered_peer_are_violations);
 	tcase_add_test(tc, voting_twice_is_a_violation);
 	tcase_add_test(tc, a_topology_vote_with_an_operation_outstanding_is_a_violation);
-	tcase_add_test(tc, naming_somebody_elses_peer_costs_the_connection);
-	tcase_add_test(tc, unknown_peers_are_passed_over);
+	tcase_add_test(tc, use_of_another_agents_peer_closes_the_connection);
+	tcase_add_test(tc, messages_about_unknown_peers_are_ignored);
 	tcase_add_test(tc, messages_of_a_master_are_violations);
-	tcase_add_test(tc, an_agents_last_words_are_told);
-	tcase_add_test(tc, silence_is_death);
-	tcase_add_test(tc, who_spoke_regularly_is_missed_sooner);
-	tcase_add_loop_test(tc, patience_can_be_chosen, 0, sizeof patience / sizeof patience[0]);
+	tcase_add_test(tc, reason_of_an_agent_that_ends_is_in_the_abort);
+	tcase_add_test(tc, silent_agent_is_closed);
+	tcase_add_test(tc, agent_with_regular_heartbeats_is_missed_sooner);
+	tcase_add_loop_test(tc, timeout_of_the_operator_sets_the_bounds, 0,
+		sizeof patience / sizeof patience[0]);
 	tcase_add_test(tc, a_connection_without_hello_ends);
 	tcase_add_test(tc, a_suspended_master_suspects_nobody);
 	tcase_add_test(tc, pending_is_answered_when_all_have_asked);
 	tcase_add_test(tc, pending_may_be_asked_with_operations_in_flight);
 	tcase_add_test(tc, status_says_what_the_run_waits_for);
-	tcase_add_test(tc, a_membership_has_a_limit_of_peers);
+	tcase_add_test(tc, peers_of_one_host_membership_are_limited);
 	suite_add_tcase(s, tc);
 	return s;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The master's core: newcomers are probed before members are made to wait for them.
+ * The master's core: newcomers are probed before members have to wait for them.
  */
 #include <stdio.h>
 
@@ -8,7 +8,8 @@
 #include "tests/master/many.h"
 #include "tests/master/suites.h"
 
-/* n hosts with one accepted peer each, in group 0; from now on probes are answered by the tests. */
+/* Connects n hosts with one accepted peer each in group 0. From now on the tests answer the
+ * probes. */
 static void run_of(size_t n)
 {
 	size_t i;
@@ -19,7 +20,7 @@ static void run_of(size_t n)
 	fk_forget(&f);
 }
 
-/* Always the same host, where name and address are. */
+/* Connects a host. Connections with the same name and address belong to the same host. */
 static struct fk_host *newcomer(const char *name, const char *addr)
 {
 	struct fk_host *x = fk_connect(&f, name, addr);
@@ -42,7 +43,7 @@ static bool pending(size_t n)
 	return wire_pending_answer(fk_take(h[0], WM_PENDING_ANSWER)->u.pending_answer.ballot);
 }
 
-START_TEST(members_do_not_hear_of_a_newcomer_that_cannot_be_reached)
+START_TEST(unreachable_newcomer_does_not_disturb_members)
 {
 	struct fk_host *x;
 	struct fk_peer q;
@@ -55,10 +56,11 @@ START_TEST(members_do_not_hear_of_a_newcomer_that_cannot_be_reached)
 	q = fk_join(x, 0);
 	ck_assert(!pending(2));
 	vote_all(2);
-	ck_assert(fk_take(h[0], WM_COMMIT)->u.commit.accept); /* at once, nothing has changed */
+	/* At once, because nothing has changed. */
+	ck_assert(fk_take(h[0], WM_COMMIT)->u.commit.accept);
 	fk_probed(x, h[0], NULL);
 	fk_probed(h[1], x, "10.0.0.9:1003: no answer in time");
-	ck_assert(fk_present(&q)); /* at another position in the ring, perhaps */
+	ck_assert(fk_present(&q)); /* may get another position in the ring */
 	fk_probed(x, h[1], NULL);
 	fk_probed(h[0], x, "10.0.0.9:1003: no answer in time");
 	k = &fk_take(x, WM_KICK)->u.kick;
@@ -89,7 +91,7 @@ START_TEST(a_newcomer_is_pending_once_its_links_are_proven)
 }
 END_TEST
 
-/* It cannot reach a, but b and c: a ring that has it before b does. */
+/* The newcomer cannot reach a, but c. So the ring has it between b and c. */
 START_TEST(a_newcomer_takes_another_position_in_the_ring)
 {
 	struct fk_host *x;
@@ -106,7 +108,7 @@ START_TEST(a_newcomer_takes_another_position_in_the_ring)
 	ck_assert(pending(3));
 	vote_all(3);
 	ck_assert_int_eq(fk_info(&q).phase, CCM_PEER_ACCEPTED);
-	/* When the ring is planned anew, that link is avoided still. */
+	/* When the ring is planned again, it still avoids the failed link. */
 	ck_assert(cc_id_eq(&x->id, &fk_take(h[1], WM_ROUND)->u.round.rings[0].next.agent));
 	fk_forget(&f);
 	fk_leave(&p[1], WM_LEAVE_CLEAN);
@@ -114,8 +116,9 @@ START_TEST(a_newcomer_takes_another_position_in_the_ring)
 }
 END_TEST
 
-/* A host that keeps coming is tried ever more seldom, and as at first when it has been admitted. */
-START_TEST(a_host_that_failed_is_tried_ever_more_seldom)
+/* A host that comes again and again is probed more and more rarely. After its admission it is
+ * probed at once again. */
+START_TEST(failed_host_is_probed_more_and_more_rarely)
 {
 	struct fk_host *x;
 	uint32_t i, ms, last = 0;
@@ -137,7 +140,7 @@ START_TEST(a_host_that_failed_is_tried_ever_more_seldom)
 		fk_close(x, "gone");
 	}
 	ck_assert_uint_ge(last, 7000);
-	/* Another host is not concerned, even one behind the same address. */
+	/* Another host is not affected, even behind the same address. */
 	x = newcomer("near", "10.0.0.9");
 	q = fk_join(x, 0);
 	fk_probed(h[0], x, NULL);
@@ -146,7 +149,7 @@ START_TEST(a_host_that_failed_is_tried_ever_more_seldom)
 	ck_assert_int_eq(fk_info(&q).phase, CCM_PEER_ACCEPTED);
 	fk_leave(&q, WM_LEAVE_CLEAN);
 	fk_close(x, "gone");
-	/* It can be reached now. */
+	/* The host can be reached now. */
 	x = newcomer("far", "10.0.0.9");
 	q = fk_join(x, 0);
 	fk_tick(&f, 8200);
@@ -169,7 +172,7 @@ static void lose_link(struct fk_host *at, const struct fk_host *to)
 	fk_send(at, &m);
 }
 
-/* Links to x cannot be opened any more. */
+/* Makes all links to x fail until its peer is kicked. */
 static void put_out(struct fk_host *x, const struct fk_peer *q)
 {
 	unsigned i, k;
@@ -194,7 +197,8 @@ static void put_out(struct fk_host *x, const struct fk_peer *q)
 	h[0]->auto_report = h[1]->auto_report = true;
 }
 
-/* How long it waits. It comes in then, and stays for so long. */
+/* Lets a newcomer come in, stay for stays_ms and be kicked. Returns the time that it has waited, in
+ * ms. */
 static uint32_t comes_and_fails(uint32_t stays_ms)
 {
 	struct fk_host *x = newcomer("far", "10.0.0.9");
@@ -215,21 +219,21 @@ static uint32_t comes_and_fails(uint32_t stays_ms)
 	return ms;
 }
 
-/* Its links come up, and deliver nothing. */
-START_TEST(a_newcomer_that_is_put_out_soon_is_tried_ever_more_seldom)
+/* The links of the newcomer come up, but deliver nothing. */
+START_TEST(newcomer_that_is_kicked_soon_waits_longer_each_time)
 {
 	run_of(2);
 	h[0]->auto_probed = h[1]->auto_probed = true;
 	ck_assert_uint_eq(comes_and_fails(5000), 0);
 	ck_assert_uint_ge(comes_and_fails(5000), 3000);
 	ck_assert_uint_ge(comes_and_fails(5000), 7000);
-	/* Later it may be that something else has happened. */
+	/* After a longer stay the cause may be another one. */
 	ck_assert_uint_ge(comes_and_fails(60000), 15000);
 	ck_assert_uint_eq(comes_and_fails(5000), 0);
 }
 END_TEST
 
-START_TEST(other_addresses_are_tried_at_once)
+START_TEST(host_with_new_addresses_is_probed_at_once)
 {
 	struct fk_host *x;
 	struct wm_msg msg;
@@ -256,8 +260,8 @@ START_TEST(other_addresses_are_tried_at_once)
 }
 END_TEST
 
-/* One that does not answer holds up nobody else for more than a moment. */
-START_TEST(a_slow_newcomer_does_not_hold_up_another)
+/* A newcomer that does not answer delays the others only for a moment. */
+START_TEST(slow_newcomer_does_not_delay_another)
 {
 	struct fk_host *x, *y;
 	struct fk_peer q, z;
@@ -280,7 +284,7 @@ START_TEST(a_slow_newcomer_does_not_hold_up_another)
 }
 END_TEST
 
-/* Whoever founds a run together keeps nobody waiting. */
+/* Peers that start a run together make no member wait. */
 START_TEST(founders_are_not_probed)
 {
 	struct fk_host *x = fk_host(&f, "a", "10.0.0.8"), *y = fk_host(&f, "b", "10.0.0.9");
@@ -318,7 +322,7 @@ static bool all_pending(size_t n)
 	return wire_pending_answer(fk_take(h[1], WM_PENDING_ANSWER)->u.pending_answer.ballot);
 }
 
-/* Group 1 is to be on a and b. Their link in the ring of group 0 fails after the probes. */
+/* Group 1 will be on a and b. Their link in the ring of group 0 fails after the probes. */
 START_TEST(a_link_that_fails_is_probed_again)
 {
 	struct wm_msg msg = {.type = WM_OP_REPORT};
@@ -348,18 +352,18 @@ START_TEST(a_link_that_fails_is_probed_again)
 }
 END_TEST
 
-/* ---- newcomers that can be reached, and spoil rounds ---- */
+/* ---- newcomers that can be reached, but spoil rounds ---- */
 
 enum spoiler {
-	SPOIL_SILENT, /* it does not report on the round */
-	SPOIL_FAILS,  /* it could not open its link, it says */
-	SPOIL_LEAVES, /* in the middle of the round */
+	SPOIL_SILENT, /* does not report on the round */
+	SPOIL_FAILS,  /* reports that it could not open its link */
+	SPOIL_LEAVES, /* leaves in the middle of the round */
 	N_SPOILERS,
 };
 
 #define AT_A_TIME 12u
 
-/* Another name and another address each time. */
+/* Connects a spoiler. Each spoiler has another name and another address. */
 static void spoiler_comes(void)
 {
 	char name[16], addr[20];
@@ -381,7 +385,7 @@ static void report_failure(struct fk_host *x)
 	fk_round_report(x, f.hosts[i], "no answer");
 }
 
-/* Whoever is in a round does its worst. */
+/* Lets a newcomer in the round spoil it. */
 static void spoil(enum spoiler how)
 {
 	uint32_t i;
@@ -399,7 +403,7 @@ static void spoil(enum spoiler how)
 	}
 }
 
-/* That are there, and are no members; those that have been kicked go. */
+/* Counts the connected spoilers that are no members. Closes those that have been kicked. */
 static uint32_t spoilers(void)
 {
 	uint32_t i, n = 0;
@@ -414,7 +418,7 @@ static uint32_t spoilers(void)
 	return n;
 }
 
-/* A vote of the members, by whom newcomers may come in. Returns how long they have waited. */
+/* Runs a ballot that may admit newcomers. Returns how long the members have waited, in ms. */
 static uint32_t update(enum spoiler how)
 {
 	uint32_t waited = 0;
@@ -432,7 +436,7 @@ static uint32_t update(enum spoiler how)
 	return waited;
 }
 
-START_TEST(newcomers_that_spoil_rounds_are_let_in_ever_more_seldom)
+START_TEST(spoilers_are_admitted_more_and_more_rarely)
 {
 	uint32_t ms = 0, late, waited = 0, took, crowd = _i % 2 ? AT_A_TIME : 1;
 	uint64_t rounds = 0;
@@ -464,7 +468,7 @@ static void stopped(const struct fk_peer *x, bool is)
 	fk_send(x->host, &m);
 }
 
-START_TEST(a_stopped_newcomer_is_not_let_in_before_it_runs)
+START_TEST(stopped_newcomer_is_not_admitted_until_it_runs)
 {
 	struct fk_host *x;
 	struct fk_peer q;
@@ -487,8 +491,9 @@ START_TEST(a_stopped_newcomer_is_not_let_in_before_it_runs)
 }
 END_TEST
 
-/* No round has a link that nobody has tried: from b to d none was needed while c was between. */
-START_TEST(others_are_let_in_without_it_over_links_that_are_proven)
+/* A round uses no link that nobody has tried. The link from b to d was not needed while c was
+ * between them. */
+START_TEST(others_are_admitted_without_a_stopped_newcomer)
 {
 	struct fk_host *x, *y;
 	struct fk_peer q, r;
@@ -512,8 +517,8 @@ START_TEST(others_are_let_in_without_it_over_links_that_are_proven)
 }
 END_TEST
 
-/* Its host is in the ring as it is. */
-START_TEST(a_stopped_newcomer_on_the_host_of_a_member_is_not_let_in_either)
+/* The host of the newcomer is in the ring already. */
+START_TEST(stopped_newcomer_on_a_members_host_is_not_admitted)
 {
 	struct fk_peer q, r;
 
@@ -532,8 +537,8 @@ START_TEST(a_stopped_newcomer_on_the_host_of_a_member_is_not_let_in_either)
 }
 END_TEST
 
-/* The last member leaves: only who is stopped is left, and nobody waits for it. */
-START_TEST(a_run_of_stopped_newcomers_waits_for_them)
+/* The last member leaves. Only a stopped newcomer is left, and no other peer waits for it. */
+START_TEST(run_with_only_stopped_newcomers_waits_for_them)
 {
 	struct fk_peer q;
 
@@ -563,8 +568,8 @@ static void report_all(void)
 			fk_round_report(h[i], NULL, NULL);
 }
 
-/* The link from a to b has failed, so members were asked whether they reach each other. Then b has
- * left, and c is the only member; a newcomer is on a. early: a has answered as a member. */
+/* The link from a to b has failed, so members had to probe each other. Then a and b have left, and
+ * c is the only member. A newcomer is on a. With `early`, a has answered as a member. */
 static struct fk_peer newcomer_of_a_probed_member(bool early)
 {
 	struct fk_host *x = NULL;
@@ -578,7 +583,8 @@ static struct fk_peer newcomer_of_a_probed_member(bool early)
 	fk_round_report(h[2], NULL, NULL);
 	ck_assert_uint_eq(h[0]->n_probes, 1);
 	if (early) {
-		x = newcomer("x", "10.0.0.9"); /* what is known is kept while one is there */
+		/* The results of probes are kept while a newcomer is there. */
+		x = newcomer("x", "10.0.0.9");
 		(void)fk_join(x, 0);
 		fk_probed(h[0], h[2], NULL);
 	}
@@ -595,7 +601,7 @@ static struct fk_peer newcomer_of_a_probed_member(bool early)
 	return q;
 }
 
-START_TEST(a_newcomer_is_refused_though_it_was_a_member_when_it_was_probed)
+START_TEST(newcomer_that_was_probed_as_a_member_is_refused)
 {
 	struct fk_peer q = newcomer_of_a_probed_member(false);
 	uint32_t ms;
@@ -610,8 +616,8 @@ START_TEST(a_newcomer_is_refused_though_it_was_a_member_when_it_was_probed)
 }
 END_TEST
 
-/* Members do not try each other's ports for shared state. */
-START_TEST(a_link_between_members_proves_nothing_of_a_newcomer)
+/* A probe between members does not try the ports for shared state. */
+START_TEST(probe_between_members_does_not_prove_a_newcomer)
 {
 	struct fk_peer q = newcomer_of_a_probed_member(_i);
 
@@ -633,24 +639,23 @@ Suite *newcomers_suite(void)
 	TCase *tc = tcase_create("newcomers");
 
 	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, members_do_not_hear_of_a_newcomer_that_cannot_be_reached);
+	tcase_add_test(tc, unreachable_newcomer_does_not_disturb_members);
 	tcase_add_test(tc, a_newcomer_is_pending_once_its_links_are_proven);
 	tcase_add_test(tc, a_newcomer_takes_another_position_in_the_ring);
-	tcase_add_test(tc, a_host_that_failed_is_tried_ever_more_seldom);
-	tcase_add_test(tc, a_newcomer_that_is_put_out_soon_is_tried_ever_more_seldom);
-	tcase_add_test(tc, other_addresses_are_tried_at_once);
-	tcase_add_test(tc, a_slow_newcomer_does_not_hold_up_another);
+	tcase_add_test(tc, failed_host_is_probed_more_and_more_rarely);
+	tcase_add_test(tc, newcomer_that_is_kicked_soon_waits_longer_each_time);
+	tcase_add_test(tc, host_with_new_addresses_is_probed_at_once);
+	tcase_add_test(tc, slow_newcomer_does_not_delay_another);
 	tcase_add_test(tc, founders_are_not_probed);
 	tcase_add_test(tc, a_second_peer_of_a_member_host_needs_no_probe);
 	tcase_add_test(tc, a_link_that_fails_is_probed_again);
-	tcase_add_loop_test(
-		tc, newcomers_that_spoil_rounds_are_let_in_ever_more_seldom, 0, 2 * N_SPOILERS);
-	tcase_add_test(tc, a_stopped_newcomer_is_not_let_in_before_it_runs);
-	tcase_add_test(tc, others_are_let_in_without_it_over_links_that_are_proven);
-	tcase_add_test(tc, a_stopped_newcomer_on_the_host_of_a_member_is_not_let_in_either);
-	tcase_add_test(tc, a_run_of_stopped_newcomers_waits_for_them);
-	tcase_add_test(tc, a_newcomer_is_refused_though_it_was_a_member_when_it_was_probed);
-	tcase_add_loop_test(tc, a_link_between_members_proves_nothing_of_a_newcomer, 0, 2);
+	tcase_add_loop_test(tc, spoilers_are_admitted_more_and_more_rarely, 0, 2 * N_SPOILERS);
+	tcase_add_test(tc, stopped_newcomer_is_not_admitted_until_it_runs);
+	tcase_add_test(tc, others_are_admitted_without_a_stopped_newcomer);
+	tcase_add_test(tc, stopped_newcomer_on_a_members_host_is_not_admitted);
+	tcase_add_test(tc, run_with_only_stopped_newcomers_waits_for_them);
+	tcase_add_test(tc, newcomer_that_was_probed_as_a_member_is_refused);
+	tcase_add_loop_test(tc, probe_between_members_does_not_prove_a_newcomer, 0, 2);
 	suite_add_tcase(s, tc);
 	return s;
 }

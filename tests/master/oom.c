@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The master's core without memory: whichever allocation fails, the step says so and everything can
- * be freed. Linked with --wrap for the allocator.
+ * The master's core without memory. If any allocation fails, the step returns an error and
+ * everything can be freed. The test is linked with --wrap for the allocator.
  */
 #include <string.h>
 
@@ -10,8 +10,8 @@
 #include "ccoip-masterd/core/ccm.h"
 #include "tests/master/suites.h"
 
-static long left;  /* allocations that succeed */
-static bool armed; /* only within the core: the test library allocates too */
+static long left;  /* allocations that will succeed */
+static bool armed; /* true only within the core, because the test library allocates, too */
 static bool failed;
 
 void *__real_malloc(size_t n);
@@ -59,7 +59,7 @@ static void step(uint32_t conn, enum ccm_event_type type, const struct wm_msg *m
 	if (err)
 		return;
 	ev.addr.family = CC_INET4;
-	ev.refused = conn == 4; /* the others may come back */
+	ev.refused = conn == 4; /* the other agents may come back */
 	ev.addr.ip[0] = 10;
 	armed = true;
 	err = ccm_step(m, &ev, 1000000000, &out);
@@ -135,7 +135,8 @@ static void probed(uint32_t conn, uint64_t number)
 	step(conn, CCM_EV_MSG, &msg);
 }
 
-/* A bit of everything: admission, operations, a failed link, losses, absence, a return. */
+/* Does a little of everything: admissions, operations, a failed link, losses, a disconnect and a
+ * return. */
 static void scenario(void)
 {
 	struct wm_failure failure = {.agent = {{2}}, .text = "refused"};
@@ -188,7 +189,7 @@ START_TEST(every_allocation_may_fail)
 		if (m)
 			scenario();
 		ck_assert(m || failed);
-		/* Of an election that is not noted nothing comes. */
+		/* If no step fails, the scenario has its full result. */
 		if (m && !err) {
 			ccm_get_status(m, 0, &s);
 			ck_assert_uint_eq(s.accepted, 3);

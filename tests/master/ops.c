@@ -8,7 +8,7 @@
 #include "tests/master/suites.h"
 #include "tests/master/trio.h"
 
-START_TEST(starts_with_all_votes_ends_with_all_reports)
+START_TEST(all_votes_start_and_all_reports_end_an_operation)
 {
 	struct ccm_peer_info info;
 	const struct wm_op_start *s;
@@ -37,11 +37,11 @@ START_TEST(starts_with_all_votes_ends_with_all_reports)
 	/* The tag can be used again. */
 	vote_all(9);
 	(void)fk_take(a, WM_OP_START);
-	ck_assert_uint_eq(fk_take(a, WM_OP_START)->u.op_start.seq, 3); /* 2 went with the end */
+	ck_assert_uint_eq(fk_take(a, WM_OP_START)->u.op_start.seq, 3); /* OP_DONE had reserved 2 */
 }
 END_TEST
 
-START_TEST(votes_of_one_host_come_together)
+START_TEST(one_message_votes_for_all_peers_of_a_host)
 {
 	struct fk_peer two[2] = {p, fk_join(a, 0)};
 
@@ -58,7 +58,7 @@ START_TEST(votes_of_one_host_come_together)
 }
 END_TEST
 
-START_TEST(operations_of_different_order_run_side_by_side)
+START_TEST(operations_in_different_orders_run_in_parallel)
 {
 	uint64_t tag;
 
@@ -88,7 +88,7 @@ START_TEST(groups_do_not_wait_for_each_other)
 	fk_vote(&y, 5);
 	ck_assert_uint_eq(fk_take(a, WM_OP_START)->u.op_start.group, 1);
 	ck_assert_uint_eq(c->n, 0);
-	/* A loss in one group aborts nothing in the other. */
+	/* A loss in one group aborts nothing in the other group. */
 	fk_leave(&r, WM_LEAVE_DIED);
 	ck_assert_uint_eq(fk_take(a, WM_OP_ABORT)->u.op_abort.group, 0);
 	ck_assert_uint_eq(fk_count(a, WM_OP_ABORT), 0);
@@ -104,7 +104,7 @@ static void disagree(struct wm_op_params other, const char *text)
 
 	fk_vote(&p, 3);
 	fk_vote_params(&q, 3, other);
-	ck_assert_uint_eq(a->n, 0); /* all get the same answer, at the same vote */
+	ck_assert_uint_eq(a->n, 0); /* all get the same answer after the last vote */
 	fk_vote(&r, 3);
 	x = &fk_take(a, WM_OP_ABORT)->u.op_abort;
 	ck_assert_uint_eq(x->code, WIRE_INVALID_ARGUMENT);
@@ -160,8 +160,9 @@ static void aborted(struct fk_host *h, uint64_t tag, uint64_t seq, uint32_t code
 	assert_contains(x->text, "no room");
 }
 
-/* Whoever votes first, or last: all get its code and sentence, with the last vote. */
-START_TEST(a_refused_call_ends_for_all_with_its_code)
+/* The refusal may be the first or the last vote. After the last vote all get its code and its
+ * sentence. */
+START_TEST(refused_call_ends_for_all_with_its_code)
 {
 	const struct fk_peer *order[3] = {_i == 0 ? &q : &p,
 		_i == 1   ? &q
@@ -180,7 +181,7 @@ START_TEST(a_refused_call_ends_for_all_with_its_code)
 	aborted(a, 3, 0, WIRE_OUT_OF_MEMORY);
 	aborted(b, 3, 0, WIRE_OUT_OF_MEMORY);
 	aborted(c, 3, 0, WIRE_OUT_OF_MEMORY);
-	ck_assert_uint_eq(fk_count(a, WM_VIEW), 0); /* nobody is lost */
+	ck_assert_uint_eq(fk_count(a, WM_VIEW), 0); /* no member is lost */
 	vote_all(3);
 	ck_assert_uint_eq(fk_count(a, WM_OP_START), 1);
 }
@@ -197,7 +198,7 @@ START_TEST(the_first_of_two_refusals_counts)
 }
 END_TEST
 
-START_TEST(a_failure_with_a_code_ends_one_attempt_for_all)
+START_TEST(failure_with_a_code_ends_only_its_attempt)
 {
 	const struct wm_op_abort *x;
 
@@ -211,7 +212,7 @@ START_TEST(a_failure_with_a_code_ends_one_attempt_for_all)
 	ck_assert_uint_eq(x->code, WIRE_OUT_OF_MEMORY);
 	assert_contains(x->text, "host b: no room");
 	ck_assert_uint_eq(fk_take(c, WM_OP_ABORT)->u.op_abort.code, WIRE_OUT_OF_MEMORY);
-	ck_assert_uint_eq(fk_count(a, WM_OP_ABORT), 0); /* the other one goes on */
+	ck_assert_uint_eq(fk_count(a, WM_OP_ABORT), 0); /* the other operation continues */
 	ck_assert_uint_eq(fk_count(a, WM_VIEW), 0);
 	ck_assert_uint_eq(fk_count(a, WM_ROUND), 0);
 	fk_report(a, 2, true);
@@ -221,7 +222,7 @@ START_TEST(a_failure_with_a_code_ends_one_attempt_for_all)
 }
 END_TEST
 
-START_TEST(a_loss_is_told_with_its_reason)
+START_TEST(loss_is_reported_with_its_reason)
 {
 	const struct wm_group_view *own;
 
@@ -236,7 +237,7 @@ START_TEST(a_loss_is_told_with_its_reason)
 }
 END_TEST
 
-START_TEST(a_leave_is_told_with_its_reason)
+START_TEST(leave_is_reported_with_its_reason)
 {
 	const struct wm_group_view *own;
 
@@ -250,7 +251,7 @@ START_TEST(a_leave_is_told_with_its_reason)
 }
 END_TEST
 
-START_TEST(a_loss_aborts_what_had_not_started_for_those_who_voted)
+START_TEST(loss_aborts_waiting_operations_for_their_voters)
 {
 	const struct wm_op_abort *x;
 
@@ -263,35 +264,36 @@ START_TEST(a_loss_aborts_what_had_not_started_for_those_who_voted)
 	assert_contains(x->text, "lost train@c pid");
 	assert_contains(x->text, "its process died");
 	ck_assert_uint_eq(fk_count(b, WM_OP_ABORT), 0);
-	/* The retry succeeds with the smaller world. */
+	/* The next attempt succeeds with the smaller world. */
 	fk_vote(&p, 1);
 	fk_vote(&q, 1);
 	ck_assert_uint_eq(fk_count(a, WM_OP_START), 1);
 }
 END_TEST
 
-START_TEST(a_loss_aborts_what_had_started_for_all)
+START_TEST(loss_aborts_started_operations_for_all)
 {
 	int i;
 
 	vote_all(1);
 	vote_all(2);
-	for (i = 0; i < _i; i++) /* also when the others have reported */
+	for (i = 0; i < _i; i++) /* also if other hosts have reported */
 		fk_report(i ? b : a, 1, true);
 	fk_forget(&f);
 	fk_leave(&r, WM_LEAVE_DIED);
 	ck_assert_uint_eq(fk_take(a, WM_OP_ABORT)->u.op_abort.seq, 1);
 	ck_assert_uint_eq(fk_take(a, WM_OP_ABORT)->u.op_abort.seq, 2);
 	ck_assert_uint_eq(fk_count(b, WM_OP_ABORT), 2);
-	/* The agent of the dead process has to stop as well. */
+	/* The agent of the dead process must stop, too. */
 	ck_assert_uint_eq(fk_count(c, WM_OP_ABORT), 2);
 	ck_assert_uint_eq(fk_status(&f).ops_aborted, 2);
 	ck_assert_uint_eq(fk_count(a, WM_OP_DONE), 0);
 }
 END_TEST
 
-/* No attempt spans a loss: the vote of a host that did not know of it fails like the others. */
-START_TEST(a_vote_overtaken_by_a_loss_is_answered_as_aborted)
+/* No attempt spans a loss. So the vote of a host that did not know of the loss fails like the
+ * others. */
+START_TEST(vote_from_before_a_loss_is_answered_with_an_abort)
 {
 	struct cc_id id = q.id;
 	struct wm_msg late = {.type = WM_OP_VOTE};
@@ -320,8 +322,8 @@ START_TEST(a_vote_overtaken_by_a_loss_is_answered_as_aborted)
 }
 END_TEST
 
-/* Nobody is left to reduce with, but what the caller waits for was a loss all the same. */
-START_TEST(the_last_peer_is_told_of_the_loss_first)
+/* No other peer is left to reduce with. The waiting call still fails with the loss first. */
+START_TEST(last_peer_gets_the_loss_before_too_few_peers)
 {
 	struct cc_id id = q.id;
 	struct wm_msg late = {.type = WM_OP_VOTE};
@@ -339,7 +341,7 @@ START_TEST(the_last_peer_is_told_of_the_loss_first)
 }
 END_TEST
 
-START_TEST(several_lost_at_once_are_one_loss)
+START_TEST(peers_lost_at_once_are_one_loss)
 {
 	struct fk_peer x = fk_join(c, 0);
 
@@ -356,9 +358,9 @@ START_TEST(several_lost_at_once_are_one_loss)
 }
 END_TEST
 
-/* A host dies: its neighbour sees the link break, later its peers are lost. That is one loss, be
- * they one or two. */
-START_TEST(what_was_told_of_a_host_is_not_told_again_for_each_of_its_peers)
+/* When a host dies, its neighbour sees the link break, and later the peers of the host are lost.
+ * Together this is one loss, even with two peers. */
+START_TEST(broken_link_and_lost_peers_of_a_host_are_one_loss)
 {
 	struct fk_peer x = fk_join(c, 0);
 
@@ -380,7 +382,7 @@ START_TEST(what_was_told_of_a_host_is_not_told_again_for_each_of_its_peers)
 }
 END_TEST
 
-START_TEST(the_last_of_a_group_is_not_kept_waiting)
+START_TEST(last_peer_of_a_group_does_not_wait)
 {
 	const struct wm_op_abort *x;
 
@@ -389,11 +391,12 @@ START_TEST(the_last_of_a_group_is_not_kept_waiting)
 	fk_forget(&f);
 	fk_vote(&p, 1);
 	fk_leave(&r, WM_LEAVE_CLEAN);
-	/* It has heard of a loss and has started nothing since. */
+	/* Host a knows of the first loss and has started no operation since. So its vote is
+	 * answered with this abort. */
 	x = &fk_take(a, WM_OP_ABORT)->u.op_abort;
 	ck_assert_uint_eq(x->code, WIRE_TOO_FEW_PEERS);
 	assert_contains(x->text, "no other peer");
-	/* A vote that was on its way. */
+	/* A vote that was on its way gets the same answer. */
 	fk_vote(&p, 1);
 	x = &fk_take(a, WM_OP_ABORT)->u.op_abort;
 	ck_assert_uint_eq(x->code, WIRE_TOO_FEW_PEERS);
@@ -414,11 +417,11 @@ START_TEST(nothing_starts_during_a_round)
 }
 END_TEST
 
-START_TEST(operations_wait_for_a_topology_vote_under_way)
+START_TEST(operations_wait_for_a_running_topology_vote)
 {
 	struct fk_peer x;
 
-	/* From another thread of the program that waits in the vote. */
+	/* The calls come from another thread of the program that waits in the topology vote. */
 	fk_topo(&p);
 	fk_topo(&q);
 	fk_vote(&p, 1);
@@ -434,7 +437,7 @@ START_TEST(operations_wait_for_a_topology_vote_under_way)
 }
 END_TEST
 
-START_TEST(all_votes_may_be_there_before_the_vote_ends)
+START_TEST(complete_operation_waits_for_a_running_topology_vote)
 {
 	struct fk_peer x = fk_join(b, 1);
 
@@ -452,7 +455,7 @@ START_TEST(all_votes_may_be_there_before_the_vote_ends)
 }
 END_TEST
 
-START_TEST(a_failed_report_aborts_for_all_and_names_the_suspect)
+START_TEST(failed_report_aborts_for_all_and_names_the_suspect)
 {
 	struct wm_msg msg = {.type = WM_OP_REPORT};
 	const struct wm_op_abort *x;
@@ -470,17 +473,17 @@ START_TEST(a_failed_report_aborts_for_all_and_names_the_suspect)
 	ck_assert_str_eq(x->text, "host b reports a failure with host c: stream 3 broke");
 	ck_assert_uint_eq(fk_count(b, WM_OP_ABORT), 1);
 	ck_assert_uint_eq(fk_count(c, WM_OP_ABORT), 1);
-	/* Links are checked by a round; nobody is gone, so the epoch stays. */
+	/* A round checks the links. No member is lost, so the epoch stays. */
 	ck_assert(!fk_take(a, WM_ROUND)->u.round.accept);
 	ck_assert_uint_eq(fk_take(a, WM_COMMIT)->u.commit.epoch, 2);
 	ck_assert_uint_eq(fk_status(&f).kicks, 0);
-	/* Reports that were on their way. */
+	/* A report that was on its way does no harm. */
 	fk_report(c, 1, true);
 	ck_assert(c->open);
 }
 END_TEST
 
-START_TEST(a_report_on_an_operation_to_come_is_a_violation)
+START_TEST(report_on_an_operation_not_started_is_a_violation)
 {
 	fk_report(a, 1, true);
 	assert_contains(a->closed, "never started");
@@ -499,7 +502,7 @@ START_TEST(a_second_report_is_a_violation)
 }
 END_TEST
 
-START_TEST(a_report_on_others_operation_is_a_violation)
+START_TEST(report_on_an_operation_of_others_is_a_violation)
 {
 	struct fk_host *d = fk_host(&f, "d", "10.0.0.4");
 
@@ -516,7 +519,7 @@ END_TEST
 
 START_TEST(voting_twice_for_an_operation_is_a_violation)
 {
-	if (_i) /* also when it runs */
+	if (_i) /* also while the operation runs */
 		vote_all(1);
 	else
 		fk_vote(&p, 1);
@@ -537,7 +540,7 @@ START_TEST(voting_for_another_group_is_a_violation)
 }
 END_TEST
 
-START_TEST(votes_outstanding_are_bounded)
+START_TEST(outstanding_votes_are_limited)
 {
 	uint64_t tag;
 
@@ -561,16 +564,17 @@ START_TEST(nothing_starts_in_the_step_of_a_loss)
 	fk_vote(&q, 999);
 	fk_vote(&r, 999);
 	fk_forget(&f);
-	fk_vote_many(two, 2, 999); /* p has too many: without it the votes are complete */
+	/* P is kicked for too many votes; without p the votes are complete. */
+	fk_vote_many(two, 2, 999);
 	ck_assert(!fk_present(&p));
 	ck_assert_uint_eq(fk_count(b, WM_OP_START), 0);
 	ck_assert_uint_eq(fk_count(b, WM_OP_ABORT), 1);
 }
 END_TEST
 
-START_TEST(part_of_a_vote_may_be_void)
+START_TEST(vote_counts_for_its_remaining_peers)
 {
-	/* One of the peers was kicked a moment ago. */
+	/* One of the two peers was kicked a moment ago. */
 	struct fk_peer two[2] = {{.host = a, .id = fk_id(&f)}, p};
 
 	fk_vote(&q, 1);
@@ -585,7 +589,7 @@ static void keep_op(void *arg, const struct ccm_op_info *o)
 	*(struct ccm_op_info *)arg = *o;
 }
 
-START_TEST(a_waiting_operation_names_who_is_awaited)
+START_TEST(status_names_the_peers_that_an_operation_awaits)
 {
 	struct ccm_op_info o;
 
@@ -621,36 +625,36 @@ Suite *ops_suite(void)
 	TCase *tc = tcase_create("operations");
 
 	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, starts_with_all_votes_ends_with_all_reports);
-	tcase_add_test(tc, votes_of_one_host_come_together);
-	tcase_add_test(tc, operations_of_different_order_run_side_by_side);
+	tcase_add_test(tc, all_votes_start_and_all_reports_end_an_operation);
+	tcase_add_test(tc, one_message_votes_for_all_peers_of_a_host);
+	tcase_add_test(tc, operations_in_different_orders_run_in_parallel);
 	tcase_add_test(tc, groups_do_not_wait_for_each_other);
 	tcase_add_loop_test(tc, unequal_parameters_abort_for_all_with_both_values, 0, 5);
-	tcase_add_test(tc, a_loss_aborts_what_had_not_started_for_those_who_voted);
-	tcase_add_loop_test(tc, a_refused_call_ends_for_all_with_its_code, 0, 3);
+	tcase_add_test(tc, loss_aborts_waiting_operations_for_their_voters);
+	tcase_add_loop_test(tc, refused_call_ends_for_all_with_its_code, 0, 3);
 	tcase_add_test(tc, the_first_of_two_refusals_counts);
-	tcase_add_test(tc, a_failure_with_a_code_ends_one_attempt_for_all);
-	tcase_add_test(tc, a_loss_is_told_with_its_reason);
-	tcase_add_test(tc, a_leave_is_told_with_its_reason);
-	tcase_add_loop_test(tc, a_loss_aborts_what_had_started_for_all, 0, 3);
-	tcase_add_test(tc, a_vote_overtaken_by_a_loss_is_answered_as_aborted);
-	tcase_add_test(tc, the_last_peer_is_told_of_the_loss_first);
-	tcase_add_test(tc, several_lost_at_once_are_one_loss);
-	tcase_add_test(tc, what_was_told_of_a_host_is_not_told_again_for_each_of_its_peers);
-	tcase_add_test(tc, the_last_of_a_group_is_not_kept_waiting);
+	tcase_add_test(tc, failure_with_a_code_ends_only_its_attempt);
+	tcase_add_test(tc, loss_is_reported_with_its_reason);
+	tcase_add_test(tc, leave_is_reported_with_its_reason);
+	tcase_add_loop_test(tc, loss_aborts_started_operations_for_all, 0, 3);
+	tcase_add_test(tc, vote_from_before_a_loss_is_answered_with_an_abort);
+	tcase_add_test(tc, last_peer_gets_the_loss_before_too_few_peers);
+	tcase_add_test(tc, peers_lost_at_once_are_one_loss);
+	tcase_add_test(tc, broken_link_and_lost_peers_of_a_host_are_one_loss);
+	tcase_add_test(tc, last_peer_of_a_group_does_not_wait);
 	tcase_add_test(tc, nothing_starts_during_a_round);
-	tcase_add_test(tc, operations_wait_for_a_topology_vote_under_way);
-	tcase_add_test(tc, all_votes_may_be_there_before_the_vote_ends);
-	tcase_add_test(tc, a_failed_report_aborts_for_all_and_names_the_suspect);
-	tcase_add_test(tc, a_report_on_an_operation_to_come_is_a_violation);
+	tcase_add_test(tc, operations_wait_for_a_running_topology_vote);
+	tcase_add_test(tc, complete_operation_waits_for_a_running_topology_vote);
+	tcase_add_test(tc, failed_report_aborts_for_all_and_names_the_suspect);
+	tcase_add_test(tc, report_on_an_operation_not_started_is_a_violation);
 	tcase_add_test(tc, a_second_report_is_a_violation);
-	tcase_add_test(tc, a_report_on_others_operation_is_a_violation);
+	tcase_add_test(tc, report_on_an_operation_of_others_is_a_violation);
 	tcase_add_loop_test(tc, voting_twice_for_an_operation_is_a_violation, 0, 2);
 	tcase_add_test(tc, voting_for_another_group_is_a_violation);
-	tcase_add_test(tc, votes_outstanding_are_bounded);
+	tcase_add_test(tc, outstanding_votes_are_limited);
 	tcase_add_test(tc, nothing_starts_in_the_step_of_a_loss);
-	tcase_add_test(tc, part_of_a_vote_may_be_void);
-	tcase_add_test(tc, a_waiting_operation_names_who_is_awaited);
+	tcase_add_test(tc, vote_counts_for_its_remaining_peers);
+	tcase_add_test(tc, status_names_the_peers_that_an_operation_awaits);
 	suite_add_tcase(s, tc);
 	return s;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The master's core: when a run is over, and the next one begins at revision 0.
+ * The master's core: the end of a run, and the next run, which begins at revision 0.
  */
 #include "tests/common/testlib.h"
 #include "tests/master/fake.h"
@@ -12,10 +12,10 @@ static const struct ccm_config next = {
 	.run = {{8}}, .run_key = {{9}}, .segment_max = 4096, .journal = true};
 
 static struct fk f;
-static struct fk_host *h[3]; /* a and b with peers of group 0, c of group 1 */
+static struct fk_host *h[3]; /* a and b have peers of group 0, c has one of group 1 */
 static struct fk_peer p[3];
 
-/* p[0] and p[1] agree on this revision, alone with each other. */
+/* Lets p[0] and p[1] synchronize to this revision without other peers. */
 static void synchronize(uint64_t revision)
 {
 	uint64_t seq;
@@ -48,14 +48,14 @@ static void teardown(void)
 	fk_free(&f);
 }
 
-/* What the next member of the group may offer; 0: anything. */
+/* Admits a new member of the group. Returns the revision that the group expects, or 0 for any. */
 static uint64_t expected(uint32_t group)
 {
 	struct fk_host *x = fk_host(&f, "x", "10.0.0.9");
 	struct fk_peer y = fk_join(x, group);
 	size_t i;
 
-	if (!fk_count(x, WM_COMMIT)) /* others live */
+	if (!fk_count(x, WM_COMMIT)) /* other members are left */
 		for (i = 0; i < 3; i++)
 			if (fk_present(&p[i]))
 				fk_topo(&p[i]);
@@ -84,7 +84,7 @@ START_TEST(a_run_is_over_when_all_have_left)
 }
 END_TEST
 
-START_TEST(it_is_over_for_the_journal_too)
+START_TEST(run_is_over_in_the_journal_too)
 {
 	leave_all();
 	fk_restart(&f, &next, f.journal_len);
@@ -93,8 +93,9 @@ START_TEST(it_is_over_for_the_journal_too)
 }
 END_TEST
 
-/* c's agent had peers of the group, and was not told of the end: nobody of it was left there. */
-START_TEST(an_agent_does_not_know_better_than_the_journal)
+/* c's agent has had peers of the group. It was not told of the end, because none of its peers was
+ * in the group then. */
+START_TEST(journal_overrides_the_revision_of_an_agent)
 {
 	struct wm_group_view own = {.group = 0, .world_size = 2, .revision = 14};
 	struct wm_msg msg = {.type = WM_RESUME};
@@ -110,8 +111,8 @@ START_TEST(an_agent_does_not_know_better_than_the_journal)
 }
 END_TEST
 
-/* The others live on. */
-START_TEST(a_group_is_over_by_itself)
+/* Members of another group remain. */
+START_TEST(group_is_over_when_its_members_have_left)
 {
 	fk_leave(&p[0], WM_LEAVE_CLEAN);
 	fk_leave(&p[1], WM_LEAVE_CLEAN);
@@ -130,8 +131,8 @@ START_TEST(a_lost_member_keeps_the_run)
 }
 END_TEST
 
-/* They may have given up because of it. */
-START_TEST(so_does_one_that_was_lost_before_the_others_left)
+/* The others may have given up because of the loss. */
+START_TEST(loss_before_the_others_leave_keeps_the_run)
 {
 	fk_leave(&p[1], WM_LEAVE_DIED);
 	fk_leave(&p[0], WM_LEAVE_CLEAN);
@@ -143,7 +144,7 @@ START_TEST(so_does_one_that_was_lost_before_the_others_left)
 }
 END_TEST
 
-START_TEST(but_not_when_they_have_gone_on)
+START_TEST(run_is_over_if_members_continued_after_a_loss)
 {
 	fk_leave(&p[1], WM_LEAVE_DIED);
 	p[1] = fk_admit(h[1], 0, (struct fk_peer[]){p[0], p[2]}, 2);
@@ -161,8 +162,8 @@ START_TEST(a_vanished_host_keeps_the_run)
 }
 END_TEST
 
-/* The master dies, and its members end before the next one has taken over. */
-START_TEST(they_may_leave_while_a_master_takes_over)
+/* The master dies, and its members end before the next master has taken over. */
+START_TEST(members_may_leave_during_a_takeover)
 {
 	size_t i;
 
@@ -186,7 +187,7 @@ static void event(enum ccm_event_type type, const char *text)
 	fk_step(&f, &ev);
 }
 
-START_TEST(a_reset_puts_all_out)
+START_TEST(reset_kicks_all_peers)
 {
 	const struct wm_kick *k;
 	size_t i;
@@ -206,7 +207,7 @@ START_TEST(a_reset_puts_all_out)
 }
 END_TEST
 
-START_TEST(a_reset_does_not_wait_for_disconnected_peers)
+START_TEST(reset_during_a_takeover_does_not_wait)
 {
 	fk_restart(&f, &next, f.journal_len);
 	fk_tick(&f, 100);
@@ -222,7 +223,7 @@ START_TEST(a_reset_does_not_wait_for_disconnected_peers)
 }
 END_TEST
 
-START_TEST(a_reset_does_not_wait_for_an_agent_that_is_gone)
+START_TEST(reset_does_not_wait_for_a_disconnected_agent)
 {
 	fk_cut(h[1], "cut");
 	event(CCM_EV_RESET, "reset");
@@ -231,7 +232,7 @@ START_TEST(a_reset_does_not_wait_for_an_agent_that_is_gone)
 }
 END_TEST
 
-START_TEST(the_end_is_told_to_all)
+START_TEST(end_of_the_master_kicks_all_peers)
 {
 	struct fk_host *d = fk_host(&f, "d", "10.0.0.4");
 	struct fk_peer newcomer = fk_join(d, 0);
@@ -248,8 +249,8 @@ START_TEST(the_end_is_told_to_all)
 }
 END_TEST
 
-/* The run is not kept for its peers by their agent, which would look for another master. */
-START_TEST(a_disconnected_agent_learns_of_the_end_when_it_comes_back)
+/* Otherwise the agent would keep the run for its peers and look for another master. */
+START_TEST(disconnected_agent_learns_of_the_end_on_its_return)
 {
 	fk_cut(h[1], "cut");
 	event(CCM_EV_END, "told to end");
@@ -263,7 +264,7 @@ START_TEST(a_disconnected_agent_learns_of_the_end_when_it_comes_back)
 }
 END_TEST
 
-START_TEST(nobody_joins_after_the_end)
+START_TEST(no_peer_joins_after_the_end)
 {
 	struct fk_host *x;
 
@@ -282,20 +283,20 @@ Suite *over_suite(void)
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, a_run_is_over_when_all_have_left);
-	tcase_add_test(tc, it_is_over_for_the_journal_too);
-	tcase_add_test(tc, an_agent_does_not_know_better_than_the_journal);
-	tcase_add_test(tc, a_group_is_over_by_itself);
+	tcase_add_test(tc, run_is_over_in_the_journal_too);
+	tcase_add_test(tc, journal_overrides_the_revision_of_an_agent);
+	tcase_add_test(tc, group_is_over_when_its_members_have_left);
 	tcase_add_loop_test(tc, a_lost_member_keeps_the_run, 0, 2);
-	tcase_add_test(tc, so_does_one_that_was_lost_before_the_others_left);
-	tcase_add_test(tc, but_not_when_they_have_gone_on);
+	tcase_add_test(tc, loss_before_the_others_leave_keeps_the_run);
+	tcase_add_test(tc, run_is_over_if_members_continued_after_a_loss);
 	tcase_add_test(tc, a_vanished_host_keeps_the_run);
-	tcase_add_test(tc, they_may_leave_while_a_master_takes_over);
-	tcase_add_test(tc, a_reset_puts_all_out);
-	tcase_add_test(tc, a_reset_does_not_wait_for_disconnected_peers);
-	tcase_add_test(tc, a_reset_does_not_wait_for_an_agent_that_is_gone);
-	tcase_add_test(tc, the_end_is_told_to_all);
-	tcase_add_test(tc, a_disconnected_agent_learns_of_the_end_when_it_comes_back);
-	tcase_add_test(tc, nobody_joins_after_the_end);
+	tcase_add_test(tc, members_may_leave_during_a_takeover);
+	tcase_add_test(tc, reset_kicks_all_peers);
+	tcase_add_test(tc, reset_during_a_takeover_does_not_wait);
+	tcase_add_test(tc, reset_does_not_wait_for_a_disconnected_agent);
+	tcase_add_test(tc, end_of_the_master_kicks_all_peers);
+	tcase_add_test(tc, disconnected_agent_learns_of_the_end_on_its_return);
+	tcase_add_test(tc, no_peer_joins_after_the_end);
 	suite_add_tcase(s, tc);
 	return s;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The master's core under random agents: most of them keep to the protocol, some lie, all may
- * vanish at any moment. ccm_check after every step; what the messages promise to each other is
- * checked here; after each sequence the run must still work.
+ * The master's core with random agents. Most of them keep to the protocol, some lie, and all may
+ * vanish at any moment. ccm_check follows every step. The test checks that the master's messages
+ * agree with each other. After each sequence the run must still work.
  */
 #include <stdio.h>
 #include <string.h>
@@ -25,17 +25,17 @@ struct chaos {
 	struct tl_rng rng;
 	struct fk_peer peers[PEERS_MAX];
 	size_t n_peers;
-	uint8_t outcome[SEQ_MAX][HOSTS_MAX]; /* enum outcome, of an operation on a host */
+	uint8_t outcome[SEQ_MAX][HOSTS_MAX]; /* enum outcome, for each operation and host */
 	bool reported[SEQ_MAX][HOSTS_MAX];
-	bool done[SEQ_MAX], aborted[SEQ_MAX]; /* for anybody */
-	struct attempt {                      /* of a synchronization */
+	bool done[SEQ_MAX], aborted[SEQ_MAX]; /* on any host */
+	struct attempt {                      /* a synchronization */
 		bool is_sync;
 		uint32_t group;
 		uint64_t revision;
 		struct wm_digest content;
-		struct cc_id peer[HOSTS_MAX]; /* one of each host that was told of the start */
+		struct cc_id peer[HOSTS_MAX]; /* a peer of each host that got the start */
 	} syncs[SEQ_MAX];
-	uint64_t expected[GROUPS]; /* revisions */
+	uint64_t expected[GROUPS]; /* the expected revision of each group */
 	uint64_t n_syncs;
 	uint64_t last_seq;
 	unsigned lies; /* per thousand events */
@@ -48,7 +48,7 @@ static uint64_t pick(uint64_t n)
 	return tl_range(&k.rng, 0, n - 1);
 }
 
-/* All hear of the same election, and of a revision that is one more than the last. */
+/* Checks that all hosts get the same election, and that its revision follows the last one. */
 static void watch_sync(const struct fk_host *h, const struct wm_op_start *x)
 {
 	struct attempt *y = &k.syncs[x->seq];
@@ -79,7 +79,7 @@ static void watch_sync_done(const struct wm_op_done *x)
 	k.expected[y->group] = y->revision + 1;
 }
 
-/* Unanimity: nobody is told that an operation is done that another one is told has failed. */
+/* Checks that no operation is done for one host and aborted for another. */
 static void watch(void *arg, struct fk_host *h, const struct wm_msg *msg)
 {
 	uint64_t seq;
@@ -119,7 +119,7 @@ static void watch(void *arg, struct fk_host *h, const struct wm_msg *msg)
 	}
 }
 
-/* An open host, or NULL. */
+/* Returns an open host, or NULL. */
 static struct fk_host *some_host(void)
 {
 	struct fk_host *h;
@@ -133,7 +133,7 @@ static struct fk_host *some_host(void)
 	return NULL;
 }
 
-/* A peer that is there, or NULL. */
+/* Returns a peer that is present, or NULL. */
 static struct fk_peer *some_peer(void)
 {
 	struct fk_peer *p;
@@ -166,7 +166,7 @@ static void new_peer(void)
 		k.peers[k.n_peers++] = fk_join(h, (uint32_t)pick(GROUPS));
 }
 
-/* True if p, accepted, is in this state. */
+/* Checks whether p is accepted, is in this state and has no operation. */
 static bool is_in(const struct fk_peer *p, enum ccm_connection_state s)
 {
 	struct ccm_peer_info info = fk_info(p);
@@ -191,7 +191,7 @@ static void vote_everywhere(uint32_t group, uint64_t tag)
 	}
 }
 
-/* Mostly what the group expects, and what most others have. */
+/* Returns a candidate: mostly with the expected revision and the most frequent contents. */
 static struct wm_sync_vote some_candidate(struct fk_peer *p, uint64_t content)
 {
 	uint64_t revision = fk_revision(p->host, p->group);
@@ -223,7 +223,7 @@ static void sync_everywhere(uint32_t group)
 	}
 }
 
-/* One of h's peers has failed. */
+/* Reports that one of h's peers has failed. */
 static void report_failed(struct fk_host *h, uint64_t seq, bool ok)
 {
 	size_t i;
@@ -238,7 +238,7 @@ static void report_failed(struct fk_host *h, uint64_t seq, bool ok)
 	}
 }
 
-/* Some of the hosts report on what they run. */
+/* Lets some hosts report on their running operations. */
 static void report_some(void)
 {
 	uint64_t seq, share = 1 + pick(4);
@@ -275,7 +275,7 @@ static void report_round(struct fk_host *h)
 	fk_round_report(h, pick(15) == 0 ? next : NULL, "timeout");
 }
 
-/* Those that could vote now do so, but for one in `abstain`. */
+/* Lets all peers vote that can vote now, except about one in `abstain`. */
 static void topology_everywhere(unsigned abstain)
 {
 	static bool votes[PEERS_MAX];
@@ -330,7 +330,7 @@ static void lie(void)
 		msg.u.join.peer = p->id;
 		fk_send(h, &msg);
 		break;
-	default: /* an empty message of any type but a good join */
+	default: /* an empty message of any type except JOIN */
 		if (msg.type != WM_JOIN)
 			fk_send(h, &msg);
 		break;
@@ -348,7 +348,7 @@ static void tidy(void)
 	k.n_peers = n;
 }
 
-/* A connection breaks; the agent, or another one, comes back with some of the peers or never. */
+/* Breaks a connection. The agent or another agent comes back with some of the peers, or never. */
 static void break_off(void)
 {
 	struct fk_host *h = some_host(), *x;
@@ -375,7 +375,7 @@ static void forget_over(void *arg, const struct ccm_state_info *x)
 		k.expected[x->group] = 0;
 }
 
-/* The run of the group may be over by this. */
+/* Lets the peer leave. This may end the run of its group. */
 static void leave(struct fk_peer *p, enum wm_leave_kind kind)
 {
 	fk_leave(p, kind);
@@ -427,7 +427,8 @@ static void event(void)
 	}
 }
 
-/* The part of a host in a synchronization ends with its last peer. */
+/* Checks whether the part of h in this attempt is over. In a synchronization it also ends with the
+ * last peer of the host. */
 static bool is_over(struct fk_host *h, uint64_t seq)
 {
 	struct fk_peer p = {.host = h, .id = k.syncs[seq].peer[h->conn]};
@@ -453,8 +454,9 @@ static bool is_member(const struct fk_peer *p, uint32_t group)
 	       fk_info(p).phase == CCM_PEER_ACCEPTED;
 }
 
-/* Some wait in one: the others call as well, or, where one of them is in the vote that is about the
- * topology, nobody would ever get anywhere. */
+/* Finishes a synchronization that has waiting members: the other members call, too. If another
+ * member is in the topology vote, the waiting members leave instead, because the two calls would
+ * never meet. */
 static void finish_sync(uint32_t group)
 {
 	bool waits = false, votes = false;
@@ -480,7 +482,7 @@ static void finish_sync(uint32_t group)
 	report_started();
 }
 
-/* Everybody keeps to the protocol from now on: the run must come to rest. */
+/* Checks that the run comes to rest if everybody keeps to the protocol from now on. */
 static void come_to_rest(void)
 {
 	struct ccm_status s;
@@ -490,7 +492,7 @@ static void come_to_rest(void)
 	for (i = 0; i < k.f.n_hosts; i++)
 		k.f.hosts[i]->auto_report = true;
 	fk_settle(&k.f);
-	fk_tick(&k.f, 5200); /* who is disconnected is lost */
+	fk_tick(&k.f, 5200); /* disconnected peers are lost */
 	tidy();
 	report_started();
 	for (i = 0; i < GROUPS; i++) /* a loss ends the operations of a group */
@@ -503,16 +505,17 @@ static void come_to_rest(void)
 			fk_leave(p, WM_LEAVE_DIED);
 			break;
 		}
-	report_started(); /* but not a synchronization */
+	report_started(); /* does not end a synchronization */
 	for (i = 0; i < GROUPS; i++)
 		finish_sync(i);
-	/* The first may end the vote that was under way. */
+	/* The first vote may end a ballot that was in progress. */
 	topology_everywhere(UINT32_MAX);
 	if (fk_status(&k.f).registered > 0)
 		topology_everywhere(UINT32_MAX);
-	if (fk_status(&k.f).registered > 0) /* some have spoilt rounds: then all wait so long, */
+	if (fk_status(&k.f).registered > 0) /* newcomers that have spoiled rounds wait this long */
 		fk_tick(&k.f, 30100);
-	for (n = 0; fk_status(&k.f).registered > 0 && n < k.n_peers; n++) /* and come one by one */
+	/* And are admitted one by one. */
+	for (n = 0; fk_status(&k.f).registered > 0 && n < k.n_peers; n++)
 		topology_everywhere(UINT32_MAX);
 	s = fk_status(&k.f);
 	ck_assert_uint_eq(s.registered, 0);
@@ -530,7 +533,7 @@ static void check_outcomes(void)
 			ck_assert(is_over(k.f.hosts[i], seq));
 }
 
-/* A synchronization of each group succeeds. */
+/* Checks that a synchronization of each group succeeds. */
 static void check_syncs(const uint32_t *world_size)
 {
 	uint64_t before = k.n_syncs, expected = 0, revision;
@@ -553,7 +556,7 @@ static void check_syncs(const uint32_t *world_size)
 	ck_assert_uint_eq(k.n_syncs, before + expected);
 }
 
-/* One operation of each group that has two peers succeeds. */
+/* Checks that one operation of each group with at least two peers succeeds. */
 static void check_alive(void)
 {
 	uint64_t before, expected = 0;
@@ -612,14 +615,14 @@ static void sequence(uint64_t salt)
 	fk_free(&k.f);
 }
 
-START_TEST(random_agents_break_nothing)
+START_TEST(random_agents_do_not_break_the_run)
 {
 	sequence((uint64_t)_i);
 }
 END_TEST
 
-/* The run is dropped in the middle of everything. */
-START_TEST(whatever_is_left_is_freed)
+/* Frees the run in the middle of its events. */
+START_TEST(unfinished_run_is_freed)
 {
 	int n;
 
@@ -640,8 +643,8 @@ Suite *random_suite(void)
 	TCase *tc = tcase_create("random");
 
 	tcase_set_timeout(tc, 120);
-	tcase_add_loop_test(tc, random_agents_break_nothing, 0, SEQUENCES);
-	tcase_add_loop_test(tc, whatever_is_left_is_freed, 0, 10);
+	tcase_add_loop_test(tc, random_agents_do_not_break_the_run, 0, SEQUENCES);
+	tcase_add_loop_test(tc, unfinished_run_is_freed, 0, 10);
 	suite_add_tcase(s, tc);
 	return s;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The master's core: what can be seen of the last election of shared state, and of what came of it.
+ * The master's core: the record of the last election of shared state and of its result.
  */
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "tests/master/suites.h"
 #include "tests/master/trio.h"
 
-/* ---- what is seen */
+/* ---- reading the record */
 
 static struct ccm_state_info states[8];
 static uint32_t n_states;
@@ -85,9 +85,9 @@ static void report_failed(const struct fk_peer *x, uint64_t seq, const char *tex
 	fk_send(x->host, &msg);
 }
 
-/* ---- */
+/* ---- tests */
 
-START_TEST(nothing_is_known_at_first)
+START_TEST(record_is_empty_at_first)
 {
 	look();
 	ck_assert_uint_eq(n_states, 1);
@@ -97,14 +97,14 @@ START_TEST(nothing_is_known_at_first)
 	ck_assert_int_eq(states[0].end, CCM_SYNC_NONE);
 	ck_assert_str_eq(ccm_sync_end_name(states[0].end), "");
 	ck_assert_uint_eq(n_stands, 0);
-	/* Votes are no election. */
+	/* Votes alone are no election. */
 	vote(&p, fill_candidate(1, 1));
 	look();
 	ck_assert_int_eq(states[0].end, CCM_SYNC_NONE);
 }
 END_TEST
 
-START_TEST(who_deviated_and_how)
+START_TEST(record_names_the_differences_of_each_peer)
 {
 	vote(&p, fill_candidate(7, 1));
 	vote(&q, fill_candidate(5, 1));
@@ -143,7 +143,7 @@ START_TEST(who_deviated_and_how)
 }
 END_TEST
 
-START_TEST(a_peer_with_torn_state)
+START_TEST(record_shows_torn_state)
 {
 	struct wm_sync_vote torn = fill_candidate(7, 1);
 
@@ -163,7 +163,7 @@ START_TEST(a_peer_with_torn_state)
 }
 END_TEST
 
-START_TEST(an_election_takes_the_place_of_the_last_one)
+START_TEST(new_election_replaces_the_last_record)
 {
 	vote(&p, fill_candidate(7, 1));
 	vote(&q, fill_candidate(7, 1));
@@ -171,7 +171,7 @@ START_TEST(an_election_takes_the_place_of_the_last_one)
 	fk_report(a, 1, true);
 	fk_report(b, 1, true);
 	fk_report(c, 1, true);
-	/* An all-reduce is none. */
+	/* An all-reduce does not change the record. */
 	vote_all(1);
 	look();
 	ck_assert_uint_eq(states[0].seq, 1);
@@ -191,7 +191,7 @@ START_TEST(an_election_takes_the_place_of_the_last_one)
 }
 END_TEST
 
-START_TEST(who_is_kicked_stays_in_the_record)
+START_TEST(kicked_peer_stays_in_the_record)
 {
 	struct wm_sync_vote other = fill_candidate(7, 1);
 
@@ -209,7 +209,7 @@ START_TEST(who_is_kicked_stays_in_the_record)
 	ck_assert_int_eq(stand_of(&q)->stand, CCM_STAND_OUT);
 	assert_contains(stand_of(&q)->text, "6 tensors of 700 bytes in all, expected 5");
 	ck_assert_str_eq(hosts[stand_of(&q) - stands], "b");
-	/* So does who leaves before the end, with why. */
+	/* A peer that leaves before the end stays in the record, with the reason. */
 	fk_leave(&r, WM_LEAVE_DIED);
 	look();
 	ck_assert_int_eq(stand_of(&r)->stand, CCM_STAND_OUT);
@@ -219,14 +219,14 @@ START_TEST(who_is_kicked_stays_in_the_record)
 	look();
 	ck_assert_int_eq(states[0].end, CCM_SYNC_DONE);
 	ck_assert_uint_eq(n_stands, 3);
-	/* What happens later is no part of it. */
+	/* Later events do not change the record. */
 	fk_leave(&p, WM_LEAVE_CLEAN);
 	look();
 	ck_assert_int_eq(stand_of(&p)->stand, CCM_STAND_HOLDER);
 }
 END_TEST
 
-START_TEST(nobody_is_elected)
+START_TEST(record_shows_an_election_without_result)
 {
 	struct wm_sync_vote receives = fill_candidate(7, 1);
 
@@ -235,7 +235,7 @@ START_TEST(nobody_is_elected)
 	vote(&q, receives);
 	vote(&r, receives);
 	look();
-	/* Though all peers of the group are gone. */
+	/* The record remains, although all peers of the group are gone. */
 	ck_assert_uint_eq(n_states, 1);
 	ck_assert_int_eq(states[0].end, CCM_SYNC_NOBODY);
 	ck_assert_uint_eq(states[0].peers, 0);
@@ -247,7 +247,7 @@ START_TEST(nobody_is_elected)
 }
 END_TEST
 
-START_TEST(failures_are_told)
+START_TEST(record_shows_failures)
 {
 	vote(&p, fill_candidate(7, 1));
 	vote(&q, fill_candidate(7, 2));
@@ -258,7 +258,7 @@ START_TEST(failures_are_told)
 	ck_assert_int_eq(stand_of(&p)->stand, CCM_STAND_OUT);
 	assert_contains(stand_of(&p)->text, "does not have the hash");
 	ck_assert_str_eq(ccm_stand_name(stand_of(&p)->stand), "kicked");
-	/* Nobody is left who has it. */
+	/* No peer that has the elected contents is left. */
 	fk_leave(&q, WM_LEAVE_DIED);
 	fk_leave(&r, WM_LEAVE_DIED);
 	look();
@@ -275,13 +275,13 @@ Suite *record_suite(void)
 	TCase *tc = tcase_create("record");
 
 	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, nothing_is_known_at_first);
-	tcase_add_test(tc, who_deviated_and_how);
-	tcase_add_test(tc, a_peer_with_torn_state);
-	tcase_add_test(tc, an_election_takes_the_place_of_the_last_one);
-	tcase_add_test(tc, who_is_kicked_stays_in_the_record);
-	tcase_add_test(tc, nobody_is_elected);
-	tcase_add_test(tc, failures_are_told);
+	tcase_add_test(tc, record_is_empty_at_first);
+	tcase_add_test(tc, record_names_the_differences_of_each_peer);
+	tcase_add_test(tc, record_shows_torn_state);
+	tcase_add_test(tc, new_election_replaces_the_last_record);
+	tcase_add_test(tc, kicked_peer_stays_in_the_record);
+	tcase_add_test(tc, record_shows_an_election_without_result);
+	tcase_add_test(tc, record_shows_failures);
 	suite_add_tcase(s, tc);
 	return s;
 }

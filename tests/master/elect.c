@@ -351,8 +351,8 @@ START_TEST(each_reason_has_its_sentence)
 }
 END_TEST
 
-/* The keys have the same number of tensors and bytes, so the sentence names
- * other possible differences. */
+/* The keys have the same number of tensors and bytes, so the sentence names other possible
+ * differences. */
 START_TEST(sentence_about_similar_keys_names_other_differences)
 {
 	char text[WM_TEXT_MAX];
@@ -607,8 +607,8 @@ START_TEST(order_of_peers_matters_only_in_a_tie)
 }
 END_TEST
 
-/* Each kicked peer has a sentence, and no other peer has one. The
- * sentence fits into the text for the process, whatever the values are. */
+/* Each kicked peer has a sentence, and no other peer has one. The sentence fits into the text for
+ * the process, whatever the values are. */
 START_TEST(sentences_fit_into_their_text)
 {
 	struct tl_rng r = tl_rng_new(5);

@@ -514,7 +514,7 @@ static void come_to_rest(void)
 		topology_everywhere(UINT32_MAX);
 	if (fk_status(&k.f).registered > 0) /* newcomers that have spoiled rounds wait this long */
 		fk_tick(&k.f, 30100);
-	/* And are admitted one by one. */
+	/* Then they are admitted one by one. */
 	for (n = 0; fk_status(&k.f).registered > 0 && n < k.n_peers; n++)
 		topology_everywhere(UINT32_MAX);
 	s = fk_status(&k.f);

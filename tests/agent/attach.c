@@ -524,7 +524,7 @@ START_TEST(create_brings_the_address_of_the_master)
 
 	fx_session(f, 1, 1000);
 	fx_connect(f, 1, fx_create(f, 1, 7, 1), 5);
-	ck_assert_uint_eq(connects_made(), 1); /* this connection stays */
+	ck_assert_uint_eq(connects_made(), 1); /* this connection stays at the configured address */
 	q.master = fx_addr(1);
 	q.master_addr = fx_addr(3);
 	q.req_id = ++f->req_id;

@@ -178,7 +178,7 @@ START_TEST(lasting_shortage_of_the_agent_ends_the_run)
 		fx_step(f, &down);
 		if (fx_count(f, AGT_ACT_MASTER_CLOSE) > 0)
 			break;
-		if (_i == 1) { /* no shortage for a moment */
+		if (_i == 1) { /* for a moment there is no shortage */
 			fx_tick(f, 500);
 			fx_event(f, AGT_EV_MASTER_DOWN, 1, "Connection refused");
 		}
@@ -475,7 +475,7 @@ START_TEST(set_master_changes_the_order_of_addresses)
 		fx_tick(f, 500);
 		ck_assert_uint_eq(fx_get(f, AGT_ACT_MASTER_OPEN, 0)->addr.ip[3], i == 0 ? 1 : 3);
 	}
-	/* Connects at once; from: the address that the master had moved to. */
+	/* The agent connects at once. The master had moved to fx_addr(3). */
 	set_master(3, 4, 0, false);
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_MASTER_OPEN, 0)->addr.ip[3], 4);
 	fx_greet(f);
@@ -485,7 +485,7 @@ START_TEST(set_master_changes_the_order_of_addresses)
 		fx_from_master(f, 1, &m);
 		expect_master_addr(4);
 	}
-	set_master(0, 5, 1, true); /* only for this run, and at once */
+	set_master(0, 5, 1, true); /* applies only to this run, and at once */
 	expect_master_addr(5);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_DROP), 1);
 	ck_assert_uint_eq(
@@ -533,7 +533,7 @@ START_TEST(connect_tries_the_new_address_of_a_master_first)
 	fx_tick(f, 500);
 	fx_event(f, AGT_EV_MASTER_DOWN, 1, "Connection refused");
 	fx_expect_reply(f, WIRE_MASTER_CONNECTION_FAILED, ":48148 (Connection refused)");
-	set_master(1, 0, 0, false); /* removes the entry */
+	set_master(1, 0, 0, false); /* removes the new address */
 	fx_connect(f, 1, c, 2);
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_MASTER_OPEN, 0)->addr.ip[3], 1);
 }

@@ -63,7 +63,7 @@ START_TEST(start_fails_if_a_voter_has_died)
 	submit_all(2, 5);
 	fx_session_closed(f, 2);
 	ck_assert_uint_eq(fx_sent(f, WM_LEAVE), 1);
-	fx_op_start(f, 1, 7, 5, 1); /* the master sent it before the leave arrived */
+	fx_op_start(f, 1, 7, 5, 1); /* the master sent the start before the leave arrived */
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_START), 0);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_SKIP), 1);
 	ck_assert(!fx_msg(f, WM_OP_REPORT, 0)->u.op_report.ok);
@@ -127,7 +127,7 @@ START_TEST(start_without_local_members_is_reported_as_failed)
 {
 	fx_group(f, 2, 2, comms);
 	fx_session(f, 9, 1000);
-	fx_connect(f, 9, fx_create(f, 9, 8, 1), 9); /* keeps the run open */
+	fx_connect(f, 9, fx_create(f, 9, 8, 1), 9); /* this newcomer keeps the run open */
 	submit_all(2, 5);
 	fx_session_closed(f, 1);
 	fx_session_closed(f, 2);
@@ -287,7 +287,7 @@ START_TEST(run_without_a_master_ends_its_operations_in_order)
 			ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
 	}
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_ATTRS), 2);
-	/* Of the operations without a transfer. */
+	/* The operations without a transfer complete. */
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 3);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_CANCEL), 1);
 	ck_assert_uint_lt(

@@ -102,7 +102,7 @@ START_TEST(success_completes_all_members_at_once)
 	ck_assert(memcmp(x->u.xfer.next.b, fx_id(100).b, 16) == 0);
 	ck_assert(memcmp(x->u.xfer.prev.b, fx_id(101).b, 16) == 0);
 	ck_assert_uint_eq(x->u.xfer.n_members, 3);
-	/* In the order of ranks, not of submissions. */
+	/* The members are in the order of ranks, not of submissions. */
 	ck_assert_uint_eq(x->u.xfer.members[0].comm, comms[0]);
 	ck_assert_uint_eq(x->u.xfer.members[2].comm, comms[2]);
 	ck_assert_uint_eq(x->u.xfer.members[2].sub.slot, 4);
@@ -239,7 +239,7 @@ START_TEST(abort_of_an_older_generation_is_ignored)
 	f->generation = 1;
 	fx_submit(f, comms[0], 0, 5, 8);
 	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
-	fx_op_abort(f, 1, 7, 5, 0); /* for generation 0 again */
+	fx_op_abort(f, 1, 7, 5, 0); /* an abort for generation 0 again */
 	ck_assert_uint_eq(f->acts.n, 0);
 }
 END_TEST
@@ -391,7 +391,7 @@ START_TEST(a_tag_in_flight_is_refused)
 	fx_submit(f, comms[0], 0, 5, 8);
 	fx_submit(f, comms[0], 1, 5, 8);
 	fx_expect_done(f, 0, comms[0], WIRE_INVALID_ARGUMENT, "tag 5 is in flight");
-	fx_submit(f, comms[0], 1, 6, 8); /* another tag */
+	fx_submit(f, comms[0], 1, 6, 8); /* another tag is free */
 	ck_assert_uint_eq(f->acts.n, 0);
 	fx_submit(f, comms[1], 0, 5, 8);
 	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
@@ -430,10 +430,10 @@ START_TEST(abort_before_the_start_completes_all_members)
 {
 	fx_group(f, 2, 2, comms);
 	fx_submit(f, comms[0], 0, 5, 8);
-	fx_op_abort(f, 1, 7, 5, 0); /* for an attempt that this host has not voted for */
+	fx_op_abort(f, 1, 7, 5, 0); /* an abort of an attempt that this host has not voted for */
 	ck_assert_uint_eq(f->acts.n, 0);
 	fx_submit(f, comms[1], 0, 5, 8);
-	fx_op_abort(f, 1, 7, 5, 12); /* for another attempt */
+	fx_op_abort(f, 1, 7, 5, 12); /* an abort of another attempt */
 	ck_assert_uint_eq(f->acts.n, 0);
 	fx_op_abort(f, 1, 7, 5, 0);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 2);
@@ -459,7 +459,7 @@ START_TEST(aborted_operation_completes_after_the_cancel)
 	fx_op_abort(f, 1, 7, 5, 1);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_CANCEL), 1);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
-	fx_xfer(f, AGT_EV_XFER_DONE, 1, 1, 0); /* crossed the cancel */
+	fx_xfer(f, AGT_EV_XFER_DONE, 1, 1, 0); /* this event crossed the cancel */
 	ck_assert_uint_eq(f->acts.n, 0);
 	fx_op_done(f, 1, 1);
 	ck_assert_uint_eq(f->acts.n, 0);
@@ -566,7 +566,8 @@ START_TEST(report_of_a_broken_link_names_the_suspect)
 
 	fx_group(f, 2, 3, comms); /* the next host is 100, the previous one 101 */
 	run_one(1);
-	fx_link(f, AGT_EV_LINK_DOWN, 1, inbound ? 100 : 101, inbound); /* the other direction */
+	/* The link in the other direction. */
+	fx_link(f, AGT_EV_LINK_DOWN, 1, inbound ? 100 : 101, inbound);
 	ck_assert_uint_eq(fx_sent(f, WM_OP_REPORT), 0);
 	fx_link(f, AGT_EV_LINK_DOWN, 1, inbound ? 101 : 100, inbound);
 	r = &fx_msg(f, WM_OP_REPORT, 0)->u.op_report;
@@ -574,7 +575,7 @@ START_TEST(report_of_a_broken_link_names_the_suspect)
 	ck_assert(memcmp(r->suspect.b, fx_id(inbound ? 101 : 100).b, 16) == 0);
 	ck_assert_ptr_nonnull(strstr(r->text, "it broke"));
 	fx_link(f, AGT_EV_LINK_DOWN, 1, inbound ? 101 : 100, inbound);
-	ck_assert_uint_eq(fx_sent(f, WM_OP_REPORT), 0); /* reported only once */
+	ck_assert_uint_eq(fx_sent(f, WM_OP_REPORT), 0); /* the link is reported only once */
 	fx_xfer(f, AGT_EV_XFER_DONE, 1, 1, 0);
 	ck_assert_uint_eq(f->acts.n, 0);
 	fx_op_abort(f, 1, 7, 5, 1);

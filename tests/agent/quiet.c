@@ -76,9 +76,9 @@ START_TEST(agent_is_not_quiet_during_an_operation)
 {
 	fx_group(f, 2, 2, comms);
 	ck_assert(agt_is_quiet(f->a));
-	fx_submit(f, comms[0], 0, 5, 8); /* waits for the other submission */
+	fx_submit(f, comms[0], 0, 5, 8); /* the operation waits for the other submission */
 	ck_assert(!agt_is_quiet(f->a));
-	fx_submit(f, comms[1], 0, 5, 8); /* waits for the master */
+	fx_submit(f, comms[1], 0, 5, 8); /* the operation waits for the master */
 	ck_assert(!agt_is_quiet(f->a));
 	fx_op_start(f, 1, 7, 5, 1);
 	ck_assert(!agt_is_quiet(f->a));
@@ -122,7 +122,7 @@ START_TEST(agent_is_not_quiet_while_a_peer_is_awaited)
 	beat(true);
 	ck_assert(!agt_is_quiet(f->a));
 	ck_assert(agt_is_awaited(f->a));
-	fx_tick(f, 900); /* lasts until the next heartbeat */
+	fx_tick(f, 900); /* the state lasts until the next heartbeat */
 	ck_assert(!agt_is_quiet(f->a));
 	beat(false);
 	ck_assert(agt_is_quiet(f->a));

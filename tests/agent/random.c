@@ -104,8 +104,8 @@ static void do_submit(struct rnd_run *w)
 	rw_step(w, &ev);
 }
 
-/* Lets the engine release a member. In one of ten cases it is a member whose release the agent has
- * not asked for. */
+/* Lets the engine release a member. In one of ten cases the agent has not asked for this
+ * release. */
 static bool do_drop(struct rnd_run *w, struct xfer *t)
 {
 	struct agt_event ev = {.type = AGT_EV_SYNC_DROPPED, .run = t->run, .seq = t->seq};

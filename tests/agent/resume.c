@@ -23,7 +23,7 @@ static const struct wm_resume *resumed(void)
 	return &fx_msg(f, WM_RESUME, 0)->u.resume;
 }
 
-/* Passes enough time, so that the peers that have called vote without the other local peers. */
+/* Passes time until the peers that have called vote without the other local peers. */
 static void pass_part(void)
 {
 	struct wm_msg beat = {.type = WM_HEARTBEAT};
@@ -57,15 +57,15 @@ START_TEST(snapshot_contains_the_state_of_the_run)
 	fx_xfer(f, AGT_EV_XFER_DONE, 1, 1, 0);
 	fx_op_done(f, 1, 1);
 	fx_submit_all(f, comms, 2, 6);
-	fx_op_start(f, 1, 7, 6, 2); /* is running */
+	fx_op_start(f, 1, 7, 6, 2); /* this operation is running */
 	fx_submit_all(f, comms, 2, 8);
 	fx_op_start(f, 1, 7, 8, 3);
-	fx_xfer(f, AGT_EV_XFER_DONE, 1, 3, 0); /* is reported */
-	fx_submit_all(f, comms, 2, 9);         /* is voted for */
-	fx_submit(f, comms[0], 20, 10, 8);     /* is being collected */
+	fx_xfer(f, AGT_EV_XFER_DONE, 1, 3, 0); /* this one is reported */
+	fx_submit_all(f, comms, 2, 9);         /* this one is voted for */
+	fx_submit(f, comms[0], 20, 10, 8);     /* this one is being collected */
 	fx_submit_all(f, comms, 2, 11);
 	fx_op_start(f, 1, 7, 11, 4);
-	fx_op_abort(f, 1, 7, 11, 4); /* is being cancelled */
+	fx_op_abort(f, 1, 7, 11, 4); /* this one is being cancelled */
 	fx_orphan(f);
 	fx_resume(f);
 	ck_assert_uint_eq(fx_sent(f, WM_JOIN), 2);
@@ -129,7 +129,7 @@ START_TEST(events_without_a_master_are_reported_later)
 	ck_assert(!fx_msg(f, WM_OP_REPORT, 1)->u.op_report.ok);
 	ck_assert(fx_is(&fx_msg(f, WM_OP_REPORT, 1)->u.op_report.suspect, fx_id(100)));
 	ck_assert(strstr(fx_msg(f, WM_OP_REPORT, 1)->u.op_report.text, "it broke"));
-	fx_op_start(f, 1, 7, 6, 3); /* in the old ring, whose link is down */
+	fx_op_start(f, 1, 7, 6, 3); /* the operation starts in the old ring, whose link is down */
 	ck_assert(strstr(fx_msg(f, WM_OP_REPORT, 0)->u.op_report.text, "is down"));
 }
 END_TEST
@@ -197,7 +197,7 @@ START_TEST(newcomers_join_the_next_master)
 	fx_group(f, 1, 2, comms);
 	fx_session(f, 2, 1000);
 	c = fx_create(f, 2, 7, 1);
-	fx_connect(f, 2, c, 2); /* becomes a registered peer */
+	fx_connect(f, 2, c, 2); /* peer 2 is registered */
 	fx_request(f, 1, comms[0], WL_UPDATE_TOPOLOGY);
 	fx_round(f, 1, 2, true, &ring, 1); /* admits peers 2 and 3; peer 3 is not on this host */
 	ck_assert_uint_eq(fx_sent(f, WM_ROUND_REPORT), 1);
@@ -303,8 +303,9 @@ START_TEST(destroy_without_a_master_ends_running_operations)
 	fx_xfer(f, AGT_EV_XFER_DONE, 1, 2, 0);
 	fx_orphan(f);
 	fx_request(f, 1, comms[0], WL_COMM_DESTROY);
-	ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_CANCEL), 1); /* of seq 1 */
-	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 1);    /* of seq 2, for this member */
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_CANCEL), 1); /* the operation with seq 1 */
+	/* The operation with seq 2, for this member. */
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 1);
 	fx_expect_done(f, 0, comms[0], WIRE_INVALID_USAGE, "was destroyed");
 	fx_xfer(f, AGT_EV_XFER_CANCELLED, 1, 1, 0);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 2);

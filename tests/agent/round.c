@@ -112,10 +112,10 @@ START_TEST(a_new_round_replaces_an_unfinished_one)
 	two_groups();
 	fx_round(f, 1, 1, true, groups, 2);
 	fx_round(f, 1, 2, true, &alone, 1);
-	/* Was still being opened, and is not needed. */
+	/* The link was still being opened, and is not needed. */
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_LINK_CLOSE), 1);
 	ck_assert_uint_eq(fx_msg(f, WM_ROUND_REPORT, 0)->u.round_report.round, 2);
-	fx_link(f, AGT_EV_LINK_UP, 1, 100, false); /* must not come, but has no effect */
+	fx_link(f, AGT_EV_LINK_UP, 1, 100, false); /* this event must not come, but has no effect */
 	ck_assert_uint_eq(f->acts.n, 0);
 	fx_commit(f, 1, 2, true, &alone, 1);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 1);
@@ -182,7 +182,7 @@ START_TEST(a_commit_without_round_keeps_the_rings)
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_LINK_CLOSE), 0);
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 0)->u.attrs.hosts, 2);
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 0)->u.attrs.epoch, 3); /* for the next agent */
-	/* Not 3, because there was no round. */
+	/* The number is not 3, because there was no round. */
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 0)->u.attrs.ring_epoch, 1);
 	fx_submit(f, comms[0], 0, 1, 8);
 	fx_op_start(f, 1, 7, 1, 1);
@@ -248,7 +248,7 @@ START_TEST(view_changes_with_the_end_of_a_call)
 	fx_group(f, 2, 2, comms);
 	fx_view(f, 1, &ring, 1);
 	ck_assert_uint_eq(f->acts.n, 2);
-	/* For the next agent, not for the application. */
+	/* The attributes are for the next agent, not for the application. */
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_ATTRS), 2);
 	ring.world_size = 2;
 	ring.generation = 3;
@@ -281,7 +281,7 @@ START_TEST(broken_link_is_opened_again_in_a_round)
 	struct fx_ring ring = {.group = 7, .hosts = 2, .world_size = 2, .n = 1, .members = {1}};
 
 	fx_group(f, 1, 2, comms);
-	/* The link from the other host, which this agent does not open. */
+	/* This is the link from the other host, which this agent does not open. */
 	fx_link(f, AGT_EV_LINK_DOWN, 1, 100, true);
 	fx_round(f, 1, 2, false, &ring, 1);
 	ck_assert_uint_eq(fx_sent(f, WM_ROUND_REPORT), 1);
@@ -416,7 +416,7 @@ START_TEST(silent_link_is_replaced_in_a_round)
 	fx_round(f, 1, 2, false, &ring, 1);
 	ck_assert_uint_lt(fx_index(f, AGT_ACT_LINK_CLOSE, 0), fx_index(f, AGT_ACT_LINK_OPEN, 0));
 	ck_assert_uint_eq(fx_sent(f, WM_ROUND_REPORT), 0);
-	hear(100, false); /* of the old link, too late */
+	hear(100, false); /* this event is about the old link, too late */
 	ck_assert_uint_eq(f->acts.n, 0);
 	fx_link(f, AGT_EV_LINK_UP, 1, 100, false);
 	ck_assert_uint_eq(fx_sent(f, WM_ROUND_REPORT), 1);
@@ -441,7 +441,7 @@ START_TEST(round_waits_for_a_silent_link_that_is_in_use)
 	fx_submit(f, comms[1], 0, 5, 8);
 	fx_op_start(f, 1, 8, 5, 1);
 	hear(100, true);
-	fx_round(f, 1, 2, false, rings, 2); /* a round that the other group needs */
+	fx_round(f, 1, 2, false, rings, 2); /* the round is for the other group */
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_LINK_OPEN), 0);
 	ck_assert_uint_eq(fx_sent(f, WM_ROUND_REPORT), 0);
 	if (!ends) {

@@ -83,7 +83,7 @@ START_TEST(connect_is_answered_when_the_ring_lists_the_peer)
 	fx_round(f, 1, 1, true, &first, 1);
 	ck_assert_uint_eq(fx_sent(f, WM_ROUND_REPORT), 1); /* no link is needed */
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 0);
-	fx_connect(f, 1, c2, 2); /* too late for the round */
+	fx_connect(f, 1, c2, 2); /* this connect is too late for the round */
 	ck_assert_uint_eq(fx_sent(f, WM_JOIN), 1);
 	fx_commit(f, 1, 1, true, &first, 1);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_ATTRS), 1);
@@ -100,10 +100,11 @@ START_TEST(connect_is_answered_when_the_ring_lists_the_peer)
 	ck_assert_uint_eq(fx_sent(f, WM_TOPO_VOTE), 1);
 	fx_round(f, 1, 2, true, &both, 1);
 	fx_commit(f, 1, 2, true, &both, 1);
-	/* One is for the new epoch of the other peer. */
+	/* The first one is for the new epoch of c1, the second one for c2. */
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_ATTRS), 2);
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 1)->comm, c2);
-	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 2); /* of the vote and of the connect */
+	/* The replies to the vote and to the connect. */
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 2);
 	ck_assert_uint_lt(fx_index(f, AGT_ACT_ATTRS, 0), fx_index(f, AGT_ACT_REPLY, 1));
 	for (uint32_t i = 0; i < 2; i++)
 		ck_assert_uint_eq(fx_get(f, AGT_ACT_REPLY, i)->u.reply.view.group, 2);

@@ -260,8 +260,8 @@ START_TEST(local_loss_voids_a_reserved_seq)
 }
 END_TEST
 
-/* The master reserves a number before it knows that a member has left. A round shows that it
- * knows. */
+/* The master reserves a number before it knows that a member has left. A later round shows that the
+ * master knows. */
 START_TEST(no_seq_is_reserved_until_the_master_knows_a_leave)
 {
 	struct fx_ring ring = {

@@ -422,7 +422,7 @@ START_TEST(losses_before_the_start_are_reported_with_the_result)
 
 	fx_group(f, 2, 3, comms);
 	sy_candidate_all(f, comms, 2, 7, 1);
-	fx_view(f, 1, &ring, 1); /* by kicks that the election caused */
+	fx_view(f, 1, &ring, 1); /* the losses are kicks that the election caused */
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
 	sy_start(f, 5, 7, "1H2H");
 	ring.generation = 4;

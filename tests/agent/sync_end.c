@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Synchronizations in which a member, a source, the master or the agent fails. Their status and
- * their log lines.
+ * Failures in synchronizations: of a member, a source, the master or the agent. Also the status and
+ * the log lines of synchronizations.
  */
 #include <stdio.h>
 
@@ -67,7 +67,7 @@ START_TEST(failed_member_is_reported_and_waits_for_its_kick)
 	ck_assert(report()->ok);
 	expect_failed(2, WIRE_INVALID_USAGE, "hashes");
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
-	sy_failed(f, 5, comms[1], "again", 0); /* reported only once */
+	sy_failed(f, 5, comms[1], "again", 0); /* the failure is reported only once */
 	ck_assert_uint_eq(f->acts.n, 0);
 	sy_kick(f, 2, "it lied");
 	sy_dropped(f, 5, comms[1]);
@@ -153,7 +153,7 @@ START_TEST(receiver_that_cannot_reach_a_holder_fails)
 }
 END_TEST
 
-/* These members only receive, so the complete one does not help the other one. */
+/* These members only receive, so the complete member does not help the other member. */
 START_TEST(complete_receiver_does_not_fail_with_another_receiver)
 {
 	struct agt_sync_result r[2] = {{.complete = true}, {.complete = _i == 1}};

@@ -98,7 +98,7 @@ START_TEST(peer_that_falls_asleep_is_reported)
 	asleep(0, 9); /* no operation has this tag */
 	ck_assert_uint_eq(fx_sent(f, WM_WAITS_FOR), 0);
 	fx_op_start(f, 1, 7, 1, 5);
-	asleep(2, 1); /* has started, so it will end */
+	asleep(2, 1); /* the operation has started, so it will end */
 	ck_assert_uint_eq(fx_sent(f, WM_WAITS_FOR), 0);
 }
 END_TEST
@@ -190,7 +190,7 @@ START_TEST(next_master_learns_of_waits_for_any)
 	fx_orphan(f);
 	fx_resume(f);
 	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 2);
-	/* One after each vote; the last one is complete. */
+	/* The agent sends one after each vote. The last one is complete. */
 	ck_assert_uint_eq(fx_sent(f, WM_WAITS_FOR), 2);
 	ck_assert_uint_eq(fx_msg(f, WM_WAITS_FOR, 1)->u.waits_for.any, 2);
 }
@@ -334,7 +334,7 @@ START_TEST(unmet_operation_ends_for_all_voters)
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 3);
 	submit(0, 1, true, true);
 	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 0);
-	/* A peer that has not voted again is not meant. */
+	/* This answer does not concern a peer that has not voted again. */
 	unmet(WM_WAIT_OP, 1, 3, (unsigned[]){1, 2, 3});
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
 }

@@ -105,7 +105,7 @@ START_TEST(stopped_process_is_lost_after_10_s)
 	stopped(2, true);
 	pass(19);
 	stopped(2, false);
-	stopped(2, true); /* the time starts again */
+	stopped(2, true); /* the time of the stop starts again */
 	f->now += 1200 * MS;
 	ck_assert_str_eq(look().op, "waiting for local pid 1002 (trainer), which has been stopped "
 				    "for 1.2 s, to submit");

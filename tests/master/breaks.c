@@ -12,7 +12,7 @@
 static struct fk f;
 static struct fk_host *h[4];
 static struct fk_peer p[4];
-/* For each host, the next agent in the ring that the master sent last. */
+/* for each host, the next agent in the last ring that the master sent */
 static struct cc_id next[4];
 
 static void watch(void *arg, struct fk_host *to, const struct wm_msg *msg)
@@ -42,7 +42,7 @@ static void run_of(size_t n)
 	fk_forget(&f);
 }
 
-/* Returns the order of the ring that the master sent last, from a on. */
+/* Returns the order of the last ring that the master sent, from a on. */
 static const char *ring(size_t n)
 {
 	static char text[5];
@@ -190,7 +190,7 @@ START_TEST(one_of_two_hosts_is_kicked_with_the_reason)
 	const struct wm_kick *k;
 
 	run_of(2);
-	/* both directions count */
+	/* breaks of both directions count */
 	break_links(2, 2, 0, 1);
 	ck_assert_uint_eq(fk_status(&f).kicks, 0);
 	break_links(2, 1, 1, 0);
@@ -290,7 +290,7 @@ START_TEST(broken_links_of_a_dead_agent_do_not_count)
 }
 END_TEST
 
-/* For example a trainer that is started again, perhaps on a repaired host. */
+/* The newcomer is, for example, a trainer that is started again on a repaired host. */
 START_TEST(newcomer_on_a_host_resets_the_count_of_its_pairs)
 {
 	struct fk_peer more;
@@ -333,7 +333,7 @@ START_TEST(breaks_of_all_links_of_a_newcomer_count_together)
 	for (i = 0; i < 3; i++)
 		ck_assert_uint_eq(fk_count(h[i], WM_OP_ABORT), 1);
 	ck_assert_str_eq(ring(3), "abc");
-	/* The host is remembered because it has failed. */
+	/* The master remembers that this host has failed. */
 	p[3] = fk_join(h[3], 0);
 	for (i = 0; i < 3; i++)
 		fk_topo(&p[i]);
@@ -384,7 +384,7 @@ START_TEST(two_breaks_in_one_operation_count_once)
 }
 END_TEST
 
-/* The neighbours died one after the other, and their links with the newcomer broke before. */
+/* The neighbours died one after the other. Before that, their links with the newcomer broke. */
 START_TEST(newcomer_is_not_suspected_if_its_neighbours_die)
 {
 	size_t i;

@@ -333,7 +333,7 @@ START_TEST(new_vote_between_breaks_resets_their_count)
 		flap(2800);
 	}
 	ck_assert(fk_present(&r));
-	for (n = 0; fk_present(&r); n++) { /* always the same vote */
+	for (n = 0; fk_present(&r); n++) { /* the vote is the same each time */
 		ck_assert_uint_lt(n, 20);
 		fk_pending(&r);
 		flap(2800);
@@ -342,7 +342,7 @@ START_TEST(new_vote_between_breaks_resets_their_count)
 }
 END_TEST
 
-/* The agent has received the heartbeats, or it would have closed the connection. */
+/* The agent has received heartbeats, or it would have closed the connection. */
 START_TEST(connection_that_lasts_resets_the_count_of_breaks)
 {
 	uint32_t n;

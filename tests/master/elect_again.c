@@ -93,7 +93,8 @@ START_TEST(repeated_election_has_the_same_results)
 		ck_assert_uint_eq(q.e.revision, p.e.revision);
 		ck_assert_uint_eq(q.e.elected, q.n);
 		for (i = 0; i < q.n; i++) {
-			/* No peer that enforces is left, so nothing shows this rule any more. */
+			/* No candidate that enforces is left, so the rule of the strategy does not
+			 * apply any more. */
 			if (p.s[was[i]].why == CCM_WHY_STRATEGY && !enforces(&q))
 				continue;
 			ck_assert_int_eq(q.s[i].status, p.s[was[i]].status);

@@ -119,7 +119,8 @@ START_TEST(next_master_takes_leaves_that_were_not_read)
 	fk_restart(&f, &next, f.journal_len);
 	fk_tick(&f, 100);
 	leave_again(0);
-	ck_assert_uint_eq(fk_count(h[0], WM_LEFT), (size_t)_i); /* this master may die, too */
+	/* Not confirmed with _i == 0, because this master may die, too. */
+	ck_assert_uint_eq(fk_count(h[0], WM_LEFT), (size_t)_i);
 	leave_again(1);
 	taken(0);
 	taken(1);

@@ -59,7 +59,7 @@ START_TEST(the_hello_is_answered_with_the_run)
 	fk_send(h, &msg);
 	ack = &fk_take(h, WM_HELLO_ACK)->u.hello_ack;
 	ck_assert_uint_eq(ack->version, WM_VERSION_MAX);
-	ck_assert_uint_eq(ack->features, WM_FEATURES); /* the features that both have */
+	ck_assert_uint_eq(ack->features, WM_FEATURES); /* the features of both sides */
 	ck_assert_uint_eq(ack->run.b[0], 1);
 	ck_assert_uint_eq(ack->heartbeat_ms, 500);
 	ck_assert_uint_eq(ack->timeout_ms, 2800);
@@ -240,7 +240,7 @@ START_TEST(leaves_and_losses_are_counted_apart)
 	for (i = 1; i < 5; i++)
 		p[i] = fk_admit(i == 4 ? b : a, 0, p, i);
 	waiting = fk_join(a, 0);
-	fk_leave(&waiting, WM_LEAVE_CLEAN); /* was not a member yet */
+	fk_leave(&waiting, WM_LEAVE_CLEAN); /* this peer was not a member yet */
 	ck_assert_uint_eq(fk_status(&f).leaves, 0);
 	fk_leave(&p[1], WM_LEAVE_CLEAN);
 	ck_assert_uint_eq(fk_status(&f).leaves, 1);
@@ -248,7 +248,7 @@ START_TEST(leaves_and_losses_are_counted_apart)
 	fk_leave(&p[2], WM_LEAVE_DIED);
 	ck_assert_uint_eq(fk_status(&f).lost_members, 1);
 	fk_topo(&p[3]);
-	fk_topo(&p[3]); /* votes twice and is kicked */
+	fk_topo(&p[3]); /* p[3] votes twice and is kicked */
 	ck_assert_uint_eq(fk_status(&f).kicks, 1);
 	ck_assert_uint_eq(fk_status(&f).lost_members, 2);
 	fk_close(b, "reset");

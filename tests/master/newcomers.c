@@ -60,7 +60,7 @@ START_TEST(unreachable_newcomer_does_not_disturb_members)
 	ck_assert(fk_take(h[0], WM_COMMIT)->u.commit.accept);
 	fk_probed(x, h[0], NULL);
 	fk_probed(h[1], x, "10.0.0.9:1003: no answer in time");
-	ck_assert(fk_present(&q)); /* may get another position in the ring */
+	ck_assert(fk_present(&q)); /* the newcomer may get another position in the ring */
 	fk_probed(x, h[1], NULL);
 	fk_probed(h[0], x, "10.0.0.9:1003: no answer in time");
 	k = &fk_take(x, WM_KICK)->u.kick;
@@ -91,7 +91,7 @@ START_TEST(a_newcomer_is_pending_once_its_links_are_proven)
 }
 END_TEST
 
-/* The newcomer cannot reach a, but c. So the ring has it between b and c. */
+/* The newcomer cannot reach a, but reaches c. So the ring has the newcomer between b and c. */
 START_TEST(a_newcomer_takes_another_position_in_the_ring)
 {
 	struct fk_host *x;
@@ -227,7 +227,7 @@ START_TEST(newcomer_that_is_kicked_soon_waits_longer_each_time)
 	ck_assert_uint_eq(comes_and_fails(5000), 0);
 	ck_assert_uint_ge(comes_and_fails(5000), 3000);
 	ck_assert_uint_ge(comes_and_fails(5000), 7000);
-	/* After a longer stay the cause may be another one. */
+	/* After a longer stay, the failure may have another cause. */
 	ck_assert_uint_ge(comes_and_fails(60000), 15000);
 	ck_assert_uint_eq(comes_and_fails(5000), 0);
 }
@@ -385,7 +385,7 @@ static void report_failure(struct fk_host *x)
 	fk_round_report(x, f.hosts[i], "no answer");
 }
 
-/* Lets a newcomer in the round spoil it. */
+/* Lets a newcomer in the round spoil the round. */
 static void spoil(enum spoiler how)
 {
 	uint32_t i;
@@ -418,7 +418,7 @@ static uint32_t spoilers(void)
 	return n;
 }
 
-/* Runs a ballot that may admit newcomers. Returns how long the members have waited, in ms. */
+/* Runs a ballot that may admit newcomers. Returns the time that the members have waited, in ms. */
 static uint32_t update(enum spoiler how)
 {
 	uint32_t waited = 0;
@@ -569,7 +569,7 @@ static void report_all(void)
 }
 
 /* The link from a to b has failed, so members had to probe each other. Then a and b have left, and
- * c is the only member. A newcomer is on a. With `early`, a has answered as a member. */
+ * c is the only member. A newcomer is on host a. With `early`, host a has answered as a member. */
 static struct fk_peer newcomer_of_a_probed_member(bool early)
 {
 	struct fk_host *x = NULL;

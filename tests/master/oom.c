@@ -59,7 +59,7 @@ static void step(uint32_t conn, enum ccm_event_type type, const struct wm_msg *m
 	if (err)
 		return;
 	ev.addr.family = CC_INET4;
-	ev.refused = conn == 4; /* the other agents may come back */
+	ev.refused = conn == 4; /* agents other than 4 may come back */
 	ev.addr.ip[0] = 10;
 	armed = true;
 	err = ccm_step(m, &ev, 1000000000, &out);

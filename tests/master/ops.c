@@ -37,7 +37,8 @@ START_TEST(all_votes_start_and_all_reports_end_an_operation)
 	/* The tag can be used again. */
 	vote_all(9);
 	(void)fk_take(a, WM_OP_START);
-	ck_assert_uint_eq(fk_take(a, WM_OP_START)->u.op_start.seq, 3); /* OP_DONE had reserved 2 */
+	/* OP_DONE had reserved number 2. */
+	ck_assert_uint_eq(fk_take(a, WM_OP_START)->u.op_start.seq, 3);
 }
 END_TEST
 
@@ -104,7 +105,7 @@ static void disagree(struct wm_op_params other, const char *text)
 
 	fk_vote(&p, 3);
 	fk_vote_params(&q, 3, other);
-	ck_assert_uint_eq(a->n, 0); /* all get the same answer after the last vote */
+	ck_assert_uint_eq(a->n, 0); /* all get the same answer, after the last vote */
 	fk_vote(&r, 3);
 	x = &fk_take(a, WM_OP_ABORT)->u.op_abort;
 	ck_assert_uint_eq(x->code, WIRE_INVALID_ARGUMENT);
@@ -181,7 +182,7 @@ START_TEST(refused_call_ends_for_all_with_its_code)
 	aborted(a, 3, 0, WIRE_OUT_OF_MEMORY);
 	aborted(b, 3, 0, WIRE_OUT_OF_MEMORY);
 	aborted(c, 3, 0, WIRE_OUT_OF_MEMORY);
-	ck_assert_uint_eq(fk_count(a, WM_VIEW), 0); /* no member is lost */
+	ck_assert_uint_eq(fk_count(a, WM_VIEW), 0); /* the refusal loses no member */
 	vote_all(3);
 	ck_assert_uint_eq(fk_count(a, WM_OP_START), 1);
 }
@@ -564,7 +565,7 @@ START_TEST(nothing_starts_in_the_step_of_a_loss)
 	fk_vote(&q, 999);
 	fk_vote(&r, 999);
 	fk_forget(&f);
-	/* P is kicked for too many votes; without p the votes are complete. */
+	/* ^ p is kicked because it has too many votes. Without p the votes are complete. */
 	fk_vote_many(two, 2, 999);
 	ck_assert(!fk_present(&p));
 	ck_assert_uint_eq(fk_count(b, WM_OP_START), 0);

@@ -54,7 +54,7 @@ static void restart(void)
 	fk_restart(&f, &next, f.journal_len);
 }
 
-/* Leaves the name of the run, and the last list of its members. */
+/* Keeps only the name of the run and the last list of its members. */
 static void compact(void)
 {
 	size_t at, used, run = 0, last = 0;
@@ -100,7 +100,7 @@ static void works(size_t n)
 	ck_assert_uint_eq(fk_status(&f).ops_done, done + 1);
 }
 
-START_TEST(the_run_goes_on)
+START_TEST(run_continues_from_the_journal)
 {
 	const struct wm_hello_ack *ack;
 
@@ -125,7 +125,7 @@ START_TEST(the_run_goes_on)
 }
 END_TEST
 
-START_TEST(all_agents_may_have_died_with_it)
+START_TEST(run_continues_although_all_agents_died)
 {
 	uint64_t seq = 5;
 	size_t i;
@@ -136,22 +136,21 @@ START_TEST(all_agents_may_have_died_with_it)
 		fk_query(&p[i], 1, &seq, 0);
 	}
 	fk_tick(&f, 300);
-	/* All who were accepted are here, and have a result: perhaps each one another. */
+	/* All members are here and have a result, but perhaps not the same one. */
 	for (i = 0; i < 3; i++)
 		ck_assert_uint_eq(fk_take(h[i], WM_OP_OUTCOMES)->u.op_outcomes.v[0].code,
 			WIRE_RANK_CONNECTION_LOST);
 	ck_assert(!fk_status(&f).recovering);
 	ck_assert_uint_eq(fk_status(&f).accepted, 3);
-	/* Their peers may have been told of more than is in the journal, but of no more than this.
-	 */
+	/* The peers may know a later generation than the journal, but not a later one than this. */
 	ck_assert_uint_gt(h[0]->generations[0].generation, 0);
 	works(3);
 }
 END_TEST
 
-/* c came by another agent than the journal says, while the last master was there: that agent says
- * what became of its part, and not c. */
-START_TEST(who_came_by_another_agent_before_is_no_restarted_one)
+/* Under the last master, c had come back through another agent than the one in the journal. This
+ * agent reports the part of its host, and c asks for nothing. */
+START_TEST(agent_that_the_journal_does_not_know_reports_its_part)
 {
 	struct wm_outcome done = {1, WIRE_SUCCESS};
 	struct wm_msg msg;
@@ -183,7 +182,7 @@ START_TEST(who_came_by_another_agent_before_is_no_restarted_one)
 }
 END_TEST
 
-START_TEST(the_token_is_asked_for)
+START_TEST(join_needs_the_token_of_the_peer)
 {
 	struct fk_peer thief = p[0];
 
@@ -200,10 +199,10 @@ START_TEST(the_token_is_asked_for)
 }
 END_TEST
 
-START_TEST(who_does_not_come_back_is_lost)
+START_TEST(member_that_does_not_come_back_is_lost)
 {
 	restart();
-	fk_tick(&f, 60000); /* while nobody comes, it waits */
+	fk_tick(&f, 60000); /* the master waits while no agent comes */
 	ck_assert_uint_eq(fk_status(&f).accepted, 3);
 	come_back(0, false);
 	come_back(1, false);
@@ -216,8 +215,8 @@ START_TEST(who_does_not_come_back_is_lost)
 }
 END_TEST
 
-/* d was cut off before it heard that it was admitted, and the journal says that it was lost. */
-START_TEST(who_was_lost_before_it_heard_of_its_commit_is_a_newcomer)
+/* d's connection broke before d received its commit, and the journal has d as lost. */
+START_TEST(peer_lost_before_its_commit_arrived_is_a_newcomer)
 {
 	struct wm_msg msg = {.type = WM_RESUME, .u.resume = {.prepared = 3, .prepared_peers = 4}};
 	struct fk_host *d = fk_host(&f, "d", "10.0.0.4");
@@ -247,9 +246,9 @@ START_TEST(who_was_lost_before_it_heard_of_its_commit_is_a_newcomer)
 }
 END_TEST
 
-/* Its next agent had come to the last master, which gave the peer up before it was in a ring again:
- * that agent has the run's key, but no state. */
-START_TEST(who_is_not_in_the_journal_is_lost_whatever_its_agent_knows)
+/* c's next agent had connected to the last master. The master gave up the peer before it was in a
+ * ring again, so this agent has the run's key, but no state. */
+START_TEST(peer_that_is_not_in_the_journal_is_lost)
 {
 	struct wm_msg msg = {.type = WM_RESUME};
 
@@ -270,9 +269,9 @@ START_TEST(who_is_not_in_the_journal_is_lost_whatever_its_agent_knows)
 }
 END_TEST
 
-/* d's agent stays for the sake of a newcomer. The others go on with the same call, under a number
- * of their own. */
-START_TEST(who_is_not_in_the_journal_takes_no_part_in_operations)
+/* d's agent stays because of a newcomer. The others continue with the same call under a new
+ * number. */
+START_TEST(peer_that_is_not_in_the_journal_has_no_operations)
 {
 	struct fk_host *d = fk_host(&f, "d", "10.0.0.4");
 	struct wm_msg msg = {.type = WM_RESUME};
@@ -300,7 +299,7 @@ START_TEST(who_is_not_in_the_journal_takes_no_part_in_operations)
 }
 END_TEST
 
-START_TEST(peers_keep_their_names)
+START_TEST(peers_keep_their_names_and_pids)
 {
 	struct ccm_peer_info before = fk_info(&p[2]), after;
 
@@ -314,7 +313,7 @@ START_TEST(peers_keep_their_names)
 }
 END_TEST
 
-START_TEST(the_generation_is_kept)
+START_TEST(losses_in_the_journal_are_kept)
 {
 	fk_leave(&p[1], WM_LEAVE_DIED);
 	know[0].view.global = know[2].view.global = own[0].world_size = own[2].world_size = 2;
@@ -333,7 +332,7 @@ START_TEST(the_generation_is_kept)
 }
 END_TEST
 
-START_TEST(a_loss_is_written_before_it_is_told)
+START_TEST(loss_is_in_the_journal_before_it_is_sent)
 {
 	struct wm_msg msg = {.type = WM_LEAVE, .u.leave = {.peer = p[1].id, .kind = WM_LEAVE_DIED}};
 	struct ccm_event ev = {.type = CCM_EV_MSG, .conn = h[1]->conn, .msg = &msg};
@@ -354,12 +353,12 @@ START_TEST(a_loss_is_written_before_it_is_told)
 }
 END_TEST
 
-START_TEST(a_commit_that_nobody_heard_of_counts)
+START_TEST(commit_counts_although_no_agent_received_it)
 {
 	struct fk_peer x;
 	size_t i;
 
-	/* The journal was written, the master died before it could tell. */
+	/* The master wrote the journal and died before it sent the commit. */
 	h[0]->auto_report = h[1]->auto_report = h[2]->auto_report = false;
 	x = fk_join(h[1], 0);
 	for (i = 0; i < 3; i++)
@@ -390,7 +389,7 @@ START_TEST(a_commit_that_nobody_heard_of_counts)
 }
 END_TEST
 
-START_TEST(the_term_grows_with_each_start)
+START_TEST(term_grows_with_each_start_of_a_master)
 {
 	restart();
 	fk_tick(&f, 100);
@@ -401,11 +400,11 @@ START_TEST(the_term_grows_with_each_start)
 }
 END_TEST
 
-START_TEST(agents_know_better_than_an_old_journal)
+START_TEST(agents_override_an_old_journal)
 {
 	size_t i;
 
-	/* Another master has had the run meanwhile, and b is gone since then. */
+	/* Another master has had the run since then, and has lost b. */
 	restart();
 	h[0] = fk_reconnect_as(h[0], 5, false);
 	ck_assert_uint_eq(fk_take(h[0], WM_HELLO_ACK)->u.hello_ack.term, 6);
@@ -427,7 +426,7 @@ START_TEST(agents_know_better_than_an_old_journal)
 }
 END_TEST
 
-START_TEST(a_stale_master_forgets_the_run)
+START_TEST(stale_master_removes_the_run_from_its_journal)
 {
 	size_t i;
 
@@ -444,14 +443,14 @@ START_TEST(a_stale_master_forgets_the_run)
 }
 END_TEST
 
-START_TEST(a_run_without_members_begins_anew)
+START_TEST(run_without_members_continues_its_ballot_numbers)
 {
 	uint64_t topo, pending;
 	struct fk_host *d;
 	struct fk_peer x;
 	size_t i;
 
-	/* What is answered then is in no journal, but agents remember it. */
+	/* These answers are not in the journal, but agents remember them. */
 	for (i = 0; i < 3; i++)
 		fk_pending(&p[i]);
 	pending = fk_take(h[0], WM_PENDING_ANSWER)->u.pending_answer.ballot;
@@ -467,8 +466,8 @@ START_TEST(a_run_without_members_begins_anew)
 }
 END_TEST
 
-/* Two masters have read the same journal, and were at work one after the other. */
-START_TEST(a_run_that_begins_anew_twice_has_other_numbers)
+/* Two masters have read the same journal and have worked one after the other. */
+START_TEST(two_starts_from_one_journal_use_other_numbers)
 {
 	struct ccm_config another = next;
 	size_t i, len;
@@ -494,8 +493,8 @@ START_TEST(a_run_that_begins_anew_twice_has_other_numbers)
 }
 END_TEST
 
-/* Its end was damaged, and nothing but the name of the run is left. */
-START_TEST(a_journal_without_members_is_none)
+/* The end of the journal was damaged, so only the name of the run is left. */
+START_TEST(journal_without_members_counts_as_empty)
 {
 	struct wj_record r;
 	const char *why;
@@ -512,7 +511,7 @@ START_TEST(a_journal_without_members_is_none)
 }
 END_TEST
 
-START_TEST(no_journal_no_records)
+START_TEST(master_without_a_journal_writes_no_records)
 {
 	size_t len = f.journal_len;
 	struct ccm_config quiet = next;
@@ -528,7 +527,7 @@ START_TEST(no_journal_no_records)
 }
 END_TEST
 
-/* All three have offered this revision, and have it. */
+/* Lets all three synchronize to this revision. */
 static void sync_done(uint64_t revision)
 {
 	uint64_t seq;
@@ -552,8 +551,8 @@ static void watch_done(void *arg, struct fk_host *x, const struct wm_msg *msg)
 		len_at_done = x->fk->journal_len;
 }
 
-/* Before anybody is told of it. */
-START_TEST(revisions_are_in_the_journal)
+/* The master writes the revision before it sends it. */
+START_TEST(revision_is_in_the_journal_before_it_is_sent)
 {
 	len_at_done = 0;
 	f.watch = watch_done;
@@ -575,8 +574,8 @@ static void take_group_0(void *arg, const struct ccm_state_info *s)
 		*(struct ccm_state_info *)arg = *s;
 }
 
-/* Also of groups without members, and from one journal to the next. */
-START_TEST(revisions_of_groups_without_members_are_in_the_journal)
+/* The revision is also kept while the group has no members, and is copied to the next journal. */
+START_TEST(journal_keeps_revisions_of_groups_without_members)
 {
 	struct ccm_state_info left;
 	struct fk_peer x;
@@ -592,7 +591,7 @@ START_TEST(revisions_of_groups_without_members_are_in_the_journal)
 		ck_assert_int_eq(fk_info(&x).phase, CCM_PEER_ACCEPTED);
 		fk_leave(&x, WM_LEAVE_DIED);
 	}
-	/* They can be seen. */
+	/* The status shows the group. */
 	left = (struct ccm_state_info){0};
 	ccm_each_state(f.m, f.now, take_group_0, &left);
 	ck_assert_uint_eq(left.expected, 8);
@@ -603,8 +602,8 @@ START_TEST(revisions_of_groups_without_members_are_in_the_journal)
 }
 END_TEST
 
-/* The journal ends with a list of so many revisions: of group 0, with members, and of groups
- * without. */
+/* Replaces the last list in the journal by one with n revisions: of group 0, which has members, and
+ * of groups without members. */
 static void fill_revisions(uint32_t n)
 {
 	struct wj_revision *v = calloc(n, sizeof *v);
@@ -636,7 +635,7 @@ static void fill_revisions(uint32_t n)
 	wire_journal_clear(&r);
 }
 
-/* What somebody is told who comes to the group, and goes again. */
+/* Admits a member to the group and lets it die. Returns the revision that it got. */
 static uint64_t revision_of(struct fk_host *x, uint32_t group)
 {
 	struct fk_peer y = fk_admit(x, group, p, 3);
@@ -646,7 +645,7 @@ static uint64_t revision_of(struct fk_host *x, uint32_t group)
 	return revision;
 }
 
-/* Of somebody alone in the group. */
+/* Lets one member synchronize alone in the group. */
 static void sync_alone(struct fk_host *x, uint32_t group, uint64_t revision)
 {
 	struct fk_peer y = fk_admit(x, group, p, 3);
@@ -657,9 +656,9 @@ static void sync_alone(struct fk_host *x, uint32_t group, uint64_t revision)
 	fk_leave(&y, WM_LEAVE_DIED);
 }
 
-/* There is room for so many; of the groups without members, the one is forgotten that was
- * synchronized longest ago. */
-START_TEST(the_oldest_revision_makes_room)
+/* The journal has room for WJ_GROUPS_MAX revisions. Of the groups without members, the one that was
+ * synchronized longest ago is forgotten. */
+START_TEST(oldest_revision_makes_room_in_the_journal)
 {
 	struct fk_host *d;
 	size_t i;
@@ -682,8 +681,8 @@ START_TEST(the_oldest_revision_makes_room)
 }
 END_TEST
 
-/* Everything died in the same moment. Whether the attempt was counted cannot be known. */
-START_TEST(a_revision_in_doubt_is_none)
+/* All processes died at the same moment. So it is unknown whether the attempt was counted. */
+START_TEST(revision_of_an_attempt_in_doubt_is_not_kept)
 {
 	uint64_t seq = 5;
 	int i;
@@ -693,7 +692,8 @@ START_TEST(a_revision_in_doubt_is_none)
 	for (i = 0; i < 3; i++) {
 		h[i] = fk_reconnect_as(h[i], 1, true);
 		p[i] = fk_join_again(&p[i], h[i], WM_JOIN_ACCEPTED);
-		fk_query(&p[i], 1, &seq, _i ? 1 : 0); /* _i: they were told */
+		/* With _i == 1 the peers were told of the success. */
+		fk_query(&p[i], 1, &seq, _i ? 1 : 0);
 		fk_resumed(h[i]);
 	}
 	fk_tick(&f, 300);
@@ -710,29 +710,29 @@ Suite *restore_suite(void)
 	TCase *tc = tcase_create("restore");
 
 	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, the_run_goes_on);
-	tcase_add_test(tc, all_agents_may_have_died_with_it);
-	tcase_add_test(tc, who_came_by_another_agent_before_is_no_restarted_one);
-	tcase_add_test(tc, the_token_is_asked_for);
-	tcase_add_test(tc, who_does_not_come_back_is_lost);
-	tcase_add_test(tc, who_was_lost_before_it_heard_of_its_commit_is_a_newcomer);
-	tcase_add_test(tc, who_is_not_in_the_journal_is_lost_whatever_its_agent_knows);
-	tcase_add_test(tc, who_is_not_in_the_journal_takes_no_part_in_operations);
-	tcase_add_test(tc, peers_keep_their_names);
-	tcase_add_test(tc, the_generation_is_kept);
-	tcase_add_test(tc, a_loss_is_written_before_it_is_told);
-	tcase_add_test(tc, a_commit_that_nobody_heard_of_counts);
-	tcase_add_test(tc, the_term_grows_with_each_start);
-	tcase_add_test(tc, agents_know_better_than_an_old_journal);
-	tcase_add_test(tc, a_stale_master_forgets_the_run);
-	tcase_add_test(tc, a_run_without_members_begins_anew);
-	tcase_add_test(tc, a_run_that_begins_anew_twice_has_other_numbers);
-	tcase_add_test(tc, a_journal_without_members_is_none);
-	tcase_add_test(tc, no_journal_no_records);
-	tcase_add_test(tc, revisions_are_in_the_journal);
-	tcase_add_test(tc, revisions_of_groups_without_members_are_in_the_journal);
-	tcase_add_test(tc, the_oldest_revision_makes_room);
-	tcase_add_loop_test(tc, a_revision_in_doubt_is_none, 0, 2);
+	tcase_add_test(tc, run_continues_from_the_journal);
+	tcase_add_test(tc, run_continues_although_all_agents_died);
+	tcase_add_test(tc, agent_that_the_journal_does_not_know_reports_its_part);
+	tcase_add_test(tc, join_needs_the_token_of_the_peer);
+	tcase_add_test(tc, member_that_does_not_come_back_is_lost);
+	tcase_add_test(tc, peer_lost_before_its_commit_arrived_is_a_newcomer);
+	tcase_add_test(tc, peer_that_is_not_in_the_journal_is_lost);
+	tcase_add_test(tc, peer_that_is_not_in_the_journal_has_no_operations);
+	tcase_add_test(tc, peers_keep_their_names_and_pids);
+	tcase_add_test(tc, losses_in_the_journal_are_kept);
+	tcase_add_test(tc, loss_is_in_the_journal_before_it_is_sent);
+	tcase_add_test(tc, commit_counts_although_no_agent_received_it);
+	tcase_add_test(tc, term_grows_with_each_start_of_a_master);
+	tcase_add_test(tc, agents_override_an_old_journal);
+	tcase_add_test(tc, stale_master_removes_the_run_from_its_journal);
+	tcase_add_test(tc, run_without_members_continues_its_ballot_numbers);
+	tcase_add_test(tc, two_starts_from_one_journal_use_other_numbers);
+	tcase_add_test(tc, journal_without_members_counts_as_empty);
+	tcase_add_test(tc, master_without_a_journal_writes_no_records);
+	tcase_add_test(tc, revision_is_in_the_journal_before_it_is_sent);
+	tcase_add_test(tc, journal_keeps_revisions_of_groups_without_members);
+	tcase_add_test(tc, oldest_revision_makes_room_in_the_journal);
+	tcase_add_loop_test(tc, revision_of_an_attempt_in_doubt_is_not_kept, 0, 2);
 	suite_add_tcase(s, tc);
 	return s;
 }

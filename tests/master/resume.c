@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * The master's core: a run is taken over from a master that died. Who greets whom, and who is of
- * the run afterwards.
+ * The master's core takes over a run from a master that died: the greetings of agents, and the
+ * peers that belong to the run afterwards.
  */
 #include "tests/common/testlib.h"
 #include "tests/master/suites.h"
 #include "tests/master/takeover.h"
 
-START_TEST(nobody_notices_when_only_the_master_died)
+START_TEST(takeover_with_all_agents_causes_no_error)
 {
 	const struct wm_hello_ack *ack;
 	const struct wm_view *w;
@@ -31,7 +31,7 @@ START_TEST(nobody_notices_when_only_the_master_died)
 	ck_assert_uint_eq(w->global, 3);
 	ck_assert_uint_gt(w->view_id, 2);
 	ck_assert_uint_eq(w->own[0].generation, 0);
-	/* The ring is the one that was there, in whatever order they came. */
+	/* The ring is the old one, whatever the order in which the agents came. */
 	ck_assert_int_eq(fk_info(&tk.p[0]).rank, 0);
 	ck_assert_int_eq(fk_info(&tk.p[1]).rank, 1);
 	ck_assert_int_eq(fk_info(&tk.p[2]).rank, 2);
@@ -42,7 +42,7 @@ START_TEST(nobody_notices_when_only_the_master_died)
 }
 END_TEST
 
-START_TEST(who_does_not_come_back_is_lost)
+START_TEST(member_that_does_not_come_back_is_lost)
 {
 	const struct wm_view *w;
 
@@ -64,7 +64,7 @@ START_TEST(who_does_not_come_back_is_lost)
 	ck_assert_uint_eq(fk_take(tk.h[0], WM_OP_ABORT)->u.op_abort.seq, TK_SEQ);
 	ck_assert_uint_eq(fk_take(tk.h[2], WM_OP_ABORT)->u.op_abort.seq, TK_SEQ);
 	ck_assert_uint_eq(fk_take(tk.h[0], WM_ROUND)->u.round.rings[0].hosts, 2);
-	/* It comes too late. */
+	/* b comes too late. */
 	tk_come_back(1);
 	ck_assert_uint_eq(fk_take(tk.h[1], WM_KICK)->u.kick.code, WIRE_RANK_CONNECTION_LOST);
 	fk_vote(&tk.p[0], 2);
@@ -73,9 +73,9 @@ START_TEST(who_does_not_come_back_is_lost)
 }
 END_TEST
 
-/* The one agent that came fell silent before it could say anything: the master counts from where
- * nobody knows, and the agent, when it comes again, from far above. */
-START_TEST(numbers_of_an_agent_that_comes_too_late_count)
+/* The only agent that came fell silent before it sent its snapshot. So the master counted without
+ * knowing the old numbers. When the agent comes again, its numbers are far higher. */
+START_TEST(master_counts_from_the_numbers_of_a_late_agent)
 {
 	const struct wm_op_start *s;
 	struct fk_peer v[2];
@@ -101,10 +101,11 @@ START_TEST(numbers_of_an_agent_that_comes_too_late_count)
 }
 END_TEST
 
-/* The last master had lost b and c, who did not hear of it, gone on with a, and died with a's
- * agent: only a's peer knows. But who was ready for the round that it committed was in that commit;
- * not who was ready for one that was dropped. */
-START_TEST(peers_know_what_died_with_their_agent)
+/* The last master had lost b and c, which were not told, and had continued with a. The master died
+ * together with a's agent, so only a's peer knows of the losses. But a peer that was prepared for
+ * the last committed round was in that commit. A peer that was prepared for a dropped round was
+ * not. */
+START_TEST(peer_knows_of_losses_after_its_agent_died)
 {
 	tk.h[0] = fk_reconnect_as(tk.h[0], 0, true);
 	tk.h[0]->peers.epoch = 3;
@@ -126,9 +127,10 @@ START_TEST(peers_know_what_died_with_their_agent)
 }
 END_TEST
 
-/* Newcomers that were ready for a round before the one that peers know of: that they were lost, or
- * it was dropped, has been told to nobody who is here. They have not joined yet. */
-START_TEST(newcomers_of_an_older_round_are_still_waiting)
+/* b is a newcomer that was prepared for round 3. If other peers know a later round (_i == 0),
+ * nobody here was told whether b was lost or the round was dropped. Then b is still a registered
+ * peer. */
+START_TEST(newcomers_of_an_older_round_stay_registered)
 {
 	bool older = _i == 0;
 
@@ -151,9 +153,9 @@ START_TEST(newcomers_of_an_older_round_are_still_waiting)
 }
 END_TEST
 
-/* The same, and a newcomer on a's host was faster than the peer that knows: its agent's connection
- * is not one that came for the run. */
-START_TEST(what_peers_know_comes_by_any_connection)
+/* Only a's peer knows that b and c were lost. A newcomer on a's host connected before this peer, so
+ * the connection was not opened for the old run. */
+START_TEST(knowledge_of_a_peer_counts_on_any_connection)
 {
 	struct fk_peer x;
 
@@ -177,21 +179,21 @@ START_TEST(what_peers_know_comes_by_any_connection)
 }
 END_TEST
 
-/* All agents died with the master. Who knows neither the last commit nor the round that led to it
- * is a member all the same, unless the others have gone on without him since. */
+/* All agents died with the master. A peer that knows neither the last commit nor its round is still
+ * a member, unless the others have continued without this peer. */
 static const struct {
 	uint64_t prepared, topo_ballot, pending_ballot, seq;
 	bool lost;
 } overdue[] = {
-	{2, 2, 1, 7, true},  /* they have voted */
-	{2, 1, 2, 7, true},  /* ... on the topology */
-	{3, 2, 1, 7, false}, /* it was ready for the round, and may have voted */
-	{2, 2, 2, 7, false}, /* its agent was disconnected just then */
-	{2, 2, 2, 6, true},  /* they have done an operation */
-	{2, 2, 2, 0, false}, /* ... perhaps before it was accepted */
+	{2, 2, 1, 7, true},  /* the others have voted on pending peers */
+	{2, 1, 2, 7, true},  /* the others have voted on the topology */
+	{3, 2, 1, 7, false}, /* c was prepared for the round, and may have voted */
+	{2, 2, 2, 7, false}, /* c's agent was disconnected at that moment */
+	{2, 2, 2, 6, true},  /* the others have done an operation */
+	{2, 2, 2, 0, false}, /* c may have been accepted after the operation */
 };
 
-START_TEST(without_agents_peers_know_who_was_left_out)
+START_TEST(without_agents_peers_show_which_peer_was_left_out)
 {
 	static const uint64_t seqs[] = {6, 7}, doubtful[] = {8, 7};
 	size_t i;
@@ -225,10 +227,11 @@ START_TEST(without_agents_peers_know_who_was_left_out)
 }
 END_TEST
 
-/* Before the last commit somebody was lost, which may be c: it comes by a new agent. An attempt
- * that has begun since had the votes of all members. */
+/* A peer was lost before the last commit. It may be c, which has come back through a new agent. An
+ * attempt that has begun since then had the votes of all members. */
 static const struct {
-	uint64_t begun, prepared; /* by whose rings; the last round that c was ready for */
+	/* Round of the rings of the last attempt; the last round that c was prepared for. */
+	uint64_t begun, prepared;
 	bool lost;
 } begun[] = {
 	{3, 2, true},
@@ -237,7 +240,7 @@ static const struct {
 	{3, 3, false},
 };
 
-START_TEST(what_has_begun_without_a_peer_has_left_it_out)
+START_TEST(attempt_without_a_peer_shows_that_it_was_left_out)
 {
 	size_t i;
 
@@ -267,8 +270,8 @@ START_TEST(what_has_begun_without_a_peer_has_left_it_out)
 }
 END_TEST
 
-/* The operation goes on without c, which was put out: its agent is told so, and starts nothing. */
-START_TEST(who_was_left_out_is_told_of_no_start)
+/* The operation continues without c, which was kicked. c's agent gets the kick and no start. */
+START_TEST(kicked_peer_gets_no_start)
 {
 	struct wm_msg vote = {.type = WM_OP_VOTE};
 	size_t i;
@@ -306,7 +309,7 @@ START_TEST(who_was_left_out_is_told_of_no_start)
 }
 END_TEST
 
-/* It has no state of the run, each time that it comes. */
+/* Connects h[i]'s agent. It is the same agent each time and has no state of the run. */
 static void come_by_one_agent(size_t i, uint64_t epoch)
 {
 	struct fk_host *x = fk_connect(&tk.f, tk.h[i]->name, "10.9.0.1");
@@ -325,9 +328,9 @@ static void come_by_one_agent(size_t i, uint64_t epoch)
 	tk_end(i);
 }
 
-/* What their peers ask for, who was left out follows from; it comes behind what their agents say,
- * also the second time. */
-START_TEST(the_left_out_are_known_when_all_were_redirected)
+/* The queries of the peers show which peer was left out. They arrive after the snapshots of their
+ * agents, also the second time. */
+START_TEST(left_out_peer_is_known_after_a_redirect)
 {
 	const uint64_t older = 6, newer = 7;
 
@@ -349,8 +352,8 @@ START_TEST(the_left_out_are_known_when_all_were_redirected)
 }
 END_TEST
 
-/* Those who were lost do not stand for others. */
-START_TEST(the_lost_are_not_among_those_who_are_back)
+/* A lost peer does not count in place of another peer. */
+START_TEST(lost_peers_do_not_count_as_returned)
 {
 	size_t i;
 
@@ -376,20 +379,20 @@ START_TEST(the_lost_are_not_among_those_who_are_back)
 }
 END_TEST
 
-/* What the last master told of the deaths of b and c, before the commit, who has died with its
- * agent knows. Those who are left of a group are all known: then the others are none of it any
- * more. */
+/* Before the last commit the last master told some peers of the deaths of b and c. The master died
+ * with a's agent. If all members of a group are known, the other peers do not belong to the group
+ * any more. */
 static const struct {
 	uint32_t world_size;
-	bool told_b; /* b, too, has heard of the view with c lost */
-	bool b, c;   /* are members */
+	bool told_b; /* b got the view without c, too */
+	bool b, c;   /* whether b and c are members */
 } generation_told[] = {
-	{1, false, false, false}, /* a is alone */
-	{2, false, true, true},   /* one was lost, and a cannot say who */
+	{1, false, false, false}, /* only a is a member */
+	{2, false, true, true},   /* one peer was lost, and a does not know which peer */
 	{2, true, true, false},
 };
 
-START_TEST(a_loss_that_was_told_is_one)
+START_TEST(loss_counts_if_one_peer_was_told)
 {
 	struct wm_join told = {.epoch = 2,
 		.ring_epoch = 2,
@@ -417,14 +420,14 @@ START_TEST(a_loss_that_was_told_is_one)
 	ck_assert_int_eq(fk_present(&tk.p[1]), generation_told[_i].b);
 	ck_assert_int_eq(fk_present(&tk.p[2]), generation_told[_i].c);
 	ck_assert_uint_eq(fk_count(tk.h[2], WM_KICK), !generation_told[_i].c);
-	/* No attempt spans a loss that somebody knows of. */
+	/* No attempt spans a loss that a peer knows of. */
 	ck_assert_uint_eq(fk_count(tk.h[1], WM_OP_ABORT), generation_told[_i].b);
 	ck_assert_uint_ge(fk_generation(tk.h[0], 0), 7);
 }
 END_TEST
 
-/* c is alone in its group, where nobody else can say so. All agents died. */
-START_TEST(a_loss_that_was_told_to_other_groups_is_one)
+/* c is alone in its group, so only peers of another group know of the loss. All agents died. */
+START_TEST(loss_counts_if_another_group_was_told)
 {
 	const struct wm_join told = {.epoch = 3,
 		.ring_epoch = 3,
@@ -438,7 +441,7 @@ START_TEST(a_loss_that_was_told_to_other_groups_is_one)
 		.view_id = 2,
 		.global = 3,
 		.world_size = 1};
-	bool known = _i == 0; /* or b has not heard of it */
+	bool known = _i == 0; /* _i == 1: b was not told of the loss */
 	size_t i;
 
 	tk.p[2].group = 1;
@@ -457,10 +460,10 @@ START_TEST(a_loss_that_was_told_to_other_groups_is_one)
 }
 END_TEST
 
-/* Peers know how many to wait for, when all agents died. */
-START_TEST(without_agents_peers_know_how_many_there_are)
+/* When all agents died, the peers know how many peers must come. */
+START_TEST(without_agents_peers_know_the_world_size)
 {
-	bool ready = _i == 1; /* for a round, of which nobody knows whether it was committed */
+	bool ready = _i == 1; /* the peers are prepared for a round that may have been committed */
 	size_t i;
 
 	for (i = 0; i < 3; i++) {
@@ -491,8 +494,8 @@ START_TEST(without_agents_peers_know_how_many_there_are)
 }
 END_TEST
 
-/* Less than half of the run: the others may have another master. */
-START_TEST(the_few_look_for_another_master_first)
+/* Less than half of the peers have come. So the others may have another master. */
+START_TEST(minority_is_redirected_once)
 {
 	const struct wm_refuse *w;
 
@@ -506,7 +509,7 @@ START_TEST(the_few_look_for_another_master_first)
 	ck_assert_uint_eq(w->code, WIRE_MASTER_CONNECTION_FAILED);
 	assert_contains(w->text, "1 of the run's 3 peers have come to this master");
 	ck_assert(!tk.h[1]->open);
-	/* There is none. Whoever comes first is waited for as long as it takes. */
+	/* There is no other master. This master waits for the next agent without a limit. */
 	fk_tick(&tk.f, 20000);
 	ck_assert(fk_status(&tk.f).recovering);
 	tk_come_back(1);
@@ -516,13 +519,13 @@ START_TEST(the_few_look_for_another_master_first)
 	fk_tick(&tk.f, 300);
 	ck_assert(!fk_status(&tk.f).recovering);
 	ck_assert(tk.h[1]->open);
-	fk_tick(&tk.f, 6000); /* the lease of nobody else is left */
+	fk_tick(&tk.f, 6000); /* no other peer has a lease any more */
 	ck_assert_uint_eq(fk_status(&tk.f).accepted, 1);
 	ck_assert_uint_eq(fk_count(tk.h[1], WM_KICK), 0);
 }
 END_TEST
 
-START_TEST(the_few_and_the_others_find_each_other)
+START_TEST(redirected_minority_and_the_others_meet_again)
 {
 	tk_come_back(1);
 	tk_end(1);
@@ -536,7 +539,7 @@ START_TEST(the_few_and_the_others_find_each_other)
 }
 END_TEST
 
-START_TEST(newcomers_wait_for_the_end_of_it)
+START_TEST(newcomers_wait_for_the_end_of_a_takeover)
 {
 	struct fk_host *d;
 	struct fk_peer x;
@@ -561,35 +564,35 @@ START_TEST(newcomers_wait_for_the_end_of_it)
 }
 END_TEST
 
-START_TEST(the_generation_never_falls)
+START_TEST(generation_never_decreases)
 {
 	struct ccm_config cfg = {.run = {{9}}, .run_key = {{9}}, .first_number = UINT64_C(1) << 51};
 	size_t i;
 
-	/* All agents died with the master: nobody knows how far it had counted. */
+	/* All agents died with the master, so nobody knows its last generation. */
 	fk_new_master(&tk.f, &cfg);
 	for (i = 0; i < 3; i++) {
 		tk.h[i] = fk_reconnect_as(tk.h[i], 0, true);
 		tk_join(i, WM_JOIN_ACCEPTED);
-		tk.know[i] = (struct tk_know){.r = {.topo_ballot = 2}}; /* as its peer says */
+		tk.know[i] = (struct tk_know){.r = {.topo_ballot = 2}}; /* known from its peer */
 	}
 	fk_tick(&tk.f, 2000);
 	tk_all_end();
 	fk_tick(&tk.f, 2000);
 	ck_assert(!fk_status(&tk.f).recovering);
 	ck_assert_uint_eq(tk.h[0]->generations[0].generation, cfg.first_number + 1);
-	/* Nor what its term was; an agent that is not running may. */
+	/* The last term is unknown, too. An agent that is not running may know it. */
 	ck_assert_uint_ge(fk_status(&tk.f).term, cfg.first_number / 4096);
 	ck_assert_uint_le(fk_status(&tk.f).term, WM_TERM_MAX / 2);
 	tk_works();
 }
 END_TEST
 
-START_TEST(who_was_lost_before_is_not_let_in_again)
+START_TEST(peer_lost_before_a_takeover_is_not_a_member)
 {
 	size_t i;
 
-	/* c was lost by the last master, but could not be told. */
+	/* The last master had lost c, but could not tell c. */
 	for (i = 0; i < 2; i++) {
 		tk.know[i].r.epoch = tk.know[i].r.round = tk.know[i].r.ring_epoch = 3;
 		tk.know[i].r.view.view_id = 4;
@@ -611,7 +614,7 @@ START_TEST(who_was_lost_before_is_not_let_in_again)
 }
 END_TEST
 
-/* Of an operation that began after the first loss. */
+/* Sends p[i]'s vote for an operation that began after the first loss. */
 static void voted_since(size_t i)
 {
 	struct wm_msg msg = {.type = WM_OP_VOTE};
@@ -625,8 +628,9 @@ static void voted_since(size_t i)
 	fk_send(tk.h[i], &msg);
 }
 
-/* a and b were told of it, and have begun an operation since; or they were told of another loss. */
-START_TEST(who_was_lost_before_is_not_counted_again)
+/* With _i == 0, a and b were told of c's loss and have begun an operation since. With _i == 1 they
+ * were told of another loss. */
+START_TEST(loss_before_a_takeover_is_not_counted_again)
 {
 	bool known = _i == 0;
 	size_t i;
@@ -652,9 +656,8 @@ START_TEST(who_was_lost_before_is_not_counted_again)
 }
 END_TEST
 
-/* Its agent died, too, before it heard of that; the one that is there now may know of the run from
- * another peer. */
-START_TEST(who_has_missed_votes_was_lost_before)
+/* c's agent died before it knew the ballots. c's new agent may know the run from another peer. */
+START_TEST(peer_that_has_missed_two_ballots_was_lost_before)
 {
 	struct wm_msg msg = {.type = WM_JOIN};
 	bool topo = _i % 4 < 2, stateless = _i < 4;
@@ -686,7 +689,7 @@ START_TEST(who_has_missed_votes_was_lost_before)
 }
 END_TEST
 
-START_TEST(who_left_meanwhile_is_not_waited_for)
+START_TEST(peer_that_leaves_during_a_takeover_is_not_awaited)
 {
 	tk_all_come_back();
 	fk_leave(&tk.p[1], WM_LEAVE_DIED);
@@ -701,7 +704,7 @@ START_TEST(who_left_meanwhile_is_not_waited_for)
 }
 END_TEST
 
-START_TEST(a_connection_may_break_again)
+START_TEST(connection_may_break_again_during_a_takeover)
 {
 	tk_come_back(0);
 	tk_end(0);
@@ -721,7 +724,7 @@ START_TEST(a_connection_may_break_again)
 }
 END_TEST
 
-START_TEST(whoever_was_accepted_in_another_run_is_a_stranger)
+START_TEST(member_of_another_run_is_a_stranger)
 {
 	struct fk_host *d;
 	struct fk_peer x = {.id = {{5}}, .token = {{6}}};
@@ -739,7 +742,7 @@ START_TEST(whoever_was_accepted_in_another_run_is_a_stranger)
 }
 END_TEST
 
-START_TEST(without_the_key_the_greeting_waits)
+START_TEST(hello_without_the_key_waits_for_the_key)
 {
 	struct fk_host *d = fk_reconnect_as(tk.h[2], 0, true), *e;
 
@@ -758,7 +761,7 @@ START_TEST(without_the_key_the_greeting_waits)
 }
 END_TEST
 
-START_TEST(the_greeting_does_not_wait_for_ever)
+START_TEST(hello_without_the_key_waits_for_a_limited_time)
 {
 	struct fk_host *d = fk_reconnect_as(tk.h[2], 0, true);
 	const struct wm_hello_ack *ack;
@@ -776,35 +779,35 @@ Suite *resume_suite(void)
 	TCase *tc = tcase_create("resume");
 
 	tcase_add_checked_fixture(tc, tk_setup, tk_teardown);
-	tcase_add_test(tc, nobody_notices_when_only_the_master_died);
-	tcase_add_test(tc, who_does_not_come_back_is_lost);
-	tcase_add_test(tc, numbers_of_an_agent_that_comes_too_late_count);
-	tcase_add_loop_test(tc, peers_know_what_died_with_their_agent, 0, 3);
-	tcase_add_loop_test(tc, newcomers_of_an_older_round_are_still_waiting, 0, 2);
-	tcase_add_test(tc, what_peers_know_comes_by_any_connection);
-	tcase_add_loop_test(tc, without_agents_peers_know_who_was_left_out, 0,
+	tcase_add_test(tc, takeover_with_all_agents_causes_no_error);
+	tcase_add_test(tc, member_that_does_not_come_back_is_lost);
+	tcase_add_test(tc, master_counts_from_the_numbers_of_a_late_agent);
+	tcase_add_loop_test(tc, peer_knows_of_losses_after_its_agent_died, 0, 3);
+	tcase_add_loop_test(tc, newcomers_of_an_older_round_stay_registered, 0, 2);
+	tcase_add_test(tc, knowledge_of_a_peer_counts_on_any_connection);
+	tcase_add_loop_test(tc, without_agents_peers_show_which_peer_was_left_out, 0,
 		sizeof overdue / sizeof overdue[0]);
-	tcase_add_test(tc, who_was_left_out_is_told_of_no_start);
-	tcase_add_loop_test(tc, what_has_begun_without_a_peer_has_left_it_out, 0,
+	tcase_add_test(tc, kicked_peer_gets_no_start);
+	tcase_add_loop_test(tc, attempt_without_a_peer_shows_that_it_was_left_out, 0,
 		sizeof begun / sizeof begun[0]);
-	tcase_add_test(tc, the_left_out_are_known_when_all_were_redirected);
-	tcase_add_test(tc, the_lost_are_not_among_those_who_are_back);
-	tcase_add_loop_test(tc, a_loss_that_was_told_is_one, 0,
+	tcase_add_test(tc, left_out_peer_is_known_after_a_redirect);
+	tcase_add_test(tc, lost_peers_do_not_count_as_returned);
+	tcase_add_loop_test(tc, loss_counts_if_one_peer_was_told, 0,
 		sizeof generation_told / sizeof generation_told[0]);
-	tcase_add_loop_test(tc, a_loss_that_was_told_to_other_groups_is_one, 0, 2);
-	tcase_add_loop_test(tc, without_agents_peers_know_how_many_there_are, 0, 2);
-	tcase_add_test(tc, the_few_look_for_another_master_first);
-	tcase_add_test(tc, the_few_and_the_others_find_each_other);
-	tcase_add_test(tc, newcomers_wait_for_the_end_of_it);
-	tcase_add_test(tc, the_generation_never_falls);
-	tcase_add_test(tc, who_was_lost_before_is_not_let_in_again);
-	tcase_add_loop_test(tc, who_was_lost_before_is_not_counted_again, 0, 2);
-	tcase_add_loop_test(tc, who_has_missed_votes_was_lost_before, 0, 8);
-	tcase_add_test(tc, who_left_meanwhile_is_not_waited_for);
-	tcase_add_test(tc, a_connection_may_break_again);
-	tcase_add_test(tc, whoever_was_accepted_in_another_run_is_a_stranger);
-	tcase_add_test(tc, without_the_key_the_greeting_waits);
-	tcase_add_test(tc, the_greeting_does_not_wait_for_ever);
+	tcase_add_loop_test(tc, loss_counts_if_another_group_was_told, 0, 2);
+	tcase_add_loop_test(tc, without_agents_peers_know_the_world_size, 0, 2);
+	tcase_add_test(tc, minority_is_redirected_once);
+	tcase_add_test(tc, redirected_minority_and_the_others_meet_again);
+	tcase_add_test(tc, newcomers_wait_for_the_end_of_a_takeover);
+	tcase_add_test(tc, generation_never_decreases);
+	tcase_add_test(tc, peer_lost_before_a_takeover_is_not_a_member);
+	tcase_add_loop_test(tc, loss_before_a_takeover_is_not_counted_again, 0, 2);
+	tcase_add_loop_test(tc, peer_that_has_missed_two_ballots_was_lost_before, 0, 8);
+	tcase_add_test(tc, peer_that_leaves_during_a_takeover_is_not_awaited);
+	tcase_add_test(tc, connection_may_break_again_during_a_takeover);
+	tcase_add_test(tc, member_of_another_run_is_a_stranger);
+	tcase_add_test(tc, hello_without_the_key_waits_for_the_key);
+	tcase_add_test(tc, hello_without_the_key_waits_for_a_limited_time);
 	suite_add_tcase(s, tc);
 	return s;
 }

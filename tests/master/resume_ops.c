@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The master's core: a run is taken over from a master that died. What becomes of its operations.
+ * The master's core takes over a run from a master that died: the operations of the run.
  */
 #include <stdio.h>
 
@@ -8,7 +8,7 @@
 #include "tests/master/suites.h"
 #include "tests/master/takeover.h"
 
-START_TEST(what_runs_goes_on)
+START_TEST(running_operation_continues_after_a_takeover)
 {
 	size_t i;
 
@@ -29,7 +29,7 @@ START_TEST(what_runs_goes_on)
 }
 END_TEST
 
-START_TEST(a_report_may_come_between_resumption_and_the_end_of_it)
+START_TEST(report_may_come_after_the_snapshot_of_its_agent)
 {
 	size_t i;
 
@@ -46,7 +46,7 @@ START_TEST(a_report_may_come_between_resumption_and_the_end_of_it)
 }
 END_TEST
 
-START_TEST(starts_that_did_not_arrive_are_repeated_in_order)
+START_TEST(lost_starts_are_repeated_in_order)
 {
 	uint64_t seq;
 
@@ -75,7 +75,7 @@ START_TEST(starts_that_did_not_arrive_are_repeated_in_order)
 }
 END_TEST
 
-START_TEST(what_all_have_reported_is_done)
+START_TEST(operation_that_all_have_reported_is_done)
 {
 	size_t i;
 
@@ -91,7 +91,7 @@ START_TEST(what_all_have_reported_is_done)
 }
 END_TEST
 
-START_TEST(a_failure_that_was_not_told_aborts)
+START_TEST(failure_that_only_an_agent_knows_aborts)
 {
 	size_t i;
 
@@ -113,7 +113,7 @@ static void outcome(size_t i, uint64_t seq, uint32_t code)
 	tk.know[i].outcomes[tk.know[i].r.n_outcomes++] = (struct wm_outcome){seq, code};
 }
 
-START_TEST(what_one_knows_to_have_ended_has_ended_for_all)
+START_TEST(outcome_that_one_agent_knows_holds_for_all)
 {
 	const struct wm_op_abort *x;
 
@@ -131,14 +131,15 @@ START_TEST(what_one_knows_to_have_ended_has_ended_for_all)
 	ck_assert_uint_eq(fk_take(tk.h[2], WM_OP_DONE)->u.op_done.seq, TK_SEQ - 1);
 	x = &fk_take(tk.h[1], WM_OP_ABORT)->u.op_abort;
 	ck_assert_uint_eq(x->code, WIRE_RANK_CONNECTION_FAILED);
-	ck_assert_ptr_nonnull(strstr(x->text, "failed on another host")); /* nobody was lost */
+	ck_assert_ptr_nonnull(strstr(x->text, "failed on another host")); /* no member was lost */
 	ck_assert_uint_eq(fk_take(tk.h[2], WM_OP_ABORT)->u.op_abort.seq, TK_SEQ);
 	ck_assert_uint_eq(fk_count(tk.h[0], WM_OP_ABORT) + fk_count(tk.h[0], WM_OP_DONE), 0);
 	tk_works();
 }
 END_TEST
 
-/* h[i] has begun with another count, and has a result. */
+/* Lets h[i] vote with another count for the attempt. Its host has started the attempt and has a
+ * result. */
 static void vote_otherwise(size_t i)
 {
 	struct wm_msg msg = {.type = WM_OP_VOTE};
@@ -151,8 +152,9 @@ static void vote_otherwise(size_t i)
 	fk_report(tk.h[i], TK_SEQ, true);
 }
 
-/* All hosts began before the votes; c has begun with the others, or only voted. */
-START_TEST(votes_that_disagree_fail_with_their_code_though_all_have_a_result)
+/* All hosts started before the votes were counted. c has started, too (_i == 1), or has only voted
+ * (_i == 0). */
+START_TEST(unequal_votes_fail_although_all_have_a_result)
 {
 	const struct wm_op_abort *x;
 	size_t i;
@@ -176,16 +178,16 @@ START_TEST(votes_that_disagree_fail_with_their_code_though_all_have_a_result)
 }
 END_TEST
 
-/* a has sent what it had to; the link to b broke, and b did not notice. Its agent says so before
- * the others have come, or as the last one. */
-START_TEST(what_was_sent_into_a_link_that_broke_does_not_go_on)
+/* Host a has sent all its data. Then the link to b broke, and b did not notice. a's agent reports
+ * this before the others have come, or after them. */
+START_TEST(data_lost_in_a_broken_link_aborts_the_operation)
 {
 	struct wm_msg msg = {.type = WM_LINK_LOST};
 	size_t i;
 
 	msg.u.link_lost.agent = tk.h[1]->id;
 	(void)snprintf(msg.u.link_lost.text, sizeof msg.u.link_lost.text, "reset");
-	if (_i == 2) /* nobody knows a's membership any more */
+	if (_i == 2) /* no agent knows a's position any more */
 		tk.know[0].position.hosts = 0;
 	tk_all_come_back();
 	for (i = 0; i < 3; i++)
@@ -211,9 +213,9 @@ static void watch_ends(void *arg, struct fk_host *h, const struct wm_msg *msg)
 		ck_assert_uint_gt(fk_generation(h, 0), msg->u.op_abort.generation);
 }
 
-/* The first of two has failed, and with it the other one: who hears of that tries again, and must
- * know by then how often the group has lost something. */
-START_TEST(a_failure_that_was_not_told_is_a_loss_before_it_ends_anything)
+/* The first of two attempts has failed, so the second one fails, too. A peer that learns this tries
+ * again, and must know the new generation by then. */
+START_TEST(new_generation_is_sent_before_aborts)
 {
 	size_t i;
 
@@ -233,14 +235,14 @@ START_TEST(a_failure_that_was_not_told_is_a_loss_before_it_ends_anything)
 }
 END_TEST
 
-START_TEST(an_attempt_that_somebody_has_not_voted_for_is_aborted)
+START_TEST(attempt_without_the_vote_of_a_peer_is_aborted)
 {
 	const struct wm_op_abort *x;
 
 	tk.know[1].r.last_seq = TK_SEQ - 1;
 	tk_all_come_back();
 	fk_vote_seq(&tk.p[0], 1, TK_SEQ);
-	fk_vote_seq(&tk.p[1], 1, 0); /* has not heard of the start */
+	fk_vote_seq(&tk.p[1], 1, 0); /* has not received the start */
 	tk_all_end();
 	x = &fk_take(tk.h[0], WM_OP_ABORT)->u.op_abort;
 	ck_assert_uint_eq(x->seq, TK_SEQ);
@@ -252,12 +254,12 @@ START_TEST(an_attempt_that_somebody_has_not_voted_for_is_aborted)
 }
 END_TEST
 
-START_TEST(a_vote_of_an_attempt_that_failed_unheard_does_not_meet_the_next)
+START_TEST(vote_for_a_failed_attempt_does_not_join_the_next_one)
 {
 	struct wm_msg msg = {.type = WM_OP_VOTE};
 	struct cc_id id = tk.p[0].id;
 
-	/* Attempt TK_SEQ of tag 1 was aborted: c has not even heard of its start, a tries again. */
+	/* Attempt TK_SEQ of tag 1 was aborted. c has not received its start, and a tries again. */
 	outcome(0, TK_SEQ, WIRE_RANK_CONNECTION_LOST);
 	tk.know[0].own.generation = 1;
 	tk.know[2].r.last_seq = TK_SEQ - 1;
@@ -276,7 +278,7 @@ START_TEST(a_vote_of_an_attempt_that_failed_unheard_does_not_meet_the_next)
 }
 END_TEST
 
-START_TEST(votes_for_what_has_not_started_stand)
+START_TEST(votes_for_waiting_operations_stay_valid)
 {
 	tk_all_come_back();
 	fk_vote_seq(&tk.p[0], 1, 0);
@@ -284,13 +286,13 @@ START_TEST(votes_for_what_has_not_started_stand)
 	tk_all_end();
 	tk_none_of(WM_OP_START);
 	fk_vote_seq(&tk.p[1], 1, 0);
-	/* The last master may have used some numbers after those that were heard. */
+	/* The last master may have used higher numbers than the agents know. */
 	ck_assert_uint_gt(fk_take(tk.h[0], WM_OP_START)->u.op_start.seq, TK_SEQ + 1000);
 	tk_no_error();
 }
 END_TEST
 
-/* c's agent died with the master; its peer comes by a new one. */
+/* Lets c's peer join through a new agent. Its old agent died with the master. */
 static void restart_c(void)
 {
 	tk.h[2] = fk_reconnect_as(tk.h[2], 0, true);
@@ -298,7 +300,7 @@ static void restart_c(void)
 	tk.know[2] = (struct tk_know){.r = {0}};
 }
 
-START_TEST(a_peer_may_come_by_a_new_agent)
+START_TEST(peer_may_come_back_through_a_new_agent)
 {
 	tk_come_back(0);
 	tk_come_back(1);
@@ -307,7 +309,7 @@ START_TEST(a_peer_may_come_by_a_new_agent)
 	fk_report(tk.h[0], TK_SEQ, true);
 	restart_c();
 	tk_all_end();
-	ck_assert(fk_status(&tk.f).recovering); /* its question may follow */
+	ck_assert(fk_status(&tk.f).recovering); /* the query of the peer may follow */
 	fk_tick(&tk.f, 300);
 	ck_assert(!fk_status(&tk.f).recovering);
 	ck_assert_uint_eq(fk_take(tk.h[0], WM_OP_ABORT)->u.op_abort.seq, TK_SEQ);
@@ -321,7 +323,8 @@ START_TEST(a_peer_may_come_by_a_new_agent)
 }
 END_TEST
 
-/* The peer, who comes by a new agent, has the whole result, or it has been told of success. */
+/* Sends a query for a peer that has joined through a new agent and has the complete result. With
+ * query_succeeded() the peer also knows of the success. */
 static void query(size_t i, uint64_t seq)
 {
 	fk_query(&tk.p[i], 1, &seq, 0);
@@ -332,9 +335,9 @@ static void query_succeeded(size_t i, uint64_t seq)
 	fk_query(&tk.p[i], 1, &seq, 1);
 }
 
-/* c's agent died, and nobody knows what its peer had begun with, before the votes: perhaps with
- * other parameters. The last master would have known, if it had told c of success. */
-START_TEST(what_all_hosts_have_is_done_if_one_was_told_so)
+/* c's agent died. Nobody knows the parameters of its peer, which started before the votes were
+ * counted. But if the last master told c of success, it knew them. */
+START_TEST(complete_attempt_succeeds_if_one_peer_knows_its_success)
 {
 	uint32_t code = _i ? WIRE_SUCCESS : WIRE_RANK_CONNECTION_LOST;
 	size_t i;
@@ -362,8 +365,8 @@ START_TEST(what_all_hosts_have_is_done_if_one_was_told_so)
 }
 END_TEST
 
-/* c's agent died, and nobody knows what its peer meant: but a and b disagree. */
-START_TEST(what_all_have_is_not_done_where_votes_disagree)
+/* c's agent died, and nobody knows the parameters of its peer. But a and b disagree. */
+START_TEST(complete_attempt_fails_if_its_votes_disagree)
 {
 	tk_come_back(0);
 	tk_come_back(1);
@@ -383,7 +386,7 @@ START_TEST(what_all_have_is_not_done_where_votes_disagree)
 }
 END_TEST
 
-START_TEST(what_a_host_does_not_have_is_not)
+START_TEST(attempt_fails_if_one_host_lacks_the_result)
 {
 	tk_come_back(0);
 	tk_come_back(1);
@@ -403,9 +406,9 @@ START_TEST(what_a_host_does_not_have_is_not)
 }
 END_TEST
 
-/* All agents died with the master: nobody knows whether there are more peers, who lack the result.
- * If one was told of success, nobody does. */
-START_TEST(what_all_who_are_here_have_others_may_lack)
+/* All agents died with the master. There may be more peers, which lack the result. But if one peer
+ * was told of success, no peer lacks it. */
+START_TEST(attempt_fails_if_absent_peers_may_lack_the_result)
 {
 	uint32_t code = _i == 0 ? WIRE_RANK_CONNECTION_LOST : WIRE_SUCCESS;
 	size_t i;
@@ -413,7 +416,7 @@ START_TEST(what_all_who_are_here_have_others_may_lack)
 	for (i = 0; i < 3; i++) {
 		tk.h[i] = fk_reconnect_as(tk.h[i], 0, true);
 		tk_join(i, WM_JOIN_ACCEPTED);
-		tk.know[i] = (struct tk_know){.r = {.topo_ballot = 2}}; /* as its peer says */
+		tk.know[i] = (struct tk_know){.r = {.topo_ballot = 2}}; /* known from its peer */
 	}
 	query(0, TK_SEQ);
 	if (_i == 0)
@@ -430,8 +433,9 @@ START_TEST(what_all_who_are_here_have_others_may_lack)
 }
 END_TEST
 
-/* Peers may know the last master's numbers when no agent does; their agents start nothing older. */
-START_TEST(numbers_are_higher_than_those_that_peers_ask_for)
+/* Peers may know the last master's numbers when no agent does. Their agents start nothing with a
+ * lower number. */
+START_TEST(numbers_are_higher_than_those_in_queries)
 {
 	uint64_t seq = UINT64_C(1) << 50;
 	size_t i;
@@ -451,16 +455,16 @@ START_TEST(numbers_are_higher_than_those_that_peers_ask_for)
 	for (i = 0; i < 3; i++)
 		fk_vote(&tk.p[i], 2);
 	ck_assert_uint_gt(fk_take(tk.h[0], WM_OP_START)->u.op_start.seq, 2 * seq);
-	query(2, UINT64_MAX); /* nobody's */
+	query(2, UINT64_MAX); /* not a number of any master */
 	for (i = 0; i < 3; i++)
 		fk_vote(&tk.p[i], 3);
 	ck_assert_uint_lt(fk_take(tk.h[0], WM_OP_START)->u.op_start.seq, 3 * seq);
 }
 END_TEST
 
-/* Somebody else is lost, and those who are left have the result, all of them: it is done if it was.
- */
-START_TEST(what_all_who_are_left_have_is_done)
+/* Another peer is lost, and all remaining peers have the result. The attempt is done if one of them
+ * was told of success. */
+START_TEST(attempt_succeeds_if_a_remaining_peer_knows_its_success)
 {
 	uint32_t code = _i == 0 ? WIRE_SUCCESS : WIRE_RANK_CONNECTION_LOST;
 
@@ -483,8 +487,8 @@ START_TEST(what_all_who_are_left_have_is_done)
 }
 END_TEST
 
-/* Whom the master has sent to look for another one may be away for longer than it waits. */
-START_TEST(what_redirected_agents_have_told_is_known)
+/* A redirected agent may stay away for longer than the master waits. */
+START_TEST(outcome_from_a_redirected_agent_is_known)
 {
 	outcome(0, TK_SEQ, WIRE_SUCCESS);
 	tk_come_back(0);
@@ -492,7 +496,7 @@ START_TEST(what_redirected_agents_have_told_is_known)
 	fk_tick(&tk.f, 3200);
 	ck_assert(!tk.h[0]->open);
 	restart_c();
-	tk.know[2].r.topo_ballot = 2; /* as its peer says */
+	tk.know[2].r.topo_ballot = 2; /* known from its peer */
 	query(2, TK_SEQ);
 	tk_end(2);
 	fk_tick(&tk.f, 4000);
@@ -501,7 +505,7 @@ START_TEST(what_redirected_agents_have_told_is_known)
 }
 END_TEST
 
-/* a and b say that they have reported, but not yet that they have no more to say. */
+/* Connects a and b, which have reported. Their snapshots are not complete yet. */
 static void reported_by_a_and_b(void)
 {
 	size_t i;
@@ -522,14 +526,14 @@ static void expect_done(void)
 	ck_assert_uint_eq(fk_take(tk.h[0], WM_OP_DONE)->u.op_done.seq, TK_SEQ);
 	ck_assert_uint_eq(fk_take(tk.h[1], WM_OP_DONE)->u.op_done.seq, TK_SEQ);
 	ck_assert_uint_eq(fk_count(tk.h[0], WM_OP_ABORT) + fk_count(tk.h[1], WM_OP_ABORT), 0);
-	/* c's process is stopped, say, and comes later. */
+	/* c's process comes later, for example because it was stopped. */
 	restart_c();
 	query_succeeded(2, TK_SEQ);
 	ck_assert_uint_eq(fk_take(tk.h[2], WM_OP_OUTCOMES)->u.op_outcomes.v[0].code, WIRE_SUCCESS);
 	tk_works();
 }
 
-START_TEST(what_an_agent_has_told_before_it_died_is_known)
+START_TEST(outcome_from_an_agent_that_died_is_known)
 {
 	outcome(2, TK_SEQ, WIRE_SUCCESS);
 	reported_by_a_and_b();
@@ -540,7 +544,7 @@ START_TEST(what_an_agent_has_told_before_it_died_is_known)
 }
 END_TEST
 
-START_TEST(what_an_agent_has_told_before_it_fell_silent_is_known)
+START_TEST(outcome_from_an_agent_that_fell_silent_is_known)
 {
 	size_t i;
 
@@ -564,7 +568,7 @@ START_TEST(what_an_agent_has_told_before_it_fell_silent_is_known)
 }
 END_TEST
 
-START_TEST(what_a_peer_has_told_before_its_agent_died_again_is_known)
+START_TEST(success_from_a_peer_is_known_after_its_agent_died)
 {
 	reported_by_a_and_b();
 	restart_c();
@@ -575,8 +579,8 @@ START_TEST(what_a_peer_has_told_before_its_agent_died_again_is_known)
 }
 END_TEST
 
-/* b has the result like all others, but its agent has died and it has not come back yet. */
-START_TEST(what_one_was_told_holds_for_disconnected_peers)
+/* b has the result like all others, but its agent has died and b has not come back yet. */
+START_TEST(success_of_one_peer_holds_for_disconnected_peers)
 {
 	tk_come_back(0);
 	fk_vote_seq(&tk.p[0], 1, TK_SEQ);
@@ -600,9 +604,9 @@ START_TEST(what_one_was_told_holds_for_disconnected_peers)
 }
 END_TEST
 
-/* c has come and gone before it had told all. The others have heard that the attempt has failed,
- * and it, by its agent or itself, that it was a success. */
-START_TEST(who_was_told_otherwise_goes)
+/* c connected and broke off before its snapshot was complete. The others were told that the attempt
+ * has failed. c, or its agent, was told of success. */
+START_TEST(peer_with_another_outcome_is_kicked)
 {
 	reported_by_a_and_b();
 	tk_come_back(2);
@@ -627,9 +631,9 @@ START_TEST(who_was_told_otherwise_goes)
 }
 END_TEST
 
-/* It comes too late to be heard with the others, and its attempt has failed for want of them. c
- * knows better, but its connection had broken. */
-START_TEST(who_was_told_otherwise_than_a_latecomer_goes)
+/* Host a comes too late to be counted with the others, so its attempt has failed. c was told of
+ * success, but its connection had broken. */
+START_TEST(peer_with_another_outcome_than_a_late_agent_is_kicked)
 {
 	tk_come_back(2);
 	fk_cut(tk.h[2], "reset");
@@ -650,9 +654,9 @@ START_TEST(who_was_told_otherwise_than_a_latecomer_goes)
 }
 END_TEST
 
-/* The time for it is over, but an agent is in the middle of it. It is not waited for when it says
- * no more, nor when it says more and more. */
-START_TEST(who_speaks_when_time_is_up_is_heard_out)
+/* The bound is over while an agent sends its snapshot. The master waits for this agent, but not if
+ * it stops sending, and not if it never stops. */
+START_TEST(snapshot_in_progress_at_the_bound_is_awaited)
 {
 	unsigned i;
 
@@ -682,9 +686,8 @@ START_TEST(who_speaks_when_time_is_up_is_heard_out)
 }
 END_TEST
 
-/* What others do not know to have failed, or what c does not know to be a success, costs nothing.
- */
-START_TEST(who_was_told_nothing_else_stays)
+/* c stays if it knows no outcome that contradicts the others. */
+START_TEST(peer_without_another_outcome_stays)
 {
 	reported_by_a_and_b();
 	tk_come_back(2);
@@ -713,8 +716,9 @@ static void restart_a(void)
 	tk.know[0] = (struct tk_know){.r = {.topo_ballot = 2}};
 }
 
-/* Nobody knows how the attempt has ended, and a is told that it has failed: so it has. */
-START_TEST(who_was_told_otherwise_when_nobody_knew_goes)
+/* Nobody knew the outcome, and a was told that the attempt has failed. Now this outcome holds for
+ * all. */
+START_TEST(peer_with_success_after_the_failure_of_others_is_kicked)
 {
 	tk_come_back(2);
 	fk_cut(tk.h[2], "reset");
@@ -733,8 +737,8 @@ START_TEST(who_was_told_otherwise_when_nobody_knew_goes)
 }
 END_TEST
 
-/* Its old agent had come back already. What it asks for comes behind what its new agent says. */
-START_TEST(who_comes_by_one_more_agent_is_heard_out)
+/* c's old agent had come back already. c's query arrives after the snapshot of its new agent. */
+START_TEST(query_through_one_more_agent_is_awaited)
 {
 	tk_come_back(2);
 	fk_cut(tk.h[2], "killed");
@@ -754,7 +758,7 @@ START_TEST(who_comes_by_one_more_agent_is_heard_out)
 }
 END_TEST
 
-START_TEST(questions_of_the_last_masters_time_are_answered)
+START_TEST(queries_about_the_last_masters_attempts_are_answered)
 {
 	outcome(1, TK_SEQ, WIRE_SUCCESS);
 	tk_come_back(0);
@@ -767,8 +771,9 @@ START_TEST(questions_of_the_last_masters_time_are_answered)
 }
 END_TEST
 
-/* Or who awaits several operations would wait for those who try the failed one again. */
-START_TEST(an_attempt_that_only_disconnected_agents_know_fails_with_its_group)
+/* Otherwise a peer that awaits several operations would wait for peers that try the failed one
+ * again. */
+START_TEST(attempt_of_a_disconnected_agent_fails_with_its_group)
 {
 	const struct wm_op_abort *x;
 	size_t i;
@@ -787,7 +792,7 @@ START_TEST(an_attempt_that_only_disconnected_agents_know_fails_with_its_group)
 	tk_no_error();
 	tk_come_back(0);
 	fk_vote_seq(&tk.p[0], 1, TK_SEQ);
-	fk_vote_seq(&tk.p[0], 2, TK_SEQ - 1); /* costs no second loss */
+	fk_vote_seq(&tk.p[0], 2, TK_SEQ - 1); /* causes no second loss */
 	ck_assert_uint_eq(tk.h[0]->generations[0].generation, 1);
 	for (i = 0; i < 2; i++) {
 		x = &fk_take(tk.h[0], WM_OP_ABORT)->u.op_abort;
@@ -813,39 +818,38 @@ Suite *resume_ops_suite(void)
 	TCase *tc = tcase_create("resume_ops");
 
 	tcase_add_checked_fixture(tc, tk_setup, tk_teardown);
-	tcase_add_test(tc, what_runs_goes_on);
-	tcase_add_test(tc, a_report_may_come_between_resumption_and_the_end_of_it);
-	tcase_add_test(tc, starts_that_did_not_arrive_are_repeated_in_order);
-	tcase_add_test(tc, what_all_have_reported_is_done);
-	tcase_add_test(tc, a_failure_that_was_not_told_aborts);
-	tcase_add_test(tc, what_one_knows_to_have_ended_has_ended_for_all);
-	tcase_add_loop_test(
-		tc, votes_that_disagree_fail_with_their_code_though_all_have_a_result, 0, 2);
-	tcase_add_test(tc, what_all_have_is_not_done_where_votes_disagree);
-	tcase_add_loop_test(tc, what_was_sent_into_a_link_that_broke_does_not_go_on, 0, 3);
-	tcase_add_test(tc, a_failure_that_was_not_told_is_a_loss_before_it_ends_anything);
-	tcase_add_test(tc, an_attempt_that_somebody_has_not_voted_for_is_aborted);
-	tcase_add_test(tc, a_vote_of_an_attempt_that_failed_unheard_does_not_meet_the_next);
-	tcase_add_test(tc, votes_for_what_has_not_started_stand);
-	tcase_add_test(tc, a_peer_may_come_by_a_new_agent);
-	tcase_add_loop_test(tc, what_all_hosts_have_is_done_if_one_was_told_so, 0, 2);
-	tcase_add_test(tc, what_a_host_does_not_have_is_not);
-	tcase_add_loop_test(tc, what_all_who_are_here_have_others_may_lack, 0, 2);
-	tcase_add_test(tc, numbers_are_higher_than_those_that_peers_ask_for);
-	tcase_add_loop_test(tc, what_all_who_are_left_have_is_done, 0, 2);
-	tcase_add_test(tc, what_redirected_agents_have_told_is_known);
-	tcase_add_test(tc, what_an_agent_has_told_before_it_died_is_known);
-	tcase_add_test(tc, what_an_agent_has_told_before_it_fell_silent_is_known);
-	tcase_add_test(tc, what_a_peer_has_told_before_its_agent_died_again_is_known);
-	tcase_add_test(tc, what_one_was_told_holds_for_disconnected_peers);
-	tcase_add_loop_test(tc, who_was_told_otherwise_goes, 0, 2);
-	tcase_add_test(tc, who_was_told_otherwise_than_a_latecomer_goes);
-	tcase_add_loop_test(tc, who_speaks_when_time_is_up_is_heard_out, 0, 3);
-	tcase_add_loop_test(tc, who_was_told_nothing_else_stays, 0, 2);
-	tcase_add_test(tc, who_was_told_otherwise_when_nobody_knew_goes);
-	tcase_add_test(tc, who_comes_by_one_more_agent_is_heard_out);
-	tcase_add_test(tc, questions_of_the_last_masters_time_are_answered);
-	tcase_add_test(tc, an_attempt_that_only_disconnected_agents_know_fails_with_its_group);
+	tcase_add_test(tc, running_operation_continues_after_a_takeover);
+	tcase_add_test(tc, report_may_come_after_the_snapshot_of_its_agent);
+	tcase_add_test(tc, lost_starts_are_repeated_in_order);
+	tcase_add_test(tc, operation_that_all_have_reported_is_done);
+	tcase_add_test(tc, failure_that_only_an_agent_knows_aborts);
+	tcase_add_test(tc, outcome_that_one_agent_knows_holds_for_all);
+	tcase_add_loop_test(tc, unequal_votes_fail_although_all_have_a_result, 0, 2);
+	tcase_add_test(tc, complete_attempt_fails_if_its_votes_disagree);
+	tcase_add_loop_test(tc, data_lost_in_a_broken_link_aborts_the_operation, 0, 3);
+	tcase_add_test(tc, new_generation_is_sent_before_aborts);
+	tcase_add_test(tc, attempt_without_the_vote_of_a_peer_is_aborted);
+	tcase_add_test(tc, vote_for_a_failed_attempt_does_not_join_the_next_one);
+	tcase_add_test(tc, votes_for_waiting_operations_stay_valid);
+	tcase_add_test(tc, peer_may_come_back_through_a_new_agent);
+	tcase_add_loop_test(tc, complete_attempt_succeeds_if_one_peer_knows_its_success, 0, 2);
+	tcase_add_test(tc, attempt_fails_if_one_host_lacks_the_result);
+	tcase_add_loop_test(tc, attempt_fails_if_absent_peers_may_lack_the_result, 0, 2);
+	tcase_add_test(tc, numbers_are_higher_than_those_in_queries);
+	tcase_add_loop_test(tc, attempt_succeeds_if_a_remaining_peer_knows_its_success, 0, 2);
+	tcase_add_test(tc, outcome_from_a_redirected_agent_is_known);
+	tcase_add_test(tc, outcome_from_an_agent_that_died_is_known);
+	tcase_add_test(tc, outcome_from_an_agent_that_fell_silent_is_known);
+	tcase_add_test(tc, success_from_a_peer_is_known_after_its_agent_died);
+	tcase_add_test(tc, success_of_one_peer_holds_for_disconnected_peers);
+	tcase_add_loop_test(tc, peer_with_another_outcome_is_kicked, 0, 2);
+	tcase_add_test(tc, peer_with_another_outcome_than_a_late_agent_is_kicked);
+	tcase_add_loop_test(tc, snapshot_in_progress_at_the_bound_is_awaited, 0, 3);
+	tcase_add_loop_test(tc, peer_without_another_outcome_stays, 0, 2);
+	tcase_add_test(tc, peer_with_success_after_the_failure_of_others_is_kicked);
+	tcase_add_test(tc, query_through_one_more_agent_is_awaited);
+	tcase_add_test(tc, queries_about_the_last_masters_attempts_are_answered);
+	tcase_add_test(tc, attempt_of_a_disconnected_agent_fails_with_its_group);
 	suite_add_tcase(s, tc);
 	return s;
 }

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT
  *
- * The master's core: a run is taken over from a master that died. What becomes of its rounds and of
- * the votes on topology and on pending peers.
+ * The master's core takes over a run from a master that died: the rounds, topology votes and
+ * pending votes of the run.
  */
 #include "tests/common/testlib.h"
 #include "tests/master/suites.h"
 #include "tests/master/takeover.h"
 
-/* The bound passes while a tells what it knows. Who is accepted then must not count votes in
- * another way than a does. */
-START_TEST(ballots_that_are_reported_late_count)
+/* The bound passes while a sends its snapshot. A peer that is accepted then must count ballots like
+ * a does. */
+START_TEST(late_ballot_numbers_count)
 {
 	const struct wm_commit *c;
 	struct fk_host *d;
 	struct fk_peer x;
 
 	tk_come_back(0);
-	tk.h[0]->topo_ballot = 0; /* what this master does not know yet */
+	tk.h[0]->topo_ballot = 0; /* this master does not know a's number yet */
 	d = fk_host(&tk.f, "d", "10.0.0.4");
 	x = fk_join(d, 0);
 	fk_tick(&tk.f, 3100);
@@ -33,8 +33,9 @@ START_TEST(ballots_that_are_reported_late_count)
 }
 END_TEST
 
-/* The last master had put the three out, and gone on with those whom nobody knows here. */
-START_TEST(ballots_of_strangers_are_not_those_of_members)
+/* The last master had kicked these three peers and had continued with peers that nobody knows
+ * here. */
+START_TEST(ballots_of_strangers_do_not_count)
 {
 	struct wm_msg msg = {
 		.type = WM_RESUME, .u.resume = {.topo_ballot = 4, .pending_ballot = 6}};
@@ -57,7 +58,7 @@ START_TEST(ballots_of_strangers_are_not_those_of_members)
 }
 END_TEST
 
-/* Its new agent has nothing else to say; the master's journal is older. */
+/* The new agent knows nothing else, and the master's journal is older. */
 START_TEST(a_peer_with_a_new_agent_knows_its_ballots)
 {
 	struct wm_msg msg = {.type = WM_JOIN};
@@ -80,7 +81,8 @@ START_TEST(a_peer_with_a_new_agent_knows_its_ballots)
 }
 END_TEST
 
-/* a and b were in round 3, which admitted d; d has not heard of its commit, nor has c. */
+/* Makes snapshots for this case: a and b were in round 3, which admitted d. Neither c nor d has
+ * received its commit. */
 static void half_committed(void)
 {
 	size_t i;
@@ -110,7 +112,7 @@ static void half_committed(void)
 	tk.know[3] = (struct tk_know){.r = {.prepared = 3}};
 }
 
-START_TEST(a_round_that_somebody_knows_to_be_committed_is_committed)
+START_TEST(round_is_committed_if_one_agent_knows_its_commit)
 {
 	const struct wm_commit *c;
 
@@ -135,20 +137,21 @@ START_TEST(a_round_that_somebody_knows_to_be_committed_is_committed)
 }
 END_TEST
 
-/* c was ready for the round that admits it, and was cut off before it heard of the commit. What a
- * was told last by its agent, which has died with the master: the view after c was lost, the one
- * with c in it, or one before that round, of whose commit b's agent knows. */
+/* c was prepared for the round that admits it, but its connection broke before the commit arrived.
+ * a's agent died with the master. The last view that this agent had sent to a is the view after c
+ * was lost, the view with c, or a view before this round. In the last case b's agent knows the
+ * commit. */
 static const struct {
 	uint64_t view_id, ring_epoch;
 	uint32_t world_size;
-	bool b_knows, member; /* c is */
+	bool b_knows, member; /* b's agent knows the commit; c is a member */
 } cut_off[] = {
 	{4, 3, 1, false, false},
 	{3, 3, 2, false, true},
 	{2, 2, 1, true, true},
 };
 
-START_TEST(a_newcomer_that_was_lost_before_it_heard_of_its_commit_is_none_of_the_run)
+START_TEST(newcomer_lost_before_its_commit_is_no_member)
 {
 	tk.h[0] = fk_reconnect_as(tk.h[0], 0, true);
 	tk.h[0]->peers = (struct wm_join){.epoch = cut_off[_i].ring_epoch,
@@ -180,7 +183,7 @@ START_TEST(a_newcomer_that_was_lost_before_it_heard_of_its_commit_is_none_of_the
 }
 END_TEST
 
-START_TEST(a_round_that_nobody_knows_to_be_committed_is_not)
+START_TEST(round_is_dropped_if_no_agent_knows_its_commit)
 {
 	size_t i;
 
@@ -198,14 +201,15 @@ START_TEST(a_round_that_nobody_knows_to_be_committed_is_not)
 	ck_assert_uint_eq(fk_status(&tk.f).accepted, 3);
 	ck_assert_int_eq(fk_info(&tk.p[3]).phase, CCM_PEER_REGISTERED);
 	ck_assert_uint_eq(fk_count(tk.h[3], WM_COMMIT), 0);
-	/* Numbers of rounds that were prepared are not used again. */
+	/* The numbers of prepared rounds are not used again. */
 	ck_assert_uint_gt(fk_take(tk.h[0], WM_ROUND)->u.round.round, 3);
 	tk_no_error();
 }
 END_TEST
 
-/* The commit of the round that admits c and d was told to d alone; a and b, all of the members
- * before, know of its preparation. Who comes first must not decide that it was dropped. */
+/* Only d received the commit of the round that admits c and d. a and b, the members before this
+ * round, were prepared for it. The agents that come first must not decide that the round was
+ * dropped. */
 static void half_admitted(void)
 {
 	size_t i;
@@ -233,7 +237,7 @@ static void half_admitted(void)
 	}
 }
 
-START_TEST(newcomers_may_know_of_the_commit)
+START_TEST(newcomers_may_know_the_commit_of_their_round)
 {
 	half_admitted();
 	ck_assert(fk_status(&tk.f).recovering);
@@ -251,7 +255,7 @@ START_TEST(newcomers_may_know_of_the_commit)
 }
 END_TEST
 
-START_TEST(who_may_know_of_the_commit_is_not_waited_for_for_ever)
+START_TEST(newcomers_are_awaited_for_a_limited_time)
 {
 	half_admitted();
 	tk_connect(2);
@@ -269,7 +273,7 @@ START_TEST(who_may_know_of_the_commit_is_not_waited_for_for_ever)
 }
 END_TEST
 
-START_TEST(a_round_that_somebody_was_not_ready_for_is_not_committed)
+START_TEST(round_that_a_peer_was_not_prepared_for_is_dropped)
 {
 	half_admitted();
 	tk.know[2] = (struct tk_know){.r = {.aborted_round = 3}};
@@ -282,7 +286,7 @@ START_TEST(a_round_that_somebody_was_not_ready_for_is_not_committed)
 }
 END_TEST
 
-START_TEST(who_was_in_the_round_and_left_is_not_waited_for)
+START_TEST(newcomer_that_has_left_is_not_awaited)
 {
 	half_admitted();
 	tk_connect(2);
@@ -300,8 +304,8 @@ START_TEST(who_was_in_the_round_and_left_is_not_waited_for)
 }
 END_TEST
 
-/* Masters that take over do not number their rounds like those that they have not heard of. */
-START_TEST(rounds_of_two_masters_are_not_mistaken_for_each_other)
+/* A master that takes over uses other round numbers than a master that it does not know. */
+START_TEST(rounds_of_two_masters_have_different_numbers)
 {
 	tk_come_back(0);
 	tk_end(0);
@@ -313,8 +317,8 @@ START_TEST(rounds_of_two_masters_are_not_mistaken_for_each_other)
 }
 END_TEST
 
-/* a and b have committed the round that c was not told of, and then a vote with nothing to do. */
-START_TEST(a_vote_with_nothing_to_do_does_not_hide_the_commit_before)
+/* a and b have committed the round that c does not know, and then a ballot that changed nothing. */
+START_TEST(ballot_without_changes_does_not_hide_a_commit)
 {
 	size_t i;
 
@@ -334,19 +338,19 @@ START_TEST(a_vote_with_nothing_to_do_does_not_hide_the_commit_before)
 }
 END_TEST
 
-START_TEST(a_topology_vote_that_was_answered_is_answered_again)
+START_TEST(answered_topology_vote_is_answered_again)
 {
 	struct wm_msg msg = {.type = WM_TOPO_VOTE};
 	uint64_t round;
 
 	tk.know[0].r.topo_ballot = tk.know[1].r.topo_ballot = 3;
-	tk.know[0].r.round = tk.know[1].r.round = 3; /* nothing was changed by it */
+	tk.know[0].r.round = tk.know[1].r.round = 3; /* the ballot changed nothing */
 	tk_all_come_back();
 	msg.u.peer = (struct wm_peer){tk.p[2].id, 2};
 	fk_send(tk.h[2], &msg);
 	tk_all_end();
 	ck_assert_uint_gt(fk_take(tk.h[2], WM_ROUND)->u.round.round, 3);
-	/* Either before or after that of the round that checks the rings. */
+	/* This commit comes before or after the commit of the round that checks the rings. */
 	round = fk_take(tk.h[2], WM_COMMIT)->u.commit.round;
 	if (round == 3)
 		round = fk_take(tk.h[2], WM_COMMIT)->u.commit.round;
@@ -360,7 +364,7 @@ START_TEST(a_topology_vote_that_was_answered_is_answered_again)
 }
 END_TEST
 
-START_TEST(topology_votes_that_were_not_answered_count)
+START_TEST(unanswered_topology_votes_count)
 {
 	size_t i;
 
@@ -382,7 +386,7 @@ START_TEST(topology_votes_that_were_not_answered_count)
 }
 END_TEST
 
-START_TEST(pending_votes_are_answered_once)
+START_TEST(pending_vote_is_answered_once)
 {
 	struct wm_msg msg = {.type = WM_PENDING_VOTE};
 	const struct wm_pending_answer *x;
@@ -407,9 +411,9 @@ START_TEST(pending_votes_are_answered_once)
 }
 END_TEST
 
-/* One was told that peers are pending; its agent died, and so did the master. The others hear the
- * same, though nobody is. */
-START_TEST(an_answer_is_known_from_who_was_told)
+/* One peer was told that newcomers are pending. Its agent and the master died. The others get the
+ * same answer, although no newcomer is pending. */
+START_TEST(pending_answer_is_known_from_the_peer_that_got_it)
 {
 	struct wm_msg msg = {.type = WM_PENDING_VOTE};
 	size_t i;
@@ -432,7 +436,7 @@ START_TEST(an_answer_is_known_from_who_was_told)
 }
 END_TEST
 
-START_TEST(who_was_told_otherwise_is_turned_away)
+START_TEST(peer_with_another_pending_answer_is_kicked)
 {
 	struct wm_msg msg = {.type = WM_PENDING_VOTE};
 
@@ -447,10 +451,10 @@ START_TEST(who_was_told_otherwise_is_turned_away)
 }
 END_TEST
 
-/* The last master has put c out and told b's agent of the view without it, and c's agent has died
- * with it: one more has come than there were. With one who has heard of that view it would not be
- * so clear. */
-START_TEST(who_was_put_out_and_has_not_heard_of_it_goes)
+/* The last master kicked c and sent the view without c to b's agent. c's agent died with the
+ * master. So one more peer has come than the view has, and c is kicked. If c knew a view as new as
+ * b's (_i == 1), it would stay. */
+START_TEST(kicked_peer_that_was_not_told_is_kicked_again)
 {
 	tk_come_back(0);
 	tk_end(0);
@@ -482,25 +486,24 @@ Suite *resume_rounds_suite(void)
 	TCase *tc = tcase_create("resume_rounds");
 
 	tcase_add_checked_fixture(tc, tk_setup, tk_teardown);
-	tcase_add_test(tc, ballots_that_are_reported_late_count);
-	tcase_add_test(tc, ballots_of_strangers_are_not_those_of_members);
+	tcase_add_test(tc, late_ballot_numbers_count);
+	tcase_add_test(tc, ballots_of_strangers_do_not_count);
 	tcase_add_test(tc, a_peer_with_a_new_agent_knows_its_ballots);
-	tcase_add_test(tc, a_round_that_somebody_knows_to_be_committed_is_committed);
-	tcase_add_loop_test(tc,
-		a_newcomer_that_was_lost_before_it_heard_of_its_commit_is_none_of_the_run, 0, 3);
-	tcase_add_test(tc, a_round_that_nobody_knows_to_be_committed_is_not);
-	tcase_add_test(tc, newcomers_may_know_of_the_commit);
-	tcase_add_test(tc, who_may_know_of_the_commit_is_not_waited_for_for_ever);
-	tcase_add_test(tc, a_round_that_somebody_was_not_ready_for_is_not_committed);
-	tcase_add_test(tc, who_was_in_the_round_and_left_is_not_waited_for);
-	tcase_add_test(tc, rounds_of_two_masters_are_not_mistaken_for_each_other);
-	tcase_add_test(tc, a_vote_with_nothing_to_do_does_not_hide_the_commit_before);
-	tcase_add_test(tc, a_topology_vote_that_was_answered_is_answered_again);
-	tcase_add_test(tc, topology_votes_that_were_not_answered_count);
-	tcase_add_test(tc, pending_votes_are_answered_once);
-	tcase_add_test(tc, an_answer_is_known_from_who_was_told);
-	tcase_add_test(tc, who_was_told_otherwise_is_turned_away);
-	tcase_add_loop_test(tc, who_was_put_out_and_has_not_heard_of_it_goes, 0, 2);
+	tcase_add_test(tc, round_is_committed_if_one_agent_knows_its_commit);
+	tcase_add_loop_test(tc, newcomer_lost_before_its_commit_is_no_member, 0, 3);
+	tcase_add_test(tc, round_is_dropped_if_no_agent_knows_its_commit);
+	tcase_add_test(tc, newcomers_may_know_the_commit_of_their_round);
+	tcase_add_test(tc, newcomers_are_awaited_for_a_limited_time);
+	tcase_add_test(tc, round_that_a_peer_was_not_prepared_for_is_dropped);
+	tcase_add_test(tc, newcomer_that_has_left_is_not_awaited);
+	tcase_add_test(tc, rounds_of_two_masters_have_different_numbers);
+	tcase_add_test(tc, ballot_without_changes_does_not_hide_a_commit);
+	tcase_add_test(tc, answered_topology_vote_is_answered_again);
+	tcase_add_test(tc, unanswered_topology_votes_count);
+	tcase_add_test(tc, pending_vote_is_answered_once);
+	tcase_add_test(tc, pending_answer_is_known_from_the_peer_that_got_it);
+	tcase_add_test(tc, peer_with_another_pending_answer_is_kicked);
+	tcase_add_loop_test(tc, kicked_peer_that_was_not_told_is_kicked_again, 0, 2);
 	suite_add_tcase(s, tc);
 	return s;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The master's core: agents and peers that come back after they were gone.
+ * The master's core: agents and peers that come back after a disconnect.
  */
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "tests/master/suites.h"
 #include "tests/master/trio.h"
 
-START_TEST(who_presents_the_token_is_the_peer)
+START_TEST(join_with_the_token_is_the_same_peer)
 {
 	struct fk_host *d = fk_host(&f, "c", "10.0.0.9");
 	const struct wm_round *w;
@@ -34,7 +34,7 @@ START_TEST(who_presents_the_token_is_the_peer)
 	ck_assert_uint_eq(fk_status(&f).lost_members, 0);
 	vote_all(1);
 	ck_assert_uint_eq(fk_count(d, WM_OP_START), 1);
-	/* The old agent's end is nobody's any more. */
+	/* The end of the old agent concerns no peer any more. */
 	fk_tick(&f, 6000);
 	ck_assert_uint_eq(fk_status(&f).accepted, 3);
 }
@@ -67,7 +67,7 @@ START_TEST(a_wrong_token_changes_nothing)
 }
 END_TEST
 
-START_TEST(no_token_is_nobodys)
+START_TEST(peer_without_a_token_cannot_be_taken_over)
 {
 	struct fk_host *d = fk_host(&f, "d", "10.0.0.9");
 	struct fk_peer x = {.host = c, .id = fk_id(&f)};
@@ -80,7 +80,7 @@ START_TEST(no_token_is_nobodys)
 }
 END_TEST
 
-START_TEST(strangers_are_told_to_connect_anew)
+START_TEST(strangers_are_told_to_connect_again)
 {
 	struct fk_host *d = fk_host(&f, "d", "10.0.0.9");
 	struct fk_peer x = {.host = d, .id = fk_id(&f), .token = {{1}}};
@@ -102,7 +102,7 @@ START_TEST(strangers_are_told_to_connect_anew)
 }
 END_TEST
 
-START_TEST(an_agent_that_comes_back_ends_its_half_open_connection)
+START_TEST(returning_agent_closes_its_half_open_connection)
 {
 	struct fk_host *old = c;
 	struct fk_peer x = fk_join(c, 0), y;
@@ -113,8 +113,8 @@ START_TEST(an_agent_that_comes_back_ends_its_half_open_connection)
 	ck_assert_uint_eq(fk_count(old, WM_REFUSE), 0);
 	ck_assert(fk_take(c, WM_HELLO_ACK)->u.hello_ack.resume);
 	ck_assert_uint_eq(fk_status(&f).disconnected, 1);
-	ck_assert(!fk_present(&x)); /* registered only */
-	y = fk_join(c, 0);          /* a new one comes first */
+	ck_assert(!fk_present(&x)); /* x was only registered */
+	y = fk_join(c, 0);          /* a newcomer joins first */
 	ck_assert_uint_eq(fk_count(c, WM_KICK), 0);
 	x = fk_join_again(&x, c, WM_JOIN_NEW);
 	r = fk_join_again(&r, c, WM_JOIN_ACCEPTED);
@@ -126,7 +126,7 @@ START_TEST(an_agent_that_comes_back_ends_its_half_open_connection)
 }
 END_TEST
 
-START_TEST(no_round_begins_before_all_of_an_agents_peers_are_back)
+START_TEST(no_round_begins_before_all_peers_of_an_agent_are_back)
 {
 	struct fk_peer second = fk_join(c, 0);
 
@@ -135,7 +135,7 @@ START_TEST(no_round_begins_before_all_of_an_agents_peers_are_back)
 	fk_forget(&f);
 	c = fk_reconnect(c);
 	r = fk_join_again(&r, c, WM_JOIN_ACCEPTED);
-	/* It takes itself for accepted, as its neighbour on this host does. */
+	/* The other peer on this host regards itself as accepted, too. */
 	ck_assert_uint_eq(fk_count(a, WM_ROUND), 0);
 	ck_assert(!fk_status(&f).round_active);
 	assert_contains(fk_status(&f).waiting, "waiting for the snapshot of the agent on c");
@@ -147,9 +147,9 @@ START_TEST(no_round_begins_before_all_of_an_agents_peers_are_back)
 }
 END_TEST
 
-/* c's agent was disconnected when q was lost: its peer would go on with a view that has q in it,
- * and the other one without. */
-START_TEST(no_question_is_answered_before_all_know_the_same_view)
+/* c's agent was disconnected when q was lost. c's peer would continue with a view that contains q,
+ * and p with a view without q. */
+START_TEST(pending_vote_waits_until_all_have_the_same_view)
 {
 	fk_cut(c, "reset");
 	fk_leave(&q, WM_LEAVE_DIED);
@@ -169,7 +169,7 @@ START_TEST(no_question_is_answered_before_all_know_the_same_view)
 }
 END_TEST
 
-START_TEST(no_round_waits_for_an_agent_that_falls_silent_while_it_resumes)
+START_TEST(no_round_waits_for_an_agent_silent_in_its_snapshot)
 {
 	fk_cut(c, "reset");
 	c = fk_reconnect(c);
@@ -182,7 +182,7 @@ START_TEST(no_round_waits_for_an_agent_that_falls_silent_while_it_resumes)
 }
 END_TEST
 
-START_TEST(another_agent_that_takes_over_ends_the_old_ones_connection)
+START_TEST(peer_on_another_agent_closes_the_old_connection)
 {
 	struct fk_host *d = fk_host(&f, "d", "10.0.0.9");
 	struct fk_peer second = fk_join(c, 0);
@@ -199,8 +199,8 @@ START_TEST(another_agent_that_takes_over_ends_the_old_ones_connection)
 }
 END_TEST
 
-/* The last words of an agent that has died are read after its peers have come by the next one. */
-START_TEST(who_has_taken_over_is_not_ended_by_an_older_connection)
+/* The last messages of a dead agent are read after its peers have joined through the next agent. */
+START_TEST(late_messages_of_a_dead_agent_change_nothing)
 {
 	struct fk_peer x = fk_admit(c, 0, (struct fk_peer[]){p, q, r}, 3), late = x, again;
 	struct fk_host *d;
@@ -226,17 +226,17 @@ START_TEST(who_has_taken_over_is_not_ended_by_an_older_connection)
 }
 END_TEST
 
-START_TEST(a_connect_that_is_repeated_is_the_same_peer)
+START_TEST(repeated_connect_is_the_same_peer)
 {
 	struct fk_host *d = fk_host(&f, "c", "10.0.0.9");
 	const struct wm_msg *w;
 
-	/* It was accepted, but its agent died before it could tell. */
+	/* The peer was accepted, but its agent died before it could answer. */
 	fk_cut(c, "died");
 	fk_forget(&f);
 	r = fk_join_again(&r, d, WM_JOIN_NEW);
 	ck_assert_int_eq(fk_info(&r).phase, CCM_PEER_ACCEPTED);
-	/* Its agent takes only rounds that accept for the answer to a join. */
+	/* The agent accepts only an accepting round as the answer to a join. */
 	w = fk_take(d, WM_ROUND);
 	ck_assert(w->u.round.accept);
 	w = fk_take(d, WM_COMMIT);
@@ -249,7 +249,7 @@ START_TEST(a_connect_that_is_repeated_is_the_same_peer)
 }
 END_TEST
 
-START_TEST(peers_that_come_during_a_round_come_with_the_next)
+START_TEST(peer_that_returns_during_a_round_is_in_the_next_one)
 {
 	struct fk_peer second = fk_join(c, 0);
 	struct fk_host *d;
@@ -281,7 +281,7 @@ START_TEST(peers_that_come_during_a_round_come_with_the_next)
 }
 END_TEST
 
-START_TEST(who_comes_during_a_round_is_not_told_of_its_end)
+START_TEST(agent_that_returns_during_a_round_gets_no_commit)
 {
 	struct fk_host *x, *y;
 
@@ -303,7 +303,7 @@ START_TEST(who_comes_during_a_round_is_not_told_of_its_end)
 }
 END_TEST
 
-START_TEST(all_may_be_disconnected)
+START_TEST(all_agents_may_be_disconnected)
 {
 	fk_cut(a, "died");
 	fk_cut(b, "died");
@@ -327,7 +327,7 @@ START_TEST(all_may_be_disconnected)
 }
 END_TEST
 
-START_TEST(the_end_of_attempts_is_remembered)
+START_TEST(outcomes_of_attempts_are_remembered)
 {
 	static const uint64_t seqs[] = {2, 1, 77, 3};
 	struct fk_host *d = fk_host(&f, "c", "10.0.0.9");
@@ -357,7 +357,7 @@ START_TEST(the_end_of_attempts_is_remembered)
 }
 END_TEST
 
-START_TEST(as_many_are_remembered_as_can_be_in_doubt)
+START_TEST(all_outcomes_that_can_be_in_doubt_are_remembered)
 {
 	struct fk_host *d = fk_host(&f, "c", "10.0.0.9");
 	const struct wm_op_outcomes *o;
@@ -380,7 +380,7 @@ START_TEST(as_many_are_remembered_as_can_be_in_doubt)
 }
 END_TEST
 
-START_TEST(a_connection_that_broke_does_not_hide_the_end)
+START_TEST(broken_connection_does_not_hide_an_outcome)
 {
 	vote_all(1);
 	vote_all(2);
@@ -396,14 +396,15 @@ START_TEST(a_connection_that_broke_does_not_hide_the_end)
 	ck_assert_uint_eq(fk_take(c, WM_OP_DONE)->u.op_done.seq, 1);
 	ck_assert_uint_eq(fk_take(c, WM_OP_ABORT)->u.op_abort.seq, 2);
 	ck_assert(c->open);
-	/* What has not started is answered like any vote that a loss has overtaken. */
+	/* A vote for an operation that has not started is answered like any vote from before a
+	 * loss. */
 	c->generations[0].generation = 0;
 	fk_vote(&r, 3);
 	ck_assert_uint_eq(fk_take(c, WM_OP_ABORT)->u.op_abort.tag, 3);
 }
 END_TEST
 
-START_TEST(who_does_not_end_what_he_says_is_not_waited_for_for_ever)
+START_TEST(agent_must_complete_its_snapshot_in_time)
 {
 	fk_cut(c, "reset");
 	c = fk_reconnect(c);
@@ -421,8 +422,9 @@ START_TEST(who_does_not_end_what_he_says_is_not_waited_for_for_ever)
 }
 END_TEST
 
-/* Its agent has said more for it, of another master's time, before it heard of that. */
-START_TEST(what_is_said_for_peers_that_were_turned_away_is_passed_over)
+/* The agent has sent more for its peer before it got the kick. These messages are from the time of
+ * another master. */
+START_TEST(messages_for_refused_peers_are_ignored)
 {
 	struct fk_peer old;
 
@@ -445,8 +447,8 @@ START_TEST(what_is_said_for_peers_that_were_turned_away_is_passed_over)
 }
 END_TEST
 
-/* Or the application would try again with the count of before, and fail again. */
-START_TEST(losses_are_told_before_what_they_have_ended)
+/* Otherwise the application would try again with the old generation, and fail again. */
+START_TEST(loss_is_sent_before_the_aborts_that_it_causes)
 {
 	vote_all(1);
 	c = fk_reconnect(c);
@@ -461,7 +463,7 @@ START_TEST(losses_are_told_before_what_they_have_ended)
 }
 END_TEST
 
-START_TEST(only_who_resumes_votes_for_what_has_started)
+START_TEST(only_a_snapshot_may_vote_for_started_attempts)
 {
 	vote_all(1);
 	c = fk_reconnect(c);
@@ -476,8 +478,9 @@ START_TEST(only_who_resumes_votes_for_what_has_started)
 }
 END_TEST
 
-/* Another master has gone on with r, and this one does not know it; s is with r's agent, too. */
-START_TEST(who_speaks_for_strangers_and_newcomers_is_kept)
+/* Another master has continued with x, which this master does not know. s is a newcomer on the same
+ * agent. */
+START_TEST(agent_with_a_stranger_and_a_newcomer_is_kept)
 {
 	struct fk_peer x = {.id = fk_id(&f), .token = fk_id(&f), .group = 0}, s;
 
@@ -493,8 +496,9 @@ START_TEST(who_speaks_for_strangers_and_newcomers_is_kept)
 }
 END_TEST
 
-/* Its agent has a new run with the master: what had state of it has only those who have left. */
-START_TEST(who_comes_by_one_of_two_connections_too_many_is_gone)
+/* The agent has a second connection, for a newcomer. Its first connection, with state of the run,
+ * is only for peers that have left. */
+START_TEST(peer_on_a_superseded_connection_is_lost)
 {
 	struct fk_host *d, *e;
 	struct wm_msg hello;
@@ -521,8 +525,9 @@ START_TEST(who_comes_by_one_of_two_connections_too_many_is_gone)
 }
 END_TEST
 
-/* Its new agent had state of the run for r alone, which has left again; only the news is late. */
-START_TEST(peers_of_a_dead_agent_come_back_by_two_connections)
+/* The new agent had state of the run only for r, which has left again. The master does not know
+ * this yet. */
+START_TEST(peers_of_a_dead_agent_return_on_two_connections)
 {
 	struct fk_peer x = fk_admit(c, 0, (struct fk_peer[]){p, q, r}, 3);
 	struct fk_host *d, *e;
@@ -551,9 +556,9 @@ START_TEST(peers_of_a_dead_agent_come_back_by_two_connections)
 }
 END_TEST
 
-/* A new agent was called by two peers, and looked for the run of each: when the first answer came,
- * both are of one run, and the other hello is on its way already. */
-START_TEST(a_second_look_for_the_run_cuts_nothing)
+/* Two peers called a new agent, which looked for the run of each. When the first answer came, both
+ * peers belonged to one run, but the second HELLO was on its way already. */
+START_TEST(second_hello_for_the_same_run_breaks_nothing)
 {
 	struct fk_host *d, *e;
 	struct wm_msg hello;
@@ -582,31 +587,31 @@ Suite *return_suite(void)
 	TCase *tc = tcase_create("return");
 
 	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, who_presents_the_token_is_the_peer);
+	tcase_add_test(tc, join_with_the_token_is_the_same_peer);
 	tcase_add_test(tc, a_wrong_token_changes_nothing);
-	tcase_add_test(tc, no_token_is_nobodys);
-	tcase_add_test(tc, strangers_are_told_to_connect_anew);
-	tcase_add_test(tc, an_agent_that_comes_back_ends_its_half_open_connection);
-	tcase_add_test(tc, no_round_begins_before_all_of_an_agents_peers_are_back);
-	tcase_add_loop_test(tc, no_question_is_answered_before_all_know_the_same_view, 0, 2);
-	tcase_add_test(tc, no_round_waits_for_an_agent_that_falls_silent_while_it_resumes);
-	tcase_add_test(tc, another_agent_that_takes_over_ends_the_old_ones_connection);
-	tcase_add_test(tc, who_has_taken_over_is_not_ended_by_an_older_connection);
-	tcase_add_test(tc, a_connect_that_is_repeated_is_the_same_peer);
-	tcase_add_test(tc, peers_that_come_during_a_round_come_with_the_next);
-	tcase_add_test(tc, who_comes_during_a_round_is_not_told_of_its_end);
-	tcase_add_test(tc, all_may_be_disconnected);
-	tcase_add_test(tc, the_end_of_attempts_is_remembered);
-	tcase_add_test(tc, as_many_are_remembered_as_can_be_in_doubt);
-	tcase_add_test(tc, a_connection_that_broke_does_not_hide_the_end);
-	tcase_add_test(tc, who_does_not_end_what_he_says_is_not_waited_for_for_ever);
-	tcase_add_test(tc, what_is_said_for_peers_that_were_turned_away_is_passed_over);
-	tcase_add_test(tc, losses_are_told_before_what_they_have_ended);
-	tcase_add_test(tc, only_who_resumes_votes_for_what_has_started);
-	tcase_add_test(tc, who_speaks_for_strangers_and_newcomers_is_kept);
-	tcase_add_test(tc, who_comes_by_one_of_two_connections_too_many_is_gone);
-	tcase_add_test(tc, peers_of_a_dead_agent_come_back_by_two_connections);
-	tcase_add_test(tc, a_second_look_for_the_run_cuts_nothing);
+	tcase_add_test(tc, peer_without_a_token_cannot_be_taken_over);
+	tcase_add_test(tc, strangers_are_told_to_connect_again);
+	tcase_add_test(tc, returning_agent_closes_its_half_open_connection);
+	tcase_add_test(tc, no_round_begins_before_all_peers_of_an_agent_are_back);
+	tcase_add_loop_test(tc, pending_vote_waits_until_all_have_the_same_view, 0, 2);
+	tcase_add_test(tc, no_round_waits_for_an_agent_silent_in_its_snapshot);
+	tcase_add_test(tc, peer_on_another_agent_closes_the_old_connection);
+	tcase_add_test(tc, late_messages_of_a_dead_agent_change_nothing);
+	tcase_add_test(tc, repeated_connect_is_the_same_peer);
+	tcase_add_test(tc, peer_that_returns_during_a_round_is_in_the_next_one);
+	tcase_add_test(tc, agent_that_returns_during_a_round_gets_no_commit);
+	tcase_add_test(tc, all_agents_may_be_disconnected);
+	tcase_add_test(tc, outcomes_of_attempts_are_remembered);
+	tcase_add_test(tc, all_outcomes_that_can_be_in_doubt_are_remembered);
+	tcase_add_test(tc, broken_connection_does_not_hide_an_outcome);
+	tcase_add_test(tc, agent_must_complete_its_snapshot_in_time);
+	tcase_add_test(tc, messages_for_refused_peers_are_ignored);
+	tcase_add_test(tc, loss_is_sent_before_the_aborts_that_it_causes);
+	tcase_add_test(tc, only_a_snapshot_may_vote_for_started_attempts);
+	tcase_add_test(tc, agent_with_a_stranger_and_a_newcomer_is_kept);
+	tcase_add_test(tc, peer_on_a_superseded_connection_is_lost);
+	tcase_add_test(tc, peers_of_a_dead_agent_return_on_two_connections);
+	tcase_add_test(tc, second_hello_for_the_same_run_breaks_nothing);
 	suite_add_tcase(s, tc);
 	return s;
 }

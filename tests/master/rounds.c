@@ -10,14 +10,14 @@
 #include "tests/master/many.h"
 #include "tests/master/suites.h"
 
-/* n hosts "a", "b", ... with one accepted peer each, in group 0; inboxes empty. */
+/* Connects n hosts "a", "b", ... with one accepted peer each in group 0. Empties the inboxes. */
 static void run_of(size_t n)
 {
 	fk_run_of(&f, h, p, n);
 	fk_forget(&f);
 }
 
-/* The ring of group 0 that the hosts were told last, starting at h[0]: "abc". */
+/* Returns the order of the last ring of group 0, starting at h[0], for example "abc". */
 static const char *ring(size_t hosts)
 {
 	static char text[8];
@@ -42,7 +42,7 @@ static const char *ring(size_t hosts)
 	return text;
 }
 
-/* The first n hosts report success. */
+/* Lets the first n hosts report success. */
 static void report_all(size_t n)
 {
 	size_t i;
@@ -51,7 +51,7 @@ static void report_all(size_t n)
 		fk_round_report(h[i], NULL, NULL);
 }
 
-START_TEST(the_ring_follows_the_order_of_registration)
+START_TEST(ring_follows_the_order_of_registration)
 {
 	struct ccm_peer_info info;
 	struct fk_peer second;
@@ -98,7 +98,7 @@ START_TEST(one_round_has_the_rings_of_all_groups_of_an_agent)
 }
 END_TEST
 
-START_TEST(the_pool_is_the_largest_that_a_member_asks_for)
+START_TEST(pool_size_is_the_largest_of_all_members)
 {
 	struct wm_msg msg = {.type = WM_JOIN};
 
@@ -113,7 +113,7 @@ START_TEST(the_pool_is_the_largest_that_a_member_asks_for)
 }
 END_TEST
 
-START_TEST(a_loss_is_announced_before_aborts_and_the_ring_is_rewired)
+START_TEST(loss_is_sent_before_aborts_and_the_ring_is_rewired)
 {
 	run_of(3);
 	fk_manual(&f);
@@ -144,8 +144,9 @@ static void lose_link(struct fk_host *at, const struct fk_host *other, bool inbo
 	fk_send(at, &m);
 }
 
-/* One of two hosts has reported, the other one's link from there was reset, and it alone knows. */
-START_TEST(a_lost_link_ends_what_is_under_way_and_is_made_anew)
+/* One of two hosts has reported. Then the link to the other host was reset, and only this other
+ * host knows. */
+START_TEST(lost_link_aborts_operations_and_is_reopened)
 {
 	run_of(2);
 	fk_manual(&f);
@@ -160,22 +161,23 @@ START_TEST(a_lost_link_ends_what_is_under_way_and_is_made_anew)
 	ck_assert(fk_take(h[1], WM_ROUND)->u.round.rings[0].prev_reopens);
 	ck_assert(!h[1]->round.rings[0].reopen);
 	fk_forget(&f);
-	lose_link(h[0], h[1], true); /* the other one, too: the round begins anew */
+	/* The link in the other direction breaks, too, so the round begins again. */
+	lose_link(h[0], h[1], true);
 	ck_assert(fk_take(h[0], WM_ROUND)->u.round.rings[0].reopen);
 	ck_assert(fk_take(h[1], WM_ROUND)->u.round.rings[0].reopen);
 	fk_round_report(h[0], NULL, NULL);
 	fk_round_report(h[1], NULL, NULL);
 	ck_assert_ptr_nonnull(fk_take(h[0], WM_COMMIT));
 	fk_forget(&f);
-	lose_link(h[0], h[1], false); /* nothing is under way: nobody notices */
+	lose_link(h[0], h[1], false); /* no operation is running, so nothing is aborted */
 	ck_assert_int_eq(h[0]->inbox[0].type, WM_ROUND);
 	ck_assert(!fk_take(h[0], WM_ROUND)->u.round.rings[0].reopen);
 }
 END_TEST
 
-/* Group 1's ring leads from b to d, and after d's death to c. Group 0 has a link there that works.
- */
-START_TEST(a_link_to_another_host_is_no_reason_to_make_this_one_anew)
+/* The ring of group 1 leads from b to d, and after d's death to c. Group 0 has a working link from
+ * b to c. */
+START_TEST(working_link_is_not_reopened_for_a_new_ring)
 {
 	struct fk_peer more[3];
 	size_t i;
@@ -200,9 +202,9 @@ START_TEST(a_link_to_another_host_is_no_reason_to_make_this_one_anew)
 }
 END_TEST
 
-/* A newcomer may keep one from a round that was dropped, of which the other end is lost: whoever
- * was told of that may have died since. */
-START_TEST(links_that_no_ring_has_are_made_anew)
+/* A newcomer may keep a link from a dropped round, whose other end is lost. An agent that was told
+ * of this may have died since. */
+START_TEST(links_outside_the_old_rings_are_reopened)
 {
 	run_of(2);
 	h[2] = fk_host(&f, "c", "10.0.0.3");
@@ -227,7 +229,7 @@ START_TEST(links_that_no_ring_has_are_made_anew)
 }
 END_TEST
 
-START_TEST(an_accepting_round_is_restarted_without_the_lost)
+START_TEST(accepting_round_restarts_without_lost_peers)
 {
 	struct ccm_peer_info info;
 	struct fk_peer x, late;
@@ -244,7 +246,7 @@ START_TEST(an_accepting_round_is_restarted_without_the_lost)
 	ck_assert_uint_gt(h[0]->round.round, round);
 	ck_assert(h[0]->round.accept);
 	fk_round_report(h[0], NULL, NULL);
-	fk_round_report(h[1], NULL, NULL); /* by now a newcomer alone */
+	fk_round_report(h[1], NULL, NULL); /* has only a newcomer now */
 	fk_round_report(h[2], NULL, NULL);
 	info = fk_info(&x);
 	ck_assert_int_eq(info.phase, CCM_PEER_ACCEPTED);
@@ -255,7 +257,7 @@ START_TEST(an_accepting_round_is_restarted_without_the_lost)
 }
 END_TEST
 
-START_TEST(a_newcomer_lost_in_its_round_leaves_the_vote_answered)
+START_TEST(ballot_is_answered_if_its_newcomer_is_lost)
 {
 	struct fk_peer x;
 
@@ -270,7 +272,7 @@ START_TEST(a_newcomer_lost_in_its_round_leaves_the_vote_answered)
 }
 END_TEST
 
-START_TEST(reports_on_old_rounds_are_passed_over)
+START_TEST(reports_on_old_rounds_are_ignored)
 {
 	struct wm_msg msg = {.type = WM_ROUND_REPORT};
 
@@ -289,7 +291,7 @@ START_TEST(reports_on_old_rounds_are_passed_over)
 }
 END_TEST
 
-START_TEST(reports_on_rounds_to_come_are_violations)
+START_TEST(report_on_a_round_not_begun_is_a_violation)
 {
 	struct wm_msg msg = {.type = WM_ROUND_REPORT};
 
@@ -314,7 +316,7 @@ START_TEST(a_second_report_is_a_violation)
 }
 END_TEST
 
-START_TEST(an_unasked_report_is_a_violation)
+START_TEST(report_from_outside_the_round_is_a_violation)
 {
 	struct wm_msg msg = {.type = WM_ROUND_REPORT};
 
@@ -328,7 +330,7 @@ START_TEST(an_unasked_report_is_a_violation)
 }
 END_TEST
 
-START_TEST(a_failure_names_the_next_host)
+START_TEST(reported_failure_must_name_the_next_host)
 {
 	run_of(3);
 	fk_manual(&f);
@@ -339,8 +341,8 @@ START_TEST(a_failure_names_the_next_host)
 }
 END_TEST
 
-/* Nothing is said of ports, and the code is the true one. */
-START_TEST(a_link_that_an_agent_lacks_descriptors_for)
+/* The text does not mention ports, and the code is that of the shortage. */
+START_TEST(kick_names_an_agent_without_descriptors)
 {
 	static const char why[] = "10.0.0.9:1003: Too many open files: the limit of open files "
 				  "(RLIMIT_NOFILE) of pcclagentd (pid 7) on host b is 1024";
@@ -380,15 +382,15 @@ START_TEST(an_unreachable_newcomer_is_kicked_with_the_reason)
 		"host b could not reach host nat-host (10.0.0.9:1003: connection timed out): if no "
 		"packets are lost, open its ports or set --advertise (PCCL_ADVERTISE) there");
 	assert_contains(k->text, "a private one ends 30 s after its last process");
-	/* Callers get it whole, with names of some length. */
+	/* Callers get the whole text, unless names are very long. */
 	ck_assert_uint_lt(strlen(k->text) + 25, SHM_TEXT);
 	ck_assert(!fk_present(&x));
 	ck_assert(h[2]->open);
-	/* The others' vote is answered, nothing has changed. */
+	/* The ballot of the others is answered, and nothing has changed. */
 	ck_assert(fk_take(h[0], WM_COMMIT)->u.commit.accept);
 	ck_assert_uint_eq(h[0]->epoch, 2);
 	ck_assert(!fk_status(&f).round_active);
-	/* It may try again, a while later: all have waited for it. */
+	/* The newcomer may try again, but only after some time, because all have waited for it. */
 	x = fk_join(h[2], 0);
 	fk_tick(&f, 4500);
 	fk_forget(&f);
@@ -397,9 +399,8 @@ START_TEST(an_unreachable_newcomer_is_kicked_with_the_reason)
 }
 END_TEST
 
-/* Ports have nothing to do with it. Advertised addresses do not say what an agent can connect to.
- */
-START_TEST(hosts_without_a_common_family_are_told_so)
+/* Ports are not the cause. Advertised addresses do not show what an agent can connect to. */
+START_TEST(kick_names_hosts_without_a_common_address_family)
 {
 	static const char *const expected[] = {
 		"host a could not reach host six ([fd00::9]:1002: Network is unreachable): host a "
@@ -432,7 +433,7 @@ START_TEST(hosts_without_a_common_family_are_told_so)
 }
 END_TEST
 
-/* The cause comes before the advice, and both are there where callers get SHM_TEXT bytes. */
+/* The cause comes before the advice, and both fit into the SHM_TEXT bytes that callers get. */
 START_TEST(long_reasons_are_cut_between_addresses)
 {
 	char text[SHM_TEXT];
@@ -463,7 +464,7 @@ START_TEST(a_newcomer_that_cannot_reach_the_others_is_kicked)
 	run_of(2);
 	h[2] = fk_host(&f, "new", "10.0.0.9");
 	x = fk_join(h[2], 0);
-	y = fk_join(h[0], 0); /* on a host that is a member: not at fault */
+	y = fk_join(h[0], 0); /* on a member's host, so it is not suspected */
 	fk_manual(&f);
 	vote_all(2);
 	report_all(2);
@@ -478,7 +479,7 @@ START_TEST(a_newcomer_that_cannot_reach_the_others_is_kicked)
 }
 END_TEST
 
-START_TEST(of_two_newcomers_the_unreachable_one_goes)
+START_TEST(unreachable_one_of_two_newcomers_is_kicked)
 {
 	struct fk_peer x, y;
 
@@ -498,11 +499,11 @@ START_TEST(of_two_newcomers_the_unreachable_one_goes)
 }
 END_TEST
 
-START_TEST(newcomers_go_on_when_the_only_member_is_lost)
+START_TEST(newcomers_continue_if_the_only_member_is_lost)
 {
 	struct fk_peer x;
 
-	/* The only accepted peer leaves in the round that admits two others. */
+	/* The only accepted peer is lost in the round that admits another one. */
 	run_of(1);
 	h[1] = fk_host(&f, "b", "10.0.0.2");
 	x = fk_join(h[1], 0);
@@ -516,7 +517,7 @@ START_TEST(newcomers_go_on_when_the_only_member_is_lost)
 }
 END_TEST
 
-/* Host a cannot reach b; all of them are members. */
+/* Lets the link from a to b fail. All hosts are members. */
 static void fail_ab(void)
 {
 	fk_manual(&f);
@@ -527,7 +528,7 @@ static void fail_ab(void)
 	fk_round_report(h[0], h[1], "refused");
 }
 
-START_TEST(between_members_another_order_is_tried)
+START_TEST(failed_link_between_members_changes_the_order)
 {
 	run_of(4);
 	fail_ab();
@@ -548,27 +549,28 @@ START_TEST(a_failed_pair_is_avoided_in_both_directions)
 	report_all(2);
 	fk_round_report(h[3], NULL, NULL);
 	fk_round_report(h[2], h[3], "refused");
-	ck_assert_str_eq(ring(4), "acbd"); /* and not abdc */
+	ck_assert_str_eq(ring(4), "acbd"); /* abdc would use the pair in the other direction */
 }
 END_TEST
 
-/* A firewall may close the ports of one of them only. */
-START_TEST(the_other_direction_is_tried_where_no_ring_avoids_it)
+/* A firewall may close the ports of only one of the two hosts. */
+START_TEST(other_direction_is_tried_if_no_ring_avoids_the_pair)
 {
 	run_of(4);
 	fail_ab();
 	ck_assert_str_eq(ring(3), "acb");
 	fk_round_report(h[0], NULL, NULL);
 	fk_round_report(h[2], NULL, NULL);
-	fk_tick(&f, 1900); /* it has the time of any link */
+	fk_tick(&f, 1900); /* within the time of any link */
 	fk_round_report(h[1], NULL, NULL);
 	ck_assert(!fk_status(&f).round_active);
 	ck_assert_uint_eq(fk_status(&f).kicks, 0);
 }
 END_TEST
 
-/* A peer of a leaves: the link that failed is worth another try, but less than one never tried. */
-START_TEST(the_other_direction_comes_before_one_that_failed)
+/* A peer of a leaves. The failed link may be tried again, but a link that was never tried comes
+ * first. */
+START_TEST(other_direction_comes_before_a_link_that_failed)
 {
 	struct fk_peer more;
 
@@ -599,7 +601,7 @@ START_TEST(failed_pairs_are_remembered_until_membership_changes)
 	ck_assert_str_eq(ring(3), "acb");
 	report_all(3);
 
-	x = fk_join(h[1], 0); /* it changes for b */
+	x = fk_join(h[1], 0); /* changes the membership on b */
 	vote_all(3);
 	ck_assert_str_eq(ring(3), "acb");
 	report_all(3);
@@ -611,8 +613,8 @@ START_TEST(failed_pairs_are_remembered_until_membership_changes)
 }
 END_TEST
 
-/* A dialler that had the old addresses may have met another agent there, or nobody. */
-START_TEST(a_host_that_has_moved_meanwhile_is_tried_again)
+/* A host that connected to the old addresses may have met another agent there, or no agent. */
+START_TEST(host_with_new_addresses_is_tried_again)
 {
 	struct wm_msg msg = {.type = WM_ADDRESSES};
 	uint64_t round;
@@ -629,14 +631,14 @@ START_TEST(a_host_that_has_moved_meanwhile_is_tried_again)
 	ck_assert_str_eq(ring(2), "ab");
 	ck_assert_uint_eq(h[0]->round.rings[0].next.port, 48153);
 	ck_assert_uint_eq(fk_status(&f).kicks, 0);
-	/* once for each time that it moves */
+	/* A host is tried again only once for each change of its addresses. */
 	fk_round_report(h[1], NULL, NULL);
 	fk_round_report(h[0], h[1], "refused");
 	ck_assert(!fk_present(&p[1]));
 }
 END_TEST
 
-START_TEST(the_link_that_closes_the_ring_counts)
+START_TEST(failure_of_the_link_that_closes_the_ring_counts)
 {
 	run_of(4);
 	fk_manual(&f);
@@ -647,9 +649,9 @@ START_TEST(the_link_that_closes_the_ring_counts)
 }
 END_TEST
 
-START_TEST(without_newcomers_the_new_order_still_needs_a_round)
+START_TEST(new_order_without_newcomers_needs_a_round)
 {
-	/* Of the ring abcd the newcomer d cannot be reached, nor can b by a. */
+	/* In the ring abcd, a cannot reach b, and the newcomer d cannot be reached. */
 	run_of(3);
 	h[3] = fk_host(&f, "d", "10.0.0.4");
 	fk_manual(&f);
@@ -666,9 +668,9 @@ START_TEST(without_newcomers_the_new_order_still_needs_a_round)
 }
 END_TEST
 
-START_TEST(without_newcomers_a_loss_still_needs_a_round)
+START_TEST(loss_without_newcomers_needs_a_round)
 {
-	/* b is lost and its vote was the last one missing; the newcomer d cannot be reached. */
+	/* b is lost, and only b's vote was missing. The newcomer d cannot be reached. */
 	run_of(3);
 	h[3] = fk_host(&f, "d", "10.0.0.4");
 	fk_manual(&f);
@@ -687,7 +689,7 @@ START_TEST(without_newcomers_a_loss_still_needs_a_round)
 }
 END_TEST
 
-START_TEST(without_a_ring_the_worst_is_kicked)
+START_TEST(member_is_kicked_if_no_ring_is_possible)
 {
 	run_of(3);
 	fk_manual(&f);
@@ -706,8 +708,8 @@ START_TEST(without_a_ring_the_worst_is_kicked)
 }
 END_TEST
 
-/* Nobody reaches c, whoever comes before it, which takes so long to find out: the number of rounds
- * until it is out. */
+/* Makes c unreachable for each host that comes before it in the ring. Each round takes this time.
+ * Returns the number of rounds until c is kicked. */
 static size_t exclude_c(uint32_t ms)
 {
 	size_t rounds, i, k;
@@ -730,9 +732,9 @@ static size_t exclude_c(uint32_t ms)
 	return rounds;
 }
 
-START_TEST(orders_are_tried_as_long_as_it_is_quick)
+START_TEST(orders_are_tried_while_rounds_are_quick)
 {
-	ck_assert_uint_eq(exclude_c(0), 5); /* then there is no other order */
+	ck_assert_uint_eq(exclude_c(0), 5); /* then no other order is left */
 	assert_contains(
 		fk_take(h[2], WM_KICK)->u.kick.text, "no ring of group 0 is possible: host ");
 }
@@ -746,7 +748,7 @@ START_TEST(orders_are_not_tried_for_longer_than_10_s)
 	ck_assert_uint_eq(exclude_c(2300), 4);
 	assert_contains(fk_take(h[2], WM_KICK)->u.kick.text,
 		"no ring of group 0 was found in 9.2 s: host ");
-	/* The time begins anew with the commit. */
+	/* The time starts again with the commit. */
 	for (i = 0; i < 6; i++)
 		if (i != 2)
 			fk_round_report(h[i], NULL, NULL);
@@ -761,7 +763,8 @@ START_TEST(orders_are_not_tried_for_longer_than_10_s)
 }
 END_TEST
 
-/* Does nothing keep h[i] and h[k] apart? Nobody reaches c but, if two, a and e. */
+/* Checks whether h[i] and h[k] reach each other. No host reaches c, except a and e if `two` is
+ * true. */
 static bool reach(size_t i, size_t k, bool two)
 {
 	size_t x = i == 2 ? k : i;
@@ -774,7 +777,7 @@ static const char *probed(size_t i, size_t k, bool two)
 	return reach(i, k, two) ? NULL : "no connection in time";
 }
 
-/* The six hosts answer their probes and report on their links, after so long. */
+/* Advances the time by `ms`. Then the six hosts answer their probes and report on their links. */
 static void answer_all(uint32_t ms, bool two)
 {
 	size_t i, k;
@@ -783,7 +786,8 @@ static void answer_all(uint32_t ms, bool two)
 	for (i = 0; i < 6; i++) {
 		if (i != 2 && fk_count(h[i], WM_PROBE))
 			fk_probed(h[i], h[2], probed(i, 2, two));
-		if (i != 1 && i != 2 && fk_count(h[2], WM_PROBE)) /* b failed in the round */
+		/* b's link has failed in the round. */
+		if (i != 1 && i != 2 && fk_count(h[2], WM_PROBE))
 			fk_probed(h[2], h[i], probed(2, i, two));
 	}
 	for (i = 0; i < 6; i++) {
@@ -793,8 +797,8 @@ static void answer_all(uint32_t ms, bool two)
 	}
 }
 
-/* While the second order is tried, all find out whether they reach c. */
-START_TEST(what_a_member_does_not_reach_is_known_after_two_rounds)
+/* While the second order is tried, all hosts find out whether they reach c. */
+START_TEST(unreachable_member_is_kicked_after_two_rounds)
 {
 	size_t i;
 
@@ -816,7 +820,7 @@ START_TEST(what_a_member_does_not_reach_is_known_after_two_rounds)
 }
 END_TEST
 
-/* a reaches neither b nor c, and the ring adbce exists. */
+/* Host a reaches neither b nor c, but the ring adbce is possible. */
 START_TEST(two_failed_pairs_leave_time_for_a_third_order)
 {
 	size_t i, to;
@@ -838,7 +842,7 @@ START_TEST(two_failed_pairs_leave_time_for_a_third_order)
 }
 END_TEST
 
-START_TEST(a_newcomer_out_of_reach_is_out_after_one_round)
+START_TEST(unreachable_newcomer_is_kicked_after_one_round)
 {
 	struct fk_peer x;
 	size_t i;
@@ -877,8 +881,8 @@ START_TEST(agents_that_do_not_report_are_kicked)
 }
 END_TEST
 
-/* Five times of the two longest paths, of which each counts for two seconds at most. */
-START_TEST(reports_of_far_agents_may_take_longer)
+/* The bound grows by five times the two longest paths. Each path counts for at most two seconds. */
+START_TEST(reports_over_long_paths_may_take_longer)
 {
 	run_of(3);
 	h[0]->path_ms = 100;
@@ -897,7 +901,7 @@ START_TEST(reports_of_far_agents_may_take_longer)
 }
 END_TEST
 
-START_TEST(the_time_for_a_report_is_the_operators)
+START_TEST(operator_sets_the_time_for_reports)
 {
 	struct ccm_config cfg = {.run = {{1}},
 		.run_key = {{2}},
@@ -916,7 +920,7 @@ START_TEST(the_time_for_a_report_is_the_operators)
 }
 END_TEST
 
-START_TEST(a_vote_during_a_rewiring_is_answered_after_it)
+START_TEST(topology_vote_during_a_rewiring_is_answered_later)
 {
 	struct ccm_peer_info info;
 	struct fk_peer x;
@@ -945,46 +949,46 @@ Suite *rounds_suite(void)
 	TCase *tc = tcase_create("rounds");
 
 	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, the_ring_follows_the_order_of_registration);
+	tcase_add_test(tc, ring_follows_the_order_of_registration);
 	tcase_add_test(tc, one_round_has_the_rings_of_all_groups_of_an_agent);
-	tcase_add_test(tc, the_pool_is_the_largest_that_a_member_asks_for);
-	tcase_add_test(tc, a_lost_link_ends_what_is_under_way_and_is_made_anew);
-	tcase_add_test(tc, a_link_to_another_host_is_no_reason_to_make_this_one_anew);
-	tcase_add_test(tc, links_that_no_ring_has_are_made_anew);
-	tcase_add_test(tc, a_loss_is_announced_before_aborts_and_the_ring_is_rewired);
-	tcase_add_test(tc, an_accepting_round_is_restarted_without_the_lost);
-	tcase_add_test(tc, a_newcomer_lost_in_its_round_leaves_the_vote_answered);
-	tcase_add_test(tc, reports_on_old_rounds_are_passed_over);
-	tcase_add_test(tc, reports_on_rounds_to_come_are_violations);
+	tcase_add_test(tc, pool_size_is_the_largest_of_all_members);
+	tcase_add_test(tc, lost_link_aborts_operations_and_is_reopened);
+	tcase_add_test(tc, working_link_is_not_reopened_for_a_new_ring);
+	tcase_add_test(tc, links_outside_the_old_rings_are_reopened);
+	tcase_add_test(tc, loss_is_sent_before_aborts_and_the_ring_is_rewired);
+	tcase_add_test(tc, accepting_round_restarts_without_lost_peers);
+	tcase_add_test(tc, ballot_is_answered_if_its_newcomer_is_lost);
+	tcase_add_test(tc, reports_on_old_rounds_are_ignored);
+	tcase_add_test(tc, report_on_a_round_not_begun_is_a_violation);
 	tcase_add_test(tc, a_second_report_is_a_violation);
-	tcase_add_test(tc, an_unasked_report_is_a_violation);
-	tcase_add_test(tc, a_failure_names_the_next_host);
+	tcase_add_test(tc, report_from_outside_the_round_is_a_violation);
+	tcase_add_test(tc, reported_failure_must_name_the_next_host);
 	tcase_add_test(tc, an_unreachable_newcomer_is_kicked_with_the_reason);
-	tcase_add_test(tc, a_link_that_an_agent_lacks_descriptors_for);
-	tcase_add_loop_test(tc, hosts_without_a_common_family_are_told_so, 0, 3);
+	tcase_add_test(tc, kick_names_an_agent_without_descriptors);
+	tcase_add_loop_test(tc, kick_names_hosts_without_a_common_address_family, 0, 3);
 	tcase_add_test(tc, long_reasons_are_cut_between_addresses);
 	tcase_add_test(tc, a_newcomer_that_cannot_reach_the_others_is_kicked);
-	tcase_add_test(tc, of_two_newcomers_the_unreachable_one_goes);
-	tcase_add_test(tc, newcomers_go_on_when_the_only_member_is_lost);
-	tcase_add_test(tc, between_members_another_order_is_tried);
+	tcase_add_test(tc, unreachable_one_of_two_newcomers_is_kicked);
+	tcase_add_test(tc, newcomers_continue_if_the_only_member_is_lost);
+	tcase_add_test(tc, failed_link_between_members_changes_the_order);
 	tcase_add_test(tc, a_failed_pair_is_avoided_in_both_directions);
-	tcase_add_test(tc, the_other_direction_is_tried_where_no_ring_avoids_it);
-	tcase_add_test(tc, the_other_direction_comes_before_one_that_failed);
+	tcase_add_test(tc, other_direction_is_tried_if_no_ring_avoids_the_pair);
+	tcase_add_test(tc, other_direction_comes_before_a_link_that_failed);
 	tcase_add_test(tc, failed_pairs_are_remembered_until_membership_changes);
-	tcase_add_test(tc, a_host_that_has_moved_meanwhile_is_tried_again);
-	tcase_add_test(tc, the_link_that_closes_the_ring_counts);
-	tcase_add_test(tc, without_newcomers_the_new_order_still_needs_a_round);
-	tcase_add_test(tc, without_newcomers_a_loss_still_needs_a_round);
-	tcase_add_test(tc, without_a_ring_the_worst_is_kicked);
-	tcase_add_test(tc, orders_are_tried_as_long_as_it_is_quick);
+	tcase_add_test(tc, host_with_new_addresses_is_tried_again);
+	tcase_add_test(tc, failure_of_the_link_that_closes_the_ring_counts);
+	tcase_add_test(tc, new_order_without_newcomers_needs_a_round);
+	tcase_add_test(tc, loss_without_newcomers_needs_a_round);
+	tcase_add_test(tc, member_is_kicked_if_no_ring_is_possible);
+	tcase_add_test(tc, orders_are_tried_while_rounds_are_quick);
 	tcase_add_test(tc, orders_are_not_tried_for_longer_than_10_s);
-	tcase_add_loop_test(tc, what_a_member_does_not_reach_is_known_after_two_rounds, 0, 2);
+	tcase_add_loop_test(tc, unreachable_member_is_kicked_after_two_rounds, 0, 2);
 	tcase_add_test(tc, two_failed_pairs_leave_time_for_a_third_order);
-	tcase_add_test(tc, a_newcomer_out_of_reach_is_out_after_one_round);
+	tcase_add_test(tc, unreachable_newcomer_is_kicked_after_one_round);
 	tcase_add_test(tc, agents_that_do_not_report_are_kicked);
-	tcase_add_test(tc, reports_of_far_agents_may_take_longer);
-	tcase_add_test(tc, the_time_for_a_report_is_the_operators);
-	tcase_add_test(tc, a_vote_during_a_rewiring_is_answered_after_it);
+	tcase_add_test(tc, reports_over_long_paths_may_take_longer);
+	tcase_add_test(tc, operator_sets_the_time_for_reports);
+	tcase_add_test(tc, topology_vote_during_a_rewiring_is_answered_later);
 	suite_add_tcase(s, tc);
 	return s;
 }

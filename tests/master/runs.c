@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * The master's core: which run is whose, when a master finds several. Strangers, runs that
- * newcomers have founded before the members came, and masters that another one has replaced.
+ * The master's core chooses the run when agents know several: strangers, runs that newcomers have
+ * founded before the members came, and masters that were replaced.
  */
 #include "tests/common/testlib.h"
 #include "tests/master/suites.h"
 #include "tests/master/takeover.h"
 
-START_TEST(another_run_is_not_ours)
+START_TEST(second_run_is_not_taken_over)
 {
 	struct fk_host *x = fk_connect(&tk.f, "x", "10.0.0.7");
 	struct wm_msg msg = fk_hello(x);
@@ -23,7 +23,7 @@ START_TEST(another_run_is_not_ours)
 }
 END_TEST
 
-/* d, and whoever comes, are in a run that this master has founded; e waits there. */
+/* Lets d found a run on this master, and lets e wait in it. Returns d. */
 static struct fk_host *found_another(struct fk_host **e)
 {
 	struct fk_host *d = fk_host(&tk.f, "d", "10.0.0.4");
@@ -37,7 +37,7 @@ static struct fk_host *found_another(struct fk_host **e)
 	return d;
 }
 
-START_TEST(a_run_that_newcomers_have_founded_gives_way)
+START_TEST(founded_run_is_yielded_to_an_older_run)
 {
 	struct fk_host *d, *e, *late = fk_connect(&tk.f, "b", "10.0.0.2");
 
@@ -58,15 +58,15 @@ START_TEST(a_run_that_newcomers_have_founded_gives_way)
 	ck_assert_uint_eq(fk_status(&tk.f).accepted, 3);
 	ck_assert_uint_eq(fk_status(&tk.f).lost_members, 0);
 	tk_works();
-	/* Who was redirected comes in like any newcomer. */
+	/* A redirected peer is admitted like any newcomer. */
 	d = fk_host(&tk.f, "d", "10.0.0.4");
 	(void)fk_admit(d, 0, tk.p, 3);
 	ck_assert_uint_eq(fk_status(&tk.f).accepted, 4);
 }
 END_TEST
 
-/* x waited for a master that never let it in. */
-START_TEST(it_gives_way_to_no_newcomer)
+/* x waited for a master that never admitted it. */
+START_TEST(founded_run_is_not_yielded_to_a_newcomer)
 {
 	struct fk_host *d, *e, *x = fk_connect(&tk.f, "x", "10.0.0.7");
 	struct wm_msg msg = fk_hello(x);
@@ -82,8 +82,8 @@ START_TEST(it_gives_way_to_no_newcomer)
 }
 END_TEST
 
-/* But before anybody is a member, members of that run may come. */
-START_TEST(a_fresh_master_takes_the_run_of_newcomers)
+/* This master has no members yet, so members of that run may come. */
+START_TEST(new_master_takes_over_the_run_of_a_newcomer)
 {
 	struct fk_host *x = fk_connect(&tk.f, "x", "10.0.0.7");
 	struct wm_msg msg = fk_hello(x);
@@ -95,20 +95,20 @@ START_TEST(a_fresh_master_takes_the_run_of_newcomers)
 }
 END_TEST
 
-START_TEST(it_gives_way_to_one_whose_agent_died)
+START_TEST(founded_run_is_yielded_to_a_peer_with_a_new_agent)
 {
 	struct fk_host *d, *e;
 
 	d = found_another(&e);
 	tk.h[0] = fk_reconnect_as(tk.h[0], 0, true);
 	ck_assert(!d->open);
-	tk_connect(1); /* says the key */
+	tk_connect(1); /* sends the key of the run */
 	ck_assert(fk_take(tk.h[0], WM_HELLO_ACK)->u.hello_ack.resume);
 	ck_assert(fk_take(tk.h[1], WM_HELLO_ACK)->u.hello_ack.resume);
 }
 END_TEST
 
-START_TEST(it_gives_way_for_a_minute)
+START_TEST(founded_run_is_yielded_for_one_minute)
 {
 	struct fk_host *d, *e;
 
@@ -127,7 +127,7 @@ START_TEST(it_gives_way_for_a_minute)
 }
 END_TEST
 
-START_TEST(a_run_that_was_taken_over_does_not_give_way)
+START_TEST(run_that_was_taken_over_is_not_yielded)
 {
 	struct fk_host *x = fk_connect(&tk.f, "x", "10.0.0.7");
 	struct wm_msg msg = fk_hello(x);
@@ -145,7 +145,7 @@ START_TEST(a_run_that_was_taken_over_does_not_give_way)
 }
 END_TEST
 
-START_TEST(a_journal_is_of_the_run_that_it_gave_way_to)
+START_TEST(journal_belongs_to_the_run_that_was_taken_over)
 {
 	struct ccm_config cfg = {.run = {{9, 9}}, .run_key = {{9, 8}}, .journal = true};
 	struct fk_host *d, *e;
@@ -154,7 +154,7 @@ START_TEST(a_journal_is_of_the_run_that_it_gave_way_to)
 	d = found_another(&e);
 	tk_connect(0);
 	ck_assert(!d->open);
-	/* It dies before all are back. */
+	/* The master dies before all agents are back. */
 	cfg.run = (struct cc_id){{8}};
 	fk_restart(&tk.f, &cfg, tk.f.journal_len);
 	tk_all_come_back();
@@ -172,7 +172,7 @@ START_TEST(a_journal_is_of_the_run_that_it_gave_way_to)
 }
 END_TEST
 
-START_TEST(newcomers_of_an_invented_run_connect_again)
+START_TEST(newcomers_of_a_yielded_run_connect_again)
 {
 	struct fk_host *d;
 
@@ -191,7 +191,7 @@ START_TEST(newcomers_of_an_invented_run_connect_again)
 }
 END_TEST
 
-START_TEST(a_fresh_master_prefers_the_run_that_there_is)
+START_TEST(new_master_prefers_an_existing_run)
 {
 	struct ccm_config cfg = {.run = {{9}}, .run_key = {{9}}, .adopt_ms = 600};
 	struct fk_host *d;
@@ -205,7 +205,7 @@ START_TEST(a_fresh_master_prefers_the_run_that_there_is)
 	tk_connect(0);
 	ck_assert(cc_id_eq(&fk_take(d, WM_HELLO_ACK)->u.hello_ack.run, &tk.f.run));
 	ck_assert(!d->closed[0]);
-	/* Nor does it wait for one for long. */
+	/* The master does not wait for an existing run for long. */
 	fk_new_master(&tk.f, &cfg);
 	d = fk_connect(&tk.f, "d", "10.0.0.4");
 	fk_send(d, &msg);
@@ -218,7 +218,7 @@ START_TEST(a_fresh_master_prefers_the_run_that_there_is)
 }
 END_TEST
 
-START_TEST(the_term_is_higher_than_any_that_was_seen)
+START_TEST(term_is_higher_than_all_known_terms)
 {
 	tk.h[0] = fk_reconnect_as(tk.h[0], 4, false);
 	ck_assert_uint_eq(fk_take(tk.h[0], WM_HELLO_ACK)->u.hello_ack.term, 5);
@@ -229,7 +229,7 @@ START_TEST(the_term_is_higher_than_any_that_was_seen)
 }
 END_TEST
 
-START_TEST(a_stale_master_refuses_everybody)
+START_TEST(stale_master_refuses_all_agents)
 {
 	struct fk_host *x = fk_connect(&tk.f, "x", "10.0.0.7");
 	struct wm_msg msg = fk_hello(x);
@@ -238,7 +238,7 @@ START_TEST(a_stale_master_refuses_everybody)
 	tk_all_end();
 	fk_forget(&tk.f);
 	msg.u.hello.run = tk.f.run;
-	msg.u.hello.run_key = (struct cc_id){{1, 2, 3}}; /* not the run's */
+	msg.u.hello.run_key = (struct cc_id){{1, 2, 3}}; /* not the key of the run */
 	msg.u.hello.term = 3;
 	fk_send(x, &msg);
 	ck_assert(!fk_take(x, WM_HELLO_ACK)->u.hello_ack.resume);
@@ -266,18 +266,18 @@ Suite *runs_suite(void)
 	TCase *tc = tcase_create("runs");
 
 	tcase_add_checked_fixture(tc, tk_setup, tk_teardown);
-	tcase_add_test(tc, another_run_is_not_ours);
-	tcase_add_test(tc, a_run_that_newcomers_have_founded_gives_way);
-	tcase_add_test(tc, it_gives_way_to_no_newcomer);
-	tcase_add_test(tc, a_fresh_master_takes_the_run_of_newcomers);
-	tcase_add_test(tc, it_gives_way_to_one_whose_agent_died);
-	tcase_add_test(tc, it_gives_way_for_a_minute);
-	tcase_add_test(tc, a_run_that_was_taken_over_does_not_give_way);
-	tcase_add_test(tc, a_journal_is_of_the_run_that_it_gave_way_to);
-	tcase_add_test(tc, newcomers_of_an_invented_run_connect_again);
-	tcase_add_test(tc, a_fresh_master_prefers_the_run_that_there_is);
-	tcase_add_test(tc, the_term_is_higher_than_any_that_was_seen);
-	tcase_add_test(tc, a_stale_master_refuses_everybody);
+	tcase_add_test(tc, second_run_is_not_taken_over);
+	tcase_add_test(tc, founded_run_is_yielded_to_an_older_run);
+	tcase_add_test(tc, founded_run_is_not_yielded_to_a_newcomer);
+	tcase_add_test(tc, new_master_takes_over_the_run_of_a_newcomer);
+	tcase_add_test(tc, founded_run_is_yielded_to_a_peer_with_a_new_agent);
+	tcase_add_test(tc, founded_run_is_yielded_for_one_minute);
+	tcase_add_test(tc, run_that_was_taken_over_is_not_yielded);
+	tcase_add_test(tc, journal_belongs_to_the_run_that_was_taken_over);
+	tcase_add_test(tc, newcomers_of_a_yielded_run_connect_again);
+	tcase_add_test(tc, new_master_prefers_an_existing_run);
+	tcase_add_test(tc, term_is_higher_than_all_known_terms);
+	tcase_add_test(tc, stale_master_refuses_all_agents);
 	suite_add_tcase(s, tc);
 	return s;
 }

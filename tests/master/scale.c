@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The master's core with many peers: what a vote, an operation and a loss cost in messages does not
- * grow with the size of the run, per peer.
+ * The master's core with many peers. The number of messages for each agent in a vote, an operation
+ * or a loss does not grow with the size of the run.
  */
 #include <stdio.h>
 
@@ -16,7 +16,7 @@ static struct fk_host *h[FK_HOSTS_MAX];
 static struct fk_peer p[FK_HOSTS_MAX][PER_HOST];
 static uint32_t n_hosts;
 
-/* One group; all are accepted by the vote of the first peer. */
+/* Makes a run with one group. The vote of the first peer admits all others. */
 static void run_of(uint32_t hosts)
 {
 	char name[16];
@@ -81,12 +81,12 @@ START_TEST(messages_per_agent_are_few)
 		fk_vote_many(p[i], PER_HOST, 2);
 	(void)sent();
 	fk_close(h[1], "gone");
-	ck_assert_uint_eq(sent(), UINT64_C(4) * (n_hosts - 1)); /* WORLD, ABORT, ROUND, COMMIT */
+	ck_assert_uint_eq(sent(), UINT64_C(4) * (n_hosts - 1)); /* VIEW, ABORT, ROUND, COMMIT */
 	fk_free(&f);
 }
 END_TEST
 
-/* A ring of many hosts around failed links, found without a search through all orders. */
+/* A ring of many hosts avoids failed links without a search through all orders. */
 START_TEST(a_large_ring_avoids_failed_links)
 {
 	uint32_t i;
@@ -130,7 +130,8 @@ static void report_on_link(uint32_t i)
 		fk_round_report(h[i], h[k], "refused");
 }
 
-/* The last one and h1 or h2 alone reach each other: between these it has its place. */
+/* The last host reaches only h1 and h2, and only these two reach the last host. So it must have its
+ * position between them. */
 START_TEST(a_host_that_two_hosts_reach_keeps_its_position)
 {
 	static const uint32_t sizes[] = {4, 8, 16, 100, 400};

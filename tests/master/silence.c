@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The master's core: members that hear nothing of each other any more, and a master that stood
- * still itself.
+ * The master's core: members that receive nothing from each other any more, and a master that was
+ * suspended.
  */
 #include <string.h>
 
@@ -26,7 +26,7 @@ static void teardown(void)
 	fk_free(&f);
 }
 
-/* n hosts "a", "b", ... with one accepted peer each, in group 0. */
+/* Connects n hosts "a", "b", ... with one accepted peer each in group 0. */
 static void run_of(size_t n)
 {
 	fk_run_of(&f, h, p, n);
@@ -34,7 +34,7 @@ static void run_of(size_t n)
 	fk_forget(&f);
 }
 
-/* The order of the ring that the hosts were told last, from a on. */
+/* Returns the order of the ring that the master sent last, from a on. */
 static const char *ring(size_t n)
 {
 	static char text[5];
@@ -63,8 +63,8 @@ static uint64_t start_op(size_t n)
 	return fk_take(h[0], WM_OP_START)->u.op_start.seq;
 }
 
-/* Amid an operation, h[of] reports that its link with h[with] fell silent; all are told, and all
- * that were in it try again. */
+/* Starts an operation. Then h[of] reports that its link with h[with] fell silent. All get an abort,
+ * and all try again. */
 static void fall_silent(size_t n, size_t of, size_t with)
 {
 	struct wm_msg msg = {.type = WM_OP_REPORT};
@@ -89,11 +89,11 @@ static void report_all(size_t n)
 		fk_round_report(h[i], NULL, NULL);
 }
 
-START_TEST(their_link_is_avoided_at_once)
+START_TEST(silent_link_is_avoided_at_once)
 {
 	run_of(4);
 	fk_manual(&f);
-	/* whichever of both says so */
+	/* either host may report this */
 	fall_silent(4, _i == 0 ? 1 : 2, _i == 0 ? 2 : 1);
 	ck_assert_str_eq(ring(4), "abdc");
 	report_all(4);
@@ -103,9 +103,8 @@ START_TEST(their_link_is_avoided_at_once)
 }
 END_TEST
 
-/* h[of] has begun an operation speculatively when its link with h[with] falls silent; no other has
- * voted.
- */
+/* Lets h[of] start an operation speculatively and report that its link with h[with] fell silent. No
+ * other host has voted. */
 static void fall_silent_spec(size_t n, size_t of, size_t with)
 {
 	struct wm_msg vote = {.type = WM_OP_VOTE}, report = {.type = WM_OP_REPORT};
@@ -126,7 +125,7 @@ static void fall_silent_spec(size_t n, size_t of, size_t with)
 	fk_send(h[of], &report);
 }
 
-START_TEST(a_speculative_start_shows_it_as_well)
+START_TEST(silent_link_of_a_speculative_start_is_avoided)
 {
 	run_of(4);
 	fk_manual(&f);
@@ -141,7 +140,7 @@ START_TEST(a_speculative_start_shows_it_as_well)
 }
 END_TEST
 
-START_TEST(without_another_order_one_of_them_goes_soon)
+START_TEST(one_host_is_kicked_soon_if_no_order_avoids_the_link)
 {
 	const struct wm_kick *k;
 	size_t i;
@@ -162,7 +161,7 @@ START_TEST(without_another_order_one_of_them_goes_soon)
 	assert_contains(k->text, "host b reports a failure with host c: not a word");
 	ck_assert_str_eq(ring(2), "ab");
 	report_all(2);
-	/* The others wait for this, and see no second error. */
+	/* The others wait for this, and get no second error. */
 	for (i = 0; i < 2; i++) {
 		ck_assert_uint_eq(fk_count(h[i], WM_OP_ABORT), 1);
 		ck_assert_uint_eq(fk_count(h[i], WM_OP_START), 1 + (i > 0));
@@ -172,7 +171,7 @@ START_TEST(without_another_order_one_of_them_goes_soon)
 }
 END_TEST
 
-START_TEST(a_new_link_between_them_is_as_good_as_the_old_one)
+START_TEST(new_link_replaces_a_silent_link)
 {
 	run_of(3);
 	fk_manual(&f);
@@ -180,7 +179,7 @@ START_TEST(a_new_link_between_them_is_as_good_as_the_old_one)
 	report_all(3);
 	ck_assert_uint_eq(fk_count(h[0], WM_OP_START), 1);
 	fk_report(h[0], fk_take(h[0], WM_OP_START)->u.op_start.seq, false);
-	/* It is no pair to be avoided: the time for the round is the usual one. */
+	/* The pair is not avoided. So the time for the round is the usual one. */
 	ck_assert_str_eq(ring(3), "abc");
 	fk_round_report(h[0], NULL, NULL);
 	fk_round_report(h[2], NULL, NULL);
@@ -191,7 +190,7 @@ START_TEST(a_new_link_between_them_is_as_good_as_the_old_one)
 }
 END_TEST
 
-START_TEST(what_is_reported_after_the_try_comes_too_late)
+START_TEST(report_after_the_time_of_the_try_is_too_late)
 {
 	struct ccm_config cfg = config;
 
@@ -213,7 +212,7 @@ START_TEST(what_is_reported_after_the_try_comes_too_late)
 }
 END_TEST
 
-START_TEST(who_vanished_for_the_master_too_is_the_one_that_goes)
+START_TEST(no_kick_if_the_master_has_lost_the_silent_host)
 {
 	run_of(3);
 	fk_manual(&f);
@@ -228,7 +227,7 @@ START_TEST(who_vanished_for_the_master_too_is_the_one_that_goes)
 }
 END_TEST
 
-START_TEST(all_of_a_host_go_together)
+START_TEST(all_peers_of_a_host_are_kicked_together)
 {
 	struct fk_peer more;
 
@@ -261,7 +260,7 @@ static const struct wm_ring *ring_of(const struct fk_host *host, uint32_t group)
 	return &host->round.rings[i];
 }
 
-START_TEST(what_one_group_has_found_out_others_need_not)
+START_TEST(failed_pair_of_one_group_is_avoided_in_other_groups)
 {
 	struct fk_peer others[4];
 	size_t i;
@@ -286,7 +285,7 @@ START_TEST(what_one_group_has_found_out_others_need_not)
 }
 END_TEST
 
-/* ---- the master stands still ---- */
+/* ---- the master is suspended ---- */
 
 static void stand_still(void)
 {
@@ -301,7 +300,7 @@ static void stand_still(void)
 	assert_contains(f.log, "suspended for 5.");
 }
 
-/* Amid an attempt (or 0) that it has done its part in. */
+/* Lets h[i] come back. With `seq`, its host has done its part in this attempt. */
 static void come_back(size_t i, uint64_t seq)
 {
 	struct wm_group_view own = {.world_size = 3};
@@ -325,7 +324,7 @@ static void come_back(size_t i, uint64_t seq)
 	fk_send(h[i], &msg);
 }
 
-START_TEST(its_agents_count_from_its_last_heartbeat)
+START_TEST(suspension_counts_from_the_last_heartbeat)
 {
 	run_of(3);
 	fk_forget(&f);
@@ -340,7 +339,7 @@ START_TEST(its_agents_count_from_its_last_heartbeat)
 }
 END_TEST
 
-START_TEST(nobody_notices_that_it_stood_still)
+START_TEST(suspension_of_the_master_causes_no_error)
 {
 	uint64_t seq;
 	size_t i;
@@ -363,8 +362,8 @@ START_TEST(nobody_notices_that_it_stood_still)
 }
 END_TEST
 
-/* One has heard of the success and is with another master, the others have not. */
-START_TEST(what_it_has_told_it_knows_still)
+/* One agent received the success and is with another master. The others did not receive it. */
+START_TEST(suspended_master_remembers_outcomes)
 {
 	uint64_t seq;
 	size_t i;
@@ -385,8 +384,8 @@ START_TEST(what_it_has_told_it_knows_still)
 }
 END_TEST
 
-/* Nobody has heard of a loss that it has told, nor of what it has ended: no vote spans it. */
-START_TEST(a_loss_that_only_it_knows_is_one_for_all)
+/* No agent knows of a loss that the master has sent, or of the aborts. No vote spans the loss. */
+START_TEST(suspended_master_remembers_a_loss)
 {
 	uint64_t seq;
 	size_t i;
@@ -407,8 +406,9 @@ START_TEST(a_loss_that_only_it_knows_is_one_for_all)
 }
 END_TEST
 
-/* What it reads first may be that an agent has gone: that connection is closed already. */
-START_TEST(the_first_news_may_be_an_end)
+/* The first event after a suspension may be that an agent has disconnected. Its connection is
+ * closed already. */
+START_TEST(first_event_after_a_suspension_may_be_a_close)
 {
 	run_of(3);
 	f.now += UINT64_C(5500000000);
@@ -421,7 +421,7 @@ START_TEST(the_first_news_may_be_an_end)
 }
 END_TEST
 
-START_TEST(who_was_lost_before_stays_lost)
+START_TEST(peer_lost_before_a_suspension_stays_lost)
 {
 	struct fk_peer gone;
 
@@ -435,7 +435,7 @@ START_TEST(who_was_lost_before_stays_lost)
 }
 END_TEST
 
-START_TEST(another_master_may_have_taken_over)
+START_TEST(another_master_may_take_over_during_a_suspension)
 {
 	run_of(3);
 	stand_still();
@@ -445,7 +445,7 @@ START_TEST(another_master_may_have_taken_over)
 }
 END_TEST
 
-START_TEST(its_journal_can_be_restored)
+START_TEST(journal_can_be_restored_after_a_suspension)
 {
 	struct ccm_config next = config;
 
@@ -460,9 +460,9 @@ START_TEST(its_journal_can_be_restored)
 }
 END_TEST
 
-/* For 1.5 s from its last heartbeat on no agent has missed it: its bound is 2 s, if its clock is
- * not faster by a third. */
-START_TEST(a_moment_is_forgiven)
+/* For 1.5 s after its last heartbeat no agent gives up the master. The agents' bound is 2 s, and no
+ * clock is faster by more than a third. */
+START_TEST(short_suspension_is_tolerated)
 {
 	bool too_long = _i == 1;
 
@@ -477,7 +477,7 @@ START_TEST(a_moment_is_forgiven)
 }
 END_TEST
 
-/* ---- the master's host is cut off ---- */
+/* ---- the network of the master's host fails ---- */
 
 static void mute(size_t from, size_t to)
 {
@@ -487,7 +487,7 @@ static void mute(size_t from, size_t to)
 		h[i]->mute = true;
 }
 
-START_TEST(nobody_goes_when_all_fall_silent)
+START_TEST(no_member_is_lost_when_all_fall_silent)
 {
 	uint64_t seq;
 	size_t i;
@@ -500,7 +500,7 @@ START_TEST(nobody_goes_when_all_fall_silent)
 	assert_contains(f.log, "its own network is down");
 	for (i = 0; i < 3; i++)
 		ck_assert(!h[i]->open);
-	/* for as long as it takes */
+	/* The master waits without a limit. */
 	fk_tick(&f, 20000);
 	ck_assert(fk_status(&f).recovering);
 	for (i = 0; i < 3; i++) {
@@ -517,8 +517,8 @@ START_TEST(nobody_goes_when_all_fall_silent)
 }
 END_TEST
 
-/* It had stood still, c has not come back since, and now nobody is heard. */
-START_TEST(nobody_goes_when_all_fall_silent_again)
+/* The master was suspended, and c has not come back since. Now no agent is heard. */
+START_TEST(no_member_is_lost_when_all_fall_silent_again)
 {
 	size_t i;
 
@@ -544,7 +544,7 @@ START_TEST(nobody_goes_when_all_fall_silent_again)
 }
 END_TEST
 
-/* Three members, of which the first is on the master's host. */
+/* Makes a run of three members. The first member is on the master's host. */
 static void run_beside_the_master(void)
 {
 	f.local = true;
@@ -557,8 +557,8 @@ static void run_beside_the_master(void)
 	p[2] = fk_admit(h[2], 0, p, 2);
 }
 
-/* Who is on the master's host needs no cable. */
-START_TEST(its_own_members_are_no_sign)
+/* An agent on the master's host needs no network. */
+START_TEST(local_agent_does_not_show_that_the_network_works)
 {
 	run_beside_the_master();
 	mute(1, 3);
@@ -566,7 +566,7 @@ START_TEST(its_own_members_are_no_sign)
 	ck_assert(fk_status(&f).recovering);
 	ck_assert_uint_eq(fk_status(&f).accepted, 3);
 	ck_assert_uint_eq(fk_status(&f).kicks, 0);
-	/* They wait for the others, but not for ever. */
+	/* The member on the master's host waits for the others, but not without a limit. */
 	f.local = true;
 	for (int i = 0; i < 2; i++) {
 		ck_assert(fk_status(&f).recovering);
@@ -578,7 +578,7 @@ START_TEST(its_own_members_are_no_sign)
 }
 END_TEST
 
-START_TEST(a_host_that_is_heard_is_a_sign)
+START_TEST(remote_agent_shows_that_the_network_works)
 {
 	struct fk_host *idle;
 
@@ -594,8 +594,9 @@ START_TEST(a_host_that_is_heard_is_a_sign)
 }
 END_TEST
 
-/* Whose cable it is cannot be told; members here would wait for it. */
-START_TEST(the_only_other_host_goes_if_members_are_here)
+/* It is unknown which host has lost its network. Members on the master's host would wait for the
+ * other host. */
+START_TEST(only_other_host_is_lost_if_members_are_local)
 {
 	f.local = _i == 1;
 	h[0] = fk_host(&f, "a", "10.0.0.1");
@@ -613,8 +614,8 @@ START_TEST(the_only_other_host_goes_if_members_are_here)
 }
 END_TEST
 
-/* By its own clock it was cut off for a little less than what agents wait for. */
-START_TEST(a_connecting_agent_when_nobody_is_heard_is_a_sign)
+/* By its own clock, the master was cut off for a little less than the agents' bound. */
+START_TEST(connecting_agent_shows_that_the_network_had_failed)
 {
 	run_of(3);
 	mute(0, 3);
@@ -626,8 +627,8 @@ START_TEST(a_connecting_agent_when_nobody_is_heard_is_a_sign)
 }
 END_TEST
 
-/* Its old connection would be cut as half open, which fails what is under way. */
-START_TEST(who_gave_it_up_and_comes_anew_is_a_sign_too)
+/* Otherwise the old connection would be closed as half open, which aborts running operations. */
+START_TEST(reconnecting_agent_shows_that_the_network_had_failed)
 {
 	uint64_t seq;
 	size_t i;
@@ -649,8 +650,8 @@ START_TEST(who_gave_it_up_and_comes_anew_is_a_sign_too)
 }
 END_TEST
 
-/* What the others have sent is sent again, later for some than for others. */
-START_TEST(all_bounds_start_again_when_one_is_heard)
+/* The lost messages of the others are sent again, for some agents later than for others. */
+START_TEST(all_bounds_start_again_when_one_agent_is_heard)
 {
 	run_of(3);
 	mute(0, 3);
@@ -665,8 +666,8 @@ START_TEST(all_bounds_start_again_when_one_is_heard)
 }
 END_TEST
 
-/* Once: who has not been heard of since has not been there. */
-START_TEST(a_bound_does_not_start_again_twice)
+/* The bound starts again only once. An agent that was not heard since then is lost. */
+START_TEST(bound_does_not_start_again_twice)
 {
 	run_of(3);
 	mute(0, 3);
@@ -684,8 +685,9 @@ START_TEST(a_bound_does_not_start_again_twice)
 }
 END_TEST
 
-/* Its peers are awaited, and who else is silent may be so for the same reason. */
-START_TEST(a_disconnected_agent_is_another_host)
+/* The peers of the disconnected agent are awaited. Another silent agent may be silent for the same
+ * reason. */
+START_TEST(disconnected_agent_counts_as_another_host)
 {
 	run_beside_the_master();
 	fk_cut(h[1], "killed");
@@ -696,7 +698,7 @@ START_TEST(a_disconnected_agent_is_another_host)
 }
 END_TEST
 
-/* again: it was waiting before, and its agent knows the run. */
+/* Connects a newcomer. With `again`, it has waited before, and its agent knows the run. */
 static struct fk_host *newcomer(bool local, bool again)
 {
 	struct fk_host *x;
@@ -711,8 +713,8 @@ static struct fk_host *newcomer(bool local, bool again)
 	return x;
 }
 
-/* That somebody has come from there does not say that the others could. */
-START_TEST(newcomers_on_its_host_wait_a_minute_for_the_others)
+/* A newcomer on the master's own host does not show that the others could connect. */
+START_TEST(local_newcomers_wait_a_minute_for_the_members)
 {
 	struct fk_host *x;
 
@@ -724,7 +726,7 @@ START_TEST(newcomers_on_its_host_wait_a_minute_for_the_others)
 	fk_tick(&f, _i < 2 ? 56000 : 2000);
 	ck_assert(x->open && fk_status(&f).recovering);
 	ck_assert_uint_eq(fk_status(&f).accepted, 2);
-	/* sent to look for another master, once; the next one waits no longer than ever */
+	/* The newcomer is redirected once. The next newcomer waits for the usual time. */
 	fk_tick(&f, _i < 2 ? 8000 : 2000);
 	ck_assert(!x->open);
 	(void)newcomer(false, false);
@@ -734,7 +736,7 @@ START_TEST(newcomers_on_its_host_wait_a_minute_for_the_others)
 }
 END_TEST
 
-START_TEST(but_not_that_of_who_fell_silent_before)
+START_TEST(bound_of_an_earlier_silence_does_not_start_again)
 {
 	run_of(3);
 	mute(2, 3);
@@ -756,35 +758,35 @@ Suite *silence_suite(void)
 	TCase *tc = tcase_create("silence");
 
 	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_loop_test(tc, their_link_is_avoided_at_once, 0, 2);
-	tcase_add_test(tc, a_speculative_start_shows_it_as_well);
-	tcase_add_test(tc, without_another_order_one_of_them_goes_soon);
-	tcase_add_test(tc, a_new_link_between_them_is_as_good_as_the_old_one);
-	tcase_add_test(tc, what_is_reported_after_the_try_comes_too_late);
-	tcase_add_test(tc, who_vanished_for_the_master_too_is_the_one_that_goes);
-	tcase_add_test(tc, all_of_a_host_go_together);
-	tcase_add_test(tc, what_one_group_has_found_out_others_need_not);
-	tcase_add_test(tc, its_agents_count_from_its_last_heartbeat);
-	tcase_add_test(tc, nobody_notices_that_it_stood_still);
-	tcase_add_test(tc, what_it_has_told_it_knows_still);
-	tcase_add_test(tc, a_loss_that_only_it_knows_is_one_for_all);
-	tcase_add_test(tc, the_first_news_may_be_an_end);
-	tcase_add_test(tc, who_was_lost_before_stays_lost);
-	tcase_add_test(tc, another_master_may_have_taken_over);
-	tcase_add_test(tc, its_journal_can_be_restored);
-	tcase_add_loop_test(tc, a_moment_is_forgiven, 0, 2);
-	tcase_add_test(tc, nobody_goes_when_all_fall_silent);
-	tcase_add_test(tc, nobody_goes_when_all_fall_silent_again);
-	tcase_add_test(tc, its_own_members_are_no_sign);
-	tcase_add_test(tc, a_host_that_is_heard_is_a_sign);
-	tcase_add_loop_test(tc, the_only_other_host_goes_if_members_are_here, 0, 2);
-	tcase_add_test(tc, a_connecting_agent_when_nobody_is_heard_is_a_sign);
-	tcase_add_test(tc, who_gave_it_up_and_comes_anew_is_a_sign_too);
-	tcase_add_test(tc, all_bounds_start_again_when_one_is_heard);
-	tcase_add_test(tc, but_not_that_of_who_fell_silent_before);
-	tcase_add_test(tc, a_bound_does_not_start_again_twice);
-	tcase_add_test(tc, a_disconnected_agent_is_another_host);
-	tcase_add_loop_test(tc, newcomers_on_its_host_wait_a_minute_for_the_others, 0, 3);
+	tcase_add_loop_test(tc, silent_link_is_avoided_at_once, 0, 2);
+	tcase_add_test(tc, silent_link_of_a_speculative_start_is_avoided);
+	tcase_add_test(tc, one_host_is_kicked_soon_if_no_order_avoids_the_link);
+	tcase_add_test(tc, new_link_replaces_a_silent_link);
+	tcase_add_test(tc, report_after_the_time_of_the_try_is_too_late);
+	tcase_add_test(tc, no_kick_if_the_master_has_lost_the_silent_host);
+	tcase_add_test(tc, all_peers_of_a_host_are_kicked_together);
+	tcase_add_test(tc, failed_pair_of_one_group_is_avoided_in_other_groups);
+	tcase_add_test(tc, suspension_counts_from_the_last_heartbeat);
+	tcase_add_test(tc, suspension_of_the_master_causes_no_error);
+	tcase_add_test(tc, suspended_master_remembers_outcomes);
+	tcase_add_test(tc, suspended_master_remembers_a_loss);
+	tcase_add_test(tc, first_event_after_a_suspension_may_be_a_close);
+	tcase_add_test(tc, peer_lost_before_a_suspension_stays_lost);
+	tcase_add_test(tc, another_master_may_take_over_during_a_suspension);
+	tcase_add_test(tc, journal_can_be_restored_after_a_suspension);
+	tcase_add_loop_test(tc, short_suspension_is_tolerated, 0, 2);
+	tcase_add_test(tc, no_member_is_lost_when_all_fall_silent);
+	tcase_add_test(tc, no_member_is_lost_when_all_fall_silent_again);
+	tcase_add_test(tc, local_agent_does_not_show_that_the_network_works);
+	tcase_add_test(tc, remote_agent_shows_that_the_network_works);
+	tcase_add_loop_test(tc, only_other_host_is_lost_if_members_are_local, 0, 2);
+	tcase_add_test(tc, connecting_agent_shows_that_the_network_had_failed);
+	tcase_add_test(tc, reconnecting_agent_shows_that_the_network_had_failed);
+	tcase_add_test(tc, all_bounds_start_again_when_one_agent_is_heard);
+	tcase_add_test(tc, bound_of_an_earlier_silence_does_not_start_again);
+	tcase_add_test(tc, bound_does_not_start_again_twice);
+	tcase_add_test(tc, disconnected_agent_counts_as_another_host);
+	tcase_add_loop_test(tc, local_newcomers_wait_a_minute_for_the_members, 0, 3);
 	suite_add_tcase(s, tc);
 	return s;
 }

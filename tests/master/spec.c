@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The master's core: operations that agents begin before the votes are counted.
+ * The master's core: operations that agents start before the votes are counted.
  */
 #include "tests/common/testlib.h"
 #include "tests/master/suites.h"
@@ -26,7 +26,7 @@ static void report_all(uint64_t seq)
 	fk_report(c, seq, true);
 }
 
-/* The number that the end of an operation gives for the next one. */
+/* Completes an operation. Returns the number that its end reserves for the next one. */
 static uint64_t reserve(void)
 {
 	uint64_t seq, next;
@@ -41,7 +41,7 @@ static uint64_t reserve(void)
 	return next;
 }
 
-START_TEST(votes_and_reports_are_enough)
+START_TEST(votes_and_reports_complete_a_speculative_operation)
 {
 	uint64_t n = reserve(), next;
 
@@ -57,7 +57,7 @@ START_TEST(votes_and_reports_are_enough)
 	ck_assert_uint_eq(fk_count(c, WM_OP_DONE), 1);
 	next = fk_take(a, WM_OP_DONE)->u.op_done.next;
 	ck_assert_uint_gt(next, n);
-	/* A host whose peers are late has all it needs by then. */
+	/* A host whose peers are late has all data by then. */
 	vote_spec(&p, TAG, next);
 	fk_report(a, next, true);
 	vote_spec(&q, TAG, next);
@@ -69,7 +69,7 @@ START_TEST(votes_and_reports_are_enough)
 }
 END_TEST
 
-START_TEST(one_that_did_not_makes_all_start)
+START_TEST(all_start_again_if_one_host_did_not_start)
 {
 	uint64_t n = reserve(), seq;
 
@@ -84,7 +84,7 @@ START_TEST(one_that_did_not_makes_all_start)
 	seq = fk_take(a, WM_OP_START)->u.op_start.seq;
 	ck_assert_uint_gt(seq, n);
 	ck_assert_uint_eq(fk_take(b, WM_OP_START)->u.op_start.seq, seq);
-	fk_report(a, n, true); /* under way when it started */
+	fk_report(a, n, true); /* was on its way when the attempt started */
 	fk_report(a, seq, true);
 	fk_report(b, seq, true);
 	ck_assert_uint_eq(fk_count(a, WM_OP_DONE), 0);
@@ -100,7 +100,7 @@ static void all_spec(uint64_t tag, uint64_t n)
 	vote_spec(&r, tag, n);
 }
 
-START_TEST(only_the_number_of_that_tag_counts)
+START_TEST(reserved_number_is_valid_only_for_its_tag)
 {
 	uint64_t n = reserve();
 
@@ -111,7 +111,7 @@ START_TEST(only_the_number_of_that_tag_counts)
 }
 END_TEST
 
-START_TEST(a_number_is_good_once)
+START_TEST(reserved_number_is_valid_once)
 {
 	uint64_t n = reserve();
 
@@ -123,7 +123,7 @@ START_TEST(a_number_is_good_once)
 }
 END_TEST
 
-START_TEST(what_has_changed_makes_it_void)
+START_TEST(loss_or_round_voids_a_reserved_number)
 {
 	uint64_t n = reserve();
 
@@ -136,7 +136,7 @@ START_TEST(what_has_changed_makes_it_void)
 		fk_know_generation(b, 0, fk_generation(b, 0));
 		vote_spec(&p, TAG, n);
 		vote_spec(&q, TAG, n);
-	} else { /* a round, even one that finds nothing to do */
+	} else { /* a round, even without changes */
 		topo_all();
 		all_spec(TAG, n);
 	}
@@ -144,7 +144,7 @@ START_TEST(what_has_changed_makes_it_void)
 }
 END_TEST
 
-START_TEST(other_parameters_are_told_as_ever)
+START_TEST(unequal_parameters_abort_a_speculative_operation)
 {
 	uint64_t n = reserve();
 	struct wm_op_params params = fk_params;
@@ -157,12 +157,12 @@ START_TEST(other_parameters_are_told_as_ever)
 	fk_vote_params(&r, TAG, params);
 	ck_assert_uint_eq(fk_take(a, WM_OP_ABORT)->u.op_abort.code, WIRE_INVALID_ARGUMENT);
 	ck_assert_uint_eq(fk_count(a, WM_OP_DONE), 0);
-	fk_report(b, n, true); /* nobody's any more */
+	fk_report(b, n, true); /* about an attempt that has ended */
 	ck_assert(fk_present(&q));
 }
 END_TEST
 
-START_TEST(who_gives_up_before_all_have_voted_makes_all_start)
+START_TEST(failure_before_all_votes_makes_all_start_again)
 {
 	uint64_t n = reserve();
 
@@ -176,7 +176,7 @@ START_TEST(who_gives_up_before_all_have_voted_makes_all_start)
 }
 END_TEST
 
-START_TEST(who_gives_up_later_fails_for_all)
+START_TEST(failure_after_all_votes_fails_for_all)
 {
 	uint64_t n = reserve();
 
@@ -188,7 +188,7 @@ START_TEST(who_gives_up_later_fails_for_all)
 }
 END_TEST
 
-START_TEST(more_tags_than_are_remembered)
+START_TEST(only_recent_tags_have_reserved_numbers)
 {
 	uint64_t first = 0, next = 0, tag;
 
@@ -214,15 +214,15 @@ Suite *spec_suite(void)
 	TCase *t = tcase_create("spec");
 
 	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, votes_and_reports_are_enough);
-	tcase_add_loop_test(t, one_that_did_not_makes_all_start, 0, 2);
-	tcase_add_test(t, only_the_number_of_that_tag_counts);
-	tcase_add_test(t, a_number_is_good_once);
-	tcase_add_loop_test(t, what_has_changed_makes_it_void, 0, 2);
-	tcase_add_test(t, other_parameters_are_told_as_ever);
-	tcase_add_test(t, who_gives_up_before_all_have_voted_makes_all_start);
-	tcase_add_test(t, who_gives_up_later_fails_for_all);
-	tcase_add_test(t, more_tags_than_are_remembered);
+	tcase_add_test(t, votes_and_reports_complete_a_speculative_operation);
+	tcase_add_loop_test(t, all_start_again_if_one_host_did_not_start, 0, 2);
+	tcase_add_test(t, reserved_number_is_valid_only_for_its_tag);
+	tcase_add_test(t, reserved_number_is_valid_once);
+	tcase_add_loop_test(t, loss_or_round_voids_a_reserved_number, 0, 2);
+	tcase_add_test(t, unequal_parameters_abort_a_speculative_operation);
+	tcase_add_test(t, failure_before_all_votes_makes_all_start_again);
+	tcase_add_test(t, failure_after_all_votes_fails_for_all);
+	tcase_add_test(t, only_recent_tags_have_reserved_numbers);
 	suite_add_tcase(s, t);
 	return s;
 }

@@ -12,7 +12,7 @@
 
 static uint64_t seq;
 
-/* The ring is a, b, c. */
+/* Starts an operation in the ring a, b, c. */
 static void setup_running(void)
 {
 	setup();
@@ -47,7 +47,7 @@ static void is_broken(const struct fk_host *from, const struct fk_host *to)
 	ck_assert_uint_eq(fk_count(a, WM_OP_START), 1);
 }
 
-START_TEST(what_was_sent_long_ago_and_has_not_arrived_will_not)
+START_TEST(data_that_does_not_arrive_breaks_the_link)
 {
 	stands_still(c, 100, 100, BOUND_MS);
 	stands_still(a, 100, 100, BOUND_MS);
@@ -58,8 +58,8 @@ START_TEST(what_was_sent_long_ago_and_has_not_arrived_will_not)
 }
 END_TEST
 
-/* Its other end does not take itself for broken. */
-START_TEST(the_sender_opens_another_link)
+/* The other end does not regard the link as broken. */
+START_TEST(sender_reopens_a_broken_link)
 {
 	stands_still(a, 100, 100, BOUND_MS);
 	stands_still(b, 100, 60, BOUND_MS);
@@ -68,7 +68,7 @@ START_TEST(the_sender_opens_another_link)
 }
 END_TEST
 
-START_TEST(what_was_sent_a_moment_ago_may_arrive)
+START_TEST(recently_sent_data_may_still_arrive)
 {
 	stands_still(a, 100, 100, BOUND_MS - 1);
 	stands_still(b, 100, 60, BOUND_MS);
@@ -79,8 +79,8 @@ START_TEST(what_was_sent_a_moment_ago_may_arrive)
 }
 END_TEST
 
-/* a, which has sent all, says nothing more. */
-START_TEST(who_has_reported_has_sent_all)
+/* Host a has sent everything, and reports nothing more. */
+START_TEST(host_that_has_reported_has_sent_everything)
 {
 	fk_report(a, seq, true);
 	fk_tick(&f, BOUND_MS - 100);
@@ -92,8 +92,8 @@ START_TEST(who_has_reported_has_sent_all)
 }
 END_TEST
 
-/* c has computed for long, and nobody has sent more than was received. */
-START_TEST(who_waits_for_a_slow_one_is_left_alone)
+/* c has computed for a long time. No host has sent more than was received. */
+START_TEST(slow_host_breaks_no_link)
 {
 	for (int i = 0; i < 20; i++) {
 		stands_still(a, 100, 50, 2 * BOUND_MS);
@@ -103,7 +103,7 @@ START_TEST(who_waits_for_a_slow_one_is_left_alone)
 }
 END_TEST
 
-START_TEST(other_operations_have_their_own_counts)
+START_TEST(each_operation_has_its_own_counts)
 {
 	stands_still(a, 100, 100, BOUND_MS);
 	seq++;
@@ -122,12 +122,12 @@ Suite *standstill_suite(void)
 	TCase *tc = tcase_create("standstill");
 
 	tcase_add_checked_fixture(tc, setup_running, teardown);
-	tcase_add_test(tc, what_was_sent_long_ago_and_has_not_arrived_will_not);
-	tcase_add_test(tc, the_sender_opens_another_link);
-	tcase_add_test(tc, what_was_sent_a_moment_ago_may_arrive);
-	tcase_add_test(tc, who_has_reported_has_sent_all);
-	tcase_add_test(tc, who_waits_for_a_slow_one_is_left_alone);
-	tcase_add_test(tc, other_operations_have_their_own_counts);
+	tcase_add_test(tc, data_that_does_not_arrive_breaks_the_link);
+	tcase_add_test(tc, sender_reopens_a_broken_link);
+	tcase_add_test(tc, recently_sent_data_may_still_arrive);
+	tcase_add_test(tc, host_that_has_reported_has_sent_everything);
+	tcase_add_test(tc, slow_host_breaks_no_link);
+	tcase_add_test(tc, each_operation_has_its_own_counts);
 	suite_add_tcase(s, tc);
 	return s;
 }

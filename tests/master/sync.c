@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The master's core: synchronizations of shared state, from the votes to the end. What is elected
- * is elect.c's, here is what follows from it.
+ * The master's core: synchronizations of shared state, from the votes to the end. elect.c tests the
+ * election itself. This file tests its consequences.
  */
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "tests/master/suites.h"
 #include "tests/master/trio_sync.h"
 
-START_TEST(starts_with_all_votes_and_says_who_gets_what_from_whom)
+START_TEST(start_names_the_roles_and_the_sources)
 {
 	const struct wm_sync_start *s;
 	const struct wm_op_start *x;
@@ -37,7 +37,8 @@ START_TEST(starts_with_all_votes_and_says_who_gets_what_from_whom)
 	ck_assert_uint_eq(s->n_others, 0);
 	s = start_of(a);
 	ck_assert_uint_eq(role_in(s, &p), HOLDER);
-	ck_assert_uint_eq(s->n_sources + s->n_others, 0); /* it lacks nothing */
+	/* P lacks nothing, so it gets no sources. */
+	ck_assert_uint_eq(s->n_sources + s->n_others, 0);
 	ck_assert_int_eq(fk_info(&p).state, CCM_COLLECTIVE_COMMUNICATIONS_RUNNING);
 	fk_report(a, 1, true);
 	fk_report(c, 1, true);
@@ -62,10 +63,10 @@ START_TEST(a_group_of_one_may_synchronize)
 }
 END_TEST
 
-/* Also when the others go while it waits. */
-START_TEST(the_last_of_a_group_synchronizes_with_itself)
+/* The same happens if the others leave while the peer waits. */
+START_TEST(last_member_of_a_group_synchronizes_alone)
 {
-	fk_vote(&p, 1); /* so that what follows is no news to it */
+	fk_vote(&p, 1); /* the abort of this vote reports the loss to p */
 	fk_leave(&q, WM_LEAVE_CLEAN);
 	fk_forget(&f);
 	fk_sync(&p, fk_candidate(3, 1));
@@ -94,14 +95,14 @@ START_TEST(peers_of_one_host_may_have_different_candidates)
 	ck_assert_uint_eq(role_in(s, &p), HOLDER);
 	ck_assert_uint_eq(role_in(s, &x), RECEIVER);
 	ck_assert_uint_eq(role_in(s, &y), HOLDER);
-	/* Its own holders come first, but they may be lost. */
+	/* Holders on the same host come first, but they may be lost. */
 	ck_assert_uint_eq(s->n_sources, 2);
 	report_all(seq_now());
 	ck_assert_uint_eq(fk_count(a, WM_OP_DONE), 1);
 }
 END_TEST
 
-START_TEST(what_is_offered_decides_the_role)
+START_TEST(candidate_decides_the_role)
 {
 	struct wm_sync_vote v = fk_candidate(5, 1);
 
@@ -109,7 +110,7 @@ START_TEST(what_is_offered_decides_the_role)
 	fk_sync(&p, fk_candidate(5, 1));
 	v.revision = _i == 0 ? 5 : 2;
 	v.content.lo = _i == 2 ? 9 : 1;
-	fk_sync(&q, v); /* the same, or outdated, or outdated with other contents */
+	fk_sync(&q, v); /* equal, outdated, or outdated with other contents */
 	fk_sync(&r, fk_candidate(5, 1));
 	ck_assert_uint_eq(role_in(start_of(b), &q), _i == 2 ? RECEIVER : HOLDER);
 	report_all(seq_now());
@@ -117,7 +118,7 @@ START_TEST(what_is_offered_decides_the_role)
 }
 END_TEST
 
-START_TEST(the_elected_hash_type_is_told)
+START_TEST(start_names_the_elected_hash_type)
 {
 	struct wm_sync_vote v = fk_candidate(5, 1);
 	const struct wm_sync_start *s;
@@ -134,8 +135,8 @@ START_TEST(the_elected_hash_type_is_told)
 }
 END_TEST
 
-/* They are no source for anybody. */
-START_TEST(receive_only_peers_are_receivers_even_if_they_lack_nothing)
+/* A receive-only peer is a source for nobody. */
+START_TEST(receive_only_peer_is_a_receiver_even_if_it_is_equal)
 {
 	struct wm_sync_vote send = fk_candidate(5, 1), receive = send;
 	const struct wm_sync_start *s;
@@ -164,8 +165,8 @@ static struct wm_sync_vote torn(uint64_t revision, uint64_t content)
 	return v;
 }
 
-/* At a tie the first in the ring would be elected. */
-START_TEST(a_peer_with_torn_state_receives)
+/* In a tie, the first peer in the ring would be elected. */
+START_TEST(peer_with_torn_state_is_a_receiver)
 {
 	const struct wm_sync_start *s;
 
@@ -184,7 +185,7 @@ START_TEST(a_peer_with_torn_state_receives)
 }
 END_TEST
 
-START_TEST(if_all_have_torn_state_all_are_kicked)
+START_TEST(all_are_kicked_if_all_have_torn_state)
 {
 	done_equal(4);
 	fk_sync(&p, torn(5, 2));
@@ -197,7 +198,7 @@ START_TEST(if_all_have_torn_state_all_are_kicked)
 	ck_assert_uint_eq(fk_count(c, WM_KICK), 1);
 	ck_assert_uint_eq(fk_count(c, WM_OP_START), 0);
 	ck_assert(!fk_present(&p) && !fk_present(&q) && !fk_present(&r));
-	/* Who has loaded it goes on. */
+	/* A peer that has loaded a checkpoint continues. */
 	p = fk_join(a, 0);
 	fk_settle(&f);
 	fk_forget(&f);
@@ -220,7 +221,7 @@ END_TEST
 
 START_TEST(voting_twice_for_a_synchronization_is_a_violation)
 {
-	if (_i) /* also when it runs, and with another offer */
+	if (_i) /* also while the attempt runs, with another candidate */
 		(void)two_and_one();
 	else
 		fk_sync(&p, fk_candidate(7, 1));
@@ -230,7 +231,7 @@ START_TEST(voting_twice_for_a_synchronization_is_a_violation)
 }
 END_TEST
 
-/* ---- who is kicked by the election ---- */
+/* ---- peers that the election kicks ---- */
 
 static char order[8];
 
@@ -250,7 +251,7 @@ static void watch_order(void *arg, struct fk_host *h, const struct wm_msg *msg)
 		order[n] = 'D';
 }
 
-START_TEST(a_candidate_that_cannot_be_honoured_is_kicked_and_the_others_continue)
+START_TEST(unacceptable_peer_is_kicked_and_the_others_continue)
 {
 	struct wm_sync_vote v = fk_candidate(5, 1);
 	const struct wm_kick *k;
@@ -280,22 +281,22 @@ START_TEST(a_candidate_that_cannot_be_honoured_is_kicked_and_the_others_continue
 					 : "hash type 2 (crc32c), the group's with 1 (simplehash)");
 	ck_assert_uint_eq(fk_count(b, WM_OP_START), 0);
 	ck_assert(!fk_present(&q));
-	/* The new view comes first, so that its generation is that of the start. */
+	/* The new view comes first, so its generation is that of the start. */
 	ck_assert_str_eq(order, "WS");
 	ck_assert_uint_eq(fk_count(a, WM_OP_ABORT), 0);
 	ck_assert_uint_eq(role_in(start_of(c), &r), RECEIVER);
 	fk_report(a, seq_now(), true);
 	fk_report(c, seq_now(), true);
 	ck_assert_uint_eq(fk_take(c, WM_OP_DONE)->u.op_done.revision, 5);
-	/* And the run is as good as after any other loss. */
+	/* The run works as after any other loss. */
 	fk_vote(&p, 1);
 	fk_vote(&r, 1);
 	ck_assert_uint_eq(fk_count(a, WM_OP_START), 2);
 }
 END_TEST
 
-/* Callers have had no error for the kick: that of the next loss is theirs. */
-START_TEST(a_loss_after_a_kick_is_a_loss_of_its_own)
+/* The kick caused no error for the callers, so the next loss causes one. */
+START_TEST(loss_after_a_kick_causes_its_own_error)
 {
 	done_equal(4);
 	fk_sync(&p, fk_candidate(5, 1));
@@ -311,7 +312,7 @@ START_TEST(a_loss_after_a_kick_is_a_loss_of_its_own)
 }
 END_TEST
 
-START_TEST(of_several_peers_of_a_host_only_the_one_is_kicked)
+START_TEST(one_of_several_peers_of_a_host_is_kicked)
 {
 	struct fk_peer x = fk_join(a, 0);
 	const struct wm_sync_start *s;
@@ -334,7 +335,7 @@ START_TEST(of_several_peers_of_a_host_only_the_one_is_kicked)
 }
 END_TEST
 
-START_TEST(when_nobody_stands_all_are_kicked)
+START_TEST(all_are_kicked_if_no_candidate_stands)
 {
 	struct fk_peer x = fk_join(a, 1);
 	uint64_t seq;
@@ -349,11 +350,11 @@ START_TEST(when_nobody_stands_all_are_kicked)
 	ck_assert_uint_eq(fk_count(a, WM_OP_START) + fk_count(a, WM_OP_ABORT), 0);
 	ck_assert_uint_eq(seq_now(), seq);
 	ck_assert_uint_eq(fk_status(&f).kicks, 3);
-	ck_assert(fk_present(&x)); /* another group */
+	ck_assert(fk_present(&x)); /* in another group */
 }
 END_TEST
 
-START_TEST(when_nobody_stands_newcomers_find_the_group_empty)
+START_TEST(newcomers_find_an_empty_group_after_all_were_kicked)
 {
 	struct fk_peer x;
 
@@ -369,7 +370,7 @@ END_TEST
 
 /* ---- revisions ---- */
 
-START_TEST(the_first_revision_is_any_and_then_it_is_one_more_each_time)
+START_TEST(first_revision_is_free_and_then_grows_by_one)
 {
 	ck_assert_uint_eq(fk_revision(a, 0), 0);
 	done_equal(13);
@@ -382,7 +383,7 @@ START_TEST(the_first_revision_is_any_and_then_it_is_one_more_each_time)
 }
 END_TEST
 
-START_TEST(an_aborted_synchronization_does_not_count)
+START_TEST(aborted_synchronization_keeps_the_revision)
 {
 	done_equal(4);
 	sync_equal(5, 1);
@@ -394,7 +395,7 @@ START_TEST(an_aborted_synchronization_does_not_count)
 }
 END_TEST
 
-START_TEST(agents_hear_of_the_next_revision_before_the_end)
+START_TEST(next_revision_is_sent_before_the_end)
 {
 	memset(order, 0, sizeof order);
 	f.watch = watch_order;
@@ -406,7 +407,7 @@ START_TEST(agents_hear_of_the_next_revision_before_the_end)
 }
 END_TEST
 
-START_TEST(groups_do_not_see_each_others_revisions)
+START_TEST(each_group_has_its_own_revision)
 {
 	struct fk_peer x = fk_join(a, 1), y = fk_join(b, 1);
 
@@ -449,7 +450,7 @@ START_TEST(a_revision_outlives_the_members_of_its_group)
 }
 END_TEST
 
-START_TEST(newcomers_are_told_the_revision)
+START_TEST(newcomers_get_the_revision)
 {
 	struct fk_peer x;
 
@@ -460,9 +461,10 @@ START_TEST(newcomers_are_told_the_revision)
 }
 END_TEST
 
-/* ---- where blocks can be had ---- */
+/* ---- the sources of leaves ---- */
 
-/* Hosts with a peer each in group 5: `holders` hold, the others lack something. */
+/* Makes n hosts with one peer each in group 5. The first `holders` peers are holders, the others
+ * lack something. */
 static void many_hosts(struct fk_host **h, struct fk_peer *x, size_t n, size_t holders)
 {
 	char name[16], addr[32];
@@ -487,7 +489,7 @@ static void many_hosts(struct fk_host **h, struct fk_peer *x, size_t n, size_t h
 		ck_assert_uint_eq(fk_count(h[k], WM_OP_START), 1);
 }
 
-START_TEST(sources_are_rotated_and_others_begin_behind_oneself)
+START_TEST(sources_are_rotated_and_receivers_follow_the_ring)
 {
 	struct fk_host *h[9];
 	struct fk_peer x[9];
@@ -515,7 +517,7 @@ START_TEST(sources_are_rotated_and_others_begin_behind_oneself)
 }
 END_TEST
 
-START_TEST(no_more_sources_are_named_than_the_wire_has_room_for)
+START_TEST(number_of_named_sources_is_limited)
 {
 	struct fk_host *h[40];
 	struct fk_peer x[40];
@@ -537,8 +539,8 @@ START_TEST(no_more_sources_are_named_than_the_wire_has_room_for)
 }
 END_TEST
 
-/* A port that is advertised with an address is the other service's. */
-START_TEST(sources_have_their_own_port)
+/* A port that is advertised with an address belongs to the other service. */
+START_TEST(sources_have_the_port_for_shared_state)
 {
 	struct fk_host *d = fk_connect(&f, "d", "10.0.0.4");
 	struct wm_msg hello = fk_hello(d);
@@ -562,7 +564,7 @@ START_TEST(sources_have_their_own_port)
 }
 END_TEST
 
-/* Nobody could be told how to reach it. */
+/* Nobody would know how to reach this agent. */
 START_TEST(an_agent_without_a_port_is_no_source)
 {
 	struct fk_host *d = fk_connect(&f, "d", "10.0.0.4");
@@ -578,39 +580,38 @@ START_TEST(an_agent_without_a_port_is_no_source)
 	(void)two_and_one();
 	x = start_of(c);
 	ck_assert_uint_eq(x->n_sources, 2);
-	ck_assert_uint_eq(start_of(d)->n_sources, 0); /* it holds */
+	ck_assert_uint_eq(start_of(d)->n_sources, 0); /* is a holder */
 }
 END_TEST
 
 static void add_candidates(TCase *tc)
 {
-	tcase_add_test(tc, starts_with_all_votes_and_says_who_gets_what_from_whom);
+	tcase_add_test(tc, start_names_the_roles_and_the_sources);
 	tcase_add_test(tc, a_group_of_one_may_synchronize);
-	tcase_add_test(tc, the_last_of_a_group_synchronizes_with_itself);
+	tcase_add_test(tc, last_member_of_a_group_synchronizes_alone);
 	tcase_add_test(tc, peers_of_one_host_may_have_different_candidates);
-	tcase_add_loop_test(tc, what_is_offered_decides_the_role, 0, 3);
-	tcase_add_test(tc, the_elected_hash_type_is_told);
-	tcase_add_test(tc, receive_only_peers_are_receivers_even_if_they_lack_nothing);
-	tcase_add_loop_test(tc, a_peer_with_torn_state_receives, 0, 2);
-	tcase_add_loop_test(tc, if_all_have_torn_state_all_are_kicked, 0, 2);
+	tcase_add_loop_test(tc, candidate_decides_the_role, 0, 3);
+	tcase_add_test(tc, start_names_the_elected_hash_type);
+	tcase_add_test(tc, receive_only_peer_is_a_receiver_even_if_it_is_equal);
+	tcase_add_loop_test(tc, peer_with_torn_state_is_a_receiver, 0, 2);
+	tcase_add_loop_test(tc, all_are_kicked_if_all_have_torn_state, 0, 2);
 	tcase_add_test(tc, an_all_reduce_with_tag_0_is_another_operation);
 	tcase_add_loop_test(tc, voting_twice_for_a_synchronization_is_a_violation, 0, 2);
-	tcase_add_loop_test(
-		tc, a_candidate_that_cannot_be_honoured_is_kicked_and_the_others_continue, 0, 4);
-	tcase_add_test(tc, a_loss_after_a_kick_is_a_loss_of_its_own);
-	tcase_add_test(tc, of_several_peers_of_a_host_only_the_one_is_kicked);
-	tcase_add_test(tc, when_nobody_stands_all_are_kicked);
-	tcase_add_test(tc, when_nobody_stands_newcomers_find_the_group_empty);
-	tcase_add_test(tc, the_first_revision_is_any_and_then_it_is_one_more_each_time);
-	tcase_add_test(tc, an_aborted_synchronization_does_not_count);
-	tcase_add_test(tc, agents_hear_of_the_next_revision_before_the_end);
-	tcase_add_test(tc, groups_do_not_see_each_others_revisions);
+	tcase_add_loop_test(tc, unacceptable_peer_is_kicked_and_the_others_continue, 0, 4);
+	tcase_add_test(tc, loss_after_a_kick_causes_its_own_error);
+	tcase_add_test(tc, one_of_several_peers_of_a_host_is_kicked);
+	tcase_add_test(tc, all_are_kicked_if_no_candidate_stands);
+	tcase_add_test(tc, newcomers_find_an_empty_group_after_all_were_kicked);
+	tcase_add_test(tc, first_revision_is_free_and_then_grows_by_one);
+	tcase_add_test(tc, aborted_synchronization_keeps_the_revision);
+	tcase_add_test(tc, next_revision_is_sent_before_the_end);
+	tcase_add_test(tc, each_group_has_its_own_revision);
 	tcase_add_test(tc, a_revision_outlives_the_members_of_its_group);
-	tcase_add_test(tc, newcomers_are_told_the_revision);
-	tcase_add_test(tc, sources_have_their_own_port);
+	tcase_add_test(tc, newcomers_get_the_revision);
+	tcase_add_test(tc, sources_have_the_port_for_shared_state);
 	tcase_add_test(tc, an_agent_without_a_port_is_no_source);
-	tcase_add_test(tc, sources_are_rotated_and_others_begin_behind_oneself);
-	tcase_add_test(tc, no_more_sources_are_named_than_the_wire_has_room_for);
+	tcase_add_test(tc, sources_are_rotated_and_receivers_follow_the_ring);
+	tcase_add_test(tc, number_of_named_sources_is_limited);
 }
 
 Suite *sync_suite(void)

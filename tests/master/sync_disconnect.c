@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The master's core: synchronizations of shared state that go on without peers whose agents are
- * gone, and what these hear of the end.
+ * The master's core: synchronizations of shared state that continue without peers whose agents are
+ * disconnected, and the outcomes that these peers get.
  */
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "tests/master/suites.h"
 #include "tests/master/trio_sync.h"
 
-/* The host's part is done, and then its agent is gone. */
+/* Lets the host report its part. Then its agent is disconnected. */
 static void reports_and_dies(struct fk_host *h, uint64_t seq)
 {
 	fk_report(h, seq, true);
@@ -17,7 +17,7 @@ static void reports_and_dies(struct fk_host *h, uint64_t seq)
 	fk_cut(h, "reset by peer");
 }
 
-/* By a new agent, which knows nothing. */
+/* Lets the peer join through a new agent, which has no state. */
 static struct fk_host *comes_by_a_new_one(struct fk_host *h, struct fk_peer *x)
 {
 	struct fk_host *d = fk_reconnect_as(h, 1, true);
@@ -28,7 +28,7 @@ static struct fk_host *comes_by_a_new_one(struct fk_host *h, struct fk_peer *x)
 	return d;
 }
 
-/* By its own, which has lived on. */
+/* Lets the peer come back with its own agent, which has lived on. */
 static struct fk_host *comes_again(struct fk_host *h, struct fk_peer *x, uint64_t seq)
 {
 	struct fk_host *d = fk_reconnect(h);
@@ -55,15 +55,15 @@ static void nobody_is_told_of_a_failure(void)
 	ck_assert_uint_eq(fk_generation(c, 0), 0);
 }
 
-/* It is told to all that are here, as if the others were. */
-START_TEST(a_host_that_has_reported_may_go)
+/* The success is sent to all connected agents, as if the others were connected, too. */
+START_TEST(disconnect_after_the_report_does_not_abort)
 {
 	uint64_t seq = two_and_one();
 
 	reports_and_dies(a, seq);
 	nobody_is_told_of_a_failure();
 	ck_assert(fk_present(&p));
-	if (_i) { /* nor does it cost anything if it does not come back */
+	if (_i) { /* also if the peer does not come back */
 		fk_tick(&f, 5200);
 		ck_assert(!fk_present(&p));
 	}
@@ -80,7 +80,7 @@ START_TEST(a_host_that_has_reported_may_go)
 }
 END_TEST
 
-START_TEST(its_peers_are_told_the_end_when_it_is_there)
+START_TEST(peer_with_a_new_agent_gets_the_outcome_later)
 {
 	uint64_t seq = two_and_one();
 	struct fk_host *d;
@@ -90,7 +90,7 @@ START_TEST(its_peers_are_told_the_end_when_it_is_there)
 	fk_query(&p, 1, &seq, 0);
 	fk_forget(&f);
 	if (_i) {
-		fk_leave(&q, WM_LEAVE_DIED); /* the last one who gives it */
+		fk_leave(&q, WM_LEAVE_DIED); /* the last other holder */
 		ck_assert_uint_eq(fk_count(c, WM_OP_ABORT), 1);
 		ck_assert_uint_eq(fk_generation(d, 0), fk_generation(c, 0));
 	} else {
@@ -106,7 +106,7 @@ START_TEST(its_peers_are_told_the_end_when_it_is_there)
 }
 END_TEST
 
-START_TEST(the_end_that_came_meanwhile_is_told_at_once)
+START_TEST(outcome_during_a_disconnect_is_sent_on_return)
 {
 	uint64_t seq = two_and_one();
 	struct fk_host *d;
@@ -121,8 +121,8 @@ START_TEST(the_end_that_came_meanwhile_is_told_at_once)
 }
 END_TEST
 
-/* Other attempts have ended. */
-START_TEST(who_asks_for_something_else_need_not_wait)
+/* The other attempt has ended. */
+START_TEST(query_for_another_attempt_does_not_wait)
 {
 	uint64_t seq, other;
 	struct fk_host *d;
@@ -137,7 +137,7 @@ START_TEST(who_asks_for_something_else_need_not_wait)
 }
 END_TEST
 
-START_TEST(of_two_agents_that_die_the_third_is_told)
+START_TEST(third_agent_of_a_peer_gets_the_outcome)
 {
 	uint64_t seq = two_and_one();
 	struct fk_host *d, *e;
@@ -159,7 +159,7 @@ START_TEST(of_two_agents_that_die_the_third_is_told)
 }
 END_TEST
 
-START_TEST(who_dies_waiting_is_not_told)
+START_TEST(peer_that_dies_while_waiting_gets_no_outcome)
 {
 	uint64_t seq = two_and_one();
 	struct fk_host *d;
@@ -176,8 +176,8 @@ START_TEST(who_dies_waiting_is_not_told)
 }
 END_TEST
 
-/* Nobody is left whose report is awaited. */
-START_TEST(what_only_disconnected_agents_have_is_done)
+/* No connected agent is left whose report is awaited. */
+START_TEST(attempt_is_done_if_only_disconnected_agents_are_left)
 {
 	uint64_t seq = two_and_one();
 	struct fk_host *d;
@@ -194,7 +194,7 @@ START_TEST(what_only_disconnected_agents_have_is_done)
 }
 END_TEST
 
-/* p gives it, q and r get it. */
+/* Starts a synchronization with p as the holder and q and r as receivers. */
 static uint64_t one_gives(uint32_t giver, uint32_t receiver)
 {
 	struct wm_sync_vote v[3] = {fk_candidate(7, 1), fk_candidate(2, 5), fk_candidate(3, 6)};
@@ -208,7 +208,7 @@ static uint64_t one_gives(uint32_t giver, uint32_t receiver)
 	return seq_now();
 }
 
-START_TEST(without_anybody_else_who_gives_it_it_is_aborted)
+START_TEST(disconnect_of_the_only_source_aborts)
 {
 	uint64_t seq = one_gives(_i == 2 ? WM_STRATEGY_SEND_ONLY : WM_STRATEGY_ENFORCE_POPULAR,
 		_i == 2 ? WM_STRATEGY_RECEIVE_ONLY : WM_STRATEGY_ENFORCE_POPULAR);
@@ -227,14 +227,14 @@ START_TEST(without_anybody_else_who_gives_it_it_is_aborted)
 }
 END_TEST
 
-/* Another loss, as those that are no absence. */
-START_TEST(who_only_receives_gives_it_to_nobody)
+/* This loss is not a disconnect. */
+START_TEST(receive_only_peer_is_no_source)
 {
 	uint64_t seq = one_gives(WM_STRATEGY_SEND_ONLY, WM_STRATEGY_RECEIVE_ONLY);
 
 	fk_report(b, seq, true);
 	fk_forget(&f);
-	if (_i) /* nobody lacks it any more */
+	if (_i) /* no receiver lacks anything any more */
 		fk_leave(&r, WM_LEAVE_DIED);
 	fk_leave(&p, WM_LEAVE_DIED);
 	ck_assert_uint_eq(fk_count(c, WM_OP_ABORT), !_i);
@@ -243,9 +243,9 @@ START_TEST(who_only_receives_gives_it_to_nobody)
 }
 END_TEST
 
-/* ---- agents that have lived on ---- */
+/* ---- agents that come back with their state ---- */
 
-START_TEST(an_agent_that_comes_back_takes_its_part_again)
+START_TEST(returning_agent_takes_its_part_again)
 {
 	uint64_t seq = two_and_one();
 	struct fk_host *d;
@@ -269,8 +269,8 @@ START_TEST(an_agent_that_comes_back_takes_its_part_again)
 }
 END_TEST
 
-/* Its peers can be had again, too. */
-START_TEST(who_is_back_gives_it_again)
+/* The peers of the agent are sources again, too. */
+START_TEST(returning_agent_is_a_source_again)
 {
 	uint64_t seq = one_gives(WM_STRATEGY_ENFORCE_POPULAR, WM_STRATEGY_ENFORCE_POPULAR);
 	struct fk_host *d;
@@ -287,7 +287,7 @@ START_TEST(who_is_back_gives_it_again)
 }
 END_TEST
 
-START_TEST(who_has_left_meanwhile_is_not_awaited)
+START_TEST(peer_that_leaves_during_a_disconnect_is_not_awaited)
 {
 	uint64_t seq = two_and_one();
 	struct fk_host *d;
@@ -304,8 +304,8 @@ START_TEST(who_has_left_meanwhile_is_not_awaited)
 }
 END_TEST
 
-/* Nor those of another agent, nor ones that have a part in it. */
-START_TEST(an_agent_takes_the_part_of_its_own_peers_only)
+/* An agent takes over neither peers of another agent nor peers that have a part already. */
+START_TEST(agent_takes_only_the_part_of_its_own_peers)
 {
 	uint64_t seq = two_and_one();
 	struct fk_peer other = p;
@@ -334,19 +334,19 @@ Suite *sync_disconnect_suite(void)
 	TCase *tc = tcase_create("synchronizations without disconnected agents");
 
 	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_loop_test(tc, a_host_that_has_reported_may_go, 0, 2);
-	tcase_add_loop_test(tc, its_peers_are_told_the_end_when_it_is_there, 0, 2);
-	tcase_add_test(tc, the_end_that_came_meanwhile_is_told_at_once);
-	tcase_add_test(tc, who_asks_for_something_else_need_not_wait);
-	tcase_add_loop_test(tc, of_two_agents_that_die_the_third_is_told, 0, 2);
-	tcase_add_test(tc, who_dies_waiting_is_not_told);
-	tcase_add_test(tc, what_only_disconnected_agents_have_is_done);
-	tcase_add_loop_test(tc, without_anybody_else_who_gives_it_it_is_aborted, 0, 3);
-	tcase_add_loop_test(tc, who_only_receives_gives_it_to_nobody, 0, 2);
-	tcase_add_loop_test(tc, an_agent_that_comes_back_takes_its_part_again, 0, 2);
-	tcase_add_test(tc, who_is_back_gives_it_again);
-	tcase_add_test(tc, who_has_left_meanwhile_is_not_awaited);
-	tcase_add_test(tc, an_agent_takes_the_part_of_its_own_peers_only);
+	tcase_add_loop_test(tc, disconnect_after_the_report_does_not_abort, 0, 2);
+	tcase_add_loop_test(tc, peer_with_a_new_agent_gets_the_outcome_later, 0, 2);
+	tcase_add_test(tc, outcome_during_a_disconnect_is_sent_on_return);
+	tcase_add_test(tc, query_for_another_attempt_does_not_wait);
+	tcase_add_loop_test(tc, third_agent_of_a_peer_gets_the_outcome, 0, 2);
+	tcase_add_test(tc, peer_that_dies_while_waiting_gets_no_outcome);
+	tcase_add_test(tc, attempt_is_done_if_only_disconnected_agents_are_left);
+	tcase_add_loop_test(tc, disconnect_of_the_only_source_aborts, 0, 3);
+	tcase_add_loop_test(tc, receive_only_peer_is_no_source, 0, 2);
+	tcase_add_loop_test(tc, returning_agent_takes_its_part_again, 0, 2);
+	tcase_add_test(tc, returning_agent_is_a_source_again);
+	tcase_add_test(tc, peer_that_leaves_during_a_disconnect_is_not_awaited);
+	tcase_add_test(tc, agent_takes_only_the_part_of_its_own_peers);
 	suite_add_tcase(s, tc);
 	return s;
 }

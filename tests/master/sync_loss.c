@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The master's core: synchronizations of shared state when somebody is lost, what they wait for,
- * and what can be seen of them.
+ * The master's core: losses during synchronizations of shared state, the waits of synchronizations,
+ * and their status.
  */
 #include <string.h>
 
@@ -11,7 +11,7 @@
 
 /* ---- reports ---- */
 
-START_TEST(a_peer_that_has_failed_is_kicked_and_the_others_go_on)
+START_TEST(failed_peer_is_kicked_and_the_others_continue)
 {
 	uint64_t seq = two_and_one();
 	const struct wm_kick *k;
@@ -28,7 +28,7 @@ START_TEST(a_peer_that_has_failed_is_kicked_and_the_others_go_on)
 }
 END_TEST
 
-/* Another peer of this host, which all have let in. */
+/* Admits another peer on this host. */
 static struct fk_peer joined(struct fk_host *host)
 {
 	struct fk_peer x = fk_join(host, 0);
@@ -37,8 +37,8 @@ static struct fk_peer joined(struct fk_host *host)
 	return x;
 }
 
-/* Its host may have others. `ok` says whether these are done. */
-START_TEST(a_report_of_failures_is_the_hosts_report_if_it_says_ok)
+/* The host may have other peers. `ok` in the report says whether these are done. */
+START_TEST(report_of_a_failure_counts_for_the_host_only_with_ok)
 {
 	struct fk_peer x = joined(a);
 	uint64_t seq;
@@ -97,9 +97,9 @@ START_TEST(a_failure_of_another_agents_peer_is_a_violation)
 }
 END_TEST
 
-/* Neither one that is gone, nor one of another group that shares its place, nor one that waits to
- * be accepted. */
-START_TEST(failures_of_peers_that_have_no_part_are_passed_over)
+/* These peers have no part: a peer that is gone, a peer of another group on the same host, and a
+ * peer that waits to be accepted. */
+START_TEST(failures_of_peers_without_a_part_are_ignored)
 {
 	struct fk_peer x = fk_join(a, 1), gone = {.host = a, .id = fk_id(&f)}, pending;
 	uint64_t seq;
@@ -116,7 +116,7 @@ START_TEST(failures_of_peers_that_have_no_part_are_passed_over)
 }
 END_TEST
 
-START_TEST(a_report_of_a_host_whose_peers_were_kicked_is_passed_over)
+START_TEST(report_of_a_host_without_peers_is_ignored)
 {
 	uint64_t seq = two_and_one();
 
@@ -128,7 +128,7 @@ START_TEST(a_report_of_a_host_whose_peers_were_kicked_is_passed_over)
 }
 END_TEST
 
-START_TEST(a_report_that_all_has_failed_aborts_for_all)
+START_TEST(failure_of_a_whole_job_aborts_for_all)
 {
 	uint64_t seq = two_and_one(), rounds;
 
@@ -139,7 +139,8 @@ START_TEST(a_report_that_all_has_failed_aborts_for_all)
 	ck_assert_uint_eq(fk_take(a, WM_OP_ABORT)->u.op_abort.seq, seq);
 	ck_assert(fk_count(b, WM_OP_ABORT) == 1 && fk_count(c, WM_OP_ABORT) == 1);
 	ck_assert_uint_eq(fk_take(a, WM_VIEW)->u.view.own[0].generation, 1);
-	ck_assert_uint_eq(fk_status(&f).rounds, rounds); /* the rings had no part in it */
+	/* No round, because the rings are not the cause. */
+	ck_assert_uint_eq(fk_status(&f).rounds, rounds);
 	ck_assert_uint_eq(fk_status(&f).kicks, 0);
 	(void)two_and_one();
 	ck_assert_uint_eq(fk_count(a, WM_OP_START), 1);
@@ -148,8 +149,8 @@ END_TEST
 
 /* ---- losses ---- */
 
-/* Who is left has the election among themselves. */
-START_TEST(a_loss_before_the_start_takes_a_vote_away)
+/* The remaining peers have the election among themselves. */
+START_TEST(loss_before_the_start_removes_a_vote)
 {
 	const struct wm_sync_start *x;
 
@@ -173,7 +174,7 @@ START_TEST(a_loss_before_the_start_takes_a_vote_away)
 }
 END_TEST
 
-START_TEST(a_loss_leaves_one_alone_with_its_vote)
+START_TEST(last_peer_synchronizes_alone_after_losses)
 {
 	fk_sync(&p, fk_candidate(1, 1));
 	fk_leave(&r, WM_LEAVE_DIED);
@@ -183,7 +184,7 @@ START_TEST(a_loss_leaves_one_alone_with_its_vote)
 }
 END_TEST
 
-START_TEST(a_loss_may_take_the_only_vote_away)
+START_TEST(loss_may_remove_the_only_vote)
 {
 	fk_sync(&r, fk_candidate(1, 1));
 	fk_leave(&r, WM_LEAVE_DIED);
@@ -193,7 +194,7 @@ START_TEST(a_loss_may_take_the_only_vote_away)
 }
 END_TEST
 
-START_TEST(a_vote_that_is_overtaken_by_a_loss_counts)
+START_TEST(vote_from_before_a_loss_counts)
 {
 	struct cc_id id = q.id;
 	struct wm_msg late = {.type = WM_OP_VOTE};
@@ -209,8 +210,8 @@ START_TEST(a_vote_that_is_overtaken_by_a_loss_counts)
 }
 END_TEST
 
-/* The vote of an agent that is not running is none; it comes back with it, or is lost. */
-START_TEST(a_disconnected_agent_takes_its_vote_along)
+/* The vote of a disconnected agent does not count. The vote returns with the agent, or is lost. */
+START_TEST(vote_of_a_disconnected_agent_does_not_count)
 {
 	fk_sync(&p, fk_candidate(1, 1));
 	fk_sync(&r, fk_candidate(1, 1));
@@ -233,7 +234,7 @@ START_TEST(a_disconnected_agent_takes_its_vote_along)
 }
 END_TEST
 
-START_TEST(a_loss_after_the_start_does_not_abort_it)
+START_TEST(loss_after_the_start_does_not_abort)
 {
 	uint64_t seq = two_and_one();
 
@@ -243,7 +244,7 @@ START_TEST(a_loss_after_the_start_does_not_abort_it)
 	if (_i == 2)
 		fk_close(b, "it is silent");
 	else
-		fk_leave(&q, WM_LEAVE_DIED); /* a holder, but there is another one */
+		fk_leave(&q, WM_LEAVE_DIED); /* a holder, but another holder is left */
 	ck_assert_uint_eq(fk_count(a, WM_OP_ABORT), 0);
 	ck_assert_uint_eq(fk_take(a, WM_VIEW)->u.view.own[0].generation, 1);
 	fk_report(a, seq, true);
@@ -252,14 +253,14 @@ START_TEST(a_loss_after_the_start_does_not_abort_it)
 	ck_assert_uint_eq(fk_take(a, WM_OP_DONE)->u.op_done.revision, 7);
 	ck_assert_uint_eq(fk_take(c, WM_OP_DONE)->u.op_done.revision, 7);
 	ck_assert_uint_eq(fk_count(b, WM_OP_DONE), 0);
-	/* The ring was made anew meanwhile. */
+	/* The ring was rewired meanwhile. */
 	fk_vote(&p, 1);
 	fk_vote(&r, 1);
 	ck_assert_uint_eq(fk_count(a, WM_OP_START), 1);
 }
 END_TEST
 
-START_TEST(the_loss_of_the_last_that_was_awaited_ends_it)
+START_TEST(loss_of_the_last_awaited_peer_ends_the_attempt)
 {
 	uint64_t seq = two_and_one();
 
@@ -271,8 +272,8 @@ START_TEST(the_loss_of_the_last_that_was_awaited_ends_it)
 }
 END_TEST
 
-/* The host has another peer in it: it is awaited still. */
-START_TEST(the_part_of_a_host_goes_with_its_last_peer)
+/* The host has another peer in the attempt, so its report is still awaited. */
+START_TEST(part_of_a_host_ends_with_its_last_peer)
 {
 	struct fk_peer x = joined(c);
 	uint64_t seq;
@@ -288,7 +289,7 @@ START_TEST(the_part_of_a_host_goes_with_its_last_peer)
 }
 END_TEST
 
-START_TEST(without_anybody_who_has_what_was_elected_it_is_aborted)
+START_TEST(loss_of_the_only_holder_aborts)
 {
 	const struct wm_op_abort *x;
 
@@ -308,8 +309,8 @@ START_TEST(without_anybody_who_has_what_was_elected_it_is_aborted)
 }
 END_TEST
 
-/* What a host has reported it has: as good as a holder. */
-START_TEST(a_receiver_that_has_all_takes_the_holders_place)
+/* A host that has reported has the contents, like a holder. */
+START_TEST(complete_receiver_replaces_a_lost_holder)
 {
 	uint64_t seq;
 
@@ -327,11 +328,11 @@ START_TEST(a_receiver_that_has_all_takes_the_holders_place)
 }
 END_TEST
 
-START_TEST(other_operations_of_the_group_are_aborted_by_the_loss)
+START_TEST(loss_aborts_other_operations_of_the_group)
 {
 	uint64_t seq = two_and_one();
 
-	fk_vote(&p, 3); /* by another thread */
+	fk_vote(&p, 3); /* from another thread */
 	fk_forget(&f);
 	fk_leave(&r, WM_LEAVE_DIED);
 	ck_assert_uint_eq(fk_take(a, WM_OP_ABORT)->u.op_abort.tag, 3);
@@ -341,8 +342,8 @@ START_TEST(other_operations_of_the_group_are_aborted_by_the_loss)
 }
 END_TEST
 
-/* Its peers are still of the group, and may come back, and lack something. */
-START_TEST(a_disconnected_agent_that_has_not_reported_interrupts_it_at_once)
+/* The peers of the agent still belong to the group. They may come back and lack something. */
+START_TEST(disconnect_before_the_report_aborts_at_once)
 {
 	uint64_t seq = two_and_one();
 	struct fk_host *x;
@@ -365,8 +366,8 @@ START_TEST(a_disconnected_agent_that_has_not_reported_interrupts_it_at_once)
 }
 END_TEST
 
-/* The end was on its way when the connection broke: it is told again, with the revision. */
-START_TEST(an_end_that_did_not_arrive_is_told_again)
+/* The end was on its way when the connection broke. It is sent again, with the revision. */
+START_TEST(end_that_did_not_arrive_is_sent_again)
 {
 	uint64_t seq = two_and_one();
 	struct fk_host *x;
@@ -382,7 +383,7 @@ START_TEST(an_end_that_did_not_arrive_is_told_again)
 }
 END_TEST
 
-/* ---- what is in its way ---- */
+/* ---- waits ---- */
 
 START_TEST(nothing_starts_during_a_round)
 {
@@ -396,8 +397,8 @@ START_TEST(nothing_starts_during_a_round)
 }
 END_TEST
 
-/* Who is kicked when the round is over costs another one. */
-START_TEST(kicks_after_a_round_are_settled)
+/* A kick after a round needs another round. */
+START_TEST(kick_after_a_round_needs_another_round)
 {
 	done_equal(0);
 	a->auto_report = false;
@@ -418,13 +419,13 @@ START_TEST(an_all_reduce_waits_for_a_synchronization)
 	uint64_t seq = two_and_one();
 
 	fk_forget(&f);
-	vote_all(5); /* by other threads */
+	vote_all(5); /* from other threads */
 	ck_assert_uint_eq(fk_count(a, WM_OP_START), 0);
 	if (_i)
 		fk_report(a, seq, false);
 	report_all(seq);
 	fk_settle(&f);
-	if (_i) /* it was interrupted with the other */
+	if (_i) /* the abort has ended these votes, too */
 		vote_all(5);
 	ck_assert_uint_eq(fk_take(a, WM_OP_START)->u.op_start.tag, 5);
 }
@@ -438,7 +439,7 @@ START_TEST(a_synchronization_waits_for_an_all_reduce)
 	(void)two_and_one();
 	report_all(1);
 	ck_assert_uint_eq(fk_count(a, WM_OP_START), 0);
-	vote_all(7); /* what is complete later waits */
+	vote_all(7); /* an operation that is complete later waits */
 	report_all(2);
 	ck_assert(fk_take(a, WM_OP_START)->u.op_start.is_sync);
 	ck_assert_uint_eq(fk_count(a, WM_OP_START), 0);
@@ -453,7 +454,7 @@ static void keep_op(void *arg, const struct ccm_op_info *o)
 		*(struct ccm_op_info *)arg = *o;
 }
 
-START_TEST(who_is_awaited_is_named)
+START_TEST(status_names_the_awaited_peers)
 {
 	const struct wm_waits *w;
 	struct ccm_op_info o;
@@ -478,7 +479,7 @@ START_TEST(who_is_awaited_is_named)
 }
 END_TEST
 
-START_TEST(what_is_in_the_way_is_named)
+START_TEST(status_names_the_operation_in_the_way)
 {
 	struct ccm_op_info o;
 
@@ -495,7 +496,7 @@ static void keep_state(void *arg, const struct ccm_state_info *s)
 		*(struct ccm_state_info *)arg = *s;
 }
 
-START_TEST(the_last_election_can_be_seen)
+START_TEST(status_shows_the_last_election)
 {
 	struct ccm_state_info s;
 	uint64_t seq = two_and_one();
@@ -516,44 +517,44 @@ START_TEST(the_last_election_can_be_seen)
 	fk_leave(&q, WM_LEAVE_DIED);
 	memset(&s, 0, sizeof s);
 	ccm_each_state(f.m, f.now, keep_state, &s);
-	ck_assert_uint_eq(s.expected, 8); /* nobody is there */
+	ck_assert_uint_eq(s.expected, 8); /* no member is left */
 }
 END_TEST
 
 static void add_reports(TCase *tc)
 {
-	tcase_add_loop_test(tc, a_peer_that_has_failed_is_kicked_and_the_others_go_on, 0, 2);
-	tcase_add_loop_test(tc, a_report_of_failures_is_the_hosts_report_if_it_says_ok, 0, 2);
+	tcase_add_loop_test(tc, failed_peer_is_kicked_and_the_others_continue, 0, 2);
+	tcase_add_loop_test(tc, report_of_a_failure_counts_for_the_host_only_with_ok, 0, 2);
 	tcase_add_test(tc, peers_may_fail_after_their_host_has_reported);
 	tcase_add_test(tc, a_second_report_without_failures_is_a_violation);
 	tcase_add_test(tc, a_failure_of_another_agents_peer_is_a_violation);
-	tcase_add_test(tc, failures_of_peers_that_have_no_part_are_passed_over);
-	tcase_add_test(tc, a_report_of_a_host_whose_peers_were_kicked_is_passed_over);
-	tcase_add_test(tc, a_report_that_all_has_failed_aborts_for_all);
+	tcase_add_test(tc, failures_of_peers_without_a_part_are_ignored);
+	tcase_add_test(tc, report_of_a_host_without_peers_is_ignored);
+	tcase_add_test(tc, failure_of_a_whole_job_aborts_for_all);
 }
 
 static void add_losses(TCase *tc)
 {
-	tcase_add_loop_test(tc, a_loss_before_the_start_takes_a_vote_away, 0, 4);
-	tcase_add_test(tc, a_loss_leaves_one_alone_with_its_vote);
-	tcase_add_test(tc, a_loss_may_take_the_only_vote_away);
-	tcase_add_test(tc, a_vote_that_is_overtaken_by_a_loss_counts);
-	tcase_add_loop_test(tc, a_disconnected_agent_takes_its_vote_along, 0, 2);
-	tcase_add_loop_test(tc, a_loss_after_the_start_does_not_abort_it, 0, 3);
-	tcase_add_test(tc, the_loss_of_the_last_that_was_awaited_ends_it);
-	tcase_add_test(tc, the_part_of_a_host_goes_with_its_last_peer);
-	tcase_add_test(tc, without_anybody_who_has_what_was_elected_it_is_aborted);
-	tcase_add_test(tc, a_receiver_that_has_all_takes_the_holders_place);
-	tcase_add_test(tc, other_operations_of_the_group_are_aborted_by_the_loss);
-	tcase_add_test(tc, a_disconnected_agent_that_has_not_reported_interrupts_it_at_once);
-	tcase_add_test(tc, an_end_that_did_not_arrive_is_told_again);
+	tcase_add_loop_test(tc, loss_before_the_start_removes_a_vote, 0, 4);
+	tcase_add_test(tc, last_peer_synchronizes_alone_after_losses);
+	tcase_add_test(tc, loss_may_remove_the_only_vote);
+	tcase_add_test(tc, vote_from_before_a_loss_counts);
+	tcase_add_loop_test(tc, vote_of_a_disconnected_agent_does_not_count, 0, 2);
+	tcase_add_loop_test(tc, loss_after_the_start_does_not_abort, 0, 3);
+	tcase_add_test(tc, loss_of_the_last_awaited_peer_ends_the_attempt);
+	tcase_add_test(tc, part_of_a_host_ends_with_its_last_peer);
+	tcase_add_test(tc, loss_of_the_only_holder_aborts);
+	tcase_add_test(tc, complete_receiver_replaces_a_lost_holder);
+	tcase_add_test(tc, loss_aborts_other_operations_of_the_group);
+	tcase_add_test(tc, disconnect_before_the_report_aborts_at_once);
+	tcase_add_test(tc, end_that_did_not_arrive_is_sent_again);
 	tcase_add_test(tc, nothing_starts_during_a_round);
-	tcase_add_test(tc, kicks_after_a_round_are_settled);
+	tcase_add_test(tc, kick_after_a_round_needs_another_round);
 	tcase_add_loop_test(tc, an_all_reduce_waits_for_a_synchronization, 0, 2);
 	tcase_add_test(tc, a_synchronization_waits_for_an_all_reduce);
-	tcase_add_test(tc, who_is_awaited_is_named);
-	tcase_add_test(tc, what_is_in_the_way_is_named);
-	tcase_add_test(tc, the_last_election_can_be_seen);
+	tcase_add_test(tc, status_names_the_awaited_peers);
+	tcase_add_test(tc, status_names_the_operation_in_the_way);
+	tcase_add_test(tc, status_shows_the_last_election);
 }
 
 Suite *sync_loss_suite(void)

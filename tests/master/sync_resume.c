@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * The master's core: a run is taken over from a master that died. What becomes of synchronizations
- * of shared state, at every stage, and of the revisions.
+ * The master's core takes over a run from a master that died: synchronizations of shared state at
+ * every stage, and the revisions of groups.
  */
 #include "tests/common/testlib.h"
 #include "tests/master/suites.h"
 #include "tests/master/takeover.h"
 
-/* What the last master's agents were told that group 0 expects. */
+/* Sets the revision that group 0 expects in all snapshots. */
 static void expects(uint64_t revision)
 {
 	size_t i;
@@ -16,7 +16,7 @@ static void expects(uint64_t revision)
 		tk.know[i].own.revision = revision;
 }
 
-/* Of the attempt TK_SEQ, which was to make revision 7 and contents 1 of all. */
+/* Sends p[i]'s vote for attempt TK_SEQ again. The attempt has elected revision 7 and contents 1. */
 static void told(size_t i, struct wm_sync_vote candidate)
 {
 	fk_sync_again(&tk.p[i], candidate, TK_SEQ, 7, 1);
@@ -31,7 +31,7 @@ static const struct wm_sync_start *start_of(size_t i)
 	return &s->sync;
 }
 
-/* All have it, with revision 7; the next one is expected. */
+/* Checks that all have completed revision 7 and expect the next one. */
 static void all_done(void)
 {
 	size_t i;
@@ -45,7 +45,7 @@ static void all_done(void)
 	}
 }
 
-/* All get there together the second time. */
+/* Checks that all complete the next attempt together. */
 static void tried_again(uint64_t revision)
 {
 	uint64_t seq;
@@ -63,7 +63,7 @@ static void tried_again(uint64_t revision)
 		ck_assert_uint_eq(fk_take(tk.h[i], WM_OP_DONE)->u.op_done.revision, revision);
 }
 
-/* h[i]'s agent died with the master; its peer comes by a new one. */
+/* Lets p[i] join through a new agent. The agent of h[i] died together with the master. */
 static void restart(size_t i)
 {
 	tk.h[i] = fk_reconnect_as(tk.h[i], 0, true);
@@ -73,7 +73,7 @@ static void restart(size_t i)
 
 /* ---- stage by stage ---- */
 
-START_TEST(votes_that_waited_go_on_waiting)
+START_TEST(waiting_votes_continue_to_wait)
 {
 	expects(7);
 	tk_all_come_back();
@@ -88,14 +88,13 @@ START_TEST(votes_that_waited_go_on_waiting)
 }
 END_TEST
 
-START_TEST(what_runs_goes_on_and_is_not_elected_again)
+START_TEST(running_synchronization_is_not_elected_again)
 {
 	size_t i;
 
 	expects(7);
 	tk_all_come_back();
-	/* By what they offered, 2 would be elected now: one that had offered 1 was lost meanwhile.
-	 */
+	/* With these candidates 2 would be elected now. A peer with the contents 1 was lost. */
 	told(0, fk_candidate(7, 2));
 	told(1, fk_candidate(7, 2));
 	told(2, fk_candidate(7, 1));
@@ -114,8 +113,8 @@ START_TEST(what_runs_goes_on_and_is_not_elected_again)
 }
 END_TEST
 
-/* Whom it has for a holder it knows, too. */
-START_TEST(a_running_synchronization_has_its_holders)
+/* The new master also knows which peers are holders. */
+START_TEST(new_master_knows_the_holders)
 {
 	expects(7);
 	tk_all_come_back();
@@ -130,14 +129,14 @@ START_TEST(a_running_synchronization_has_its_holders)
 }
 END_TEST
 
-START_TEST(losses_that_it_has_outlived_do_not_end_it)
+START_TEST(losses_before_a_takeover_do_not_end_an_attempt)
 {
 	size_t i;
 
 	expects(7);
 	tk_all_come_back();
 	for (i = 0; i < 3; i++) {
-		tk.know[i].own.generation = 4; /* they had voted before */
+		tk.know[i].own.generation = 4; /* losses since these votes */
 		told(i, fk_candidate(7, 1));
 	}
 	tk_all_end();
@@ -148,7 +147,7 @@ START_TEST(losses_that_it_has_outlived_do_not_end_it)
 }
 END_TEST
 
-START_TEST(who_has_not_heard_of_the_start_is_told)
+START_TEST(agent_that_has_missed_the_start_gets_the_start)
 {
 	const struct wm_sync_start *s;
 	size_t i;
@@ -157,10 +156,10 @@ START_TEST(who_has_not_heard_of_the_start_is_told)
 	for (i = 0; i < 3; i++)
 		tk.know[i].own.generation = 4;
 	tk_all_come_back();
-	fk_know_generation(tk.h[0], 0, 4); /* of kicks before the start that it has heard of */
+	fk_know_generation(tk.h[0], 0, 4); /* knows of kicks before the start */
 	told(0, fk_candidate(7, 1));
 	fk_sync(&tk.p[1], fk_candidate(3, 2));
-	if (_i) /* by another thread */
+	if (_i) /* from another thread */
 		fk_vote(&tk.p[1], 0);
 	fk_sync(&tk.p[2], fk_candidate(4, 1));
 	tk_all_end();
@@ -179,8 +178,9 @@ START_TEST(who_has_not_heard_of_the_start_is_told)
 }
 END_TEST
 
-/* b and c were told that it was aborted, for a was away, and vote for the next one. */
-START_TEST(votes_after_a_loss_are_not_for_what_ran_before_it)
+/* b and c were told that the attempt was aborted, because a was disconnected. They vote for the
+ * next attempt. */
+START_TEST(votes_after_a_loss_do_not_join_an_older_attempt)
 {
 	size_t i;
 
@@ -205,8 +205,8 @@ START_TEST(votes_after_a_loss_are_not_for_what_ran_before_it)
 }
 END_TEST
 
-/* The last master died between two starts: the only one that has it begins now. */
-START_TEST(a_holder_may_hear_of_the_start_last)
+/* The last master died between two starts. The only holder starts now. */
+START_TEST(holder_may_get_the_start_last)
 {
 	struct wm_sync_vote v = fk_candidate(7, _i == 1 ? 3 : 1);
 	size_t i;
@@ -219,12 +219,12 @@ START_TEST(a_holder_may_hear_of_the_start_last)
 		v.strategy = WM_STRATEGY_RECEIVE_ONLY;
 	fk_sync(&tk.p[2], v);
 	tk_all_end();
-	if (_i > 0) { /* what it has, nobody gets */
+	if (_i > 0) { /* c is no holder then, so no source is left */
 		for (i = 0; i < 2; i++)
 			ck_assert_uint_eq(fk_count(tk.h[i], WM_OP_ABORT), 1);
 		ck_assert_uint_eq(fk_count(tk.h[2], WM_OP_START), 0);
 		ck_assert_uint_eq(fk_count(tk.h[2], WM_OP_ABORT), 0);
-		for (i = 0; i < 2; i++) /* it still waits for them */
+		for (i = 0; i < 2; i++) /* c still waits for them */
 			fk_sync(&tk.p[i], fk_candidate(7, 1));
 		ck_assert_uint_eq(fk_count(tk.h[2], _i == 1 ? WM_OP_START : WM_KICK), 1);
 		return;
@@ -237,8 +237,9 @@ START_TEST(a_holder_may_hear_of_the_start_last)
 }
 END_TEST
 
-/* What waited is elected here, and what ran goes on. */
-START_TEST(the_next_master_knows_of_torn_state)
+/* With _i == 0 the synchronization still waited for votes, so the new master holds the election.
+ * With _i == 1 it had started and continues. */
+START_TEST(next_master_knows_of_torn_state)
 {
 	struct wm_sync_vote torn = fk_candidate(7, 2);
 	size_t i;
@@ -272,8 +273,9 @@ START_TEST(the_next_master_knows_of_torn_state)
 }
 END_TEST
 
-/* As long as nothing has been synchronized, a receive-only peer may be ahead of all. */
-START_TEST(what_was_expected_at_the_start_counts)
+/* Before the first synchronization, a receive-only peer may have a higher revision than all
+ * others. */
+START_TEST(revision_expected_at_the_start_counts)
 {
 	struct wm_sync_vote send = fk_candidate(7, 1), receive = fk_candidate(9, 5),
 			    old = fk_candidate(3, 1);
@@ -301,8 +303,8 @@ START_TEST(what_was_expected_at_the_start_counts)
 }
 END_TEST
 
-/* The last master had no time to say so. It does not matter whether the ring is known. */
-START_TEST(who_has_not_heard_of_the_kick_is_kicked)
+/* The last master had no time to send the kick. It does not matter whether the ring is known. */
+START_TEST(peer_that_has_missed_its_kick_is_kicked)
 {
 	struct wm_sync_vote v = fk_candidate(7, 1);
 	const char *text = "it has revision 8";
@@ -333,8 +335,8 @@ START_TEST(who_has_not_heard_of_the_kick_is_kicked)
 }
 END_TEST
 
-/* a was told of the loss with the start, b of neither: one loss for both. */
-START_TEST(a_kick_that_some_have_heard_of_is_counted_once)
+/* Host a was told of the loss and of the start, and b of neither. Both count one loss. */
+START_TEST(kick_that_only_some_agents_know_is_counted_once)
 {
 	struct wm_sync_vote v = fk_candidate(7, 1);
 
@@ -360,11 +362,11 @@ START_TEST(a_kick_that_some_have_heard_of_is_counted_once)
 }
 END_TEST
 
-START_TEST(votes_of_one_agent_for_one_attempt_are_one_part)
+START_TEST(votes_of_one_agent_are_one_part_of_an_attempt)
 {
 	struct fk_peer x;
 
-	/* d comes with two peers, both of which have voted. */
+	/* c's agent has two peers, and both have voted. */
 	tk.know[0].own.world_size = tk.know[1].own.world_size = tk.know[2].own.world_size = 4;
 	tk.know[0].r.view.global = tk.know[1].r.view.global = tk.know[2].r.view.global = 4;
 	expects(7);
@@ -387,7 +389,7 @@ START_TEST(votes_of_one_agent_for_one_attempt_are_one_part)
 }
 END_TEST
 
-START_TEST(what_all_have_reported_is_done)
+START_TEST(attempt_that_all_have_reported_is_done)
 {
 	size_t i;
 
@@ -404,7 +406,7 @@ START_TEST(what_all_have_reported_is_done)
 }
 END_TEST
 
-START_TEST(a_failure_that_was_reported_is_a_kick)
+START_TEST(reported_failure_of_a_peer_is_a_kick)
 {
 	struct fk_peer x;
 	size_t i;
@@ -422,7 +424,7 @@ START_TEST(a_failure_that_was_reported_is_a_kick)
 	fk_sync_again(&x, fk_candidate(7, 9), TK_SEQ, 7, 1);
 	fk_report(tk.h[0], TK_SEQ, true);
 	fk_report(tk.h[1], TK_SEQ, true);
-	if (_i == 2) /* what was reported once stays so */
+	if (_i == 2) /* an earlier report stays valid */
 		fk_report(tk.h[2], TK_SEQ, true);
 	fk_report_failed(&x, TK_SEQ, _i == 1);
 	if (_i == 0)
@@ -434,7 +436,7 @@ START_TEST(a_failure_that_was_reported_is_a_kick)
 }
 END_TEST
 
-START_TEST(a_failure_of_all_that_was_reported_aborts)
+START_TEST(reported_failure_of_a_host_aborts)
 {
 	size_t i;
 
@@ -452,14 +454,14 @@ START_TEST(a_failure_of_all_that_was_reported_aborts)
 }
 END_TEST
 
-START_TEST(what_one_knows_to_be_done_is_done_for_all)
+START_TEST(success_that_one_agent_knows_holds_for_all)
 {
 	size_t i;
 
 	expects(7);
 	tk.know[0].own.revision = 8;
 	tk.know[0].outcomes[tk.know[0].r.n_outcomes++] = (struct wm_outcome){TK_SEQ, WIRE_SUCCESS};
-	if (_i) /* also if it does not know what that makes of the revision */
+	if (_i) /* also if this agent does not know the new revision */
 		tk.know[0].own.revision = 7;
 	tk_all_come_back();
 	told(1, fk_candidate(7, 1));
@@ -475,14 +477,14 @@ START_TEST(what_one_knows_to_be_done_is_done_for_all)
 }
 END_TEST
 
-/* Its agent died, too, and its part was not complete: it says nothing of the attempt. The others go
- * on to ask for the end: they know that it was done from the revision, or from a. */
-START_TEST(whom_the_end_has_left_out_is_kicked_though_its_agent_died)
+/* c's agent died, too. c's part was not complete, so c asks for nothing. The master knows of the
+ * success from the revision, or from host a. */
+START_TEST(left_out_peer_with_a_new_agent_is_kicked)
 {
 	uint64_t seq = TK_SEQ;
 
 	expects(8);
-	tk.know[0].own.generation = 1; /* by the kick that c has not heard of */
+	tk.know[0].own.generation = 1; /* because of the kick, which c was not told of */
 	if (_i)
 		tk.know[0].outcomes[tk.know[0].r.n_outcomes++] =
 			(struct wm_outcome){TK_SEQ, WIRE_SUCCESS};
@@ -504,8 +506,9 @@ START_TEST(whom_the_end_has_left_out_is_kicked_though_its_agent_died)
 }
 END_TEST
 
-/* They were out before it was done, and have not heard of that. */
-START_TEST(whom_the_end_has_left_out_is_kicked)
+/* This peer was no longer in the attempt when the attempt completed, and does not know that it has
+ * completed. */
+START_TEST(peer_left_out_of_the_outcome_is_kicked)
 {
 	expects(8);
 	tk.know[0].outcomes[tk.know[0].r.n_outcomes++] = (struct wm_outcome){TK_SEQ, WIRE_SUCCESS};
@@ -525,9 +528,9 @@ START_TEST(whom_the_end_has_left_out_is_kicked)
 }
 END_TEST
 
-/* c was put out, in silence, and has not even heard of the start. Is b there to make one too many?
- */
-START_TEST(whom_the_end_has_left_out_is_kicked_though_it_has_not_heard_of_the_start)
+/* c was kicked without being told, and has not even received the start. With _i == 1 b is there, so
+ * that one peer too many has come. */
+START_TEST(left_out_peer_that_missed_the_start_is_kicked)
 {
 	size_t i;
 
@@ -558,8 +561,8 @@ START_TEST(whom_the_end_has_left_out_is_kicked_though_it_has_not_heard_of_the_st
 }
 END_TEST
 
-/* The new view was told, the end was not: not even by the one who did not come back. */
-START_TEST(what_the_group_has_gone_beyond_is_done)
+/* The new view was sent, but the end was not, not even to the agent that did not come back. */
+START_TEST(attempt_below_the_expected_revision_is_done)
 {
 	size_t i;
 
@@ -580,7 +583,7 @@ START_TEST(what_the_group_has_gone_beyond_is_done)
 }
 END_TEST
 
-START_TEST(what_one_knows_to_have_failed_has_failed_for_all)
+START_TEST(failure_that_one_agent_knows_holds_for_all)
 {
 	expects(7);
 	tk.know[0].outcomes[tk.know[0].r.n_outcomes++] =
@@ -598,7 +601,7 @@ START_TEST(what_one_knows_to_have_failed_has_failed_for_all)
 }
 END_TEST
 
-START_TEST(it_fails_for_all_when_not_all_are_back)
+START_TEST(attempt_fails_for_all_if_an_agent_is_missing)
 {
 	size_t i;
 
@@ -619,22 +622,22 @@ START_TEST(it_fails_for_all_when_not_all_are_back)
 }
 END_TEST
 
-/* Receivers alone are left. */
-START_TEST(it_fails_when_nobody_has_what_was_elected)
+/* Only receivers are left. */
+START_TEST(attempt_fails_if_no_holder_is_left)
 {
 	struct wm_sync_vote v = fk_candidate(7, 2);
 	size_t i;
 
 	expects(7);
 	tk_all_come_back();
-	if (_i >= 2) { /* who gives it to nobody */
+	if (_i >= 2) { /* receive-only peers are no sources */
 		v.strategy = WM_STRATEGY_RECEIVE_ONLY;
 		v.content.lo = _i == 2 ? 1 : 2;
 	}
 	for (i = 0; i < 3; i++)
 		told(i, v);
 	if (_i % 2 == 1)
-		fk_report(tk.h[1], TK_SEQ, true); /* but this one has got it */
+		fk_report(tk.h[1], TK_SEQ, true); /* this host has received everything */
 	tk_all_end();
 	for (i = 0; i < 3; i++)
 		ck_assert_uint_eq(fk_count(tk.h[i], WM_OP_ABORT), _i != 1);
@@ -643,26 +646,26 @@ START_TEST(it_fails_when_nobody_has_what_was_elected)
 }
 END_TEST
 
-START_TEST(agents_that_disagree_on_what_was_elected_do_not_go_on)
+START_TEST(attempt_fails_if_agents_disagree_on_the_election)
 {
 	size_t i;
 
 	expects(7);
 	for (i = 0; i < 3; i++)
-		tk.know[i].own.generation = 4; /* it had outlived them */
+		tk.know[i].own.generation = 4; /* the attempt had outlived these losses */
 	tk_all_come_back();
 	told(0, fk_candidate(7, 1));
 	told(1, fk_candidate(7, 1));
 	fk_sync_again(&tk.p[2], fk_candidate(7, 2), TK_SEQ, 7, 2);
 	tk_all_end();
-	for (i = 0; i < 3; i++) /* nothing fails alone */
+	for (i = 0; i < 3; i++) /* the failure is a loss for all */
 		ck_assert_uint_gt(fk_generation(tk.h[i], 0), 4);
 	ck_assert_uint_eq(fk_count(tk.h[0], WM_OP_ABORT), 1);
 	ck_assert_uint_eq(fk_count(tk.h[2], WM_OP_ABORT), 1);
 }
 END_TEST
 
-START_TEST(a_second_vote_for_an_all_reduce_is_a_violation_still)
+START_TEST(second_vote_for_an_all_reduce_is_a_violation)
 {
 	tk_all_come_back();
 	fk_vote_seq(&tk.p[0], 1, TK_SEQ);
@@ -676,8 +679,8 @@ END_TEST
 
 /* ---- peers whose agents died, too ---- */
 
-/* p[0] comes by a new agent, which the last master knew or not; the others' agents have lived. What
- * p[2] lacks has not come yet, or it has all. */
+/* Lets p[0] join through a new agent, which the last master knew if `known` is true. The agents of
+ * the others have lived on. With `lacks`, p[2] has not received everything yet. */
 static void one_is_new(bool asks, bool known, bool lacks)
 {
 	uint64_t seq = TK_SEQ;
@@ -705,7 +708,7 @@ static void one_is_new(bool asks, bool known, bool lacks)
 	fk_tick(&tk.f, 400);
 }
 
-START_TEST(an_attempt_in_doubt_is_done_if_all_have_it)
+START_TEST(attempt_in_doubt_is_done_if_all_are_complete)
 {
 	one_is_new(true, _i, false);
 	ck_assert_uint_eq(fk_take(tk.h[0], WM_OP_OUTCOMES)->u.op_outcomes.v[0].code, WIRE_SUCCESS);
@@ -716,8 +719,8 @@ START_TEST(an_attempt_in_doubt_is_done_if_all_have_it)
 }
 END_TEST
 
-/* Who asks for it needs nothing more, so the others go on. */
-START_TEST(an_attempt_in_doubt_goes_on_if_others_lack_something)
+/* A peer that asks for the attempt is complete, so the others continue. */
+START_TEST(attempt_in_doubt_continues_if_others_lack_something)
 {
 	one_is_new(true, _i, true);
 	tk_no_error();
@@ -731,7 +734,7 @@ START_TEST(an_attempt_in_doubt_goes_on_if_others_lack_something)
 }
 END_TEST
 
-START_TEST(an_attempt_in_doubt_has_failed_if_one_lacks_it)
+START_TEST(attempt_in_doubt_fails_if_one_peer_lacks_it)
 {
 	one_is_new(false, _i, false);
 	ck_assert_uint_eq(fk_take(tk.h[1], WM_OP_ABORT)->u.op_abort.seq, TK_SEQ);
@@ -742,7 +745,7 @@ END_TEST
 
 /* ---- revisions ---- */
 
-START_TEST(the_highest_revision_that_an_agent_knows_counts)
+START_TEST(highest_revision_that_an_agent_knows_counts)
 {
 	size_t i;
 
@@ -757,8 +760,8 @@ START_TEST(the_highest_revision_that_an_agent_knows_counts)
 }
 END_TEST
 
-/* All of an earlier run of the group had left when the agent that says 0 was told of this one. */
-START_TEST(the_newest_word_on_a_revision_counts)
+/* All members of the group had left when the agent with revision 0 got its view. */
+START_TEST(revision_in_the_newest_view_counts)
 {
 	size_t newest = (size_t)_i;
 
@@ -772,7 +775,7 @@ START_TEST(the_newest_word_on_a_revision_counts)
 }
 END_TEST
 
-START_TEST(where_nobody_knows_a_revision_any_will_do)
+START_TEST(any_revision_is_valid_if_no_agent_knows_one)
 {
 	tk_all_come_back();
 	tk_all_end();
@@ -781,8 +784,8 @@ START_TEST(where_nobody_knows_a_revision_any_will_do)
 }
 END_TEST
 
-/* A master that stood still takes its run over anew, and forgets nothing. */
-START_TEST(a_master_that_stood_still_knows_the_revisions)
+/* A suspended master takes over its run again, and forgets nothing. */
+START_TEST(suspended_master_remembers_revisions)
 {
 	size_t i;
 
@@ -801,9 +804,9 @@ START_TEST(a_master_that_stood_still_knows_the_revisions)
 }
 END_TEST
 
-/* a names its peer, and is not heard out before the master has to draw its conclusions:
- * what the group expects, a says later. */
-START_TEST(a_revision_that_is_told_late_counts)
+/* a's peer joins, but a's snapshot is not complete before the master decides. The expected revision
+ * comes later. */
+START_TEST(late_revision_counts)
 {
 	tk.know[0].own.revision = 12;
 	tk_come_back(0);
@@ -821,8 +824,8 @@ START_TEST(a_revision_that_is_told_late_counts)
 }
 END_TEST
 
-/* Its member of that run was put out: the others have left, and the next run begins at 0. */
-START_TEST(a_revision_of_a_run_that_is_over_does_not)
+/* a's member of that run was kicked, and the others have left. The next run begins at 0. */
+START_TEST(revision_of_a_run_that_is_over_does_not_count)
 {
 	expects(12);
 	tk_come_back(1);
@@ -841,9 +844,9 @@ START_TEST(a_revision_of_a_run_that_is_over_does_not)
 }
 END_TEST
 
-/* a was left out of the rounds that b's peer was in since; b's agent is a new one, which knows
- * nothing. The next run of the group may have begun at 0 meanwhile. */
-START_TEST(a_revision_of_who_was_left_out_does_not_count)
+/* Host a was not in the later rounds of b's peer. b's agent is new and knows nothing. The next run
+ * of the group may have begun at 0 meanwhile. */
+START_TEST(revision_of_a_left_out_agent_does_not_count)
 {
 	tk.know[0].own.revision = 20;
 	tk_come_back(0);
@@ -867,15 +870,15 @@ START_TEST(a_revision_of_who_was_left_out_does_not_count)
 }
 END_TEST
 
-/* a's members have left, and a newcomer waits there. The others may have left since, too, and the
- * next run of the group begun at 0: a's agent was told no more. */
-START_TEST(a_revision_of_who_has_no_members_does_not_count)
+/* a's members have left, and a newcomer waits there. The others may have left since then, and the
+ * next run of the group may have begun at 0. a's agent was not told. */
+START_TEST(revision_of_an_agent_without_members_does_not_count)
 {
 	struct wm_msg msg;
 	size_t i;
 
 	tk.know[0].own.revision = 20;
-	for (i = 0; i < 2; i++) { /* it is redirected once */
+	for (i = 0; i < 2; i++) { /* is redirected once */
 		tk.h[0] = fk_connect(&tk.f, "a", "10.0.0.1");
 		msg = fk_hello(tk.h[0]);
 		msg.u.hello.run = tk.f.run;
@@ -899,43 +902,42 @@ Suite *sync_resume_suite(void)
 	TCase *tc = tcase_create("synchronizations of a run that is taken over");
 
 	tcase_add_checked_fixture(tc, tk_setup, tk_teardown);
-	tcase_add_test(tc, votes_that_waited_go_on_waiting);
-	tcase_add_test(tc, what_runs_goes_on_and_is_not_elected_again);
-	tcase_add_test(tc, a_running_synchronization_has_its_holders);
-	tcase_add_test(tc, losses_that_it_has_outlived_do_not_end_it);
-	tcase_add_loop_test(tc, who_has_not_heard_of_the_start_is_told, 0, 2);
-	tcase_add_test(tc, votes_after_a_loss_are_not_for_what_ran_before_it);
-	tcase_add_loop_test(tc, a_holder_may_hear_of_the_start_last, 0, 3);
-	tcase_add_loop_test(tc, the_next_master_knows_of_torn_state, 0, 2);
-	tcase_add_loop_test(tc, what_was_expected_at_the_start_counts, 0, 2);
-	tcase_add_loop_test(tc, who_has_not_heard_of_the_kick_is_kicked, 0, 4);
-	tcase_add_test(tc, a_kick_that_some_have_heard_of_is_counted_once);
-	tcase_add_test(tc, votes_of_one_agent_for_one_attempt_are_one_part);
-	tcase_add_test(tc, what_all_have_reported_is_done);
-	tcase_add_loop_test(tc, a_failure_that_was_reported_is_a_kick, 0, 3);
-	tcase_add_test(tc, a_failure_of_all_that_was_reported_aborts);
-	tcase_add_loop_test(tc, what_one_knows_to_be_done_is_done_for_all, 0, 2);
-	tcase_add_loop_test(tc, whom_the_end_has_left_out_is_kicked_though_its_agent_died, 0, 2);
-	tcase_add_loop_test(tc, whom_the_end_has_left_out_is_kicked, 0, 3);
-	tcase_add_loop_test(
-		tc, whom_the_end_has_left_out_is_kicked_though_it_has_not_heard_of_the_start, 0, 2);
-	tcase_add_test(tc, what_the_group_has_gone_beyond_is_done);
-	tcase_add_test(tc, what_one_knows_to_have_failed_has_failed_for_all);
-	tcase_add_test(tc, it_fails_for_all_when_not_all_are_back);
-	tcase_add_loop_test(tc, it_fails_when_nobody_has_what_was_elected, 0, 4);
-	tcase_add_test(tc, agents_that_disagree_on_what_was_elected_do_not_go_on);
-	tcase_add_loop_test(tc, a_second_vote_for_an_all_reduce_is_a_violation_still, 0, 2);
-	tcase_add_loop_test(tc, an_attempt_in_doubt_is_done_if_all_have_it, 0, 2);
-	tcase_add_loop_test(tc, an_attempt_in_doubt_goes_on_if_others_lack_something, 0, 2);
-	tcase_add_loop_test(tc, an_attempt_in_doubt_has_failed_if_one_lacks_it, 0, 2);
-	tcase_add_test(tc, the_highest_revision_that_an_agent_knows_counts);
-	tcase_add_loop_test(tc, the_newest_word_on_a_revision_counts, 0, 3);
-	tcase_add_test(tc, where_nobody_knows_a_revision_any_will_do);
-	tcase_add_test(tc, a_master_that_stood_still_knows_the_revisions);
-	tcase_add_test(tc, a_revision_that_is_told_late_counts);
-	tcase_add_test(tc, a_revision_of_a_run_that_is_over_does_not);
-	tcase_add_test(tc, a_revision_of_who_was_left_out_does_not_count);
-	tcase_add_test(tc, a_revision_of_who_has_no_members_does_not_count);
+	tcase_add_test(tc, waiting_votes_continue_to_wait);
+	tcase_add_test(tc, running_synchronization_is_not_elected_again);
+	tcase_add_test(tc, new_master_knows_the_holders);
+	tcase_add_test(tc, losses_before_a_takeover_do_not_end_an_attempt);
+	tcase_add_loop_test(tc, agent_that_has_missed_the_start_gets_the_start, 0, 2);
+	tcase_add_test(tc, votes_after_a_loss_do_not_join_an_older_attempt);
+	tcase_add_loop_test(tc, holder_may_get_the_start_last, 0, 3);
+	tcase_add_loop_test(tc, next_master_knows_of_torn_state, 0, 2);
+	tcase_add_loop_test(tc, revision_expected_at_the_start_counts, 0, 2);
+	tcase_add_loop_test(tc, peer_that_has_missed_its_kick_is_kicked, 0, 4);
+	tcase_add_test(tc, kick_that_only_some_agents_know_is_counted_once);
+	tcase_add_test(tc, votes_of_one_agent_are_one_part_of_an_attempt);
+	tcase_add_test(tc, attempt_that_all_have_reported_is_done);
+	tcase_add_loop_test(tc, reported_failure_of_a_peer_is_a_kick, 0, 3);
+	tcase_add_test(tc, reported_failure_of_a_host_aborts);
+	tcase_add_loop_test(tc, success_that_one_agent_knows_holds_for_all, 0, 2);
+	tcase_add_loop_test(tc, left_out_peer_with_a_new_agent_is_kicked, 0, 2);
+	tcase_add_loop_test(tc, peer_left_out_of_the_outcome_is_kicked, 0, 3);
+	tcase_add_loop_test(tc, left_out_peer_that_missed_the_start_is_kicked, 0, 2);
+	tcase_add_test(tc, attempt_below_the_expected_revision_is_done);
+	tcase_add_test(tc, failure_that_one_agent_knows_holds_for_all);
+	tcase_add_test(tc, attempt_fails_for_all_if_an_agent_is_missing);
+	tcase_add_loop_test(tc, attempt_fails_if_no_holder_is_left, 0, 4);
+	tcase_add_test(tc, attempt_fails_if_agents_disagree_on_the_election);
+	tcase_add_loop_test(tc, second_vote_for_an_all_reduce_is_a_violation, 0, 2);
+	tcase_add_loop_test(tc, attempt_in_doubt_is_done_if_all_are_complete, 0, 2);
+	tcase_add_loop_test(tc, attempt_in_doubt_continues_if_others_lack_something, 0, 2);
+	tcase_add_loop_test(tc, attempt_in_doubt_fails_if_one_peer_lacks_it, 0, 2);
+	tcase_add_test(tc, highest_revision_that_an_agent_knows_counts);
+	tcase_add_loop_test(tc, revision_in_the_newest_view_counts, 0, 3);
+	tcase_add_test(tc, any_revision_is_valid_if_no_agent_knows_one);
+	tcase_add_test(tc, suspended_master_remembers_revisions);
+	tcase_add_test(tc, late_revision_counts);
+	tcase_add_test(tc, revision_of_a_run_that_is_over_does_not_count);
+	tcase_add_test(tc, revision_of_a_left_out_agent_does_not_count);
+	tcase_add_test(tc, revision_of_an_agent_without_members_does_not_count);
 	suite_add_tcase(s, tc);
 	return s;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The master's core: calls that can never meet are answered, others are left to wait.
+ * The master's core: calls that can never meet are ended, all other calls wait.
  */
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "tests/master/takeover.h"
 #include "tests/master/trio.h"
 
-/* Votes for operations are of calls that wait. */
+/* Makes a run in which the callers of operations wait. */
 static void setup_waiting(void)
 {
 	setup();
@@ -41,7 +41,7 @@ static void spec_vote(const struct fk_peer *x, uint64_t tag, uint64_t seq)
 	fk_send(x->host, &m);
 }
 
-/* x, which has voted for the tag, waits for it by now. */
+/* Reports that x now waits for this tag, which it has voted for. */
 static void waits(const struct fk_peer *x, uint64_t tag, enum wm_wait_for_kind kind)
 {
 	struct wm_msg m = {.type = WM_WAITS_FOR, .u.waits_for = {x->id, tag, kind, 0}};
@@ -49,7 +49,7 @@ static void waits(const struct fk_peer *x, uint64_t tag, enum wm_wait_for_kind k
 	fk_send(x->host, &m);
 }
 
-/* x waits for any of n that it has voted for, of which tag is one. */
+/* Reports that x waits for any of n operations that it has voted for. One of them has this tag. */
 static void waits_for_any(const struct fk_peer *x, uint64_t tag, uint32_t n)
 {
 	struct wm_msg m = {.type = WM_WAITS_FOR, .u.waits_for = {x->id, tag, WM_WAIT_FOR_MAIN, n}};
@@ -57,7 +57,7 @@ static void waits_for_any(const struct fk_peer *x, uint64_t tag, uint32_t n)
 	fk_send(x->host, &m);
 }
 
-/* What x's call was answered with. */
+/* Returns the answer to x's call. */
 static struct wm_unmet unmet(const struct fk_peer *x, enum wm_wait_kind kind)
 {
 	struct wm_unmet u = fk_take(x->host, WM_UNMET)->u.unmet;
@@ -88,7 +88,7 @@ static size_t answers(void)
 	return fk_count(a, WM_UNMET) + fk_count(b, WM_UNMET) + fk_count(c, WM_UNMET);
 }
 
-/* All go on and do an operation together. */
+/* Checks that all continue and complete an operation together. */
 static void meet(uint64_t tag)
 {
 	uint64_t seq;
@@ -103,8 +103,8 @@ static void meet(uint64_t tag)
 	fk_forget(&f);
 }
 
-/* The loop at the top of pccl.h: a newcomer begins with an update, the others reduce. */
-START_TEST(a_topology_vote_that_reduces_wait_for_is_answered_at_once)
+/* The loop at the top of pccl.h: a newcomer begins with pcclUpdateTopology, the others reduce. */
+START_TEST(topology_vote_that_reduces_wait_for_is_answered)
 {
 	uint64_t epoch = fk_status(&f).epoch;
 
@@ -132,7 +132,7 @@ START_TEST(the_order_of_the_calls_does_not_matter)
 }
 END_TEST
 
-START_TEST(an_answer_alone_ends_no_ballot)
+START_TEST(answer_to_one_peer_ends_no_ballot)
 {
 	uint64_t ballot = c->topo_ballot;
 
@@ -153,8 +153,9 @@ START_TEST(an_answer_alone_ends_no_ballot)
 }
 END_TEST
 
-/* Who waits in pcclConnect goes on waiting, and comes in with the next vote of all. */
-START_TEST(a_newcomer_waits_on)
+/* A peer that waits in pcclConnect continues to wait, and is admitted in the next complete
+ * ballot. */
+START_TEST(newcomer_continues_to_wait)
 {
 	struct fk_host *d = fk_host(&f, "d", "10.0.0.4");
 	struct fk_peer s = fk_join(d, 0);
@@ -174,9 +175,9 @@ START_TEST(a_newcomer_waits_on)
 }
 END_TEST
 
-/* A newcomer could come in only when p votes as well: a loop that updates while peers are pending
- * ends, and meets p. */
-START_TEST(who_asks_while_others_wait_in_operations_hears_of_no_newcomer)
+/* A newcomer can be admitted only if p votes as well. So the answer ends a loop that updates while
+ * peers are pending, and its peer meets p. */
+START_TEST(pending_call_gets_no_newcomer_while_operations_wait)
 {
 	struct wm_unmet u;
 
@@ -197,7 +198,7 @@ START_TEST(who_asks_while_others_wait_in_operations_hears_of_no_newcomer)
 }
 END_TEST
 
-START_TEST(a_pending_and_a_topology_vote_are_answered_both)
+START_TEST(pending_vote_and_topology_vote_are_both_answered)
 {
 	fk_pending(&p);
 	ck_assert_uint_eq(answers(), 0);
@@ -208,8 +209,8 @@ START_TEST(a_pending_and_a_topology_vote_are_answered_both)
 }
 END_TEST
 
-/* Were the others answered as well, they would ask while these update, without end. */
-START_TEST(who_asks_comes_to_those_that_update)
+/* If the others were answered as well, they would ask while these peers update, without end. */
+START_TEST(pending_call_is_sent_to_the_topology_vote)
 {
 	struct fk_peer s = fk_join(fk_host(&f, "d", "10.0.0.4"), 0);
 
@@ -224,7 +225,7 @@ START_TEST(who_asks_comes_to_those_that_update)
 }
 END_TEST
 
-START_TEST(a_synchronization_meets_an_update)
+START_TEST(update_is_answered_if_a_synchronization_waits)
 {
 	fk_sync(&p, fk_candidate(1, 1));
 	fk_topo(&q);
@@ -235,13 +236,13 @@ START_TEST(a_synchronization_meets_an_update)
 }
 END_TEST
 
-START_TEST(two_tags_are_refused_to_all)
+START_TEST(reduces_with_different_tags_end_for_all)
 {
 	struct wm_unmet u;
 
 	fk_vote(&p, 1);
 	fk_vote(&q, 2);
-	ck_assert_uint_eq(answers(), 0); /* r would call alone */
+	ck_assert_uint_eq(answers(), 0); /* r would be left alone in its call */
 	fk_vote(&r, 1 + (uint64_t)_i);
 	u = unmet(&p, WM_WAIT_OP);
 	ck_assert_uint_eq(u.tag, 1);
@@ -257,7 +258,7 @@ START_TEST(two_tags_are_refused_to_all)
 }
 END_TEST
 
-START_TEST(a_synchronization_and_a_reduce_are_refused_to_all)
+START_TEST(synchronization_and_reduce_end_for_all)
 {
 	struct wm_unmet u;
 
@@ -273,8 +274,9 @@ START_TEST(a_synchronization_and_a_reduce_are_refused_to_all)
 }
 END_TEST
 
-/* First those who can go on do, and only then is it known that nobody can meet. */
-START_TEST(three_peers_in_three_calls)
+/* First the peers that can continue get an answer. Only then is it known that the others can never
+ * meet. */
+START_TEST(three_peers_in_three_calls_are_ended)
 {
 	fk_topo(&r);
 	fk_vote(&p, 1);
@@ -290,7 +292,7 @@ START_TEST(three_peers_in_three_calls)
 }
 END_TEST
 
-START_TEST(who_does_not_wait_may_still_vote)
+START_TEST(peer_that_does_not_wait_may_still_vote)
 {
 	async_vote(&p, 1);
 	fk_vote(&q, 2);
@@ -303,8 +305,8 @@ START_TEST(who_does_not_wait_may_still_vote)
 }
 END_TEST
 
-/* It has not voted for what the others wait for, and its own operation lacks them. */
-START_TEST(who_begins_to_wait_says_so)
+/* p has not voted for the tag that the others wait for, and its own operation lacks their votes. */
+START_TEST(report_of_a_wait_ends_unmet_calls)
 {
 	async_vote(&p, 1);
 	fk_vote(&q, 2);
@@ -317,7 +319,7 @@ START_TEST(who_begins_to_wait_says_so)
 }
 END_TEST
 
-START_TEST(what_one_waits_for_may_have_ended_meanwhile)
+START_TEST(wait_for_an_ended_operation_is_ignored)
 {
 	waits(&p, 7, WM_WAIT_FOR_MAIN);
 	vote_all(1);
@@ -327,7 +329,7 @@ START_TEST(what_one_waits_for_may_have_ended_meanwhile)
 }
 END_TEST
 
-/* Both have voted for both, and wait for one of them each. */
+/* p and q have voted for both tags, and each of them waits for one. */
 START_TEST(operations_in_flight_meet_in_any_order)
 {
 	async_vote(&p, 1);
@@ -343,8 +345,8 @@ START_TEST(operations_in_flight_meet_in_any_order)
 }
 END_TEST
 
-/* r has tag 2 in flight as well: with the call that waits for nobody it ends, too. */
-START_TEST(what_the_stuck_have_in_flight_ends_with_their_calls)
+/* p also has tag 5 in flight, for which it does not wait. This operation ends with p's call. */
+START_TEST(operations_in_flight_end_with_an_unmet_call)
 {
 	async_vote(&p, 5);
 	fk_vote(&p, 1);
@@ -371,9 +373,9 @@ START_TEST(a_wait_outlives_the_start_of_another_operation)
 }
 END_TEST
 
-/* ---- until any of several ends */
+/* ---- waits for any of several operations ---- */
 
-START_TEST(who_waits_for_any_of_what_cannot_end_is_answered)
+START_TEST(wait_for_any_of_unmet_operations_is_ended)
 {
 	async_vote(&p, 1);
 	async_vote(&p, 2);
@@ -394,8 +396,8 @@ START_TEST(who_waits_for_any_of_what_cannot_end_is_answered)
 }
 END_TEST
 
-/* r may join tag 2, and then p goes on: with tag 9, perhaps. */
-START_TEST(who_waits_for_any_goes_on_with_the_first)
+/* r may join tag 2. Then p continues, perhaps with tag 9. */
+START_TEST(wait_for_any_ends_with_the_first_operation)
 {
 	async_vote(&p, 1);
 	async_vote(&p, 2);
@@ -424,8 +426,9 @@ START_TEST(who_waits_for_any_goes_on_with_the_first)
 }
 END_TEST
 
-/* The agent did not know that one had started, or had ended, or votes are still to come. */
-START_TEST(what_the_agent_says_of_any_must_be_of_all)
+/* The agent did not know that an operation had started or ended, or some votes are still to
+ * come. */
+START_TEST(wait_for_any_must_cover_all_operations_of_a_peer)
 {
 	async_vote(&p, 1);
 	async_vote(&p, 2);
@@ -445,7 +448,7 @@ START_TEST(what_the_agent_says_of_any_must_be_of_all)
 }
 END_TEST
 
-START_TEST(another_vote_shows_that_it_waits_no_longer)
+START_TEST(new_vote_ends_a_wait_for_any)
 {
 	async_vote(&p, 1);
 	async_vote(&p, 2);
@@ -459,13 +462,13 @@ START_TEST(another_vote_shows_that_it_waits_no_longer)
 }
 END_TEST
 
-/* Reports on what was begun speculatively, and is given up, may be on their way. */
-START_TEST(a_reserved_seq_is_void_then)
+/* Reports on the speculative start, which is rolled back, may be on their way. */
+START_TEST(unmet_call_voids_a_reserved_seq)
 {
 	uint64_t seq;
 
 	meet(1);
-	seq = fk_status(&f).last_seq; /* reserved for the next one of tag 1 */
+	seq = fk_status(&f).last_seq; /* reserved for the next operation of tag 1 */
 	spec_vote(&p, 1, seq);
 	fk_vote(&q, 2);
 	fk_vote(&r, 2);
@@ -477,7 +480,7 @@ START_TEST(a_reserved_seq_is_void_then)
 }
 END_TEST
 
-START_TEST(who_is_stopped_may_vote_when_it_runs_again)
+START_TEST(stopped_peer_may_vote_when_it_runs_again)
 {
 	struct wm_msg m = {.type = WM_STOPPED, .u.stopped = {p.id, true}};
 
@@ -493,7 +496,7 @@ START_TEST(who_is_stopped_may_vote_when_it_runs_again)
 }
 END_TEST
 
-START_TEST(during_an_absence_nothing_is_decided)
+START_TEST(nothing_is_decided_during_a_disconnect)
 {
 	fk_cut(c, "gone");
 	fk_settle(&f);
@@ -501,14 +504,14 @@ START_TEST(during_an_absence_nothing_is_decided)
 	fk_vote(&p, 1);
 	fk_vote(&q, 2);
 	ck_assert_uint_eq(answers(), 0);
-	fk_tick(&f, 5500); /* the lease has expired, and its end fails nothing again */
+	fk_tick(&f, 5500); /* the lease ends, and no call fails a second time */
 	fk_settle(&f);
 	(void)refused(&p, 1);
 	(void)refused(&q, 2);
 }
 END_TEST
 
-START_TEST(during_a_round_nothing_is_decided)
+START_TEST(nothing_is_decided_during_a_round)
 {
 	fk_manual(&f);
 	(void)fk_join(fk_host(&f, "d", "10.0.0.4"), 0);
@@ -520,7 +523,7 @@ START_TEST(during_a_round_nothing_is_decided)
 }
 END_TEST
 
-/* Groups vote on the topology together. */
+/* Makes two groups. They have topology votes together. */
 static struct fk_peer s0, s1;
 
 static void two_groups(void)
@@ -531,12 +534,12 @@ static void two_groups(void)
 	fk_forget(&f);
 }
 
-START_TEST(another_group_is_waited_for_and_goes_on)
+START_TEST(update_is_answered_if_a_peer_of_another_group_waits)
 {
 	topo_all();
 	fk_topo(&s0);
 	ck_assert_uint_eq(answers(), 0);
-	fk_vote(&s1, 1); /* of group 1, and waits for s0 */
+	fk_vote(&s1, 1); /* in group 1, waits for s0 */
 	unchanged(&p);
 	unchanged(&q);
 	unchanged(&r);
@@ -546,9 +549,8 @@ START_TEST(another_group_is_waited_for_and_goes_on)
 }
 END_TEST
 
-/* It waits for tag 1 or 2, of which r may join the second one; only for the first is it known to
- * wait. */
-START_TEST(another_group_waits_for_who_waits_for_any)
+/* p waits for tag 1 or 2. r may join tag 2. Once r waits for tag 1, it is certain that p waits. */
+START_TEST(update_is_answered_if_another_group_waits_for_any)
 {
 	async_vote(&p, 1);
 	async_vote(&p, 2);
@@ -563,10 +565,10 @@ START_TEST(another_group_waits_for_who_waits_for_any)
 }
 END_TEST
 
-START_TEST(another_group_that_comes_to_an_end_is_waited_for)
+START_TEST(update_waits_for_an_operation_that_can_end)
 {
 	topo_all();
-	fk_vote(&s1, 1); /* s0 has not voted, and may */
+	fk_vote(&s1, 1); /* s0 has not voted, but may vote */
 	fk_tick(&f, 3000);
 	ck_assert_uint_eq(answers(), 0);
 	fk_vote(&s0, 1);
@@ -575,8 +577,8 @@ START_TEST(another_group_that_comes_to_an_end_is_waited_for)
 }
 END_TEST
 
-/* s0's operation ends: s0 can vote then. */
-START_TEST(an_operation_that_ends_keeps_no_newcomer_out)
+/* s0's operation can end. Then s0 can vote. */
+START_TEST(operation_that_can_end_keeps_no_newcomer_out)
 {
 	(void)fk_join(fk_host(&f, "f", "10.0.0.6"), 0);
 	fk_vote(&s0, 1);
@@ -588,8 +590,8 @@ START_TEST(an_operation_that_ends_keeps_no_newcomer_out)
 }
 END_TEST
 
-/* Two groups: the one's calls are its own fault, the other's are not its concern. */
-START_TEST(operations_of_another_group_are_left_alone)
+/* The calls of group 0 cannot meet. The operation of group 1 is not affected. */
+START_TEST(operations_of_another_group_are_not_ended)
 {
 	fk_vote(&s0, 1);
 	fk_vote(&p, 1);
@@ -616,7 +618,7 @@ static struct fk_peer join_thread(struct fk_host *h, uint32_t group, uint64_t th
 	return x;
 }
 
-START_TEST(a_newcomer_whose_thread_would_have_to_vote_is_refused)
+START_TEST(newcomer_whose_own_thread_must_vote_is_refused)
 {
 	struct fk_host *d = fk_host(&f, "d", "10.0.0.4");
 	struct fk_peer s = join_thread(d, 0, 7), t;
@@ -639,14 +641,14 @@ START_TEST(a_newcomer_whose_thread_would_have_to_vote_is_refused)
 }
 END_TEST
 
-/* One update, while the same thread's other communicator is a member, too. */
-START_TEST(a_vote_that_the_same_thread_would_have_to_give_is_answered)
+/* The number of a thread is valid within one agent only. */
+START_TEST(thread_number_of_another_agent_is_another_thread)
 {
 	struct fk_host *d = fk_host(&f, "d", "10.0.0.4");
 	struct fk_peer s = join_thread(d, 0, 7), t;
 
 	d->peers.thread = 7;
-	t = fk_join(fk_host(&f, "e", "10.0.0.5"), 1); /* of another agent: another thread */
+	t = fk_join(fk_host(&f, "e", "10.0.0.5"), 1); /* another agent, so another thread */
 	d->peers.thread = 0;
 	topo_all();
 	fk_settle(&f);
@@ -659,10 +661,11 @@ START_TEST(a_vote_that_the_same_thread_would_have_to_give_is_answered)
 }
 END_TEST
 
-/* ---- the rest ---- */
+/* ---- other rules ---- */
 
-/* Whoever asks again and again, and does nothing else, waits for a tick from the fifth time on. */
-START_TEST(a_loop_of_updates_does_not_spin)
+/* A peer that asks again and again and does nothing else waits for a tick from the fifth time
+ * on. */
+START_TEST(loop_of_updates_does_not_spin)
 {
 	uint32_t i;
 
@@ -686,8 +689,9 @@ START_TEST(a_loop_of_updates_does_not_spin)
 }
 END_TEST
 
-/* They vote until somebody comes, whom the one that waits for them would have to let in. */
-START_TEST(who_does_nothing_but_vote_is_waited_for_no_longer)
+/* q and r vote until a newcomer comes. But p, which waits for them, would have to admit the
+ * newcomer. */
+START_TEST(wait_for_peers_that_only_vote_is_ended)
 {
 	struct wm_unmet u;
 	uint32_t i;
@@ -710,8 +714,8 @@ START_TEST(who_does_nothing_but_vote_is_waited_for_no_longer)
 }
 END_TEST
 
-/* p's main thread may ask while the other one reduces; or it waits for that one. */
-START_TEST(a_question_waits_for_threads_that_may_ask)
+/* p's main thread may ask while another thread reduces, or may wait for this thread. */
+START_TEST(pending_vote_waits_for_threads_that_may_ask)
 {
 	f.waits_for = WM_WAIT_FOR_HELPER;
 	fk_vote(&p, 1);
@@ -733,8 +737,8 @@ START_TEST(a_question_waits_for_threads_that_may_ask)
 }
 END_TEST
 
-/* An operation of p has taken its time, and its threads act one after the other. */
-START_TEST(a_thread_that_has_acted_just_now_is_waited_for)
+/* An operation of p has taken some time, and p's threads act one after the other. */
+START_TEST(thread_that_has_just_acted_is_awaited)
 {
 	f.waits_for = WM_WAIT_FOR_HELPER;
 	fk_pending(&r);
@@ -759,7 +763,7 @@ START_TEST(a_thread_that_has_acted_just_now_is_waited_for)
 END_TEST
 
 /* p's vote may be lost with its connection. */
-START_TEST(a_silent_host_may_have_asked)
+START_TEST(vote_of_a_silent_host_is_awaited)
 {
 	const struct wm_msg beat = {.type = WM_HEARTBEAT};
 
@@ -778,7 +782,7 @@ START_TEST(a_silent_host_may_have_asked)
 }
 END_TEST
 
-START_TEST(a_loss_ends_it_first)
+START_TEST(loss_ends_a_waiting_call_first)
 {
 	fk_topo(&r);
 	fk_vote(&p, 1);
@@ -796,7 +800,7 @@ END_TEST
 
 /* ---- a new master ---- */
 
-START_TEST(a_new_master_finds_it_too)
+START_TEST(new_master_finds_unmet_calls)
 {
 	tk_connect(0);
 	tk_connect(1);
@@ -814,7 +818,7 @@ START_TEST(a_new_master_finds_it_too)
 	tk_end(0);
 	tk_end(1);
 	tk_none_of(WM_UNMET);
-	if (_i == 2) { /* said only when nobody can be told yet */
+	if (_i == 2) { /* reported before the master can answer */
 		waits(&tk.p[0], 1, WM_WAIT_FOR_MAIN);
 		waits(&tk.p[1], 2, WM_WAIT_FOR_HELPER);
 		waits(&tk.p[2], 1, WM_WAIT_FOR_MAIN);
@@ -826,7 +830,7 @@ START_TEST(a_new_master_finds_it_too)
 }
 END_TEST
 
-START_TEST(a_new_master_hears_who_waits_for_any)
+START_TEST(new_master_learns_of_waits_for_any)
 {
 	tk_connect(0);
 	tk_connect(1);
@@ -835,7 +839,7 @@ START_TEST(a_new_master_hears_who_waits_for_any)
 	tk_join(1, WM_JOIN_ACCEPTED);
 	tk_join(2, WM_JOIN_ACCEPTED);
 	fk_vote(&tk.p[0], 1);
-	waits_for_any(&tk.p[0], 1, 2); /* the other vote has not been told again yet */
+	waits_for_any(&tk.p[0], 1, 2); /* the other vote has not been sent again yet */
 	fk_vote(&tk.p[0], 2);
 	if (_i == 1)
 		waits_for_any(&tk.p[0], 1, 2);
@@ -859,51 +863,50 @@ Suite *unmet_suite(void)
 	TCase *takeover = tcase_create("takeover");
 
 	tcase_add_checked_fixture(tc, setup_waiting, teardown);
-	tcase_add_test(tc, a_topology_vote_that_reduces_wait_for_is_answered_at_once);
+	tcase_add_test(tc, topology_vote_that_reduces_wait_for_is_answered);
 	tcase_add_test(tc, the_order_of_the_calls_does_not_matter);
-	tcase_add_test(tc, an_answer_alone_ends_no_ballot);
-	tcase_add_test(tc, a_newcomer_waits_on);
-	tcase_add_loop_test(
-		tc, who_asks_while_others_wait_in_operations_hears_of_no_newcomer, 0, 2);
-	tcase_add_test(tc, a_pending_and_a_topology_vote_are_answered_both);
-	tcase_add_test(tc, who_asks_comes_to_those_that_update);
-	tcase_add_test(tc, a_synchronization_meets_an_update);
-	tcase_add_loop_test(tc, two_tags_are_refused_to_all, 0, 2);
-	tcase_add_test(tc, a_synchronization_and_a_reduce_are_refused_to_all);
-	tcase_add_test(tc, three_peers_in_three_calls);
-	tcase_add_test(tc, who_does_not_wait_may_still_vote);
-	tcase_add_test(tc, who_begins_to_wait_says_so);
-	tcase_add_test(tc, what_one_waits_for_may_have_ended_meanwhile);
+	tcase_add_test(tc, answer_to_one_peer_ends_no_ballot);
+	tcase_add_test(tc, newcomer_continues_to_wait);
+	tcase_add_loop_test(tc, pending_call_gets_no_newcomer_while_operations_wait, 0, 2);
+	tcase_add_test(tc, pending_vote_and_topology_vote_are_both_answered);
+	tcase_add_test(tc, pending_call_is_sent_to_the_topology_vote);
+	tcase_add_test(tc, update_is_answered_if_a_synchronization_waits);
+	tcase_add_loop_test(tc, reduces_with_different_tags_end_for_all, 0, 2);
+	tcase_add_test(tc, synchronization_and_reduce_end_for_all);
+	tcase_add_test(tc, three_peers_in_three_calls_are_ended);
+	tcase_add_test(tc, peer_that_does_not_wait_may_still_vote);
+	tcase_add_test(tc, report_of_a_wait_ends_unmet_calls);
+	tcase_add_test(tc, wait_for_an_ended_operation_is_ignored);
 	tcase_add_test(tc, operations_in_flight_meet_in_any_order);
-	tcase_add_test(tc, what_the_stuck_have_in_flight_ends_with_their_calls);
+	tcase_add_test(tc, operations_in_flight_end_with_an_unmet_call);
 	tcase_add_test(tc, a_wait_outlives_the_start_of_another_operation);
-	tcase_add_test(tc, who_waits_for_any_of_what_cannot_end_is_answered);
-	tcase_add_loop_test(tc, who_waits_for_any_goes_on_with_the_first, 0, 2);
-	tcase_add_test(tc, what_the_agent_says_of_any_must_be_of_all);
-	tcase_add_test(tc, another_vote_shows_that_it_waits_no_longer);
-	tcase_add_test(tc, a_reserved_seq_is_void_then);
-	tcase_add_test(tc, who_is_stopped_may_vote_when_it_runs_again);
-	tcase_add_test(tc, during_an_absence_nothing_is_decided);
-	tcase_add_test(tc, during_a_round_nothing_is_decided);
-	tcase_add_test(tc, a_newcomer_whose_thread_would_have_to_vote_is_refused);
-	tcase_add_test(tc, a_vote_that_the_same_thread_would_have_to_give_is_answered);
-	tcase_add_test(tc, a_loop_of_updates_does_not_spin);
-	tcase_add_test(tc, who_does_nothing_but_vote_is_waited_for_no_longer);
-	tcase_add_loop_test(tc, a_question_waits_for_threads_that_may_ask, 0, 2);
-	tcase_add_loop_test(tc, a_thread_that_has_acted_just_now_is_waited_for, 0, 2);
-	tcase_add_test(tc, a_silent_host_may_have_asked);
-	tcase_add_test(tc, a_loss_ends_it_first);
+	tcase_add_test(tc, wait_for_any_of_unmet_operations_is_ended);
+	tcase_add_loop_test(tc, wait_for_any_ends_with_the_first_operation, 0, 2);
+	tcase_add_test(tc, wait_for_any_must_cover_all_operations_of_a_peer);
+	tcase_add_test(tc, new_vote_ends_a_wait_for_any);
+	tcase_add_test(tc, unmet_call_voids_a_reserved_seq);
+	tcase_add_test(tc, stopped_peer_may_vote_when_it_runs_again);
+	tcase_add_test(tc, nothing_is_decided_during_a_disconnect);
+	tcase_add_test(tc, nothing_is_decided_during_a_round);
+	tcase_add_test(tc, newcomer_whose_own_thread_must_vote_is_refused);
+	tcase_add_test(tc, thread_number_of_another_agent_is_another_thread);
+	tcase_add_test(tc, loop_of_updates_does_not_spin);
+	tcase_add_test(tc, wait_for_peers_that_only_vote_is_ended);
+	tcase_add_loop_test(tc, pending_vote_waits_for_threads_that_may_ask, 0, 2);
+	tcase_add_loop_test(tc, thread_that_has_just_acted_is_awaited, 0, 2);
+	tcase_add_test(tc, vote_of_a_silent_host_is_awaited);
+	tcase_add_test(tc, loss_ends_a_waiting_call_first);
 	suite_add_tcase(s, tc);
 	tcase_add_checked_fixture(groups, two_groups, teardown);
-	tcase_add_test(groups, another_group_is_waited_for_and_goes_on);
-	tcase_add_test(groups, another_group_waits_for_who_waits_for_any);
-	tcase_add_test(groups, another_group_that_comes_to_an_end_is_waited_for);
-	tcase_add_test(groups, operations_of_another_group_are_left_alone);
-	tcase_add_test(groups, an_operation_that_ends_keeps_no_newcomer_out);
+	tcase_add_test(groups, update_is_answered_if_a_peer_of_another_group_waits);
+	tcase_add_test(groups, update_is_answered_if_another_group_waits_for_any);
+	tcase_add_test(groups, update_waits_for_an_operation_that_can_end);
+	tcase_add_test(groups, operations_of_another_group_are_not_ended);
+	tcase_add_test(groups, operation_that_can_end_keeps_no_newcomer_out);
 	suite_add_tcase(s, groups);
 	tcase_add_checked_fixture(takeover, tk_setup, tk_teardown);
-	tcase_add_loop_test(takeover, a_new_master_finds_it_too, 0, 3);
-	tcase_add_loop_test(takeover, a_new_master_hears_who_waits_for_any, 0, 2);
+	tcase_add_loop_test(takeover, new_master_finds_unmet_calls, 0, 3);
+	tcase_add_loop_test(takeover, new_master_learns_of_waits_for_any, 0, 2);
 	suite_add_tcase(s, takeover);
 	return s;
 }

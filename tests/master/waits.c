@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The master's core: who is awaited by what has not started, in words.
+ * The master's core: the texts about the peers that an operation, a vote or a round waits for.
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 static struct fk f;
 static struct fk_host *a, *b, *c;
-static struct fk_peer p, q, q2, r; /* of group 0, on a, b, b, c */
+static struct fk_peer p, q, q2, r; /* in group 0, on a, b, b, c */
 static unsigned id_of_p;
 
 static void setup(void)
@@ -38,7 +38,7 @@ static void teardown(void)
 	fk_free(&f);
 }
 
-/* "train@b pid 7" */
+/* Returns the label of a peer, for example "train@b pid 7". */
 static const char *label(const struct fk_peer *x)
 {
 	static char text[2][3 * WM_NAME_MAX];
@@ -75,7 +75,7 @@ static void stopped(const struct fk_peer *x, bool is)
 	fk_send(x->host, &m);
 }
 
-/* The same, and everybody has been told of it. */
+/* Does the same, and waits until all agents have been told. */
 static void stopped_before(const struct fk_peer *x, bool is)
 {
 	stopped(x, is);
@@ -83,7 +83,7 @@ static void stopped_before(const struct fk_peer *x, bool is)
 	fk_forget(&f);
 }
 
-START_TEST(who_has_voted_is_told_of_who_has_not)
+START_TEST(voters_are_told_of_missing_voters)
 {
 	char want[WM_TEXT_MAX];
 	const struct wm_waits *w;
@@ -122,7 +122,7 @@ START_TEST(who_has_voted_is_told_of_who_has_not)
 }
 END_TEST
 
-START_TEST(of_a_host_without_votes_it_is_not_known_who_has_called)
+START_TEST(text_names_a_host_without_votes_as_a_whole)
 {
 	fk_vote(&p, 7);
 	fk_vote(&r, 7);
@@ -130,7 +130,7 @@ START_TEST(of_a_host_without_votes_it_is_not_known_who_has_called)
 }
 END_TEST
 
-START_TEST(the_stopped_are_named_first)
+START_TEST(stopped_peers_are_named_first)
 {
 	char want[WM_TEXT_MAX];
 
@@ -151,8 +151,8 @@ START_TEST(the_stopped_are_named_first)
 }
 END_TEST
 
-/* Who is stopped: everybody's agent is told, whether or not anything waits. */
-START_TEST(all_are_told_of_the_stopped_at_once)
+/* All agents are told which peers are stopped, even if no call waits. */
+START_TEST(all_agents_are_told_of_stopped_peers_at_once)
 {
 	const struct wm_waits *w;
 	char want[WM_TEXT_MAX];
@@ -170,7 +170,7 @@ START_TEST(all_are_told_of_the_stopped_at_once)
 	fk_tick(&f, 1000);
 	ck_assert_uint_eq(fk_count(a, WM_WAITS), 0);
 	fk_vote(&q, 7);
-	fk_vote(&q2, 7); /* it starts */
+	fk_vote(&q2, 7); /* the operation starts */
 	assert_contains(awaited(), label(&r));
 	assert_contains(awaited(), " (is stopped, for 1.1 s); reports of a, b, c");
 	stopped(&r, false);
@@ -185,7 +185,7 @@ START_TEST(all_are_told_of_the_stopped_at_once)
 }
 END_TEST
 
-START_TEST(one_of_a_host_without_votes_may_be_known_to_be_stopped)
+START_TEST(stopped_peer_of_a_host_without_votes_is_named)
 {
 	char want[WM_TEXT_MAX];
 
@@ -199,7 +199,7 @@ START_TEST(one_of_a_host_without_votes_may_be_known_to_be_stopped)
 }
 END_TEST
 
-START_TEST(disconnected_agents_have_their_lease)
+START_TEST(text_names_the_lease_of_disconnected_agents)
 {
 	fk_cut(b, "reset");
 	fk_forget(&f);
@@ -213,11 +213,12 @@ START_TEST(disconnected_agents_have_their_lease)
 	ck_assert_uint_eq(fk_count(a, WM_WAITS), 0);
 	assert_contains(awaited(), "1.0 s of its lease left");
 	fk_tick(&f, 1500);
-	ck_assert_uint_eq(fk_count(a, WM_OP_START), 1); /* nothing of theirs had been lost */
+	/* No operation is aborted, because the lost peers had none. */
+	ck_assert_uint_eq(fk_count(a, WM_OP_START), 1);
 }
 END_TEST
 
-START_TEST(an_agent_may_be_silent)
+START_TEST(text_names_a_silent_agent)
 {
 	char want[WM_TEXT_MAX];
 
@@ -229,7 +230,7 @@ START_TEST(an_agent_may_be_silent)
 }
 END_TEST
 
-START_TEST(what_is_known_of_a_process_goes_with_its_agent)
+START_TEST(stopped_state_of_a_peer_ends_with_its_agent)
 {
 	struct fk_host *again;
 	struct fk_peer x;
@@ -243,11 +244,11 @@ START_TEST(what_is_known_of_a_process_goes_with_its_agent)
 	ck_assert_ptr_null(strstr(awaited(), "stopped"));
 	stopped(&x, true);
 	ck_assert_ptr_nonnull(strstr(awaited(), "stopped"));
-	stopped(&r, false); /* by a connection that is gone */
+	stopped(&r, false); /* on a connection that is gone */
 }
 END_TEST
 
-START_TEST(many_are_not_all_named)
+START_TEST(long_list_of_peers_is_cut)
 {
 	struct fk_host *h[20];
 	struct fk_peer x[20], two[2] = {q, q2};
@@ -273,7 +274,7 @@ START_TEST(many_are_not_all_named)
 }
 END_TEST
 
-START_TEST(one_line_says_it_for_all_operations_that_wait_for_the_same)
+START_TEST(one_log_line_covers_operations_with_the_same_wait)
 {
 	const uint64_t tags[] = {7, 8, 9};
 	size_t i;
@@ -287,7 +288,7 @@ START_TEST(one_line_says_it_for_all_operations_that_wait_for_the_same)
 	f.log[0] = '\0';
 	fk_tick(&f, 100);
 	ck_assert_uint_eq(fk_count(a, WM_WAITS), 3);
-	assert_contains(f.log, "tag 9 "); /* the last one: there was no line of 8 */
+	assert_contains(f.log, "tag 9 "); /* the last of these tags; tag 8 had no line */
 	fk_vote(&p, 10);
 	fk_vote(&r, 10);
 	fk_vote(&q, 10);
@@ -297,7 +298,7 @@ START_TEST(one_line_says_it_for_all_operations_that_wait_for_the_same)
 }
 END_TEST
 
-START_TEST(many_late_operations_are_looked_at_in_turn)
+START_TEST(many_late_operations_are_checked_in_turn)
 {
 	uint64_t tag;
 	size_t n;
@@ -318,14 +319,14 @@ START_TEST(many_late_operations_are_looked_at_in_turn)
 }
 END_TEST
 
-START_TEST(a_topology_vote_names_who_is_late)
+START_TEST(topology_vote_names_late_peers)
 {
 	struct fk_host *d = fk_host(&f, "d", "10.0.0.4");
 	const struct wm_waits *w;
 
 	(void)fk_join(d, 0);
 	fk_tick(&f, 3000);
-	ck_assert_uint_eq(fk_count(d, WM_WAITS), 0); /* nobody has voted */
+	ck_assert_uint_eq(fk_count(d, WM_WAITS), 0); /* no peer has voted */
 	stopped_before(&r, true);
 	fk_topo(&p);
 	fk_topo(&q);
@@ -349,12 +350,12 @@ START_TEST(a_topology_vote_names_who_is_late)
 	fk_topo(&r);
 	fk_forget(&f);
 	fk_tick(&f, 4000);
-	ck_assert_uint_eq(fk_count(d, WM_WAITS), 1); /* it is told who is stopped */
+	ck_assert_uint_eq(fk_count(d, WM_WAITS), 1); /* only the message about the stopped peer */
 	ck_assert_uint_eq(fk_take(d, WM_WAITS)->u.waits.kind, WM_WAIT_STOPPED);
 }
 END_TEST
 
-START_TEST(a_pending_vote_names_who_is_late)
+START_TEST(pending_vote_names_late_peers)
 {
 	const struct wm_waits *w;
 
@@ -368,13 +369,13 @@ START_TEST(a_pending_vote_names_who_is_late)
 }
 END_TEST
 
-START_TEST(what_has_all_votes_waits_for_the_round)
+START_TEST(operation_with_all_votes_waits_for_a_round)
 {
 	fk_manual(&f);
 	fk_vote(&p, 7);
 	fk_vote_many((struct fk_peer[]){q, q2}, 2, 7);
 	fk_cut(c, "reset");
-	fk_tick(&f, 5500); /* lost: a round rewires the ring */
+	fk_tick(&f, 5500); /* c is lost, so a round rewires the ring */
 	fk_forget(&f);
 	fk_vote(&p, 8);
 	fk_vote_many((struct fk_peer[]){q, q2}, 2, 8);
@@ -385,11 +386,11 @@ START_TEST(what_has_all_votes_waits_for_the_round)
 }
 END_TEST
 
-START_TEST(a_master_that_stood_still_suspects_nobody)
+START_TEST(suspended_master_suspects_no_peer)
 {
 	fk_vote(&p, 7);
 	fk_tick(&f, 100);
-	f.now += 1100000000; /* more, and it takes its run over anew */
+	f.now += 1100000000; /* after a longer pause the master takes over its run again */
 	fk_tick(&f, 1900);
 	ck_assert_uint_eq(fk_count(a, WM_WAITS), 0);
 	fk_tick(&f, 200);
@@ -403,7 +404,7 @@ static void tick_after(uint32_t ms)
 	fk_tick(&f, 100);
 }
 
-/* A heartbeat has just been sent. */
+/* Ticks until a heartbeat has just been sent. Empties the inboxes. */
 static void await_beat(void)
 {
 	do {
@@ -413,7 +414,7 @@ static void await_beat(void)
 	fk_forget(&f);
 }
 
-/* All hosts have had one heartbeat, and it says so. */
+/* Checks that each host got one heartbeat with this value of `awaited`. */
 static void assert_beat(bool awaited)
 {
 	struct fk_host *h[] = {a, b, c};
@@ -442,20 +443,20 @@ static void vote(const struct fk_peer *x, int kind)
 	}
 }
 
-START_TEST(that_somebody_is_awaited_is_told_at_once)
+START_TEST(heartbeat_says_at_once_that_a_peer_is_awaited)
 {
 	await_beat();
 	vote(&p, _i);
 	vote(&q, _i);
-	tick_after(49); /* who is a moment late is not awaited */
+	tick_after(49); /* a peer that is late by a moment is not awaited */
 	ck_assert_uint_eq(fk_count(a, WM_HEARTBEAT), 0);
 	tick_after(1);
 	assert_beat(true);
-	fk_tick(&f, 400); /* from then on with those that are due */
+	fk_tick(&f, 400); /* later this is sent only in regular heartbeats */
 	ck_assert_uint_eq(fk_count(a, WM_HEARTBEAT), 0);
 	fk_tick(&f, 100);
 	assert_beat(true);
-	fk_tick(&f, 2500); /* it is late by now */
+	fk_tick(&f, 2500); /* the missing peers are late now */
 	while (fk_count(a, WM_HEARTBEAT) > 1)
 		(void)fk_take(a, WM_HEARTBEAT);
 	ck_assert(fk_take(a, WM_HEARTBEAT)->u.heartbeat.awaited);
@@ -463,17 +464,17 @@ START_TEST(that_somebody_is_awaited_is_told_at_once)
 	fk_tick(&f, 100);
 	vote(&q2, _i);
 	vote(&r, _i);
-	fk_tick(&f, 300); /* the end of it is no news */
+	fk_tick(&f, 300); /* the end of the wait is not sent at once */
 	ck_assert_uint_eq(fk_count(a, WM_HEARTBEAT), 0);
 	fk_tick(&f, 100);
 	assert_beat(false);
 	fk_forget(&f);
-	fk_tick(&f, 500); /* what runs waits for nobody's vote */
+	fk_tick(&f, 500); /* a running operation waits for no vote */
 	assert_beat(false);
 }
 END_TEST
 
-START_TEST(who_waits_often_is_not_told_of_with_each_tick)
+START_TEST(frequent_waits_do_not_cause_a_heartbeat_per_tick)
 {
 	unsigned i, n = 0;
 
@@ -491,11 +492,11 @@ START_TEST(who_waits_often_is_not_told_of_with_each_tick)
 		n++;
 	}
 	ck_assert_uint_ge(n, 4);
-	ck_assert_uint_le(n, 8); /* in 2 s: two to a beat at most */
+	ck_assert_uint_le(n, 8); /* in 2 s, at most two for each regular heartbeat */
 }
 END_TEST
 
-START_TEST(a_newcomer_awaits_nobody_who_votes)
+START_TEST(newcomer_does_not_await_voters)
 {
 	struct fk_host *d = fk_host(&f, "d", "10.0.0.4");
 
@@ -506,11 +507,11 @@ START_TEST(a_newcomer_awaits_nobody_who_votes)
 }
 END_TEST
 
-START_TEST(while_the_master_was_suspended_nobody_waited)
+START_TEST(suspension_of_the_master_does_not_count_as_a_wait)
 {
 	await_beat();
 	fk_vote(&p, 7);
-	f.now += 1100000000; /* more, and it takes its run over anew */
+	f.now += 1100000000; /* after a longer pause the master takes over its run again */
 	tick_after(10);
 	assert_beat(false);
 	tick_after(40);
@@ -520,7 +521,7 @@ START_TEST(while_the_master_was_suspended_nobody_waited)
 }
 END_TEST
 
-START_TEST(a_recovering_master_shows_what_it_was_told)
+START_TEST(recovering_master_shows_the_votes_of_snapshots)
 {
 	struct ccm_op_info o = {0};
 
@@ -546,28 +547,28 @@ Suite *waits_suite(void)
 	TCase *tc = tcase_create("waits"), *recovering = tcase_create("recovering");
 
 	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, who_has_voted_is_told_of_who_has_not);
-	tcase_add_test(tc, of_a_host_without_votes_it_is_not_known_who_has_called);
-	tcase_add_test(tc, the_stopped_are_named_first);
-	tcase_add_test(tc, all_are_told_of_the_stopped_at_once);
-	tcase_add_test(tc, one_of_a_host_without_votes_may_be_known_to_be_stopped);
-	tcase_add_test(tc, disconnected_agents_have_their_lease);
-	tcase_add_test(tc, an_agent_may_be_silent);
-	tcase_add_test(tc, what_is_known_of_a_process_goes_with_its_agent);
-	tcase_add_loop_test(tc, many_are_not_all_named, 0, 2);
-	tcase_add_test(tc, one_line_says_it_for_all_operations_that_wait_for_the_same);
-	tcase_add_test(tc, many_late_operations_are_looked_at_in_turn);
-	tcase_add_test(tc, a_topology_vote_names_who_is_late);
-	tcase_add_test(tc, a_pending_vote_names_who_is_late);
-	tcase_add_test(tc, what_has_all_votes_waits_for_the_round);
-	tcase_add_test(tc, a_master_that_stood_still_suspects_nobody);
-	tcase_add_loop_test(tc, that_somebody_is_awaited_is_told_at_once, 0, 4);
-	tcase_add_test(tc, who_waits_often_is_not_told_of_with_each_tick);
-	tcase_add_test(tc, a_newcomer_awaits_nobody_who_votes);
-	tcase_add_test(tc, while_the_master_was_suspended_nobody_waited);
+	tcase_add_test(tc, voters_are_told_of_missing_voters);
+	tcase_add_test(tc, text_names_a_host_without_votes_as_a_whole);
+	tcase_add_test(tc, stopped_peers_are_named_first);
+	tcase_add_test(tc, all_agents_are_told_of_stopped_peers_at_once);
+	tcase_add_test(tc, stopped_peer_of_a_host_without_votes_is_named);
+	tcase_add_test(tc, text_names_the_lease_of_disconnected_agents);
+	tcase_add_test(tc, text_names_a_silent_agent);
+	tcase_add_test(tc, stopped_state_of_a_peer_ends_with_its_agent);
+	tcase_add_loop_test(tc, long_list_of_peers_is_cut, 0, 2);
+	tcase_add_test(tc, one_log_line_covers_operations_with_the_same_wait);
+	tcase_add_test(tc, many_late_operations_are_checked_in_turn);
+	tcase_add_test(tc, topology_vote_names_late_peers);
+	tcase_add_test(tc, pending_vote_names_late_peers);
+	tcase_add_test(tc, operation_with_all_votes_waits_for_a_round);
+	tcase_add_test(tc, suspended_master_suspects_no_peer);
+	tcase_add_loop_test(tc, heartbeat_says_at_once_that_a_peer_is_awaited, 0, 4);
+	tcase_add_test(tc, frequent_waits_do_not_cause_a_heartbeat_per_tick);
+	tcase_add_test(tc, newcomer_does_not_await_voters);
+	tcase_add_test(tc, suspension_of_the_master_does_not_count_as_a_wait);
 	suite_add_tcase(s, tc);
 	tcase_add_checked_fixture(recovering, tk_setup, tk_teardown);
-	tcase_add_loop_test(recovering, a_recovering_master_shows_what_it_was_told, 0, 2);
+	tcase_add_loop_test(recovering, recovering_master_shows_the_votes_of_snapshots, 0, 2);
 	suite_add_tcase(s, recovering);
 	return s;
 }

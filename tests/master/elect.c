@@ -677,7 +677,8 @@ Suite *elect_suite(void)
 
 	tcase_set_timeout(tc, 30);
 	tcase_add_loop_test(tc, each_rule_has_its_outcome, 0, (int)(sizeof rows / sizeof rows[0]));
-	tcase_add_loop_test(tc, sentence, 0, (int)(sizeof sentences / sizeof sentences[0]));
+	tcase_add_loop_test(
+		tc, each_reason_has_its_sentence, 0, (int)(sizeof sentences / sizeof sentences[0]));
 	tcase_add_test(tc, sentence_about_similar_keys_names_other_differences);
 	tcase_add_test(tc, every_election_keeps_the_invariants);
 	tcase_add_test(tc, peers_without_a_vote_change_no_result);

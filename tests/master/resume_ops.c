@@ -408,7 +408,7 @@ END_TEST
 
 /* All agents died with the master. There may be more peers, which lack the result. But if one peer
  * was told of success, no peer lacks it. */
-START_TEST(attempt_fails_if_absent_peers_may_lack_the_result)
+START_TEST(attempt_fails_if_missing_peers_may_lack_the_result)
 {
 	uint32_t code = _i == 0 ? WIRE_RANK_CONNECTION_LOST : WIRE_SUCCESS;
 	size_t i;
@@ -834,7 +834,7 @@ Suite *resume_ops_suite(void)
 	tcase_add_test(tc, peer_may_come_back_through_a_new_agent);
 	tcase_add_loop_test(tc, complete_attempt_succeeds_if_one_peer_knows_its_success, 0, 2);
 	tcase_add_test(tc, attempt_fails_if_one_host_lacks_the_result);
-	tcase_add_loop_test(tc, attempt_fails_if_absent_peers_may_lack_the_result, 0, 2);
+	tcase_add_loop_test(tc, attempt_fails_if_missing_peers_may_lack_the_result, 0, 2);
 	tcase_add_test(tc, numbers_are_higher_than_those_in_queries);
 	tcase_add_loop_test(tc, attempt_succeeds_if_a_remaining_peer_knows_its_success, 0, 2);
 	tcase_add_test(tc, outcome_from_a_redirected_agent_is_known);

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Connections that one end has lost and the other still has: of links in both directions, with the
-master, of shared state; amid small operations without pause, large ones and synchronizations. No
-call lasts longer than BOUND, sums are right, worlds equal, and what is lost succeeds when repeated.
+"""Connections that one end has lost and the other end still has: links in both directions,
+connections to the master, streams of shared state. The faults come during small operations without
+pause, large operations and synchronizations. No call lasts longer than BOUND, sums are right, world
+sizes are equal, and calls that fail with a loss succeed when repeated.
 
 usage: test_half_open.py [--count N] [--seed N]     or HALF_OPEN_COUNT, HALF_OPEN_SEED
 
-ss -K closes a socket at one end. The other end does not hear of it at once: for a while this host's
-FIN and RST get lost, or all that it sends."""
+ss -K closes a socket at one end. The other end does not notice this at once, because for a while
+the FIN and RST of this host, or all its packets, are dropped."""
 
 import argparse
 import collections
@@ -22,32 +23,34 @@ from halfopen import AGENT_SIDE, ALL, ENDS, INBOUND, MASTER_SIDE, OUTBOUND, STAT
 from lib import SUCCESS, Failed, check
 
 BOUND = 10  # seconds, for any call
-ROUNDS = 30  # of work until nothing is lost any more
-PER_LAB = 50  # faults
+ROUNDS = 30  # repetitions of the work until no call is lost
+PER_LAB = 50  # faults in each Lab
 LABS = ((0, 1), (0, 0, 1, 2), (0, 1, 2))  # the hosts of peers
 MANY = 8
 LINES = {"small": "storm n={} type=f32 op=sum count=4 place=out",
          "middle": "storm n={} type=i32 op=sum count=9001 place=in",
          "async": f"many n={MANY} retry=9 type=f32 op=sum count=70001 place=out",
          "large": "storm n=4 type=f64 op=sum count=262145 place=in"}
-CALLS, FEWEST, STORM = {"small": 600, "middle": 60}, 20, 0.2  # at most, at least, seconds
+# number of calls: at most, at least; and the duration of a storm in seconds
+CALLS, FEWEST, STORM = {"small": 600, "middle": 60}, 20, 0.2
 TENSORS = "n=3 name=t type=u8 count=24000000 seed=1"
 SPOILT = 23000000  # bytes of each tensor
-RESET = 0.01  # seconds that it takes to close sockets
-# What the other end does not hear, and for how many seconds at least.
+RESET = 0.01  # seconds within which sockets are closed
+# The packets that the other end does not receive, and the least time in seconds.
 LOSSES = ((None, 0), (ENDS, 0.02), (ENDS, 0.05), (ENDS, 0.2), (ENDS, 1), (ENDS, 4), (ALL, 0.02),
           (ALL, 0.05), (ALL, 0.3))
 WEIGHTS = (2, 4, 6, 4, 2, 1, 4, 4, 2)
 
 
 class Work:
-    """What the peers do meanwhile: a line to each, an answer from each."""
+    """The work of the peers during a fault. Each peer gets one line and sends one answer."""
 
     def __init__(self, peers):
         self.peers, self.kind = peers, None
         self.number = self.revision = 0
-        self.calls = dict.fromkeys(CALLS, FEWEST)  # of the next storm: as many as take STORM
-        self.usual = {}  # kind -> how many seconds it takes when nothing is lost
+        # number of calls in the next storm, so that it takes about STORM seconds
+        self.calls = dict.fromkeys(CALLS, FEWEST)
+        self.usual = {}  # kind -> duration in seconds without a loss
         self.longest = self.uneven = 0
         for peer in peers:
             peer.expect("state revision=0")
@@ -65,21 +68,21 @@ class Work:
                       f"ids={lib.ids_of(self.peers)}")
         if LINES.get(kind, "").startswith("storm"):
             for peer in self.peers:
-                peer.read(seconds=6 * BOUND)  # prepared
+                peer.read(seconds=6 * BOUND)  # the answer that the call is prepared
 
     def lags(self, turns=0):
-        """The peer whose state differs at this turn, or so many later."""
+        """Returns the peer whose state differs in this turn, or `turns` later."""
         return self.peers[(self.number + turns) % len(self.peers)]
 
     def is_done(self, seconds):
-        """Waits so long at most."""
+        """Waits at most this long. Returns whether all peers have answered."""
         until = time.monotonic() + seconds
         return all(b"\n" in peer.rest or select.select(
             [peer.process.stdout], [], [], max(0, until - time.monotonic()))[0]
             for peer in self.peers)
 
     def end(self):
-        """How many calls were lost, of which all are told."""
+        """Returns how many calls were lost. All peers must report the same number."""
         lost = 0
         for _ in range(MANY if self.kind == "async" else 1):
             lost += self.judge([peer.read(seconds=6 * BOUND) for peer in self.peers])
@@ -91,7 +94,8 @@ class Work:
         if any(a["check"] != "ok" or a["code"] != SUCCESS for a in answers) \
                 or len({a["hash"] for a in answers}) != 1:
             raise Failed(f"{self.kind}: {answers}")
-        # Who calls between two losses hears of both; who calls after them, of both at once.
+        # A peer that calls between two losses gets two errors. A peer that calls after both gets
+        # one.
         self.uneven += len(set(losses)) > 1
         took = max(a["end"] - a["begin"] for a in answers) / 1e9
         longest = max(a.get("longest", 0) for a in answers) / 1e9 or took / (lost + 1)
@@ -107,7 +111,7 @@ class Work:
 
 
 class Fault:
-    """Drawn at random: where, which sockets, what gets lost and for how long, during what."""
+    """A random fault: the host, the sockets, what is dropped and for how long, during which work."""
 
     def __init__(self, rng, n_hosts):
         self.kind = rng.choice(("small", "small", "middle", "async", "large", "sync"))
@@ -115,7 +119,8 @@ class Fault:
                                   *(2 * (STATE,) if self.kind == "sync" else ())))
         self.host = 0 if self.target == MASTER_SIDE else rng.randrange(n_hosts)
         self.some = self.target != STATE and rng.random() < 0.5
-        self.again = rng.choice((0, 0, 0, rng.randrange(n_hosts)))  # another host, if not 0
+        # if not 0, a second host whose sockets are closed
+        self.again = rng.choice((0, 0, 0, rng.randrange(n_hosts)))
         self.loss, self.hold = rng.choices(LOSSES, WEIGHTS)[0]
         self.when = rng.random()
 
@@ -126,7 +131,7 @@ class Fault:
 
 
 def close_sockets(lab, sockets, work, fault, rng):
-    """Returns how many."""
+    """Closes the sockets of the fault and starts the work. Returns the number of closed sockets."""
     rule = sockets.chosen(fault.host, fault.target, rng.choice if fault.some else None)
     if fault.loss == ENDS:
         lab.hosts.lose(fault.host, ENDS, True)
@@ -134,14 +139,14 @@ def close_sockets(lab, sockets, work, fault, rng):
     if fault.target != STATE:
         time.sleep(max(0, fault.when * work.usual.get(fault.kind, 0.1) - RESET))
     elif not sockets.wait(fault.host, STATE, lambda: work.is_done(0)):
-        return 0  # they are there while something moves
+        return 0  # these sockets exist only while something is transferred
     if fault.loss == ALL:
         lab.hosts.lose(fault.host, ALL, True)
     return sockets.close(fault.host, rule)
 
 
 def strike(lab, sockets, work, fault, rng):
-    """Returns how many sockets were closed, and how many calls were lost."""
+    """Runs a fault. Returns how many sockets were closed, and how many calls were lost."""
     closed, lost = close_sockets(lab, sockets, work, fault, rng), 0
     until = time.monotonic() + fault.hold
     while time.monotonic() < until:
@@ -214,7 +219,7 @@ def main():
                    tally)
         longest = tally.pop("longest")
         check(tally["faults"] == args.count, f"{args.count} half-open faults: sums and worlds are right, "
-              f"what is lost succeeds when repeated, no call lasts longer than {longest:.1f} s")
+              f"lost calls succeed when repeated, no call lasts longer than {longest:.1f} s")
         print("# " + ", ".join(f"{k}: {v}" for k, v in tally.items()))
 
     lib.run(test, 120 + 5 * args.count)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Garbage, truncated, forged, glued, abandoned and far too many messages on every socket of every
-daemon: they cost the peers that work meanwhile nothing, and a daemon one line of its log each."""
+"""Sends garbage, truncated, forged, joined, abandoned and far too many messages to every socket of
+every daemon. Peers that work meanwhile see no effect, and a daemon logs at most one line for each
+message."""
 
 import os
 import random
@@ -20,12 +21,12 @@ LENGTHS = range(301)
 FLOOD = 300
 SLACK = 20  # log lines that are not about an offence
 MASTER_PORT = "the master's port"
-AT_LEAST = 3  # operations of the peers that work during each attack
-CONNECT_S = 10  # connect_timeout_ms: a connection that ends without an answer is no last word
+AT_LEAST = 3  # operations that the peers must complete during each attack
+CONNECT_S = 10  # connect_timeout_ms; connections that end without an answer are tried again until then
 
 
 class Pair:
-    """Two peers on two hosts that reduce without pause. Its thread is the only one to talk to
+    """Two peers on two hosts that reduce without pause. Only the thread of this object talks to
     them."""
 
     def __init__(self, peers):
@@ -53,7 +54,7 @@ class Pair:
 
 
 class Target:
-    """A socket of a daemon. hello: a good first message."""
+    """A socket of a daemon. hello: a valid first message."""
 
     def __init__(self, name, daemon, hello, port=None, path=None, kind=socket.SOCK_STREAM):
         self.name, self.daemon, self.hello = name, daemon, hello
@@ -66,8 +67,8 @@ class Target:
         return sock
 
     def throw(self, *messages, reset=False, wait=False):
-        """Messages on a connection of their own. wait: until the daemon closes it or answers.
-        Returns what it answered."""
+        """Sends messages on a new connection. wait: until the daemon closes the connection or
+        answers. Returns the answer."""
         answer = b""
         sock = self.connect()
         try:
@@ -85,7 +86,7 @@ class Target:
 
 
 class Siege:
-    """The daemons under attack and the pair of peers that must not notice."""
+    """The daemons under attack, and the pair of peers that must not notice the attack."""
 
     def __init__(self, lab, pair, targets):
         self.lab, self.pair, self.targets = lab, pair, targets
@@ -93,12 +94,12 @@ class Siege:
         self.offences = 0
 
     def lines(self):
-        """Lines of the logs, but for those about the runs that strangers make of their own."""
+        """Counts the lines of the logs, without lines about runs that the attackers form."""
         return sum(not ("]: info: pid " in line or "]: notice: master " in line)
                    for d in (self.lab.master, *self.lab.agents.values()) for line in d.log_lines())
 
     def attack(self, name, fn, *args):
-        """fn returns how many offences it committed."""
+        """Runs fn, which returns how many offences it committed."""
         count = self.pair.count
         began = time.monotonic()
         offences = fn(*args)
@@ -114,14 +115,15 @@ class Siege:
         self.offences += offences
 
     def calm(self):
-        """All that was thrown at them has been let go of."""
+        """Checks that the daemons have closed all connections of the attacks, and that the logs are
+        short."""
         deadline = time.monotonic() + lib.WAIT
         left = True
         while left and time.monotonic() < deadline:
             left = [(d.name, f, d.open_files()) for d, f in zip(self.lab.daemons, self.files)
                     if d.open_files() > f + 4]
             time.sleep(0.05)
-        check(not left, "the daemons have closed what was opened", left)
+        check(not left, "the daemons have closed all connections of the attacks", left)
         lines = self.lines()
         check(lines <= self.offences + SLACK, f"{lines} lines of the logs for {self.offences} "
               "offences")
@@ -131,7 +133,7 @@ class Siege:
 
 
 def garbage(target):
-    """Of every length: noise, zeros, and noise behind a good start."""
+    """Sends messages of every length: noise, zeros, and noise after a valid start."""
     for n in LENGTHS:
         noise = RNG.randbytes(n)
         if n or target.kind == socket.SOCK_STREAM:
@@ -142,7 +144,7 @@ def garbage(target):
 
 
 def cut(target):
-    """A good message that ends early, at every byte, by the end of the stream or by a reset."""
+    """Sends a valid message that is cut at every byte, by the end of the stream or by a reset."""
     for n in range(len(target.hello)):
         target.throw(target.hello[:n])
         target.throw(target.hello[:n], reset=True)
@@ -150,16 +152,16 @@ def cut(target):
 
 
 def glued(target):
-    """A good message followed by noise, and good messages twice."""
+    """Sends a valid message followed by noise, and valid messages twice."""
     for n in range(0, 301, 7):
         target.throw(target.hello + RNG.randbytes(n), wait=n % 70 == 0)
         target.throw(target.hello + target.hello, reset=n % 14 == 0)
-    # the master also has a line for each agent that it has greeted
+    # the master also logs a line for each agent that has sent its hello
     return 2 * len(range(0, 301, 7)) * (2 if target.name == MASTER_PORT else 1)
 
 
 def flood(target):
-    """Many connections at once that say nothing, and that leave in one go."""
+    """Opens many connections at once that send nothing, and closes them together."""
     socks = []
     try:
         for _ in range(FLOOD):
@@ -167,7 +169,7 @@ def flood(target):
         for sock in socks[::3]:
             sock.send(target.hello[:1])
     except OSError:
-        pass  # it may refuse to take more
+        pass  # the daemon may refuse further connections
     for sock in socks:
         sock.close()
     for _ in range(FLOOD):
@@ -179,7 +181,7 @@ def flood(target):
 
 
 def bad_frames(target, kind):
-    """Good headers around payloads that are nothing; headers that lie."""
+    """Sends valid headers with payloads of noise, and headers with wrong fields."""
     n = 0
     for length in LENGTHS:
         payload = RNG.randbytes(length)
@@ -197,7 +199,7 @@ def bad_frames(target, kind):
 
 
 def say(target, *said):
-    """As an agent that has said its hello: kinds and bodies of messages, one after the other."""
+    """Sends messages as an agent that has sent its hello: kinds and bodies, one after the other."""
     agent = wire.Agent(f"127.0.0.1:{target.port}")
     try:
         for kind, body in zip(said[::2], said[1::2]):
@@ -209,7 +211,7 @@ def say(target, *said):
 
 
 def bad_agents(target):
-    """What an agent must not say to the master."""
+    """Sends messages that an agent must not send to the master."""
     stranger = os.urandom(16)
     op = wire.data(3, wire.number(1, 10) + wire.number(2, 10))
     known = wire.data(1, stranger) + wire.data(6, stranger)
@@ -244,7 +246,7 @@ def bad_agents(target):
 
 
 def byte_by_byte(target):
-    """A good message is understood, however it is cut."""
+    """Checks that a valid message is understood when it arrives byte by byte."""
     with target.connect() as sock:
         if not target.path:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -266,11 +268,11 @@ def two_answers(target):
             break
         got += more
     sock.close()
-    check(got.count(b"PCCF") == 3, f"{target.name}: glued requests are all answered", got[:80])
+    check(got.count(b"PCCF") == 3, f"{target.name}: requests in one packet are all answered", got[:80])
 
 
 def versions(siege):
-    """Who speaks another version is told which ones are spoken."""
+    """Checks that a refusal of another version names the supported versions."""
     for target in siege.targets:
         if target.kind == socket.SOCK_SEQPACKET:
             hello = wire.local_hello((7, 9))
@@ -289,7 +291,7 @@ def versions(siege):
 
 
 def bad_sessions(target):
-    """Packets that no library sends."""
+    """Sends packets that no library sends."""
     n = 0
     for first in (b"", target.hello):
         for kind in range(1, 12):
@@ -308,7 +310,7 @@ def bad_sessions(target):
         target.throw(target.hello, bytes(size))
         n += 2
     fds = [os.dup(0) for _ in range(60)]
-    for _ in range(30):  # descriptors that nobody asked for
+    for _ in range(30):  # descriptors that the agent did not expect
         with wire.Session(target.path, greet=False) as session:
             session.send_raw(target.hello, fds)
             session.recv()
@@ -319,7 +321,8 @@ def bad_sessions(target):
 
 
 def greedy_sessions(target):
-    """One that never reads, one that wants all the memory, more than a user may have."""
+    """Opens a session that never reads, one that requests all the memory, and more sessions than a
+    user may have."""
     with wire.Session(target.path, timeout=1) as session:
         try:
             for k in range(20000):
@@ -330,7 +333,7 @@ def greedy_sessions(target):
         for size in (1 << 63, 1 << 48, 1 << 40, (1 << 48) + 1):
             reply = session.request(wire.ALLOC, wire.number(2, size) + wire.number(3, 1))
             if reply and not reply.get(2):
-                raise lib.Failed(f"{size} bytes were granted")
+                raise lib.Failed(f"{size} bytes of memory were granted to one session")
             if not reply:
                 break
     with wire.Session(target.path) as session:
@@ -351,13 +354,13 @@ def greedy_sessions(target):
     for session in sessions:
         session.close()
     deadline = time.monotonic() + lib.WAIT
-    while True:  # until the agent has seen that they are gone
+    while True:  # until the agent has noticed that the sessions are gone
         try:
             wire.Session(target.path).close()
             return 4 + 1
         except OSError:
             if time.monotonic() > deadline:
-                raise lib.Failed("no session is granted any more") from None
+                raise lib.Failed("the agent no longer accepts sessions") from None
 
 
 FORGERIES = (
@@ -373,7 +376,8 @@ FORGERIES = (
 
 
 def forged_entries(target, master):
-    """Submissions that name what is not there. Each is refused or ends the session."""
+    """Submits entries that name things that do not exist. Each entry is refused or ends the
+    session."""
     kept = []
     for forgery in FORGERIES:
         with wire.Session(target.path) as session:
@@ -381,7 +385,8 @@ def forged_entries(target, master):
             session.request(wire.CONNECT, comm.connect_body())
             region = comm.region(4096)
             comm.submit(**{"in_region": region, "out_region": region, **forgery})
-            # the agent is one thread: it answers this after the submission, or has hung up
+            # the agent has one thread: it answers this request after the submission, or has closed
+            # the session
             if session.request(wire.CREATE) and comm.outcome(0) != lib.INVALID_ARGUMENT:
                 kept.append((forgery, comm.outcome(0)))
             comm.close()
@@ -401,13 +406,13 @@ def forged_entries(target, master):
         comm.submit(in_region=region)
         other.request(wire.CREATE)
         if comm.outcome(0) != lib.INVALID_ARGUMENT:
-            kept.append("the region of another process")
-    check(not kept, "no forged submission is carried out", kept)
+            kept.append("submission with the region of another process")
+    check(not kept, "the agent executes no forged submission", kept)
     return len(FORGERIES) + 4
 
 
 def join_run(target, master, n):
-    """Hand-made peers that are in a run of their own."""
+    """Creates peers without the library, in a run of their own."""
     members = []
     for k in range(n):
         session = wire.Session(target.path)
@@ -424,8 +429,8 @@ def join_run(target, master, n):
 
 
 def vandals(target, master):
-    """Peers of a real run that write noise over what they share with the agent, in the middle of
-    operations, and leave without a word."""
+    """Creates peers of a real run that write noise over the memory that they share with the agent,
+    during operations, and leave without a message."""
     for k in range(30):
         try:
             members = join_run(target, master, 2)
@@ -454,7 +459,8 @@ def vandals(target, master):
 
 
 def not_a_master(target, siege):
-    """Sessions that name as master what is none: agents' ports, a port that hangs up or is mute."""
+    """Opens sessions that name a master address without a master: ports of agents, a port that
+    closes each connection, and a port that does not answer."""
     mute = socket.create_server(("127.0.0.1", 0))
     rude = socket.create_server(("127.0.0.1", 0))
 
@@ -481,7 +487,7 @@ def not_a_master(target, siege):
             if reply.get(2) != lib.MASTER_CONNECTION_FAILED:
                 wrong.append((port, reply))
         session.close()
-    check(not wrong, "what is no master is no master", wrong)
+    check(not wrong, "a connection to a port that is no master fails with a master error", wrong)
     mute.close()
     rude.shutdown(socket.SHUT_RDWR)
     rude.close()
@@ -539,11 +545,11 @@ def test():
             siege.calm()
         finally:
             pair.end()
-        check(not pair.wrong, f"{pair.count} operations in all, the slowest took "
+        check(not pair.wrong, f"{pair.count} operations succeed during all attacks, the slowest took "
               f"{pair.slowest / 1e6:.0f} ms", pair.wrong)
         newcomer = lab.start_peers((0, 1), first=10, master=other_master.address)
         wrong = lib.judge(lib.together(newcomer, "reduce type=f32 op=sum count=9 ids=10,11"))
-        check(not wrong, "newcomers are served as ever", wrong)
+        check(not wrong, "newcomers join and reduce after the attacks", wrong)
         lab.check_alive()
 
 

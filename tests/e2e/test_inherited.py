@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""A private agent serves all processes of its user: it begins as programs of its host do, whatever
-the trainer that starts it has for itself. What the system does not let it change, its log says."""
+"""A private agent serves all processes of its user. It starts with the usual settings of its host,
+whatever settings its trainer has. If the system does not allow a change, the agent's log says so."""
 
 import os
 import pathlib
@@ -20,9 +20,9 @@ USUAL_STACK = str(8 << 20)
 IGNORED = {signal.SIGPIPE, signal.SIGXFSZ}
 VARIABLES = {"NOTIFY_SOCKET": "@nobody", "JOURNAL_STREAM": "8:1", "LISTEN_FDS": "1",
              "PCCL_AGENT_LEASE_MS": "30000", "OMP_NUM_THREADS": "1"}
-if not lib.sanitized():  # a sanitizer has to come first
+if not lib.sanitized():  # a sanitizer has to be loaded first
     VARIABLES["LD_PRELOAD"] = "libm.so.6"
-# What a trainer may do to itself.
+# Settings that a trainer may change for itself.
 HABITS = """
 import ctypes, fcntl, os, resource, signal, sys, termios
 prctl = ctypes.CDLL(None).prctl
@@ -47,7 +47,7 @@ USER = f"setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups"
 
 
 class Trainers(lib.Loopback):
-    """Each peer is started through a command."""
+    """Hosts on which each peer is started through a command."""
 
     def __init__(self, way):
         super().__init__(1)
@@ -60,7 +60,7 @@ class Trainers(lib.Loopback):
 
 
 class Agent:
-    """What /proc and the log say of a private agent."""
+    """Reads about a private agent from /proc and from its log."""
 
     def __init__(self, pid, log):
         self.pid, self.log = pid, log
@@ -79,63 +79,66 @@ class Agent:
         return [line for line in self.log.read_text("utf-8").splitlines() if word in line]
 
     def limits(self):
-        """Soft and hard ones, by their names."""
+        """Returns soft and hard limits by name."""
         found = re.findall(r"^(Max [\w ]+?)  +(\S+) +(\S+)", self.file("limits"), re.M)
         return {what: (soft, hard) for what, soft, hard in found}
 
     def low_limits(self):
-        """Those of which it may have more, but for stacks and core dumps."""
+        """Returns the limits that are below the hard limit, except those for stacks and core dumps."""
         return [what for what, (soft, hard) in self.limits().items() if soft != hard
                 and what not in ("Max stack size", "Max core file size")]
 
 
 def check_shed(agent, peer):
-    """What any user may change."""
+    """Checks the settings that any user may change."""
     environment = agent.file("environ").split("\0")
     left = [v for v in environment if v.split("=")[0] in VARIABLES]
-    check(not left, "the private agent has no variable that is the trainer's own", left)
-    check(not agent.low_limits(), "its limits are the hard ones", agent.low_limits())
-    check(agent.limits()["Max stack size"][0] == USUAL_STACK, "its stacks are as usual",
+    check(not left, "the private agent has no environment variable of the trainer", left)
+    check(not agent.low_limits(), "the private agent has the hard limits", agent.low_limits())
+    check(agent.limits()["Max stack size"][0] == USUAL_STACK, "the private agent has the usual stack size",
           agent.limits()["Max stack size"])
-    check(int(agent.file("timerslack_ns")) == USUAL_SLACK, "its timers are exact",
+    check(int(agent.file("timerslack_ns")) == USUAL_SLACK, "the private agent has exact timers",
           agent.file("timerslack_ns"))
     priority = subprocess.run(["ionice", "-p", str(agent.pid)], capture_output=True, text=True,
                               check=True).stdout
-    check(priority.startswith("none"), "its disk accesses are as usual", priority)
-    check(agent.status("THP_enabled") == "1", "it may have huge pages")
-    check(agent.status("Umask") == "0077", "its files are its user's", agent.status("Umask"))
-    check(not agent.signals("SigBlk"), "it blocks no signal", agent.signals("SigBlk"))
-    check(agent.signals("SigIgn") == IGNORED, "and ignores its own ones", agent.signals("SigIgn"))
+    check(priority.startswith("none"), "the private agent has the usual I/O priority", priority)
+    check(agent.status("THP_enabled") == "1", "the private agent may have huge pages")
+    check(agent.status("Umask") == "0077",
+          "files of the private agent are accessible only to its user", agent.status("Umask"))
+    check(not agent.signals("SigBlk"), "the private agent blocks no signal", agent.signals("SigBlk"))
+    check(agent.signals("SigIgn") == IGNORED,
+          "the private agent ignores only the signals that agents ignore", agent.signals("SigIgn"))
     check(os.readlink(f"/proc/{agent.pid}/cwd") == "/"
-          and os.getsid(agent.pid) != os.getsid(peer.pid), "it has its own session, and no folder")
+          and os.getsid(agent.pid) != os.getsid(peer.pid),
+          "the private agent has its own session, in the root folder")
     terminal = agent.file("stat").rsplit(")", 1)[1].split()[4]
-    check(terminal == "0", "it has no terminal", terminal)
+    check(terminal == "0", "the private agent has no terminal", terminal)
     ours = {os.readlink(f"/proc/{peer.pid}/fd/{fd}") for fd in (0, 1)}
     kept = {os.readlink(f"/proc/{agent.pid}/fd/{fd}") for fd in os.listdir(f"/proc/{agent.pid}/fd")}
-    check(not ours & kept, "nor descriptors of the trainer", ours & kept)
+    check(not ours & kept, "the private agent has no descriptor of the trainer", ours & kept)
 
 
 def check_scheduling(agent, nice, policy, oom, cpus):
-    check(os.getpriority(os.PRIO_PROCESS, agent.pid) == nice, f"its nice value is {nice}",
+    check(os.getpriority(os.PRIO_PROCESS, agent.pid) == nice, f"the private agent has nice value {nice}",
           os.getpriority(os.PRIO_PROCESS, agent.pid))
-    check(os.sched_getscheduler(agent.pid) == policy, f"its scheduling policy is {policy}",
+    check(os.sched_getscheduler(agent.pid) == policy, f"the private agent has scheduling policy {policy}",
           os.sched_getscheduler(agent.pid))
-    check(int(agent.file("oom_score_adj")) == oom, f"its oom_score_adj is {oom}",
+    check(int(agent.file("oom_score_adj")) == oom, f"the private agent has oom_score_adj {oom}",
           agent.file("oom_score_adj"))
-    check(agent.status("Cpus_allowed_list") == cpus, f"it may use the CPUs {cpus}",
+    check(agent.status("Cpus_allowed_list") == cpus, f"the private agent may use the CPUs {cpus}",
           agent.status("Cpus_allowed_list"))
 
 
 def check_said(agent, words):
-    """One line names what is kept."""
+    """Checks that one line of the log names the settings that could not be changed."""
     lines = agent.said("the trainer that started it")
     check(len(lines) == bool(words) and all(w in line for line in lines for w in words),
-          f"its log says so: {lines[0].split(': ', 1)[-1]}" if words and lines
-          else "its log has no word of that", lines)
+          f"the private agent logs what it could not change: {lines[0].split(': ', 1)[-1]}" if words and lines
+          else "the private agent logs no setting that it could not change", lines)
 
 
 def private_agent(way, *expected, said=(), cpus=None):
-    """A trainer that is started in a way has a private agent."""
+    """Starts a trainer through a command, and checks its private agent."""
     tried = subprocess.run([*way, "true"], stderr=subprocess.DEVNULL, check=False)
     possible = tried.returncode == 0
     print(f"# {'' if possible else 'not possible here: '}{' '.join(way)}")
@@ -159,7 +162,7 @@ def private_agent(way, *expected, said=(), cpus=None):
 
 
 def in_a_cgroup():
-    """The CPUs of a cgroup are for the agent as well."""
+    """A cgroup of the trainer also limits the CPUs of the agent."""
     home = pathlib.Path("/sys/fs/cgroup/cpuset")
     folder = home / f"{lib.PREFIX}-{os.getpid()}"
     try:
@@ -187,7 +190,7 @@ def test():
     for way, *expected, said in (
             *small_stack,
             ("nice -n 7 chrt --idle 0 ionice -c 3 choom -n 300 --", 0, os.SCHED_OTHER, 0, ()),
-            # protected by somebody with privileges
+            # protected by a privileged process
             ("choom -n -300 --", 0, os.SCHED_OTHER, -300, ()),
             (f"{USER} nice -n 10 chrt --batch 0 ionice -c 3", 10, os.SCHED_OTHER, 0,
              ("nice 10", "RLIMIT_NICE")),

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""pcclInterrupt in a signal handler ends whatever call of the peer is blocked; its buffers are as
-before, the others go on without it, and it can join again."""
+"""pcclInterrupt in a signal handler ends any blocked call of the peer. The peer's buffers are
+unchanged, the others go on without the peer, and the peer can join again."""
 
 import os
 import pathlib
@@ -16,7 +16,7 @@ import lib
 from lib import BUILD, INTERRUPTED, RANK_CONNECTION_LOST, SUCCESS, check, ids_of, judge, together
 
 OP = "type=f32 op=sum count=100000 tag={} seed=3 ids={}"
-# What blocks as long as no other peer calls anything. {} is an operation.
+# Calls that block while no other peer calls anything. {} is an operation.
 CALLS = {"update": "pcclUpdateTopology", "optimize": "pcclOptimizeTopology",
          "pending": "pcclArePeersPending", "reduce place=in {}": "pcclAllReduce",
          "reduce place=out mem=shared {}": "pcclAllReduce of registered memory",
@@ -24,7 +24,7 @@ CALLS = {"update": "pcclUpdateTopology", "optimize": "pcclOptimizeTopology",
          "several n=4 window=2 {}": "pcclAllReduceMultipleWithRetry",
          "sync": "pcclSynchronizeSharedState"}
 TOP = pathlib.Path(__file__).resolve().parents[2]
-# What the example leaves to the reader: address, group, streams.
+# The parts that the example leaves to the reader: address, group, streams.
 CREATE = """
 comm = ctypes.c_void_p()
 params = struct.pack("=I4B16xH2xII", 0, *map(int, sys.argv[2].split(".")), int(sys.argv[3]), 0, 1)
@@ -44,13 +44,13 @@ ROUNDS = 12
 
 
 def sleeps_in(peer):
-    """The system call that the peer sleeps in, or None."""
+    """Returns the system call in which the peer sleeps, or None."""
     text = pathlib.Path(f"/proc/{peer.pid}/syscall").read_text(encoding="ascii")
     return None if text.startswith("running") else text.split()[0]
 
 
 def interrupt(peer, line):
-    """The answer to a call that is blocked and then interrupted."""
+    """Interrupts a blocked call and returns its answer."""
     lib.until(lambda: sleeps_in(peer), "the peer does not wait for commands")
     idle = sleeps_in(peer)
     peer.send(line)
@@ -85,24 +85,27 @@ def blocked(peers, number, line):
     else:
         answer = interrupt(victim, line.format(op))
     check(answer["code"] == INTERRUPTED and answer.get("check", "ok") == "ok"
-          and "pcclConnect" in answer["text"], f"{what} is ended, buffers are as before", answer)
+          and "pcclConnect" in answer["text"],
+          f"{what} ends when it is interrupted, buffers are unchanged", answer)
     answers = together(others, f"until world={len(others)}")
-    check([a["world"] for a in answers] == [len(others)] * 2, f"{what}: it leaves the run", answers)
+    check([a["world"] for a in answers] == [len(others)] * 2,
+          f"{what}: the interrupted peer leaves the run", answers)
     wrong = judge(reduce_all(others, 100 * number + 50, 5))
-    check(not wrong, f"{what}: the others go on", wrong)
+    check(not wrong, f"{what}: the others go on after an interrupt", wrong)
     answers = join_again(peers, victim)
-    check([a["code"] for a in answers] == [SUCCESS] * 2, f"{what}: it joins again", answers)
+    check([a["code"] for a in answers] == [SUCCESS] * 2, f"{what}: the interrupted peer joins again", answers)
     wrong = judge(reduce_all(peers, 100 * number + 60))
-    check(not wrong, f"{what}: and has what the others have", wrong)
+    check(not wrong, f"{what}: the interrupted peer reduces with the others again", wrong)
 
 
 def standing_still(peers, daemon, who, lines, tag):
-    """The agent of host 0 stands still while its peer is blocked, or the master: the call ends all the
-    same, and the others go on when the daemon does. Returns how long it took."""
+    """Stops the agent of host 0, or the master, while a call of the peer on host 0 is blocked. An
+    interrupt still ends the call, and the others go on when the daemon runs again. Returns the
+    durations."""
     victim, *others = peers
     times = []
     for number, line in enumerate(lines):
-        what = f"with {who} that stands still, {line.split()[0]}"
+        what = f"with {who} that is stopped, {line.split()[0]}"
         if line == "connect":
             victim.expect("destroy")
             together(others, f"until world={len(others)}")
@@ -111,7 +114,8 @@ def standing_still(peers, daemon, who, lines, tag):
         idle = sleeps_in(victim)
         victim.send(line.format(OP.format(tag + 10 * number, ids_of(peers))))
         lib.until(lambda: sleeps_in(victim) not in (None, idle), f"{line} does not block")
-        time.sleep(0.2)  # the agent has passed the call on by then; sooner it is ended as well
+        # within this time the agent has passed the call on; an earlier interrupt also ends the call
+        time.sleep(0.2)
         daemon.send_signal(signal.SIGSTOP)
         begin = time.monotonic()
         os.kill(victim.pid, signal.SIGUSR2)
@@ -120,13 +124,16 @@ def standing_still(peers, daemon, who, lines, tag):
         times.append(took)
         daemon.send_signal(signal.SIGCONT)
         check(answer["code"] == INTERRUPTED and took < 1 and answer.get("check", "ok") == "ok"
-              and "pcclConnect" in answer["text"], f"{what}: is ended in {took:.2f} s", answer)
+              and "pcclConnect" in answer["text"],
+              f"{what}: an interrupt ends the call in {took:.2f} s", answer)
         answers = together(others, f"until world={len(others)}")
-        check([a["world"] for a in answers] == [len(others)] * 2, f"{what}: it leaves", answers)
+        check([a["world"] for a in answers] == [len(others)] * 2,
+              f"{what}: the interrupted peer leaves the run", answers)
         answers = join_again(peers, victim)
-        check([a["code"] for a in answers] == [SUCCESS] * 2, f"{what}: it joins again", answers)
+        check([a["code"] for a in answers] == [SUCCESS] * 2,
+              f"{what}: the interrupted peer joins again", answers)
         wrong = judge(reduce_all(peers, tag + 5 + 10 * number))
-        check(not wrong, f"{what}: and has what the others have", wrong)
+        check(not wrong, f"{what}: the interrupted peer reduces with the others again", wrong)
     return times
 
 
@@ -134,16 +141,18 @@ def connecting(lab, peers):
     newcomer = lab.start_peer(9, 1)
     newcomer.expect("create")
     answer = interrupt(newcomer, "connect")
-    check(answer["code"] == INTERRUPTED, "pcclConnect is ended", answer)
+    check(answer["code"] == INTERRUPTED, "pcclConnect ends when it is interrupted", answer)
     answers = join_again([*peers, newcomer], newcomer)
-    check([a["code"] for a in answers] == [SUCCESS] * 2, "and connects later", answers)
+    check([a["code"] for a in answers] == [SUCCESS] * 2,
+          "a peer whose pcclConnect was interrupted connects later", answers)
     newcomer.expect("destroy")
     lab.drop_peer(newcomer)
     together(peers, f"until world={len(peers)}")
 
 
 def under_way(peers, rng):
-    """All have called it: the peer has the result or its buffer as before, and so have others."""
+    """Interrupts operations that all peers have called. The peer, like the others, has either the
+    result or an unchanged buffer."""
     seen = set()
     for number in range(ROUNDS):
         for peer in peers:
@@ -155,20 +164,22 @@ def under_way(peers, rng):
         seen.add(codes[0])
         good = codes[0] in (SUCCESS, INTERRUPTED) and set(codes[1:]) in (
             {SUCCESS}, {RANK_CONNECTION_LOST}) and all(a["check"] == "ok" for a in answers)
-        if codes[0] == SUCCESS:  # the next call is ended instead
+        if codes[0] == SUCCESS:  # the interrupt ends the next call
             good = good and set(codes) == {SUCCESS}
             answers.append(peers[0].call("update"))
             good = good and answers[-1]["code"] == INTERRUPTED
         if not good:
-            check(False, f"operations that are under way, {number}", answers)
+            check(False,
+                  "an interrupted operation that is under way is done for all or for none, "
+                  f"round {number}", answers)
             return
         together(peers[1:], f"until world={len(peers) - 1}")
         join_again(peers, peers[0])
-    check(True, f"operations that are under way: all or nothing, {sorted(seen)}")
+    check(True, f"interrupted operations that are under way are done for all or for none, {sorted(seen)}")
 
 
 def example():
-    """What pcclInterrupt(3) says of Python."""
+    """Returns the Python example of pcclInterrupt(3)."""
     text = (TOP / "man/man3/pcclInterrupt.3").read_text("utf-8")
     code = re.search(r"^import ctypes.*?(?=^\.Ed$)", text, re.M | re.S)[0]
     return "import struct, sys\n" + code.replace('"libpccl-shim.so"', "sys.argv[1]").replace(
@@ -176,7 +187,7 @@ def example():
 
 
 def python(lab):
-    """Ctrl-C ends a blocked call of a Python program."""
+    """Checks that Ctrl-C ends a blocked call of a Python program."""
     peer = lab.start_peer(11, 0)
     peer.expect("create")
     peer.expect("connect")
@@ -208,7 +219,7 @@ def test():
                        ("update", "pending", "reduce place=in {}", "sync", "connect"), 20000)
         times = standing_still(peers, lab.master.process, "a master",
                                ("update", "reduce place=in mem=shared {}"), 21000)
-        check(min(times) < 0.2, "an interrupt does not wait for the master to take the leave", times)
+        check(min(times) < 0.2, "an interrupt does not wait for the master to process the leave", times)
         connecting(lab, peers)
         under_way(peers, random.Random(4))
         for peer in list(peers):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Hosts that have no IPv4 at all: operations, shared state, a newcomer, and the deaths of a peer, an
-agent and the master."""
+"""Hosts without IPv4: operations, shared state, a newcomer, and the deaths of a peer, an agent and
+the master."""
 
 import lib
 from lib import SUCCESS, check, ids_of, judge
@@ -33,29 +33,29 @@ def test():
     with lib.Lab(hosts=hosts) as lab:
         lab.start()
         peers = lab.start_peers((0, 1, 1))
-        works(peers, "two hosts without IPv4: an all-reduce")
+        works(peers, "two hosts without IPv4 reduce")
         for k, peer in enumerate(peers):
             peer.expect(f"state revision={int(k == 0)}")
             peer.expect(f"tensors name=big type=f32 count={1 << 20} seed=1 like={k}")
         answers = lib.together(peers, "sync", 40)
         check({a["code"] for a in answers} == {SUCCESS} and len({a["hash"] for a in answers}) == 1,
-              "shared state comes", answers)
+              "shared state is transferred over IPv6", answers)
 
         fresh = lab.start_peer(3, 2)
         fresh.expect("create")
         fresh.send("connect", "until world=4")
         lib.together(peers, "until world=4")
-        check(fresh.read()["code"] == SUCCESS, "a newcomer connects")
+        check(fresh.read()["code"] == SUCCESS, "a newcomer connects over IPv6")
         fresh.read()
         peers.append(fresh)
-        works(peers, "a newcomer comes in")
+        works(peers, "peers without IPv4 reduce with a newcomer")
         lab.drop_peer(peers.pop(1))
-        works(peers, "a peer dies: the others go on")
+        works(peers, "peers without IPv4 reduce after the death of a peer")
         lib.restart_agent(lab, 1)
-        works(peers, "an agent dies: its peers come back")
+        works(peers, "peers without IPv4 reduce after the death of an agent")
         lab.drop(lab.master)
         lab.start_master(port=lab.master.port)
-        works(peers, "the master dies: they find the next one")
+        works(peers, "peers without IPv4 reduce with the next master")
         lab.check_alive()
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Peers that are killed in the middle of operations, and hosts that vanish: the others are told soon
-and all alike, find their buffers as they were, and go on."""
+"""Peers are killed during operations, and hosts vanish. The others soon get the same errors, their
+buffers are unchanged, and they go on."""
 
 import random
 import re
@@ -15,10 +15,10 @@ from lib import (AGENT_UNAVAILABLE, INVALID_USAGE, RANK_CONNECTION_LOST, SUCCESS
 KILLS = 100
 BATCHES, BATCH = 12, 8  # calls, and operations in each
 OF_BATCH = "type=f32 op=sum count=20011 place=in mem=shared"
-BOUND_NS = 2 * 10**9  # for a busy machine; the aim is 200 ms
-SILENCE_NS = 3 * 10**9  # of a host at most
+BOUND_NS = 2 * 10**9  # bound for a busy machine; the aim is 200 ms
+SILENCE_NS = 3 * 10**9  # the longest silence of a host that is accepted
 SURVIVOR_HOSTS = (0, 1)
-HOSTS = 3  # so that a victim is alone on its host now and then
+HOSTS = 3  # one more host than survivors have, so that a victim is sometimes alone on its host
 OPERATIONS = (
     "type=f32 op=sum count=1 place=in",
     "type=bf16 op=avg count=1009 place=out mem=shared",
@@ -30,16 +30,17 @@ OPERATIONS = (
 
 
 class Toll:
-    """What has been seen in all kills."""
+    """The results of all kills."""
 
     def __init__(self):
-        self.latency = []  # ns from the kill, or the call, to a survivor's return with the error
-        self.lost = self.unharmed = 0  # operations
+        self.latency = []  # ns from the kill, or from the call, to a survivor's return with the error
+        self.lost = self.unharmed = 0  # numbers of operations
         self.uneven = 0  # operations that some survivors lost more often than others
-        self.most = 0  # losses of one call
+        self.most = 0  # the most losses of one call
 
     def take(self, killed_at, answers):
-        """The survivors' answers to one operation, each of which was repeated until it succeeded."""
+        """Adds the survivors' answers to one operation, each of which was repeated until it
+        succeeded."""
         wrong = judge(answers)
         if wrong or len({a["world"] for a in answers}) != 1:
             raise lib.Failed(f"survivors: {wrong}: {answers}")
@@ -53,7 +54,7 @@ class Toll:
 
 
 def window(peers, line):
-    """When an operation is under way here when nobody dies: s from the command."""
+    """Measures when an operation is under way without a death, in seconds after the command."""
     sent = time.monotonic_ns()
     answers = lib.together(peers, f"reduce {line}")
     if judge(answers):
@@ -81,7 +82,8 @@ def add_victim(lab, survivors, number, host):
 
 
 def kill_one(toll, survivors, victim, line, delay, several):
-    """In a blocking call, or with several operations in flight. The survivors repeat what is lost."""
+    """Kills the victim in a blocking call, or with several operations in flight. The survivors
+    repeat lost operations."""
     everybody = [*survivors, victim]
     what = f"many n={several}" if several else "reduce"
     for peer in everybody:
@@ -101,7 +103,7 @@ def many_kills():
         lab.start()
         survivors = lab.start_peers(SURVIVOR_HOSTS, streams=2)
         victim = add_victim(lab, survivors, 99, 2)
-        for _ in range(2):  # the first ones warm up
+        for _ in range(2):  # the first pass warms up
             windows = [window([*survivors, victim], line) for line in OPERATIONS]
         for k in range(KILLS):
             which = k % len(OPERATIONS)
@@ -114,11 +116,11 @@ def many_kills():
             victim = add_victim(lab, survivors, 100 + k, k % HOSTS)
         lab.check_alive()
     check(toll.most <= 2, f"{KILLS} kills in a row: {toll.lost} operations lost and repeated, "
-          f"{toll.unharmed} not", f"one was repeated {toll.most} times")
-    check(toll.uneven == 0, "each was lost for all survivors or for none", toll.uneven)
+          f"{toll.unharmed} not lost", f"one was repeated {toll.most} times")
+    check(toll.uneven == 0, "each operation was lost for all survivors or for none", toll.uneven)
     print(f"# from SIGKILL to the survivors' return: {lib.spread(toll.latency)}")
-    check(toll.lost > KILLS / 10, "enough of the kills hit an operation")
-    check(max(toll.latency, default=0) < BOUND_NS, "survivors are told soon",
+    check(toll.lost > KILLS / 10, "more than a tenth of the kills hit an operation")
+    check(max(toll.latency, default=0) < BOUND_NS, "survivors get the error of a kill soon",
           f"{max(toll.latency, default=0) / 1e9:.1f} s")
 
 
@@ -128,19 +130,19 @@ def batch(peers, n, line, everybody, survivors):
 
 
 def with_retry():
-    """pcclAllReduceMultipleWithRetry does the repeating. Each operation is the sum of exactly those
-    who were there, the same on all, until one is alone."""
+    """Repeats with pcclAllReduceMultipleWithRetry. Each operation is the sum of exactly those peers
+    that took part, the same on all, until one peer is alone."""
     rng = random.Random(4)
     worlds = []
     with lib.Lab(HOSTS) as lab:
         lab.start()
         survivors = lab.start_peers(SURVIVOR_HOSTS, streams=2)
         victim = add_victim(lab, survivors, 99, 2)
-        usual = 0.0  # s; the first one warms up
+        usual = 0.0  # seconds; the first batch warms up
         for k in range(BATCHES):
             line = f"{OF_BATCH} window={(1, 3, BATCH)[k % 3]} tag={100 * k} seed={k}"
             everybody, begin = [*survivors, victim], time.monotonic()
-            # The victim has no part in the second half, which ends only with its death.
+            # The victim takes no part in the second half, which ends only with its death.
             batch(survivors, BATCH, line, everybody, survivors)
             batch([victim], BATCH // 2, line, everybody, survivors)
             if k % 2:
@@ -175,8 +177,8 @@ def with_retry():
 
 
 def late_caller():
-    """A survivor that calls only after the loss is told of it like the others, so that all do the
-    same next, and what that is is theirs: here they look for newcomers before they go on."""
+    """A survivor that calls only after the loss gets the same error as the others. So all survivors
+    do the same next: here they look for newcomers before they go on."""
     with lib.Lab(2) as lab:
         lab.start()
         peers = lab.start_peers((0, 1, 1))
@@ -185,17 +187,17 @@ def late_caller():
         victim.kill()
         answers = [early.call("await slot=0"), late.call(f"reduce {OPERATIONS[2]} tag=0")]
         check(all(a["code"] == RANK_CONNECTION_LOST and a["check"] == "ok" for a in answers),
-              "a survivor that calls after the loss is told as well", answers)
+              "a survivor that calls after the loss also gets the error", answers)
         answers = lib.together([early, late], "update")
         check(all(a["code"] == SUCCESS and a["world"] == 2 for a in answers),
-              "then all can update the topology", answers)
+              "all survivors can update the topology after a loss", answers)
         wrong = judge(lib.together([early, late], f"reduce {OPERATIONS[2]} ids=0,1 verify=1"))
-        check(not wrong, "and go on", wrong)
+        check(not wrong, "survivors reduce after the update of the topology", wrong)
         lab.check_alive()
 
 
 def other_group():
-    """A death in one group is no concern of another group's operations."""
+    """A death in one group does not affect operations of another group."""
     with lib.Lab(2) as lab:
         lab.start()
         peers = [lab.start_peer(k, k % 2, group=k // 3) for k in range(6)]
@@ -212,8 +214,8 @@ def other_group():
 
 
 def stopped_group():
-    """A process that stops amid an operation holds up its group, and no other that has the same
-    links."""
+    """A process that stops during an operation delays only its own group, although another group
+    uses the same links."""
     with lib.Lab(2) as lab:
         lab.start()
         peers = [lab.start_peer(k, k % 2, group=k // 2) for k in range(4)]
@@ -225,16 +227,16 @@ def stopped_group():
         began = time.monotonic_ns()
         wrong = judge(lib.together(others, f"reduce {OPERATIONS[3]} tag=2 ids={ids_of(others)}"))
         took = time.monotonic_ns() - began
-        check(not wrong and took < BOUND_NS, "a process that is stopped does not hold up another "
+        check(not wrong and took < BOUND_NS, "a process that is stopped does not delay another "
               "peer group", wrong or f"{took / 1e9:.1f} s")
         lib.wake(mine[1])
         wrong = judge([p.read() for p in mine])
-        check(not wrong, "and its own goes on when it does", wrong)
+        check(not wrong, "the group of a stopped process goes on when the process runs again", wrong)
         lab.check_alive()
 
 
 def descriptors_closed():
-    """A program that closes all descriptors closes the library's, too, and goes on."""
+    """A program that closes all descriptors also closes those of the library, and goes on."""
     with lib.Lab(2) as lab:
         lab.start()
         peers = lab.start_peers((0, 0, 1))
@@ -244,24 +246,26 @@ def descriptors_closed():
               "if a program closes the descriptors of the library, the call ends for all",
               others)
         check(mine["code"] == AGENT_UNAVAILABLE and "has closed descriptor" in mine["text"],
-              "and the program is told why", mine)
+              "a program that has closed the library's descriptors gets the reason", mine)
         wrong = judge(lib.together(peers[1:], f"reduce {OPERATIONS[2]} ids={ids_of(peers[1:])}"))
-        check(not wrong, "the others go on", wrong)
+        check(not wrong, "the others go on after a program has closed the library's descriptors", wrong)
         peers[0].send("connect")
         lib.together(peers[1:], "until world=3")
-        check(peers[0].read()["code"] == SUCCESS, "and it can connect again")
-        for pause in (0, 1):  # the second is long enough for all threads of the library to look
+        check(peers[0].read()["code"] == SUCCESS,
+              "a program that has closed the library's descriptors can connect again")
+        for pause in (0, 1):  # the second pause is long enough for all threads of the library to notice
             reused_descriptors(peers, pause)
         lab.check_alive()
 
 
 def reused_descriptors(peers, pause):
-    """The program has been given the numbers for descriptors of its own, which nobody touches."""
+    """The program reuses the numbers of the library's descriptors for its own descriptors, which
+    the library must not touch."""
     victim, *others = peers
     victim.expect("alloc bytes=100000")
     for peer in others:  # so that the agent asks the victim's process whether it runs
         peer.send("update")
-    time.sleep(0.3)  # the library's answer to the agent shows nowhere
+    time.sleep(0.3)  # the library's answer to the agent cannot be observed
     answer = victim.call("closefrom mine=1")
     check(answer["child"] == 0, f"a forked child leaves the program's descriptors alone, {pause}", answer)
     time.sleep(pause)
@@ -272,16 +276,18 @@ def reused_descriptors(peers, pause):
         peer.read()
     victim.send("connect")
     lib.together(others, "until world=3")
-    check(victim.read()["code"] == SUCCESS, "the program connects again")
-    check(victim.call("free")["check"] == "ok", "and gives memory back")
+    check(victim.read()["code"] == SUCCESS, "a program that reuses descriptors connects again")
+    check(victim.call("free")["check"] == "ok", "a program that reuses descriptors frees its memory")
     wrong = judge(lib.together(peers, f"reduce {OPERATIONS[2]} ids={ids_of(peers)}"))
-    check(not wrong, "and all go on", wrong)
+    check(not wrong, "all peers reduce with the program that reuses descriptors", wrong)
     answer = victim.call("mine")
-    check(answer["touched"] == 0, f"what the program has in place of them is untouched, {pause}", answer)
+    check(answer["touched"] == 0,
+          f"the library does not touch descriptors that the program has opened, {pause}", answer)
 
 
 def vanished_host():
-    """Nothing closes its connections: silence alone tells. When it is back, its peer can be, too."""
+    """No packet closes the connections of the host, so only its silence shows the loss. When the
+    host is back, its peer can join again."""
     with lib.Lab(2) as lab:
         lab.start()
         peers = lab.start_peers((0, 0, 1))
@@ -294,27 +300,28 @@ def vanished_host():
         took = max(a["end"] for a in answers) - began
         check(all(a["code"] == RANK_CONNECTION_LOST and a["check"] == "ok" for a in answers)
               and took < SILENCE_NS + BOUND_NS,
-              f"an agent falls silent: the others know after {took / 1e9:.1f} s", answers)
+              f"an agent falls silent: the others get the error after {took / 1e9:.1f} s", answers)
         wrong = judge(lib.together(here, f"reduce {line} ids=0,1 verify=1"))
-        check(not wrong, "and go on", wrong)
+        check(not wrong, "the others reduce without the silent agent's peer", wrong)
         lab.agents[1].process.send_signal(signal.SIGCONT)
         answer = there.call(f"reduce {line}")
         check(answer["code"] == RANK_CONNECTION_LOST and answer["check"] == "ok",
-              f"when it is back, its peer is told: {answer['text']}", answer)
+              f"when the silent agent is back, its peer gets the error: {answer['text']}", answer)
         answer = there.call(f"reduce {line}")
         check(answer["code"] == INVALID_USAGE and answer["check"] == "ok",
-              "to repeat the call is of no use", answer)
+              "a peer that was lost cannot repeat the call", answer)
         there.send("connect")
         answers = [*lib.together(here, "until world=3"), there.read()]
         wrong = judge(lib.together(peers, f"reduce {line} ids=0,1,2 verify=1"))
-        check(not wrong and all(a["code"] == SUCCESS for a in answers), "pcclConnect brings it back",
+        check(not wrong and all(a["code"] == SUCCESS for a in answers),
+              "a peer that was lost joins again with pcclConnect",
               f"{wrong} {answers}")
         lab.check_alive()
 
 
 def patience():
-    """How long a host may be silent is what the master's operator says: in its file, unless the
-    command line says otherwise. Agents hold the master to the same."""
+    """The master's operator sets how long a host may be silent, in the configuration file or on the
+    command line, which takes precedence. Agents use the same bound for the master."""
     for in_file, options in (("1", ()), ("5", ("--host-timeout", "1"))):
         with lib.Lab(2) as lab:
             file = lab.folder / "master.conf"
@@ -327,8 +334,9 @@ def patience():
                 victim.process.send_signal(signal.SIGSTOP)
                 said = re.compile(words + r" ?silent for \d+\.\d s, bound 1\.0 s").search
                 lib.until(lambda: any(map(said, witness.log_lines())),
-                          f"{witness.name} does not miss the {victim.name}")
-            check(True, "a host timeout of one second" + " on the command line" * bool(options))
+                          f"{witness.name} does not log the silence of {victim.name}")
+            check(True,
+                  "a host timeout of one second holds for both sides" + ", on the command line" * bool(options))
             for daemon in (lab.master, lab.agents[1]):
                 daemon.process.send_signal(signal.SIGCONT)
             lab.check_alive()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Processes that run into limits of the system: who has them is told at once which it is, and who
-has it; all others go on."""
+"""Processes that reach limits of the system. Their peers get an error at once that names the limit
+and the process, and all other peers go on."""
 
 import os
 import pathlib
@@ -18,7 +18,7 @@ from lib import AGENT_UNAVAILABLE, OUT_OF_MEMORY, RANK_CONNECTION_LOST, SUCCESS,
 
 INTERNAL_ERROR = 2
 
-SOON = 5  # seconds; nothing here waits for anybody
+SOON = 5  # seconds; no call here waits for another peer
 
 
 def set_limit(pid, what, soft):
@@ -26,13 +26,14 @@ def set_limit(pid, what, soft):
 
 
 def first_failure(peer):
-    """The answer of create, or, if that succeeds, of connect."""
+    """Returns the answer of create or, if it succeeds, of connect."""
     answer = peer.call("create", SOON)
     return answer if answer["code"] != SUCCESS else peer.call("connect", SOON)
 
 
 def names_far(answer, agent, host, *words):
-    """Or only the host, where its agent has refused a connection: strangers connect as well."""
+    """Checks that the text names the agent and the words. It may name only the host if the agent of
+    this host has refused a connection, because strangers can connect, too."""
     text = answer["text"]
     return names(answer, f"pcclagentd (pid {agent.pid})", *words) or (
         answer["code"] == OUT_OF_MEMORY and all(str(w) in text for w in words)
@@ -45,7 +46,7 @@ def names(answer, *words):
 
 
 def cgroup_for_processes():
-    """RLIMIT_NPROC does not bind root."""
+    """Returns a cgroup with a limit of processes, because RLIMIT_NPROC does not apply to root."""
     return cgroup.limited("pids", "pids.max", "pids.max")
 
 
@@ -61,12 +62,13 @@ def agent_without_threads():
         group.set("max")
         peers = [lab.start_peer(k) for k in (1, 2)]
         lib.form_run(peers)
-        check(True, "with threads it serves the next ones")
+        check(True, "an agent serves the next peers when it can start threads again")
         lab.check_alive()
 
 
 def newcomer_without_descriptors(host):
-    """The newcomer is told what that host's agent lacks for a link; no word of ports."""
+    """The newcomer gets an error that names the missing descriptor for a link on that host, and
+    does not mention ports."""
     with lib.Lab(2) as lab:
         lab.start()
         member, agent = lab.start_peer(0), lab.agents[host]
@@ -85,13 +87,14 @@ def newcomer_without_descriptors(host):
             if "no link" in answer["text"] or answer["code"] == SUCCESS:
                 break
             lab.drop_peer(newcomer)
-        check("no link" in answer["text"] and "ports" not in answer["text"], "it was for a link")
-        check(member.call("attr")["global"] == 1, "the member is as it was")
+        check("no link" in answer["text"] and "ports" not in answer["text"],
+              "the error of the newcomer names the link and no ports")
+        check(member.call("attr")["global"] == 1, "the member is not affected by newcomers that fail")
         lab.check_alive()
 
 
 class Confined(lib.Loopback):
-    """What is started on the first host from now on is in the cgroup, if there is one."""
+    """Hosts of which the first one starts processes in the cgroup, if there is one."""
 
     group = None
 
@@ -100,7 +103,8 @@ class Confined(lib.Loopback):
 
 
 def agent_that_comes_back_without_threads(lasts):
-    """It is not the master that is lost: who waits is told the limit, unless it is raised soon."""
+    """The master is not lost. A peer that waits gets an error that names the limit, unless the
+    limit is raised soon. lasts: the limit is not raised."""
     line = "reduce type=f32 op=sum count=1000 tag=1 retry=3"
     with cgroup_for_processes() as group, lib.Lab(hosts=Confined(2)) as lab:
         lab.start()
@@ -116,16 +120,19 @@ def agent_that_comes_back_without_threads(lasts):
             answer = peers[0].read(2 * SOON)
             check(names(answer, "pids.max", f"pcclagentd (pid {agent.pid})"),
                   f"no threads for an agent that comes back: {answer['text']}", answer)
-            check(peers[1].read(2 * SOON)["code"] != SUCCESS, "and no call waits")
+            check(peers[1].read(2 * SOON)["code"] != SUCCESS,
+                  "the other peer's call does not wait for an agent without threads")
         group.set("max")
         if not lasts:
             answers = [peer.read(2 * SOON) for peer in peers]
-            check(all(a["code"] == SUCCESS for a in answers), "with threads it goes on", answers)
+            check(all(a["code"] == SUCCESS for a in answers),
+                  "operations go on when a restarted agent can start threads", answers)
         lab.check_alive()
 
 
 def agent_without_descriptors():
-    """Its limit lies near what is open, each time one higher: whatever call fails says so."""
+    """Sets the agent's limit near the number of open descriptors, one higher in each step. Every
+    call that fails names the limit."""
     reduce = "reduce type=f32 op=sum count=1000 tag=1 ids=0,1"
     with lib.Lab() as lab:
         lab.start_master()
@@ -133,7 +140,7 @@ def agent_without_descriptors():
         peers = [lab.start_peer(k) for k in (0, 1)]
         lib.form_run(peers)
         lib.together(peers, reduce)
-        lab.start_master()  # of another run, where nobody is waited for
+        lab.start_master()  # a master of another run, in which no peer waits for others
         texts, count = [], agent.open_files()
         for more in range(-4, 20):
             set_limit(agent.pid, resource.RLIMIT_NOFILE, count + more)
@@ -146,21 +153,22 @@ def agent_without_descriptors():
             texts.append(answer["text"].split(":")[0])
             lab.drop_peer(peer)
         set_limit(agent.pid, resource.RLIMIT_NOFILE, count - 4)
-        check(len(set(texts)) > 1, "more than one call has failed", texts)
+        check(len(set(texts)) > 1, "different calls fail without descriptors for the agent", texts)
         wrong = lib.judge(lib.together(peers, reduce))
-        check(not wrong, "others go on meanwhile", wrong)
+        check(not wrong, "the other peers go on while an agent has no descriptors", wrong)
         set_limit(agent.pid, resource.RLIMIT_NOFILE, count + 100)
         lab.check_alive()
 
 
 def strangers_hear_no_names():
-    """Its ports have no descriptor: who connects there hears of the limit, the log of the process."""
+    """The agent has no descriptors for connections to its ports. A stranger that connects gets only
+    the limit; the log names the process."""
     with lib.Lab() as lab:
         lab.start_master()
         agent = lab.start_agent()
         agent.await_log("ports: p2p")
         ports = agent.tcp_ports()
-        check(len(ports) == 3, "it has its ports", ports)
+        check(len(ports) == 3, "the agent listens on its three ports", ports)
         set_limit(agent.pid, resource.RLIMIT_NOFILE, agent.open_files())
         for port in ports:
             with socket.create_connection((lab.hosts.address(0), port), SOON) as s:
@@ -176,7 +184,8 @@ def strangers_hear_no_names():
 
 
 def synchronize(peers):
-    """The first peer has what the second gets; within SOON both have succeeded, or both have failed."""
+    """Synchronizes: the first peer has the state that the second peer gets. Within SOON both calls
+    succeed, or both fail."""
     for peer, strategy in zip(peers, ("send", "receive")):
         peer.send(f"sync strategy={strategy}")
     return [peer.read(SOON) for peer in peers]
@@ -191,7 +200,7 @@ def state_peers(lab):
 
 
 def all_told(peers, answers, host, agent, *words):
-    """Both calls end with the code and the same sentence, and nobody is lost."""
+    """Returns whether both calls end with the code and the same sentence, and no peer is lost."""
     return (all(names_far(a, agent, host, *words) and a["check"] == "ok" and a["losses"] == 0
                 for a in answers)
             and len({a["text"] for a in answers}) == 1
@@ -199,7 +208,8 @@ def all_told(peers, answers, host, agent, *words):
 
 
 def state_without_descriptors(host):
-    """The first synchronization, step by step: what that host's agent lacks all are told."""
+    """Runs the first synchronization with a limit that grows step by step. Both peers get an error
+    that names what that host's agent lacks."""
     with lib.Lab(2) as lab:
         lab.start()
         peers, agent = state_peers(lab), lab.agents[host]
@@ -215,7 +225,7 @@ def state_without_descriptors(host):
             if not told:
                 return
         check(failures > 2 and all(a["check"] == "ok" for a in answers),
-              f"and with {more} the state is there", answers)
+              f"with {more} descriptors the synchronization succeeds", answers)
         lab.check_alive()
 
 
@@ -231,7 +241,7 @@ def state_without_threads(host):
         group.set("max")
         answers = synchronize(peers)
         check(all(a["code"] == SUCCESS and a["check"] == "ok" for a in answers),
-              "with threads the state is there", answers)
+              "the synchronization succeeds when the agent can start threads", answers)
         lab.check_alive()
 
 
@@ -264,7 +274,7 @@ def process_without_descriptors():
                   f"{more} descriptors for a process: {answer['text']}", answer)
             seen.add(answer["text"].split(":")[0])
             lab.drop_peer(peer)
-        check(len(seen) > 1, "more than one call has failed", seen)
+        check(len(seen) > 1, "different calls fail without descriptors for a process", seen)
         lab.check_alive()
 
 
@@ -282,23 +292,26 @@ def process_without_address_space():
               f"no address space for a process: {answer['text']}", answer)
         set_limit(peer.pid, resource.RLIMIT_AS, limit + (1 << 30))
         answer = peer.call("connect")
-        check(answer["code"] == SUCCESS, "with address space it connects", answer)
+        check(answer["code"] == SUCCESS, "a process connects when it has address space", answer)
         lab.check_alive()
 
 
 def result_without_address_space():
-    """Others have the result that it cannot map: it leaves them, and they hear why."""
-    reduce = "type=f32 op=sum count=900000 ids=0,1,2"  # so few that they are copied at once
+    """A peer cannot map the result that the others have. It leaves the run, and the others get the
+    reason."""
+    # small enough that the agent copies the operand at once
+    reduce = "type=f32 op=sum count=900000 ids=0,1,2"
     with lib.Lab(2) as lab:
         lab.start()
         peers = [lab.start_peer(k, host=k % 2) for k in range(3)]
-        short, others = peers[2], peers[:2]  # it shares the result with the first one
+        short, others = peers[2], peers[:2]  # this peer shares the result with the first one
         lib.form_run(peers)
         short.expect(f"submit slot=0 {reduce} tag=2")
         used = int(pathlib.Path(f"/proc/{short.pid}/statm").read_text("ascii").split()[0])
         set_limit(short.pid, resource.RLIMIT_AS, used * resource.getpagesize() + (1 << 20))
         answers = lib.together(others, f"reduce {reduce} tag=2")
-        check(all(a["code"] == SUCCESS for a in answers), "others have the result", answers)
+        check(all(a["code"] == SUCCESS for a in answers),
+              "the others have the result that one peer cannot map", answers)
         for peer in others:
             peer.send(f"reduce {reduce} tag=3")
         answer = short.call("await slot=0", SOON)
@@ -308,13 +321,13 @@ def result_without_address_space():
             check(answer["code"] == RANK_CONNECTION_LOST
                   and "host-0" in answer["text"]
                   and "it left the run: it cannot take the result" in answer["text"]
-                  and "RLIMIT_AS" in answer["text"], f"others hear: {answer['text']}", answer)
+                  and "RLIMIT_AS" in answer["text"], f"the others get the reason: {answer['text']}", answer)
         lab.check_alive()
 
 
 def window_without_address_space():
-    """A large operand is copied while its result is made: without that the process cannot go on, and
-    leaves the others, which do not wait for it."""
+    """A large operand is copied while its result is computed. Without memory for the copy the
+    process cannot go on. It leaves the run, and the others do not wait for it."""
     count = 10_000_000
     reduce = f"type=f32 op=sum count={count} tag=1 ids=0,1,2"
     with lib.Lab() as lab:
@@ -323,7 +336,7 @@ def window_without_address_space():
         short, others = peers[2], peers[:2]
         lib.form_run(peers)
         used = int(pathlib.Path(f"/proc/{short.pid}/statm").read_text("ascii").split()[0])
-        room = 2 * 4 * count + (24 << 20)  # its buffers, and less than the result takes
+        room = 2 * 4 * count + (24 << 20)  # room for its buffers, but not for the result
         set_limit(short.pid, resource.RLIMIT_AS, used * resource.getpagesize() + room)
         for peer in peers:
             peer.send(f"reduce {reduce}")
@@ -333,14 +346,16 @@ def window_without_address_space():
             answer = peer.read(SOON)
             check(answer["code"] == RANK_CONNECTION_LOST
                   and "it left the run: it cannot take part" in answer["text"]
-                  and "RLIMIT_AS" in answer["text"], f"others hear: {answer['text']}", answer)
+                  and "RLIMIT_AS" in answer["text"], f"the others get the reason: {answer['text']}", answer)
         answers = lib.together(others, f"reduce type=f32 op=sum count={count} tag=1 ids=0,1")
-        check(all(a["code"] == SUCCESS for a in answers), "they go on without it", answers)
+        check(all(a["code"] == SUCCESS for a in answers),
+              "the others go on without the peer that has no memory", answers)
         lab.check_alive()
 
 
 def master_without_descriptors():
-    """Newcomers are told at once, an agent that comes back is taken in when it can be."""
+    """Newcomers get an error at once. An agent that connects again is accepted as soon as this is
+    possible."""
     with lib.Lab() as lab:
         master, old = lab.start_master(), lab.start_agent()
         peers = [lab.start_peer(k) for k in (0, 1)]
@@ -359,16 +374,17 @@ def master_without_descriptors():
         lab.agents[0].await_log("refused this host")
         used = sum(map(int, pathlib.Path(f"/proc/{master.pid}/stat").read_text("ascii")
                        .rsplit(")", 1)[1].split()[11:13])) / os.sysconf("SC_CLK_TCK")
-        check(used < 1, "it does not spin", f"{used} s of processor time")
+        check(used < 1, "a master without descriptors does not spin", f"{used} s of processor time")
         set_limit(master.pid, resource.RLIMIT_NOFILE, 1000)
         answers = lib.together(peers, "reduce type=f32 op=sum count=1000 tag=1 ids=0,1 retry=3")
         wrong = lib.judge(answers)
-        check(not wrong, "who comes back is taken in", wrong)
+        check(not wrong, "peers of an agent that connects again go on when the master has descriptors", wrong)
         lab.check_alive()
 
 
 def end_of_start(lab, n, admin, program, *options):
-    """A daemon's status, or None if it serves, and what it says, with so many descriptors at most."""
+    """Starts a daemon with at most `n` descriptors. Returns its exit status, or None if it serves,
+    and its log."""
     log = lab.folder / "log"
     with open(log, "w", encoding="utf-8") as file, \
             subprocess.Popen(["prlimit", f"--nofile={n}:{n}", program, *options,
@@ -382,7 +398,7 @@ def end_of_start(lab, n, admin, program, *options):
 
 
 def daemons_that_cannot_start():
-    """Whatever call fails, the daemon says which limit it is, also where a stale socket lies."""
+    """The daemon names the limit, whichever call fails, also if a stale socket exists."""
     with lib.Lab() as lab:
         admin, stale = str(lab.folder / "admin"), socket.socket(socket.AF_UNIX)
         for program, *options in ((lib.MASTERD, "--listen", "127.0.0.1:0"),
@@ -403,11 +419,13 @@ def daemons_that_cannot_start():
                 check("err: " in text and f"RLIMIT_NOFILE) of {program.name} (pid " in text
                       and text.endswith(f" is {n}\n"),
                       f"{program.name} cannot start with {n} descriptors: {''.join(text.splitlines()[-1:])}", text)
-            check(len(tried) > 2, f"{program.name}: more than one call has failed", tried)
+            check(len(tried) > 2,
+                  f"{program.name}: different calls fail without descriptors at the start", tried)
 
 
 def no_process_can_be_made(lab):
-    """An agent that is installed, and cannot be started: no word of installing it."""
+    """The agent is installed, but cannot be started. The error does not tell the user to install
+    it."""
     try:
         group = cgroup_for_processes()
     except OSError:
@@ -418,7 +436,7 @@ def no_process_can_be_made(lab):
         group.set(1)
         answer = first_failure(peer)
         check(names(answer, "pids.max", f"(pid {peer.pid})") and "install" not in answer["text"],
-              f"no process can be made: {answer['text']}", answer)
+              f"the library cannot create a process: {answer['text']}", answer)
         lab.drop_peer(peer)
 
 
@@ -429,11 +447,11 @@ def cannot_be_executed(lab):
     answer = first_failure(lab.start_peer(1, env={"PCCL_AGENTD": str(program)}))
     check(answer["code"] == AGENT_UNAVAILABLE and "install" not in answer["text"]
           and "execve" in answer["text"] and "Exec format error" in answer["text"],
-          f"a program that is none: {answer['text']}", answer)
+          f"the agent's program cannot be executed: {answer['text']}", answer)
 
 
 def refused_by_seccomp(lab):
-    """clone, clone3, fork and vfork give EPERM in the process."""
+    """clone, clone3, fork and vfork fail with EPERM in the process."""
     answer = first_failure(lab.start_peer(2, env={
         "PCCL_AGENTD": str(lib.AGENTD), "PEER_REFUSE_CLONE": "1"}))
     check(answer["code"] == AGENT_UNAVAILABLE and "install" not in answer["text"]
@@ -442,7 +460,7 @@ def refused_by_seccomp(lab):
 
 
 class Refused(lib.Loopback):
-    """What runs on the first host and has this name is refused a system call."""
+    """Hosts of which the first one refuses a system call to programs with this name."""
 
     def __init__(self, n_hosts, name, call, error):
         super().__init__(n_hosts)
@@ -471,7 +489,7 @@ def agent_is_refused(call, error):
 
 
 def process_without_memfd(error):
-    """It needs none itself; the agent that it starts has the same filter."""
+    """The process itself does not need memfd_create. The agent that it starts has the same filter."""
     with lib.Lab(hosts=Refused(1, "peer", "memfd_create", error)) as lab:
         lab.start()
         peers = lab.start_peers((0, 0))
@@ -483,14 +501,15 @@ def process_without_memfd(error):
         if os.path.exists("/run/pccl/agent.sock"):
             return
         answer = first_failure(lab.start_peer(3, env={"PCCL_AGENTD": str(lib.AGENTD)}))
-        check(names_refusal(answer), f"and its private agent says it: {answer['text']}", answer)
+        check(names_refusal(answer),
+              f"a private agent with the same filter names the refused call: {answer['text']}", answer)
         for pid in lib.processes(lib.AGENTD, str(lab.folder / "pccl")):
             os.kill(pid, signal.SIGKILL)
 
 
 def starting_an_agent():
     if os.path.exists("/run/pccl/agent.sock"):
-        print("# this system has an agent: not tried")
+        print("# this system has an agent, so starting one is not tested")
         return
     with lib.Lab() as lab:
         lab.start_master()
@@ -508,7 +527,7 @@ def test():
         newcomer_without_descriptors(host)
         state_without_descriptors(host)
     process_without_descriptors()
-    if not lib.sanitized():  # a sanitizer ends a process that has none
+    if not lib.sanitized():  # a sanitizer ends a process without address space
         process_without_address_space()
         result_without_address_space()
         window_without_address_space()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Between hosts with a network: one that is slow is waited for, one that has vanished is not.
-tests/engine looks at single streams, this test at what processes get to see."""
+"""Links between hosts: the others wait for a slow host, but not for a host that has vanished.
+tests/engine tests single streams; this test checks the view of the processes."""
 
 import pathlib
 import re
@@ -14,14 +14,14 @@ from lib import check, ids_of, judge
 HOSTS = 3
 BIG = f"type=f32 op=sum count={1 << 24}"
 SMALL = "type=f32 op=sum count=4099"
-SLOW = 8  # seconds; an agent ends sessions of processes that are stopped for ten
+SLOW = 8  # seconds; an agent ends sessions of processes that are stopped for 10 s
 BOUND_NS = 3500 * 10**6
 VANISHED = 2
 CUT = 5  # seconds
 BRIEF = (1.5, 3)
 LONG = (2.2, 3.5)
 TOLD = 6
-TINY = "type=f32 op=sum count=16384 verify=1"  # 64 KiB: the agents' loops do it
+TINY = "type=f32 op=sum count=16384 verify=1"  # 64 KiB, small enough for the eager path
 
 
 def until_stopped(peer):
@@ -33,7 +33,7 @@ def until_stopped(peer):
 
 
 def slow(hosts):
-    """A process stops amid its copying, so that its host sends nothing, and that for a while."""
+    """A process stops while it copies, so its host sends nothing for a while."""
     with lib.Lab(hosts=hosts) as lab:
         lab.start()
         peers = lab.start_peers(range(HOSTS), streams=2)
@@ -43,12 +43,12 @@ def slow(hosts):
         time.sleep(SLOW)
         peers[1].process.send_signal(signal.SIGCONT)
         wrong = judge([p.read() for p in peers])
-        check(not wrong, f"a process is stopped for {SLOW} s: all wait for it", wrong)
+        check(not wrong, f"a process is stopped for {SLOW} s, and all peers wait for it", wrong)
         lab.check_alive()
 
 
 def received(daemon):
-    """Bytes that came to its host."""
+    """Returns the bytes that the daemon's host has received."""
     text = pathlib.Path(f"/proc/{daemon.pid}/net/dev").read_text("ascii")
     return int(re.search(r"eth0:\s*(\d+)", text)[1])
 
@@ -62,8 +62,8 @@ def until_received(daemon, goal):
 
 
 def vanish(hosts, what, freeze):
-    """All links of a host are gone at once. freeze: its process is stopped by then, so that nothing
-    moves any more."""
+    """Breaks all links of a host at once. freeze: a process is stopped before, so that no data
+    moves."""
     with lib.Lab(hosts=hosts) as lab:
         lab.start()
         peers = lab.start_peers(range(HOSTS), streams=2)
@@ -80,16 +80,16 @@ def vanish(hosts, what, freeze):
         cut = time.monotonic_ns()
         answers = [p.read() for p in survivors]
         wrong = judge(answers)
-        check(not wrong, f"{what}: the others go on without it", wrong)
+        check(not wrong, f"{what}: the other hosts go on", wrong)
         took = [a["first_loss"] - cut for a in answers]
         check(all(a["losses"] == 1 for a in answers) and max(took) < BOUND_NS,
-              f"and know after {max(took) / 1e6:.0f} ms", answers)
+              f"{what}: the other hosts get the error after {max(took) / 1e6:.0f} ms", answers)
         lab.check_alive()
 
 
 def part(hosts):
-    """Two neighbours hear nothing of each other any more, while the master hears both. With three
-    hosts one of them has to go, with four another order of the ring does without their link."""
+    """The path between two neighbours is cut, and the master reaches both. With three hosts one
+    host is evicted. With four hosts the ring gets an order without this link."""
     with lib.Lab(hosts=hosts) as lab:
         lab.start()
         peers = lab.start_peers(range(hosts.n_hosts), form=lib.form_ring)
@@ -107,11 +107,12 @@ def part(hosts):
         gone = [a for a in answers if a["code"] != lib.SUCCESS]
         expected = hosts.n_hosts - (hosts.n_hosts == 3)
         told = max(a["first_loss"] for a in answers) - cut
-        check(told < BOUND_NS, f"the path between two of {hosts.n_hosts} hosts is gone: all are told "
+        check(told < BOUND_NS,
+              f"the path between two of {hosts.n_hosts} hosts is gone: all peers get the error "
               f"after {told / 1e6:.0f} ms", answers)
         check(not judge(stay) and len(stay) == expected
               and all(a["world"] == expected and a["losses"] == 1 for a in stay),
-              f"one error later {expected} go on, "
+              f"{expected} of {hosts.n_hosts} hosts go on after one error, "
               f"after {(max(a['end'] for a in stay) - cut) / 1e6:.0f} ms", answers)
         if gone:
             print(f"# {gone[0]['text']}")
@@ -119,8 +120,8 @@ def part(hosts):
 
 
 def patient(hosts):
-    """A cut that is shorter than the operator's patience, and longer than TCP's own: the agent and
-    the master keep their connection."""
+    """A cut that is shorter than the operator's host timeout, and longer than TCP's own. The agent
+    and the master keep their connection."""
     with lib.Lab(hosts=hosts) as lab:
         lab.start(master_options=["--host-timeout", 30])
         peers = lab.start_peers(range(HOSTS))
@@ -128,16 +129,17 @@ def patient(hosts):
         time.sleep(CUT)
         hosts.link(VANISHED, True)
         wrong = judge(lib.together(peers, f"reduce {SMALL} retry=5 ids={ids_of(peers)} verify=1"))
-        check(not wrong, f"a host that was cut off for {CUT} s goes on, the master being patient",
+        check(not wrong, f"a host that was cut off for {CUT} s goes on, because the host timeout is longer",
               wrong)
         lines = [x for x in lab.master.log_lines() if re.search("agent host-2 .* connected", x)]
-        check(len(lines) == 1, "by the connection that it had", lines)
+        check(len(lines) == 1,
+              "the agent keeps its connection to the master during a cut below the host timeout", lines)
         lab.check_alive()
 
 
 def rejoin(other, peer):
-    """Another communicator of a peer whose own was counted as lost. Until the cable carries again its
-    host may be refused."""
+    """Creates another communicator for a peer that was counted as lost. Its host may be refused
+    until the cable works again."""
     def connected():
         peer.expect("destroy")
         peer.expect("create")
@@ -147,12 +149,12 @@ def rejoin(other, peer):
     other.send("until world=2")
     lib.until(connected, f"peer {peer.number} does not come back")
     answer = other.read()
-    check(answer["code"] == lib.SUCCESS, "who was lost connects anew", answer)
+    check(answer["code"] == lib.SUCCESS, "a peer that was counted as lost connects again", answer)
 
 
 def go_on(peers, line):
-    """The answers of two peers to an operation that is done at last: TCP may need as long again to
-    get over a cut, and whoever was lost by then connects anew."""
+    """Returns the answers of two peers to an operation that succeeds at last. After a cut TCP may
+    need the duration of the cut again, and a peer that was lost by then connects again."""
     deadline = time.monotonic() + lib.WAIT
     while True:
         answers = lib.together(peers, line)
@@ -165,9 +167,9 @@ def go_on(peers, line):
 
 
 def brief(hosts, seconds):
-    """The cable of one of two hosts is out for about as long as a host may be silent, amid a small
-    operation: its start has come to both, and what they sent each other has not. The master is on
-    a third host."""
+    """The cable of one of two hosts is out for about the time that a host may be silent, during a
+    small operation. The start of the operation has reached both hosts, and their data has not. The
+    master is on a third host."""
     with lib.Lab(hosts=hosts) as lab:
         lab.start_master(2)
         for host in range(2):
@@ -191,15 +193,17 @@ def brief(hosts, seconds):
         took = (max(a["end"] for a in answers) - cut) / 1e9
         check(codes in ({lib.SUCCESS}, {lib.RANK_CONNECTION_LOST})
               and all(a["check"] == "ok" for a in answers),
-              f"a cable is out for {seconds} s amid a small operation: all are told the same", answers)
-        check(took < seconds + BOUND_NS / 1e9, f"after {took:.1f} s", answers)
+              f"a cable is out for {seconds} s during a small operation: all peers get the same "
+              "result", answers)
+        check(took < seconds + BOUND_NS / 1e9,
+              f"a cable is out for {seconds} s: the peers return after {took:.1f} s", answers)
         wrong = judge(go_on(peers, line))
-        check(not wrong, "and all go on with right sums", wrong)
+        check(not wrong, "all peers go on with right sums after the cut", wrong)
         lab.check_alive()
 
 
 def told(hosts):
-    """How long a link may be silent is what the master's operator says, in one place for all agents."""
+    """The master's operator sets how long a link may be silent, in one place for all agents."""
     with lib.Lab(hosts=hosts) as lab:
         file = lab.folder / "master.conf"
         file.write_text(f"[master]\nlink_timeout_ms = {1000 * TOLD}\n", "utf-8")
@@ -222,8 +226,9 @@ def told(hosts):
 
 
 def cut_off(hosts, place, seconds):
-    """The cable of the master's host is out for longer than the master waits for a host. Nobody loses
-    his place: all hosts fell silent at once. place: of the peers, the master's host being the first."""
+    """The cable of the master's host is out for longer than the host timeout. No peer loses its
+    membership, because all hosts fell silent at once. place: the hosts of the peers; host 0 runs
+    the master."""
     with lib.Lab(hosts=hosts) as lab:
         lab.start_master()
         for host in place:
@@ -247,8 +252,8 @@ def test():
                      *((HOSTS, lambda h, s=s: brief(h, s)) for s in BRIEF),
                      *((HOSTS, lambda h, s=s: cut_off(h, (1, 2), s)) for s in LONG),
                      *((HOSTS, lambda h, s=s: cut_off(h, (0, 1, 2), s)) for s in LONG),
-                     (HOSTS, lambda h: vanish(h, "a host vanishes amid transfers", False)),
-                     (HOSTS, lambda h: vanish(h, "a host vanishes amid a standstill", True))):
+                     (HOSTS, lambda h: vanish(h, "a host vanishes during transfers", False)),
+                     (HOSTS, lambda h: vanish(h, "a host vanishes during a standstill", True))):
         hosts = lib.make_namespaces(n)
         if not hosts:
             raise lib.Skipped("needs root and network namespaces")

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Two hosts with a high round-trip path between them on which packets get lost: results are right, newcomers
-get their state, and streams have the congestion control that the hosts' administrator has chosen, and
-are as many as the way takes, three times, because bbr has each stand still now and then. Where it is
-short they do without, if that one paces, and are no more than asked for."""
+"""Two hosts with a high round-trip path between them that loses packets. Results are right, and
+newcomers get their state. Streams have the congestion control that the administrator of the hosts
+has chosen. A link has as many streams as its path needs, times three, because bbr makes each stream
+pause now and then. On a path with a short round trip the streams use another congestion control if
+that one paces, and the link has no more streams than requested."""
 
 import re
 import subprocess
@@ -14,9 +15,9 @@ import high_rtt
 from lib import SUCCESS, check, ids_of, judge, together
 
 P2P, STATE = 20001, 20002  # ports, the same on all hosts
-DEFAULT, NEAR = "bbr", "cubic"  # congestion control of the hosts; of streams of short round trips
-DELAY_MS, FARTHER_MS, FARTHEST_MS, LOSS = 10, 50, 175, 0.001  # each way
-SETS_SECONDS = 11  # each of a link's three stream sets works for five
+DEFAULT, NEAR = "bbr", "cubic"  # congestion control of the hosts, and of streams with short round trips
+DELAY_MS, FARTHER_MS, FARTHEST_MS, LOSS = 10, 50, 175, 0.001  # in each direction
+SETS_SECONDS = 11  # seconds; each of a link's three stream sets sends for five
 COUNTS = (1, 255, 16384, 262144, 4194304)  # of f32
 TENSORS = ("name=big type=f32 count=1000000", "name=small type=bf16 count=500001",
            "name=shared type=u8 count=65537 mem=shared")
@@ -41,8 +42,8 @@ def prepare(hosts):
 
 
 def streams_of(hosts, host, port):
-    """The host's connections from and to a port: names of congestion control and the shortest round
-    trips, in ms."""
+    """Returns for the host's connections from and to a port: the names of the congestion control,
+    and the shortest round trips in ms."""
     text = run(hosts, host, "ss", "-tinHO", "state", "established",
                f"( sport = :{port} or dport = :{port} )")
     return (re.findall(rf"\s({DEFAULT}|{NEAR})\s", text),
@@ -50,22 +51,23 @@ def streams_of(hosts, host, port):
 
 
 def check_streams(hosts, what, port, wanted, n, round_trip):
-    """n: how many there are at least and at most, in both directions."""
+    """n: the least and the largest number of streams, in both directions."""
     for host in range(hosts.n_hosts):
         names, trips = streams_of(hosts, host, port)
         check(n[0] <= len(names) <= n[1] and set(names) == {wanted},
               f"{what}: streams of host {host} have {wanted}, {n[0]} to {n[1]} of them", f"{names}, {trips} ms")
         if round_trip:
             check(len(trips) == len(names) and min(trips, default=0) >= round_trip,
-                  f"and no round trip takes less than {round_trip} ms", trips)
+                  f"{what}: no round trip takes less than {round_trip} ms", trips)
 
 
 def synchronize(lab, peers, look):
-    """The second one gets what the first one has. look() is called in the middle of it."""
+    """Synchronizes: the second peer gets the state of the first one. look() is called during the
+    transfer."""
     for peer, revision in zip(peers, (41, 0)):
         peer.expect(f"state revision={revision}")
         for k, words in enumerate(TENSORS):
-            freeze = int(k == 0 and revision == 0)  # stops its process when half of it is there
+            freeze = int(k == 0 and revision == 0)  # stops the process when half of the tensor has arrived
             peer.expect(f"tensors {words} seed={k} like={peer.number} freeze={freeze}")
     want = peers[0].expect("digest")["hash"]
     peers[0].send("sync revision=42")
@@ -75,7 +77,7 @@ def synchronize(lab, peers, look):
     lib.wake(peers[1])
     answers = [p.read() for p in peers]
     check(all(a["code"] == SUCCESS and a["check"] == "ok" and a["hash"] == want for a in answers),
-          "a newcomer gets the state", answers)
+          "a newcomer gets the state over a high round-trip path", answers)
     lab.check_alive()
 
 
@@ -92,7 +94,7 @@ def scene(hosts, what, wanted, n, round_trip, counts, seconds=0):
             answers = together(peers, f"reduce type=f32 op=sum count={count} mem={mem} tag={tag} "
                                f"seed={tag} ids={ids_of(peers)} verify=1", 2 * lib.WAIT)
             wrong = judge(answers)
-            check(not wrong, f"{what}: {count} numbers, memory {mem}", wrong)
+            check(not wrong, f"{what}: {count} numbers in {mem} memory are reduced", wrong)
             tag += 1
         synchronize(lab, peers, lambda: check_streams(
             hosts, f"{what}, shared state", STATE, wanted, (1, 1000), round_trip))
@@ -102,19 +104,19 @@ def test():
     hosts = lib.make_namespaces(2, high_rtt.Hosts, ways={1: {"delay": DELAY_MS, "loss": LOSS}})
     if not hosts:
         raise lib.Skipped("needs root, network namespaces and TAP devices")
-    # one is asked for, and each link has another one for small operations
+    # one stream is requested, and each link has one more stream for small operations
     scene(hosts, f"{2 * DELAY_MS} ms", DEFAULT, (2 * (3 * 4 + 1),) * 2, 2 * DELAY_MS, COUNTS)
-    check(all(way["lost"] for way in hosts.told[1].values()), "packets were lost both ways",
+    check(all(way["lost"] for way in hosts.told[1].values()), "packets were lost in both directions",
           hosts.told)
-    # a stream for each 12 ms, and no more than eight at a time
+    # a stream for each 12 ms, and at most eight at a time
     hosts = lib.make_namespaces(2, high_rtt.Hosts, ways={1: {"delay": FARTHER_MS}})
     scene(hosts, f"{2 * FARTHER_MS} ms", DEFAULT, (2 * (3 * 8 + 1),) * 2, 2 * FARTHER_MS, COUNTS[-1:],
           SETS_SECONDS)
-    # farther than streams that are connected one lot after another would be there in time
+    # so far that streams which are connected one group after another would be late
     hosts = lib.make_namespaces(2, high_rtt.Hosts, ways={1: {"delay": FARTHEST_MS}})
     scene(hosts, f"{2 * FARTHEST_MS} ms", DEFAULT, (2 * (3 * 8 + 1),) * 2, 2 * FARTHEST_MS, COUNTS[:1])
     near = 2 * (1 + 1)
-    scene(lib.make_namespaces(2), "a short way", NEAR, (near, near), 0, COUNTS[:1])
+    scene(lib.make_namespaces(2), "a short round trip", NEAR, (near, near), 0, COUNTS[:1])
 
 
 lib.run(test, 240)

@@ -22,12 +22,14 @@ def mixed(listen, loopback, peers_here, peers_there):
             peers, f"reduce type=f32 op=avg count=100003 tag=1 ids={ids_of(peers)} verify=1")
         wrong = judge(answers)
         check(not wrong and all(a["tx"] for a in answers),
-              f"{peers_here} by {loopback}, {peers_there} from outside, master on {listen}", wrong)
+              f"{peers_here} peers by {loopback} and {peers_there} from other hosts reduce, "
+              f"master on {listen}", wrong)
         lab.check_alive()
 
 
 def refused():
-    """A peer whose host cannot reach the loopback address of another one: the error says so."""
+    """A peer whose host cannot reach the loopback address of another host gets an error that
+    explains it."""
     hosts = lib.make_namespaces(2)
     with lib.Lab(hosts=hosts) as lab:
         lab.start_master(0, listen="127.0.0.1")
@@ -37,8 +39,8 @@ def refused():
         peer.expect("create")
         answer = peer.call("connect")
         check(answer["code"] == lib.MASTER_CONNECTION_FAILED,
-              f"a master that is not there: {answer['text']}", answer)
-        # the far address of a master that listens on loopback only
+              f"the address names no master: {answer['text']}", answer)
+        # the network address of a master that listens only on loopback
         peer = lab.start_peer(2, 1, master=f"{hosts.address(0)}:{lab.master.port}")
         peer.expect("create")
         answer = peer.call("connect")

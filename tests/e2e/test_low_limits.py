@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Agents and masters whose limits are so low that they hardly start: they say so and end, or they
-say so to each process that comes. None looks stopped, or away."""
+"""Agents and masters with limits so low that they hardly start. They log the limit and end, or they
+name it to each process that connects. None of them looks stopped or disconnected."""
 
 import os
 import pathlib
@@ -12,12 +12,12 @@ import lib
 from lib import OUT_OF_MEMORY, SUCCESS, check
 from private import SYSTEM_SOCKET
 
-SOON = 5  # seconds; nothing here waits for anybody
+SOON = 5  # seconds; no call here waits for another peer
 OS_ERROR = 71
 
 
 class Short(lib.Loopback):
-    """What has this name is started with a limit."""
+    """Hosts that start programs with this name under a limit."""
 
     name, limit = None, None
 
@@ -27,7 +27,8 @@ class Short(lib.Loopback):
 
 
 def serves(daemon):
-    """False when it has ended. What has no descriptor for pcclctl says so."""
+    """Returns whether the daemon serves; false if it has ended. A daemon without a descriptor for
+    pcclctl names the limit."""
     option, said = "--master" if "master" in daemon.name else "--agent", None
 
     def is_known():
@@ -42,7 +43,7 @@ def serves(daemon):
 
 
 def start_daemon(lab, start):
-    """Without waiting for anything."""
+    """Starts a daemon without waiting until it listens."""
     lab.await_socket = lambda *_: None
     try:
         return start()
@@ -51,7 +52,8 @@ def start_daemon(lab, start):
 
 
 def until_it_serves(program, start, ask):
-    """One descriptor more each time. start(lab) may fail, ask(lab) is what a process is told."""
+    """Starts a program with one more descriptor in each step until it serves. start(lab) may fail;
+    ask(lab) returns the answer that a process gets."""
     ended, refused, served = [], [], False
     for n in range(4, 40):
         with lib.Lab(hosts=Short(1)) as lab:
@@ -76,7 +78,7 @@ def until_it_serves(program, start, ask):
             check(answer["code"] == OUT_OF_MEMORY and "RLIMIT_NOFILE" in answer["text"]
                   and f"{program.name}" in answer["text"] and answer["text"].endswith(f" is {n}"),
                   f"{program.name} with {n} descriptors: {answer['text']}", answer)
-            check(daemon.alive(), "and it goes on")
+            check(daemon.alive(), "a daemon without descriptors for a process keeps running")
     check(served and ended and refused, f"{program.name} with {n} descriptors serves",
           (ended, refused))
 
@@ -107,7 +109,7 @@ def masters():
 
 
 def private_agent(limit):
-    """What a program is told whose limits its own agent inherits."""
+    """Returns the answer that a program gets if its private agent inherits a limit."""
     with lib.Lab(hosts=Short(1)) as lab:
         lab.start_master()
         lab.hosts.name, lab.hosts.limit = lib.PEER.name, limit
@@ -124,7 +126,8 @@ def private_agent(limit):
 
 
 def private_agents(option, name, values):
-    """From values that are too low up to one with which it starts: at least one was too low."""
+    """Tries values from too low ones up to one with which the agent starts. At least one value must
+    be too low."""
     told = 0
     for value in values:
         answer = private_agent(f"--{option}={value}:{value}")
@@ -136,7 +139,8 @@ def private_agents(option, name, values):
         check(answer["code"] == OUT_OF_MEMORY and f"({name})" in answer["text"]
               and re.search(rf" of (pcclagentd|peer) \(pid \d+\) on host .* is {value}\b", answer["text"]),
               f"a private agent with {option} {value}: {answer['text']}", answer)
-    check(answer and answer["code"] == SUCCESS and told, f"with {option} {value} it serves", (answer, told))
+    check(answer and answer["code"] == SUCCESS and told,
+          f"a private agent with {option} {value} serves", (answer, told))
 
 
 def test():
@@ -147,7 +151,7 @@ def test():
         print("# this system has an agent: private ones are not tried")
         return
     private_agents("nofile", "RLIMIT_NOFILE", range(4, 40))
-    if lib.sanitized():  # they take what they like
+    if lib.sanitized():  # sanitizers need more memory than these limits allow
         return
     private_agents("as", "RLIMIT_AS", (8000000, 9000000, 10000000, 12000000, 13000000, 14000000, 400000000))
     private_agents("data", "RLIMIT_DATA", (100000, 262144, 500000, 800000, 400000000))

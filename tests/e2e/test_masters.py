@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""One master, several runs: when a run is over, how an operator ends one, how a program does."""
+"""One master, several runs: when a run is over, and how an operator or a program ends a run."""
 
 import json
 import os
@@ -23,7 +23,7 @@ def sync(peers, revision):
 
 
 def job(lab, revision, first, group=0):
-    """Two peers that agree on a revision."""
+    """Starts two peers that synchronize at one revision."""
     peers = lab.start_peers([0, 1], group=group, first=first)
     answers = sync(peers, revision)
     return peers, [a["code"] for a in answers], answers[0]["text"]
@@ -33,7 +33,8 @@ def leave(lab, peers):
     for peer in peers:
         peer.expect("destroy")
         lab.drop_peer(peer)
-    lib.until(lambda: lib.ask("--master", lab.master, "status")[0]["accepted"] == 0, "the master does not hear of it")
+    lib.until(lambda: lib.ask("--master", lab.master, "status")[0]["accepted"] == 0,
+              "the master does not notice that the peers have left")
 
 
 def restart_master(lab, number):
@@ -48,75 +49,79 @@ def restart_master(lab, number):
 
 def second_job(lab):
     peers, codes, text = job(lab, 5, 0)
-    check(codes == [0, 0], "the first job begins at revision 5", text)
+    check(codes == [0, 0], "the first job starts at revision 5", text)
     leave(lab, peers)
     peers, codes, text = job(lab, 0, 2)
-    check(codes == [0, 0], "the second job begins at revision 0 when the first has left", text)
+    check(codes == [0, 0], "the second job starts at revision 0 after the first job has left", text)
     leave(lab, peers)
     for number in (signal.SIGTERM, signal.SIGKILL):
         restart_master(lab, number)
         peers, codes, text = job(lab, 0, 4)
-        check(codes == [0, 0], f"and the next one after {number.name} to the master", text)
+        check(codes == [0, 0], f"the next job starts at revision 0 after {number.name} to the master", text)
         leave(lab, peers)
 
 
 def last_words(lab):
-    """Members that have left are not missed, whether their agents or the master die right after."""
+    """Members that have left are not expected to come back, even if their agents or the master die
+    just afterwards."""
     options = ["--state-dir", lab.folder / "journal"]
     peers, codes, text = job(lab, 3, 30)
-    check(codes == [0, 0], "a job whose agents die at its end begins", text)
+    check(codes == [0, 0], "a job whose agents will die at its end starts", text)
     lab.master.process.send_signal(signal.SIGSTOP)
     for peer in peers:
         peer.send("destroy")
-    time.sleep(0.5)  # so long the master stands still, and no call may return
+    time.sleep(0.5)  # for this time the master is stopped, and no call may return
     woken = time.monotonic_ns()
     lab.master.process.send_signal(signal.SIGCONT)
     late = [(peer.read()["end"] - woken) / 1e9 for peer in peers]
-    check(min(late) > 0, "pcclDestroyCommunicator returns when the master has taken the leave", late)
+    check(min(late) > 0, "pcclDestroyCommunicator returns only after the master has processed the leave", late)
     for host in range(2):
         lab.drop(lab.agents[host])
         lab.start_agent(host)
     for peer in peers:
         lab.drop_peer(peer)
     peers, codes, text = job(lab, 0, 32)
-    check(codes == [0, 0], "the agents were killed then: the next job begins at revision 0", text)
+    check(codes == [0, 0],
+          "the agents were killed after a job had left: the next job starts at revision 0", text)
     lab.master.process.send_signal(signal.SIGSTOP)
     for peer in peers:
         peer.send("destroy")
-    time.sleep(0.2)  # the leaves lie in the socket of a master that reads nothing, and says nothing
+    time.sleep(0.2)  # the leaves are in the socket of a master that is stopped
     port = lab.master.port
     lab.drop(lab.master)
     for peer in peers:
-        check(peer.read()["code"] == 0, "a destroy waits for no master that is gone")
+        check(peer.read()["code"] == 0, "pcclDestroyCommunicator does not wait for a master that is gone")
         lab.drop_peer(peer)
     lab.start_master(port=port, options=options)
     peers, codes, text = job(lab, 0, 34)
-    check(codes == [0, 0], "the master was killed before it had read the leaves: the next one is told", text)
+    check(codes == [0, 0],
+          "the master was killed before it had read the leaves: the next master gets them", text)
     leave(lab, peers)
 
 
 def killed_job(lab):
-    """A dead member's run is kept, until an operator says otherwise."""
+    """The run of members that died is kept until an operator resets it."""
     peers, codes, text = job(lab, 7, 10)
-    check(codes == [0, 0], "a job at revision 7", text)
+    check(codes == [0, 0], "a job starts at revision 7", text)
     for peer in peers:
         peer.kill()
         lab.drop_peer(peer)
     peers, codes, text = job(lab, 9, 12)
     check(codes == [INVALID_USAGE] * 2 and "pcclctl reset" in str(text),
-          "its members were killed: 9 is more than one after it, and the error says what to do", text)
+          "after the death of all members revision 9 does not follow 7, and the error names "
+          "pcclctl reset", text)
     for peer in peers:
         lab.drop_peer(peer)
     restart_master(lab, signal.SIGKILL)
     done = ctl("--json", "--master", lab.master.admin, "reset")
-    if done.returncode != 0:  # peers of which only the journal knows
+    if done.returncode != 0:  # the journal knows peers that are not connected
         done = ctl("--json", "--master", lab.master.admin, "reset", "--yes")
     answer = json.loads(done.stdout) if done.returncode == 0 else {}
     check(answer.get("reset", [{}])[0].get("revisions") == 1, "pcclctl reset forgets one revision",
           done.stdout + done.stderr)
     restart_master(lab, signal.SIGKILL)
     peers, codes, text = job(lab, 0, 14)
-    check(codes == [0, 0], "after it a job begins at revision 0, over a restart too", text)
+    check(codes == [0, 0], "after a reset a job starts at revision 0, even when the master was restarted", text)
     return peers
 
 
@@ -127,10 +132,10 @@ def reset_with_members(lab, peers):
     peers[0].send("update")
     done = ctl("--json", "--master", lab.master.admin, "reset", "--yes")
     check(done.returncode == 0 and json.loads(done.stdout)["reset"][0]["kicked"] == 2,
-          "with --yes it is", done.stdout + done.stderr)
+          "a run with members is reset with --yes", done.stdout + done.stderr)
     answer = peers[0].read()
     check(answer["code"] == MASTER_CONNECTION_FAILED and "operator" in answer["text"],
-          "a blocked call ends with pcclMasterConnectionFailed", answer)
+          "a reset ends a blocked call with pcclMasterConnectionFailed", answer)
     done = ctl("--agent", lab.agents[0].admin, "reset")
     check(done.returncode == 64, "an agent cannot be reset", done.stderr)
     for peer in peers:
@@ -142,13 +147,13 @@ def child_of(pid):
 
 
 def interrupted(lab):
-    """pcclInterruptMaster ends the run; so does SIGTERM for the master of a program."""
+    """pcclInterruptMaster ends the run. So does SIGTERM to the master of a program."""
     for how in ("interrupt", "SIGTERM"):
         address = f"127.0.0.1:{free_port()}"
         owner = lab.start_peer(20, master=address, env={"PCCL_MASTERD": str(lib.MASTERD)})
         owner.expect(f"master addr={address}")
         peers = lab.start_peers([0, 1], first=21, master=address)
-        peers[0].send("update")  # waits for the other one
+        peers[0].send("update")  # waits for the other peer
         began = time.monotonic()
         if how == "interrupt":
             owner.expect("master-signal")
@@ -160,15 +165,15 @@ def interrupted(lab):
               and took < lib.SLOWER, f"{how}: a blocked call ends", f"{took:.1f} s, {answer}")
         answer = peers[1].call("update")
         check(answer["code"] == MASTER_CONNECTION_FAILED and "told to end" in answer["text"],
-              f"{how}: the next call of the other one says it too", answer)
+              f"{how}: the next call of the other peer gets the same error", answer)
         owner.expect("master-await")
         for peer in [owner, *peers]:
             lab.drop_peer(peer)
 
 
 def disconnected_at_the_end(hosts):
-    """Nobody restarts the master: an agent that is between two connections when it is told to end
-    does not wait for the next one."""
+    """Nobody restarts the master. An agent that is disconnected when the master gets the order to
+    end does not wait for the next master."""
     with lib.Lab(hosts=hosts) as lab:
         for host in range(2):
             lab.start_agent(host)
@@ -177,7 +182,7 @@ def disconnected_at_the_end(hosts):
         owner = lab.start_peer(20, master=address, env={"PCCL_MASTERD": str(lib.MASTERD)})
         owner.expect(f"master addr={address}")
         peers = lab.start_peers([0, 1], first=21, master=address)
-        peers[1].send("update")  # waits for the other one
+        peers[1].send("update")  # waits for the other peer
         hosts.reject(1, 0, True)
         for host, end in ((1, "dport"), (0, "sport")):
             halfopen.run(hosts, host, "ss", "-KHtn", "state", "established",
@@ -187,11 +192,12 @@ def disconnected_at_the_end(hosts):
         owner.expect("master-signal")
         answer = peers[0].call("update")
         check(answer["code"] == MASTER_CONNECTION_FAILED and "told to end" in answer["text"],
-              "the master is told to end while an agent is disconnected: who is there is told", answer)
+              "the peer of a connected agent gets the error when its master ends", answer)
         hosts.reject(1, 0, False)
         answer = peers[1].read()
         check(answer["code"] == MASTER_CONNECTION_FAILED and "told to end" in answer["text"],
-              "and the agent when it comes back", answer)
+              "the peer of a disconnected agent gets the error of the master's end when the "
+              "agent connects again", answer)
         owner.expect("master-await")
 
 

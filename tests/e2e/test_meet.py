@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Calls that can never meet come to an end at once: votes leave everything as it is, so that the
-loops of the documents work for newcomers and after deaths; everything else is refused to all."""
+"""Calls that can never meet end at once. Votes leave everything unchanged, so that the loops of the
+documents work for newcomers and after deaths. All other calls that cannot meet are refused to all
+peers."""
 
 import os
 import pathlib
@@ -14,10 +15,10 @@ from lib import INVALID_USAGE, RANK_CONNECTION_LOST, SUCCESS, check, ids_of, jud
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 OP = "type=f32 op=sum count=1000"
-SOON = 5  # seconds; nobody is waited for
-TOGETHER = 20  # steps in company before a trainer is believed to have met the others
+SOON = 5  # seconds; no call here waits for another peer
+TOGETHER = 20  # steps with the same world size after which a trainer reports that it has met the others
 
-# What the documents leave to the reader.
+# The parts that the documents leave to the reader.
 PROGRAM = r"""
 #include <arpa/inet.h>
 #include <err.h>
@@ -79,7 +80,7 @@ CONNECT = """
 
 
 def header_loop():
-    """The program at the top of pccl.h; the parameters are ours."""
+    """Returns the program at the top of pccl.h, without its parameters."""
     text = (TOP / "libpccl-shim/include/pccl.h").read_text("utf-8")
     code = re.search(r"^ \*\t\S.*?^ \*\tpcclDestroyCommunicator\(comm\);$", text, re.M | re.S)[0]
     return re.sub(r"^ \*", "", code, flags=re.M)
@@ -120,7 +121,7 @@ def start(lab, program, number, host):
 
 
 def met(trainers, world):
-    """All take many steps in a row in a run of this size."""
+    """Waits until all trainers have taken many steps in a row in a run of this size."""
     for trainer in trainers:
         while trainer.read()["world"] != world:
             pass
@@ -135,14 +136,14 @@ def documented(name, connect, loop):
         for n in range(1, 4):
             trainers.append(start(lab, program, n, n % 2))
             met(trainers, n + 1)
-        check(True, f"{name}: three newcomers, one after the other")
+        check(True, f"{name}: three newcomers join one after the other")
         lab.drop_peer(trainers.pop(1))
         met(trainers, 3)
-        check(True, f"{name}: a death in between")
+        check(True, f"{name}: the trainers go on after a death")
         trainers.append(start(lab, program, 9, 1))
         trainers.append(start(lab, program, 10, 0))
         met(trainers, 5)
-        check(True, f"{name}: two newcomers at a time after it")
+        check(True, f"{name}: two newcomers join at once after a death")
         lab.check_alive()
 
 
@@ -158,7 +159,7 @@ def manual():
 
 
 def answers(calls):
-    """calls: (peer, command). What each is answered with; all come at the same time."""
+    """Makes all calls at once and returns their answers. calls: pairs (peer, command)."""
     for peer, line in calls:
         peer.send(line)
     return [peer.read() for peer, _ in calls]
@@ -166,12 +167,12 @@ def answers(calls):
 
 def go_on(peers, what):
     wrong = judge(lib.together(peers, f"reduce {OP} tag=77 ids={ids_of(peers)} verify=1"))
-    check(not wrong, f"{what}: and all go on", wrong)
+    check(not wrong, f"{what}: all peers go on afterwards", wrong)
 
 
 def refused(got, what, *words):
-    check(all(a["code"] == INVALID_USAGE for a in got), f"{what}: is refused to all", got)
-    check(all(w in a["text"] for a in got for w in words), f"{what}: and who waits is named",
+    check(all(a["code"] == INVALID_USAGE for a in got), f"{what}: is refused to all peers", got)
+    check(all(w in a["text"] for a in got for w in words), f"{what}: the refusal names the waiting calls",
           [a["text"] for a in got])
 
 
@@ -186,26 +187,28 @@ def mixed():
             where = f"hosts {places}"
             got = answers([(p, f"reduce {OP} tag=1"), (q, f"reduce {OP} tag=2"),
                            (r, f"reduce {OP} tag=2")])
-            refused(got, f"{where}: two tags", "tag 1", "tag 2", "pid ")
-            check(all(a["check"] == "ok" for a in got), f"{where}: with buffers as before", got)
+            refused(got, f"{where}: a call with two different tags", "tag 1", "tag 2", "pid ")
+            check(all(a["check"] == "ok" for a in got),
+                  f"{where}: buffers are unchanged by the refused call", got)
             go_on(peers, where)
 
             q.send(f"reduce {OP} tag=1 ids={ids_of(peers)} verify=1")
             r.send(f"reduce {OP} tag=1 ids={ids_of(peers)} verify=1")
             got = p.call("update")
             check(got["code"] == SUCCESS and got["world"] == 3,
-                  f"{where}: an update leaves the topology as it is", got)
+                  f"{where}: an update leaves the topology unchanged", got)
             got = p.call("pending")
             check(got["code"] == SUCCESS and got["pending"] == 0,
-                  f"{where}: nobody is pending", got)
+                  f"{where}: no peer is pending", got)
             p.send(f"reduce {OP} tag=1 ids={ids_of(peers)} verify=1")
             wrong = judge([peer.read() for peer in peers])
-            check(not wrong, f"{where}: and meets the others then", wrong)
+            check(not wrong, f"{where}: a call after a vote meets the others' calls", wrong)
 
             got = answers([(p, f"submit slot=0 {OP} tag=5"), (q, f"submit slot=0 {OP} tag=6")])
-            check(all(a["code"] == SUCCESS for a in got), f"{where}: two are in flight", got)
+            check(all(a["code"] == SUCCESS for a in got),
+                  f"{where}: two operations with different tags are in flight", got)
             got = answers([(p, "await slot=0"), (q, "await slot=0"), (r, f"reduce {OP} tag=6")])
-            refused(got, f"{where}: awaited in vain", "tag 5", "tag 6")
+            refused(got, f"{where}: awaiting two different tags", "tag 5", "tag 6")
             go_on(peers, where)
 
             p.expect(f"submit slot=0 {OP} tag=5 ids={ids_of(peers)} verify=1")
@@ -213,17 +216,18 @@ def mixed():
             r.send(f"reduce {OP} tag=6 ids={ids_of(peers)} verify=1")
             p.send(f"reduce {OP} tag=6 ids={ids_of(peers)} verify=1")
             wrong = judge([peer.read() for peer in peers])
-            check(not wrong, f"{where}: who does not await may go on with another", wrong)
+            check(not wrong,
+                  f"{where}: a peer may call another operation before it awaits the first one", wrong)
             q.send(f"reduce {OP} tag=5 ids={ids_of(peers)} verify=1")
             r.send(f"reduce {OP} tag=5 ids={ids_of(peers)} verify=1")
             p.send("await slot=0")
             wrong = judge([peer.read() for peer in peers])
-            check(not wrong, f"{where}: and await it later", wrong)
+            check(not wrong, f"{where}: the first operation succeeds when it is awaited later", wrong)
             lab.check_alive()
 
 
 def batches():
-    """pcclAllReduceMultipleWithRetry of tags that do not overlap."""
+    """Tests pcclAllReduceMultipleWithRetry with tags that do not overlap."""
     with lib.Lab(2) as lab:
         lab.start()
         peers = lab.start_peers((0, 1))
@@ -244,13 +248,14 @@ def shared_state():
         q.send("sync")
         r.send("sync")
         got = p.call("update")
-        check(got["code"] == SUCCESS and got["world"] == 3, "an update among synchronizations", got)
+        check(got["code"] == SUCCESS and got["world"] == 3, "an update succeeds while others synchronize", got)
         got = [p.call("sync"), q.read(), r.read()]
-        check(all(a["code"] == SUCCESS for a in got), "meets them then", got)
+        check(all(a["code"] == SUCCESS for a in got),
+              "a synchronization after the update meets the others' calls", got)
         p.send("sync")
         r.send(f"reduce {OP} tag=1")
         got = q.call("update")
-        check(got["code"] == SUCCESS, "three peers in three calls: the update goes on", got)
+        check(got["code"] == SUCCESS, "three peers in three calls: the update succeeds", got)
         q.send(f"reduce {OP} tag=2")
         refused([p.read(), q.read(), r.read()], "three peers in three calls: the rest", "tag 1")
         go_on(peers, "three peers in three calls")
@@ -258,7 +263,7 @@ def shared_state():
 
 
 def loop_while_pending():
-    """A loop that updates as long as peers are pending comes to an end, whatever others wait in."""
+    """A loop that updates while peers are pending ends, whatever calls the others wait in."""
     with lib.Lab(2) as lab:
         lab.start()
         p, q = lab.start_peers((0, 1))
@@ -272,16 +277,16 @@ def loop_while_pending():
             p.send(what)
             got = q.call("pending")
             check(got["code"] == SUCCESS and got["pending"] == 0,
-                  f"nobody can come in while another peer waits in {what.split()[0]}", got)
+                  f"no peer is pending while another peer waits in {what.split()[0]}", got)
             q.send(what)
             wrong = judge([p.read(), q.read()])
-            check(not wrong, "the one that asked meets it", wrong)
+            check(not wrong, "the peer that asked then meets the call of the other peer", wrong)
         p.send("update")
         got = q.call("pending")
         check(got["code"] == SUCCESS and got["pending"] == 1,
               "the newcomer is pending while another peer updates", got)
         got = [q.call("update"), p.read()]
-        check(all(a["code"] == SUCCESS and a["world"] == 3 for a in got), "and comes in", got)
+        check(all(a["code"] == SUCCESS and a["world"] == 3 for a in got), "the pending newcomer joins", got)
         lab.check_alive()
 
 
@@ -291,7 +296,7 @@ def voting(lab):
 
 
 def groups():
-    """Groups vote on the topology together, and wait for each other that way."""
+    """Groups vote on the topology together, and therefore wait for each other."""
     with lib.Lab(2) as lab:
         lab.start()
         p, q = lab.start_peers((0, 1), form=lambda *_: None)
@@ -301,22 +306,22 @@ def groups():
         s.send(f"reduce {OP} tag=1 ids={ids_of((s, t))} verify=1")
         for x in (p, q):
             x.send("update")
-        lib.until(lambda: voting(lab) == 2, "the votes do not come")
+        lib.until(lambda: voting(lab) == 2, "the master does not get two votes")
         t.send("update")
         got = [x.read() for x in (p, q, t)]
         check(all(a["code"] == SUCCESS and a["world"] == 4 for a in got),
-              "an all-reduce of another group holds up no vote", got)
+              "an all-reduce of another group does not delay a vote", got)
         t.send(f"reduce {OP} tag=1 ids={ids_of((s, t))} verify=1")
         wrong = judge([s.read(), t.read()])
-        check(not wrong, "nor does it fail", wrong)
+        check(not wrong, "an all-reduce succeeds after a vote of other peers", wrong)
         got = answers([(x, "update") for x in every])
-        check(all(a["code"] == SUCCESS for a in got), "all vote together again", got)
+        check(all(a["code"] == SUCCESS for a in got), "all groups vote together again", got)
         lab.check_alive()
 
 
 def one_thread():
-    """Two communicators that one thread connects, in one run: the second one cannot be let in. One
-    that another thread connects can, whichever thread made it."""
+    """One thread connects two communicators in one run. The second communicator is refused. A
+    communicator that another thread connects can join, whichever thread created it."""
     with lib.Lab(2) as lab:
         lab.start()
         peers = lab.start_peers((0, 1))
@@ -327,10 +332,10 @@ def one_thread():
             go_on(peers, "one thread")
             peers[1].send(f"until world={len(peers) + 1}")
             got = peers[0].call(f"second made={made} connected=thread")
-            check(got["code"] == SUCCESS, f"one of another thread{what} joins", got)
+            check(got["code"] == SUCCESS, f"a communicator of another thread{what} joins", got)
             if got["code"] != SUCCESS:
                 return
-            check(peers[1].read()["code"] == SUCCESS, "the others let it in")
+            check(peers[1].read()["code"] == SUCCESS, "the others admit a second communicator of one process")
             lib.together(peers, f"until world={len(peers)}")
             go_on(peers, "two threads")
         lab.check_alive()
@@ -340,7 +345,8 @@ MANY = 100  # operations in flight, more than there are slots
 
 
 def backlog():
-    """Who waits until any of his operations ends, so that others can begin, waits as well."""
+    """A peer that waits until any of its operations ends, so that others can start, is also a
+    waiting peer."""
     for places in ((0, 1), (0, 0), (0, 0, 1)):
         with lib.Lab(2) as lab:
             lab.start()
@@ -352,14 +358,16 @@ def backlog():
                 p.send(block)
                 got = answers([(x, "update") for x in others])
                 check(all(a["code"] == SUCCESS and a["world"] == len(peers) for a in got),
-                      f"{where}, {block}: an update leaves the topology as it is", got)
-                # What has had a slot ends with the first call, the rest with the second one.
+                      f"{where}, {block}: an update leaves the topology unchanged", got)
+                # The first call ends the operations that have slots, the second call ends the
+                # others.
                 p.send(*(f"await slot={k}" for k in range(block.startswith("await"), MANY)))
                 got = answers([(x, f"reduce {OP} tag=1") for x in others])
                 got += answers([(x, f"reduce {OP} tag=2") for x in others])
                 got += [p.read() for _ in range(MANY + (not block.startswith("await")))]
-                refused(got, f"{where}, {block}: a tag of others")
-                check(all(a["check"] == "ok" for a in got), f"{where}: with buffers as before", got)
+                refused(got, f"{where}, {block}: a tag that only the others use")
+                check(all(a["check"] == "ok" for a in got),
+                      f"{where}: buffers are unchanged by the refused calls", got)
                 go_on(peers, where)
             lab.check_alive()
 
@@ -368,20 +376,23 @@ NOTHING = "type=f32 op=sum count=0"
 
 
 def nothing(peer, what, line=f"reduce {NOTHING} tag=5", n=1):
-    """It gives count 0 and has its answers at once: of that call no other peer hears."""
+    """The peer calls with count 0 and gets its answers at once. The other peers do not notice this
+    call."""
     peer.send(line)
     got = [peer.read(SOON) for _ in range(n)]
-    check(all(a["code"] == SUCCESS and a["check"] == "ok" for a in got), f"{what}: it is done at once", got)
+    check(all(a["code"] == SUCCESS and a["check"] == "ok" for a in got),
+          f"{what}: the call with count 0 ends at once", got)
 
 
 def counts_of_nothing():
-    """A call with count 0 is no part of what others do under its tag: they wait for a call that is, and
-    no longer than for any other peer."""
+    """A call with count 0 does not take part in the operation that others call with its tag. They
+    wait for a real call, and no longer than for any other peer."""
     with lib.Lab(2) as lab:
         lab.start()
         peers = lab.start_peers((0, 0, 1))
         got = lib.together(peers, f"reduce {NOTHING} tag=5", SOON)
-        check(all(a["code"] == SUCCESS and a["check"] == "ok" for a in got), "all give count 0", got)
+        check(all(a["code"] == SUCCESS and a["check"] == "ok" for a in got),
+              "an operation succeeds in which all peers give count 0", got)
         for odd in (peers[2], peers[1]):
             others = [p for p in peers if p is not odd]
             where = f"peer {odd.number} gives count 0"
@@ -389,11 +400,13 @@ def counts_of_nothing():
                 p.send(f"reduce {OP} tag=5 ids={ids_of(peers)} verify=1")
             nothing(odd, where)
             got = odd.call("update")
-            check(got["code"] == SUCCESS and got["world"] == 3, f"{where}, and updates: all is as it was", got)
+            check(got["code"] == SUCCESS and got["world"] == 3,
+                  f"{where}, then updates: the topology is unchanged", got)
             odd.send(f"reduce {OP} tag=6")
             got = [p.read() for p in peers]
-            refused(got, f"{where}, and goes on with another tag", "tag 5", "tag 6")
-            check(all(a["check"] == "ok" for a in got), f"{where}: with buffers as before", got)
+            refused(got, f"{where}, then calls another tag", "tag 5", "tag 6")
+            check(all(a["check"] == "ok" for a in got),
+                  f"{where}: buffers are unchanged by the refused call", got)
 
             for p in others:
                 p.send(f"reduce {OP} tag=5 ids={ids_of(peers)} verify=1")
@@ -408,7 +421,7 @@ def counts_of_nothing():
             nothing(odd, f"{where} three times", f"several n=3 window=2 {NOTHING} tag=5", 3)
             odd.send(f"reduce {OP} tag=9")
             refused([odd.read(), *(p.read() for p in others for _ in range(3))],
-                    f"{where} three times, and goes on with another tag", "tag 9")
+                    f"{where} three times, then calls another tag", "tag 9")
             go_on(peers, where)
 
         for p in peers[1:]:
@@ -417,7 +430,7 @@ def counts_of_nothing():
         peers[0].expect("destroy")
         got = [p.read() for p in peers[1:]]
         check(all(a["code"] == RANK_CONNECTION_LOST and a["check"] == "ok" for a in got),
-              "peer 0 gives count 0 and leaves: the others hear that it has left", got)
+              "peer 0 gives count 0 and leaves: the others get the error that it has left", got)
         go_on(peers[1:], "peer 0 gives count 0 and leaves")
         lab.check_alive()
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""A way that loses large packets without a word, as one does whose routers send no ICMP: the
-agents say so, and go on with packets that pass. Where none are small enough, the hosts are not
+"""A path that loses large packets without an error, because its routers send no ICMP. The agents
+log this, and go on with smaller packets. If even the smallest packets are lost, the hosts are not
 connected."""
 
 import re
@@ -11,8 +11,8 @@ import lib
 from lib import check, ids_of, judge
 
 NARROW = 1300  # bytes of a packet
-NARROWER = 600  # the smallest that is tried passes
-TOO_NARROW = 560  # less than the smallest that is tried
+NARROWER = 600  # bytes; the smallest size that is tried passes
+TOO_NARROW = 560  # bytes; less than the smallest size that is tried
 SMALL = "type=f32 op=sum count=64"
 BIG = f"type=f32 op=sum count={1 << 20}"  # 4 MiB
 TEXT = "large packets are lost: check the MTU"
@@ -20,7 +20,7 @@ TEXT = "large packets are lost: check the MTU"
 
 class Hosts(lib.Namespaces):
     def narrow_pair(self, a, b, size):
-        """The way between these two hosts is one of their own, likewise; see pair."""
+        """Gives these two hosts their own path. See pair()."""
         net = self.name("net")
         for host, bridge in ((a, "bridge-a"), (b, "bridge-b")):
             lib.netns.ip("-n", net, "link", "add", bridge, "type", "bridge")
@@ -38,12 +38,13 @@ class Hosts(lib.Namespaces):
                          "dev", "eth1", "src", self.address(host))
 
     def pair(self, size):
-        """Bytes of the largest packet that passes between these two."""
+        """Sets the size in bytes of the largest packet that passes between the two hosts of
+        narrow_pair()."""
         for end in "ab":
             lib.netns.ip("-n", self.name("net"), "link", "set", f"end-{end}", "mtu", str(size))
 
     def add_addresses(self, host, count):
-        """So that what is said of the host fills more than one packet."""
+        """Adds addresses, so that the description of the host needs more than one packet."""
         for k in range(count):
             lib.netns.ip("-n", self.name(host), "addr", "add", f"2001:db8:{host}::{k + 1:x}/128",
                          "dev", "lo")
@@ -68,21 +69,24 @@ def passes(n_hosts):
         peers = lab.start_peers(range(n_hosts))
         wrong = judge(lib.together(peers, f"reduce {SMALL} ids={ids_of(peers)}"))
         check(not wrong, f"{n_hosts} hosts, packets above {NARROW} bytes get lost: "
-              "a small operation passes", wrong)
+              "a small operation succeeds", wrong)
         answers = lib.together(peers, f"reduce {BIG} retry=5 ids={ids_of(peers)}", 40)
-        check(not judge(answers), "a large one, too", judge(answers))
+        check(not judge(answers),
+              f"{n_hosts} hosts, packets above {NARROW} bytes get lost: a large operation "
+              "succeeds", judge(answers))
         check(max(a["losses"] for a in answers) <= 2 * (n_hosts - 1),
-              "after an error for each direction of the way at most",
+              "packet loss costs at most one error for each direction of the path",
               ([a["losses"] for a in answers], said(lab), answers))
-        check({a["world"] for a in answers} == {n_hosts}, "with all", answers)
-        check(said(lab), f"the log says: {TEXT}")
+        check({a["world"] for a in answers} == {n_hosts}, "all hosts stay when large packets get lost", answers)
+        check(said(lab), f"the log names the cause: {TEXT}")
         answers = lib.together(peers, f"reduce {BIG} ids={ids_of(peers)}")
-        check(not judge(answers), "the next one needs no second attempt", answers)
+        check(not judge(answers), "the next operation over a narrow path needs no second attempt", answers)
         lab.check_alive()
 
 
 def becomes_narrow(n_hosts):
-    """Each link breaks twice before its segments are small enough, one after the other perhaps."""
+    """Each link breaks twice before its segments are small enough, perhaps one link after the
+    other."""
     hosts = make(n_hosts)
     with lib.Lab(hosts=hosts) as lab:
         hosts.narrow(n_hosts - 1, 1500)
@@ -91,13 +95,14 @@ def becomes_narrow(n_hosts):
         hosts.cable(NARROWER)
         answers = lib.together(peers, f"reduce {BIG} retry=9 ids={ids_of(peers)}", 60)
         check(not judge(answers) and {a.get("world") for a in answers} == {n_hosts},
-              f"{n_hosts} hosts, packets above {NARROWER} bytes get lost from now on: all go on",
+              f"{n_hosts} hosts, packets above {NARROWER} bytes get lost from now on: all hosts go on",
               answers)
         lab.check_alive()
 
 
 def is_too_narrow():
-    """Two hosts go on without the third. The master's host, a fourth one, has small packets only."""
+    """Two hosts go on without the third. The master is on a fourth host, which sends only small
+    packets."""
     hosts = make(4)
     with lib.Lab(hosts=hosts) as lab:
         hosts.narrow(2, 1500)
@@ -113,14 +118,14 @@ def is_too_narrow():
         peers[2].send(f"reduce {BIG} retry=19")
         answers = [p.read(90) for p in stay]
         check(not judge(answers) and {a["world"] for a in answers} == {2},
-              f"packets above {TOO_NARROW} bytes get lost on the way to a host: the others go on",
+              f"packets above {TOO_NARROW} bytes get lost on the path to a host: the others go on",
               answers)
         print(f"# {answers[0]['losses']} losses, {(answers[0]['end'] - answers[0]['begin']) / 1e9:.1f} s")
         lab.check_alive()
 
 
 def way_to_master():
-    """What an agent and the master tell each other is long."""
+    """The messages between an agent and the master are long."""
     hosts = make(2)
     with lib.Lab(hosts=hosts) as lab:
         hosts.narrow(1, NARROW)
@@ -129,14 +134,15 @@ def way_to_master():
         lab.start()
         peers = lab.start_peers(range(2))
         answers = lib.together(peers, f"reduce {SMALL} ids={ids_of(peers)}")
-        check(not judge(answers), f"packets above {NARROW} bytes get lost on the way to the master: "
+        check(not judge(answers), f"packets above {NARROW} bytes get lost on the path to the master: "
               "a host with many addresses joins", answers)
-        check({a["losses"] for a in answers} == {0}, "and loses nothing", answers)
+        check({a["losses"] for a in answers} == {0},
+              "a host on a narrow path to the master loses no call", answers)
         lab.check_alive()
 
 
 def shared_state(known):
-    """What the links have found out serves shared state, too."""
+    """Shared state uses the segment sizes that the links have found."""
     hosts = make(2)
     with lib.Lab(hosts=hosts) as lab:
         hosts.narrow(1, NARROWER if known else 1500)
@@ -148,18 +154,19 @@ def shared_state(known):
             peer.expect(f"tensors name=big type=f32 count={1 << 20} seed=1 like={k}")
         answers = lib.together(peers, "sync", 40)
         check({a["code"] for a in answers} == {0} and len({a["hash"] for a in answers}) == 1,
-              f"packets above {NARROWER if known else NARROW} bytes get lost: shared state comes",
+              f"packets above {NARROWER if known else NARROW} bytes get lost: shared state is transferred",
               answers)
         missed = [x for x in said(lab) if "no shared state comes" in x]
         if known:
-            check(not missed, "at once, for the links know how large its segments may be", missed)
+            check(not missed, "shared state comes at once, because the links know the segment size", missed)
         else:
-            check(missed, f"the log says: {TEXT}")
+            check(missed, f"the log of shared state names the cause: {TEXT}")
         lab.check_alive()
 
 
 def bad_pair(n_hosts, world):
-    """Nothing large passes between the first two. Where a ring avoids that all stay."""
+    """No large packet passes between the first two hosts. If a ring can avoid this pair, all hosts
+    stay."""
     hosts = make(n_hosts + 1)
     with lib.Lab(hosts=hosts) as lab:
         hosts.narrow_pair(0, 1, 1500)
@@ -175,15 +182,16 @@ def bad_pair(n_hosts, world):
         print(f"# {max(a['losses'] for a in answers)} losses, "
               f"{max(a['end'] - a['begin'] for a in answers) / 1e9:.1f} s")
         check(len(stay) == world and {a["world"] for a in stay} == {world},
-              f"{n_hosts} hosts, one pair of which has too narrow a way: {world} go on", answers)
-        check(len({a["hash"] for a in stay}) == 1, "with equal results", answers)
+              f"{n_hosts} hosts, one pair has a path that is too narrow: {world} hosts go on", answers)
+        check(len({a["hash"] for a in stay}) == 1,
+              "hosts that go on without a pair have equal results", answers)
         check(len([x for x in said(lab) if "not even segments" in x]) > 0,
               "the pair counts as one that cannot connect", said(lab))
         lab.check_alive()
 
 
 def segments(lab, host):
-    """Bytes of the segments that the host's links have."""
+    """Returns the segment sizes in bytes of the host's links."""
     done = subprocess.run(
         lab.hosts.command(host, ["ss", "-HtinO", "state", "established", "dport = :48150"]),
         check=True, capture_output=True, text=True, timeout=30)
@@ -191,30 +199,31 @@ def segments(lab, host):
 
 
 def heals():
-    """Whether larger packets pass again is found out beside the operations; new links have them."""
+    """Agents check next to the operations whether larger packets pass again. New links then use
+    them."""
     hosts = make(2)
     with lib.Lab(hosts=hosts) as lab:
         hosts.narrow(1, NARROW)
         lab.start()
         peers = lab.start_peers((0, 1))
         answers = lib.together(peers, f"reduce {BIG} retry=5 ids={ids_of(peers)}", 40)
-        check(not judge(answers), "a way loses large packets: an operation ends", answers)
-        check(max(segments(lab, 0)) <= 1200, "its segments are small", segments(lab, 0))
+        check(not judge(answers), "an operation succeeds on a path that loses large packets", answers)
+        check(max(segments(lab, 0)) <= 1200, "the segments of a narrow path are small", segments(lab, 0))
         hosts.cable(1500)
         narrow = [a for a in lab.agents.values() if any(TEXT in x for x in a.log_lines())]
         lib.until(lambda: all(any("pass again" in x for x in a.log_lines()) for a in narrow),
-                  "nobody sees that the way is wide again")
+                  "the agents do not notice that large packets pass again")
         lab.drop_peer(peers[1])
         lib.together(peers[:1], "until world=1")
         peers[1] = lab.start_peer(2, 1)
         peers[1].expect("create")
         peers[1].send("connect")
         peers[0].expect("until world=2")
-        check(peers[1].read()["code"] == lib.SUCCESS, "a peer comes in")
-        check(min(segments(lab, 0)) > 1200, "when large packets pass again, new links have them",
+        check(peers[1].read()["code"] == lib.SUCCESS, "a peer joins after large packets pass again")
+        check(min(segments(lab, 0)) > 1200, "new links use large segments when large packets pass again",
               segments(lab, 0))
         answers = lib.together(peers, f"reduce {BIG} ids={ids_of(peers)}")
-        check(not judge(answers), "and an operation needs no second attempt", answers)
+        check(not judge(answers), "an operation with large segments needs no second attempt", answers)
         lab.check_alive()
 
 

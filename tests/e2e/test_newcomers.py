@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Newcomers that cannot be reached, and come again and again, or whose processes are stopped: members
-are not made to wait for them. Once they can be reached, or run, they come in."""
+"""Newcomers that cannot be reached and connect again and again, or whose processes are stopped.
+Members do not wait for them. Such a newcomer joins once it can be reached, or runs."""
 
 import pathlib
 import re
@@ -16,26 +16,27 @@ from lib import RANK_CONNECTION_FAILED, SUCCESS, Failed, ask, check, ids_of, jud
 STATE = 48149
 P2P = 48150
 ATTEMPTS = 4
-INSISTS = 12  # seconds for which a newcomer repeats pcclConnect, 0.2 s after each answer
-# An attempt looks for another position in the ring for 5 s (PROBING_MS), and failures are remembered: so many
-# connections of members it takes at most. One that began anew every 0.2 s would take four each time.
+INSISTS = 12  # seconds in which a newcomer repeats pcclConnect, 0.2 s after each answer
+# An attempt tries other positions in the ring for 5 s (PROBING_MS), and failures are remembered, so
+# the members open at most this many connections. Without that memory, each attempt every 0.2 s
+# would need four connections.
 CONNECTIONS = 16 * (1 + INSISTS // 5)
 NARROW = 1300  # bytes of a packet
-TOO_NARROW = 560  # less than the smallest that is tried
+TOO_NARROW = 560  # bytes; less than the smallest size that is tried
 LINE = "type=f32 op=sum count=1000 seed=3"
 
 
 class Firewall(lib.Namespaces):
-    """Hosts that drop or reject what comes in for one of their ports."""
+    """Hosts that drop or reject connections to one of their ports."""
 
     def __init__(self, n_hosts):
         super().__init__(n_hosts)
-        for host in range(n_hosts):  # rules of ours come before what is for this host
+        for host in range(n_hosts):  # this test's rules come before the rule for local addresses
             netns.ip("-n", self.name(host), "rule", "add", "pref", "100", "lookup", "local")
             netns.ip("-n", self.name(host), "rule", "del", "pref", "0")
 
     def p2p(self, host, what, on, source=None, port=P2P):
-        """From all others, or one."""
+        """Blocks the port for all other hosts, or for one."""
         netns.ip("-n", self.name(host), "rule", "add" if on else "del", "pref", "1", "iif", "eth0",
                  *(("from", self.address(source)) if source is not None else ()),
                  "ipproto", "tcp", "dport", str(port), what)
@@ -69,7 +70,7 @@ class Newcomer:
 
 
 def step(peers):
-    """As programs do it: a vote when somebody waits, and an operation."""
+    """A step as programs do it: a vote if a newcomer waits, and an operation."""
     asked = lib.together(peers, "pending")
     if any(a["code"] != SUCCESS for a in asked):
         raise Failed(f"pending: {asked}")
@@ -82,8 +83,8 @@ def step(peers):
 
 
 def steps(lab, peers, fresh, done):
-    """Until done(). Newcomers that are in go on with the others. Returns how many connection rounds
-    the members went through."""
+    """Runs steps until done() is true. Newcomers that have joined take part in the steps. Returns
+    the number of connection rounds of the members."""
     before = ask("--master", lab.master, "status")[0]["rounds"]
     members = [*peers]
     deadline = time.monotonic() + 3 * lib.WAIT
@@ -106,7 +107,7 @@ def steps(lab, peers, fresh, done):
 
 
 def members_do_not_wait(hosts, name, close, open_again, reason, n_fresh=1):
-    """Two hosts at work, others cannot come in."""
+    """Two hosts work while other hosts cannot join."""
     with lib.Lab(hosts=hosts) as lab:
         lab.start()
         peers = lab.start_peers((0, 1))
@@ -114,22 +115,22 @@ def members_do_not_wait(hosts, name, close, open_again, reason, n_fresh=1):
         fresh = [Newcomer(lab, 2 + k, 2 + k) for k in range(n_fresh)]
         rounds = steps(lab, peers, fresh,
                        lambda: all(len(x.failures()) >= ATTEMPTS for x in fresh))
-        check(rounds == 0, f"{name}: {ATTEMPTS} attempts of {n_fresh} newcomers: members went "
-              "through no round", rounds)
+        check(rounds == 0, f"{name}: {ATTEMPTS} attempts of {n_fresh} newcomers: the members take part in "
+              "in no round", rounds)
         check(all(a["code"] == RANK_CONNECTION_FAILED and "could not reach" in a["text"]
                   and reason in a["text"] for x in fresh for a in x.failures()),
-              f"{name}: and they are told why", [x.answers for x in fresh])
+              f"{name}: newcomers that cannot be reached get the reason", [x.answers for x in fresh])
         open_again()
         steps(lab, peers, fresh, lambda: all(x.is_in() for x in fresh))
         everybody = [*peers, *(x.peer for x in fresh)]
         wrong = judge(lib.together(
             everybody, f"reduce {LINE} tag=2 verify=1 ids={ids_of(everybody)}"))
-        check(not wrong, f"{name}: when they can be reached they come in", wrong)
+        check(not wrong, f"{name}: newcomers join when they can be reached", wrong)
         lab.check_alive()
 
 
 def connections_begun(agents):
-    """By their hosts."""
+    """Returns the number of connections that the agents' hosts have opened."""
     begun = 0
     for agent in agents:
         head, row = re.findall(r"^Tcp: (.*)", pathlib.Path(f"/proc/{agent.pid}/net/snmp").read_text(
@@ -139,8 +140,8 @@ def connections_begun(agents):
 
 
 def members_are_left_alone(hosts):
-    """What a newcomer that insists costs members is bounded: no vote, no round, and fewer and fewer
-    probes."""
+    """The cost of a newcomer that insists is bounded for the members: no vote, no round, and fewer
+    and fewer probes."""
     with lib.Lab(hosts=hosts) as lab:
         lab.start()
         peers = lab.start_peers((0, 1))
@@ -154,15 +155,16 @@ def members_are_left_alone(hosts):
             return time.monotonic() > end
         rounds = steps(lab, peers, [fresh], done)
         begun = connections_begun(agents) - before
-        check(rounds == 0 and not any(votes), f"{len(fresh.answers)} attempts in {INSISTS} s, beside "
-              f"{len(votes)} steps: no member votes, or goes through a round", (rounds, sum(votes)))
-        check(0 < begun <= CONNECTIONS, f"members have begun {begun} connections for probes, "
-              f"{CONNECTIONS} at most", begun)
+        check(rounds == 0 and not any(votes), f"{len(fresh.answers)} attempts in {INSISTS} s, during "
+              f"{len(votes)} steps of the members: no member votes or takes part in a "
+              "round", (rounds, sum(votes)))
+        check(0 < begun <= CONNECTIONS, f"members have opened {begun} connections for probes, "
+              f"at most {CONNECTIONS} are allowed", begun)
         lab.check_alive()
 
 
 def another_place(hosts):
-    """A newcomer that cannot reach the member which would be next to it comes in elsewhere."""
+    """A newcomer that cannot reach the member next to it joins at another position."""
     with lib.Lab(hosts=hosts) as lab:
         lab.start()
         peers = lab.start_peers((0, 1, 2), form=lib.form_ring)
@@ -173,7 +175,7 @@ def another_place(hosts):
         wrong = judge(lib.together(
             everybody, f"reduce {LINE} tag=2 verify=1 ids={ids_of(everybody)}"))
         check(not wrong and not fresh.failures(),
-              "a newcomer that cannot reach one of three members comes in at once",
+              "a newcomer that cannot reach one of three members joins at once",
               (wrong, fresh.answers))
         hosts.p2p(0, "prohibit", False, source=3)
         lab.check_alive()
@@ -204,8 +206,8 @@ def one_way(hosts, name, port):
 
 
 def narrow_path(hosts, size, done):
-    """Packets above this size get lost on the way to a newcomer. The master's host has small ones
-    only."""
+    """Packets above this size get lost on the path to a newcomer. The master's host sends only
+    small packets."""
     with lib.Lab(hosts=hosts) as lab:
         hosts.narrow(2, size)
         netns.ip("-n", hosts.name(3), "link", "set", "eth0", "mtu", str(TOO_NARROW))
@@ -222,15 +224,16 @@ def narrow_path(hosts, size, done):
 def too_narrow(hosts):
     rounds, answers = narrow_path(hosts, TOO_NARROW,
                                  lambda x: len(x.failures()) >= ATTEMPTS)
-    check(rounds == 0, f"a way that no packet of some size passes: {ATTEMPTS} attempts: members went "
-          "through no round", rounds)
+    check(rounds == 0,
+          f"on a path that is too narrow, {ATTEMPTS} attempts of a newcomer make members take part "
+          "in no round", rounds)
     check(all(a["code"] == RANK_CONNECTION_FAILED and "check the MTU" in a["text"] for a in answers),
-          "a way that no packet of some size passes: the newcomer is told why", answers)
+          "a newcomer on a path that is too narrow gets the reason", answers)
 
 
 def narrow(hosts):
     _, answers = narrow_path(hosts, NARROW, lambda x: x.is_in())
-    check(len(answers) == 1, f"packets above {NARROW} bytes get lost: a newcomer comes in at once, and "
+    check(len(answers) == 1, f"packets above {NARROW} bytes get lost: a newcomer joins at once, and "
           "members see no error", answers)
 
 
@@ -247,11 +250,11 @@ def stopped():
         fresh.send("connect")
         lib.until(pending, "the newcomer is not pending")
         fresh.process.send_signal(signal.SIGSTOP)
-        lib.until(lambda: not pending(), "a newcomer that is stopped is pending still")
-        check(member.expect("update")["world"] == 1, "a newcomer that is stopped is not let in")
+        lib.until(lambda: not pending(), "a newcomer that is stopped is still pending")
+        check(member.expect("update")["world"] == 1, "a newcomer that is stopped is not admitted")
         lib.wake(fresh)
         check(member.expect("until world=2")["code"] == SUCCESS == fresh.read()["code"],
-              "it comes in when it runs")
+              "a stopped newcomer joins when it runs again")
         lab.check_alive()
 
 

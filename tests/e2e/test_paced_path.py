@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Ways on which signs of life take their time. A slow one has a queue that holds what it carries in four
-seconds: what the members themselves send fills it, and everything else waits in it. On a far one the
-round trip takes longer than half a second. Nobody is taken for gone, and every operation succeeds at the
-first attempt."""
+"""Paths on which signs of life are slow. A slow path has a queue of four seconds. The data of the
+members fills it, and all other packets wait in it. On a far path the round trip is longer than half
+a second. No host is counted as gone, and every operation succeeds at the first attempt."""
 
 import subprocess
 
@@ -13,10 +12,10 @@ from lib import check, ids_of, judge
 
 RATE, QUEUE_SECONDS = 10, 4  # Mbit/s
 QUEUE = QUEUE_SECONDS * RATE * 1000000 // 8 // 1514  # packets
-SLOW = {"delay": 5, "rate": RATE, "queue": QUEUE}  # ms each way
+SLOW = {"delay": 5, "rate": RATE, "queue": QUEUE}  # ms in each direction
 FAR = {"delay": 300}
-SMALL, BIG = 64, 2 << 20  # of f32: 8 MiB, of which each host sends half and half again
-PLAIN = "reno"  # a congestion control that fills queues, which every kernel has
+SMALL, BIG = 64, 2 << 20  # f32 elements: 8 MiB, of which each host sends half and another half
+PLAIN = "reno"  # a congestion control that fills queues and that every kernel has
 
 
 def make(way):
@@ -38,13 +37,13 @@ def scene(way, name, counts):
             answers = lib.together(
                 peers, f"reduce type=f32 op=sum count={count} tag={tag} seed={tag} "
                 f"ids={ids_of(peers)} verify=1", 4 * lib.WAIT)
-            check(not judge(answers), f"{name}: {count} numbers", judge(answers))
+            check(not judge(answers), f"{name}: {count} numbers are reduced", judge(answers))
         lab.check_alive()
 
 
 def test():
     scene(SLOW, "a slow path", (SMALL, BIG, SMALL, BIG, BIG))
-    scene(FAR, "a far way", (SMALL, BIG // 8, SMALL))
+    scene(FAR, "a far path", (SMALL, BIG // 8, SMALL))
 
 
 lib.run(test, 300)

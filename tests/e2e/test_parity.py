@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""All peers get the same bits, and the right ones. Every pair of world size, hosts, streams, type,
-operation, buffers, number of elements occurs in some all-reduce, and so does every combination of
-type, operation and buffers."""
+"""All peers get the same bits, and the right ones. Every pair of values of world size, hosts,
+streams, type, operation, buffers and number of elements occurs in some all-reduce, and so does
+every combination of type, operation and buffers."""
 
 import itertools
 import os
@@ -19,9 +19,9 @@ FACTORS = {
     "streams": (1, 2, 3, 5, 8, 16),
     "type": ("u8", "i8", "i16", "u16", "u32", "i32", "u64", "i64", "f16", "bf16", "f32", "f64"),
     "op": ("sum", "avg", "prod", "max", "min"),
-    # in place or not, and what of it is memory shared with the agent
+    # in place or not, and which buffers are shared with the agent
     "buffers": ("in own", "in shared", "out own", "out shared", "out send", "out recv"),
-    # fewer than peers, primes, powers of two and what lies beside them
+    # fewer than peers, primes, powers of two and their neighbours
     "count": (1, 2, 3, 5, 7, 31, 64, 127, 1009, 4096, 65537, 262147, 999983, 1 << 20),
     "shift": (0, 1, 3),
     "special": (0, 1),
@@ -33,7 +33,7 @@ GROUP_FACTORS = ("world", "hosts", "streams")
 
 
 def possible(case):
-    """Whether these values of some factors can occur together."""
+    """Returns whether these values of some factors can occur together."""
     return not (case.get("hosts", 0) > case.get("world", 99)
                 or case.get("special") and case.get("type", "f32")[0] in "ui")
 
@@ -44,7 +44,7 @@ def combinations_of(case):
 
 
 def choose_cases(rng):
-    """Cases in which all wanted combinations occur; few of them, by greedy choice."""
+    """Returns cases in which all wanted combinations occur. A greedy choice keeps them few."""
     names = list(FACTORS)
 
     def random_case(**fixed):
@@ -71,7 +71,7 @@ def choose_cases(rng):
 
 
 class Pool:
-    """Peer processes by host, used again for each run."""
+    """Peer processes by host, which every run uses again."""
 
     def __init__(self, lab):
         self.lab, self.by_host, self.number = lab, {}, 0
@@ -88,8 +88,8 @@ class Pool:
 
 
 def miscounted(answers, case):
-    """What is wrong with the bytes that the peers are told, or None: of two hosts each sends and
-    receives the operand and the headers of its segments, and nothing else counts."""
+    """Checks the byte counts that the peers report. Returns the fault, or None. Of two hosts each
+    sends and receives the operand and the headers of its segments. Nothing else counts."""
     sent, received = ([a[way] for a in answers] for way in ("tx", "rx"))
     size = case["count"] * BYTES[case["type"].lstrip("uibf")]
     if case["hosts"] == 1:
@@ -105,7 +105,7 @@ def miscounted(answers, case):
 
 
 def one(peers, case, tag, verifier, seconds=None):
-    """One all-reduce; what is wrong with it, or None. One peer computes the result as well."""
+    """Runs one all-reduce. Returns the fault, or None. One peer also computes the result itself."""
     place, mem = case["buffers"].split()
     text = " ".join(f"{k}={case[k]}" for k in ("type", "op", "count", "shift", "special"))
     line = f"reduce {text} place={place} mem={mem} seed={tag} tag={tag} ids={ids_of(peers)}"
@@ -143,14 +143,14 @@ def test():
         lib.form_run(peers, 4)
         large = {"hosts": 2, "type": "f32", "op": "sum", "buffers": "in shared",
                  "count": 1 << 26, "shift": 0, "special": 0}
-        # filling and judging so many takes a slow build its time
+        # filling and checking this many elements takes a slow build long
         wrong = one(peers, large, 0, 0, 10 * lib.WAIT)
-        check(not wrong, "2^26 elements", wrong)
+        check(not wrong, "2^26 elements are reduced", wrong)
         lab.check_alive()
-        # That the machine stood still is no fault of theirs.
+        # A suspended machine is not a fault of the daemons.
         bad = [line for d in lab.daemons for line in d.log_lines()
                if line.startswith(("err", "warning")) and "was suspended for" not in line]
-        check(not bad, "the daemons have nothing to complain about", bad[:5])
+        check(not bad, "the daemons log no errors and warnings", bad[:5])
 
 
 lib.run(test, 600)

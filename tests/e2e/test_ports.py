@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Ports of masters that the kernel gives to outgoing connections: an agent that looks for its master there
-is not connected with itself, whether it has members or not, and masters and agents get their ports once
-these are free. A master that is started after pcclConnect was called is found, also where something takes
-connections before it is there."""
+"""Ports of masters that the kernel also uses for outgoing connections. An agent that looks for its
+master at such a port does not stay connected to itself, with or without members. Masters and agents
+get their ports once these are free. A master that starts after the call of pcclConnect is found,
+even if another program accepted connections at its port before."""
 
 import contextlib
 import itertools
@@ -57,7 +57,7 @@ def started_late():
 
 
 def hang_up(listener, seconds):
-    """Takes connections and ends them, some by a reset."""
+    """Accepts connections and closes them, some by a reset."""
     end = time.monotonic() + seconds
     for n in itertools.count():
         listener.settimeout(max(end - time.monotonic(), 0.001))
@@ -73,7 +73,8 @@ def hang_up(listener, seconds):
 
 
 def taken_before():
-    """As docker-proxy, ssh -L and load balancers do."""
+    """Another program accepts connections at the master's port first, as docker-proxy, ssh -L and
+    load balancers do."""
     with lib.Lab(1) as lab:
         lab.start_agent(0)
         with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -82,21 +83,22 @@ def taken_before():
             peer.send("create", "connect")
             peer.read()
             n = hang_up(listener, 3)
-        check(2 < n < 20, "a connection that ends before there is an answer is one more failed attempt", n)
+        check(2 < n < 20, "a connection that ends before there is an answer counts as one failed attempt", n)
         lab.start_master(port=port)
         answer = peer.read()
-        check(answer["code"] == SUCCESS, "and a master that is started then is found", answer)
+        check(answer["code"] == SUCCESS,
+              "a master that starts at a port that was in use before is found", answer)
 
 
 def give_ports(hosts, first, last):
-    """These are those that outgoing connections of host 0 get."""
+    """Sets the range of ports for outgoing connections of host 0."""
     subprocess.run(hosts.command(0, ["sysctl", "-qw", f"net.ipv4.ip_local_port_range={first} {last}"]),
                    check=True)
 
 
 @contextlib.contextmanager
 def watch(hosts):
-    """Says each connection of host 0 that leads to itself."""
+    """Reports each connection of host 0 that leads to itself."""
     watcher = subprocess.Popen(hosts.command(0, [sys.executable, "-c", WATCH]), stdout=subprocess.PIPE,
                                bufsize=0)
     try:
@@ -108,7 +110,7 @@ def watch(hosts):
 
 
 def led_to_itself(hosts):
-    """Every outgoing connection of host 0 gets the port of the master that is not there yet."""
+    """Every outgoing connection of host 0 gets the port of the master, which has not started yet."""
     with lib.Lab(hosts=hosts) as lab, watch(hosts) as to_itself:
         give_ports(hosts, PORT, PORT)
         lab.start_agent(0)
@@ -125,17 +127,17 @@ def led_to_itself(hosts):
 
 
 def die_and_leave_nothing(lab):
-    """The master has not read all when it dies, so its connections are reset. With those that end in
-    order its port is nobody else's for a minute."""
+    """Kills the master before it has read everything, so that its connections are reset.
+    Connections that end in order would block its port for a minute."""
     lab.master.process.send_signal(signal.SIGSTOP)
     lib.until(lambda: all(int(words[4].split(":")[1], 16) for words in lab.master.sockets("01")),
-              "nothing is sent to the master")
+              "no data is waiting for the master")
     lab.drop(lab.master)
 
 
 def member_is_led_to_itself(hosts):
-    """The same, of an agent with a member whose master dies: the connection that leads to itself is an
-    attempt that has failed, and the next master gets its port."""
+    """The agent has a member whose master dies. A connection that leads to itself counts as a
+    failed attempt, and the next master gets its port."""
     line = "reduce type=f32 op=sum count=1000 ids=0,1 verify=1"
     with lib.Lab(hosts=hosts) as lab, watch(hosts) as to_itself:
         lab.start_master(port=PORT)
@@ -144,7 +146,8 @@ def member_is_led_to_itself(hosts):
         peers = lab.start_peers((0, 1))
         give_ports(hosts, PORT, PORT)
         die_and_leave_nothing(lab)
-        check(all(to_itself() for _ in range(3)), "so do those of an agent whose master has died")
+        check(all(to_itself() for _ in range(3)),
+              "the connections of an agent whose master has died also lead to itself")
         for peer in peers:
             peer.send(f"{line} tag=1")
         lab.start_master(port=PORT)
@@ -153,14 +156,15 @@ def member_is_led_to_itself(hosts):
         check(not wrong, "a member whose agent was led to itself goes on with the next master", wrong)
         status = lib.ask("--master", lab.master, "status")[0]
         check([status[k] for k in ("accepted", "lost_members", "kicks")] == [2, 0, 0],
-              "nobody has lost its membership", status)
+              "no peer loses its membership when agents connect to themselves", status)
         wrong = lib.judge(lib.together(peers, f"{line} tag=2"))
-        check(not wrong, "and all go on", wrong)
+        check(not wrong, "all peers go on after an agent was connected to itself", wrong)
         lab.check_alive()
 
 
 def hold(hosts, port):
-    """Host 0 has a connection to the agent of host 1, from this port, until a line comes in."""
+    """Host 0 has a connection from this port to the agent of host 1, until the process reads a
+    line."""
     holder = subprocess.Popen(
         hosts.command(0, [sys.executable, "-c", HOLD, hosts.address(1), str(port), "48150"]),
         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -179,11 +183,11 @@ def port_of_agent_is_held(hosts):
             holder.communicate(b"\n")
         lib.until(lambda: len(agent.tcp_ports()) == 3, "the agent does not listen")
         check(agent.tcp_ports() == [48149, 48150, 48151],
-              "so does an agent, for a moment", agent.tcp_ports())
+              "an agent waits for its ports that an outgoing connection has", agent.tcp_ports())
 
 
 def port_is_held(hosts):
-    """An outgoing connection has the master's port when it is started."""
+    """An outgoing connection has the master's port when the master starts."""
     with lib.Lab(hosts=hosts) as lab:
         lab.start_agent(1)
         holder = hold(hosts, PORT)
@@ -207,7 +211,7 @@ def port_is_held(hosts):
 
 
 def address_comes_later(hosts):
-    """The daemons of a host are started before its network is up."""
+    """The daemons of a host start before its network is up."""
     address = hosts.address(0)
     with lib.Lab(hosts=hosts) as lab:
         netns.ip("-n", hosts.name(0), "address", "del", f"{address}/24", "dev", "eth0")

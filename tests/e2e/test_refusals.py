@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What a run refuses without harm to its members: calls that disagree or are wrong, and a newcomer that
-one of them cannot reach."""
+"""Cases that a run refuses without harm to its members: calls that disagree or are wrong, and a
+newcomer that one member cannot reach."""
 
 import time
 
@@ -10,7 +10,7 @@ from lib import INVALID_ARGUMENT, RANK_CONNECTION_FAILED, SUCCESS, ask, check, i
 
 INTERNAL_ERROR = 2
 LINE = "type=f32 op=sum count=1000"
-# What one peer says otherwise, and how both values are called.
+# The deviating call of one peer, and the names of both values in the error.
 OTHERWISE = (("count", "type=f32 op=sum count=999", ("1000", "999")),
              ("data type", "type=u32 op=sum count=1000", ("float", "uint32")),
              ("operator", "type=f32 op=max count=1000", ("sum", "max")))
@@ -19,7 +19,7 @@ SLACK_NS = 10**9  # for a busy machine
 
 
 def disagreements():
-    """Of a peer with others on its host and with those of another one."""
+    """One peer disagrees with peers of its host and of another host."""
     with lib.Lab(2) as lab:
         lab.start()
         peers = lab.start_peers((0, 0, 1))
@@ -34,35 +34,35 @@ def disagreements():
                       f"a peer of {where} host disagrees: {answers[0]['text']}", answers)
                 wrong = judge(lib.together(
                     peers, f"reduce {LINE} tag=5 ids={ids_of(peers)} verify=1"))
-                check(not wrong, "all are there, and the next call of this tag succeeds", wrong)
-        # Several in one call, of which one peer may have more in flight.
+                check(not wrong, "all peers remain members, and the next call of this tag succeeds", wrong)
+        # Several operations in one call. One peer may have more of them in flight than the others.
         for peer in peers:
             line = OTHERWISE[0][1] if peer is peers[0] else LINE
             peer.send(f"several n=4 window={1 if peer is peers[0] else 4} {line} tag=10")
         answers = [peer.read() for peer in peers for _ in range(4)]
         check(all(a["code"] == INVALID_ARGUMENT and a["check"] == "ok" for a in answers),
-              "with windows that differ all are told as well", answers)
+              "all peers get the error of a disagreement when their windows differ", answers)
         status = ask("--master", lab.master, "status")[0]
         check([status[k] for k in ("accepted", "lost_members", "kicks")] == [3, 0, 0],
-              "nobody was put out", status)
+              "no peer is lost because of a disagreement", status)
         lab.check_alive()
 
 
-# What one peer says that nobody may, the code and what the sentence names.
+# The invalid value that one peer passes, the code, and a part of the error.
 WRONG = (("type", INVALID_ARGUMENT, "datatype"), ("count", INVALID_ARGUMENT, "the limit"),
          ("op", INVALID_ARGUMENT, "no operation 77"),
          ("quantization", INTERNAL_ERROR, "quantization is not in this release"))
 
 
 def all_told(peers, n, code, words):
-    """The next n answers of each end with this code and words; buffers are as they were."""
+    """Checks that the next n answers of each peer have this code and words. Buffers are unchanged."""
     answers = [peer.read() for peer in peers for _ in range(n)]
     return all(a["code"] == code and a["check"] == "ok" and words in a["text"]
                for a in answers), answers
 
 
 def wrong_calls():
-    """What one peer's library refuses, others do not wait for."""
+    """If the library of one peer refuses a call, the others do not wait for it."""
     with lib.Lab(2) as lab:
         lab.start()
         peers = lab.start_peers((0, 0, 1))
@@ -77,25 +77,26 @@ def wrong_calls():
             peer.expect(f"submit slot=0 {LINE} tag=5 {'wrong=type' if odd else ''}")
             peer.send("await slot=0")
         good, answers = all_told(peers, 1, INVALID_ARGUMENT, "datatype")
-        check(good, "likewise when it is awaited later", answers)
+        check(good, "a refused operation gives all peers the error when it is awaited later", answers)
         for peer in peers:
             peer.send(f"several n=3 window=2 {LINE} tag=10 {'wrong=op' if peer is peers[2] else ''}")
         good, answers = all_told(peers, 3, INVALID_ARGUMENT, "no operation 77")
-        check(good, "and by pcclAllReduceMultipleWithRetry", answers)
+        check(good, "pcclAllReduceMultipleWithRetry gives all peers the error of a refused operation", answers)
         wrong = judge(lib.together(peers, f"reduce {LINE} tag=5 ids={ids_of(peers)} verify=1"))
         status = ask("--master", lab.master, "status")[0]
         check(not wrong and [status[k] for k in ("accepted", "lost_members", "kicks")] == [3, 0, 0],
-              "nobody was put out, and the next call succeeds", f"{wrong} {status}")
+              "no peer is lost because of a refused call, and the next call succeeds", f"{wrong} {status}")
         lab.check_alive()
 
 
-# What one peer says of a whole table, how many descriptors it has, and what the sentence names.
+# The invalid table of one peer, its number of descriptors, and a part of the error.
 TABLES = (("window=0", 3, "max_in_flight must be at least 1, not 0"),
           ("window=2 twice=1", 4, "tag 10 is that of descriptors[0] already"))
 
 
 def wrong_tables():
-    """A table that one peer's library refuses is refused to all, whatever their windows are."""
+    """If the library of one peer refuses a table, all peers get the error, whatever their windows
+    are."""
     with lib.Lab(2) as lab:
         lab.start()
         peers = lab.start_peers((0, 0, 1))
@@ -110,19 +111,21 @@ def wrong_tables():
                 others = [p for p in peers if p is not odd]
                 good, answers = all_told(others, 3, INVALID_ARGUMENT, words)
                 check(good and all(f"pid {odd.process.pid}" in a["text"] for a in answers),
-                      f"the others are told: {answers[0]['text']}", answers)
+                      f"the others get the error of a refused table: {answers[0]['text']}", answers)
         wrong = judge(lib.together(peers, f"reduce {LINE} tag=10 ids={ids_of(peers)} verify=1"))
         status = ask("--master", lab.master, "status")[0]
         check(not wrong and [status[k] for k in ("accepted", "lost_members", "kicks")] == [3, 0, 0],
-              "nobody was put out, and the next call succeeds", f"{wrong} {status}")
-        # A tag that this peer alone has in flight meets what the others launch under it.
+              "no peer is lost because of a refused table, and the next call succeeds", f"{wrong} {status}")
+        # A tag that only this peer has in flight meets the operations that the others start with
+        # it.
         peers[0].expect(f"submit slot=9 {LINE} tag=10")
         for peer in peers:
             peer.send(f"several n=3 window=2 {LINE} tag=10 ids={ids_of(peers)}")
         good, answers = all_told(peers[:1], 3, INVALID_ARGUMENT, "tag 10")
         peers[0].send("await slot=9")
         answers = [[p.read() for _ in range(3)] for p in peers[1:]] + [[peers[0].read()]]
-        check(all(a["code"] == SUCCESS for x in answers for a in x), "a tag in flight", answers)
+        check(all(a["code"] == SUCCESS for x in answers for a in x),
+              "a tag in flight meets the same tag in a table", answers)
         lab.check_alive()
 
 
@@ -142,20 +145,20 @@ def unreachable(hosts):
         took = max(a["end"] for a in answers) - voted
         joined = fresh.read()
         check(joined["code"] == RANK_CONNECTION_FAILED and "host-1" in joined["text"],
-              f"a newcomer that cannot be reached is told: {joined['text']}", joined)
+              f"a newcomer that cannot be reached gets the reason: {joined['text']}", joined)
         check(all(a["code"] == SUCCESS and a["world"] == 2 for a in answers)
               and not any(a["pending"] for a in pending) and took < SLACK_NS,
-              f"no vote waits for it, {took / 1e6:.0f} ms", (pending, answers))
+              f"no vote waits for a newcomer that cannot be reached, {took / 1e6:.0f} ms", (pending, answers))
         line = f"reduce {LINE} tag=1 verify=1"
         wrong = judge(lib.together(peers, f"{line} ids={ids_of(peers)}"))
-        check(not wrong, "and no call of the others fails", wrong)
+        check(not wrong, "no call of the members fails because of the newcomer", wrong)
         hosts.deafen(1, 2, False)
         hosts.deafen(2, 1, False)
         fresh.send("connect")
         answers = [*lib.together(peers, "until world=3"), fresh.read()]
         wrong = judge(lib.together([*peers, fresh], f"{line} ids={ids_of([*peers, fresh])}"))
         check(not wrong and all(a["code"] == SUCCESS for a in answers),
-              "once it can be reached it comes in", f"{wrong} {answers}")
+              "a newcomer joins once it can be reached", f"{wrong} {answers}")
         lab.check_alive()
 
 
@@ -167,7 +170,7 @@ def test():
     if hosts:
         unreachable(hosts)
     else:
-        print("# no newcomer that cannot be reached: needs root and network namespaces")
+        print("# the unreachable newcomer is not tested: needs root and network namespaces")
 
 
 lib.run(test, 120)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""A link is reset at one end, and the other end does not hear of it: no call waits for what lies in the
-dead socket. ss -K closes the sockets, while nothing comes through: the RST is lost, data is sent again."""
+"""A link is reset at one end, and the other end does not notice. No call waits for data in the dead
+socket. ss -K closes the sockets while no packet gets through, so the RST is lost, but data is sent
+again."""
 
 import shutil
 import subprocess
@@ -22,7 +23,7 @@ def inside(hosts, host, *words):
 
 
 def lose_ends(lab, host, on):
-    """Nothing that goes out of this host comes anywhere: what is not sent again is lost."""
+    """Drops all packets that leave this host. Packets that are not sent again are lost."""
     for other in lab.agents:
         if other != host:
             lab.hosts.deafen(host, other, on)
@@ -33,8 +34,8 @@ def port_of(lab, host):
 
 
 def reset(lab, host, way, some=False):
-    """Closes the p2p sockets of the host: those that came in, or those that it has opened; some:
-    only one of them."""
+    """Closes the p2p sockets of the host: incoming ones (way "in") or outgoing ones. some: closes
+    only one socket."""
     own, others = port_of(lab, host), [port_of(lab, h) for h in lab.agents if h != host]
     ports = [f"sport = :{own}"] if way == "in" else [f"dport = :{p}" for p in others]
     for rule in ports:
@@ -52,7 +53,7 @@ def reset(lab, host, way, some=False):
 
 
 def calls(peers, line, seconds):
-    """All-reduces without pause for a while; the longest call, and what was wrong."""
+    """Runs all-reduces without pause for `seconds`. Returns the longest call, and the faults."""
     longest, wrong, done, until = 0, [], 0, time.monotonic() + seconds
     while time.monotonic() < until or done == 0:
         began = time.monotonic()
@@ -69,7 +70,7 @@ def calls(peers, line, seconds):
 
 
 def trial(lab, peers, line, host, ways, idle=False, some=False):
-    """One reset, amid calls or before them."""
+    """Resets links once, during calls or before them."""
     line = f"reduce {line} ids={lib.ids_of(peers)} verify=1"
     if not idle:
         for peer in peers:
@@ -77,7 +78,7 @@ def trial(lab, peers, line, host, ways, idle=False, some=False):
     lose_ends(lab, host, True)
     for way in ways:
         reset(lab, host, way, some)
-    time.sleep(0.02)  # as long as the news get lost
+    time.sleep(0.02)  # the time in which packets are dropped
     lose_ends(lab, host, False)
     if not idle:
         for peer in peers:
@@ -99,18 +100,18 @@ def series(hosts, n_hosts, what, line, ways, **words):
             if bad:
                 break
         check(not wrong and longest < BOUND, f"{what}, {TRIALS} times: no call takes longer than "
-              f"{BOUND} s, all hear the same, the next ones succeed", wrong or longest)
+              f"{BOUND} s, all peers get the same result, the next calls succeed", wrong or longest)
         lab.check_alive()
 
 
 def test():
-    cases = ((2, "what came in is reset, small operations", SMALL, ("in",), {}),
-             (2, "what went out is reset", SMALL, ("out",), {}),
-             (2, "both, between calls", SMALL, ("in", "out"), {"idle": True}),
-             (2, "what came in, between calls", SMALL, ("in",), {"idle": True}),
-             (2, "one stream of several", LARGE, ("in",), {"some": True}),
-             (3, "three hosts, what came in, large operations", LARGE, ("in",), {}),
-             (3, "three hosts, what came in, small ones", SMALL, ("in",), {}))
+    cases = ((2, "incoming streams are reset, small operations", SMALL, ("in",), {}),
+             (2, "outgoing streams are reset", SMALL, ("out",), {}),
+             (2, "incoming and outgoing streams are reset between calls", SMALL, ("in", "out"), {"idle": True}),
+             (2, "incoming streams are reset between calls", SMALL, ("in",), {"idle": True}),
+             (2, "one of several incoming streams is reset", LARGE, ("in",), {"some": True}),
+             (3, "three hosts, incoming streams are reset, large operations", LARGE, ("in",), {}),
+             (3, "three hosts, incoming streams are reset, small operations", SMALL, ("in",), {}))
     if not shutil.which("ss"):
         raise lib.Skipped("needs ss")
     for n_hosts, what, line, ways, words in cases:

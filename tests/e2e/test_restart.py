@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Agents and masters that are killed, or told to end, while their peers live. A new agent at the same
-socket costs its peers at most one retriable error of a call, and nobody a membership of the run; a new
-master costs nothing.
-One that does not come back costs its peers, or the run, when the lease has expired."""
+"""Agents and masters are killed, or ended by a signal, while their peers live. A new agent at the
+same socket costs its peers at most one retriable error of a call, and no peer its membership. A new
+master costs nothing. If an agent does not come back, its peers are lost when the lease has expired.
+If a master does not come back, its run is lost."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from lib import (AGENT_UNAVAILABLE, MASTER_CONNECTION_FAILED, RANK_CONNECTION_LO
                  await_stop, check, ids_of, judge, restart_agent, wake)
 
 COUNT = 300007
-# What an operation does with its buffers, another one on each peer.
+# The buffers of an operation. Each peer uses another entry.
 PLACES = ("place=out", "place=in mem=shared", "place=in", "place=out mem=shared", "place=out mem=recv",
           "place=out mem=send")
 RANDOM_KILLS = 16
@@ -26,13 +26,13 @@ SHORT_LEASE_MS = 700
 
 
 class Run:
-    """A lab, peers that form a run, and calls of all of them."""
+    """A lab, peers that form a run, and calls of all these peers."""
 
     def __init__(self, lab, places):
         self.lab = lab
         self.peers = lab.start_peers(places, streams=2)
         self.seed = 0
-        self.all_again()  # the first ones warm up
+        self.all_again()  # the first calls warm up
 
     def line(self, k, tag, seed, frozen=None, retry=5, count=COUNT):
         peer = self.peers[k]
@@ -42,8 +42,8 @@ class Run:
                 f"freeze={int(peer is frozen)}")
 
     def ask(self, frozen=None, but=None, **words):
-        """An all-reduce on all peers but one, repeated where a peer is lost. frozen: a peer that is
-        stopped when half of what it contributes is read; returns when that has happened."""
+        """Starts an all-reduce on all peers except `but`, repeated if a peer is lost. frozen: a
+        peer that stops when half of its operand is read; then this function returns after the stop."""
         self.seed += 1
         for k, peer in enumerate(self.peers):
             if peer is not but:
@@ -53,11 +53,11 @@ class Run:
             await_running(self.lab, {p.host for p in self.peers}, 1)
 
     def ask_late(self, late):
-        """The call of the one that was left out."""
+        """Starts the call of the peer that was left out."""
         late.send(f"reduce {self.line(self.peers.index(late), 1, self.seed)}")
 
     def good(self, losses, what):
-        """The answers to ask: success everywhere, after no more than so many losses of a call."""
+        """Reads the answers to ask(): success everywhere, after at most this many losses of a call."""
         answers = [p.read() for p in self.peers]
         n = len(self.peers)
         wrong = judge(answers)
@@ -71,7 +71,8 @@ class Run:
         return seen
 
     def again(self, losses, what):
-        """Another operation of the same tag: one that some repeated alone would be mistaken for it."""
+        """Runs another operation with the same tag. A repetition by only some peers would be
+        mistaken for it."""
         self.ask()
         return self.good(losses, what)
 
@@ -88,7 +89,7 @@ class Run:
 
 
 def await_running(lab, hosts, tag):
-    """Until the agents of the hosts say that the operation of this tag is on its way."""
+    """Waits until the agents of the hosts report that the operation with this tag is running."""
     deadline = time.monotonic() + lib.WAIT
     for host in hosts:
         while True:
@@ -117,7 +118,7 @@ def set_master(lab, host, *words):
 
 
 def agent_amid_operation(run):
-    """Half of the data is on its way. Staged, registered, in place: each is somebody's."""
+    """Half of the data has been sent. The operands are staged, registered and in place."""
     lab = run.lab
     seen = []
     for victim in (0, 1):
@@ -127,12 +128,13 @@ def agent_amid_operation(run):
             wake(frozen)
             seen.append(run.good(1, f"the agent of host {victim} amid an operation"))
             run.again(0, "the operation after that")
-    check(all(min(s) == 1 for s in seen), "an agent dies amid an operation: lost once for all", seen)
+    check(all(min(s) == 1 for s in seen),
+          "an agent dies during an operation, which is lost once for all peers", seen)
     run.count_peers()
 
 
 def agent_before_operation(run):
-    """Not all have called: the agent has submissions that it has not voted for, or only voted."""
+    """Not all peers have called. The agent has submissions for which it has voted or not."""
     lab = run.lab
     for late in (run.peers[-1], run.peers[0]):
         run.ask(but=late)
@@ -141,7 +143,7 @@ def agent_before_operation(run):
         run.good(1, "an agent dies before an operation starts")
         run.again(1, "the operation after that")
     run.count_peers()
-    check(True, "an agent dies while an operation waits for a peer")
+    check(True, "all peers go on after an agent dies while an operation waits for a peer")
 
 
 def agent_between(run):
@@ -153,15 +155,15 @@ def agent_between(run):
     run.count_peers()
     old = lab.agents[1]
     lab.drop(old)
-    run.ask()  # nobody is there to take the calls
+    run.ask()  # no agent is there to receive the calls
     lab.start_agent(1, path=old.socket, admin=old.admin)
     run.good(1, "calls that are made while there is no agent")
     run.again(0, "the operation after that")
-    check(True, "an agent dies between operations")
+    check(True, "all peers go on after an agent dies between operations")
 
 
 def agent_twice(run):
-    """The second one dies as soon as it listens: its peers are being attached."""
+    """The second agent dies as soon as it listens, while its peers are being attached."""
     lab = run.lab
     for frozen in (run.peers[1], run.peers[3]):
         run.ask(frozen)
@@ -179,11 +181,12 @@ def agent_twice(run):
     run.again(2, "after both agents died")
     run.again(0, "the operation after that")
     run.count_peers()
-    check(True, "agents die one after the other")
+    check(True, "all peers go on after agents die one after the other")
 
 
 def submit_several(run, n, frozen=None):
-    """Slots 0 .. n - 1 on all peers; each is awaited, too. frozen: as above, in the last one."""
+    """Submits and awaits slots 0 .. n - 1 on all peers. frozen: as in ask(), for the last
+    operation."""
     run.seed += 1
     for k, peer in enumerate(run.peers):
         for slot in range(n):
@@ -196,7 +199,8 @@ def submit_several(run, n, frozen=None):
 
 
 def await_several(run, n):
-    """Answers: [slot][peer]. An operation is done for all or lost for all."""
+    """Returns the answers as [slot][peer]. Checks that an operation is done for all or lost for
+    all."""
     of_peer = []
     for peer in run.peers:
         answers = [peer.read() for _ in range(2 * n)]
@@ -213,10 +217,11 @@ def await_several(run, n):
 
 
 def several_in_flight(run):
-    """Of several operations each is lost for all or for none, and only those are repeated."""
+    """Each of several operations is lost for all peers or for none, and only lost operations are
+    repeated."""
     n, seen = 5, []
     for victim, frozen in ((0, run.peers[2]), (1, run.peers[3])):
-        for _ in range(2):  # memory for results is known to the processes
+        for _ in range(2):  # after that the processes have mapped the memory for results
             submit_several(run, n)
             await_several(run, n)
         submit_several(run, n, frozen)
@@ -235,7 +240,8 @@ def several_in_flight(run):
 
 
 def agent_at_any_moment(run):
-    """Also when the last bytes arrive, or some know the result already."""
+    """An agent ends at a random moment, also when the last bytes arrive, or when some peers already
+    know the result."""
     lab, rng = run.lab, random.Random(7)
     lost = 0
     for k in range(RANDOM_KILLS):
@@ -249,11 +255,12 @@ def agent_at_any_moment(run):
         lost += any(run.good(1, f"end {k} of an agent at any moment"))
         run.again(1, f"after end {k} of an agent at any moment")
     run.count_peers()
-    check(True, f"{RANDOM_KILLS} agents end at any moment: {lost} operations were lost")
+    check(True, f"{RANDOM_KILLS} agents end at random moments: {lost} operations were lost and repeated")
 
 
 def agent_told_to_end(run):
-    """systemctl restart, an upgrade: it says goodbye, and costs no more than one that is killed."""
+    """An agent ends by a signal, as in systemctl restart or an upgrade. It announces its end, and
+    costs no more than a killed agent."""
     lab = run.lab
     for victim, frozen in ((0, run.peers[0]), (1, run.peers[0]), (1, run.peers[2])):
         run.ask(frozen)
@@ -278,9 +285,9 @@ def agent_told_to_end(run):
     run.good(1, "calls that are made while there is no agent")
     run.again(0, "the operation after that")
     run.count_peers()
-    check(True, "agents are told to end, and others take their places")
+    check(True, "all peers go on after agents were ended and replaced")
     lost = [x for x in lab.master.log_lines() if re.search("process died|did not come back|left", x)]
-    check(not lost, "and the master has lost nobody", lost)
+    check(not lost, "the master loses no peer when agents are ended and replaced", lost)
 
 
 def agent_deaths():
@@ -298,7 +305,8 @@ def agent_deaths():
 
 
 def agent_for_good():
-    """Its peers are lost after the lease, and are told so by their own bound."""
+    """The peers of an agent that does not come back are lost after the lease, and get the error
+    after their own bound."""
     with lib.Lab(2) as lab:
         lab.start(master_options=["--agent-lease-ms", SHORT_LEASE_MS])
         here = [lab.start_peer(k, 0, ready=False) for k in range(2)]
@@ -315,24 +323,24 @@ def agent_for_good():
         lab.drop(lab.agents[1])
         answers = [p.read() for p in here]
         check(not judge(answers) and all(a["world"] == 2 and a["losses"] <= 1 for a in answers),
-              "an agent does not come back: the others go on without its peers", answers)
+              "an agent does not come back: the other hosts go on without its peers", answers)
         check(min(a["end"] for a in answers) >= alive + (SHORT_LEASE_MS - 50) * 10**6,
-              "after the lease", answers)
+              "the peers of a lost agent are lost only after the lease", answers)
         answer = there[0].read()
         check(answer["code"] == AGENT_UNAVAILABLE and answer["check"] == "ok"
               and answer["end"] >= alive + 900 * 10**6,
-              f"its own peers are told in the end: {answer['text']}", answer)
+              f"the peers of a lost agent get the error after their own bound: {answer['text']}", answer)
         answer = there[1].call(f"reduce {line}")
         check(answer["code"] == AGENT_UNAVAILABLE and answer["check"] == "ok",
-              "those that call only now, too", answer)
+              "a peer of a lost agent that calls later also gets the error", answer)
         lab.start_agent(1, path=lab.agents[1].socket, admin=lab.agents[1].admin)
-        for peer in there:  # who is in has to vote on the other one
+        for peer in there:  # a member has to vote on the other newcomer
             peer.send("connect")
             peer.send(f"until world={len(here) + len(there)}")
         answers = lib.together(here, f"until world={len(here) + len(there)}")
         joined = [p.read() for p in there for _ in range(2)]
         check(all(a["code"] == SUCCESS for a in (*answers, *joined)),
-              "when there is one again, pcclConnect brings them in anew", (answers, joined))
+              "the peers of a lost agent join again with pcclConnect when there is an agent", (answers, joined))
         lab.check_alive()
 
 
@@ -340,7 +348,7 @@ def agent_for_good():
 
 
 def master_amid_operation(run, options):
-    """Restarted while data are on their way, or when all of it has arrived meanwhile."""
+    """The master is restarted while data is sent, or after all of it has arrived."""
     lab = run.lab
     for frozen in (run.peers[1], run.peers[2]):
         run.ask(frozen)
@@ -374,7 +382,7 @@ def master_before_operation(run, options):
 
 
 def admit(run, newcomer, answers):
-    """The newcomer, whose agent may have found the new master later than the vote, comes in."""
+    """Admits a newcomer whose agent may have found the new master later than the vote."""
     n = len(run.peers) + 1
     worlds = {a["world"] for a in answers}
     if any(a["code"] != SUCCESS for a in answers) or worlds not in ({n - 1}, {n}):
@@ -399,7 +407,7 @@ def dismiss(run, newcomer):
 
 
 def master_amid_vote(run, options):
-    """Some have voted; a newcomer waits, alone on its host or beside others."""
+    """Some peers have voted. A newcomer waits, alone on its host or with others."""
     for host in (2, 1):
         newcomer = run.lab.start_peer(50, host)
         newcomer.expect("create streams=2")
@@ -415,7 +423,7 @@ def master_amid_vote(run, options):
 
 
 def master_amid_connect(run, options):
-    """There is no master when it calls, on a host that is in the run."""
+    """There is no master when the newcomer calls, on a host that has members."""
     lab = run.lab
     newcomer = lab.start_peer(51, 0)
     newcomer.expect("create streams=2")
@@ -429,7 +437,7 @@ def master_amid_connect(run, options):
 
 
 def pending_amid_death(run, options):
-    """pcclArePeersPending is a vote, too."""
+    """pcclArePeersPending is also a vote."""
     lab = run.lab
     for peer in run.peers[:-1]:
         peer.send("pending")
@@ -448,19 +456,19 @@ def master_deaths(state):
         lab.start(master_options=options)
         run = Run(lab, (0, 0, 1, 1))
         master_amid_operation(run, options)
-        check(True, f"masters {how} a journal die amid operations: nobody notices")
+        check(True, f"masters {how} a journal die during operations, and no call fails")
         master_before_operation(run, options)
-        check(True, f"masters {how} a journal die before operations: nobody notices")
+        check(True, f"masters {how} a journal die before operations, and no call fails")
         master_amid_vote(run, options)
         master_amid_connect(run, options)
-        check(True, f"masters {how} a journal die amid votes: newcomers come in")
+        check(True, f"masters {how} a journal die during votes, and newcomers join")
         pending_amid_death(run, options)
-        check(True, f"masters {how} a journal die amid questions: they are answered")
+        check(True, f"masters {how} a journal die during pending votes, and the votes are answered")
         lab.check_alive()
 
 
 def both_die(run):
-    """The agent's peers are known to nobody but themselves and the agents of others."""
+    """Only the agent's peers and the agents of other hosts know these peers."""
     lab = run.lab
     frozen = run.peers[0]
     run.ask(frozen)
@@ -472,11 +480,12 @@ def both_die(run):
     run.again(1, "the operation after that")
     run.again(0, "and the next one")
     run.count_peers()
-    check(True, "master and agent die together")
+    check(True, "all peers go on after master and agent die together")
 
 
 def master_moves():
-    """To another port. The agents are told where it is; the old one comes back, being stale."""
+    """The master moves to another port. The agents get the new address. The old master comes back
+    and is stale."""
     with lib.Lab(2) as lab:
         lab.start()
         run = Run(lab, (0, 1, 1))
@@ -490,13 +499,13 @@ def master_moves():
         wake(run.peers[0])
         run.good(0, "a master that comes back at another port")
         run.again(0, "the operation after that")
-        check(True, "a master comes back at another port: nobody notices")
+        check(True, "a master comes back at another port, and no call fails")
         newcomer = lab.start_peer(9, 1, master=first.address)
         newcomer.send("create", "connect")
         answers = lib.together(run.peers, f"until world={len(run.peers) + 1}")
         joined = [newcomer.read(), newcomer.read()]
         check(all(a["code"] == SUCCESS for a in (*joined, *answers)),
-              "a newcomer that knows the old address is led to the new one", (joined, answers))
+              "a newcomer that knows the old address is redirected to the new address", (joined, answers))
         run.peers.append(newcomer)
         run.again(0, "with the newcomer")
         agents_after_move(run, first.address)
@@ -505,8 +514,8 @@ def master_moves():
 
 
 def master_moves_by_configuration():
-    """The operator writes where it has gone and has the agents read that. One that is restarted
-    reads it, too."""
+    """The operator writes the new address into the configuration, and the agents read it. An agent
+    that is restarted also reads it."""
     with lib.Lab(2) as lab:
         lab.start_master()
         files = [lab.folder / f"agent-{host}.conf" for host in (0, 1)]
@@ -531,12 +540,13 @@ def master_moves_by_configuration():
         newcomer.expect("create")
         newcomer.send("connect")
         admit(run, newcomer, lib.together(run.peers, f"until world={len(run.peers) + 1}"))
-        check(True, "a master moves, and agents read that in their configuration: nobody notices")
+        check(True, "a master moves, agents read the address from their configuration, and no call fails")
         lab.check_alive()
 
 
 def agents_after_move(run, name):
-    """They have forgotten where the master has gone; its name is where it was first."""
+    """The restarted agents do not know where the master has moved; its name still resolves to the
+    first address."""
     lab = run.lab
     for host in (1, 0):
         restart_agent(lab, host)
@@ -552,7 +562,7 @@ def agents_after_move(run, name):
     newcomer.expect("create")
     newcomer.send("connect")
     admit(run, newcomer, lib.together(run.peers, f"until world={len(run.peers) + 1}"))
-    check(True, "agents die after a master's move: the next ones find it, newcomers too")
+    check(True, "agents die after a master's move: the next agents find the master, and so do newcomers")
 
 
 def stale_master(run):
@@ -571,21 +581,22 @@ def stale_master(run):
     wake(frozen)
     run.good(0, "the old master wakes")
     run.count_peers()
-    # an agent that goes astray finds its way back
+    # an agent that was sent to the wrong master finds the right one again
     set_master(lab, 1, "--now", lab.master.address, old.address)
     run.again(0, "an agent asks the old master")
     deadline = time.monotonic() + lib.WAIT
     while not any("newer master" in x for x in old.log_lines()) and time.monotonic() < deadline:
         time.sleep(0.01)
     said = [x for x in old.log_lines() if "newer master" in x]
-    check(said, f"an old master that wakes is obeyed by nobody and says so: {said[:1]}",
+    check(said, f"an old master that wakes gets no agent and logs the newer master: {said[:1]}",
           old.log_lines()[-5:])
     run.again(0, "the operation after that")
     run.count_peers()
 
 
 def master_stands_still():
-    """For less than agents wait, for longer than some of them wait, for longer than all do."""
+    """The master is stopped for a shorter time than agents wait, for a longer time than some wait,
+    and for longer than all wait."""
     with lib.Lab(2) as lab:
         lab.start_master(listen="[::]")
         for host in (0, 1):
@@ -608,19 +619,20 @@ def master_stands_still():
             run.good(0, f"a master that stood still for {seconds} s before an operation")
             run.again(0, "the operation after that")
         run.count_peers()
-        check(True, "a master stands still, and nobody notices")
+        check(True, "a master is stopped for a while, and no call fails")
         lab.check_alive()
 
 
 def master_found_by_a_newcomer_first():
-    """It has no journal, and members' agents are late: by then a newcomer has founded another run."""
+    """The new master has no journal, and the members' agents connect late. Before them a newcomer
+    has founded another run."""
     for dies in (False, True):
         with lib.Lab(2) as lab:
             lab.start()
             run = Run(lab, (0, 0))
             run.ask(but=run.peers[1])
             old = lab.agents[0]
-            if dies:  # and the members' processes are found late, by an agent that knows the newcomer's
+            if dies:  # the members' processes are found late, by an agent that already knows the newcomer
                 for peer in run.peers:
                     os.kill(peer.pid, signal.SIGSTOP)
                 restart_agent(lab, 0, number=signal.SIGKILL)
@@ -640,12 +652,12 @@ def master_found_by_a_newcomer_first():
             run.again(0, "the operation after that")
             answer = newcomer.call("update")
             check(answer["code"] == MASTER_CONNECTION_FAILED and "connect again" in answer["text"],
-                  "a newcomer's run gives way to the one that there was", answer)
+                  "a newcomer's run gives way to the earlier run", answer)
             newcomer.send("connect")
             while not all(a["pending"] for a in lib.together(run.peers, "pending")):
                 pass
             lib.together(run.peers, "update")
-            check(newcomer.read()["code"] == SUCCESS, "and it connects again")
+            check(newcomer.read()["code"] == SUCCESS, "the newcomer whose run gave way connects again")
             for a in lib.together([*run.peers, newcomer], "attr"):
                 if a["global"] != 3:
                     raise Failed(f"a world of {a['global']}, not 3")
@@ -665,12 +677,13 @@ def master_for_good():
         check(all(a["code"] == MASTER_CONNECTION_FAILED and a["check"] == "ok" for a in answers),
               f"a master does not come back: {answers[0]['text']}", answers)
         check(min(a["end"] for a in answers) >= died + (SHORT_LEASE_MS - 50) * 10**6,
-              "after the lease", answers)
+              "calls fail only after the lease of a master that does not come back", answers)
         lab.start_master(port=lab.master.port)
         for peer in peers:
             peer.send("connect", f"until world={len(peers)}")
         answers = [p.read() for p in peers for _ in range(2)]
-        check(all(a["code"] == SUCCESS for a in answers), "a new one at its address takes them in",
+        check(all(a["code"] == SUCCESS for a in answers),
+              "peers join the next master at the same address after the lease",
               answers)
         run.again(0, "with a new master")
         lab.check_alive()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What one process or agent alone is short of: the same call ends for all peers with the same code and
-a sentence that names who it was and which limit, and nobody's buffers change."""
+"""One process or one agent lacks a resource. The same call ends for all peers with the same code
+and a sentence that names the process and the limit. No buffers change."""
 
 import os
 import select
@@ -18,7 +18,7 @@ SMALL = "type=f32 op=sum count=1000"
 
 
 def all_told(peers, line, code, *words):
-    """Every peer's call ends with this code and these words, with the buffers as they were."""
+    """Checks that every peer's call ends with this code and these words, with unchanged buffers."""
     for peer in peers:
         peer.send(f"reduce {line} retry=3")
     answers = [peer.read() for peer in peers]
@@ -28,7 +28,7 @@ def all_told(peers, line, code, *words):
 
 
 def goes_on(lab, peers, what):
-    """The run is as it was: nobody is lost, and what fits succeeds."""
+    """Checks that no peer is lost, and that a smaller operation succeeds."""
     wrong = judge(lib.together(peers, f"reduce {SMALL} tag=77 ids={ids_of(peers)} verify=1"))
     status = ask_status(lab)
     check(not wrong and status["accepted"] == len(peers) and status["lost_members"] == 0,
@@ -41,7 +41,7 @@ def ask_status(lab):
 
 
 def operand_of_one():
-    """A peer's agent has no room for its operand: its call cannot even be submitted."""
+    """The agent of a peer has no room for its operand, so its call cannot even be submitted."""
     with lib.Lab(2) as lab:
         lab.start_master()
         lab.start_agent(0, options=["--mem-per-user", "8M"])
@@ -49,22 +49,23 @@ def operand_of_one():
         peers = lab.start_peers((0, 1))
         good, answers = all_told(peers, f"{MIB_16} tag=1 place=out", OUT_OF_MEMORY,
                                  "host-0", "mem_per_user", "8.0 MiB")
-        check(good, f"an operand does not fit in one place: {answers[1]['text']}", answers)
+        check(good, f"an operand does not fit on one host: {answers[1]['text']}", answers)
         for peer in peers:
             peer.send(f"submit slot=0 {MIB_16} tag=2 place=out", "await slot=0")
         answers = [peer.read() for peer in peers for _ in range(2)][1::2]
         check(all(a["code"] == OUT_OF_MEMORY and a["check"] == "ok" for a in answers),
-              "likewise when it is awaited later", answers)
+              "an operand that does not fit gives all peers the error when it is awaited later", answers)
         for peer in peers:
             peer.send(f"several n=3 window=2 {MIB_16} tag=10")
         answers = [peer.read() for peer in peers for _ in range(3)]
         check(all(a["code"] == OUT_OF_MEMORY and a["check"] == "ok" for a in answers),
-              "pcclAllReduceMultipleWithRetry ends with the true code", answers)
+              "pcclAllReduceMultipleWithRetry of an operand that does not fit ends with "
+              "pcclOutOfMemory", answers)
         goes_on(lab, peers, "an operand that does not fit")
 
 
 def result_of_one(places, short, memory, options, words):
-    """The agent of host `short` has no room for the result, of which it learns after the votes."""
+    """The agent of host `short` has no room for the result, which it notices after the votes."""
     with lib.Lab(max(places) + 1) as lab:
         lab.start_master()
         for host in range(max(places) + 1):
@@ -78,12 +79,13 @@ def result_of_one(places, short, memory, options, words):
             peer.send(f"several n=1 window=1 {MIB_16} tag=10 {memory}")
         answers = [peer.read() for peer in peers]
         check(all(a["code"] == OUT_OF_MEMORY and a["check"] == "ok" for a in answers),
-              f"{where}: pcclAllReduceMultipleWithRetry ends with the true code", answers)
+              f"{where}: pcclAllReduceMultipleWithRetry of a result that does not fit ends with "
+              "pcclOutOfMemory", answers)
         goes_on(lab, peers, where)
 
 
 def state_of_one():
-    """A manifest does not fit: the synchronization ends for all."""
+    """A manifest does not fit, so the synchronization ends for all peers."""
     with lib.Lab(2) as lab:
         lab.start_master()
         lab.start_agent(0, options=["--mem-per-user", "2M"])
@@ -96,12 +98,12 @@ def state_of_one():
         answers = [peer.read() for peer in peers]
         check(all(a["code"] == OUT_OF_MEMORY and "host-0" in a["text"]
                   and "mem_per_user" in a["text"] for a in answers),
-              f"shared state: {answers[1]['text']}", answers)
+              f"a manifest that does not fit ends the synchronization for all: {answers[1]['text']}", answers)
         goes_on(lab, peers, "a synchronization that does not fit")
 
 
 class NoProc(lib.Loopback):
-    """Where a container has no /proc."""
+    """Hosts without /proc, like some containers."""
 
     def command(self, _host, args):
         return ["unshare", "--mount", "sh", "-c", 'umount -l /proc && exec "$@"', "sh", *args]
@@ -109,10 +111,10 @@ class NoProc(lib.Loopback):
 
 def without_proc():
     if os.geteuid() != 0:
-        print("# no test without /proc: needs root")
+        print("# the case without /proc is not tested: needs root")
         return
     if lib.sanitized():
-        print("# no test without /proc: a sanitizer needs it")
+        print("# the case without /proc is not tested: a sanitizer needs it")
         return
     with lib.Lab(hosts=NoProc(2)) as lab:
         lab.start()
@@ -124,19 +126,19 @@ def without_proc():
                     peers, f"reduce {line} tag={tag} ids={ids_of(peers)} verify=1"))
                 if wrong:
                     break
-            check(not wrong, f"without /proc: {line}", wrong)
+            check(not wrong, f"peers reduce without /proc: {line}", wrong)
         for peer in peers:
             peer.expect("state revision=1")
             peer.expect(f"tensors n=1 name=w type=f32 count=1000000 seed={peer.number}")
             peer.send("sync strategy=popular")
         answers = [peer.read() for peer in peers]
         check(all(a["code"] == SUCCESS and a["check"] == "ok" for a in answers),
-              "without /proc: shared state", answers)
+              "peers synchronize without /proc", answers)
         lab.check_alive()
 
 
 class Narrow(lib.Loopback):
-    """The first host's agents are in a cgroup."""
+    """Hosts of which the first one runs its agents in a cgroup."""
 
     def __init__(self, n_hosts, group):
         super().__init__(n_hosts)
@@ -147,8 +149,9 @@ class Narrow(lib.Loopback):
 
 
 def dies_twice(lab, peers, line, start_agent, n=1):
-    """Gives all peers the line, and starts the first host's agent again when it dies, which is
-    twice. The n answers of each: all blame it, or of several one at least, and the others fit."""
+    """Sends the line to all peers, and starts the first host's agent again each time it dies, which
+    happens twice. Returns the n answers of each peer. Either every answer names the agent, or at
+    least one of several does and the others succeed."""
     for peer in peers:
         peer.send(line)
     deaths = 0
@@ -162,14 +165,15 @@ def dies_twice(lab, peers, line, start_agent, n=1):
              and "died twice" in a["text"]]
     check(deaths == 2 and len(blame) >= len(peers) and
           all(a["code"] == 0 or a in blame for a in answers) and (n > 1 or blame == answers),
-          f"what kills its agent ends for all: {line}: {[a['text'] for a in blame[:1]]}",
+          f"an operation that kills its agent twice ends for all: {line}: {[a['text'] for a in blame[:1]]}",
           f"{deaths} deaths, {answers}")
     return answers
 
 
 def in_a_cgroup():
-    """What the agent's cgroup has bounds what may be shared; where the operator says otherwise the
-    kernel kills the agent, and the operation ends for all when that has happened twice."""
+    """The limit of the agent's cgroup limits the memory that can be shared. If the operator sets a
+    higher limit, the kernel kills the agent, and the operation ends for all peers after the second
+    kill."""
     try:
         group = cgroup.limited("memory", "memory.limit_in_bytes", "memory.max", 64 << 20)
     except OSError as error:
@@ -181,7 +185,7 @@ def in_a_cgroup():
         peers = lab.start_peers((0, 1))
         good, answers = all_told(peers, f"{MIB_48} place=out tag=1", OUT_OF_MEMORY, "host-0",
                                  "cgroup", "32.0 MiB")
-        check(good, f"a cgroup's limit is the agent's: {answers[1]['text']}", answers)
+        check(good, f"the limit of a cgroup limits its agent: {answers[1]['text']}", answers)
         path = lab.agents[0].socket
         for peer in peers:
             lab.drop_peer(peer)
@@ -194,16 +198,19 @@ def in_a_cgroup():
             lab.start_agent(0, path=path, options=options)
 
         answers = dies_twice(lab, peers, f"reduce {line} tag=2 retry=50", start_agent)
-        check(all(a["check"] == "ok" for a in answers), "with operands as before", answers)
+        check(all(a["check"] == "ok" for a in answers),
+              "operands are unchanged after an operation that killed its agent", answers)
         many = f"several n=16 window=16 ids={ids_of(peers)} type=f32 op=sum count=2097152 place=in mem=shared tag=4"
         answers = dies_twice(lab, peers, many, start_agent, 16)
-        check(all(a["check"] == "ok" for a in answers), "with operands as before", answers)
+        check(all(a["check"] == "ok" for a in answers),
+              "operands are unchanged after several operations that killed their agent", answers)
         wrong = judge(lib.together(peers, f"reduce {SMALL} tag=3 ids={ids_of(peers)} verify=1"))
-        check(not wrong, "and the run goes on", wrong)
+        check(not wrong, "the run goes on after an operation that killed its agent", wrong)
 
 
 class Unseen(Narrow):
-    """Likewise, and these agents see no cgroups: nothing tells them what the kernel will do."""
+    """Hosts like Narrow, but their agents see no cgroups, so they do not know the limit of the
+    kernel."""
 
     def command(self, host, args):
         inside = super().command(host, args)
@@ -220,8 +227,8 @@ def offer_many(peers, n):
 
 
 def tables_in_a_cgroup():
-    """Tables of shared state that the agent's cgroup cannot bear are not begun, whatever may be
-    shared; if the agent does not see its cgroup, it dies of them twice, and then the call fails."""
+    """Tables of shared state that exceed the agent's cgroup are not started, whatever may be
+    shared. If the agent does not see its cgroup, the tables kill it twice, and then the call fails."""
     options = ["--mem-total", "1G", "--mem-per-user", "1G"]
     line = "sync strategy=popular retry=50"
     try:
@@ -239,11 +246,13 @@ def tables_in_a_cgroup():
             answers = [peer.read() for peer in peers]
             check(all(a["code"] == OUT_OF_MEMORY and "host-0" in a["text"]
                       and "20.0 MiB, half of its cgroup" in a["text"] for a in answers),
-                  f"tables that a cgroup cannot bear: {answers[1]['text']}", answers)
-            goes_on(lab, peers, "tables that a cgroup cannot bear")
+                  "tables of shared state that exceed a cgroup give all peers the error: "
+                  f"{answers[1]['text']}", answers)
+            goes_on(lab, peers, "tables that exceed a cgroup")
             offer_many(peers, 80000)
             answers = lib.together(peers, line)
-            check(all(a["code"] == SUCCESS for a in answers), "smaller ones fit", answers)
+            check(all(a["code"] == SUCCESS for a in answers),
+                  "smaller tables of shared state fit into the cgroup", answers)
             lab.check_alive()
         with lib.Lab(hosts=Unseen(2, group)) as lab:
             lab.start(agent_options=options)
@@ -253,22 +262,23 @@ def tables_in_a_cgroup():
             dies_twice(lab, peers, line, lambda: lab.start_agent(0, path=path, options=options))
             offer_many(peers, 1000)
             answers = lib.together(peers, line)
-            check(all(a["code"] == SUCCESS for a in answers), "and the run goes on", answers)
+            check(all(a["code"] == SUCCESS for a in answers),
+                  "the run goes on after tables that killed their agent", answers)
 
 
 def file_size_limit():
-    """RLIMIT_FSIZE of the agent is named, and kills nobody."""
+    """RLIMIT_FSIZE of the agent is named in the error, and kills no process."""
     with lib.Lab(hosts=Limited(2)) as lab:
         lab.start()
         peers = lab.start_peers((0, 1))
         good, answers = all_told(peers, f"{MIB_16} tag=1 place=out", OUT_OF_MEMORY, "host-0",
                                  "RLIMIT_FSIZE")
-        check(good, f"file sizes are limited: {answers[1]['text']}", answers)
+        check(good, f"a limit of file sizes is named to all peers: {answers[1]['text']}", answers)
         goes_on(lab, peers, "a limit of file sizes")
 
 
 class LimitedMaster(lib.Loopback):
-    """The master may not write more to a file than the beginning of a journal; its log is a pipe."""
+    """The master may write to a file only the beginning of a journal. Its log is a pipe."""
 
     def command(self, host, args):
         if "ccoip-masterd" not in args[0]:
@@ -277,7 +287,7 @@ class LimitedMaster(lib.Loopback):
 
 
 def file_size_limit_of_master():
-    """A journal that cannot grow costs the journal and one line of the log."""
+    """If a journal cannot grow, only the journal is lost, and one line is logged."""
     with lib.Lab(hosts=LimitedMaster(2)) as lab:
         lab.start(master_options=["--state-dir", lab.folder / "journal"])
         peers = lab.start_peers((0, 1))
@@ -289,11 +299,11 @@ def file_size_limit_of_master():
         peers = lab.start_peers((0, 1, 1), first=2)
         goes_on(lab, peers, "a journal that cannot be written, with other members")
         said = [line for line in lab.master.log_lines() if "journal" in line and ": err: " in line]
-        check(len(said) == 1, f"the master says once: {said[:1]}", said)
+        check(len(said) == 1, f"the master logs once that its journal cannot be written: {said[:1]}", said)
 
 
 class Limited(lib.Loopback):
-    """The first host's agent, and the master, may not write files of more than a mebibyte."""
+    """The first host's agent and the master may not write files of more than one mebibyte."""
 
     def command(self, host, args):
         if host != 0 or "/tests/" in args[0]:

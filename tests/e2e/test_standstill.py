@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""One connection of a link has its data dropped, whatever the size of the packets, while both hosts
-are heard: the link counts as broken, and the operation goes on over the next one, with all."""
+"""The data of one connection of a link is dropped, whatever the size of the packets, while both
+hosts are heard. The link counts as broken, and the operation goes on over the next link, with all
+peers."""
 
 import re
 
@@ -10,14 +11,14 @@ import lib
 from lib import check, ids_of, judge
 
 STUCK_MS = 1500
-KERNEL_MS = 8000  # after which the kernel gives a connection up
+KERNEL_MS = 8000  # the time after which the kernel gives up a connection
 STREAMS = 4
 SMALL = "type=f32 op=sum count=64"
 BIG = f"type=f32 op=sum count={1 << 20}"  # 4 MiB
 
 
 def flows(hosts, host):
-    """The connections by which the host sends: their ports here, and the bytes that were sent."""
+    """Returns the connections on which the host sends: the local port and the number of bytes sent."""
     said = halfopen.run(hosts, host, "ss", "-tinHO", "state", "established",
                         f"dport = :{halfopen.P2P}")
     return {int(re.search(r":(\d+)\s", line)[1]):
@@ -25,7 +26,7 @@ def flows(hosts, host):
 
 
 def drop_data(hosts, host, direction, port):
-    """What goes from this port to a p2p port and is longer than an acknowledgement."""
+    """Drops packets from this port to a p2p port that are longer than an acknowledgement."""
     for number, bit in enumerate(range(7, 16), start=1):
         hosts.tc(host, "filter", "add", "dev", "eth0", direction, "protocol", "ip", "pref", number,
                  "u32", "match", "ip", "protocol", "6", "0xff", "match", "ip", "sport", port,
@@ -46,24 +47,24 @@ def stalled(hosts, what, line, choose, host, direction):
         drop_data(hosts, host, direction, choose(sent, key=sent.get))
         answers = lib.together(peers, f"reduce {line} retry=5 ids={ids_of(peers)}")
         check(not judge(answers) and {a["world"] for a in answers} == {2},
-              f"{what}: the operation ends, with all", answers)
-        check({a["losses"] for a in answers} == {1}, "after one error", answers)
+              f"{what}: the operation succeeds, with all peers", answers)
+        check({a["losses"] for a in answers} == {1}, "{what}: each peer gets exactly one error", answers)
         took = max(a["first_loss"] - a["begin"] for a in answers) / 1e6
         print(f"# {took:.0f} ms")
         if direction == "ingress":
-            check(STUCK_MS / 2 < took < KERNEL_MS, "stuck_timeout_ms decides when", took)
+            check(STUCK_MS / 2 < took < KERNEL_MS, "the stuck stream is noticed after stuck_timeout_ms", took)
         answers = lib.together(peers, f"reduce {line} ids={ids_of(peers)}")
-        check(not judge(answers), "the next one needs no second attempt", answers)
+        check(not judge(answers), "the operation after a stuck stream needs no second attempt", answers)
         lab.check_alive()
 
 
 def test():
     why = halfopen.missing()
-    for case in (("a router drops what one of several streams sends", BIG, max, 1, "ingress"),
-                 ("a router drops what the stream of small operations sends", SMALL, min, 1,
+    for case in (("a router drops the data of one of several streams", BIG, max, 1, "ingress"),
+                 ("a router drops the data of the stream for small operations", SMALL, min, 1,
                   "ingress"),
-                 # the kernel does not count as sent what its own firewall has dropped
-                 ("the host itself drops it", BIG, max, 0, "egress")):
+                 # the kernel does not count packets as sent that its own firewall has dropped
+                 ("the host itself drops the data of a stream", BIG, max, 0, "egress")):
         hosts = None if why else lib.make_namespaces(2, halfopen.Hosts)
         if not hosts:
             raise lib.Skipped(why or "needs network namespaces")

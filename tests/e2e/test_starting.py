@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Daemons that are told to end while they start: they end in order as soon as they have started."""
+"""Daemons that get the order to end while they start finish their start and end in order."""
 
 import os
 import signal
@@ -10,11 +10,11 @@ import tempfile
 import lib
 from lib import AGENTD, MASTERD, check
 
-TRIES = 10  # the moment between its first line and its readiness is short
+TRIES = 10  # several tries, because the time between the first line and readiness is short
 
 
 def told_while_it_starts(folder, args, files):
-    """It writes its first line once it has made its sockets."""
+    """The daemon writes its first line after it has created its sockets."""
     ends = []
     for _ in range(TRIES):
         with subprocess.Popen([str(a) for a in args], stdin=subprocess.DEVNULL,
@@ -25,7 +25,7 @@ def told_while_it_starts(folder, args, files):
             text = (first + process.stderr.read()).decode()
             ends.append((process.wait(lib.WAIT), [f for f in files if os.path.lexists(f)], text))
     wrong = [end for end in ends if end[0] != 0 or end[1]]
-    check(not wrong, f"{args[0].name}, told to end while it starts, ends in order", wrong)
+    check(not wrong, f"{args[0].name}, ended by a signal during its start, ends in order", wrong)
 
 
 def test():

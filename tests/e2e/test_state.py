@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""pcclSynchronizeSharedState: who gets what, who is refused, what is moved, and what is left when
-somebody dies in the middle of it.
+"""Tests pcclSynchronizeSharedState: which peers get which contents, which peers are refused, how
+many bytes are moved, and the consequences of deaths in the middle.
 
-In the middle means: all receivers have stopped themselves when the middle of a tensor was written,
-so that nobody has everything."""
+"In the middle" means: all receivers have stopped themselves when the middle of a tensor was
+written, so no receiver has everything."""
 
 import signal
 import time
@@ -29,7 +29,8 @@ ALL = sum(size for _, _, size in TENSORS)
 
 
 def give_state(peer, revision=0, like=0, tensors=TENSORS):
-    """Fresh contents, the same for all who are alike; each has a tensor of its own besides."""
+    """Gives a peer fresh contents, the same for all peers with the same `like`. Each peer also has
+    a tensor of its own."""
     peer.expect(f"state revision={revision}")
     for k, (name, words, _) in enumerate(tensors):
         peer.expect(f"tensors name={name} {words} seed={k} like={like}")
@@ -41,15 +42,15 @@ def own_hashes(peers):
 
 
 def sync_all(peers, lines):
-    """Each peer its own words."""
+    """Synchronizes all peers, each with its own words."""
     for peer, line in zip(peers, lines):
         peer.send(f"sync {line}")
     return [peer.read() for peer in peers]
 
 
 def wrong_with(answers, revision=None, moved=None):
-    """What is wrong with a synchronization that should have succeeded, or None. moved: (tx, rx) of
-    each."""
+    """Checks a synchronization that should have succeeded. Returns the fault, or None. moved: (tx,
+    rx) of each peer."""
     for k, a in enumerate(answers):
         if a["code"] != SUCCESS or a["check"] != "ok":
             return f"{k}: code {a['code']}, {a['check']}: {a['text']}"
@@ -60,10 +61,10 @@ def wrong_with(answers, revision=None, moved=None):
     seen = [(a["tx"], a["rx"]) for a in answers]
     if moved is not None and seen != moved:
         return f"(tx, rx) {seen}, not {moved}"
-    # what several peers of a host lack is sent to it once
+    # bytes that several peers of a host lack are sent to this host once
     sent, received = sum(tx for tx, _ in seen), [rx for _, rx in seen]
     if not max(received) <= sent <= sum(received):
-        return f"what was sent is not what was received: {seen}"
+        return f"the sent bytes do not match the received bytes: {seen}"
     return None
 
 
@@ -85,7 +86,7 @@ def kicked(answer, *words):
 
 
 class Fresh:
-    """A run of its own on the hosts of a lab, whose ring goes by the order of peers."""
+    """A run on the hosts of a lab. Its ring has the order of the peers."""
 
     def __init__(self, lab, places, env=None, options=()):
         self.lab = lab
@@ -110,7 +111,7 @@ class Fresh:
 
 
 def what_is_moved(lab, places):
-    """Three alike, one of which drifts."""
+    """Three peers have the same contents, and one of them drifts."""
     where = f"on hosts {places}"
     with Fresh(lab, places) as peers:
         for peer in peers:
@@ -130,13 +131,13 @@ def what_is_moved(lab, places):
             moved = [(a["rx"], a["tx"]) for a in answers]
             if not wrong and (moved[1] != (size, 0) or any(rx for rx, _ in moved[:1] + moved[2:])):
                 wrong = f"(rx, tx) {moved}"
-            check(not wrong, f"what has drifted is repaired, {where}: {size} bytes ({words})",
+            check(not wrong, f"a drift is repaired, {where}: {size} bytes ({words})",
                   wrong)
-        check(own_hashes(peers) == own, f"what may differ is left alone, {where}")
+        check(own_hashes(peers) == own, f"tensors that may differ are not changed, {where}")
 
 
 def newcomer(lab, places):
-    """A run is under way when somebody joins it, who knows nothing."""
+    """A newcomer without any state joins a run."""
     with Fresh(lab, places[:-1]) as peers:
         n = len(peers)
         for peer in peers:
@@ -152,16 +153,17 @@ def newcomer(lab, places):
         where = f"on host {places[-1]} of {places}"
         if good(answers, f"a newcomer gets everything, {where}", 42):
             check(answers[-1]["rx"] == ALL and answers[-1]["tx"] == 0,
-                  f"as many bytes as there are, {where}", answers[-1])
+                  f"a newcomer receives each byte once, {where}", answers[-1])
         ops = together(everybody, f"reduce type=f32 op=sum count=1000 ids={ids_of(everybody)}")
-        check(not lib.judge(ops), f"and reduces with the others, {where}", lib.judge(ops))
-        good(together(everybody, "sync revision=43"), f"and is one of them, {where}", 43,
+        check(not lib.judge(ops), f"a newcomer reduces with the others, {where}", lib.judge(ops))
+        good(together(everybody, "sync revision=43"),
+             f"a newcomer synchronizes again without transfers, {where}", 43,
              [(0, 0)] * (n + 1))
         lab.drop_peer(late)
 
 
 def election(lab, places):
-    """Whose contents count. Four peers, whose ring goes by their order."""
+    """Tests which contents are elected. The ring of the four peers has their order."""
     def play(what, likes, lines, winners, kicks=(), revision=0):
         with Fresh(lab, places) as peers:
             for peer, like in zip(peers, likes):
@@ -180,14 +182,14 @@ def election(lab, places):
 
     popular = f"strategy={POPULAR}"
     receive, send = f"strategy={RECEIVE}", f"strategy={SEND}"
-    play("most have it", (0, 1, 1, 1), [popular] * 4, [1])
-    play("the first of two halves", (0, 1, 0, 1), [popular] * 4, [0])
-    play("who sends only is right", (1, 1, 0, 1), [receive, receive, send, receive], [2])
-    play("and so are two", (0, 1, 0, 1), [send, receive, send, receive], [0])
-    play("one is ahead of the others", (1, 0, 1, 1),
+    play("the contents of the majority are elected", (0, 1, 1, 1), [popular] * 4, [1])
+    play("of two equal halves the contents of the first peer are elected", (0, 1, 0, 1), [popular] * 4, [0])
+    play("the contents of the only sender are elected", (1, 1, 0, 1), [receive, receive, send, receive], [2])
+    play("the contents of two equal senders are elected", (0, 1, 0, 1), [send, receive, send, receive], [0])
+    play("the contents with the highest revision are elected", (1, 0, 1, 1),
          [f"{popular} revision={r}" for r in (4, 5, 4, 4)], [1], revision=5)
-    play("who receives only has no vote", (1, 1, 1, 0), [receive, receive, receive, send], [3])
-    play("enforcing what is popular is for all", (0, 1, 1, 0), [popular, receive, send, popular],
+    play("a peer that only receives has no vote", (1, 1, 1, 0), [receive, receive, receive, send], [3])
+    play("enforce-popular must be the strategy of all peers", (0, 1, 1, 0), [popular, receive, send, popular],
          [0], kicks=(1, 2))
 
 
@@ -198,39 +200,40 @@ def revisions(lab, places):
     with Fresh(lab, places) as peers:
         for peer in peers:
             give_state(peer)
-        good(together(peers, "sync revision=13"), "a first revision may be any", 13)
-        good(together(peers, "sync revision=14"), "and then goes up by one", 14)
+        good(together(peers, "sync revision=13"), "the first synchronization accepts any revision", 13)
+        good(together(peers, "sync revision=14"), "the next revision is one higher", 14)
         peers[0].expect("spoil name=odd at=5")
         good(sync_all(peers, ["revision=14", "revision=15", "revision=15"]),
-             "one that is reused is outdated, whatever most have", 15)
+             "a peer that repeats a revision is outdated, although it has the majority's", 15)
         answers = sync_all(peers, ["revision=16", "revision=16", "revision=17"])
         check(kicked(answers[2], "REVISION_INCREMENT_VIOLATION", "17", "16"),
-              "one that skips a number is kicked", answers[2])
-        good(answers[:2], "and the others go on", 16)
+              "a peer that skips a revision is kicked", answers[2])
+        good(answers[:2], "the others synchronize without the kicked peer", 16)
         again = peers[2].call("sync revision=17")
-        check(kicked(again, "REVISION_INCREMENT_VIOLATION"), "who is kicked is told again", again)
+        check(kicked(again, "REVISION_INCREMENT_VIOLATION"),
+              "a kicked peer gets the reason again in its next call", again)
         peers[2].send("connect")
         together(peers[:2], "until world=3")
         peers[2].read()
         good(sync_all(peers, ["revision=17", "revision=17", "revision=3"]),
-             "and may join again", 17)
+             "a kicked peer may join again", 17)
 
 
 def lost_state(lab, places):
-    """All who had the state have left."""
+    """All peers that had the state have left."""
     with Fresh(lab, places) as peers:
         for peer in peers:
             give_state(peer)
         must(together(peers, "sync revision=5"), 5)
         answers = together(peers, "sync revision=4")
-        check(all(kicked(a) for a in answers), "nobody has the state: all are kicked", answers)
+        check(all(kicked(a) for a in answers), "all peers are kicked if none has the expected state", answers)
         peers[0].send("connect")
         peers[0].read()
-        good([peers[0].call("sync revision=6")], "until somebody has it", 6)
+        good([peers[0].call("sync revision=6")], "a peer with the expected revision synchronizes", 6)
 
 
 def other_keys(lab, places):
-    """One of three has another table than the others."""
+    """One of three peers has another table than the others."""
     tensors = list(TENSORS)
     name, words, size = tensors[2]
     for what, table in (
@@ -243,8 +246,8 @@ def other_keys(lab, places):
             for k, peer in enumerate(peers):
                 give_state(peer, 0, tensors=table if k == 2 else tensors)
             answers = together(peers, f"sync strategy={POPULAR}")
-            good(answers[:2], f"two go on without the one with another {what}", 0, [(0, 0)] * 2)
-            check(kicked(answers[2]), f"who has another {what} is kicked", answers[2])
+            good(answers[:2], f"two peers go on without the peer with another {what}", 0, [(0, 0)] * 2)
+            check(kicked(answers[2]), f"a peer with another {what} is kicked", answers[2])
 
 
 def strategies_refused(lab, places):
@@ -256,10 +259,10 @@ def strategies_refused(lab, places):
             seen = tuple(k for k, a in enumerate(answers) if kicked(a))
             check(seen == kicks and all(a["code"] == SUCCESS for k, a in enumerate(answers)
                                         if k not in kicks),
-                  f"{what}: {kicks} are kicked", [(a["code"], a["text"]) for a in answers])
+                  f"{what}: peers {kicks} are kicked", [(a["code"], a["text"]) for a in answers])
 
     receive, send = f"strategy={RECEIVE}", f"strategy={SEND}"
-    play("nobody sends", [receive] * 3, (0, 0, 0), (0, 1, 2))
+    play("no peer sends", [receive] * 3, (0, 0, 0), (0, 1, 2))
     play("senders disagree", [send, send, receive], (0, 1, 0), (0, 1, 2))
     play("a sender is outdated", [f"{send} revision=1", f"{send} revision=0", receive], (0, 1, 0),
          (1,))
@@ -274,23 +277,24 @@ def hash_types(lab, places):
         if answers[0]["code"] == INVALID_USAGE and "ISA-L" in answers[0]["text"]:
             print(f"# without crc32c: {answers[0]['text']}")
             return
-        good(answers, "crc32c does as well", 0)
-        check(answers[0]["rx"] == ALL, "and tells what differs", answers[0])
+        good(answers, "peers synchronize with crc32c", 0)
+        check(answers[0]["rx"] == ALL, "crc32c shows which bytes differ", answers[0])
         peers[1].expect("spoil name=big at=2000001")
         answers = together(peers, "sync revision=1")
-        good(answers, "also leaf by leaf", 1)
-        check(answers[1]["rx"] == LEAF, "so that one leaf moves", answers[1])
+        good(answers, "peers repair one leaf with crc32c", 1)
+        check(answers[1]["rx"] == LEAF, "with crc32c only the leaf that differs is moved", answers[1])
     with Fresh(lab, places, {1: crc}) as peers:
         for peer in peers:
             give_state(peer)
         answers = together(peers, "sync")
         check(kicked(answers[1], "hash type 2 (crc32c), the group's with 1 (simplehash)"),
-              "another hash than that of the others is refused", answers[1])
-        good([answers[0], *answers[2:]], "and they go on", 0)
+              "a peer with another hash type than the others is kicked", answers[1])
+        good([answers[0], *answers[2:]], "the others go on without the peer with another hash type", 0)
 
 
 def calls_refused(lab, places):
-    """What the library refuses for its arguments ends for all, and may be made good."""
+    """If the library refuses the arguments of one peer, the call ends for all peers, and can be
+    repeated correctly."""
     op = "type=f32 op=sum count=1000 tag=3"
     with Fresh(lab, places) as peers:
         for peer in peers:
@@ -299,11 +303,12 @@ def calls_refused(lab, places):
         for peer in peers[1:]:
             peer.send(f"reduce {op}")
         answer = peers[0].call("sync")
-        check(answer["code"] == PENDING_ASYNC_OPS, "operations must be awaited first", answer)
+        check(answer["code"] == PENDING_ASYNC_OPS,
+              "a synchronization is refused while operations are in flight", answer)
         must_reduce = [peers[0].call("await slot=1"), *(p.read() for p in peers[1:])]
         if lib.judge(must_reduce):
             raise Failed(lib.judge(must_reduce))
-        good(together(peers, "sync"), "and then it can be done", 0)
+        good(together(peers, "sync"), "a synchronization succeeds after all operations were awaited", 0)
         for wrong, call, what in (("tensors name=odd type=u8 count=1", "sync revision=1", "odd"),
                                   (None, "sync revision=1 strategy=7", "no strategy 7")):
             if wrong:
@@ -312,10 +317,11 @@ def calls_refused(lab, places):
                 peer.send("sync revision=1")
             answers = [peers[0].call(call), *(p.read() for p in peers[1:])]
             check(all(a["code"] == lib.INVALID_ARGUMENT and what in a["text"] for a in answers),
-                  f"{what}: all are told", answers)
-            check("host-0" in answers[-1]["text"], f"{what}: and of which host", answers)
+                  f"{what}: all peers get the error of the wrong argument", answers)
+            check("host-0" in answers[-1]["text"], f"{what}: the error names the host", answers)
             give_state(peers[0])
-        good(together(peers, "sync revision=1"), "and nobody has lost anything", 1)
+        good(together(peers, "sync revision=1"),
+             "all peers synchronize without transfers after refused calls", 1)
 
 
 # --------------------------------------------------------------------------- many, apart
@@ -324,24 +330,25 @@ def calls_refused(lab, places):
 def many_tensors(lab, places):
     for words, what in (("n=10000 name=t count=100", "10,000 tensors"),
                         ("n=300 name=t count=50 pad=1024", "names of 1,024 bytes"),
-                        ("n=10000 name=t count=3 pad=1024 mem=own", "both")):
+                        ("n=10000 name=t count=3 pad=1024 mem=own",
+                         "10,000 tensors with names of 1,024 bytes")):
         size = 4 * int(words.split("count=")[1].split()[0]) * int(words.split()[0][2:])
         with Fresh(lab, places) as peers:
             for k, peer in enumerate(peers):
                 peer.expect("state")
                 peer.expect(f"tensors {words} like={int(k == 2)}")
             answers = together(peers, "sync")
-            if good(answers, f"{what}, of which all differ", 0):
-                check(answers[2]["rx"] == size, f"{what}: as many bytes", answers[2])
+            if good(answers, f"{what} that all differ are synchronized", 0):
+                check(answers[2]["rx"] == size, f"{what}: each byte is received once", answers[2])
             peers[1].expect("spoil name=t77" + ("x" * 1021 if "pad" in words else "") + " n=4")
             answers = together(peers, "sync revision=1")
-            good(answers, f"{what}, of which one differs", 1)
-            check(answers[1]["rx"] == size // int(words.split()[0][2:]), f"{what}: one tensor",
+            good(answers, f"{what} of which one differs are synchronized", 1)
+            check(answers[1]["rx"] == size // int(words.split()[0][2:]), f"{what}: only one tensor is received",
                   answers[1])
 
 
 def groups_apart(lab, places):
-    """Two groups on the same hosts, with other keys and revisions."""
+    """Two groups on the same hosts have different keys and revisions."""
     lab.start_master()
     peers = [lab.start_peer(k, host, group=k % 2) for k, host in enumerate(places)]
     lib.form_ring(peers)
@@ -350,14 +357,14 @@ def groups_apart(lab, places):
         give_state(peer, 10, like=int(peer.number == 2))
     for peer in odd:
         give_state(peer, 70, tensors=TENSORS[:2])
-    answers = together(even, "sync")  # the others have not called it
-    good(answers, "a group does not wait for another one", 10)
+    answers = together(even, "sync")  # the other group has not called
+    good(answers, "a group synchronizes without waiting for another group", 10)
     for peer in even:
         peer.send("sync revision=11")
-    good(together(odd, "sync"), "nor knows its keys and revisions", 70)
-    good([p.read() for p in even], "also at the same time", 11, [(0, 0)] * len(even))
+    good(together(odd, "sync"), "a group synchronizes with other keys and revisions than another group", 70)
+    good([p.read() for p in even], "two groups synchronize at the same time", 11, [(0, 0)] * len(even))
     answers = together(odd, "sync revision=11")
-    check(all(kicked(a) for a in answers), "a revision counts in its group only", answers)
+    check(all(kicked(a) for a in answers), "a revision counts only in its group", answers)
     for peer in peers:
         lab.drop_peer(peer)
     lab.end(lab.master)
@@ -365,14 +372,14 @@ def groups_apart(lab, places):
 
 # ------------------------------------------------------------------------------ deaths
 
-FROZEN = 64 << 20  # bytes: half of it is twice what may be under way at once (STE_BLOCKS)
+FROZEN = 64 << 20  # bytes; half of it is twice the amount that may be in flight at once (STE_BLOCKS)
 
 
 class Middle:
-    """A synchronization whose receivers, all but the first peers, have stopped in the middle of it,
-    so that none of them has everything."""
+    """A synchronization in which all receivers, that is all peers but the first ones, have stopped
+    in the middle, so that none of them has everything."""
 
-    revision = 0  # of the receivers
+    revision = 0  # revision of the receivers
 
     def __init__(self, lab, places, holders, options=()):
         self.fresh = Fresh(lab, places, options=options)
@@ -395,7 +402,7 @@ class Middle:
         self.fresh.__exit__(*error)
 
     def answers(self, dead=()):
-        """Of those that live, when it may go on."""
+        """Wakes the receivers and returns the answers of the peers that live."""
         left = [p for p in self.peers if p not in dead]
         for peer in left:
             if peer in self.receivers:
@@ -404,7 +411,7 @@ class Middle:
 
 
 class Drifted(Middle):
-    """The receiver is the first in the ring, and not outdated."""
+    """The receiver is the first peer in the ring, and is not outdated."""
 
     revision = 5
 
@@ -414,12 +421,12 @@ class Drifted(Middle):
 
 
 def without_tx(answers):
-    """When a sender took with it what it had sent."""
+    """Returns the answers without byte counts, because a dead sender's count is missing."""
     return [{**a, "tx": 0, "rx": 0} for a in answers]
 
 
 def next_one(peers, what, revision=6):
-    """The first synchronization after a loss that was survived does not fail for it."""
+    """Checks that the first synchronization after a loss does not fail because of this loss."""
     answers = together(peers, f"sync revision={revision} retry=1")
     wrong = wrong_with(answers, revision, [(0, 0)] * len(peers))
     if {a["losses"] for a in answers} != {0}:
@@ -428,7 +435,7 @@ def next_one(peers, what, revision=6):
 
 
 def source_dies(lab):
-    for places, what in (((0, 1, 2), "on hosts of their own"), ((0, 1, 0), "one of them beside it"),
+    for places, what in (((0, 1, 2), "each on its own host"), ((0, 1, 0), "one of them on the receiver's host"),
                          ((0, 0, 0), "on one host")):
         for which in (0, 1):
             with Middle(lab, places, 2) as m:
@@ -436,8 +443,8 @@ def source_dies(lab):
                 left = [p for p in m.peers if p is not victim]
                 lab.drop_peer(victim)
                 good(without_tx(m.answers([victim])),
-                     f"source {which} of two dies, {what}: the other one serves", 5)
-                next_one(left, "and the next one goes without it")
+                     f"source {which} of two dies, {what}: the other source serves", 5)
+                next_one(left, "the next synchronization succeeds without the dead source")
 
 
 def last_source_dies(lab):
@@ -447,64 +454,68 @@ def last_source_dies(lab):
             answers = m.answers(m.holders)
             check(all(a["code"] == RANK_CONNECTION_LOST and a["check"] == "ok"
                       and "written in part" in a["text"] for a in answers),
-                  f"the only source dies: nobody can have it, on hosts {places}", answers)
-            check([a["revision"] for a in answers] == [0, 0], "revisions are as before", answers)
+                  f"the only source dies, and the call fails for all, on hosts {places}", answers)
+            check([a["revision"] for a in answers] == [0, 0],
+                  "revisions are unchanged after the death of the only source", answers)
             left = m.receivers
             answers = together(left, "sync")
             check(all(kicked(a, "tensors torn", "with a new communicator")
-                      for a in answers), "what they have now is nobody's state", answers)
+                      for a in answers), "torn state is refused in an election", answers)
             for peer in left:
                 peer.expect("destroy")
                 give_state(peer, 3)
             lib.form_ring(left)
-            good(together(left, "sync"), "until they have loaded another one", 3, [(0, 0)] * 2)
+            good(together(left, "sync"),
+                 "peers with torn state synchronize after they have loaded another state", 3, [(0, 0)] * 2)
 
 
 def overwrite(peer):
-    """As another thread of a program that does not keep its hands off its tensors."""
+    """Writes to the tensors like another thread of a program that does not wait for the end of the
+    call."""
     with open(f"/proc/{peer.pid}/mem", "r+b", buffering=0) as memory:
         memory.seek(peer.frozen_at)
         memory.write(bytes(FROZEN))
 
 
 def source_changes(lab):
-    """What the only source gives is not what was elected any more."""
+    """The contents of the only source are no longer those that were elected."""
     with Middle(lab, (0, 1), 1) as m:
         overwrite(m.peers[0])
         left, gone = m.answers()
-        good(without_tx([left]), "the only source changes its tensor: it is told nothing", 5)
+        good(without_tx([left]), "the only source changes its tensor during the call and gets no error", 5)
         check(kicked(gone, "no remaining peer has the elected state", "does not match the hash",
                      "written in part"),
-              "what cannot be verified is no loss: whoever lacks it is put out", gone)
+              "a receiver whose data cannot be verified is kicked", gone)
         again = m.peers[1].call("sync")
-        check(kicked(again, "does not match the hash"), "and told again", again)
+        check(kicked(again, "does not match the hash"),
+              "a kicked receiver gets the reason again in its next call", again)
         m.peers[1].send("connect")
         together(m.peers[:1], "until world=2")
         m.peers[1].read()
-        good(sync_all(m.peers, ["revision=6", "revision=0"]), "and may join again", 6)
+        good(sync_all(m.peers, ["revision=6", "revision=0"]), "a kicked receiver may join again", 6)
 
 
 def one_source_changes(lab):
-    """One of two on a host, or the one on the host of whoever lacks it."""
+    """The source that changes is one of two on a host, or is on the receiver's host."""
     for which in (0, 1):
         with Middle(lab, (0, 0, 1), 2) as m:
             overwrite(m.peers[which])
             answers = without_tx(m.answers())
             del answers[which]
-            good(answers, f"source {which} of two on a host changes its tensor: the other one serves",
+            good(answers, f"source {which} of two on a host changes its tensor: the other source serves",
                  5)
     with Middle(lab, (0, 0), 1) as m:
         overwrite(m.peers[0])
         gone, left = m.answers()
         check(kicked(gone, '"frozen" changed during the call: it is not what its hashes say'),
-              "who changes it beside the one that lacks it is put out", gone)
+              "a source on the receiver's host that changes its tensor is kicked", gone)
         check(left["code"] == RANK_CONNECTION_LOST and "written in part" in left["text"],
-              "and is a loss to that one", left)
+              "the receiver gets a loss when the source on its host is kicked", left)
 
 
 def other_state(lab):
-    """A peer that has torn state may connect as often as it likes, and say what it likes. To load
-    another revision helps."""
+    """A peer with torn state may connect again and use any strategy, but its state stays torn. It
+    helps to load another revision."""
     with Middle(lab, (0, 1), 1) as m:
         lab.drop_peer(m.holders[0])
         peer = m.peers[1]
@@ -521,12 +532,12 @@ def other_state(lab):
                   f"torn state is still torn, {words}{', after a reset' * reset}", answer)
             peer.expect("connect")
         give_state(peer, 9)
-        good([peer.call("sync")], "another revision is another state", 9)
+        good([peer.call("sync")], "a peer with torn state synchronizes after it has loaded another revision", 9)
 
 
 def torn_state_at_a_tie(lab):
-    """An agent dies, and with it the attempt; then the majority is gone. What the first in the ring
-    has would be elected, were it not torn."""
+    """An agent dies, and the attempt with it; then the majority leaves. The state of the first peer
+    in the ring would be elected if it were not torn."""
     for places in ((0, 1, 2), (0, 0, 2)):
         with Drifted(lab, places) as m:
             first, whole, last = m.peers
@@ -539,17 +550,19 @@ def torn_state_at_a_tie(lab):
             lab.drop_peer(last)
             want = whole.expect("digest")["hash"]
             answers = together([first, whole], "sync retry=1")
-            if good(answers, "of two peers the one with torn state receives", 5):
+            if good(answers, "two peers synchronize, one of them with torn state", 5):
                 check(answers[0]["hash"] == want and answers[0]["rx"] > 0
-                      and answers[1]["rx"] == 0, "what the other one has", answers)
+                      and answers[1]["rx"] == 0,
+                      "the peer with torn state gets the contents of the other peer", answers)
             rows = lib.tables("--master", m.fresh.master, "state")["election"]
             check({r["pid"]: (r["torn"], r["role"]) for r in rows}
                   == {first.pid: (True, "receiver"), whole.pid: (False, "holder")},
-                  "as pcclctl says", rows)
-            good(together([first, whole], "sync revision=6"), "after which it is one no more", 6,
+                  "pcclctl shows the peer with torn state as a receiver", rows)
+            good(together([first, whole], "sync revision=6"),
+                 "the state is no longer torn after a synchronization", 6,
                  [(0, 0)] * 2)
             rows = lib.tables("--master", m.fresh.master, "state")["election"]
-            check(not any(r["torn"] for r in rows), "as it says, too", rows)
+            check(not any(r["torn"] for r in rows), "pcclctl shows no torn state after a synchronization", rows)
 
 
 def receiver_dies(lab):
@@ -558,18 +571,18 @@ def receiver_dies(lab):
             victim, left = m.peers[-1], m.peers[:-1]
             lab.drop_peer(victim)
             good(without_tx(m.answers([victim])),
-                 f"a receiver dies: the others go on, on hosts {places}", 5)
-            next_one(left, "and are equal")
+                 f"a receiver dies: the other peers synchronize, on hosts {places}", 5)
+            next_one(left, "the remaining peers are equal after the death of a receiver")
 
 
 def agent_of_a_source_dies(lab):
-    """Others have what its peers have: the attempt goes on. Who had it may be away until it is over, or
-    be back before."""
+    """Other agents have the same contents, so the attempt goes on. The source's agent comes back
+    before or after its end."""
     lease = 20  # seconds
     for number, back in ((signal.SIGKILL, False), (signal.SIGTERM, False), (signal.SIGKILL, True)):
         with Middle(lab, (0, 1, 2), 2, ("--agent-lease-ms", str(lease * 1000))) as m:
             how = (f"the agent of one of two sources gets {number.name}"
-                   f"{', and the next one is there at once' * back}")
+                   f"{', and the next agent starts at once' * back}")
             old, began = lab.agents[0], time.monotonic()
             if back:
                 restart_agent(lab, 0).await_log("is in group 0 of run")
@@ -580,21 +593,23 @@ def agent_of_a_source_dies(lab):
             wake(m.peers[2])
             left = [p.read() for p in m.peers[1:]]
             took = time.monotonic() - began
-            good(without_tx(left), f"{how}: the others end the same call without it", 5)
+            good(without_tx(left), f"{how}: the others finish the same call without it", 5)
             check(left[1]["rx"] == ALL + FROZEN and 0 < left[0]["tx"] <= ALL + FROZEN,
-                  "nothing is received twice", left)
-            check(took < lease, "nor is it waited for", took)
+                  "no byte is received twice when an agent of a source dies", left)
+            check(took < lease, "the others do not wait for the agent of a source", took)
             if not back:
                 lab.start_agent(0, path=old.socket, admin=old.admin)
             late = m.peers[0].read()
-            good(without_tx([late, *left]), "its own peers hear of it when they are back", 5)
+            good(without_tx([late, *left]),
+                 "the peers of the dead agent get the result when their next agent is there", 5)
             answers = together(m.peers, "sync revision=6")
-            good(answers, "the next one goes on with all", 6, [(0, 0)] * 3)
-            check({a["losses"] for a in answers} == {0}, "and nothing was lost", answers)
+            good(answers, "the next synchronization succeeds with all peers", 6, [(0, 0)] * 3)
+            check({a["losses"] for a in answers} == {0}, "no call is lost in the next synchronization", answers)
 
 
 def agent_dies(lab):
-    """Its peers come back, and all repeat the call; what has been received is not fetched again."""
+    """The peers of the dead agent come back, and all repeat the call. Bytes that were received
+    before are not fetched again."""
     for host, holders, whose in ((2, 2, "the receiver"), (0, 1, "the only source")):
         for number in (signal.SIGKILL, signal.SIGTERM):
             with Middle(lab, (0, 1, 2), holders) as m:
@@ -602,30 +617,32 @@ def agent_dies(lab):
                 answers = m.answers()
                 how = f"the agent of {whose} gets {number.name}"
                 check(all(a["code"] == RANK_CONNECTION_LOST and a["check"] == "ok"
-                          for a in answers), f"{how}: all are told", answers)
-                check("written in part" in answers[2]["text"], "the receiver, that too", answers[2])
+                          for a in answers), f"{how}: all peers get the error", answers)
+                check("written in part" in answers[2]["text"],
+                      "{how}: the receiver is told that its tensors were written in part", answers[2])
                 answers = together(m.peers, "sync")
-                if good(answers, "the call repeated succeeds", 5):
+                if good(answers, "the repeated synchronization succeeds", 5):
                     check(0 < answers[2]["rx"] < ALL + FROZEN,
-                          "with less to be moved than the first time", answers[2])
+                          "the repeated synchronization moves fewer bytes than the first", answers[2])
 
 
 def master_dies(lab):
-    """Another one at its address: nobody notices."""
+    """Another master starts at the same address. No peer gets an error."""
     with Middle(lab, (0, 1, 2), 1) as m:
         port = m.fresh.master.port
         lab.drop(m.fresh.master)
         m.fresh.master = lab.start_master(port=port)
-        good(m.answers(), "the master dies: nobody notices", 5)
-        good(together(m.peers, "sync revision=6"), "the next one knows the revision", 6,
+        good(m.answers(), "the master dies during a synchronization, and no call fails", 5)
+        good(together(m.peers, "sync revision=6"), "the next master knows the revision", 6,
              [(0, 0)] * 3)
         answers = sync_all(m.peers, ["revision=7", "revision=7", "revision=8"])
-        check(kicked(answers[2], "REVISION_INCREMENT_VIOLATION"), "and the rule", answers[2])
+        check(kicked(answers[2], "REVISION_INCREMENT_VIOLATION"),
+              "the next master kicks a peer that skips a revision", answers[2])
         good(answers[:2], "for all", 7)
 
 
 def dies_before_the_vote(lab):
-    """The others wait for somebody who dies: the election is held among those who are left."""
+    """The others wait for a peer that dies. The election is held among the remaining peers."""
     with Fresh(lab, (0, 1, 2)) as peers:
         for peer in peers:
             give_state(peer, 3)
@@ -633,13 +650,13 @@ def dies_before_the_vote(lab):
             peer.send("sync")
         lab.drop_peer(peers[2])
         good([p.read() for p in peers[:2]],
-             "one dies before it has called: the others are synchronized", 3, [(0, 0)] * 2)
+             "a peer dies before it has called, and the others synchronize", 3, [(0, 0)] * 2)
 
 
 def alone(lab):
     with Fresh(lab, (0,)) as peers:
         give_state(peers[0], 8)
-        good([peers[0].call("sync")], "somebody alone is equal to itself", 8, [(0, 0)])
+        good([peers[0].call("sync")], "a single peer synchronizes", 8, [(0, 0)])
 
 
 def test():

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""A master stands still. Meanwhile the peers of a host call without one of them, wait until they
-vote without it, and one of those who have voted leaves. The master, once it runs, knows nothing of
-that vote: those who are left and the late one go on, on all hosts."""
+"""A master is stopped. Meanwhile the peers of a host call without one of them and wait until their
+agent votes without it. Then one of the peers that have voted leaves. When the master runs again, it
+does not know of this vote. The remaining peers and the late one go on, on all hosts."""
 
 import json
 import re
@@ -14,23 +14,23 @@ import lib
 from lib import Failed, check, ids_of, judge
 
 COUNT = 4099
-STILL = 2.4  # seconds: the master takes its run over anew then
+STILL = 2.4  # seconds, after which the master takes its run over again
 
 
 def await_vote(lab, host, tag):
-    """Until the agent has voted for those who have called."""
+    """Waits until the agent has voted for the peers that have called."""
     deadline = time.monotonic() + lib.WAIT
     ops = {}
     while ops.get(tag) != "voting":
         if time.monotonic() > deadline:
-            raise Failed(f"the agent does not vote without the late: {ops}")
+            raise Failed(f"the agent does not vote without the late peer: {ops}")
         done = subprocess.run([lib.CTL, "--json", "--agent", lab.agents[host].admin, "ops"],
                               capture_output=True, text=True, timeout=lib.WAIT, check=True)
         ops = {op["tag"]: op["state"] for op in json.loads(done.stdout)["ops"]}
 
 
 def await_recovery(lab, n):
-    """Until the master has taken its run over so many times."""
+    """Waits until the master has taken its run over n times."""
     deadline = time.monotonic() + lib.WAIT
     while sum(bool(re.search(r"\brecovered: ", line)) for line in lab.master.log_lines()) < n:
         if time.monotonic() > deadline:
@@ -48,8 +48,8 @@ def destroy(lab, peer):
 
 
 def scene(lab, peers, tag, leave, early):
-    """The last but one of the first host leaves, the last one is late. early: it calls before the
-    master goes on. Returns those who are left."""
+    """The last but one peer of the first host leaves, and the last one is late. early: the late
+    peer calls before the master goes on. Returns the remaining peers."""
     *callers, late = [p for p in peers if p.host == 0]
     victim = callers.pop()
     far = [p for p in peers if p.host]
@@ -78,7 +78,7 @@ def scene(lab, peers, tag, leave, early):
     if not wrong and (set(worlds) != {len(left)} or max(losses) > 1):
         wrong = f"worlds {worlds}, losses {losses}"
     check(not wrong, f"{leave.__name__}, {'before' if early else 'after'} the master goes on: the "
-          f"{len(left)} that are left, losses {losses}", wrong)
+          f"{len(left)} remaining peers succeed, losses {losses}", wrong)
     return left
 
 

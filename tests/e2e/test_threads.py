@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""On each of two hosts the main thread asks for newcomers while another thread reduces, and nothing
-disturbs the other; what is not a thread's call is refused and changes nothing."""
+"""On each of two hosts the main thread asks for newcomers while another thread reduces. Neither
+disturbs the other. A call that a thread is not allowed to make is refused and changes nothing."""
 
 import lib
 from lib import INVALID_USAGE, PENDING_ASYNC_OPS, SUCCESS, check, ids_of, judge
@@ -20,26 +20,28 @@ def test():
         newcomer.send("create streams=2", "connect")
         answers = [p.read() for p in peers]
         check(all(a["code"] == SUCCESS and a["asked"] >= 20 for a in answers),
-              f"{answers[0]['asked']} questions are answered until a newcomer is there", answers)
-        check(len({a["asked"] for a in answers}) == 1, "by the same answer for all", answers)
+              f"{answers[0]['asked']} pending votes are answered until a newcomer is there", answers)
+        check(len({a["asked"] for a in answers}) == 1,
+              "all peers ask equally often until the newcomer is there", answers)
         check(all(a["result"] == SUCCESS and a["done"] == OPERATIONS and a["check"] == "ok"
                   for a in answers) and len({a["hash"] for a in answers}) == 1,
-              f"meanwhile {OPERATIONS} operations are done by other threads", answers)
+              f"other threads complete {OPERATIONS} operations during the pending votes", answers)
         check(all(a["update"] == PENDING_ASYNC_OPS for a in answers),
-              "pcclUpdateTopology waits for no operation in flight: it is refused", answers)
+              "pcclUpdateTopology is refused while an operation is in flight", answers)
         check(all(a["await"] == INVALID_USAGE for a in answers),
-              "who awaits must be who launched", answers)
+              "an operation cannot be awaited by another thread than the one that launched it", answers)
         check(all(a["launch"] == INVALID_USAGE for a in answers),
-              "two threads do not launch at a time", answers)
+              "two threads cannot launch operations at the same time", answers)
         check(all(a["other_update"] == INVALID_USAGE for a in answers),
-              "the topology is the main thread's", answers)
+              "another thread than the main thread cannot update the topology", answers)
         peers.append(newcomer)
         answers = lib.together(peers[:-1], f"until world={len(peers)}")
         joined = [newcomer.read(), newcomer.read()]
-        check(all(a["code"] == SUCCESS for a in (*answers, *joined)), "the newcomer comes in",
+        check(all(a["code"] == SUCCESS for a in (*answers, *joined)),
+              "the newcomer joins after the pending votes",
               (answers, joined))
         wrong = judge(lib.together(peers, f"reduce {LINE} ids={ids_of(peers)} verify=1"))
-        check(not wrong, "and all go on", wrong)
+        check(not wrong, "all peers reduce with the newcomer", wrong)
         lab.check_alive()
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Who knows the addresses and is no member: neither results nor places are lost to him, whatever he
-says and in whose name. Who listens as well knows the run and the ids of its agents: links are opened in
-the clear."""
+"""An attacker knows the addresses and is no member. It cannot spoil results or memberships,
+whatever it sends and whatever id it uses. An attacker that also listens on the network knows the
+run and the ids of its agents, because links are opened in clear text."""
 
 import collections
 import os
@@ -17,14 +17,14 @@ import wire
 from lib import check
 
 STALE, IMPOSTORS, LINKS, JOINS, RUNS = 20, 20, 200, 2000, 50
-TRUE_NAMES = 20  # of each attack under a true id
+TRUE_NAMES = 20  # attempts of each attack with a true id
 UNKNOWN, ELSEWHERE = 2, 3  # codes of answers to hellos of links
 SO_RCVBUFFORCE = 33
-OF_SMALL = 65535  # the stream for small operations
+OF_SMALL = 65535  # the number of the stream for small operations
 
 
 class Work:
-    """Peers that reduce without pause and hold each result against what it must be."""
+    """Peers that reduce without pause and check each result."""
 
     def __init__(self, peers):
         self.peers, self.count, self.wrong, self.slowest = peers, 0, None, 0
@@ -47,8 +47,8 @@ class Work:
     def during(self, name, attack, *args):
         before = self.count
         outcome = attack(*args)
-        lib.until(lambda: self.wrong or self.count >= before + 3, "no operation ends any more")
-        check(not self.wrong, f"{name}: {self.count - before} operations go on", self.wrong)
+        lib.until(lambda: self.wrong or self.count >= before + 3, "operations no longer end during the attack")
+        check(not self.wrong, f"{name}: {self.count - before} operations succeed during the attack", self.wrong)
         return outcome
 
     def end(self):
@@ -57,7 +57,7 @@ class Work:
 
 
 class Listener:
-    """Takes down the hellos of links that pass on this host."""
+    """Records the hellos of links that pass on this host."""
 
     Hello = collections.namedtuple("Hello", "raw stream run sender to number")
 
@@ -67,7 +67,7 @@ class Listener:
         self.sock.bind(("lo", 0))
 
     def hellos(self):
-        """Those so far, before there is work."""
+        """Returns the hellos so far. To be called before there is work."""
         heard, until = {}, time.monotonic() + 3
         while time.monotonic() < until and select.select([self.sock], [], [], 0.1)[0]:
             packet = self.sock.recv(65536)
@@ -76,19 +76,19 @@ class Listener:
             if packet[9] == socket.IPPROTO_TCP and len(raw) == 128 and raw[:4] == b"PCLK":
                 stream, = struct.unpack_from("<H", raw, 10)
                 number, = struct.unpack_from("<Q", raw, 88)
-                if number:  # no probe
+                if number:  # this is no probe
                     heard[raw] = self.Hello(raw, stream, raw[24:40], raw[56:72], raw[72:88], number)
         return list(heard.values())
 
 
 def connections(lab):
-    """Of the daemons, with each other and themselves."""
+    """Returns the connections of the daemons to each other and to themselves."""
     return {c for daemon in lab.daemons for c in daemon.connections()}
 
 
 def none_is_cut(lab, links):
     cut = links - connections(lab)
-    check(links and not cut, f"none of {len(links)} true connections is cut", cut)
+    check(links and not cut, f"none of {len(links)} connections between daemons is closed by the attacks", cut)
 
 
 def run_of(master):
@@ -160,8 +160,8 @@ def be_a_known_agent(master, true_ids, ack):
 
 
 def be_the_predecessor(lab, heard):
-    """On the link that it has: its own hellos once more, and others in its name. Returns the codes by
-    what was said."""
+    """Attacks on the existing link: repeats its own hellos, and sends others with the predecessor's
+    id. Returns the codes by attack."""
     codes = collections.defaultdict(set)
     ports = [port for agent in lab.agents.values() for port in agent.tcp_ports()]
     for hello in heard:
@@ -181,7 +181,7 @@ def be_the_predecessor(lab, heard):
 
 
 def under_true_ids(lab, work, heard, ack):
-    """Members have no error."""
+    """Attacks under true ids. The members get no error."""
     ids = sorted({h.sender for h in heard} | {h.to for h in heard})
     short = {p["agent"] for p in lib.ask("--master", lab.master, "peers")}
     check({i[:4].hex() for i in ids} == short and all(h.run == ack[3] for h in heard),
@@ -191,19 +191,21 @@ def under_true_ids(lab, work, heard, ack):
     answers = work.during("a second hello under a true id, with a higher term", be_a_known_agent,
                           lab.master, ids, ack)
     check(all(a and "does not prove that it is agent" in a for a in answers),
-          "no true id without proof", answers)
+          "an agent's true id is refused without its proof", answers)
     codes = work.during("hellos of links in the predecessor's name", be_the_predecessor, lab, heard)
     check(0 not in set().union(*codes.values()) and UNKNOWN in codes["an echo"]
-          and UNKNOWN in codes["a hello for now"], "they open no link", dict(codes))
+          and UNKNOWN in codes["a hello for now"], "hellos with the predecessor's id open no link", dict(codes))
     check(UNKNOWN not in codes["a hello for somebody else"] and ELSEWHERE in codes[
-        "a hello for somebody else"], "while others are told that they mean another agent", dict(codes))
+        "a hello for somebody else"],
+        "a hello for another agent is refused with the code for another agent", dict(codes))
     after = lib.ask("--master", lab.master, "status")[0]
-    check(all(before[k] == after[k] for k in kept), "no round, no loss", (before, after))
+    check(all(before[k] == after[k] for k in kept),
+          "attacks under true ids cause no round and no loss", (before, after))
 
 
 def open_links(places, ack):
-    """Hellos of links and for shared state that nobody has sent. All that they say is true: only the
-    proof is missing."""
+    """Sends hellos of links and for shared state that no master has requested. Every field is true.
+    Only the proof is missing."""
     answers = set()
     for place in places:
         for k in range(LINKS // len(places)):
@@ -214,8 +216,8 @@ def open_links(places, ack):
 
 
 def join_and_wait(master):
-    """A newcomer that nobody votes for, and that is put out for its silence. Returns the kinds of
-    messages that it is sent."""
+    """A newcomer for which nobody votes is kicked because it is silent. Returns the kinds of
+    messages that it gets."""
     agent = wire.Agent(master.address)
     agent.join()
     kinds = set()
@@ -229,7 +231,7 @@ def join_and_wait(master):
 
 
 def join_unread(master, ack):
-    """Joins of peers that are not known, whose answers are not read."""
+    """Sends joins of unknown peers and does not read the answers."""
     agent = wire.Agent(master.address, claims=wire.data(11, ack[3]))
     try:
         for _ in range(JOINS):
@@ -250,13 +252,13 @@ def test():
         try:
             work.during("nothing", lambda: None)
             ack = run_of(lab.master)
-            check(4 not in ack, "the answer to a hello has no key", ack)
+            check(4 not in ack, "the answer to a hello contains no key", ack)
             lines = len(lab.master.log_lines())
             work.during("claims of a higher term", claim_a_higher_term, lab.master, ack)
             work.during("claims of other runs", claim_other_runs, lab.master, ack)
             answers = work.during("hellos in other names", be_somebody_else, lab.master)
             check(all(a and "does not prove that it is agent" in a for a in answers),
-                  "no id without proof", answers)
+                  "another agent's id is refused without its proof", answers)
             if listener:
                 under_true_ids(lab, work, heard, ack)
                 none_is_cut(lab, links)
@@ -266,18 +268,19 @@ def test():
                   "an agent tells anybody which of its ports are for links and shared state", places)
             answers = work.during("hellos of links", open_links, places, ack)
             check(all(a and a[0] == UNKNOWN and "its master has not announced" in a[1] for a in answers),
-                  "no link that the master has not ordered: nothing but the proof is amiss", answers)
+                  "a link that the master has not requested is refused, although only its proof "
+                  "is missing", answers)
             none_is_cut(lab, links)
             kinds = work.during("a newcomer that nobody votes for", join_and_wait, lab.master)
-            check(not kinds & {wire.ROUND, wire.COMMIT}, "it is told no key", kinds)
+            check(not kinds & {wire.ROUND, wire.COMMIT}, "a newcomer that is not admitted gets no key", kinds)
             work.during("joins whose answers nobody reads", join_unread, lab.master, ack)
             lines = len(lab.master.log_lines()) - lines
-            check(lines < 1000, f"{lines} lines of the master's log")
+            check(lines < 1000, f"{lines} lines of the master's log are within the bound")
             check(not any("stale" in line for line in lab.master.log_lines()),
-                  "the master is not stale")
+                  "the master is not stale after claims of higher terms")
         finally:
             work.end()
-        check(not work.wrong, f"{work.count} operations in all, the slowest took "
+        check(not work.wrong, f"{work.count} operations succeed during all attacks, the slowest took "
               f"{work.slowest / 1e6:.0f} ms", work.wrong)
         lab.check_alive()
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Agents that are killed or end while a process that knows them is in no run. What needs an agent waits
-for the next one, as it does for peers; what does not need one does not."""
+"""Agents are killed or end while a process that knows them is in no run. Calls that need an agent
+wait for the next one, as for peers. Other calls do not wait."""
 
 import signal
 import time
@@ -11,14 +11,14 @@ from lib import AGENT_UNAVAILABLE, SUCCESS, Failed, check
 
 
 def amid_restart(lab, peer, line, number):
-    """A call that is made while there is no agent."""
+    """Makes a call while there is no agent."""
     old = lab.agents[0]
     if number == signal.SIGKILL:
         lab.drop(old)
     else:
         lab.end(old, number)
     peer.send("attr", line)
-    peer.read()  # the line is next
+    peer.read()  # the result of the line is the next answer
     lab.start_agent(0, path=old.socket, admin=old.admin)
     listens = time.monotonic_ns()
     answer = peer.read()
@@ -27,13 +27,13 @@ def amid_restart(lab, peer, line, number):
 
 
 def agents_that_return():
-    """Its process has known an agent, and has no communicator that is connected."""
+    """The process has known an agent, and has no connected communicator."""
     with lib.Lab(1) as lab:
         lab.start()
         peer = lab.start_peer(0)
         peer.expect("create")
-        answer = peer.call("connect")  # there is a session from here on
-        check(answer["code"] == SUCCESS, "a peer alone", answer)
+        answer = peer.call("connect")  # from here on there is a session
+        check(answer["code"] == SUCCESS, "a single peer connects", answer)
         peer.expect("destroy")
         for number in (signal.SIGKILL, signal.SIGTERM):
             peer.expect("create")
@@ -41,12 +41,13 @@ def agents_that_return():
             amid_restart(lab, peer, "connect", number)
             peer.expect("destroy")
             check(peer.expect("free")["check"] == "ok", "memory and pcclConnect wait for an agent "
-                  f"that ends by {number.name}, and for the one after it")
+                  f"that ends by {number.name}, and for the next agent")
         lab.check_alive()
 
 
 def agents_for_good():
-    """One that does not come back: what needs it waits, and not for ever; nothing else does."""
+    """An agent does not come back. Calls that need it wait, but not for ever. Other calls do not
+    wait."""
     with lib.Lab(1) as lab:
         lab.start()
         agent = lab.agents[0]
@@ -61,22 +62,22 @@ def agents_for_good():
             answer = peer.call(line)
             check(answer["code"] == AGENT_UNAVAILABLE and "within 900 ms" in answer["text"]
                   and answer["end"] - answer["begin"] >= 900 * 10**6,
-                  f"{line}: the bound is kept: {answer['text']}", answer)
+                  f"{line}: the call ends after the lease: {answer['text']}", answer)
         patient.expect("destroy")
         check(patient.expect("free")["check"] == "ok",
-              "nobody waits for an agent to give a communicator or memory back")
+              "destroying a communicator and freeing memory do not wait for an agent")
         stranger = lab.start_peer(3, env={"PCCL_AGENT_LEASE_MS": "1000000"})
         stranger.expect("create")
         for line in ("alloc bytes=1", "connect"):
             answer = stranger.call(line)
             check(answer["code"] == AGENT_UNAVAILABLE and "PCCL_AGENT_SOCKET" in answer["text"],
-                  f"{line}: who has known no agent does not wait for one", answer)
+                  f"{line}: a process that has known no agent does not wait for one", answer)
         lab.start_agent(0, path=agent.socket, admin=agent.admin)
         for peer in (*bounded, stranger):
             if peer is not bounded[1]:
                 peer.expect("alloc bytes=5000")
             peer.expect("free")
-        check(True, "an agent at last: the calls succeed when they are repeated")
+        check(True, "repeated calls succeed when there is an agent again")
         lab.check_alive()
 
 

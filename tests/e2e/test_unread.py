@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""A program whose standard error is a pipe that nobody reads, as subprocess.PIPE makes it: its
+"""The standard error of a program is a pipe that nobody reads, as subprocess.PIPE creates it. Its
 master and its private agent drop their lines, and operations go on."""
 
 import os
@@ -13,7 +13,7 @@ from lib import check, free_port, ids_of, judge, together
 from private import PrivateAgents, skip_beside_system_agent
 
 OPERATION = "type=f32 op=sum count=10007 tag=1 verify=1"
-STRANGERS = 8  # the master logs a line for each
+STRANGERS = 8  # connections for each of which the master logs a line
 
 
 def full_pipe():
@@ -51,17 +51,18 @@ def unread(lab, private):
     reader, writer = full_pipe()
     owner = lab.start_peer(0, master=address, env=private.env, stderr=writer)
     owner.expect(f"master addr={address}")
-    check(True, "the master of a program starts whose standard error is a full pipe")
+    check(True, "a master starts although standard error of its program is a full pipe")
     peers = [owner, *(lab.start_peer(k, master=address, env=private.env) for k in (1, 2))]
     lib.form_run(peers)
-    check(len(private.running()) == 1, "so does its agent, and peers meet", private.running())
+    check(len(private.running()) == 1,
+          "a private agent starts although standard error of its program is a full pipe", private.running())
     began = time.monotonic()
     for _ in range(STRANGERS):
         annoy(address)
     wrong = judge(together(peers, f"reduce {OPERATION} ids={ids_of(peers)}"))
-    check(not wrong, "strangers have the master log, and operations go on",
+    check(not wrong, "operations go on while the master logs to a full pipe",
           f"{time.monotonic() - began:.1f} s, {wrong}")
-    check(os.get_blocking(writer), "the pipe blocks its other writers as before")
+    check(os.get_blocking(writer), "the pipe still blocks its other writers")
     read_all(reader)
     text = ""
 
@@ -71,8 +72,8 @@ def unread(lab, private):
         text += read_all(reader)
         return re.search(r"masterd\[.*\b(\d+) lines were dropped because standard error was not read", text)
 
-    lib.until(told, "the log does not tell that lines were dropped")
-    check(int(told()[1]) >= STRANGERS, "the log tells how many lines were dropped", text)
+    lib.until(told, "the log does not mention dropped lines")
+    check(int(told()[1]) >= STRANGERS, "the log says how many lines were dropped", text)
     for peer in peers[1:]:
         lab.drop_peer(peer)
     owner.expect("master-signal")

@@ -112,34 +112,34 @@ def agent_tells_transfer(answer, receivers):
           "the receivers' agent shows the source of the transfer", sources)
     check(sorted(r["pid"] for r in answer["receivers"]) == sorted(p.pid for p in receivers)
           and all(r["bytes"] == BYTES and r["done"] < BYTES and not r["complete"]
-                  for r in answer["receivers"]), "and how far each receiver is", answer["receivers"])
+                  for r in answer["receivers"]), "the receivers' agent shows the progress of each receiver", answer["receivers"])
     check({r["state"] for r in answer["peers"]} == {"running"}
           and {r["strategy"] for r in answer["peers"]} == {"receive-only"},
-          "whose synchronizations go on", answer["peers"])
+          "the receivers' agent shows that the synchronizations are running", answer["peers"])
 
 
 def transfer_is_listed(lab, receiver):
-    """The master knows of it; so do the list of operations, and the tables for people."""
+    """Checks that the master, the list of operations, and the table for people show the transfer."""
     group, = state_of(lab)["groups"]
     check(group["last"] == "running" and group["revision"] == 7 and group["expected"] == 8,
-          "as the master says", group)
+          "the master shows that the synchronization is running", group)
     rows = ask("--agent", lab.agents[0], "ops")
     check([(r["kind"], r["state"], r["bytes"]) for r in rows] == [("sync", "running", BYTES)],
-          "the agent lists it as an operation", rows)
+          "the agent lists the synchronization as an operation", rows)
     text = ctl("--agent", lab.agents[0].admin, "state").stdout
     check("transfers" in text and "host-1" in text and str(receiver.pid) in text,
-          "there is a table for people", text)
+          "the table for people shows the transfer", text)
 
 
 def under_way(lab, peers):
-    """The only holder stops before it can send: what is under way stands still, for all to see."""
+    """The only holder is stopped before it can send, so the transfer is shown without progress."""
     receivers, holder = peers[:2], peers[2]
     for peer in receivers:
         peer.expect("spoil name=w n=100000000")
     holder.send("sync strategy=send revision=8 hash=0")
     rows = until("--master", lab.master, "ops", lambda a: a["ops"] and a["ops"][0]["votes"] == 1)["ops"]
     check(len(rows) == 1 and rows[0]["kind"] == "sync" and rows[0]["tag"] == 0
-          and rows[0]["bytes"] == BYTES, "the master lists it as an operation", rows)
+          and rows[0]["bytes"] == BYTES, "the master lists the synchronization as an operation", rows)
     holder.process.send_signal(signal.SIGSTOP)
     for peer in receivers:
         peer.send("sync strategy=receive hash=0")
@@ -147,7 +147,7 @@ def under_way(lab, peers):
     transfer_is_listed(lab, receivers[0])
     holder.process.send_signal(signal.SIGCONT)
     answers = [p.read() for p in peers]
-    check(all(a["code"] == 0 and a["revision"] == 8 for a in answers), "it goes on", answers)
+    check(all(a["code"] == 0 and a["revision"] == 8 for a in answers), "the transfer goes on when the holder runs again", answers)
     answer = tables("--agent", lab.agents[0], "state")
     check(not answer["transfers"] and not answer["sources"] and not answer["receivers"]
           and {r["state"] for r in answer["peers"]} == {"done"},

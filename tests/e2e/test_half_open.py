@@ -71,7 +71,7 @@ class Work:
                 peer.read(seconds=6 * BOUND)  # the answer that the call is prepared
 
     def lags(self, turns=0):
-        """Returns the peer whose state differs in this turn, or `turns` later."""
+        """Returns the peer whose state differs in this turn, or that many turns later."""
         return self.peers[(self.number + turns) % len(self.peers)]
 
     def is_done(self, seconds):

@@ -48,7 +48,7 @@ def stalled(hosts, what, line, choose, host, direction):
         answers = lib.together(peers, f"reduce {line} retry=5 ids={ids_of(peers)}")
         check(not judge(answers) and {a["world"] for a in answers} == {2},
               f"{what}: the operation succeeds, with all peers", answers)
-        check({a["losses"] for a in answers} == {1}, "{what}: each peer gets exactly one error", answers)
+        check({a["losses"] for a in answers} == {1}, f"{what}: each peer gets exactly one error", answers)
         took = max(a["first_loss"] - a["begin"] for a in answers) / 1e6
         print(f"# {took:.0f} ms")
         if direction == "ingress":

@@ -619,7 +619,7 @@ def agent_dies(lab):
                 check(all(a["code"] == RANK_CONNECTION_LOST and a["check"] == "ok"
                           for a in answers), f"{how}: all peers get the error", answers)
                 check("written in part" in answers[2]["text"],
-                      "{how}: the receiver is told that its tensors were written in part", answers[2])
+                      f"{how}: the receiver is told that its tensors were written in part", answers[2])
                 answers = together(m.peers, "sync")
                 if good(answers, "the repeated synchronization succeeds", 5):
                     check(0 < answers[2]["rx"] < ALL + FROZEN,

@@ -92,7 +92,7 @@ def none_is_cut(lab, links):
 
 
 def run_of(master):
-    """Id and term of the run, which are told to anybody."""
+    """Returns the answer of the master to a hello, which gives id and term of the run to anybody."""
     agent = wire.Agent(master.address)
     ack = wire.parse(agent.expect(wire.HELLO_ACK))
     agent.close()
@@ -100,7 +100,7 @@ def run_of(master):
 
 
 def refused(master, claims, identity=None):
-    """Why; or None if the hello is answered."""
+    """Returns the reason for which the hello is refused, or None if it is answered."""
     agent = wire.Agent(master.address, identity=identity, claims=claims)
     try:
         agent.expect(wire.HELLO_ACK)
@@ -112,21 +112,21 @@ def refused(master, claims, identity=None):
 
 
 def claim_a_higher_term(master, ack):
-    """With a key of his own."""
+    """Claims a higher term of this run, with a key of the attacker."""
     claims = wire.data(11, ack[3]) + wire.data(12, os.urandom(16)) + wire.number(13, ack[8] + 1)
     for _ in range(STALE):
         refused(master, claims)
 
 
 def claim_other_runs(master, ack):
-    """A run that is older, of which this one is to make room."""
+    """Claims older runs, to which this run would have to give way."""
     for _ in range(RUNS):
         refused(master, wire.data(11, os.urandom(16)) + wire.data(12, os.urandom(16))
                 + wire.number(13, ack[8] + 5))
 
 
 def be_somebody_else(master):
-    """The id of another agent, and a proof that is another's or none at all."""
+    """Sends the id of another agent, with the proof of another agent or without any."""
     answers = []
     for k in range(IMPOSTORS):
         victim = wire.Identity()
@@ -138,8 +138,8 @@ def be_somebody_else(master):
 
 
 def say_twice(master, true_id, ack):
-    """A hello under the id of an agent that is there, and another one that claims a higher term, on one
-    connection. Returns what the master said to it."""
+    """Sends two hellos on one connection: the first under the id of an agent that is connected, the
+    second with a higher term. Returns the master's refusal, or None."""
     claims = wire.data(4, true_id) + wire.data(11, ack[3]) + wire.data(12, os.urandom(16))
     agent = wire.Agent(master.address, claims=claims)
     try:

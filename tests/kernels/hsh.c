@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The hash, by every variant that this CPU supports: what it is (vectors of the reference in
- * hsh_reference.py), that all variants agree, and what makes it a good one.
+ * Tests every variant of the hash that this CPU supports. The hashes must equal the vectors of
+ * hsh_reference.py, all variants must agree, and the hash must have good quality.
  */
 #include <check.h>
 #include <stdint.h>
@@ -41,7 +41,7 @@ static unsigned char *random_bytes(size_t bytes, uint64_t *seed)
 	return p;
 }
 
-/* pattern() of hsh_reference.py */
+/* Does the same as pattern() of hsh_reference.py. */
 static unsigned char *pattern(size_t bytes)
 {
 	unsigned char *p = allocate(bytes);
@@ -109,7 +109,7 @@ START_TEST(variants_agree)
 	unsigned char *data = random_bytes(MAX_BYTES + 64, &seed);
 
 	for (unsigned i = 0; i < 3000; i++) {
-		/* Most of them short, some of several leaves. */
+		/* Most inputs are short, and some have several leaves. */
 		size_t bytes = ref_random(&seed) % ((size_t)1 << (1 + i % 18));
 		size_t at = ref_random(&seed) % 64;
 		uint64_t s = ref_random(&seed);
@@ -143,7 +143,7 @@ START_TEST(alignment_does_not_matter)
 }
 END_TEST
 
-/* Between two pages that may not be read. */
+/* The input lies between two pages that cannot be read. */
 START_TEST(hash_reads_only_its_input)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -182,7 +182,7 @@ START_TEST(ranges_of_leaves_are_hashed)
 		ck_assert_uint_eq(
 			all[i], hsh_hash(data + i * HSH_LEAF, i < 3 ? HSH_LEAF : (size_t)1001, i));
 	ck_assert_uint_eq(all[4], sentinel);
-	/* Ranges, also beyond the end. */
+	/* Tests all ranges, also beyond the end. */
 	for (uint64_t first = 0; first <= 5; first++)
 		for (uint64_t n = 0; n <= 5; n++) {
 			for (unsigned i = 0; i < 5; i++)
@@ -237,7 +237,7 @@ START_TEST(every_bit_of_the_input_changes_the_hash)
 }
 END_TEST
 
-/* Exchanges the two parts of so many bytes. */
+/* Exchanges two parts of `bytes` bytes. */
 static void swap(unsigned char *x, unsigned char *y, size_t bytes)
 {
 	for (size_t i = 0; i < bytes; i++) {
@@ -248,7 +248,7 @@ static void swap(unsigned char *x, unsigned char *y, size_t bytes)
 	}
 }
 
-/* Any two different parts of such a size change their places: halves of words to leaves. */
+/* Any two different parts of the same size are exchanged. The sizes go from one byte to a leaf. */
 START_TEST(order_of_parts_changes_the_hash)
 {
 	static const size_t units[] = {1, 4, 8, STRIPE, BLOCK, 16384, HSH_LEAF};
@@ -270,7 +270,7 @@ START_TEST(order_of_parts_changes_the_hash)
 			REQUIRE(hsh_hash(data, bytes, 0) != h);
 			swap(data + x * unit, data + y * unit, unit);
 		}
-	/* A lane for another, in all stripes. */
+	/* Exchanges two lanes in all stripes. */
 	for (size_t x = 0; x < 16; x++)
 		for (size_t y = x + 1; y < 16; y++) {
 			for (size_t at = 0; at < bytes; at += STRIPE)
@@ -302,7 +302,7 @@ START_TEST(order_of_leaves_changes_the_tensor_hash)
 			ck_assert_uint_ne(hsh_tensor(after, bytes), h);
 			swap(data + x * HSH_LEAF, data + y * HSH_LEAF, HSH_LEAF);
 		}
-	/* Equal leaves at different places differ as well. */
+	/* Equal leaves with different numbers have different hashes, too. */
 	memset(data, 0, bytes);
 	hsh_leaves(hsh_leaf, data, bytes, 0, 4, before);
 	ck_assert_uint_ne(before[0], before[1]);
@@ -311,17 +311,18 @@ START_TEST(order_of_leaves_changes_the_tensor_hash)
 END_TEST
 
 /*
- * Each bit of an input is flipped in many inputs: each bit of the hash flips in half of them. 4096
- * inputs: the fraction has a standard deviation of 0.0078, and 0.05 is more than six of them, which
- * chance alone exceeds about once in 10^9 cases (there are 64 for each flipped bit).
+ * When one bit of many inputs is flipped, each bit of the hash must flip in half of them. With 4096
+ * inputs this fraction has a standard deviation of 0.0078. The tolerance of 0.05 is more than six
+ * standard deviations. Chance exceeds it about once in 10^9 cases, and there are 64 cases for each
+ * flipped bit.
  */
 #define AVALANCHE_INPUTS    4096
 #define AVALANCHE_TOLERANCE (AVALANCHE_INPUTS / 20)
 
 static const struct avalanche {
 	size_t bytes;
-	unsigned bits; /* flipped, spread over the input */
-	bool counter;  /* a counter with zeros behind it, not random bytes */
+	unsigned bits; /* number of flipped bits, spread over the input */
+	bool counter;  /* inputs are a counter followed by zeros, not random bytes */
 } avalanches[] = {
 	{1, 8, false},
 	{4, 32, false},
@@ -337,7 +338,7 @@ static const struct avalanche {
 	{65536, 6, true},
 };
 
-/* Of 64 bits of the hash, in how many inputs each flipped. */
+/* Counts for each of the 64 bits of the hash the inputs in which it flipped. */
 static void count_flips(unsigned flips[64], uint64_t difference)
 {
 	for (unsigned i = 0; i < 64; i++)
@@ -362,7 +363,7 @@ START_TEST(each_input_bit_flips_half_of_the_hash_bits)
 	ck_assert_ptr_nonnull(flips);
 	ck_assert_ptr_nonnull(data);
 	for (uint64_t i = 0; i < AVALANCHE_INPUTS; i++) {
-		/* A single byte has too few values: then it is the seed that differs. */
+		/* A single byte has too few values, so short inputs use different seeds. */
 		uint64_t s = c->bytes < 4 ? i : 0, h;
 
 		if (c->counter)
@@ -411,7 +412,7 @@ static int compare(const void *x, const void *y)
 
 #define MANY ((size_t)1 << 20)
 
-/* The i-th of 2^20 inputs that resemble each other; the size of it is returned. */
+/* Writes the i-th of 2^20 similar inputs and returns its size. */
 static size_t related(unsigned kind, unsigned char *data, size_t i)
 {
 	uint32_t words[2] = {(uint32_t)(i >> 10), (uint32_t)(i & 1023)};
@@ -431,7 +432,7 @@ static size_t related(unsigned kind, unsigned char *data, size_t i)
 		bits = (i % bits + 1 + i / bits * 251) % bits;
 		data[bits / 8] ^= (unsigned char)(1U << bits % 8);
 		return BLOCK;
-	case 4: /* what one word gains the next of its lane loses, a block later */
+	case 4: /* one word grows by i, and the word of its lane a block later shrinks by i */
 		memcpy(data + 64, &i, 4);
 		i = (size_t)0 - i;
 		memcpy(data + 64 + BLOCK, &i, 4);
@@ -443,7 +444,7 @@ static size_t related(unsigned kind, unsigned char *data, size_t i)
 	}
 }
 
-/* Of 2^20 random numbers of 64 bits two are equal with a chance of 2^-25. */
+/* Among 2^20 random numbers of 64 bits, two are equal with a probability of 2^-25. */
 START_TEST(similar_inputs_have_different_hashes)
 {
 	uint64_t *hashes = malloc(MANY * sizeof(*hashes));
@@ -455,7 +456,7 @@ START_TEST(similar_inputs_have_different_hashes)
 	for (size_t i = 0; i < MANY; i++) {
 		size_t bytes = related((unsigned)_i, data, i);
 
-		/* Zeros: sixteen times with another seed. */
+		/* Zeros are hashed with sixteen different seeds. */
 		hashes[i] = hsh_hash(data, bytes, _i == 2 ? i % 16 : 0);
 		if (_i != 2)
 			memset(data, 0, bytes);

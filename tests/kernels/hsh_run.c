@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Hashing by threads, and by CRC32C. */
+/* Tests hashing with threads, and with CRC32C. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,12 +14,12 @@
 
 struct tensors {
 	unsigned char *pool;
-	uint64_t *leaves; /* with a guard behind those of each tensor */
+	uint64_t *leaves; /* a guard follows the hashes of each tensor */
 	struct hsh_tensor_work work[MAX_TENSORS];
 	size_t n;
 };
 
-/* n tensors anywhere in the pool, from empty to so many bytes. */
+/* Makes n tensors at random places of the pool, with 0 to max_bytes bytes. */
 static void make_tensors(struct tensors *t, size_t n, size_t max_bytes, uint64_t seed)
 {
 	size_t used = 0;
@@ -88,7 +88,7 @@ END_TEST
 
 START_TEST(crc32c_gives_the_published_values)
 {
-	/* Examples of RFC 3720, B.4, and the check value that catalogues of CRCs give. */
+	/* Examples of RFC 3720, B.4, and the check value from catalogues of CRCs. */
 	unsigned char zeros[32] = {0}, ones[32], up[32], down[32];
 	hsh_leaf_fn *leaf = NULL;
 	char error[200] = "";
@@ -108,7 +108,7 @@ START_TEST(crc32c_gives_the_published_values)
 }
 END_TEST
 
-/* The definition, bit by bit. */
+/* Computes the CRC bit by bit from its definition. */
 static uint64_t slow_crc32c(const unsigned char *data, size_t bytes)
 {
 	uint32_t crc = UINT32_MAX;

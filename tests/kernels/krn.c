@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The reduction kernels, every variant that this CPU supports, against tests/kernels/krn_ref.c.
+ * Compares every variant of the reduction kernels that this CPU supports with
+ * tests/kernels/krn_ref.c.
  */
 #include <check.h>
 #include <inttypes.h>
@@ -22,7 +23,8 @@
 	for (enum krn_isa isa = KRN_ISA_SCALAR; (isa) < KRN_ISA_COUNT; (isa)++)                    \
 		if (krn_isa_supported(isa))
 
-/* Sources, and what krn_reduce must make of them: a prefix of it for each shorter count. */
+/* Sources, and the result that krn_reduce must compute. For a shorter count, a prefix of the result
+ * is expected. */
 struct sample {
 	enum krn_dtype t;
 	enum krn_op op;
@@ -119,8 +121,9 @@ static void assert_guard(const unsigned char *guard)
 }
 
 /*
- * Reduces the first count elements. The sources are copied to memory of just their size, for
- * AddressSanitizer, at odd addresses; alias: which of them is dst too, nsrc for none.
+ * Reduces the first `count` elements and checks the result. The sources are copied to odd addresses
+ * in memory of exactly their size, for AddressSanitizer. `alias` is the index of the source that is
+ * also dst, or nsrc for none.
  */
 static void sample_check(
 	const struct sample *sample, enum krn_isa isa, size_t count, unsigned alias, uint64_t *seed)
@@ -216,7 +219,7 @@ START_TEST(chosen_variant_reduces_and_divides)
 }
 END_TEST
 
-/* Loop tests: _i is type * KRN_OP_COUNT + op. */
+/* In loop tests _i is type * KRN_OP_COUNT + op. */
 
 START_TEST(reduced_short_arrays_equal_the_reference)
 {
@@ -231,7 +234,7 @@ START_TEST(reduced_short_arrays_equal_the_reference)
 			sample_fill(&sample, flavour, &seed);
 			FOR_EACH_ISA(isa)
 			{
-				/* Every length, and with it every alias at least six times. */
+				/* Tests every length, and every alias at least six times. */
 				for (unsigned count = 0; count <= 67; count++)
 					sample_check(
 						&sample, isa, count, count % (nsrc + 1), &seed);
@@ -252,7 +255,7 @@ START_TEST(reduced_long_arrays_equal_the_reference)
 	struct sample sample;
 
 	for (size_t n = 0; n < sizeof(nsrcs) / sizeof(nsrcs[0]); n++) {
-		/* The longest once only, with the number of sources that counts most. */
+		/* The longest array is tested only with the most important number of sources. */
 		size_t longest = nsrcs[n] == 2 ? 4 : 3;
 
 		sample_init(&sample, t, op, nsrcs[n], counts[longest]);
@@ -269,7 +272,7 @@ START_TEST(reduced_long_arrays_equal_the_reference)
 }
 END_TEST
 
-/* All triples of special values, also as pairs: order matters where NaN, inf and 0 meet. */
+/* Tests all triples and pairs of special values, because the order of NaN, inf and 0 matters. */
 START_TEST(reduced_special_values_equal_the_reference)
 {
 	enum krn_dtype t = (enum krn_dtype)(_i / KRN_OP_COUNT);
@@ -297,7 +300,7 @@ START_TEST(reduced_special_values_equal_the_reference)
 }
 END_TEST
 
-/* Divides count elements, at an odd address, by each variant. */
+/* Divides `count` elements at an odd address with each variant, and checks the quotients. */
 static void check_divide(enum krn_dtype t, const uint64_t *elements, size_t count, uint32_t divisor)
 {
 	size_t bytes = count * krn_dtype_size(t);
@@ -332,7 +335,7 @@ static const uint32_t divisors[] = {2, 3, 4, 5, 7, 10, 64, 127, 128, 129, 255, 2
 	UINT32_C(2147483649), UINT32_C(4294967295)};
 #define DIVISORS (sizeof(divisors) / sizeof(divisors[0]))
 
-/* _i is the type. Random and special elements, and those just beside a multiple of the divisor. */
+/* _i is the type. The elements are random, special, or next to a multiple of the divisor. */
 START_TEST(quotients_equal_the_reference)
 {
 	enum { COUNT = 331 };
@@ -394,7 +397,7 @@ static bool is_nan_16(enum krn_dtype t, uint16_t bits)
 	return (bits & 0x7fff) > (t == KRN_F16 ? 0x7c00 : 0x7f80);
 }
 
-/* Every f16 and bf16, there and back: x + -0 and 1 * x are x. */
+/* Every f16 and bf16 is converted and converted back, because x + -0 and 1 * x are x. */
 START_TEST(half_precision_values_survive_conversion)
 {
 	static uint16_t x[65536], neutral[65536], got[65536];
@@ -423,7 +426,8 @@ START_TEST(half_precision_values_survive_conversion)
 }
 END_TEST
 
-/* Products of two halves have twice their digits: they meet every way of rounding. */
+/* Products of two half-precision numbers have twice as many digits, so all cases of rounding occur.
+ */
 START_TEST(half_precision_products_are_rounded_correctly)
 {
 	enum krn_dtype t = _i == 0 ? KRN_F16 : KRN_BF16;
@@ -468,7 +472,8 @@ START_TEST(half_precision_conversions_equal_the_reference)
 
 		REQUIRE(f16 == ref_encode(KRN_F32, ref_decode(KRN_F16, h)));
 		REQUIRE(bf16 == ref_encode(KRN_F32, ref_decode(KRN_BF16, h)));
-		/* Around each number and around the middle between it and the next. */
+		/* Checks numbers around each value, and around the middle between this and the next
+		 * value. */
 		for (uint32_t near = 0; near < 3; near++) {
 			check_conversions(f16 + near - 1);
 			check_conversions(f16 + 0x1000 + near - 1);
@@ -476,7 +481,7 @@ START_TEST(half_precision_conversions_equal_the_reference)
 			check_conversions(bf16 + 0x8000 + near - 1);
 		}
 	}
-	/* In the subnormal range the middles lie elsewhere: at odd multiples of 2^-25. */
+	/* In the subnormal range the middles lie at odd multiples of 2^-25. */
 	for (uint32_t units = 1; units < 2048; units += 2) {
 		uint32_t middle = krn_f32_bits((float)units * 0x1p-25f);
 

@@ -9,7 +9,7 @@ __extension__ typedef __int128 int128;
 static const struct format {
 	int bits;
 	bool is_signed;
-	int mantissa; /* bits of it in memory; 0: an integer */
+	int mantissa; /* number of its bits in memory; 0 for an integer */
 } formats[KRN_DTYPE_COUNT] = {
 	[KRN_U8] = {8, false, 0},
 	[KRN_I8] = {8, true, 0},
@@ -25,7 +25,7 @@ static const struct format {
 	[KRN_F64] = {64, true, 52},
 };
 
-/* 1 to 64 of them, at the low end. */
+/* Returns a mask of the lowest `bits` bits (1 to 64). */
 static uint64_t ones(int bits)
 {
 	return UINT64_MAX >> (64 - bits);
@@ -76,7 +76,7 @@ static uint64_t reduce_integers(
 
 		if (op == KRN_SUM || op == KRN_AVG)
 			a += b;
-		else if (op == KRN_PROD) /* cut at each step: at most 64 times 64 bits, unsigned */
+		else if (op == KRN_PROD) /* cut at each step, so the factors have at most 64 bits */
 			a = (int128)((uint64_t)a * (uint64_t)b & mask);
 		else if (op == KRN_MAX ? b > a : b < a)
 			a = b;
@@ -91,7 +91,7 @@ static int exponent_bits(enum krn_dtype t)
 	return formats[t].bits - 1 - formats[t].mantissa;
 }
 
-/* The exponent of the smallest normal number. */
+/* Returns the exponent of the smallest normal number. */
 static int min_exponent(enum krn_dtype t)
 {
 	return 2 - (1 << (exponent_bits(t) - 1));

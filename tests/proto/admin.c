@@ -10,7 +10,7 @@
 
 static const char *why;
 
-/* Decodes a copy of its own size, so that a sanitizer sees every byte too many. */
+/* Decodes a copy of exactly this size, so that a sanitizer detects every read beyond the end. */
 static int decode_reply(const uint8_t *p, size_t len, struct wa_reply *ret)
 {
 	uint8_t *copy = malloc(len > 0 ? len : 1);
@@ -125,7 +125,7 @@ START_TEST(requests_survive_encoding_and_decoding)
 	ck_assert_str_eq(why, "request.verb: not one that this version knows");
 	q.verb = (enum wa_verb)0;
 	ck_assert_int_eq(pass_request(&q, &got), CC_ERR_PROTO);
-	/* Of another version only the versions are looked at. */
+	/* Of a request of another version only the versions are decoded. */
 	q.version_min = WA_VERSION_MAX + 1;
 	ck_assert_int_eq(pass_request(&q, &got), 0);
 	ck_assert_uint_eq(got.version_min, q.version_min);
@@ -141,7 +141,7 @@ END_TEST
 START_TEST(limits_of_set_master_are_enforced)
 {
 	struct wa_request q = {.version_min = 1, .version_max = 1, .verb = WA_SET_MASTER}, got;
-	/* version 1 to 1, verb 4, arguments of 66 bytes: one address of 64 */
+	/* Versions 1 to 1, verb 4, and arguments of 66 bytes with one address of 64 bytes. */
 	uint8_t raw[8 + 66] = {8, 1, 16, 1, 24, 4, 0x22, 66, 0x0a, 64};
 
 	ck_assert_int_eq(pass_request(&q, &got), CC_ERR_PROTO);
@@ -151,7 +151,7 @@ START_TEST(limits_of_set_master_are_enforced)
 	q.run = 0;
 	strcpy(q.from, "[::1]:48148");
 	ck_assert_int_eq(pass_request(&q, &got), 0);
-	/* Another verb has no arguments. */
+	/* Another verb ignores the arguments. */
 	q.verb = WA_OPS;
 	q.now = true;
 	ck_assert_int_eq(pass_request(&q, &got), 0);
@@ -180,7 +180,7 @@ START_TEST(limits_of_set_master_are_enforced)
 }
 END_TEST
 
-/* A valid reply with one table of two columns and two rows. */
+/* Returns a valid reply with one table of two columns and two rows. */
 static struct wa_reply small(void)
 {
 	struct wa_reply r = {.version_min = 1, .version_max = 1, .version = 1};
@@ -264,7 +264,7 @@ START_TEST(reply_of_another_version_is_refused)
 }
 END_TEST
 
-/* What the builder remembers, the encoder returns. */
+/* Checks that the encoder returns the error that the builder has remembered. */
 static void building_failed(struct wa_reply *r, int err)
 {
 	uint8_t *frame = NULL;
@@ -313,7 +313,7 @@ START_TEST(limits_of_the_builder_are_enforced)
 	for (unsigned i = 1; i < WA_TABLES_MAX; i++)
 		wa_col_add(wa_table_add(&r, (char[]){(char)('a' + i), '\0'}), "c", WA_KIND_COUNT);
 	accepted(&r);
-	/* Who gets no table can go on as if. */
+	/* The other functions of the builder accept a missing table. */
 	t = wa_table_add(&r, "more");
 	ck_assert_ptr_null(t);
 	wa_col_add(t, "c", WA_KIND_TEXT);
@@ -324,8 +324,8 @@ START_TEST(limits_of_the_builder_are_enforced)
 }
 END_TEST
 
-/* Rows of empty texts and small numbers are the smallest there are: they must decode up to the
- * limit. */
+/* Rows of empty texts and small numbers are the smallest rows. Replies with them must decode up to
+ * the limit of rows. */
 START_TEST(limits_of_rows_are_enforced)
 {
 	struct wa_reply r = {.version_min = 1, .version_max = 1, .version = 1};
@@ -356,10 +356,11 @@ START_TEST(reply_larger_than_a_frame_is_refused)
 }
 END_TEST
 
-/* Tables whose counts and contents disagree. */
+/* The tables have counts that do not match their contents. */
 START_TEST(tables_with_wrong_counts_are_refused)
 {
-	/* version 1 to 1, chosen 1, one table "t" with column "c", then rows and cells */
+	/* Versions 1 to 1, version 1 chosen, and one table "t" with column "c". Rows and cells
+	 * follow. */
 	static const uint8_t head[] = {
 		8, 1, 16, 1, 24, 1, 0x3a, 0, 0x0a, 1, 't', 0x12, 5, 0x0a, 1, 'c', 0x10};
 	static const struct {

@@ -27,7 +27,7 @@ START_TEST(incomplete_header_needs_more_bytes)
 }
 END_TEST
 
-/* A wrong byte is refused as soon as it has arrived. */
+/* The following bytes are not needed to refuse a wrong byte. */
 START_TEST(wrong_header_byte_is_refused_when_it_arrives)
 {
 	static const struct {
@@ -79,7 +79,7 @@ START_TEST(header_of_another_kind_is_refused)
 }
 END_TEST
 
-/* Reads messages off a stream as a connection does. */
+/* Reads messages from a stream like a connection. */
 struct reader {
 	uint8_t buf[4096];
 	size_t len;
@@ -119,7 +119,7 @@ static void reader_end(const struct reader *x)
 
 #define N_FRAMES 3
 
-/* Frames cut at every pair of places, glued together and byte by byte arrive whole. */
+/* Frames arrive whole if the stream is cut at any two places, not cut, or cut after each byte. */
 START_TEST(cut_and_joined_frames_arrive_whole)
 {
 	static const enum wm_type types[N_FRAMES] = {WM_OP_DONE, WM_HEARTBEAT, WM_LEAVE};

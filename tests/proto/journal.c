@@ -26,7 +26,7 @@ static const struct wj_record sample = {.type = WJ_MEMBERS,
 	.n = 2,
 	.members = members};
 
-/* Bit by bit, as the polynomial says. */
+/* Computes the CRC bit by bit from the polynomial. */
 static uint32_t crc(const uint8_t *p, size_t len)
 {
 	uint32_t c = UINT32_MAX;
@@ -130,7 +130,7 @@ static void refused(const struct wj_record *r, const char *reason)
 	free(p);
 }
 
-/* A group has its revision when nobody is in it, too. */
+/* A group without members keeps its revision. */
 START_TEST(revisions_of_empty_groups_are_kept)
 {
 	struct wj_revision v[3] = {{UINT32_MAX, 1, false}, {0, UINT64_MAX, false}, {7, 2, true}};
@@ -171,7 +171,8 @@ START_TEST(number_of_revisions_is_limited)
 }
 END_TEST
 
-/* A record of members as it was before there were revisions: {epoch 1, version 2, one member}. */
+/* The record has the form of older masters, without revisions. It has epoch 1, view id 2 and one
+ * member. */
 START_TEST(record_without_revisions_is_read)
 {
 	static const uint8_t old[] = {0x12, 50, 0x08, 1, 0x18, 2, 0x42, 44, /**/
@@ -204,7 +205,7 @@ START_TEST(record_begins_with_length_and_checksum)
 }
 END_TEST
 
-/* Masters wrote members without a name and a pid once. */
+/* Older masters wrote members without a name and a pid. */
 START_TEST(record_without_name_and_pid_is_read)
 {
 	static const uint8_t id[] = {0x0a, 16, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};

@@ -32,7 +32,7 @@ START_TEST(link_headers_survive_encoding_and_decoding)
 }
 END_TEST
 
-/* The bytes themselves, as PROTOCOL.md draws them. */
+/* The expected bytes come from PROTOCOL.md. */
 START_TEST(data_header_has_the_documented_layout)
 {
 	static const uint8_t expected[WLK_DATA_SIZE] = {'P', 'C', 'L', 'K', 2, 0, 0, 0, /**/
@@ -115,7 +115,7 @@ START_TEST(limits_of_the_hello_are_enforced)
 }
 END_TEST
 
-/* Another version's hello tells its versions and nothing else. */
+/* Of a hello of another version only the versions are decoded. */
 START_TEST(hello_of_another_version_has_only_versions)
 {
 	static const uint8_t start[8] = {'P', 'C', 'L', 'K', 3, 0, 9, 0};
@@ -224,7 +224,7 @@ START_TEST(limits_of_the_data_header_are_enforced)
 }
 END_TEST
 
-/* Every byte that means nothing yet is refused in a data header when it is not zero. */
+/* Bytes of a data header that have no meaning yet must be zero. */
 START_TEST(reserved_bytes_of_a_data_header_must_be_zero)
 {
 	static const size_t reserved[] = {5, 6, 7, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63};

@@ -9,7 +9,7 @@
 
 static const char *why;
 
-/* A copy of its own size, so that a sanitizer sees every byte too many. */
+/* Decodes a copy of exactly this size, so that a sanitizer detects every read beyond the end. */
 static int get_request(const uint8_t *p, size_t len, struct wl_request *ret)
 {
 	uint8_t *copy = malloc(len > 0 ? len : 1);
@@ -38,7 +38,7 @@ static int get_reply(const uint8_t *p, size_t len, struct wl_reply *ret)
 	return rc;
 }
 
-/* Encodes, and decodes again. Returns the decoder's result. */
+/* Encodes and decodes a request. Returns the result of the decoder. */
 static int pass_request(const struct wl_request *q, struct wl_request *ret)
 {
 	uint8_t buf[WL_PACKET_MAX];
@@ -109,7 +109,7 @@ START_TEST(cut_packet_is_refused)
 		for (int type = WL_HELLO; type <= WL_REGION_ADOPT; type++) {
 			sample_request(&r, (enum wl_type)type, &q);
 			len = wire_local_put_request(&q, buf);
-			/* req_id comes last. */
+			/* The req_id is the last field, so every cut packet is refused. */
 			for (int n = 0; n < len; n++)
 				ck_assert_int_eq(get_request(buf, (size_t)n, &got), CC_ERR_PROTO);
 		}
@@ -243,10 +243,10 @@ START_TEST(limits_of_comm_attach_are_enforced)
 }
 END_TEST
 
-/* More attempts than our encoder can name. */
+/* The packet has more seqs than the encoder can write. */
 START_TEST(number_of_seqs_in_comm_attach_is_limited)
 {
-	/* attach of so many bytes: master 1.1.1.1:1, and three ids */
+	/* comm_attach with the master 1.1.1.1:1 and three ids; its length is filled in below. */
 	uint8_t raw[256] = {0x52, 0xff, 0x01, 0x0a, 8, 0x0a, 4, 1, 1, 1, 1, 0x10, 1};
 	struct wl_request got;
 	size_t at = 13;
@@ -405,7 +405,7 @@ START_TEST(encoder_refuses_unknown_types_and_cleans_names)
 	uint8_t buf[WL_PACKET_MAX];
 
 	ck_assert_int_eq(wire_local_put_request(&q, buf), CC_ERR_INVAL);
-	/* A program may be called anything. */
+	/* A program may have any name. */
 	q = (struct wl_request){.type = WL_HELLO, .req_id = 1, .version_min = 1, .version_max = 1};
 	memset(q.name, '\r', sizeof q.name - 1);
 	ck_assert_int_eq(pass_request(&q, &got), 0);

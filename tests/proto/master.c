@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The codec of the messages between agents and the master.
+ * Tests of the codec of the messages between agents and the master.
  */
 #include "tests/proto/master_check.h"
 #include "tests/proto/suites.h"
@@ -38,7 +38,7 @@ START_TEST(cut_message_is_refused)
 			ck_assert_ptr_nonnull(cut);
 			memcpy(cut, b.p, len);
 			why = NULL;
-			/* The outermost length counts every byte, so no part is whole. */
+			/* The outermost length includes every byte, so no cut message is valid. */
 			ck_assert_int_eq(wire_master_decode(cut, len, &got, &why), CC_ERR_PROTO);
 			ck_assert_ptr_nonnull(why);
 			free(cut);
@@ -49,7 +49,7 @@ START_TEST(cut_message_is_refused)
 }
 END_TEST
 
-/* Whatever decodes from damaged bytes is valid: it encodes and decodes to itself. */
+/* If damaged bytes decode to a message, the message is valid: it survives encoding and decoding. */
 START_TEST(damaged_message_is_refused_or_decodes_to_a_valid_one)
 {
 	struct tl_rng r = tl_rng_new(3);
@@ -77,7 +77,8 @@ START_TEST(damaged_message_is_refused_or_decodes_to_a_valid_one)
 }
 END_TEST
 
-/* Each small operation has some of these: the largest messages must not make them slow. */
+/* Each small operation sends some of these messages. The size of the largest messages must not slow
+ * them down. */
 START_TEST(small_messages_leave_the_rest_of_the_struct_untouched)
 {
 	static const enum wm_type types[] = {WM_OP_VOTE, WM_OP_REPORT, WM_OP_START, WM_OP_DONE};
@@ -103,7 +104,7 @@ START_TEST(small_messages_leave_the_rest_of_the_struct_untouched)
 }
 END_TEST
 
-/* Bytes that our encoder would not write. */
+/* Decodes bytes that the encoder would not write. */
 static int decode_raw(const void *p, size_t len, struct wm_msg *got, const char **why)
 {
 	uint8_t *copy = malloc(len > 0 ? len : 1);
@@ -129,7 +130,7 @@ START_TEST(message_of_an_unknown_kind_is_refused)
 }
 END_TEST
 
-/* The encoder takes it for no key. */
+/* The encoder writes a key of zeros as an empty field. */
 START_TEST(key_of_zeros_is_refused)
 {
 	uint8_t msg[37] = {0x82, 0x03, 34, 0x0a, 32}; /* knock_ack with a share */
@@ -159,7 +160,8 @@ START_TEST(unknown_fields_are_ignored)
 }
 END_TEST
 
-/* A kind is decoded without Message, which must not be seen. */
+/* A kind is decoded without the message around it. The results must be the same as with this
+ * message. */
 START_TEST(unusual_encodings_are_decoded_or_refused)
 {
 	static const struct {
@@ -167,20 +169,22 @@ START_TEST(unusual_encodings_are_decoded_or_refused)
 		bool good;
 	} v[] = {
 		{5, {0xba, 0x02, 2, 0x08, 5}, true},
-		{8, {0xba, 0x82, 0x00, 0x82, 0x80, 0x00, 0x08, 5}, true}, /* longer numbers */
+		/* Numbers with more bytes than needed. */
+		{8, {0xba, 0x82, 0x00, 0x82, 0x80, 0x00, 0x08, 5}, true},
 		{8, {0xba, 0x02, 0x82, 0x80, 0x80, 0x00, 0x08, 5}, true},
 		{9, {0xba, 0x02, 0x82, 0x80, 0x80, 0x80, 0x00, 0x08, 5}, true},
-		{9, {0x82, 0x03, 0, 0xba, 0x02, 2, 0x08, 5}, false}, /* a rest */
-		{8, {0x82, 0x03, 0, 0xba, 0x02, 2, 0x08, 5}, true},  /* the last kind counts */
+		{9, {0x82, 0x03, 0, 0xba, 0x02, 2, 0x08, 5}, false}, /* bytes after the kind */
+		/* Of several kinds the last one is valid. */
+		{8, {0x82, 0x03, 0, 0xba, 0x02, 2, 0x08, 5}, true},
 		{10, {0xba, 0x02, 2, 0x08, 4, 0xba, 0x02, 2, 0x08, 5}, true},
 		{8, {0xba, 0x02, 2, 0x08, 5, 0x82, 0x03, 0}, false},
 		{5, {0xba, 0x02, 1, 0x08, 5}, false},
 		{5, {0xba, 0x02, 3, 0x08, 5}, false},
 		{4, {0xba, 0x02, 2, 0x08}, false},
-		{3, {0xba, 0x02, 0}, false}, /* well-formed: its number is missing */
+		{3, {0xba, 0x02, 0}, false}, /* well-formed, but its number is missing */
 		{2, {0xba, 0x02}, false},
 		{1, {0xba}, false},
-		{4, {0xb8, 0x02, 0x08, 5}, false}, /* other types of a field */
+		{4, {0xb8, 0x02, 0x08, 5}, false}, /* fields of another type */
 		{4, {0xbb, 0x02, 0x08, 5}, false},
 		{5, {0xbd, 0x02, 2, 0x08, 5}, false},
 		{4, {0x02, 2, 0x08, 5}, false},
@@ -215,7 +219,7 @@ START_TEST(id_of_another_size_is_refused)
 }
 END_TEST
 
-/* kick with an id, a code and this text */
+/* Decodes a kick with an id, a code and this text. */
 static int decode_kick(const char *text, size_t len, struct wm_msg *got, const char **why)
 {
 	uint8_t msg[600] = {0xca, 0x02};
@@ -254,7 +258,7 @@ START_TEST(texts_are_limited_and_cleaned)
 }
 END_TEST
 
-/* join with an id, a token, a pool and this name */
+/* Decodes a join with an id, a token, a pool size and this name. */
 static int decode_join(const char *name, size_t len, struct wm_msg *got, const char **why)
 {
 	uint8_t msg[128] = {0x12, (uint8_t)(18 + 18 + 2 + 2 + len), 0x0a, 16};
@@ -294,7 +298,7 @@ START_TEST(unclean_names_are_refused)
 }
 END_TEST
 
-/* A frame full of the smallest elements is refused before it has cost much memory or time. */
+/* A frame full of the smallest elements is refused before it takes much memory or time. */
 START_TEST(endless_repetition_of_small_elements_is_refused)
 {
 	static const uint8_t pattern[][4] = {
@@ -329,7 +333,7 @@ START_TEST(endless_repetition_of_small_elements_is_refused)
 			ck_assert_ptr_nonnull(why);
 		}
 	}
-	/* The same part again and again, each time merged with what was there. */
+	/* The same part is repeated, and each time merged with the parts before. */
 	len -= len % sizeof ring;
 	for (size_t i = 0; i < len; i += sizeof ring)
 		memcpy(p + i, ring, sizeof ring);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the test programs of the master codec do with a message.
+ * Checks of messages that the test programs of the master codec share.
  */
 #ifndef MASTER_CHECK_H
 #define MASTER_CHECK_H
@@ -25,7 +25,8 @@ static inline struct bytes encode(const struct wm_msg *m)
 	ck_assert_int_eq(wire_master_encode(m, &frame, &len), 0);
 	ck_assert_int_eq(
 		wire_frame_peek(frame, len, WIRE_KIND_MASTER), (int)(len - WIRE_FRAME_HDR));
-	/* An allocation of its own, so that a sanitizer sees every byte too many. */
+	/* The copy has exactly the size of the payload, so that a sanitizer detects every read
+	 * beyond the end. */
 	b.len = len - WIRE_FRAME_HDR;
 	b.p = malloc(b.len > 0 ? b.len : 1);
 	ck_assert_ptr_nonnull(b.p);
@@ -34,7 +35,7 @@ static inline struct bytes encode(const struct wm_msg *m)
 	return b;
 }
 
-/* It encodes and decodes to itself. */
+/* Checks that the message survives encoding and decoding. */
 static inline void accepted(const struct wm_msg *m)
 {
 	struct bytes b = encode(m);
@@ -48,7 +49,7 @@ static inline void accepted(const struct wm_msg *m)
 	free(b.p);
 }
 
-/* What it encodes to is refused, and the reason names the field. */
+/* Checks that the decoder refuses the encoded message, and that the reason names the field. */
 static inline void refused_as(const struct wm_msg *m, int err, const char *field)
 {
 	struct bytes b = encode(m);

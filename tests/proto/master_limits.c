@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Every limit of the messages between agents and the master, on both sides.
+ * Tests both sides of every limit of the messages between agents and the master.
  */
 #include <stdio.h>
 
@@ -48,7 +48,7 @@ START_TEST(limits_of_hello_are_enforced)
 }
 END_TEST
 
-/* Whoever names a term or a key names the run. */
+/* A hello with a term or a run key must also name the run. */
 START_TEST(term_and_run_key_need_a_run)
 {
 	struct wm_hello *h = &m.u.hello;
@@ -90,7 +90,7 @@ START_TEST(invalid_version_ranges_are_refused)
 	m.u.hello.version_max = 65536;
 	refused(&m, "hello.version_min");
 
-	/* Of a hello that we cannot understand, the versions are known all the same. */
+	/* Of a hello of another version the versions are decoded nevertheless. */
 	m.u.hello.version_min = WM_VERSION_MAX + 1;
 	m.u.hello.version_max = WM_VERSION_MAX + 2;
 	m.u.hello.agent = (struct cc_id){{0}};
@@ -294,7 +294,7 @@ START_TEST(limits_of_messages_about_peers_are_enforced)
 }
 END_TEST
 
-/* Of an all-reduce. */
+/* Makes a vote for an all-reduce. */
 static void fresh_vote(void)
 {
 	do
@@ -368,7 +368,7 @@ START_TEST(limits_of_operation_parameters_are_enforced)
 }
 END_TEST
 
-/* n ids, all different. */
+/* Returns n different ids. */
 static struct cc_id *many_ids(uint32_t n)
 {
 	struct cc_id *v = calloc(n, sizeof *v);
@@ -462,7 +462,7 @@ START_TEST(limits_of_reports_are_enforced)
 }
 END_TEST
 
-/* A round with one ring of three hosts. */
+/* Makes a round with one ring of three hosts. */
 static struct wm_ring *fresh_ring(void)
 {
 	struct wm_ring *ring;
@@ -567,7 +567,7 @@ START_TEST(limits_of_rounds_are_enforced)
 	accepted(&m);
 	p->rings[WM_RINGS_MAX - 1].group = 0;
 	refused(&m, "round.rings");
-	p->n_rings = WM_RINGS_MAX + 1; /* so that all is freed */
+	p->n_rings = WM_RINGS_MAX + 1; /* so that all memory is freed */
 }
 END_TEST
 
@@ -583,7 +583,8 @@ START_TEST(limits_of_views_are_enforced)
 		w->own[i].group = i;
 	w->n = WM_RINGS_MAX + 1;
 	refused(&m, "view.own");
-	/* Two bytes each: the smallest elements of all must still fit into the memory bound. */
+	/* Each element has two bytes. The smallest elements of all must still fit into the memory
+	 * bound. */
 	w->n = WM_RINGS_MAX;
 	accepted(&m);
 	w->own[1].group = 0;
@@ -613,7 +614,7 @@ START_TEST(limits_of_operation_messages_are_enforced)
 }
 END_TEST
 
-/* What we send is clean even when what we were given is not. */
+/* Encoded names and texts are clean, even if the struct contains unclean bytes. */
 START_TEST(encoder_cleans_names_and_texts)
 {
 	struct wm_msg got;

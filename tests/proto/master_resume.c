@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Every limit of what an agent tells a new master of its run, and of questions for outcomes.
+ * Tests every limit of the resume message, and of queries for outcomes.
  */
 #include "tests/proto/master_check.h"
 #include "tests/proto/suites.h"
@@ -14,7 +14,7 @@ static void fresh(enum wm_type type)
 	sample_master(&rng, type, &m);
 }
 
-/* A resume with nothing in it. */
+/* Makes a resume message without contents. */
 static struct wm_resume *empty_resume(void)
 {
 	wire_master_clear(&m);
@@ -34,7 +34,7 @@ static void teardown(void)
 
 START_TEST(resume_without_fields_is_refused)
 {
-	/* resume without any field, and one with an empty view */
+	/* A resume without any field, and a resume with an empty view. */
 	static const uint8_t none[] = {0x52, 0}, world[] = {0x52, 2, 0x2a, 0};
 	const char *why = NULL;
 	struct wm_msg got;
@@ -89,7 +89,7 @@ START_TEST(limits_of_the_view_in_a_resume_are_enforced)
 }
 END_TEST
 
-/* The longest there is fits into a frame, with numbers of all lengths. */
+/* The longest resume fits into a frame, with numbers of all lengths. */
 START_TEST(limits_of_outcomes_are_enforced)
 {
 	struct wm_resume *p = empty_resume();
@@ -113,10 +113,10 @@ START_TEST(limits_of_outcomes_are_enforced)
 }
 END_TEST
 
-/* Numbers of codes and seqs that disagree, which our encoder would not write. */
+/* The message has different numbers of codes and seqs. The encoder would not write it. */
 START_TEST(outcomes_need_one_code_for_each_seq)
 {
-	/* resume with a view, and outcomes: two seqs, one code */
+	/* A resume with a view, and with outcomes of two seqs and one code. */
 	static const uint8_t resume[] = {0x52, 11, 0x2a, 0, 0x3a, 7, 0x0a, 2, 5, 6, 0x12, 1, 8};
 	const char *why = NULL;
 	struct wm_msg got;
@@ -169,7 +169,8 @@ START_TEST(limits_of_op_outcomes_are_enforced)
 	const uint8_t n = WM_OUTCOMES_MAX + 1;
 	const char *why = NULL;
 	struct wm_msg got;
-	/* op_outcomes of 156 bytes: a peer, and outcomes of 134 bytes: 65 seqs and codes */
+	/* op_outcomes of 156 bytes, with a peer and with outcomes of 134 bytes, which have 65 seqs
+	 * and codes. */
 	uint8_t raw[200] = {0xd2, 0x02, 0x9b, 0x01, 0x0a, 16};
 
 	fresh(WM_OP_OUTCOMES);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What agents and the master say of synchronizations of shared state: bytes, and every limit.
+ * Tests the bytes and every limit of the messages about synchronizations of shared state.
  */
 #include "tests/proto/master_check.h"
 #include "tests/proto/suites.h"
@@ -72,7 +72,7 @@ START_TEST(limits_of_sync_votes_are_enforced)
 }
 END_TEST
 
-/* As another implementation would write it. */
+/* A vote as another implementation would encode it. */
 static const uint8_t vote_bytes[] = {0x32, 73,                       /* op_vote */
 	0x08, 5,                                                     /* group */
 	0x22, 16, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,    /* peers */
@@ -120,7 +120,7 @@ static void payload_refused(const uint8_t *p, size_t len, const char *expected)
 	ck_assert_str_eq(why, expected);
 }
 
-/* A vote is for one of two things; a digest has 16 bytes. */
+/* A vote is either for an all-reduce or for a synchronization. A digest has 16 bytes. */
 START_TEST(vote_must_have_one_subject_and_whole_digests)
 {
 	static const uint8_t neither[] = {
@@ -139,7 +139,7 @@ START_TEST(vote_must_have_one_subject_and_whole_digests)
 }
 END_TEST
 
-/* Encodes m, puts the bytes of an `elected` behind, and has it refused. */
+/* Encodes m, appends the bytes of `elected`, and checks that the result is refused. */
 static void elected_refused(const uint8_t *elected, uint8_t len, const char *expected)
 {
 	struct bytes b = encode(&m);
@@ -164,7 +164,7 @@ static void elected_refused(const uint8_t *elected, uint8_t len, const char *exp
 	free(b.p);
 }
 
-/* Said of attempts that have started, of no others. */
+/* Only votes for attempts that have started may contain it. */
 START_TEST(elected_state_is_only_allowed_after_the_start)
 {
 	static const uint8_t elected[] = {
@@ -310,7 +310,8 @@ START_TEST(limits_of_sources_are_enforced)
 }
 END_TEST
 
-/* An endpoint is checked as in a ring; the text says which one it is. */
+/* An endpoint is checked like the endpoint of a ring, and the error names the list that contains
+ * it. */
 START_TEST(errors_in_endpoints_name_the_source)
 {
 	struct wm_sync_start *s = &m.u.op_start.sync;
@@ -346,7 +347,7 @@ START_TEST(abort_and_done_of_a_synchronization_are_checked)
 }
 END_TEST
 
-/* What was said before there was shared state is understood as before. */
+/* Messages from versions without shared state keep their meaning. */
 START_TEST(messages_without_shared_state_are_still_read)
 {
 	static const uint8_t world[] = {0xa2, 2, 6, 0x22, 4, 0x08, 3, 0x10, 2};

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Every allocation of the codecs fails once: each gives CC_ERR_NOMEM, nothing leaks (which a build
- * with AddressSanitizer sees), and outputs stay untouched. And no message makes a decoder take
- * memory out of proportion. Linked with --wrap for the four functions below.
+ * Every allocation of the codecs fails once. Each failure returns CC_ERR_NOMEM, leaks nothing
+ * (which a build with AddressSanitizer checks), and leaves the outputs unchanged. In addition, no
+ * message makes a decoder use memory out of proportion. The program is linked with --wrap for the
+ * four functions below.
  */
 #include <string.h>
 
@@ -20,9 +21,9 @@ void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *p, size_t size);
 char *__wrap_strdup(const char *s);
 
-static long fail_at = -1; /* so many allocations succeed, the next fails; -1: all succeed */
+static long fail_at = -1; /* number of allocations before the failing one; -1: none fails */
 static bool failed;
-static size_t allocated; /* bytes, since it was set to 0 */
+static size_t allocated; /* bytes since it was set to 0 */
 
 static bool fails(void)
 {
@@ -59,8 +60,8 @@ static void arm(long n)
 	failed = false;
 }
 
-/* Did the armed failure happen, and was it reported? False: there was no such allocation any more.
- */
+/* Did the armed failure happen? If so, checks that it was reported. Returns false if there were too
+ * few allocations. */
 static bool reported(int rc)
 {
 	fail_at = -1;
@@ -165,11 +166,11 @@ START_TEST(builder_of_replies_survives_lack_of_memory)
 }
 END_TEST
 
-/* A frame of half a million empty addresses would become 60 times as large, a frame of rounds that
- * are merged again and again without bound. */
+/* Decoding a frame of half a million empty addresses would need 60 times its size. A frame of
+ * rounds that are merged again and again would need memory without a bound. */
 START_TEST(decoding_needs_a_bounded_amount_of_memory)
 {
-	/* a hello of 2^20 - 4 bytes, a round with an empty ring */
+	/* The heads of a hello of 2^20 - 4 bytes, and a round with an empty ring. */
 	static const uint8_t hello[4] = {0x0a, 0xfc, 0xff, 0x3f}, round[5] = {0x92, 2, 2, 0x1a, 0};
 	size_t len = WIRE_FRAME_MAX - WIRE_FRAME_MAX % sizeof round;
 	uint8_t *p = malloc(WIRE_FRAME_MAX);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Random valid messages of every kind, and whether two of them are equal field by field: for the
- * codec tests, the fuzz targets and the generator of their corpora.
+ * Generates random valid messages of every kind, and compares two messages field by field. The
+ * codec tests, the fuzz targets and the generator of their corpora use these functions.
  */
 #ifndef SAMPLE_H
 #define SAMPLE_H
@@ -22,10 +22,11 @@ extern const enum wm_type sample_master_types[];
 extern const size_t sample_master_n_types;
 
 struct cc_id sample_id(struct tl_rng *r);   /* never zero */
-struct cc_key sample_key(struct tl_rng *r); /* likewise */
-/* Clean UTF-8 that fills at most size bytes with its NUL; sometimes empty, sometimes full. */
+struct cc_key sample_key(struct tl_rng *r); /* never zero */
+/* Writes clean UTF-8 of at most `size` bytes with its NUL. The text is sometimes empty and
+ * sometimes as long as possible. */
 void sample_text(struct tl_rng *r, char *ret, size_t size);
-/* port >= port_min. */
+/* Returns an address with a port >= port_min. */
 struct cc_addr sample_addr(struct tl_rng *r, uint16_t port_min);
 
 /* Fills *ret, which wire_master_clear frees. */
@@ -51,9 +52,9 @@ bool same_link_ack(const struct wlk_ack *a, const struct wlk_ack *b);
 struct wlk_data sample_link_data(struct tl_rng *r);
 bool same_link_data(const struct wlk_data *a, const struct wlk_data *b);
 
-/* By pcclDataType_t; 0 for what is none. */
+/* Returns the element size of a pcclDataType_t, or 1 for another number. */
 uint64_t sample_dtype_size(uint32_t dtype);
-/* Of an all-reduce, and of a synchronization of shared state. */
+/* Return submission entries of an all-reduce and of a synchronization of shared state. */
 struct shm_sqe sample_entry(struct tl_rng *r, struct shm_submit_limits *ret_lim);
 struct shm_sqe sample_sync_entry(struct tl_rng *r, struct shm_submit_limits *ret_lim);
 bool same_submission(const struct shm_submission *a, const struct shm_submission *b);
@@ -62,7 +63,7 @@ struct wst_request sample_state_request(struct tl_rng *r);
 bool same_state_request(const struct wst_request *a, const struct wst_request *b);
 struct wst_answer sample_state_answer(struct tl_rng *r);
 
-/* A manifest, and what it is judged against. */
+/* A manifest and the limits against which it is checked. */
 struct sample_manifest {
 	unsigned char *map; /* aligned to a page */
 	struct shm_state_header *h;
@@ -72,9 +73,9 @@ struct sample_manifest {
 	struct shm_state_limits lim;
 };
 
-/* The registered regions that there are: 1 to 8, of so many MiB. */
+/* Returns the size of a registered region. Regions 1 to 8 exist, and region i has i MiB. */
 uint64_t sample_region_size(void *arg, uint64_t region);
-/* n tensors. sample_manifest_free frees it. */
+/* Makes a manifest of n tensors, which sample_manifest_free frees. */
 void sample_manifest(struct tl_rng *r, uint32_t n, struct sample_manifest *ret);
 void sample_manifest_free(struct sample_manifest *m);
 

@@ -84,7 +84,7 @@ void sample_request(struct tl_rng *r, enum wl_type type, struct wl_request *ret)
 	*ret = q;
 }
 
-/* What a peer says of itself, and of what it was told. */
+/* Compares the fields about the peer and about the numbers that it has received. */
 static bool same_peer(const struct wl_request *a, const struct wl_request *b)
 {
 	return cc_id_eq(&a->peer, &b->peer) && cc_id_eq(&a->token, &b->token) &&

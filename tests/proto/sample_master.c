@@ -61,7 +61,7 @@ static uint32_t any32(struct tl_rng *r)
 	return (uint32_t)tl_magnitude(r, 32);
 }
 
-/* 0 .. max, small more often than large. */
+/* Returns a number from 0 to max. Small numbers are more frequent than large ones. */
 static uint32_t few(struct tl_rng *r, uint32_t max)
 {
 	return (uint32_t)(tl_range(r, 0, 9) == 0 ? max : tl_range(r, 0, max < 9 ? max : 9));
@@ -305,7 +305,7 @@ static void round_(struct tl_rng *r, struct wm_round *m)
 			ring->prev_reopens = flip(r);
 			sample_text(r, ring->prev_name, sizeof ring->prev_name);
 		}
-		/* All maxima together would not fit into a frame. */
+		/* A message with all maxima would not fit into a frame. */
 		ring->n_members = 1 + (m->n_rings > 9 ? 0 : few(r, WM_PEERS_MAX - 1));
 		ring->members = ids(r, ring->n_members);
 	}
@@ -325,7 +325,7 @@ static void view(struct tl_rng *r, struct wm_view *m)
 		m->own[i].group = first_group + i;
 		m->own[i].world_size = any32(r);
 		m->own[i].generation = tl_magnitude(r, 64);
-		if (m->n < 64) /* else a resumption might not fit into its frame */
+		if (m->n < 64) /* else a resume might not fit into a frame */
 			sample_text(r, m->own[i].loss, sizeof m->own[i].loss);
 		m->own[i].revision = tl_magnitude(r, 64);
 		m->own[i].begun = tl_magnitude(r, 64);

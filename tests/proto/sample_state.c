@@ -53,7 +53,8 @@ uint64_t sample_region_size(void *arg, uint64_t region)
 	return region >= 1 && region <= 8 ? region * MIB : 0;
 }
 
-/* The name of tensor i, behind those before it: a few bytes that tell the number, and others. */
+/* Writes the name of tensor i, which is greater than the names before it. It begins with a few
+ * bytes that contain the number, and random bytes follow. */
 static uint32_t name_put(struct tl_rng *r, uint32_t i, char *ret)
 {
 	uint32_t len =
@@ -67,7 +68,7 @@ static uint32_t name_put(struct tl_rng *r, uint32_t i, char *ret)
 	return len;
 }
 
-/* A tensor of shape and place that it may have. */
+/* Makes a tensor with a valid shape and place. */
 static void tensor(struct tl_rng *r, struct shm_state_entry *e)
 {
 	uint64_t size;
@@ -84,7 +85,7 @@ static void tensor(struct tl_rng *r, struct shm_state_entry *e)
 	}
 }
 
-/* Entries and names; the names may take 1024 bytes for each. */
+/* Makes entries and names. `names` has room for 1024 bytes per name. */
 static void table(struct tl_rng *r, uint32_t n, struct shm_state_entry *e, char *names,
 	struct shm_state_header *h)
 {

@@ -10,7 +10,7 @@ uint64_t sample_dtype_size(uint32_t dtype)
 	return dtype < sizeof sizes - 1 ? (uint64_t)(sizes[dtype] - '0') : 1;
 }
 
-/* A region that the bytes fit into, somewhere. */
+/* Returns the size of a region that contains the bytes at *ret_off. */
 static uint64_t place(struct tl_rng *r, uint64_t bytes, uint64_t *ret_off)
 {
 	*ret_off = tl_magnitude(r, 48);

@@ -13,7 +13,7 @@
 
 static struct sample_manifest m;
 
-/* Three tensors: "a", "b", "bc"; the second lies in region 2. */
+/* Makes three tensors "a", "b" and "bc". The second one lies in region 2. */
 static void setup(void)
 {
 	struct tl_rng r = tl_rng_new(1);
@@ -98,7 +98,7 @@ START_TEST(valid_manifest_is_taken_over)
 	ck_assert_uint_eq(t[2].first_leaf, 3);
 	ck_assert_str_eq(shm_state_name(m.map, &t[2], name, sizeof name), "bc");
 	ck_assert_str_eq(shm_state_name(m.map, &t[2], name, 2), "b");
-	m.names[2] = '\n'; /* as the shim pleases */
+	m.names[2] = '\n'; /* the shim may overwrite names */
 	ck_assert_str_eq(shm_state_name(m.map, &t[2], name, sizeof name), "?c");
 	for (uint64_t i = 0; i < 3; i++) {
 		uint64_t hash;
@@ -160,7 +160,7 @@ START_TEST(limits_of_the_header_are_enforced)
 }
 END_TEST
 
-/* Each table lies in the region, behind the fixed part, aligned. */
+/* Each table must lie in the region after the fixed part, and must be aligned. */
 START_TEST(tables_outside_of_the_region_are_refused)
 {
 	const struct shm_state_header good = *m.h;
@@ -203,7 +203,7 @@ START_TEST(tables_outside_of_the_region_are_refused)
 }
 END_TEST
 
-/* Offsets and numbers with which sums and products wrap around. */
+/* The offsets and numbers make sums and products wrap around. */
 START_TEST(numbers_that_would_overflow_are_refused)
 {
 	const struct shm_state_header good = *m.h;
@@ -260,7 +260,7 @@ START_TEST(names_are_valid_sorted_and_unique)
 	accepted();
 	m.names[3] = '\0';
 	refused("tensor 2: name: must not have a byte 0");
-	m.names[3] = '\xff'; /* bytes are compared without a sign */
+	m.names[3] = '\xff'; /* bytes are compared as unsigned numbers */
 	accepted();
 	m.names[0] = '\x80';
 	refused("tensor 1: name: \"b\" is not in order");
@@ -278,12 +278,12 @@ START_TEST(names_of_the_largest_length_are_accepted)
 	m.e[398].name_off = m.h->names_len;
 	m.e[399].name_off = m.h->names_len + 1;
 	m.e[398].name_len = m.e[399].name_len = 1024;
-	m.h->names_len += 1025; /* over leaf hashes, which are of no interest here */
+	m.h->names_len += 1025; /* overlaps the leaf hashes, which does not matter here */
 	memset(long_ones, 'n', 1025);
 	long_ones[1024] = 'o';
 	accepted();
 	long_ones[1024] = 'n';
-	/* What is shown of it fits. */
+	/* The name in the error is cut, so that it fits. */
 	refused("tensor 399: name: "
 		"\"nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn\" appears "
 		"twice");
@@ -307,7 +307,7 @@ START_TEST(wrong_types_sizes_and_flags_are_refused)
 	m.e[1] = good;
 	m.e[1].dtype = 2;
 	refused("tensor 1: bytes: 65537 do not match 65537 elements of 2");
-	m.e[2].count = (uint64_t)1 << 61; /* times 8: 0 */
+	m.e[2].count = (uint64_t)1 << 61; /* times 8 gives 0 */
 	m.e[1] = good;
 	refused("tensor 2: bytes: 0 do not match 2305843009213693952 elements of 8");
 	m.e[2].count = 0;
@@ -320,7 +320,7 @@ START_TEST(wrong_types_sizes_and_flags_are_refused)
 }
 END_TEST
 
-/* All that a state may have, in one tensor and in two; without a hash of it being there. */
+/* The state has its largest size, in one tensor and in two. Its leaf hashes do not exist. */
 START_TEST(largest_state_is_accepted)
 {
 	m.e[0].dtype = 0;
@@ -350,7 +350,7 @@ START_TEST(tensor_must_lie_in_its_region)
 	m.e[1].region_off = 0;
 	accepted();
 	m.e[2].region = 1;
-	m.e[2].region_off = 1048576; /* it is empty */
+	m.e[2].region_off = 1048576; /* tensor 2 is empty */
 	accepted();
 	m.e[2].region_off++;
 	refused("tensor 2: region_off: 0 bytes at 1048577 do not lie in region 1 of 1048576 bytes");
@@ -371,7 +371,7 @@ START_TEST(manifest_without_tensors_is_accepted)
 }
 END_TEST
 
-/* As many tensors as there may be, with names that differ at their ends alone, do not take long. */
+/* The names of the tensors differ only at their ends. */
 START_TEST(checking_the_largest_number_of_tensors_is_fast)
 {
 	struct tl_rng r = tl_rng_new(5);
@@ -453,7 +453,7 @@ START_TEST(invalid_commands_are_refused)
 	ck_assert(shm_state_command_fits(&c, 263144));
 	ck_assert(!shm_state_command_fits(&c, 263143));
 	ck_assert(!shm_state_command_fits(&c, 0));
-	c.from = 1; /* is for what is written, from a leaf on */
+	c.from = 1; /* only allowed for WRITE, and at the beginning of a leaf */
 	ck_assert(!shm_state_command_fits(&c, UINT64_MAX));
 	c.op = SHM_STATE_WRITE;
 	ck_assert(!shm_state_command_fits(&c, UINT64_MAX));
@@ -477,7 +477,7 @@ START_TEST(invalid_commands_are_refused)
 	c = good;
 	c.off = UINT64_MAX;
 	ck_assert(!shm_state_command_fits(&c, 263144));
-	c.off = UINT64_MAX - 262143; /* off + len: 0 */
+	c.off = UINT64_MAX - 262143; /* off + len gives 0 */
 	ck_assert(!shm_state_command_fits(&c, 263144));
 }
 END_TEST

@@ -40,7 +40,7 @@ START_TEST(requests_and_answers_survive_encoding_and_decoding)
 }
 END_TEST
 
-/* The bytes themselves, as PROTOCOL.md draws them. */
+/* The expected bytes come from PROTOCOL.md. */
 START_TEST(answer_has_the_documented_layout)
 {
 	uint8_t expected[WST_HDR_SIZE] = {'P', 'C', 'S', 'T', 3, 0, 0, 0, /**/
@@ -146,7 +146,7 @@ START_TEST(limits_of_tensor_requests_are_enforced)
 }
 END_TEST
 
-/* No byte of a header is without meaning. */
+/* Changing any byte of a header changes the result. */
 START_TEST(every_byte_of_a_request_is_checked)
 {
 	uint8_t buf[WST_HDR_SIZE];
@@ -228,7 +228,7 @@ START_TEST(limits_of_answers_are_enforced)
 }
 END_TEST
 
-/* An answer has bytes that a request must not have, and no others. */
+/* An answer has bytes that must be zero in a request. */
 START_TEST(answer_is_refused_as_a_request)
 {
 	struct wst_answer a = {.req = good, .len = WIRE_LEAF * 16};

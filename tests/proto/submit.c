@@ -12,7 +12,7 @@
 #define REGION  ((uint64_t)8192)
 #define LARGEST ((uint64_t)1 << 48)
 
-/* 1000 doubles, the maximum of them, everything registered and in one region. */
+/* The maximum of 1000 doubles. Operand and output are registered and lie in one region. */
 static const struct shm_sqe good = {.slot = 5,
 	.flags = SHM_SQE_IN_REGISTERED | SHM_SQE_OUT_REGISTERED,
 	.tag = UINT64_MAX,
@@ -116,7 +116,7 @@ START_TEST(slot_must_exist_and_be_free)
 	e.slot = SHM_SLOTS;
 	refused_by(&e, &lim, CC_ERR_PROTO, "slot 64 does not exist");
 	e.slot = UINT32_MAX;
-	e.dtype = 99; /* the slot is looked at first */
+	e.dtype = 99; /* the slot is checked first */
 	refused_by(&e, &lim, CC_ERR_PROTO, "slot 4294967295 does not exist");
 }
 END_TEST
@@ -202,8 +202,8 @@ START_TEST(unknown_flags_are_refused)
 }
 END_TEST
 
-/* The largest operand of each type is taken, and not one element more; nor a count of which the
- * bytes, cut to 64 bits, would be few. */
+/* The largest operand of each type is accepted. One more element is refused, and so is a count
+ * whose bytes would be few after an overflow of 64 bits. */
 START_TEST(limit_of_the_count_is_enforced)
 {
 	struct shm_submit_limits lim = {.in_size = UINT64_MAX, .out_size = UINT64_MAX};
@@ -222,7 +222,7 @@ START_TEST(limit_of_the_count_is_enforced)
 			char text[80];
 
 			if (size == 1 && i == 2)
-				continue; /* there is no such number */
+				continue; /* the number does not exist */
 			e.count = bad[i];
 			snprintf(text, sizeof text, "count: %llu elements are more than 2^48 bytes",
 				(unsigned long long)e.count);
@@ -248,7 +248,7 @@ START_TEST(unknown_regions_are_refused)
 	lim = limits;
 	lim.out_size = 0;
 	refused_by(&e, &lim, CC_ERR_INVAL, "out_region: this process has no memory region 18");
-	e.flags = SHM_SQE_IN_REGISTERED; /* then it does not matter */
+	e.flags = SHM_SQE_IN_REGISTERED; /* then out_off is ignored */
 	e.out_off = UINT64_MAX;
 	ck_assert_uint_eq(taken(&e, &lim).out_off, 0);
 }
@@ -350,7 +350,7 @@ START_TEST(limits_of_windows_are_enforced)
 }
 END_TEST
 
-/* What may be lost is never the operand. */
+/* A disposable output must not overlap the operand. */
 START_TEST(operand_is_never_disposable)
 {
 	struct shm_sqe e = good;
@@ -371,7 +371,7 @@ START_TEST(operand_is_never_disposable)
 }
 END_TEST
 
-/* 9 tensors of 300 bytes. */
+/* A synchronization of 9 tensors with 300 bytes. */
 static const struct shm_sqe good_sync = {.slot = 5,
 	.flags = SHM_SQE_SYNC,
 	.sync = {.keys = {1, 2},
@@ -416,7 +416,7 @@ START_TEST(valid_synchronizations_are_accepted)
 		ck_assert(s.synced == ((e.flags & SHM_SQE_SYNCED) != 0));
 		ck_assert_uint_eq(s.generation, e.generation);
 		ck_assert_uint_eq(s.count, 0);
-		/* The region is found under either name. */
+		/* Both names of the region mean the same field. */
 		ck_assert_uint_eq(e.in_region, e.sync.region);
 	}
 }
@@ -465,7 +465,7 @@ START_TEST(limits_of_synchronizations_are_enforced)
 }
 END_TEST
 
-/* What no field is made of yet does not matter. */
+/* Fields without a meaning are ignored. */
 START_TEST(unused_fields_are_ignored)
 {
 	struct shm_sqe e = good;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * As much of libcheck's interface as the tests of the kernels use, for compilers of other
- * architectures: neon.sh has no libcheck for them. Tests run in one process, and the first failure
- * ends it. CK_RUN_CASE names the one case that is run, as there.
+ * The part of libcheck's interface that the tests of the kernels use. neon.sh needs it because it
+ * has no libcheck for other architectures. All tests run in one process, and the first failure ends
+ * it. As in libcheck, CK_RUN_CASE names the only case to run.
  */
 #ifndef CHECK_H
 #define CHECK_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Runs the one suite that the compiler's command line names (SUITE).
+ * Runs the suite that the compiler's command line names (SUITE).
  */
 #include "tests/kernels/suites.h"
 

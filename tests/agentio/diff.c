@@ -7,11 +7,8 @@
 #include <string.h>
 #include <sys/eventfd.h>
 
-#include "common/cc_sys.h"
-#include "pcclagentd/admin/adm_internal.h"
-#include "pcclagentd/agentd_internal.h"
-#include "proto/wire_admin.h"
 #include "proto/wire_codes.h"
+#include "tests/agentio/ask.h"
 #include "tests/agentio/candidate.h"
 #include "tests/agentio/pair.h"
 #include "tests/agentio/suites.h"
@@ -49,55 +46,28 @@ struct answer {
 	struct row v[ROWS];
 };
 
-/* Of the row; what there is no column of stays as it is. */
-static void take_cell(struct row *r, const char *name, const struct wa_cell *c)
-{
-	const struct {
-		const char *name;
-		char *text;
-		size_t size;
-	} texts[] = {{"key", r->key, sizeof r->key}, {"cause", r->cause, sizeof r->cause},
-		{"outcome", r->outcome, sizeof r->outcome}, {"why", r->why, sizeof r->why}};
-
-	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
-		if (strcmp(name, texts[i].name) == 0 && c->text)
-			rep_copy_text(texts[i].text, texts[i].size, c->text);
-	if (strcmp(name, "more") == 0)
-		r->more = c->number;
-	if (strcmp(name, "blocks") == 0)
-		r->blocks = c->number;
-	if (strcmp(name, "bytes") == 0)
-		r->bytes = c->number;
-	if (strcmp(name, "done") == 0)
-		r->done = c->number;
-}
-
-static void look(struct agentd *d, void *arg)
-{
-	struct answer *ret = arg;
-	struct adm adm = {.base = &d->base, .o = d->ops};
-	struct wa_reply r = {0};
-
-	*ret = (struct answer){0};
-	adm_state(&adm, cc_now_ns(), &r);
-	for (uint32_t i = 0; i < r.n_tables; i++) {
-		const struct wa_table *t = &r.tables[i];
-
-		if (strcmp(t->name, "differed") != 0)
-			continue;
-		ck_assert_uint_le(t->n_rows, ROWS);
-		ret->n = t->n_rows;
-		for (uint32_t k = 0; k < t->n_rows * t->n_cols; k++)
-			take_cell(&ret->v[k / t->n_cols], t->col[k % t->n_cols].name, &t->cells[k]);
-	}
-	wa_reply_clear(&r);
-}
-
 static struct answer differed(void)
 {
-	struct answer ret;
+	const struct wa_table *t;
+	struct answer ret = {0};
+	struct wa_reply r;
 
-	fx_call(&f, look, &ret);
+	ask(&f, WA_STATE, &r);
+	t = ask_table(&r, "differed");
+	ck_assert_uint_le(t->n_rows, ROWS);
+	for (; ret.n < t->n_rows; ret.n++) {
+		struct row *v = &ret.v[ret.n];
+
+		snprintf(v->key, sizeof v->key, "%s", ask_text(t, ret.n, "key"));
+		snprintf(v->cause, sizeof v->cause, "%s", ask_text(t, ret.n, "cause"));
+		snprintf(v->outcome, sizeof v->outcome, "%s", ask_text(t, ret.n, "outcome"));
+		snprintf(v->why, sizeof v->why, "%s", ask_text(t, ret.n, "why"));
+		v->more = ask_number(t, ret.n, "more");
+		v->blocks = ask_number(t, ret.n, "blocks");
+		v->bytes = ask_number(t, ret.n, "bytes");
+		v->done = ask_number(t, ret.n, "done");
+	}
+	wa_reply_clear(&r);
 	return ret;
 }
 

@@ -67,12 +67,14 @@ void fx_start(struct fx *f, void (*tweak)(struct agentd_config *c))
 	strcpy(f->dir, "/tmp/agentio-test-XXXXXX");
 	ck_assert_ptr_nonnull(mkdtemp(f->dir));
 	snprintf(f->path, sizeof f->path, "%s/agent.sock", f->dir);
+	snprintf(f->admin, sizeof f->admin, "%s/admin.sock", f->dir);
 	agentd_config_init(&c);
 	strcpy(c.name, "testhost");
 	c.bind = (struct cc_addr){.family = CC_INET4, .ip = {127, 0, 0, 1}};
 	c.port_p2p = c.port_shared_state = c.port_benchmark = 0;
 	c.session_fd = cc_listen_unix(f->path, SOCK_SEQPACKET, 0600);
-	ck_assert_int_ge(c.session_fd, 0);
+	c.admin_fd = cc_listen_unix(f->admin, SOCK_STREAM, 0600);
+	ck_assert(c.session_fd >= 0 && c.admin_fd >= 0);
 	if (tweak)
 		tweak(&c);
 	f->agent = agentd_new(&c);
@@ -93,6 +95,7 @@ void fx_stop(struct fx *f)
 	pthread_mutex_destroy(&f->lock);
 	pthread_cond_destroy(&f->cond);
 	unlink(f->path);
+	unlink(f->admin);
 	rmdir(f->dir);
 }
 

@@ -22,7 +22,7 @@
 /* ---- the agent ---- */
 
 struct fx {
-	char dir[64], path[96];
+	char dir[64], path[96], admin[96]; /* the sockets of processes and of pcclctl: ask.h */
 	pthread_t thread;
 	struct agentd *agent;
 	pthread_mutex_t lock;

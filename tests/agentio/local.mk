@@ -28,6 +28,7 @@ $(agentio_suites:.c=.log): tests/agentio/agentio$(EXEEXT)
 # The fake engine and the table of algorithms in algo.c are linked before the library, so they replace
 # the real ones.
 tests_agentio_agentio_SOURCES = $(agentio_suites) \
+	tests/agentio/ask.c tests/agentio/ask.h \
 	tests/agentio/fake_engine.c tests/agentio/fake_engine.h \
 	tests/agentio/other.c tests/agentio/other.h \
 	tests/agentio/fixture.c tests/agentio/fixture.h \

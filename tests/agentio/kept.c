@@ -3,12 +3,11 @@
  * What an agent remembers of jobs of shared state, for people: whose tensors differed and why, by
  * which keys, and only if the memory for it is the user's to have.
  */
-#include "pcclagentd/agentd_internal.h"
-
 #include <stdio.h>
 #include <string.h>
 
 #include "proto/wire_codes.h"
+#include "tests/agentio/ask.h"
 #include "tests/agentio/candidate.h"
 #include "tests/agentio/pair.h"
 #include "tests/agentio/suites.h"
@@ -17,11 +16,16 @@
 
 static struct candidate oa, ob; /* a has what is elected, b has not */
 
+static void init_both(void)
+{
+	candidate_init(&oa, &a, &qa, BYTES, 7, true);
+	candidate_init(&ob, &b, &qb, BYTES, 9, true);
+}
+
 static void setup(void)
 {
 	pair_begin(NULL);
-	candidate_init(&oa, &a, &qa, BYTES, 7, true);
-	candidate_init(&ob, &b, &qb, BYTES, 9, true);
+	init_both();
 }
 
 static void teardown(void)
@@ -69,43 +73,55 @@ static void run(uint8_t fill)
 	succeed();
 }
 
-/* ---- what is known of b's last one */
+/* ---- what operators are told of b's last one */
+
+#define SHOWN 2u
 
 struct look {
-	bool any, has_keys;
-	enum diff_cause cause;
 	uint32_t n_tensors, n_keys;
-	struct wm_digest keys;
-	char key[2][DIFF_NAME_MAX];
+	char cause[SHOWN][16], key[SHOWN][16];
 };
-
-static void look_inside(struct agentd *d, void *arg)
-{
-	const struct diff_report *report = op_diff_of(d->ops, qb.comm);
-	const struct diff_member *x = report ? op_diff_member(report, qb.comm) : NULL;
-	struct look *l = arg;
-
-	*l = (struct look){.any = report != NULL};
-	if (!l->any)
-		return;
-	ck_assert_ptr_nonnull(x);
-	l->cause = x->cause;
-	l->n_tensors = x->n_tensors;
-	l->has_keys = report->keys != NULL;
-	if (!l->has_keys)
-		return;
-	l->keys = report->keys->digest;
-	l->n_keys = report->keys->n;
-	for (uint32_t i = 0; i < l->n_keys && i < 2; i++)
-		snprintf(l->key[i], sizeof l->key[i], "%s", report->keys->v[i].name);
-}
 
 static struct look look(void)
 {
-	struct look l;
+	struct look l = {0};
+	const struct wa_table *t;
+	struct wa_reply r;
 
-	fx_call(&f, look_inside, &l);
+	ask(&f, WA_STATE, &r);
+	t = ask_table(&r, "differed");
+	for (; l.n_tensors < t->n_rows; l.n_tensors++) {
+		ck_assert_uint_lt(l.n_tensors, SHOWN);
+		ck_assert_uint_eq(ask_number(t, l.n_tensors, "comm"), qb.comm);
+		snprintf(l.cause[l.n_tensors], sizeof l.cause[0], "%s",
+			ask_text(t, l.n_tensors, "cause"));
+	}
+	t = ask_table(&r, "keys");
+	for (; l.n_keys < t->n_rows; l.n_keys++) {
+		ck_assert_uint_lt(l.n_keys, SHOWN);
+		snprintf(l.key[l.n_keys], sizeof l.key[0], "%s", ask_text(t, l.n_keys, "key"));
+	}
+	wa_reply_clear(&r);
 	return l;
+}
+
+static void expect_nothing(void)
+{
+	struct look l = look();
+
+	ck_assert_uint_eq(l.n_tensors, 0);
+	ck_assert_uint_eq(l.n_keys, 0);
+}
+
+/* Both differed; the keys are these. */
+static void expect_keys(const char *first, const char *second)
+{
+	struct look l = look();
+
+	ck_assert_uint_eq(l.n_tensors, 2);
+	ck_assert_uint_eq(l.n_keys, 2);
+	ck_assert_str_eq(l.key[0], first);
+	ck_assert_str_eq(l.key[1], second);
 }
 
 /* ---- tests */
@@ -113,82 +129,137 @@ static struct look look(void)
 /* Torn state is called that, whether its peer has been equal before or not. */
 START_TEST(torn)
 {
+	struct look l;
+
 	write_both(9);
 	ob.sqe.sync.torn = 1;
 	ob.sqe.flags |= _i ? SHM_SQE_SYNCED : 0;
 	push_both();
 	succeed();
-	ck_assert_uint_eq(look().cause, DIFF_TORN);
-	ck_assert_uint_eq(look().n_tensors, 2);
+	l = look();
+	ck_assert_uint_eq(l.n_tensors, 2);
+	for (uint32_t i = 0; i < 2; i++)
+		ck_assert_str_eq(l.cause[i], "torn");
 }
 END_TEST
+
+static void rename_second(const char *name)
+{
+	strcpy(oa.name[1], name);
+	strcpy(ob.name[1], name);
+}
 
 /* Names are kept from one job to the next only if the keys are the same: they are told apart by
  * both halves of their digest. */
 START_TEST(other_keys)
 {
-	struct look l;
+	static const char *const other[] = {"d", "e"};
+	uint64_t digest[2];
 
 	run(9);
-	l = look();
-	ck_assert(l.n_keys == 2 && strcmp(l.key[1], "b") == 0);
-	strcpy(oa.name[1], "c");
-	strcpy(ob.name[1], "c");
+	expect_keys("a", "b");
+	rename_second("c");
 	run(9);
-	l = look();
-	ck_assert(l.n_keys == 2 && strcmp(l.key[1], "c") == 0);
+	expect_keys("a", "c");
 	for (uint32_t half = 0; half < 2; half++) {
-		run(9);
+		memcpy(digest, oa.sqe.sync.keys, sizeof digest);
+		digest[half] ^= 1;
+		rename_second(other[half]);
 		write_both(9);
 		push_both();
-		oa.sqe.sync.keys[half] ^= 1; /* as the master has it */
+		memcpy(oa.sqe.sync.keys, digest, sizeof digest); /* as the master has it */
 		succeed();
-		l = look();
-		ck_assert_uint_eq(l.keys.hi, oa.sqe.sync.keys[0]);
-		ck_assert_uint_eq(l.keys.lo, oa.sqe.sync.keys[1]);
+		expect_keys("a", other[half]);
 	}
 }
 END_TEST
 
-static void leave_room(struct agentd *d, void *arg)
-{
-	struct loc_stats s;
+/* ---- memory */
 
-	loc_get_stats(d->loc, &s);
-	d->base.cfg.mem_total = s.mem_used + *(const uint64_t *)arg;
+#define SPARE ((uint64_t)1 << 20) /* given to somebody else while the job has none */
+
+static uint64_t limit; /* 0: the usual one */
+
+static void limit_memory(struct agentd_config *cfg)
+{
+	if (limit > 0)
+		cfg->mem_total = limit;
 }
 
-static void get_used(struct agentd *d, void *arg)
+static void begin(uint64_t mem_total)
 {
-	struct loc_stats s;
+	limit = mem_total;
+	pair_begin(limit_memory);
+	init_both();
+}
 
-	loc_get_stats(d->loc, &s);
-	*(uint64_t *)arg = s.mem_used;
+static bool used_is(const struct agentd_stats *s, uint64_t n)
+{
+	return s->mem_used == n;
+}
+
+static bool syncs_are(const struct agentd_stats *s, uint64_t n)
+{
+	return s->syncs == n;
+}
+
+static uint64_t used(void)
+{
+	fx_await(&f, syncs_are, 0);
+	return fx_stats(&f).mem_used;
+}
+
+/* Up to where a job is to be started, after one that has ended if so. Returns what is in use. */
+static uint64_t offer(bool after_one)
+{
+	if (after_one) {
+		run(9);
+		expect_keys("a", "b");
+	}
+	write_both(9);
+	push_both();
+	return used();
+}
+
+/* How much is in use when the job starts, and how much one job is remembered by. */
+static uint64_t measure(bool after_one, uint64_t *remembered)
+{
+	uint64_t before, ret;
+
+	begin(0);
+	write_both(9);
+	before = used();
+	run(9);
+	*remembered = used() - before;
+	ck_assert_uint_gt(*remembered, 1);
+	teardown();
+	begin(0);
+	ret = offer(after_one);
+	teardown();
+	return ret;
 }
 
 /* Nothing of a job is remembered for which there is no memory: neither for the keys nor for the
- * rest (_i 0), not for the rest (1), after one that was (2). It is done all the same, and nothing
- * stays charged. */
+ * rest (_i 0), not for the last byte of the rest (1), after one that was remembered (2). It is done
+ * all the same, and nothing stays charged. */
 START_TEST(no_room)
 {
-	uint64_t room = _i == 1 ? sizeof(struct diff_report) - 1 : 0, before, after;
+	uint64_t remembered, offered = measure(_i == 2, &remembered), before;
+	uint64_t room = _i == 1 ? remembered - 1 : 0;
+	struct mem spare;
 
+	begin(offered + SPARE + room);
 	write_both(9);
-	fx_call(&f, get_used, &before);
-	if (_i == 2)
-		run(9);
-	ck_assert_int_eq(look().any, _i == 2);
-	write_both(9);
-	push_both();
-	fx_call(&f, leave_room, &room);
+	before = used();
+	ck_assert_uint_eq(offer(_i == 2), offered);
+	ck_assert_uint_eq(client_alloc(&a, SPARE, &spare), WIRE_SUCCESS);
 	succeed();
-	ck_assert(!look().any);
-	fx_call(&f, get_used, &after);
-	ck_assert_uint_eq(after, before);
-	room = 1 << 20;
-	fx_call(&f, leave_room, &room);
+	fx_await(&f, used_is, before + SPARE);
+	expect_nothing();
+	ck_assert_uint_eq(client_free(&a, spare.region), WIRE_SUCCESS);
 	run(9);
-	ck_assert(look().any && look().has_keys);
+	expect_keys("a", "b");
+	teardown();
 }
 END_TEST
 
@@ -201,6 +272,9 @@ Suite *kept_suite(void)
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_loop_test(t, torn, 0, 2);
 	tcase_add_test(t, other_keys);
+	suite_add_tcase(s, t);
+	t = tcase_create("memory");
+	tcase_set_timeout(t, 60);
 	tcase_add_loop_test(t, no_room, 0, 3);
 	suite_add_tcase(s, t);
 	return s;

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "common/cc_err.h"
-#include "pcclagentd/engine/eng_internal.h"
+#include "common/cc_sys.h"
 #include "proto/wire_link.h"
 #include "tests/engine/net.h"
 #include "tests/engine/suites.h"
@@ -411,12 +411,43 @@ static void end_transfer(struct net *n, uint64_t seq)
 	eng_release(n->h[0].e, seq);
 }
 
+/* A short transfer that starts and ends; the set on which it goes. */
+static uint32_t use_set(struct net *n, const struct op *o, int out[ENG_SETS][2], uint64_t seq)
+{
+	uint32_t set = use_stream(n, o, out, seq);
+
+	end_transfer(n, seq);
+	return set;
+}
+
+/* The same for one that took over since then. */
+static uint32_t use_set_again(struct net *n, const struct op *o, int out[ENG_SETS][2], uint64_t seq,
+	uint32_t set, uint64_t since_ns)
+{
+	uint32_t used = use_set(n, o, out, seq);
+
+	if (cc_now_ns() - since_ns < ENG_SET_NS) /* unless this test stood still */
+		ck_assert_uint_eq(used, set);
+	return used;
+}
+
+/* The set that is at work has worked for long enough. */
+static void await_turn(void)
+{
+	uint64_t end = cc_now_ns() + ENG_SET_NS, now;
+
+	while ((now = cc_now_ns()) < end)
+		poll(NULL, 0, (int)((end - now) / 1000000) + 1);
+}
+
 /* One after the other, when its time is over and no transfer under way. */
 START_TEST(stream_sets_rotate)
 {
 	const struct op o = {.count = 1024, .op = KRN_SUM, .segment_max = CC_PLAN_SEGMENT_MAX};
+	uint64_t since = cc_now_ns(), seq = 0;
 	int out[ENG_SETS][2];
 	struct net n;
+	uint32_t set;
 
 	net_up(&n, 1, 1);
 	n.h[0].n_members = 1;
@@ -425,19 +456,22 @@ START_TEST(stream_sets_rotate)
 		tcp_pair(out[i]);
 		ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, 1, out[i][0], i), 0);
 	}
-	n.h[0].e->set_ns = UINT64_MAX;
-	ck_assert_uint_eq(use_stream(&n, &o, out, 1), 0);
-	end_transfer(&n, 1);
-	ck_assert_uint_eq(use_stream(&n, &o, out, 2), 0);
-	ck_assert_uint_eq(use_stream(&n, &o, out, 3), 0);
-	end_transfer(&n, 3);
-	n.h[0].e->set_ns = 0;
-	ck_assert_uint_eq(use_stream(&n, &o, out, 4), 0);
-	end_transfer(&n, 2);
-	end_transfer(&n, 4);
-	for (uint32_t i = 1; i <= ENG_SETS; i++) {
-		ck_assert_uint_eq(use_stream(&n, &o, out, 4 + i), i % ENG_SETS);
-		end_transfer(&n, 4 + i);
+	set = use_set(&n, &o, out, ++seq);
+	(void)use_set_again(&n, &o, out, ++seq, set, since);
+	set = use_stream(&n, &o, out, ++seq);
+	await_turn();
+	ck_assert_uint_eq(use_stream(&n, &o, out, ++seq), set);
+	end_transfer(&n, seq - 1);
+	ck_assert_uint_eq(use_stream(&n, &o, out, ++seq), set);
+	end_transfer(&n, seq - 1);
+	end_transfer(&n, seq);
+	for (uint32_t i = 0; i < ENG_SETS; i++) {
+		if (i > 0)
+			await_turn();
+		set = (set + 1) % ENG_SETS;
+		since = cc_now_ns();
+		ck_assert_uint_eq(use_set(&n, &o, out, ++seq), set);
+		set = use_set_again(&n, &o, out, ++seq, set, since);
 	}
 	cleanup(&n);
 	net_down(&n);

@@ -57,10 +57,8 @@ static void *run(void *arg)
 	return NULL;
 }
 
-void fx_start(struct fx *f, void (*tweak)(struct agentd_config *c))
+void fx_make_place(struct fx *f)
 {
-	struct agentd_config c;
-
 	memset(f, 0, sizeof *f);
 	cc_log_set_level(CC_LOG_ERR);
 	signal(SIGPIPE, SIG_IGN); /* as the daemon does */
@@ -68,6 +66,33 @@ void fx_start(struct fx *f, void (*tweak)(struct agentd_config *c))
 	ck_assert_ptr_nonnull(mkdtemp(f->dir));
 	snprintf(f->path, sizeof f->path, "%s/agent.sock", f->dir);
 	snprintf(f->admin, sizeof f->admin, "%s/admin.sock", f->dir);
+}
+
+void fx_remove_place(struct fx *f)
+{
+	unlink(f->path);
+	unlink(f->admin);
+	rmdir(f->dir);
+}
+
+static void on_kick(void *arg, int signo)
+{
+	(void)signo;
+	renew(arg);
+}
+
+/* Figures are renewed in a moment. */
+static void kick(const struct fx *f)
+{
+	if (f->still)
+		kill(getpid(), SIGUSR1);
+}
+
+static void start(struct fx *f, void (*tweak)(struct agentd_config *c), bool still)
+{
+	struct agentd_config c;
+
+	fx_make_place(f);
 	agentd_config_init(&c);
 	strcpy(c.name, "testhost");
 	c.bind = (struct cc_addr){.family = CC_INET4, .ip = {127, 0, 0, 1}};
@@ -77,13 +102,27 @@ void fx_start(struct fx *f, void (*tweak)(struct agentd_config *c))
 	ck_assert(c.session_fd >= 0 && c.admin_fd >= 0);
 	if (tweak)
 		tweak(&c);
+	f->still = still;
 	f->agent = agentd_new(&c);
 	ck_assert_ptr_nonnull(f->agent);
 	agentd_get_stats(f->agent, &f->stats);
 	pthread_mutex_init(&f->lock, NULL);
 	pthread_cond_init(&f->cond, NULL);
-	ck_assert_int_eq(agentd_every(f->agent, 5, renew, f), 0);
+	if (still)
+		ck_assert_int_eq(agentd_on_signal(f->agent, SIGUSR1, on_kick, f), 0);
+	else
+		ck_assert_int_eq(agentd_every(f->agent, 5, renew, f), 0);
 	ck_assert_int_eq(pthread_create(&f->thread, NULL, run, f), 0);
+}
+
+void fx_start(struct fx *f, void (*tweak)(struct agentd_config *c))
+{
+	start(f, tweak, false);
+}
+
+void fx_start_still(struct fx *f, void (*tweak)(struct agentd_config *c))
+{
+	start(f, tweak, true);
 }
 
 void fx_stop(struct fx *f)
@@ -91,12 +130,11 @@ void fx_stop(struct fx *f)
 	pthread_mutex_lock(&f->lock);
 	f->stop = true;
 	pthread_mutex_unlock(&f->lock);
+	kick(f);
 	pthread_join(f->thread, NULL);
 	pthread_mutex_destroy(&f->lock);
 	pthread_cond_destroy(&f->cond);
-	unlink(f->path);
-	unlink(f->admin);
-	rmdir(f->dir);
+	fx_remove_place(f);
 }
 
 static bool always(const struct agentd_stats *s, uint64_t arg)
@@ -117,9 +155,11 @@ static struct agentd_stats await_stats(
 	end.tv_sec += FX_TIMEOUT_MS / 1000;
 	pthread_mutex_lock(&f->lock);
 	before = f->renewed;
-	while (f->renewed == before || !done(&f->stats, arg))
+	while (f->renewed == before || !done(&f->stats, arg)) {
+		kick(f);
 		ck_assert_msg(pthread_cond_timedwait(&f->cond, &f->lock, &end) == 0,
 			"the agent did not get there in time");
+	}
 	s = f->stats;
 	pthread_mutex_unlock(&f->lock);
 	return s;

@@ -29,12 +29,14 @@ struct fx {
 	pthread_cond_t cond;
 	struct agentd_stats stats; /* renewed every few milliseconds */
 	uint32_t renewed;          /* the number of renewals */
-	bool stop;
+	bool stop, still;
 	void (*call)(struct agentd *d, void *arg);
 	void *call_arg;
 };
 
 void fx_start(struct fx *f, void (*tweak)(struct agentd_config *c));
+/* Starts the agent likewise. Of the test, only calls of the functions below wake the agent. */
+void fx_start_still(struct fx *f, void (*tweak)(struct agentd_config *c));
 void fx_stop(struct fx *f);
 /* Both use figures that are newer than the call. */
 struct agentd_stats fx_stats(struct fx *f);
@@ -45,6 +47,9 @@ void fx_call(struct fx *f, void (*fn)(struct agentd *d, void *arg), void *arg);
  * so no other thread holds a lock that the child needs. (The sanitizers' allocators do not take
  * their locks before a fork.) */
 pid_t fx_fork(struct fx *f, void (*fn)(struct fx *f, int fd), int fd);
+/* Makes the folder and the names of the sockets, for a test that creates the sockets itself. */
+void fx_make_place(struct fx *f);
+void fx_remove_place(struct fx *f);
 /* Returns the number of descriptors of this process. */
 unsigned fx_count_fds(void);
 

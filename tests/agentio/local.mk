@@ -13,6 +13,7 @@ agentio_suites = \
 	tests/agentio/result_mode.c \
 	tests/agentio/process.c \
 	tests/agentio/queue.c \
+	tests/agentio/quiet.c \
 	tests/agentio/reconnect.c \
 	tests/agentio/region.c \
 	tests/agentio/session.c \
@@ -21,7 +22,7 @@ agentio_suites = \
 	tests/agentio/sync.c
 check_PROGRAMS += tests/agentio/agentio
 TESTS += $(agentio_suites)
-LONG_TESTS += tests/agentio/manifest.c
+LONG_TESTS += tests/agentio/manifest.c tests/agentio/quiet.c
 THREADED_TESTS += $(agentio_suites)
 HOSTILE_TESTS += tests/agentio/hello.c
 $(agentio_suites:.c=.log): tests/agentio/agentio$(EXEEXT)

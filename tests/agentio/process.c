@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Who is at the other end of a socket, and is it stopped? Children of the test are. Does it answer
- * when it is asked? How often the agent looks.
+ * when it is asked? How many are looked at in each tick.
  */
 #include <signal.h>
 #include <string.h>
@@ -10,10 +10,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/cc_sys.h"
+#include "pcclagentd/base/base.h"
 #include "pcclagentd/local/beat.h"
-#include "pcclagentd/agentd_internal.h"
-#include "pcclagentd/local/loc_internal.h"
+#include "pcclagentd/local/local.h"
 #include "pcclagentd/local/process.h"
+#include "pcclagentd/options.h"
 #include "tests/agentio/fixture.h"
 #include "tests/agentio/suites.h"
 
@@ -55,8 +57,6 @@ START_TEST(stopped_and_continued)
 
 	/* The socket was made here: its peer is this process. The number is looked up. */
 	loc_process_open(&p, -1, (uint32_t)child);
-	ck_assert_int_ge(p.pidfd, 0);
-	ck_assert_int_ge(p.stat_fd, 0);
 	ck_assert(!loc_process_is_stopped(&p));
 	for (int i = 0; i < 3; i++) {
 		ck_assert_int_eq(kill(child, SIGSTOP), 0);
@@ -84,7 +84,7 @@ START_TEST(its_end_is_no_stop)
 	ck_assert(!loc_process_is_stopped(&late));
 	loc_process_close(&late);
 	loc_process_open(&late, -1, 0);
-	ck_assert_int_eq(late.stat_fd, -1);
+	ck_assert(!loc_process_is_stopped(&late));
 	loc_process_close(&late);
 }
 END_TEST
@@ -243,11 +243,12 @@ END_TEST
 START_TEST(a_process_may_do_without)
 {
 	struct process p = unseen();
+	unsigned fds = fx_count_fds();
 
 	until_silent(&p);
 	close(other);
 	ck_assert(!look(&p, true));
-	ck_assert_int_eq(asks.fd, -1);
+	ck_assert_uint_eq(fx_count_fds(), fds - 2); /* its own end, too */
 	ck_assert(!pass(&p, 10 * BEAT_ASKS));
 	other = -1;
 }
@@ -256,212 +257,161 @@ END_TEST
 #define MANY   150u         /* sessions of one process */
 #define A_TICK UINT64_C(64) /* of them are looked at in each tick */
 
-static struct fx f;
+/* ---- looks: what faces processes (local.h), with a core and a loop, in this thread ---- */
 
-static void many_sessions(struct agentd_config *cfg)
+static struct base base;
+static struct loc *loc;
+static struct cc_watch *ready;
+static struct fx fx; /* where processes find it, no more */
+static uint32_t stopped;
+static uint64_t tick_ns;
+
+static void carry_out(void *arg, struct agt_action *a)
 {
-	cfg->sessions_per_user = MANY + 2;
-	cfg->stopped_timeout_ms = 600000;
+	(void)arg;
+	ck_assert_int_eq(a->type, AGT_ACT_LOG);
+	if (strstr(a->u.text, " is stopped"))
+		stopped++;
+	else if (strstr(a->u.text, " runs again "))
+		stopped--;
 }
 
-static void open_many(struct fx *x, int ready)
+static uint32_t stamp(void *arg, const struct agt_event *ev)
+{
+	(void)arg;
+	(void)ev;
+	return 0;
+}
+
+static void after(void *arg)
+{
+	(void)arg;
+}
+
+static void loc_setup(void)
+{
+	static const struct ev_ops ops = {.carry_out = carry_out, .stamp = stamp, .after = after};
+	const struct agt_config core = {.agent = {{1}}};
+
+	fx_make_place(&fx);
+	base = (struct base){0};
+	agentd_config_init(&base.cfg);
+	agentd_config_limits(&base.cfg);
+	base.cfg.sessions_per_user = MANY;
+	base.cfg.session_fd = cc_listen_unix(fx.path, SOCK_SEQPACKET, 0600);
+	base.loop = cc_loop_new();
+	base.core = agt_new(&core);
+	base.events = ev_new(&ops, NULL);
+	ck_assert(base.loop && base.core);
+	loc = loc_new(&base);
+	ck_assert_ptr_nonnull(loc);
+	ck_assert_int_eq(loc_session_listen(loc), 0);
+	stopped = 0;
+}
+
+static void loc_teardown(void)
+{
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	cc_watch_free(ready);
+	ev_hold(&base); /* the core hears no more */
+	loc_free(loc);
+	ev_free(base.events);
+	agt_free(base.core);
+	cc_loop_free(base.loop);
+	fx_remove_place(&fx);
+}
+
+static void open_many(int fd)
 {
 	static struct client clients[MANY];
 
 	for (uint32_t i = 0; i < MANY; i++)
-		client_open(x, &clients[i]);
-	if (write(ready, "x", 1) != 1)
+		client_open(&fx, &clients[i]);
+	if (write(fd, "x", 1) != 1)
 		return;
 	for (;;)
 		pause();
 }
 
-static void agent_setup(void)
+static void all_are_there(void *arg)
 {
-	int ready[2];
-	char c;
-
-	fx_start(&f, many_sessions);
-	ck_assert_int_eq(pipe(ready), 0);
-	child = fx_fork(&f, open_many, ready[1]);
-	close(ready[1]);
-	ck_assert_int_eq(read(ready[0], &c, 1), 1);
-	close(ready[0]);
+	(void)arg;
+	cc_loop_stop(base.loop);
 }
 
-static void agent_teardown(void)
+static void sessions_setup(void)
 {
-	kill(child, SIGKILL);
-	waitpid(child, NULL, 0);
-	fx_stop(&f);
+	int fds[2];
+
+	loc_setup();
+	ck_assert_int_eq(pipe(fds), 0);
+	child = fork();
+	if (child == 0) {
+		open_many(fds[1]);
+		_exit(1);
+	}
+	close(fds[1]);
+	ready = cc_watch_new(base.loop, fds[0], false, all_are_there, NULL);
+	ck_assert_int_eq(cc_loop_run(base.loop), 0);
+	close(fds[0]);
+	tick_ns = cc_now_ns();
 }
 
-static uint32_t count_stopped(const struct agentd *d)
+static void child_is_to(int signo)
 {
-	const struct session *s;
-	uint32_t n = 0;
-
-	for (s = d->loc->sessions; s; s = s->hh.next)
-		n += s->stopped;
-	return n;
-}
-
-/* Everything between two ticks of the agent's own. */
-static void stop_and_look(struct agentd *d, void *arg)
-{
-	uint32_t *seen = arg;
 	int status;
 
-	d->loc->looked = 0;
-	ev_hold(&d->base);
-	ck_assert_int_eq(kill(child, SIGSTOP), 0);
-	ck_assert_int_eq(waitpid(child, &status, WUNTRACED), child);
-	for (int i = 0; i < 3; i++) {
-		loc_session_tick(d->loc, cc_now_ns());
-		seen[i] = count_stopped(d);
-	}
-	ck_assert_int_eq(kill(child, SIGCONT), 0);
-	ck_assert_int_eq(waitpid(child, &status, WCONTINUED), child);
-	loc_session_tick(d->loc, cc_now_ns());
-	seen[3] = count_stopped(d);
-	ev_release(&d->base);
+	ck_assert_int_eq(kill(child, signo), 0);
+	ck_assert_int_eq(waitpid(child, &status, WUNTRACED | WCONTINUED), child);
+}
+
+/* After so long. Returns how many sessions are known to be stopped. */
+static uint32_t tick(uint32_t ms)
+{
+	tick_ns += BASE_MS(ms);
+	ev_hold(&base);
+	loc_session_tick(loc, tick_ns);
+	ev_release(&base);
+	return stopped;
 }
 
 START_TEST(so_many_in_each_tick_but_all_that_were_stopped)
 {
-	uint32_t seen[4];
-
-	fx_call(&f, stop_and_look, seen);
-	ck_assert_uint_eq(seen[0], A_TICK);
-	ck_assert_uint_eq(seen[1], 2 * A_TICK);
-	ck_assert_uint_eq(seen[2], MANY);
-	ck_assert_uint_eq(seen[3], 0); /* before they can count as lost */
+	ck_assert_uint_eq(tick(BASE_TICK_MS), 0);
+	child_is_to(SIGSTOP);
+	ck_assert_uint_eq(tick(BASE_TICK_MS), A_TICK); /* behind those of the first tick */
+	ck_assert_uint_eq(tick(BASE_TICK_MS), MANY - A_TICK);
+	ck_assert_uint_eq(tick(BASE_TICK_MS), MANY);
+	child_is_to(SIGCONT);
+	ck_assert_uint_eq(tick(BASE_TICK_MS), 0); /* before they can count as lost */
 }
 END_TEST
 
-struct seen {
-	bool look, quiet;
-	uint32_t stopped, tick_ms;
-};
-
-static void see(struct agentd *d, void *arg)
+START_TEST(all_in_every_fourth_tick_while_all_is_quiet)
 {
-	struct seen *s = arg;
-
-	if (s->look)
-		agentd_look(d);
-	s->quiet = d->base.quiet;
-	s->tick_ms = d->tick_ms;
-	s->stopped = count_stopped(d);
-}
-
-/* Time alone brings it about. */
-static void await_quiet(struct seen *s)
-{
-	do
-		fx_call(&f, see, s);
-	while (!s->quiet);
-}
-
-START_TEST(seldom_when_nothing_is_under_way)
-{
-	struct seen s = {.look = false};
-	int status;
-
-	await_quiet(&s);
-	ck_assert_uint_eq(s.stopped, 0);
-	ck_assert_int_eq(kill(child, SIGSTOP), 0);
-	ck_assert_int_eq(waitpid(child, &status, WUNTRACED), child);
-	while (s.stopped < MANY)
-		fx_call(&f, see, &s);
-	ck_assert(!s.quiet);
-	ck_assert_int_eq(kill(child, SIGCONT), 0);
-	ck_assert_int_eq(waitpid(child, &status, WCONTINUED), child);
-	await_quiet(&s);
-	ck_assert_uint_eq(s.stopped, 0);
-	/* but at once when somebody asks */
-	ck_assert_int_eq(kill(child, SIGSTOP), 0);
-	ck_assert_int_eq(waitpid(child, &status, WUNTRACED), child);
-	s.look = true;
-	fx_call(&f, see, &s);
-	ck_assert_uint_eq(s.stopped, MANY);
-	ck_assert(!s.quiet);
+	base.quiet = true;
+	ck_assert_uint_eq(tick(AGT_QUIET_TICK_MS), 0);
+	child_is_to(SIGSTOP);
+	for (unsigned i = 0; i < 3; i++)
+		ck_assert_uint_eq(tick(AGT_QUIET_TICK_MS), 0);
+	ck_assert_uint_eq(tick(AGT_QUIET_TICK_MS), MANY);
+	base.quiet = false; /* as the daemon finds then */
+	child_is_to(SIGCONT);
+	ck_assert_uint_eq(tick(BASE_TICK_MS), 0);
 }
 END_TEST
 
-static void beat(struct agentd *d, bool awaited)
+START_TEST(all_when_somebody_asks)
 {
-	struct wm_msg m = {.type = WM_HEARTBEAT, .u.heartbeat.awaited = awaited};
-	struct agt_event ev = {.type = AGT_EV_MASTER_MSG, .run = 1, .msg = &m};
-
-	ev_post(&d->base, &ev);
-}
-
-/* What has been stopped since the last look is found with the next one: that is now. */
-static void stop_and_await(struct agentd *d, void *arg)
-{
-	struct seen *s = arg;
-	int status;
-
-	s->quiet = d->base.quiet;
-	if (!s->quiet)
-		return;
-	ck_assert_int_eq(kill(child, SIGSTOP), 0);
-	ck_assert_int_eq(waitpid(child, &status, WUNTRACED), child);
-	beat(d, false);
-	ck_assert(d->base.quiet);
-	ck_assert_uint_eq(d->tick_ms, AGT_QUIET_TICK_MS);
-	beat(d, true);
-	ck_assert(!d->base.quiet);
-	s->tick_ms = d->tick_ms;
-	d->loc->looked = 0;
-	loc_session_tick(d->loc, cc_now_ns());
-	s->stopped = count_stopped(d);
-}
-
-static void not_awaited(struct agentd *d, void *arg)
-{
-	(void)arg;
-	beat(d, false);
-}
-
-START_TEST(at_once_when_somebody_is_awaited)
-{
-	struct client a, b;
-	struct queue qa, qb;
-	struct master m;
-	struct seen s = {.look = false};
-	int status;
-
-	master_listen(&m);
-	master_join_two(&m, &f, &a, &qa, &b, &qb);
-	do
-		fx_call(&f, stop_and_await, &s);
-	while (!s.quiet);
-	ck_assert_uint_lt(s.tick_ms, BASE_TICK_MS);
-	ck_assert_uint_eq(s.stopped, A_TICK);
-	while (s.stopped < MANY)
-		fx_call(&f, see, &s);
-	do
-		fx_call(&f, see, &s);
-	while (s.tick_ms != BASE_TICK_MS); /* that one was for once */
-	ck_assert(!s.quiet);
-	/* it does not end by itself */
-	ck_assert_int_eq(kill(child, SIGCONT), 0);
-	ck_assert_int_eq(waitpid(child, &status, WCONTINUED), child);
-	while (s.stopped > 0)
-		fx_call(&f, see, &s);
-	for (int i = 0; i < 300; i++) { /* of 5 ms at least */
-		fx_call(&f, see, &s);
-		ck_assert(!s.quiet);
-	}
-	fx_call(&f, not_awaited, NULL);
-	await_quiet(&s);
-	client_close(&a);
-	client_close(&b);
-	queue_close(&qa);
-	queue_close(&qb);
-	master_close(&m);
+	base.quiet = true;
+	ck_assert_uint_eq(tick(AGT_QUIET_TICK_MS), 0);
+	child_is_to(SIGSTOP);
+	loc_session_look(loc);
+	ck_assert_uint_eq(stopped, MANY);
+	child_is_to(SIGCONT);
+	loc_session_look(loc);
+	ck_assert_uint_eq(stopped, 0);
 }
 END_TEST
 
@@ -486,11 +436,11 @@ Suite *process_suite(void)
 	tcase_add_test(t, a_process_may_do_without);
 	suite_add_tcase(s, t);
 	t = tcase_create("looks");
-	tcase_set_timeout(t, 120); /* there are many sessions to be made */
-	tcase_add_checked_fixture(t, agent_setup, agent_teardown);
+	tcase_set_timeout(t, 60); /* there are many sessions to be made */
+	tcase_add_checked_fixture(t, sessions_setup, loc_teardown);
 	tcase_add_test(t, so_many_in_each_tick_but_all_that_were_stopped);
-	tcase_add_test(t, seldom_when_nothing_is_under_way);
-	tcase_add_test(t, at_once_when_somebody_is_awaited);
+	tcase_add_test(t, all_in_every_fourth_tick_while_all_is_quiet);
+	tcase_add_test(t, all_when_somebody_asks);
 	suite_add_tcase(s, t);
 	return s;
 }

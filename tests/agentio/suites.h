@@ -16,6 +16,7 @@
 	X(options)                                                                                 \
 	X(result_mode)                                                                             \
 	X(process)                                                                                 \
+	X(quiet)                                                                                   \
 	X(queue)                                                                                   \
 	X(reconnect)                                                                               \
 	X(region)                                                                                  \

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How often the agent wakes up: seldom when nothing is under way, and often enough when somebody
+ * waits. Processes are stopped, and what it does about that can be seen.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/cc_sys.h"
+#include "tests/agentio/ask.h"
+#include "tests/agentio/suites.h"
+
+#define WATCH_MS 1000u
+/* Times that it wakes up in WATCH_MS: two or three when it does so every 450 ms, 20 when it does so
+ * every 50 ms, less on a machine that is busy. */
+#define SELDOM 6u
+#define MOST   100u
+/* From a heartbeat to what is to be done at once, when it is not left to a tick that comes every
+ * 50 ms. The best of some tries: others may run in between. */
+#define AT_ONCE_NS UINT64_C(30000000)
+#define TRIES      5u
+
+static struct fx f;
+static struct master m;
+static pid_t child;
+static pid_t thread; /* of the agent */
+
+static void get_thread(struct agentd *d, void *arg)
+{
+	(void)d;
+	(void)arg;
+	thread = gettid();
+}
+
+static void no_lost(struct agentd_config *cfg)
+{
+	cfg->stopped_timeout_ms = 600000;
+}
+
+/* A process with a communicator that wants to take part in a run. */
+static void join(struct fx *x, int fd)
+{
+	struct wl_request q = {.type = WL_COMM_CONNECT, .token = {{1}}, .peer = {{1}}};
+	struct client c;
+	struct queue queue;
+
+	client_open(x, &c);
+	client_comm(&c, &m.addr, 1, &queue);
+	q.comm = queue.comm;
+	client_send(&c, &q);
+	for (;;)
+		pause();
+	(void)fd;
+}
+
+static void setup(void)
+{
+	struct wm_msg msg;
+
+	master_listen(&m);
+	fx_start_still(&f, no_lost);
+	child = fx_fork(&f, join, -1);
+	master_accept(&m);
+	master_expect(&m, WM_JOIN, &msg);
+	wire_master_clear(&msg);
+	fx_call(&f, get_thread, NULL);
+}
+
+static void teardown(void)
+{
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	fx_stop(&f);
+	master_close(&m);
+}
+
+static void child_is_to(int signo)
+{
+	int status;
+
+	ck_assert_int_eq(kill(child, signo), 0);
+	ck_assert_int_eq(waitpid(child, &status, WUNTRACED | WCONTINUED), child);
+}
+
+/* How often the agent's thread has gone to sleep until now. */
+static unsigned long count_sleeps(void)
+{
+	static const char field[] = "voluntary_ctxt_switches:";
+	char path[64], line[128];
+	unsigned long n = 0;
+	FILE *file;
+
+	snprintf(path, sizeof path, "/proc/self/task/%d/status", (int)thread);
+	file = fopen(path, "re");
+	ck_assert_ptr_nonnull(file);
+	while (fgets(line, sizeof line, file))
+		if (strncmp(line, field, strlen(field)) == 0)
+			n = strtoul(line + strlen(field), NULL, 10);
+	fclose(file);
+	return n;
+}
+
+static unsigned long count_wakes(void)
+{
+	unsigned long before = count_sleeps();
+
+	usleep(WATCH_MS * 1000);
+	return count_sleeps() - before;
+}
+
+/* Within some looks: returns how often it wakes up then. */
+static unsigned long await_pace(bool seldom)
+{
+	uint64_t end = cc_now_ns() + FX_TIMEOUT_MS * UINT64_C(1000000);
+	unsigned long n;
+
+	while (((n = count_wakes()) <= SELDOM) != seldom)
+		ck_assert_msg(cc_now_ns() < end, "it wakes up %lu times", n);
+	return n;
+}
+
+static void await_seldom(void)
+{
+	(void)await_pace(true);
+}
+
+static void await_often(void)
+{
+	ck_assert_uint_lt(await_pace(false), MOST);
+}
+
+/* What the agent tells the master of the process. */
+static void expect_stopped(bool is)
+{
+	struct wm_msg msg;
+
+	master_expect(&m, WM_STOPPED, &msg);
+	ck_assert(msg.u.stopped.is == is);
+	wire_master_clear(&msg);
+}
+
+static bool is_shown_as_stopped(void)
+{
+	struct wa_reply r;
+	bool ret;
+
+	ask(&f, WA_PEERS, &r);
+	ret = ask_number(ask_table(&r, "peers"), 0, "stopped") > 0;
+	wa_reply_clear(&r);
+	return ret;
+}
+
+/* ---- tests */
+
+START_TEST(seldom_when_nothing_is_under_way)
+{
+	await_seldom();
+	child_is_to(SIGSTOP);
+	expect_stopped(true);
+	await_often(); /* as long as it is */
+	child_is_to(SIGCONT);
+	expect_stopped(false);
+	await_seldom();
+}
+END_TEST
+
+START_TEST(at_once_when_somebody_asks)
+{
+	await_seldom();
+	child_is_to(SIGSTOP);
+	ck_assert(is_shown_as_stopped());
+	expect_stopped(true);
+}
+END_TEST
+
+static void beat(bool awaited)
+{
+	const struct wm_msg msg = {.type = WM_HEARTBEAT, .u.heartbeat.awaited = awaited};
+
+	master_send(&m, &msg);
+}
+
+/* What has been stopped since the last look is found with the next one: that is now. Returns how
+ * long it takes. */
+static uint64_t stop_and_await(void)
+{
+	uint64_t began, took;
+
+	await_seldom();
+	child_is_to(SIGSTOP);
+	began = cc_now_ns();
+	beat(true);
+	expect_stopped(true);
+	took = cc_now_ns() - began;
+	child_is_to(SIGCONT);
+	expect_stopped(false);
+	return took;
+}
+
+START_TEST(at_once_when_somebody_is_awaited)
+{
+	for (unsigned i = 0; stop_and_await() > AT_ONCE_NS; i++) {
+		ck_assert_uint_lt(i, TRIES);
+		beat(false);
+	}
+	usleep(2 * WATCH_MS * 1000);
+	await_often(); /* that does not end by itself */
+	beat(false);
+	await_seldom();
+}
+END_TEST
+
+Suite *quiet_suite(void)
+{
+	Suite *s = suite_create("quiet");
+	TCase *t = tcase_create("quiet");
+
+	tcase_set_timeout(t, 120);
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_add_test(t, seldom_when_nothing_is_under_way);
+	tcase_add_test(t, at_once_when_somebody_asks);
+	tcase_add_test(t, at_once_when_somebody_is_awaited);
+	suite_add_tcase(s, t);
+	return s;
+}

@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The n-th call of each kind fails, once or from then on, in a trainer, an agent or the master, while two
-peers connect, reduce and synchronize. Every call of both peers ends in time, with success or with the code
-and the words of what has failed, the same for both unless one leaves the run (truth.py); all that report success have equal bits, those that fail their old ones (or are told that tensors were
-written in part, where the agent was lost while it wrote); no process dies of a
-signal; and what is left serves the next two peers.
+"""The n-th call of each kind fails, once or from then on, in a trainer, an agent or the master,
+while two peers connect, reduce and synchronize. Every call of both peers ends in time, with success
+or with the code and the words of the failure, the same for both peers unless one leaves the run
+(truth.py). All peers that report success have equal bits. Peers whose call fails have their old
+bits, or are told that tensors were written in part if the agent was lost while it wrote. No process
+dies of a signal. Afterwards the remaining daemons serve the next two peers.
 
-A daemon that cannot start says so, and ends with a status that is no success.
+A daemon that cannot start logs the reason, and its exit status is not 0.
 
-INJECT_ALL=1: every row of the table; else some of each kind. INJECT_ONLY=agent:work:mmap: only rows
-whose name begins so."""
+INJECT_ALL=1: every row of the table; otherwise some rows of each kind. INJECT_ONLY=agent:work:mmap:
+only rows whose name begins with this text."""
 
 import concurrent.futures
 import errno
@@ -32,13 +33,13 @@ LIBRARY = lib.BUILD / "tests/inject/.libs/inject.so"
 ALL = bool(os.environ.get("INJECT_ALL"))
 ONLY = os.environ.get("INJECT_ONLY", "")
 JOBS = 4
-FAULTS_MAX = 20  # no more rows then
+FAULTS_MAX = 20  # no further rows after this number of faults
 FIRED_MIN = 400 if ALL and not ONLY else 1
-BOUND = 10 * lib.SLOWER  # s, for each call
+BOUND = 10 * lib.SLOWER  # seconds, for each call
 DOCUMENTED = {*range(0, 13), *range(64, 69)}
 MIB = 262144  # floats of 1 MiB
 
-# As enum call in inject.c counts them, with the errors that each may have. "+": all that follow fail, too.
+# Same order as enum call in inject.c. The errors of each call. "+": all later calls fail, too.
 CALLS = (
     ("memfd_create", "EMFILE", "ENOMEM", "EPERM+", "ENOSYS+", "EMFILE+"),
     ("ftruncate", "ENOSPC", "EFBIG"), ("fallocate", "ENOSPC", "EFBIG"),
@@ -58,17 +59,17 @@ CALLS = (
     ("getifaddrs", "ENOMEM", "EMFILE"), ("proc", "EMFILE", "ENOENT+"),
 )
 NUMBERS = {name: number for number, (name, *_) in enumerate(CALLS, start=1)}
-# Calls of which more rows are worth while.
+# Calls with more rows.
 MANY = {"alloc": 60, "mmap": 14, "sendmsg": 10, "recvmsg": 10, "writev": 10, "send": 10, "recv": 10, "readv": 10}
 USUAL = 5
-# An agent without a word for anybody is as good as dead.
+# An agent that can send nothing is as good as dead, so only trainers have these rows.
 OF_TRAINERS = {("sendmsg", "ENOBUFS+"), ("recvmsg", "ENOMEM+")}
 PROGRAMS = {"trainer": "peer", "agent": "pcclagentd", "master": "ccoip-masterd",
             "spawner": "peer", "private": "pcclagentd"}
-# A spawner is a trainer that starts a private agent, which is the other one's, too.
+# A spawner is a trainer that starts a private agent. The other trainer uses this agent, too.
 PHASES = {"trainer": ("connect", "work"), "agent": ("start", "connect", "work"),
           "master": ("start", "connect", "work"), "spawner": ("connect",), "private": ("connect", "work")}
-SECONDS = 1  # that a private agent stays for
+SECONDS = 1  # the time that a private agent stays without processes
 
 WORK = (
     "reduce type=f32 op=sum count=4 place=out ids=0,1 verify=1 retry=3",
@@ -76,16 +77,16 @@ WORK = (
     f"reduce type=f32 op=sum count={MIB} place=in mem=shared ids=0,1 verify=1 retry=3",
     "several n=1 window=1 type=f32 op=sum count=4 place=out ids=0,1 verify=1",
 )
-# On one host, so large that the operand is copied while the result is made.
+# On one host, and so large that the operand is copied while the result is computed.
 LARGE = f"reduce type=f32 op=sum count={17 * MIB} place=out ids=0,1 verify=1 retry=3"
 
 
 class Fault(Exception):
-    """What must not be came of a row; the text says what."""
+    """A row had a forbidden result. The text describes it."""
 
 
 class Control:
-    """The file that a process with the library reads: struct control of inject.c."""
+    """The file that a process with the injecting library reads: struct control of inject.c."""
 
     def __init__(self, path, kind):
         program, spare = PROGRAMS[kind], kind in ("trainer", "spawner")
@@ -104,26 +105,26 @@ class Control:
         self.map[20:24] = struct.pack("I", 1)
 
     def counts(self):
-        """How many calls of each kind were made since count()."""
+        """Returns how many calls of each kind were made since count()."""
         self.map[20:24] = struct.pack("I", 0)
         made = struct.unpack_from(f"{len(CALLS) + 1}I", self.map, 24)
         return {name: made[number] for name, number in NUMBERS.items()}
 
     def disarm(self):
-        """Whether it has fired."""
+        """Ends the injection. Returns whether the failure was injected."""
         self.map[0:4] = struct.pack("I", 0)
         return self.map[16:20] != bytes(4)
 
 
 class InjectLab(lib.Lab):
-    """One process of which has the library: peer 0, the agent of host 0, the private agent or the
-    master."""
+    """A lab in which one process has the injecting library: peer 0, the agent of host 0, the
+    private agent or the master."""
 
     def __init__(self, kind, n_hosts):
         super().__init__(n_hosts)
         self.faults = 0
         self.group = 0
-        self.row = None  # of the table, while it is under way
+        self.row = None  # the row of the table that is running
         self.left = set()  # numbers of peers that are no longer in the run
         self.thread = threading.get_ident()
         self.control = Control(self.folder / "control", kind)
@@ -150,8 +151,8 @@ class InjectLab(lib.Lab):
         return lib.processes(lib.AGENTD, str(self.folder)) if self.spawning else []
 
     def end_private(self):
-        """The next peers start another one. It ends itself soon after its last process; it is told to,
-        for that is quicker."""
+        """Ends the private agent, so that the next peers start another one. A signal is quicker
+        than its own end."""
         for pid in self.private_agents():
             os.kill(pid, signal.SIGTERM)
         lib.until(lambda: not self.private_agents(), "the private agent does not end")
@@ -162,7 +163,7 @@ class InjectLab(lib.Lab):
         super().__exit__(kind, error, trace)
 
     def states(self):
-        """Of all processes: a line for each thread, and what daemons say they wait for."""
+        """Describes all processes: a line for each thread, and what daemons wait for."""
         lines = []
         processes = [(d.name, d.pid) for d in self.daemons] + [
             (f"peer {p.number}", p.pid) for p in self.peers] + [
@@ -199,12 +200,14 @@ class InjectLab(lib.Lab):
             self.start_agent(host)
 
     def tend(self):
-        """What a thread has started dies with it: only the lab's own starts anything."""
+        """Only the lab's own thread starts daemons, because processes die with the thread that has
+        started them."""
         if threading.get_ident() == self.thread:
             self.bury()
 
     def note_ends(self):
-        """A process that ends closes its sockets before anybody can see that it has: for a moment."""
+        """Waits for a moment and notes which daemons have ended. A process that ends closes its
+        sockets before its end can be observed."""
         until = time.monotonic() + 0.5
         while time.monotonic() < until and all(d.alive() for d in list(self.daemons)):
             time.sleep(0.01)
@@ -212,7 +215,7 @@ class InjectLab(lib.Lab):
                               for d in list(self.daemons) if not d.alive())
 
     def bury(self):
-        """Starts again the daemon that ended of the failure; the others may not have ended."""
+        """Restarts the daemon that ended because of the failure. No other daemon may have ended."""
         for daemon in list(self.daemons):
             if daemon.alive():
                 continue
@@ -234,7 +237,7 @@ class InjectLab(lib.Lab):
 
 
 def threads_of(pid):
-    """What each thread of a process is doing, as far as the system says."""
+    """Describes what each thread of a process is doing, as far as the system shows it."""
     lines = []
     for task in pathlib.Path(f"/proc/{pid}/task").glob("*"):
         try:
@@ -248,11 +251,12 @@ def threads_of(pid):
 
 
 class Ended(Exception):
-    """A peer has ended because pcclMemAlloc or the like failed, which is as good as an answer."""
+    """A peer has ended because pcclMemAlloc or a similar call failed, which counts as an answer."""
 
 
 def next_answer(peer):
-    """Meanwhile daemons that have ended are started again, as an operator's supervisor does."""
+    """Returns the next answer of a peer. Meanwhile daemons that have ended are restarted, as by an
+    operator's supervisor."""
     deadline = time.monotonic() + BOUND
     while True:
         try:
@@ -264,7 +268,7 @@ def next_answer(peer):
 
 
 def answer(peer, what):
-    """The next answer of a peer, judged by itself."""
+    """Returns the next answer of a peer after checks that need no other answer."""
     try:
         a = next_answer(peer)
     except Failed as error:
@@ -283,7 +287,7 @@ def answer(peer, what):
 
 
 def hold_to_truth(peer, what, a):
-    """The answer of a peer, None if it has ended, against what has failed."""
+    """Compares the answer of a peer, or None if the peer has ended, with the injected failure."""
     lab = peer.lab
     if truth.leaves(a):
         lab.left.add(peer.number)
@@ -306,7 +310,8 @@ def ask(peer, line):
 
 
 def all_told(peers, line, answers):
-    """Of one operation: who leaves is known before the others are judged."""
+    """Checks all answers to one operation. Answers of peers that leave are checked first, because
+    they justify answers of the others."""
     for peer, a in sorted(zip(peers, answers), key=lambda x: not truth.leaves(x[1])):
         hold_to_truth(peer, line, a)
     wrong = truth.divided(answers)
@@ -315,7 +320,8 @@ def all_told(peers, line, answers):
 
 
 def all_do(peers, line):
-    """All answers to a command, None of a peer that has ended, which the system tells the other."""
+    """Sends a command to all peers and returns the answers, None for a peer that has ended. The
+    system informs the other peer of that."""
     for peer in peers:
         peer.send(line)
     answers = []
@@ -336,8 +342,8 @@ def succeeded(answers):
 
 
 class Entry:
-    """Peers that are getting into one run. Who is in votes for those who are still connecting, which
-    would wait for it; and for those who vote, which may have become members meanwhile."""
+    """Peers that join one run. Members vote for peers that are still connecting, which would wait
+    for a vote, and for peers that vote, which may have become members meanwhile."""
 
     def __init__(self, peers):
         self.connecting = set(peers)
@@ -356,7 +362,7 @@ class Entry:
             self.change.notify_all()
 
     def begin_vote(self):
-        """False: there is nobody to vote for."""
+        """Returns false if there is no peer to vote for."""
         with self.change:
             self.change.wait_for(lambda: self.hopeless or not (self.connecting or self.voting), 0.03)
             if self.hopeless or not (self.connecting or self.voting):
@@ -381,7 +387,7 @@ def vote(peer, entry):
 
 
 def enter(peer, world, entry):
-    """Whether the peer has got into a run of so many."""
+    """Returns whether the peer has joined a run of this size."""
     good = joined = False
     try:
         good = ask(peer, "create")["code"] == SUCCESS and ask(peer, "connect")["code"] == SUCCESS
@@ -395,13 +401,13 @@ def enter(peer, world, entry):
         if not good:
             entry.give_up()
     if joined and not good:
-        ask(peer, "destroy")  # others may be in pcclConnect, which waits for its vote
+        ask(peer, "destroy")  # others may be in pcclConnect, which waits for the vote of this peer
     return good
 
 
 def connect(lab, peers):
-    """Whether all have; all try twice. A connect waits for those who are in already: each peer has a
-    thread."""
+    """Returns whether all peers have joined; all try twice. A connect waits for the votes of
+    members, so each peer has a thread."""
     with concurrent.futures.ThreadPoolExecutor(len(peers)) as pool:
         for again in (True, False):
             entry = Entry(peers)
@@ -414,7 +420,7 @@ def connect(lab, peers):
                 return False
             if again:
                 for peer in peers:
-                    peer.call("destroy", BOUND)  # of none, where none could be made
+                    peer.call("destroy", BOUND)  # harmless if no communicator could be created
     return False
 
 
@@ -426,7 +432,7 @@ def give_state(peers):
 
 
 def work(peers):
-    """What is lost is repeated. Until something else fails: then it ends here."""
+    """Repeats calls that fail with a loss. Stops at any other failure."""
     for line in WORK + ((LARGE,) if len({p.host for p in peers}) == 1 else ()):
         if not succeeded(all_do(peers, line)):
             return False
@@ -443,8 +449,9 @@ def work(peers):
 
 
 def two_peers(lab, armed):
-    """Whether all went well. armed(phase) is called where failures may begin."""
-    lab.group += 1  # of its own: what a run has agreed on outlives its master
+    """Runs two peers. Returns whether all calls succeeded. armed(phase) is called where failures
+    may begin."""
+    lab.group += 1  # a new group, because the agreements of a group outlive its master
     peers = [lab.start_peer(k, host, lab.group, ready=False)
              for k, host in enumerate(lab.places())]
     try:
@@ -459,7 +466,7 @@ def two_peers(lab, armed):
         good = work(peers)
         all_do([p for p in peers if p.process.poll() is None], "destroy")
         return good
-    except Failed as error:  # a peer that is gone was sent something
+    except Failed as error:  # a command was sent to a peer that is gone
         raise Fault(str(error)) from None
     finally:
         for peer in peers:
@@ -467,7 +474,7 @@ def two_peers(lab, armed):
 
 
 class Toll:
-    """What came of all rows."""
+    """The results of all rows."""
 
     def __init__(self):
         self.lock = threading.Lock()
@@ -488,7 +495,7 @@ class Toll:
 
 
 def start_again(lab, kind):
-    """A daemon that has the failure from its start on."""
+    """Restarts a daemon with the injection active from its start."""
     lab.drop(lab.master if kind == "master" else lab.agents[0])
     try:
         lab.start_marked()
@@ -496,11 +503,12 @@ def start_again(lab, kind):
         if "ended at once" not in str(failure):
             raise Fault(f"HANG: {failure}{lab.states()}") from None
         if not any("]: err: " in line for line in lab.daemons[-1].log_lines()):
-            raise Fault(f"it did not say why: {failure}") from None
+            raise Fault(f"the daemon did not log why it ended: {failure}") from None
 
 
 def row(lab, kind, phase, call, n, error):
-    """Whether it fired, what is wrong, and whether nothing was the matter."""
+    """Runs one row. Returns whether the failure was injected, the fault or None, and whether all
+    calls succeeded."""
     def armed(now):
         if now == phase:
             lab.control.arm(call, n, error)
@@ -528,7 +536,7 @@ def row(lab, kind, phase, call, n, error):
 
 
 def census(kind, phase, hosts):
-    """How many calls of each kind there are that could fail."""
+    """Returns how many calls of each kind are made, all of which could fail."""
     def armed(now):
         if now == phase:
             lab.control.count()
@@ -546,14 +554,15 @@ def census(kind, phase, hosts):
 
 
 def numbers_of(name, call, error, made):
-    """Which of the calls made are to fail, one in each row."""
+    """Returns the numbers of the calls that are to fail, one in each row."""
     numbers = range(1, MANY.get(call, USUAL) + 1) if ALL else \
         sorted({1, 2, *((7, 23) if call in MANY else ())})
     return [n for n in numbers if n <= made and in_question(f"{name}:{n}:{error}")]
 
 
 def group(toll, numbers, kind, phase, call, error, hosts):
-    """The rows of one call, in one lab; after each that is no success, two peers without a failure."""
+    """Runs the rows of one call in one lab. After each row without success, two peers run without a
+    failure."""
     name = f"{kind}:{phase}:{call}:{hosts}"
     with InjectLab(kind, hosts) as lab:
         lab.start_all()
@@ -564,7 +573,7 @@ def group(toll, numbers, kind, phase, call, error, hosts):
             fired, fault, good = row(lab, kind, phase, call, n, error)
             if fired and not fault and not good:
                 try:
-                    # a daemon may be about to end while the first two begin
+                    # a daemon may be about to end while the first two peers begin
                     if not any(two_peers(lab, lambda _: None) for _ in range(2)):
                         fault = "the next two peers do not succeed"
                 except Fault as seen:
@@ -577,12 +586,13 @@ def group(toll, numbers, kind, phase, call, error, hosts):
 
 
 def in_question(name):
-    """name: of a row, or of those that it is the beginning of."""
+    """Returns whether rows with this name were selected. name: the name of a row, or the beginning
+    of names of rows."""
     return name.startswith(ONLY) or ONLY.startswith(name + ":")
 
 
 def groups():
-    """By default each call with one error and one number of hosts."""
+    """By default each call has one error and one number of hosts."""
     k = 0
     for kind, phase in ((kind, phase) for kind, phases in PHASES.items() for phase in phases):
         for call, *errors in CALLS:

@@ -1,42 +1,47 @@
 # SPDX-License-Identifier: MIT
-"""How long a call of a trainer may take, by what happened meanwhile (BOUNDS)."""
+"""The bounds of a trainer's calls, by the events during the call (BOUNDS)."""
 
 import collections
 import time
 
 MS = 1000000
 S = 1000 * MS
-# A call has returned so many seconds ("nothing") after it began or, if that is later, so many after
-# the end of an event that began before that moment. Of several events of a kind during the call
-# only the first two count, unless the call repeats operations itself: what they do to an operation
-# is over before the next one. As long as an event lasts (a second, six for a long cut), no call is
-# late. But none, whatever happens, may last for longer than CALL_BOUND.
+# A call must return within BOUNDS["nothing"] seconds after its start. If events began before that
+# moment, it must return within the event's bound after the event's end, if that is later. Of
+# several events of one kind during the call only the first two count, unless the call itself
+# repeats operations: the effects on one operation end before the next operation. While an event
+# lasts (a second, or six for a long cut), no call is late. But no call may ever last for longer
+# than CALL_BOUND.
 BOUNDS = {
-    # Milliseconds; the rest is for a machine under load.
+    # This needs milliseconds. The rest is for a machine under load.
     "nothing": 3,
-    # Started, killed or told to leave: the ring without it, or a vote on a newcomer and its
-    # connections.
+    # A trainer was started, was killed or leaves. The ring is formed without it, or members vote on
+    # the newcomer and links are opened.
     "trainer": 4,
-    # Until it runs again. Shims reconnect every 0.5 s, agents meet anew, operations are repeated.
+    # Counted until the agent runs again. Shims reconnect every 0.5 s, agents connect to each other
+    # again, operations are repeated.
     "agent": 5,
-    # The same; a trainer that died meanwhile is given up when it has not come back for 5 s.
+    # The same. A trainer that died meanwhile is given up if it has not come back for 5 s.
     "agent and trainer": 8,
-    # Up to 1.5 s, until the link is back. TCP sends again as late after it as the cut was long.
+    # Up to 1.5 s, counted until the link is back. After a cut TCP may wait for the duration of the
+    # cut before it sends again.
     "short cut": 4,
-    # Up to 6 s, until the link is back. Silence is noticed after 2.8 s on both sides of the cut;
-    # agents reconnect once a second, trainers connect again.
+    # Up to 6 s, counted until the link is back. Both sides of the cut notice the silence after 2.8
+    # s. Agents reconnect once a second, and trainers connect again.
     "long cut": 6,
     # The same, and then agents find the master again.
     "short cut of the master": 4,
     "long cut of the master": 8,
-    # One end of connections is gone, and the other has not been told until then. Silence is
-    # noticed after 2.8 s, a link that is made anew after 1.2 s.
+    # One end of a connection is gone, and the other end learns it only when the event ends. Silence
+    # is noticed after 2.8 s, or after 1.2 s on a new link.
     "half open": 6,
     # The same, and then agents find the master again.
     "half open at the master": 8,
-    # Until it runs again. Agents reconnect every 0.6 s; those that are away are awaited for 3 s.
+    # Counted until the master runs again. Agents reconnect every 0.6 s; the master waits 3 s for
+    # missing agents.
     "master": 8,
-    # For 2.5 s at most, about as long as daemons wait for each other: some give up, and meet anew.
+    # At most 2.5 s, about the time that daemons wait for each other. Some of them give up, and
+    # connect again.
     "trainer stopped": 4,
     "agent stopped": 6,
     "master stopped": 8,
@@ -45,7 +50,7 @@ CALL_BOUND = 40
 OF_A_KIND = 2
 REPEATS = "pcclAllReduceMultipleWithRetry"
 RECOVERY_BOUND = 30  # seconds from any event to the next operation that succeeds
-PATIENCE = 10  # seconds of that after which nothing more is done to the system until one has
+PATIENCE = 10  # seconds of these, after which no new event comes until an operation has succeeded
 NAMES = {"trainer": "a trainer came or went", "agent": "an agent was away",
          "agent and trainer": "an agent was away while a trainer of its died",
          "short cut": "a link was cut for a moment", "long cut": "a link was cut for long",
@@ -72,7 +77,7 @@ class Event:
 
 
 class Events:
-    """What happened lately, in order."""
+    """The latest events, in order."""
 
     KEPT = (CALL_BOUND + 10) * S
 
@@ -87,7 +92,8 @@ class Events:
         return event
 
     def limit(self, call, began):
-        """When a call must have returned; also the causes of that: events, the decisive one last."""
+        """Returns when a call must have returned, and the events that justify this limit, the
+        decisive one last."""
         limit, most = began + BOUNDS["nothing"] * S, began + CALL_BOUND * S
         causes, seen = [], collections.Counter()
         for event in self.all:
@@ -106,27 +112,27 @@ class Events:
         return min(limit, most), causes
 
     def any(self, kind, since, until):
-        """Has an event of this kind begun then?"""
+        """Has an event of this kind begun in this period?"""
         return any(e.kind == kind and since <= e.began <= until for e in self.all)
 
     def write(self, file):
-        """When what happened, as Calls.file counts the time, and for how long."""
+        """Writes when each event happened, in the time of Calls.file, and how long it lasted."""
         for event in self.all:
             lasted = f"{(event.over - event.began) / S:.2f} s" if event.over else "is not over"
             file.write(f"{event.began / S:.2f} {event.kind}: {lasted}\n")
 
 
 class Calls:
-    """The slow ones: those that trainers say last for a second by now. file gets a line for each,
-    to look at."""
+    """The slow calls: those that trainers report because they have lasted for a second. Each call
+    adds a line to `file`, for people to read."""
 
     def __init__(self, events, file):
         self.events, self.file = events, file
         self.lasting = {}  # trainer -> (call, began)
-        self.longest = {}  # what happened last -> (seconds after it, of which bound, call)
+        self.longest = {}  # last event -> (seconds after it, its bound, the call)
 
     def take(self, trainer, answer):
-        """Of a trainer's "slow" line. What is wrong with it, or None."""
+        """Processes a trainer's "slow" line. Returns the fault, or None."""
         if "end" not in answer:
             self.lasting[trainer] = (answer["text"], answer["began"])
             return None
@@ -137,7 +143,7 @@ class Calls:
         self.lasting.pop(trainer, None)
 
     def late(self):
-        """What is wrong with calls that have not returned."""
+        """Returns the faults of calls that have not returned."""
         wrongs = (self.judge(trainer, call, began, None)
                   for trainer, (call, began) in self.lasting.items())
         return [text for text in wrongs if text]
@@ -172,7 +178,8 @@ class Calls:
 
 
 class Recovery:
-    """How long after an event the first operation succeeds that was begun after it."""
+    """Measures the time from an event to the first success of an operation that began after the
+    event."""
 
     def __init__(self):
         self.open = []  # (kind, at)
@@ -182,7 +189,8 @@ class Recovery:
         self.open.append((kind, now()))
 
     def forget(self):
-        """Events that nobody could recover from: there were less than two trainers."""
+        """Forgets events from which nobody could recover, because there were fewer than two
+        trainers."""
         self.open.clear()
 
     def operation(self, began, end):
@@ -191,6 +199,7 @@ class Recovery:
             self.open.remove((kind, at))
 
     def older(self, seconds):
-        """What has happened so long ago, and no operation that was begun since has succeeded."""
+        """Returns the kinds of events that are older than `seconds` and after which no operation
+        has succeeded that began since."""
         limit = now() - seconds * S
         return [kind for kind, at in self.open if at < limit]

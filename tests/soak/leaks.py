@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""What the processes of the soak hold on to, and whether it becomes more.
+"""Checks the resources of the soak's processes for growth.
 
-Growth: at quiet points of the same load (one trainer per host, nothing away) every process that has
-lived since an earlier one must hold what it held then. Operations and deaths of others lie between
-them, in numbers that a leak per operation or per death exceeds what is allowed.
+Growth: at quiet points with the same load (one trainer per host, no daemon missing) every process
+that has lived since an earlier quiet point must hold the same resources as then. Between two quiet
+points there are so many operations and deaths that a leak in each of them would exceed the allowed
+growth.
 
-The end: when all trainers have left, daemons must hold what they held before the first one came; a
-trainer that has given all back must hold what LEFT says; of the run no process, no zombie, no
-socket and no file is left but those that must be.
+End: after all trainers have left, daemons must hold the same resources as before the first trainer.
+A trainer that has released everything must hold only the resources in LEFT. No process, zombie,
+socket or file of the run may remain, except the expected ones.
 """
 
 import collections
@@ -21,33 +22,34 @@ import time
 import lib
 from lib import check
 
-# What may be more at a later quiet point. Agents keep a few regions for a few seconds, trainers map
-# results until ten seconds after their last use. malloc keeps what the busiest moment took: masters
-# that have just started hold 320 to 440 KiB, and up to 1000 when they have worked for minutes.
+# The allowed growth between quiet points. Agents keep a few regions for a few seconds. Trainers
+# keep results mapped until ten seconds after the last use. malloc keeps the memory of the busiest
+# moment: masters hold 320 to 440 KiB after the start, and up to 1000 after some minutes of work.
 GROWTH = {"threads": 0, "descriptors": 8, "sockets": 2, "memfds": 8, "memfd mappings": 12,
           "mappings": 24, "heap KiB": 1024, "shared KiB": 8192, "addresses KiB": 16384}
 GROWTH_OF_TRAINERS = {**GROWTH, "threads": 1, "memfd mappings": 48, "mappings": 60, "shared KiB": 24576,
                       "addresses KiB": 24576}
-# Agents let malloc keep 32 MiB, but say what of the heap is in use.
+# Agents let malloc keep 32 MiB, but report how much of the heap is in use.
 GROWTH_OF_AGENTS = {**GROWTH, "addresses KiB": GROWTH["addresses KiB"] + 32768}
-# A link that is made while the machine is too busy to answer within 5 ms is taken for a long one and
-# has more streams. Of each the agent has a socket, and a buffer for a segment.
+# A link that is opened while the machine is too busy to answer within 5 ms counts as a high
+# round-trip path and has more streams. For each stream the agent has a socket, and a buffer for a
+# segment.
 STREAM_KIB = 257
-# Numbers of pcclctl status: they must be what they were.
+# Numbers of pcclctl status that must not change.
 COUNTED = {"pcclagentd": ("sessions", "peers", "runs", "links_in", "links_out"),
            "ccoip-masterd": ("agents", "connections", "accepted", "registered", "disconnected", "groups")}
-# Of an idle daemon, compared with the time before the first trainer.
+# Values of an idle daemon that must be the same as before the first trainer.
 IDLE_SAME = ("threads", "descriptors", "sockets", "memfds", "memfd mappings")
 IDLE_AGENT_ZERO = ("sessions", "peers", "runs", "ops", "memory", "links_in", "links_out")
 IDLE_HEAP_KIB = 4096
-# Of a trainer with nothing but the library's session: itself and the library's threads, of which one
-# starts with the first operand that is copied for it.
+# Resources of a trainer that has only the library's session: its own thread and the library's
+# threads, one of which starts with the first operand that it copies.
 LEFT = {"threads": 4, "descriptors": 5, "sockets": 2, "memfds": 0, "memfd mappings": 0}
 SAMPLING, PAUSE = 2.0, 0.25  # seconds
 
 
 def usage(pid):
-    """What a process holds on to; None when it is gone."""
+    """Returns the resources of a process, or None when it is gone."""
     proc = pathlib.Path(f"/proc/{pid}")
     fds = collections.Counter()
     try:
@@ -68,7 +70,8 @@ def usage(pid):
 
 
 def addresses(maps):
-    """In KiB. Those that malloc has set aside for later are no mapping of anything."""
+    """Returns the mapped addresses in KiB. Addresses that malloc has reserved for later are not
+    counted."""
     ends = (re.match("([0-9a-f]+)-([0-9a-f]+) (?!---p)", line) for line in maps)
     return sum(int(m[2], 16) - int(m[1], 16) for m in ends if m) >> 10
 
@@ -78,7 +81,7 @@ def least(samples):
 
 
 def ctl_status(daemon):
-    """The numbers of pcclctl status."""
+    """Returns the numbers of pcclctl status."""
     whom = "--agent" if "agent" in daemon.name else "--master"
     result = subprocess.run([lib.CTL, "--json", whom, daemon.admin, "status"], timeout=lib.WAIT,
                             stdout=subprocess.PIPE, check=False)
@@ -89,14 +92,15 @@ def ctl_status(daemon):
 
 
 def held(daemon, numbers):
-    """What an agent says of its heap, instead of what malloc keeps as well, and without its streams."""
+    """Returns the heap in use that an agent reports, without the buffers of its streams. malloc may
+    keep more."""
     if "agent" not in daemon.name:
         return {}
     return {"heap KiB": (numbers["heap"] >> 10) - STREAM_KIB * numbers["streams"]}
 
 
 def counted(daemon):
-    """And the number of its streams."""
+    """Returns the numbers that must not change, and the number of streams."""
     numbers = ctl_status(daemon)
     return {**{f"{key} in pcclctl status": numbers[key]
                for key in COUNTED[daemon.name.split()[0]]}, **held(daemon, numbers)
@@ -104,11 +108,11 @@ def counted(daemon):
 
 
 class Growth:
-    """Every process at every quiet point that it lives to see."""
+    """The usage of every process at each quiet point during its life."""
 
     def __init__(self, folder):
-        self.file = folder / "usage.tsv"  # every few seconds, to look at when something has grown
-        self.points = {}  # (pid, name) -> [(done before it, usage)]
+        self.file = folder / "usage.tsv"  # a sample every few seconds, to read when some usage has grown
+        self.points = {}  # (pid, name) -> [(events before it, usage)]
         self.rows = 0
 
     def look(self, processes):
@@ -124,7 +128,8 @@ class Growth:
                                                    *found.values()])) + "\n")
 
     def quiet_point(self, processes, daemons, done, spin):
-        """processes: pid -> name. done: what has been done so far, as a Counter."""
+        """Samples all processes at a quiet point. processes: pid -> name. done: the events so far,
+        as a Counter."""
         samples = collections.defaultdict(list)
         for _ in range(int(SAMPLING / PAUSE)):
             for pid in processes:
@@ -140,9 +145,10 @@ class Growth:
                 self.points.setdefault((pid, name), []).append((done, found))
 
     def judge(self, must):
-        """must: pid -> name, of those that have to have been looked at more than once."""
+        """Checks the growth. must: pid -> name of processes that must have been sampled more than
+        once."""
         for pid, name in must.items():
-            check(len(self.points.get((pid, name), [])) > 1, f"{name} saw several quiet points")
+            check(len(self.points.get((pid, name), [])) > 1, f"{name} was sampled at several quiet points")
         for (_, name), points in self.points.items():
             if len(points) < 2:
                 continue
@@ -161,7 +167,7 @@ def grown(name, points):
     allowed = {"trainer": GROWTH_OF_TRAINERS, "pcclagentd": GROWTH_OF_AGENTS}.get(
         name.split()[0], GROWTH)
     return [key for key in last if last[key] > first[key] + allowed.get(key, 0)
-            # What is freed is kept for a while.
+            # freed memory is kept for a while
             and not (key.endswith("KiB") and lib.sanitized())]
 
 
@@ -173,7 +179,7 @@ def told(done):
 
 
 class Idle:
-    """What daemons hold when there is nothing to do."""
+    """The resources of daemons that have nothing to do."""
 
     def __init__(self, daemons):
         self.first = {d.name: self.look(d)[0] for d in daemons}
@@ -194,7 +200,8 @@ class Idle:
         return over
 
     def check(self, daemons):
-        """Daemons close links and regions a moment after the last process has gone."""
+        """Checks that idle daemons hold no more than at first. They close links and regions a
+        moment after the last process has gone."""
         deadline = time.monotonic() + 12
         for daemon in daemons:
             while True:
@@ -202,12 +209,13 @@ class Idle:
                 if not over or time.monotonic() > deadline:
                     break
                 time.sleep(0.05)
-            check(not over, f"{daemon.name}, when all have left, holds "
+            check(not over, f"after all trainers have left, {daemon.name} holds "
                   + ("; ".join(over) if over else "no more than at first"))
 
 
 def left_by(trainer):
-    """What a trainer that has given everything back still holds, as a sentence, or None."""
+    """Returns which resources a trainer still holds after it has released everything, as a
+    sentence, or None."""
     found = usage(trainer.process.pid)
     over = [f"{found[k]} {k}, not {n}" for k, n in LEFT.items() if found and found[k] > n]
     if not over:
@@ -217,20 +225,20 @@ def left_by(trainer):
 
 
 def check_leftovers(lab, before):
-    """Ends the daemons as an operator does; nothing of the run may be left. before: shared_memory()
-    at the start."""
+    """Ends the daemons as an operator does, and checks that nothing of the run remains. before: the
+    result of shared_memory() at the start."""
     for daemon in lab.daemons:
         daemon.process.terminate()
     for daemon in lab.daemons:
         status = daemon.ended()
-        check(status == 0, f"{daemon.name}, told to end, ends with status {status}")
+        check(status == 0, f"{daemon.name} ends in order after SIGTERM, status {status}")
     paths = [path for d in lab.daemons for path in (d.admin, getattr(d, "socket", None)) if path]
     lab.daemons.clear()
     left = [p.name for p in paths if p.exists()]
-    check(not left, "daemons that ended leave no sockets", " ".join(left))
+    check(not left, "daemons remove their sockets when they end", " ".join(left))
     strange = [str(p.relative_to(lab.folder)) for p in lab.folder.rglob("*")
                if not expected(p, lab.folder)]
-    check(not strange, "the run leaves no strange files", " ".join(strange))
+    check(not strange, "the run leaves only the expected files", " ".join(strange))
     left = sorted(shared_memory() - before)
     check(not left, "the run leaves nothing in /dev/shm", " ".join(left))
     left = processes_of(lab.folder)
@@ -238,7 +246,8 @@ def check_leftovers(lab, before):
 
 
 def expected(path, folder):
-    """Logs, the master's journal, and admin sockets of masters that were killed."""
+    """Returns whether a file is expected: a log, the master's journal, or the admin socket of a
+    killed master."""
     relative = path.relative_to(folder)
     if relative.parts[0] == "state":
         return relative == pathlib.Path("state") or path.name == "lock" or path.suffix == ".journal"
@@ -246,12 +255,12 @@ def expected(path, folder):
 
 
 def shared_memory():
-    """Names that could be of the system under test."""
+    """Returns the names that could belong to the system under test."""
     return {name for name in os.listdir("/dev/shm") if re.search("pccl|ccoip", name)}
 
 
 def processes_of(folder):
-    """What runs with the run's environment, and children of ours that nobody has waited for."""
+    """Returns processes with the run's environment, and zombies of this process."""
     found = []
     for proc in pathlib.Path("/proc").glob("[0-9]*"):
         try:
@@ -267,7 +276,7 @@ def processes_of(folder):
 
 
 def zombies_of(processes):
-    """Those of these whose children have ended and are not waited for. processes: pid -> name"""
+    """Returns which of these processes have zombies. processes: pid -> name"""
     found = collections.Counter()
     for proc in pathlib.Path("/proc").glob("[0-9]*"):
         try:

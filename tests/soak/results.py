@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: MIT
-"""What the trainers say of the operations: all who were in one must say the same."""
+"""Compares the trainers' reports about operations. All trainers that took part must report the
+same."""
 
 import collections
 
 from bounds import S
 
 KEPT = 20000
-# A master's death explains that only some were told of a success which it had just decided on. They
-# may hear of it late: nobody stands still for longer.
+# The death of a master explains why only some trainers learned of a success that it had just
+# decided. They may learn of it late, because no process is stopped for longer than this.
 BEFORE, AFTER = 3 * S, 1 * S
 
 
 class Result:
-    """Of an operation, for one trainer; and whether an operation that it has begun afterwards, as the
-    same member of the run, has succeeded as well."""
+    """The result of an operation for one trainer, and whether a later operation of the same
+    membership has also succeeded."""
 
     def __init__(self, trainer, end):
         self.trainer, self.joins, self.end = trainer, trainer.joins, end
@@ -25,7 +26,8 @@ class Result:
 
 
 class Operations:
-    """And synchronizations, which are told apart by the step that they are part of."""
+    """The results of operations and synchronizations. Synchronizations are distinguished by their
+    step."""
 
     def __init__(self, events):
         self.events = events
@@ -33,7 +35,7 @@ class Operations:
         self.completed = self.retried = self.synchronizations = 0
         self.last = {}  # slot -> (instant, mask) of its last operation
         self.last_sync = {}  # slot -> instant of its last synchronization
-        self.split = {}  # those of seen that have several results
+        self.split = {}  # the entries of `seen` that have several results
         self.wrong = []
 
     def take(self, trainer, words):
@@ -42,13 +44,13 @@ class Operations:
                                     words["mask"], words)
 
     def take_sync(self, trainer, words):
-        """All must have the same contents at the same revision."""
+        """Records a synchronization. All trainers must have the same contents at the same revision."""
         self.last_sync[trainer.slot] = int(words["end"])
         self.synchronizations += self.note(trainer, f"the synchronization of step {words['step']}",
                                            f"{words['state']} at revision {words['revision']}", words)
 
     def note(self, trainer, key, value, words):
-        """Is it the first to say something of this one?"""
+        """Records a result. Returns whether it is the first report about this operation."""
         began, end = int(words["began"]), int(words["end"])
         results = self.seen.get(key)
         first = results is None
@@ -69,9 +71,9 @@ class Operations:
         return first
 
     def compare(self, key, results):
-        """When the master dies while it tells of a success, and those who were told of it cannot be
-        asked by the next one, the others repeat the operation without them: that is no fault, but
-        only these may go on."""
+        """Compares different results. A master may die while it reports a success, and the trainers
+        that have got the report may be gone for the next master. Then the others repeat the
+        operation without them. This is no fault, but only these others may go on."""
         if len(results) > 2 or sum(any([r.look() for r in of]) for of in results.values()) > 1:
             self.blame(key, results)
 

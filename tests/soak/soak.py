@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Trainers on three hosts reduce without a pause while trainers, agents, links and the master die
-and come back, connections become half open, and processes stand still. Trainers of a fourth host,
-which nobody reaches, repeat pcclConnect, and those of a fifth are short of memory. Every result is
-judged by who it says has contributed, and the shared state, which they synchronize every few steps, by
-what it must have become; no call may last longer than what happened meanwhile explains (bounds.py); no
-process may hold more and more, and in the end nothing may be left over (leaks.py).
+and come back, connections become half open, and processes are stopped. Trainers of a fourth host,
+which cannot be reached, repeat pcclConnect. Trainers of a fifth host lack memory. Every result is
+compared with the sum of its contributors. The shared state, which the trainers synchronize every
+few steps, is compared with its expected contents. No call may last longer than the events during
+the call explain (bounds.py). No process may hold more and more resources, and nothing may be left
+over at the end (leaks.py).
 
 usage: soak.py [--minutes M] [--seed S] [--json FILE]
 
 Everything dies, but not everything all the time, so that growth can be seen. Four trainers, the
-veterans, live from the beginning to the end. The time is divided into phases, four or more, with a
-quiet point at the end of each, when the veterans are alone; of every four the second and the last
-spare the agent of one host, the third the master (SPARED).
+veterans, live from the beginning to the end. The time is divided into four or more phases. Each
+phase ends with a quiet point, when only the veterans run. Of every four phases the second and the
+last spare the agent of one host, and the third spares the master (SPARED).
 """
 
 import argparse
@@ -39,21 +40,22 @@ from lib import check  # pylint: disable=wrong-import-position
 
 TRAINER = lib.BUILD / "tests/soak/trainer"
 HOSTS = 3
-SHUT, POOR = 3, 4  # hosts besides: nobody reaches the first, the other is short of memory
+SHUT, POOR = 3, 4  # additional hosts: the first cannot be reached, the other lacks memory
 POOR_OPTIONS = ("--mem-per-user", "8M")
-VETERANS = (0, 1, 2, 0)  # their hosts
+VETERANS = (0, 1, 2, 0)  # the hosts of the veterans
 TRAINERS_MIN, TRAINERS_MAX = len(VETERANS), 10
 SLOTS = 12  # as in trainer.c
 PHASE_MAX = 900  # seconds
 SPARED = (None, "agent", "master", "agent")  # by phase
-SETTLE = 6.0  # seconds until agents have closed what they kept for the next operation
-CALM_BOUND = 25  # seconds until the veterans alone reduce, when all others have gone
-LEAVE_BOUND = 10  # seconds until a trainer that was told to leave has done so
-LOOK = 4.0  # seconds between two looks at all processes
-GIVING_BACK = 10  # seconds that a trainer has for it; a shim looks for an agent for 5
-AHEAD = 15  # seconds after a master's death in which a state may be one that nobody else knows of
-CUT = 15  # seconds after the begin of a long cut in which its host may hear that it was declared lost
-YOUNG = 70  # seconds after its start in which a master may give up the run that newcomers have founded there
+SETTLE = 6.0  # seconds until agents have closed what they keep for the next operation
+CALM_BOUND = 25  # seconds until only the veterans reduce, after the other trainers have gone
+LEAVE_BOUND = 10  # seconds until a trainer has left after the order
+LOOK = 4.0  # seconds between two samples of all processes
+GIVING_BACK = 10  # seconds in which a trainer must release everything; a shim looks for an agent for 5
+AHEAD = 15  # seconds after a master's death in which a peer may have a state that no other peer knows
+CUT = 15  # seconds after the start of a long cut in which the host may learn that it was declared lost
+# seconds after its start in which a master may give up the run that newcomers have founded there
+YOUNG = 70
 
 
 class Trainer:
@@ -63,7 +65,7 @@ class Trainer:
         self.rest = b""
         self.connected = False
         self.connected_at = 0
-        self.joins = self.last_began = 0  # of the last operation that it has begun since it joined
+        self.joins = self.last_began = 0  # the start of the last operation since the trainer joined
         self.killed = self.told = False
         self.said = collections.deque(maxlen=60)
 
@@ -79,17 +81,17 @@ class Trainer:
         try:
             os.write(self.process.stdin.fileno(), b"leave\n")
         except BrokenPipeError:
-            pass  # it has ended
+            pass  # the trainer has ended
 
 
 class Soak:
-    """The system and what is done to it."""
+    """The system under test, and the events."""
 
     def __init__(self, lab, seed):
         self.lab, self.rng, self.seed = lab, random.Random(seed), seed
         self.selector = selectors.DefaultSelector()
         self.trainers = {}  # slot -> Trainer
-        self.everybody = collections.deque(maxlen=40)  # also those that have ended
+        self.everybody = collections.deque(maxlen=40)  # also trainers that have ended
         self.serial = 0
         self.events = bounds.Events()
         self.operations, self.recovery = results.Operations(self.events), bounds.Recovery()
@@ -132,11 +134,11 @@ class Soak:
     def start_trainer(self, host=None, veteran=False):
         slots = [s for s in range(SLOTS) if s not in self.trainers]
         if not slots:
-            return  # those that were told to leave have theirs still
+            return  # trainers that have got the order to leave still have their slots
         slot = self.rng.choice(slots)
         host = self.rng.randrange(HOSTS) if host is None else host
         self.serial += 1
-        if host != SHUT:  # that one must not be noticed
+        if host != SHUT:  # the unreachable host must not affect the others
             self.events.begins("trainer")
         process, log = self.lab.spawn(
             f"trainer-{self.serial}", host,
@@ -207,8 +209,8 @@ class Soak:
             self.wrong.append(f"trainer {trainer.number} on host {trainer.host}: {line}")
 
     def part_with(self, trainer, until):
-        """Lets it end once it holds nothing more. While its agent is away, the library's thread that
-        looks for the next one holds what it had from the last."""
+        """Lets the trainer end once it holds nothing more. While its agent is missing, the
+        library's thread that looks for the next agent still holds resources of the last one."""
         left = leaks.left_by(trainer)
         if left and now() < until:
             self.after(0.2, lambda: self.part_with(trainer, until))
@@ -217,8 +219,9 @@ class Soak:
         trainer.process.stdin.close()
 
     def lost_its_run(self, trainer, answer):
-        """A newcomer may have found a master that knows nothing yet before the members did: the run
-        that it has founded there gives way to theirs. Nobody else loses his for a master's death."""
+        """Checks whether a trainer may have lost its run. A newcomer may have found a new master
+        before the members did. The run that it has founded there gives way to theirs. No other
+        trainer may lose its run because of a master's death."""
         if answer["code"] != lib.MASTER_CONNECTION_FAILED or answer["in"] == "pcclConnect":
             return None
         if trainer.connected_at > self.master_since and "does not know its run" in answer["text"] \
@@ -229,17 +232,17 @@ class Soak:
 
     @staticmethod
     def lacks_memory(trainer, answer):
-        """Only one host is short of memory. Those that came back to the master after such a call had
-        failed hear the code, and no name."""
+        """Only one host lacks memory. Trainers that reconnect to the master after such a failure
+        get the code without a name."""
         if answer["code"] != lib.OUT_OF_MEMORY or f"host-{POOR}" in answer["text"] or \
                 "failed on another host" in answer["text"] or trainer.host == POOR:
             return None
         return f"trainer {trainer.number} on host {trainer.host} lacks memory: {answer['text']}"
 
     def may_not_synchronize(self, trainer, answer):
-        """A success that only one host was told of before the master died is no success for the others,
-        who offer that revision again. A host that was cut off for long is declared lost, which its
-        trainers hear in whatever call they make next."""
+        """If only one host learned of a success before the master died, it is no success for the
+        others, which offer the same revision again. A host that was cut off for long is declared
+        lost, and its trainers get this error in their next call."""
         if answer["code"] != lib.INVALID_USAGE or answer["in"] != "pcclSynchronizeSharedState" or \
                 "wait for each other" in answer["text"]:
             return None
@@ -258,8 +261,8 @@ class Soak:
     # ---- events
 
     def write_down(self):
-        """What happened, what the trainers of the end said last, and what daemons wait for, beside
-        their logs."""
+        """Writes the events, the last lines of the trainers, and the state of the daemons into
+        files next to their logs."""
         with open(self.lab.folder / "events.txt", "w", encoding="utf-8") as file:
             self.events.write(file)
         for daemon in self.lab.daemons:
@@ -284,7 +287,7 @@ class Soak:
             self.end_trainer(self.rng.choice(victims))
 
     def come_or_go(self, host):
-        """A trainer on a host that has no others."""
+        """Starts or ends a trainer on a host that has no others."""
         there = [t for t in self.trainers.values() if t.host == host]
         if not there and host in self.lab.agents:
             self.start_trainer(host)
@@ -340,7 +343,7 @@ class Soak:
         self.after(self.rng.uniform(0.05, 1.0), lambda: self.master_back(event))
 
     def master_back(self, event):
-        if self.rng.random() < 0.5:  # it knows nothing but what the agents tell
+        if self.rng.random() < 0.5:  # the new master knows only the snapshots of the agents
             for path in self.state_dir.iterdir():
                 path.unlink()
             self.counts["masters without their journal"] += 1
@@ -393,7 +396,7 @@ class Soak:
         self.recovery.event(event.kind)
 
     def stop_somebody(self):
-        """For a moment: a machine that is busy, a debugger, memory that is swapped out."""
+        """Stops a process for a moment, like a busy machine, a debugger, or swapped memory."""
         processes = {"master": [] if self.down["master"] else [self.lab.master.process],
                      "agent": [self.lab.agents[h].process for h in range(HOSTS)
                                if h not in self.down["agent"]],
@@ -410,13 +413,13 @@ class Soak:
         self.after(self.rng.uniform(0.3, 2.5), lambda: self.go_on(process, event))
 
     def go_on(self, process, event):
-        process.send_signal(signal.SIGCONT)  # nothing when it was killed meanwhile
+        process.send_signal(signal.SIGCONT)  # no effect if the process was killed meanwhile
         self.stopped.discard(process)
         event.ends()
         self.recovery.event(event.kind)
 
     def wake_all(self):
-        """To be asked, and ended."""
+        """Wakes all stopped processes, so that they can be asked and ended."""
         for process in self.stopped:
             process.send_signal(signal.SIGCONT)
 
@@ -426,7 +429,7 @@ class Soak:
     # ---- the loop
 
     def spin(self, seconds):
-        """Reads what trainers say and does what is due, for so long."""
+        """Reads the trainers' reports and runs due functions for this time."""
         end = now() + int(seconds * 1e9)
         while now() < end and not self.bad():
             due = min([end, *(at for at, _ in self.later)])
@@ -489,7 +492,7 @@ class Soak:
         progress.end()
 
     def spare(self, what):
-        """In the next phase. It has been looked at, and will be afterwards."""
+        """Spares a daemon in the next phase. It is sampled before and after the phase."""
         self.spared = {"master": what == "master",
                        "agent": self.rng.randrange(HOSTS) if what == "agent" else None}
         if what:
@@ -497,8 +500,8 @@ class Soak:
             self.long_lived[daemon.pid] = daemon.name
 
     def waits(self):
-        """So many things can come together that nothing succeeds meanwhile, and that is no fault. But
-        once they are over it must go on."""
+        """Returns whether new events must wait. Many events at the same time may delay every
+        success, which is no fault. But after the events an operation must succeed."""
         waits = bool(self.recovery.older(bounds.PATIENCE))
         self.counts["waits for an operation"] += waits and not self.waited
         self.waited = waits
@@ -523,14 +526,15 @@ class Soak:
         self.wrong += leaks.zombies_of(self.processes())
 
     def calm(self):
-        """All trainers but the veterans go, everything heals, and the veterans reduce together."""
+        """Ends all trainers except the veterans, repairs everything, and waits until only the
+        veterans reduce together."""
         for trainer in [t for t in self.trainers.values() if not t.veteran and t.stays()]:
             self.end_trainer(trainer)
         since, limit = None, now() + CALM_BOUND * S
         while not self.bad() and (since is None or not self.veterans_alone(since)):
             if now() > limit:
-                self.wrong.append(f"after {CALM_BOUND} s at rest the veterans, and they alone, do "
-                                  "not reduce together: " + self.describe())
+                self.wrong.append(f"after {CALM_BOUND} s at rest it is not true that exactly the veterans "
+                                  "reduce together: " + self.describe())
                 return
             self.spin(0.1)
             if since is None and not (any(self.down.values()) or self.stopped or self.losing):
@@ -557,7 +561,7 @@ class Soak:
             self.growth.quiet_point(self.processes(), self.lab.daemons, done, self.spin)
 
     def finish(self):
-        """No more events; trainers leave."""
+        """Stops the events and lets the trainers leave."""
         alive = self.processes()
         self.long_lived.update({t.process.pid: alive[t.process.pid]
                                 for t in self.trainers.values() if t.veteran})
@@ -577,7 +581,7 @@ class Soak:
 
 
 class Progress:
-    """A line on a terminal that says how far it is."""
+    """A line on a terminal that shows the progress."""
 
     def __init__(self, seconds):
         self.seconds, self.on = seconds, sys.stdout.isatty()
@@ -623,7 +627,8 @@ def report(s):
 
 
 def make_hosts():
-    """None where hosts can only be agents of this one. What cannot happen then is said."""
+    """Creates the hosts. Returns None if hosts can only be agents of this machine. Prints which
+    events cannot happen then."""
     lacks = halfopen.missing()
     hosts = None if lacks else lib.make_namespaces(HOSTS + 2, kind=halfopen.Hosts)
     if hosts:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The soak's judge of results, before cases that a soak may wait for in vain."""
+"""Tests the soak's comparison of results with cases that a soak may never produce."""
 
 import sys
 import unittest
@@ -23,7 +23,8 @@ class Trainer:
 
 
 class Judge(unittest.TestCase):
-    """Trainer 1 has heard of the success of step 5 at once, with a mask that others do not share."""
+    """Trainer 1 has learned of the success of step 5 at once, with a mask that no other trainer
+    has."""
 
     def setUp(self):
         self.events, self.begin = bounds.Events(), bounds.now()
@@ -31,13 +32,13 @@ class Judge(unittest.TestCase):
         self.one, self.other, self.third = Trainer(1), Trainer(2), Trainer(3)
 
     def says(self, trainer, step, mask, began, end):
-        """Times in seconds."""
+        """Reports an operation. Times are in seconds."""
         self.operations.take(trainer, {
             "step": str(step), "tag": "1", "mask": f"{mask:x}", "lost": "0",
             "began": str(self.begin + began * S), "end": str(self.begin + end * S)})
 
     def says_sync(self, trainer, revision, state):
-        """At the end of step 5."""
+        """Reports the synchronization at the end of step 5."""
         self.operations.take_sync(trainer, {
             "step": "5", "revision": str(revision), "state": state, "lost": "0",
             "began": str(self.begin), "end": str(self.begin + S)})

@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Four trainers on two hosts train a network together. One of them is killed during the training.
-Later another one joins, which gets the model from the others.
+Later a newcomer joins and gets the model from the others.
 
 The hosts are network namespaces joined by a bridge (as root), or two agents on loopback. All
 processes are started from a build folder and end with this program, however it ends. Exit status 0:
-the test accuracy is reached, the weights of all remaining trainers are bit-identical, the
-newcomer got the state of the run, and the loss of a trainer cost each survivor at most one
-repeated call.
+the test accuracy is reached, the weights of all remaining trainers are bit-identical, the newcomer
+got the state of the run, and the loss of a trainer cost each survivor at most one repeated call.
 """
 
 import argparse
@@ -30,7 +29,7 @@ PROGRAM = "examples/fashion-mnist"
 TRAINERS_PER_HOST = 2
 WANTED_ACCURACY = 0.85
 MASTER_PORT = 48148
-PREFIX = "pccldemo"  # of the names of network namespaces: PREFIX-PID-HOST
+PREFIX = "pccldemo"  # in the names of network namespaces: PREFIX-PID-HOST
 
 
 class Failed(Exception):
@@ -42,7 +41,7 @@ class Stopped(Exception):
 
 
 def die_with_parent():
-    """In a child: the kernel kills it when this program is killed."""
+    """Runs in a child: asks the kernel to kill the child when this program is killed."""
     pr_set_pdeathsig = 1
     ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
 
@@ -66,7 +65,7 @@ class Loopback:
 
 
 class Namespaces(netns.Namespaces):
-    """Each host is a network namespace; so is the master's, where the bridge between them lies."""
+    """Each host is a network namespace. The master has another one, which also contains the bridge."""
 
     title = "two hosts in network namespaces"
     agent_options = []
@@ -123,7 +122,8 @@ class Trainer:
 
 
 class Display:
-    """A table that is redrawn in place on a terminal; elsewhere a line from time to time."""
+    """A table that is redrawn in place on a terminal. Elsewhere a line is printed from time to
+    time."""
 
     HEAD = "  trainer  host      pid    step      loss  world      MB/s  retries  state"
 
@@ -135,7 +135,7 @@ class Display:
         self.next_step = 1
 
     def say(self, text):
-        """A line that stays."""
+        """Prints a line that stays on the terminal."""
         self.wipe()
         print(text, flush=True)
 
@@ -222,7 +222,7 @@ class Demo:
 
     def start_trainers(self):
         program = self.build / PROGRAM
-        # shows whether it can run at all, and makes libtool's wrapper relink only once
+        # shows whether the program can run, and makes libtool's wrapper relink only once
         check = subprocess.run([program, "--help"], capture_output=True, timeout=60, check=False)
         if check.returncode != 0:
             raise Failed(f"{program} does not run: {check.stderr.decode().strip()}")
@@ -279,7 +279,7 @@ class Demo:
         others are certainly in the middle of an all-reduce with it. Then it is killed. When the
         others have continued, another trainer is started instead of it."""
         victim, newcomer = self.trainers[-1], None
-        # just after the trainers have looked for newcomers (every 50 steps), not while they look
+        # just after the trainers have looked for newcomers (every 50 steps), not during the look
         kill_step = self.options.steps * 2 // 5 // 50 * 50 + 2
         kill_time = None
         self.display = Display(self.trainers, self.options.steps)
@@ -330,7 +330,7 @@ class Demo:
         ]
 
     def judge(self, victim, newcomer):
-        """Prints the goals; true if all of them were reached."""
+        """Prints the goals. Returns true if all of them were reached."""
         survivors = [t for t in self.trainers if t is not victim]
         for trainer in survivors:
             if trainer.result is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Hosts as network namespaces joined by a bridge, for the demonstration and for tests. As root."""
+"""Hosts as network namespaces joined by a bridge, for the demonstration and for tests. Needs root."""
 
 import os
 import pathlib
@@ -19,10 +19,11 @@ def ip(*args):
 
 
 class Namespaces:
-    """The namespace of a host is called PREFIX-PID-HOST. The bridge lies in one more, `middle`.
+    """The namespace of a host is called PREFIX-PID-HOST. The bridge is in another namespace,
+    `middle`.
 
-    addresses: of each host, and of the bridge if middle is among them. When an OSError says that it
-    did not work, nothing is left."""
+    addresses: the address of each host, and of the bridge if `middle` is among them. Raises OSError
+    if the namespaces cannot be created; then nothing is left over."""
 
     def __init__(self, prefix, addresses, middle):
         self.prefix, self.addresses, self.middle = prefix, addresses, middle
@@ -64,7 +65,7 @@ class Namespaces:
             ip("-n", self.name(host), "link", "set", device, "up")
 
     def _cable(self, host):
-        """eth0 in the host's namespace and to-HOST in the middle, joined."""
+        """Joins eth0 in the host's namespace and to-HOST in the middle."""
         ip("-n", self.name(self.middle), "link", "add", f"to-{host}", "type", "veth",
            "peer", "name", "eth0", "netns", self.name(host))
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: MIT
-"""Who takes part in bench/compare: this library, others of its kind, what the machine can do."""
+"""The contenders of bench/compare: this library, other libraries, and the limits of the machine."""

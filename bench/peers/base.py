@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What all contenders have in common, the hosts that they run on, and processes that answer."""
+"""The common parts of all contenders, the hosts that they run on, and processes that answer."""
 
 import collections
 import ctypes
@@ -21,17 +21,17 @@ CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / "
 sys.path.insert(0, str(TOP / "examples"))
 import netns  # noqa: E402 pylint: disable=wrong-import-position
 
-WAIT = 300  # seconds, for any answer
+WAIT = 300  # seconds, the bound of every answer
 MIB = 1 << 20
 
 
 class Failed(Exception):
-    """A contender cannot go on; the text says why."""
+    """A contender cannot go on. The text says why."""
 
 
 class Setting(collections.namedtuple("Setting", "hosts peers cubic", defaults=[False])):
-    """How many peers on how many hosts; the peers of a host have consecutive ranks. cubic: all have
-    this congestion control, whatever the host's default is."""
+    """The number of hosts and peers. The peers of a host have consecutive ranks. cubic: all
+    contenders use this congestion control, whatever the host's default is."""
 
     @property
     def key(self):
@@ -47,29 +47,30 @@ class Setting(collections.namedtuple("Setting", "hosts peers cubic", defaults=[F
         return rank * self.hosts // self.peers
 
     def sent(self, size):
-        """Bytes that each end of a link sends when an ideal ring reduces size bytes."""
+        """Returns the bytes that each end of a link sends when an ideal ring reduces `size` bytes."""
         ends = self.hosts if self.hosts > 1 else self.peers
         return 2 * (ends - 1) * size / ends
 
 
 class Contender:
-    """One column. start() and measure() raise Failed; stop() is called after either."""
+    """One column of the tables. start() and measure() may raise Failed; stop() is called after
+    both."""
 
     name = ""
-    limit = False  # not a library, but what the machine can do
-    tcp = True  # takes part where all have one congestion control
-    attempts = 1  # at a measurement, before it is left out
+    limit = False  # true for a limit of the machine, which is no library
+    tcp = True  # takes part in settings with one congestion control for all
+    attempts = 1  # tries of a measurement before the contender is left out
 
     def available(self, setting):  # pylint: disable=unused-argument
-        """None, or why it does not take part."""
+        """Returns None, or why the contender does not take part."""
         return None
 
     def start(self, setting, network):
         pass
 
     def measure(self, size, warm_ups, n):
-        """The median of n all-reduces of size bytes, in place, fp32 sum, in seconds. Each takes as
-        long as at the rank where it takes longest. None: nothing to say of this size."""
+        """Returns the median of n all-reduces of `size` bytes, in place, fp32 sum, in seconds. Each
+        takes as long as at its slowest rank. Returns None if there is no figure for this size."""
         raise NotImplementedError
 
     def stop(self):
@@ -80,7 +81,7 @@ class Contender:
 
 
 class Loopback:
-    """One host: this one."""
+    """One host, which is this machine."""
 
     device = "lo"
 
@@ -97,13 +98,14 @@ class Loopback:
 
 
 def cpus_of(host, n_hosts):
-    """A host's share of the CPUs, as pccl-bench has it: of its own, if there is one for each."""
+    """Returns a host's share of the CPUs, as pccl-bench assigns them: separate CPUs, if there are
+    enough."""
     cpus = sorted(os.sched_getaffinity(0))
     return ",".join(map(str, cpus[host::n_hosts] if len(cpus) >= n_hosts else cpus))
 
 
 class Hosts(netns.Namespaces):
-    """Several hosts on this one, joined by a bridge."""
+    """Several hosts on this machine, joined by a bridge."""
 
     device = "eth0"
 
@@ -116,7 +118,7 @@ class Hosts(netns.Namespaces):
 
 
 def cubic_refusal():
-    """None, or why there is nothing to be had by giving cubic to all."""
+    """Returns None, or why a setting with cubic would measure nothing new."""
     with socket.socket() as probe:
         try:
             default = probe.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
@@ -127,7 +129,7 @@ def cubic_refusal():
 
 
 def make_network(setting):
-    """Raises Failed where it cannot be had."""
+    """Creates the hosts of the setting. Raises Failed if this is not possible."""
     refusal = cubic_refusal() if setting.cubic else None
     if refusal:
         raise Failed(refusal)
@@ -142,7 +144,8 @@ def make_network(setting):
 
 
 def free_port():
-    """Free on this host, and thus in namespaces, which nobody else uses."""
+    """Returns a port that is free on this host, and therefore also in the namespaces, which only
+    the contenders use."""
     with socket.socket() as probe:
         probe.bind(("", 0))
         return probe.getsockname()[1]
@@ -152,14 +155,14 @@ def free_port():
 
 
 def compiled(program, source, *command):
-    """The path of the program, made by this command anew whenever its source is newer."""
+    """Returns the path of the program. The command compiles it again if its source is newer."""
     if not program.exists() or program.stat().st_mtime < source.stat().st_mtime:
         run([*command, "-o", str(program), str(source)], command[0])
     return str(program)
 
 
 def environment(setting, **more):
-    """For all processes of a contender."""
+    """Returns the environment for all processes of a contender."""
     env = dict(os.environ, **more)
     if setting.cubic:
         env["LD_PRELOAD"] = cubic_sockets()
@@ -167,7 +170,7 @@ def environment(setting, **more):
 
 
 def cubic_sockets():
-    """The path of what cubic.c makes."""
+    """Returns the path of the library that cubic.c is compiled to."""
     return compiled(work_folder() / "cubic.so", BENCH / "peers/cubic.c",
                     "cc", "-shared", "-fPIC", "-O2")
 
@@ -178,7 +181,8 @@ def _die_with_parent():
 
 
 def spawn(args, log, **more):
-    """A process that ends when this one does, with a pipe to and from it. log: a path."""
+    """Starts a process that ends with this process, with pipes for its input and output. log: a
+    path."""
     with open(log, "ab") as errors:
         return subprocess.Popen(  # pylint: disable=subprocess-popen-preexec-fn,consider-using-with
             args, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
@@ -186,7 +190,7 @@ def spawn(args, log, **more):
 
 
 def end(process):
-    """It may clean up."""
+    """Ends a process in order, and kills it after 10 s."""
     process.terminate()
     try:
         process.communicate(timeout=10)
@@ -196,7 +200,8 @@ def end(process):
 
 
 def run(args, what, seconds=WAIT, **more):
-    """Its standard output. Failed, with what it said, unless it succeeds."""
+    """Runs a program and returns its standard output. Raises Failed with its messages if it does
+    not succeed."""
     try:
         process = subprocess.Popen(  # pylint: disable=consider-using-with
             args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
@@ -215,7 +220,8 @@ def run(args, what, seconds=WAIT, **more):
 
 
 class Answering:
-    """A process that answers a line with a line; one that begins with "error" is none."""
+    """A process that answers each line with a line. An answer that begins with "error" raises
+    Failed."""
 
     def __init__(self, what, args, log, **more):
         self.what, self.log, self.rest = what, log, b""
@@ -244,14 +250,14 @@ class Answering:
         return text
 
     def times(self):
-        """An answer of numbers."""
+        """Returns an answer that consists of numbers."""
         try:
             return [float(word) for word in self.read().split()]
         except ValueError:
             raise Failed(f"{self.what} answers with something else than times") from None
 
     def stop(self):
-        """It is told by the end of its input."""
+        """Closes the input of the process, which ends it, and kills it after 10 s."""
         self.process.stdin.close()
         try:
             self.process.wait(10)
@@ -261,14 +267,14 @@ class Answering:
         self.process.stdout.close()
 
     def _ended(self):
-        """With the last line of its log, if there is one."""
+        """Describes the end of the process, with the last line of its log."""
         status = self.process.wait(10)
         lines = pathlib.Path(self.log).read_text("utf-8", "replace").strip().splitlines()
         return f"{self.what} ended with status {status}{': ' + lines[-1] if lines else ''}"
 
 
 def work_folder():
-    """Of this build: programs that are made here, and logs."""
+    """Returns the folder in this build for compiled programs and logs."""
     folder = BUILD / "bench"
     folder.mkdir(parents=True, exist_ok=True)
     return folder

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Gloo, through PyTorch's distributed package: CPU tensors, TCP.
 
-Debian's torch, because PyPI's for x86-64 cannot be imported without gigabytes of CUDA's libraries.
-Gloo is as fast in either."""
+Uses Debian's torch, because PyPI's torch for x86-64 cannot be imported without gigabytes of CUDA
+libraries. Gloo is equally fast in both."""
 
 import importlib.util
 import statistics

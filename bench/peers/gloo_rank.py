@@ -17,7 +17,7 @@ def measure(rank, world, size, warm_ups, n):
     wanted = world * (world + 1) / 2
     if float(tensor.min()) != wanted or float(tensor.max()) != wanted:
         return ["error: a wrong sum"]
-    tensor.zero_()  # remains what it is
+    tensor.zero_()  # the zeros stay zeros in a sum
     times = []
     for _ in range(warm_ups + n):
         began = time.perf_counter()

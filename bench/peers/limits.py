@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the machine can do: its memory, and TCP between the endpoints of the others."""
+"""The limits of the machine: its memory, and TCP between the hosts of the contenders."""
 
 import json
 import os
@@ -8,11 +8,11 @@ import statistics
 
 from . import base
 
-IPERF_LEAST = base.MIB  # less than that is over before TCP has opened its window
+IPERF_LEAST = base.MIB  # smaller transfers end before TCP has opened its window
 
 
 class Memory(base.Contender):
-    """As many threads as there are peers, each with arrays of its own; no more than processors."""
+    """Runs one thread for each peer, with its own arrays, but at most one for each processor."""
 
     limit = True
     tcp = False
@@ -47,7 +47,8 @@ class Sum(Memory):
 
 
 class Tcp(base.Contender):
-    """How long iperf3 would take for what each end of an ideal ring sends, in one direction."""
+    """Measures how long iperf3 takes, in one direction, for the bytes that each end of an ideal
+    ring sends."""
 
     limit = True
     streams = None

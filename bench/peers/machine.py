@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is to be known of this machine beside figures."""
+"""The properties of this machine that are printed next to the figures."""
 
 import os
 import pathlib

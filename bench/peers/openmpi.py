@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Open MPI: ranks that read orders from named pipes (mpi_allreduce.c), started by mpirun."""
+"""Open MPI: mpirun starts ranks that read commands from named pipes (mpi_allreduce.c)."""
 
 import os
 import shutil
@@ -62,7 +62,7 @@ class OpenMpi(base.Contender):
         options = {"btl": self.transports(setting), "pml": "ob1",
                    "btl_tcp_if_include": network.device, "oob_tcp_if_include": network.device}
         if setting.peers > len(os.sched_getaffinity(0)):
-            # mpirun looks at each host by itself and would let ranks wait without a break.
+            # mpirun looks at each host separately and would let the ranks wait without yielding.
             options["mpi_yield_when_idle"] = "1"
         args = ["mpirun", "--bind-to", "none", "--oversubscribe", "-np", str(setting.peers)]
         if os.geteuid() == 0:
@@ -84,7 +84,7 @@ class OpenMpiTcp(OpenMpi):
 
 
 class OpenMpiShared(OpenMpi):
-    """Between hosts, TCP all the same."""
+    """Between hosts this contender also uses TCP."""
 
     name = "Open MPI, shared memory"
     tcp = False

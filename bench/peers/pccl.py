@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""This library, and the released one with the same functions, both driven by pccl-bench."""
+"""This library, and the released PCCL 1.0 with the same functions, both driven by pccl-bench."""
 
 import functools
 import json
@@ -7,14 +7,14 @@ import json
 from . import base, pccl1
 
 PROGRAM = base.BUILD / "pccl-bench/pccl-bench"
-STREAMS = 4  # p2p_connection_pool_size; each library makes of it what it can
+STREAMS = 4  # p2p_connection_pool_size; each library chooses its streams from this number
 PATIENCE = 10  # seconds without a step of any peer; a GiB that is touched for the first time takes
 PATIENCE_LARGE = 60  # longer, with ten of them where memory has to be had from outside first
 LARGE = 1 << 30
 
 
 def environment(setting):
-    """The daemons of this build, as they are by default."""
+    """Returns the environment for the daemons of this build with their default settings."""
     env = {key: value for key, value in base.environment(setting).items()
            if not key.startswith("PCCL_")}
     return dict(env, PCCL_AGENTD=str(base.BUILD / "pcclagentd/pcclagentd"),
@@ -24,7 +24,8 @@ def environment(setting):
 class Bench(base.Contender):
     """A run of pccl-bench for each size."""
 
-    # Two peers of PCCL 1.0 that join at the same time may wait for ever, about once in thirty runs.
+    # Two peers of PCCL 1.0 that join at the same time sometimes wait for ever, about once in thirty
+    # runs.
     attempts = 3
     memory = "staged"
     library = None
@@ -67,10 +68,10 @@ class Registered(Staged):
 
 @functools.cache
 def _pccl1():
-    """The copy of pccl-bench, and why there is none."""
+    """Returns the copy of pccl-bench for PCCL 1.0 and None, or None and why there is no copy."""
     try:
         pccl1.get()
-        # libtool has put a script in the program's place
+        # libtool has replaced the program with a script
         built = PROGRAM.with_name(".libs") / PROGRAM.name
         return pccl1.copy_of(built if built.exists() else PROGRAM), None
     except base.Failed as error:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Gets the library of PCCL 1.0, as it was published, and what it needs to run.
+"""Gets the published library of PCCL 1.0, and the files that it needs to run.
 
-It lies in a wheel on PyPI, and wants a newer C library than Debian 12 has. So the next Debian's is
-unpacked beside it, and a copy of pccl-bench is made that runs with that one. Nothing is installed.
+The library is in a wheel on PyPI, and needs a newer C library than Debian 12 has. So the C library
+of the next Debian is unpacked next to it, and a copy of pccl-bench uses that C library. Nothing is
+installed.
 """
 
 import os
@@ -25,7 +26,8 @@ KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 
 def get():
-    """Raises Failed when it cannot be had. Once it is there this does nothing."""
+    """Gets the library. Does nothing if it is already there. Raises Failed if the library is not
+    available."""
     if platform.machine() != "x86_64":
         raise base.Failed("was published for x86-64 only")
     for program, package in (("apt-get", "apt"), ("dpkg-deb", "dpkg"), ("patchelf", "patchelf"),
@@ -40,9 +42,10 @@ def get():
 
 
 def copy_of(program):
-    """The same program, made to run with the other C library."""
+    """Returns a copy of the program that runs with the other C library."""
     copy = base.work_folder() / f"{program.name}-pccl1"
-    # What the library wants is loaded with the program: alone, it looks for it in the system.
+    # The program loads the libraries that the PCCL library needs, because this library alone would
+    # look for them in the system.
     wanted = ["libcuda.so.1", "libgcc_s.so.1", "libgomp.so.1", "libstdc++.so.6"]
     shutil.copy2(program, copy)
     for change in (
@@ -54,8 +57,9 @@ def copy_of(program):
 
 
 def with_cubic():
-    """The path of a copy of the library that needs cubic.c's. To preload that is not enough here:
-    pccl-bench loads a library such that what it needs itself goes first."""
+    """Returns the path of a copy of the library that needs cubic.c's library. Preloading is not
+    enough here, because pccl-bench loads a library so that the library's own dependencies come
+    first."""
     copy = base.work_folder() / "libpccl-cubic.so"
     shutil.copy2(LIBRARY, copy)
     base.run(["patchelf", "--add-needed", base.cubic_sockets(), str(copy)], "patchelf")
@@ -63,7 +67,8 @@ def with_cubic():
 
 
 def _fresh(name):
-    """An empty folder to work in, beside the final places: these appear when they are complete."""
+    """Returns an empty folder to work in, next to the final places, which appear only when they are
+    complete."""
     folder = FOLDER / name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -84,7 +89,7 @@ def _unpack_library():
 
 
 def _mirror():
-    """Where this system has its packages from, it finds the next Debian's, too."""
+    """Returns the mirror of this system's packages, which also has the next Debian."""
     found = base.run(["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"],
                      "apt-get indextargets")
     uris = [uri for uri in found.split() if uri.rstrip("/").endswith("/debian")]
@@ -94,7 +99,8 @@ def _mirror():
 
 
 def _unpack_runtime():
-    """With an apt of its own, whose lists and sources are not those of the system."""
+    """Unpacks the C library with a separate configuration of apt, which does not touch the system's
+    lists and sources."""
     folder = _fresh("apt")
     for name in ("lists/partial", "cache/archives/partial", "root"):
         (folder / name).mkdir(parents=True)

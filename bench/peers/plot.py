@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Bus bandwidth over size, one picture of all settings (matplotlib)."""
+"""Draws bus bandwidth over size, one picture for all settings (matplotlib)."""
 
 from . import report
 
@@ -9,11 +9,12 @@ LIMIT_COLOURS = "0.4", "0.7", "#8c6d31", "#d9a93a"
 
 
 def draw(results, limits, paths):
-    """limits: names of those that are no libraries. ImportError where there is no matplotlib."""
+    """limits: the names of contenders that are limits. Raises ImportError if there is no
+    matplotlib."""
     import matplotlib  # pylint: disable=import-outside-toplevel
 
     matplotlib.use("Agg")
-    # The same picture is the same file, of a size to be kept in git.
+    # Equal pictures give equal files, small enough for git.
     matplotlib.rcParams.update({"svg.hashsalt": "pccl", "svg.fonttype": "none"})
     from matplotlib import pyplot  # pylint: disable=import-outside-toplevel
 
@@ -39,7 +40,7 @@ def draw(results, limits, paths):
 
 
 def _styles(names, limits):
-    """Ours stand out, and limits are apart: dashed, in colours of their own."""
+    """Makes this library's lines stand out, and draws limits dashed in other colours."""
     styles = {}
     for name in names:
         if name not in limits:

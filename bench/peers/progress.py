@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How far the comparison is."""
+"""Shows the progress of the comparison."""
 
 import time
 
@@ -11,7 +11,7 @@ def duration_text(seconds):
 
 
 class Progress:
-    """A bar below what was printed last. Only on a terminal: anywhere else there is none."""
+    """A bar below the last printed line. It is drawn only on a terminal."""
 
     def __init__(self, n_steps, out):
         self.n_steps, self.done = n_steps, 0
@@ -31,7 +31,7 @@ class Progress:
         self._draw()
 
     def end(self):
-        """Takes it away."""
+        """Removes the bar."""
         if self.on:
             print("\r\033[K", end="", file=self.out, flush=True)
 

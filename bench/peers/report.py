@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What bench/compare has measured, as text: figures, tables, and their place in RESULTS.md.
+"""Formats the measurements of bench/compare: figures, tables, and their section in RESULTS.md.
 
-Results are nested dictionaries: of a setting, of a contender's name, of a size in bytes, the list
-of what each round took, in seconds."""
+Results are nested dictionaries: setting -> name of the contender -> size in bytes -> list of the
+times of the rounds, in seconds."""
 
 import collections
 import math
@@ -41,19 +41,19 @@ def size_text(size):
 
 
 def number(value, most):
-    """Three digits, but no more than `most` behind the point."""
+    """Formats three digits, but at most `most` of them behind the point."""
     steps = enumerate((99.95, 9.995, 0.9995, 0.09995, 0.009995))
     decimals = next((k for k, least in steps if value >= least), most)
     return f"{value:.{min(decimals, most)}f}"
 
 
 def time_text(times):
-    """Milliseconds."""
+    """Formats the median of the times in milliseconds."""
     return number(statistics.median(times) * 1e3, 5) if times else "-"
 
 
 def ratios(ours, other):
-    """(median, least, most) of the other's time over ours, round by round, or None."""
+    """Returns (median, least, most) of the other's time divided by ours, round by round, or None."""
     each = [b / a for a, b in zip(ours, other)]
     return (statistics.median(each), min(each), max(each)) if each else None
 
@@ -65,12 +65,12 @@ def ratio_text(found):
 
 
 def bus_bandwidth(peers, size, times):
-    """Bytes per second that an ideal ring would move on each link to be as fast."""
+    """Returns the bytes per second that an ideal ring would move on each link in this time."""
     return 2 * (peers - 1) / peers * size / statistics.median(times)
 
 
 def table(head, rows, n_words=1):
-    """n_words: columns of text, on the left; the others are numbers."""
+    """Formats a table. n_words: number of text columns on the left. The other columns are numbers."""
     if not rows:
         return ""
     lines = [head, ["---"] * n_words + ["---:"] * (len(head) - n_words), *rows]
@@ -82,14 +82,15 @@ def sizes_of(results):
 
 
 def times_table(results):
-    """results: of one setting."""
+    """results: those of one setting."""
     rows = [[size_text(size), *(time_text(of_size.get(size)) for of_size in results.values())]
             for size in sizes_of(results)]
     return table(["ms", *results], rows)
 
 
 def ratio_table(results, ours):
-    """ours: the names of the contenders that the others are compared with, a row of a size each."""
+    """ours: the names of the contenders with which the others are compared. Each gets a row for
+    each size."""
     others = [name for name in results if name not in ours]
     rows = []
     for size in sizes_of(results):
@@ -102,8 +103,8 @@ def ratio_table(results, ours):
 
 
 def class_ratio(results, mine, others, least, most):
-    """(median, least) over sizes from least to most, of what the best of the others took over mine
-    (each the median of the rounds), or None. results: of one setting."""
+    """Returns (median, least) over the sizes from least to most of the ratio of the best other time
+    to mine (each a median of the rounds), or None. results: those of one setting."""
     each = []
     for size, times in results.get(mine, {}).items():
         found = [ratios(times, results.get(other, {}).get(size, [])) for other in others]
@@ -114,7 +115,7 @@ def class_ratio(results, mine, others, least, most):
 
 
 def summary_table(results, ours, rivals):
-    """rivals: of each column's title the names, of which the best counts at each size."""
+    """rivals: column title -> names of contenders, of which the best counts at each size."""
     rows = []
     for setting, of_setting in results.items():
         for title, least, most in CLASSES:
@@ -129,7 +130,8 @@ def summary_table(results, ours, rivals):
 
 
 def note_lines(notes):
-    """notes: (setting, text); a line for each text, with the settings and how often there."""
+    """Formats notes, pairs (setting, text), as one line for each text, with the settings and how
+    often each occurred."""
     settings = {}
     for setting, text in notes:
         settings.setdefault(text, []).append(str(setting))
@@ -142,7 +144,8 @@ def note_lines(notes):
 
 
 def section(results, ours, rivals, notes, facts):
-    """rivals: of the summary. facts: date, machine, rounds, streams, command, took, plot."""
+    """Formats the whole section. rivals: as for summary_table. facts: date, machine, rounds,
+    streams, command, took, plot."""
     parts = [f"## All-reduce beside others, {facts['date']}\n",
              f"Machine: {facts['machine']}. Command: `{facts['command']}`, commit "
              f"{facts['commit']}, {facts['took']}.\n",
@@ -158,7 +161,7 @@ def section(results, ours, rivals, notes, facts):
 
 
 def replaced(text, new):
-    """The text with the section between the markers replaced, or at its end if there is none."""
+    """Returns the text with the section between the markers replaced, or appended if there is none."""
     block = f"{BEGIN}\n{new.strip()}\n{END}\n"
     before, found, rest = text.partition(BEGIN + "\n")
     if not found:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""pccl-bench with the daemons of the build: what it prints and returns, that it leaves nothing
-behind however it ends, and what it says of a library that gets everything wrong."""
+"""Runs pccl-bench with the daemons of the build. Checks what it prints and returns, that it leaves
+nothing behind however it ends, and what it reports about a library with wrong results."""
 
 import json
 import os
@@ -23,7 +23,7 @@ USAGE, UNAVAILABLE, SOFTWARE, IO_ERROR = 64, 69, 70, 74
 
 
 def end_of(process):
-    """Its exit status and what it has said."""
+    """Returns the exit status and the output of the process."""
     try:
         out, err = process.communicate(timeout=2 * lib.WAIT)
     except subprocess.TimeoutExpired:
@@ -34,7 +34,7 @@ def end_of(process):
 
 
 class Bench:
-    """Runs it in a folder of its own, by which its processes are found."""
+    """Runs pccl-bench in its own folder, by which its processes are found."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -58,7 +58,7 @@ class Bench:
         return end_of(self.start(*args, fault=fault))
 
     def processes(self):
-        """Pids of all that belongs to it."""
+        """Returns the pids of all processes that belong to pccl-bench."""
         mark, found = f"TMPDIR={self.folder}\0".encode(), []
         for entry in pathlib.Path("/proc").iterdir():
             try:
@@ -69,7 +69,8 @@ class Bench:
         return found
 
     def peers(self):
-        """Those that have no other program than the coordinator, less the coordinator."""
+        """Returns the pids of the peers: processes of the coordinator's program, without the
+        coordinator."""
         same = [pid for pid in self.processes() if "pccl-bench" in
                 pathlib.Path(os.readlink(f"/proc/{pid}/exe")).name]
         return [pid for pid in same if pathlib.Path(f"/proc/{pid}/stat").read_text("ascii")
@@ -83,28 +84,28 @@ class Bench:
 
 
 def check_document(text, hosts, buffers=2 << 20):
-    """buffers: bytes that are a trainer's own share at least."""
+    """buffers: the least number of bytes of a trainer's own memory."""
     document = json.loads(text)
     rows = document["rows"]
-    check([r["size"] for r in rows] == [4, 256, 16384, 1 << 20], "the sizes", rows)
-    check([r["count"] for r in rows] == [1, 64, 4096, 1 << 18], "the counts", rows)
+    check([r["size"] for r in rows] == [4, 256, 16384, 1 << 20], "the document has the sizes", rows)
+    check([r["count"] for r in rows] == [1, 64, 4096, 1 << 18], "the document has the counts", rows)
     check(document["errors"] == 0 and all(r["wrong"] == r["failed"] == 0 for r in rows),
           "no errors", document)
     check(all(0 < r["time_min_ns"] <= r["time_median_ns"] <= r["time_p99_ns"] for r in rows),
-          "the times", rows)
-    check(all(r["algbw"] == r["busbw"] > 0 for r in rows), "the rates of two peers", rows)
+          "the document has the times in order", rows)
+    check(all(r["algbw"] == r["busbw"] > 0 for r in rows), "the rates of two peers are equal", rows)
     check(all(r["cpu_s_per_gb"] > 0 and r["agent_rss"] > 0 and r["trainer_rss"] > 0 for r in rows),
-          "what processes need", rows)
-    check(rows[3]["trainer_rss"] > buffers, "a trainer has its buffers", rows[3])
-    check(document["options"]["hosts"] == hosts, "the number of hosts", document)
+          "the document has the processor time and memory of the processes", rows)
+    check(rows[3]["trainer_rss"] > buffers, "the memory of a trainer includes its buffers", rows[3])
+    check(document["options"]["hosts"] == hosts, "the document has the number of hosts", document)
 
 
 def runs(bench):
     for hosts in 1, 2:
         code, out, err = bench.run(*SMALL, "--hosts", hosts, "--check", "--json")
-        if check(code == 0, f"a run with {hosts} hosts", (code, err)):
+        if check(code == 0, f"a run with {hosts} hosts succeeds", (code, err)):
             check_document(out, hosts)
-        check(err == "", f"and has nothing to say on standard error ({hosts})", err)
+        check(err == "", f"a run with {hosts} hosts prints nothing on standard error", err)
     code, out, err = bench.run(*SMALL, "--memory", "registered", "--in-place", "--async", 3,
                                "--check")
     rows = [line.split() for line in out.splitlines() if not line.startswith("#")]
@@ -113,14 +114,15 @@ def runs(bench):
     for hosts in 1, 2:
         code, out, err = bench.run(*SMALL, "--hosts", hosts, "--memory", "registered",
                                    "--disposable", "--check", "--json")
-        if check(code == 0, f"disposable outputs on {hosts} hosts", (code, err)):
+        if check(code == 0, f"a run with disposable outputs on {hosts} hosts succeeds", (code, err)):
             check_document(out, hosts, 1 << 20)
-            check(json.loads(out)["options"]["disposable"] is True, "it says that they are", out)
+            check(json.loads(out)["options"]["disposable"] is True,
+                  "the document says that the outputs are disposable", out)
     bench.check_nothing_left("after runs")
 
 
 def loopback(bench):
-    """Two hosts without namespaces: not root, or no use of ip."""
+    """Runs two hosts without namespaces, as without root or without ip."""
     false = bench.folder / "ip"
     false.write_text("#!/bin/sh\nexit 1\n", encoding="ascii")
     false.chmod(0o755)
@@ -129,31 +131,32 @@ def loopback(bench):
     code, out, err = bench.run(*SMALL, "--hosts", 2, "--check", "--json")
     bench.env["PATH"] = path
     false.unlink()
-    if check(code == 0, "two hosts on loopback", (code, err)):
+    if check(code == 0, "a run with two hosts on loopback succeeds", (code, err)):
         check_document(out, 2)
         kind = json.loads(out)["options"]["hosts_kind"]
-        check(kind == "2 hosts on loopback", "it says what they are", kind)
-    check(("loopback instead" in err) == (os.geteuid() == 0), "it says if that is not as usual", err)
+        check(kind == "2 hosts on loopback", "the document says that the hosts are on loopback", kind)
+    check(("loopback instead" in err) == (os.geteuid() == 0),
+          "pccl-bench reports loopback hosts if root could have namespaces", err)
 
 
 def joins(bench):
-    """Two of them, with 2 peers and 1, in the run of a master that is there."""
+    """Two processes of pccl-bench, with 2 peers and 1 peer, join the run of an existing master."""
     with lib.Lab(1) as lab:
         lab.start()
         bench.env["PCCL_AGENT_SOCKET"] = str(lab.agents[0].socket)
         args = (*SMALL[:-2], "--master", lab.master.address, "--world", 3, "--check", "--json")
         other = bench.start(*args, "--peers", 2)
         code, out, err = bench.run(*args, "--peers", 1, "--first-rank", 2)
-        check(code == 0 and json.loads(out)["errors"] == 0, "one peer in a run of three",
+        check(code == 0 and json.loads(out)["errors"] == 0, "one peer joins a run of three",
               (code, err))
         code, out, err = end_of(other)
         row = json.loads(out)["rows"][0] if out else {}
         check(code == 0 and row["wrong"] == 0 and row["agent_rss"] is None
-              and abs(row["busbw"] / row["algbw"] - 4 / 3) < 1e-6, "two peers in a run of three",
+              and abs(row["busbw"] / row["algbw"] - 4 / 3) < 1e-6, "two peers join a run of three",
               (code, row, err))
         code, out, err = bench.run(*args, "--peers", 1, "--timeout", 1)
         check(code == UNAVAILABLE and "waiting for all peers to join" in err,
-              "who does not come is not awaited for ever", (code, err))
+              "pccl-bench does not wait for ever for missing peers", (code, err))
         del bench.env["PCCL_AGENT_SOCKET"]
         lab.check_alive()
 
@@ -167,60 +170,64 @@ def refusals(bench):
               (code, out, err))
     bench.env["PCCL_MASTERD"] = "/nonexistent"
     code, out, err = bench.run(*SMALL, "--timeout", 20)
-    check(code == UNAVAILABLE and "/nonexistent" in err, "no master can be started", (code, err))
+    check(code == UNAVAILABLE and "/nonexistent" in err,
+          "a master that cannot be started is reported", (code, err))
     bench.env["PCCL_MASTERD"] = str(lib.MASTERD)
     bench.check_nothing_left("after refusals")
 
 
 def until_running(bench, number):
-    """Until so many processes are there, of a run that would not end by itself soon."""
-    lib.until(lambda: len(bench.processes()) >= number, "the processes are not there")
+    """Waits until a run that does not end soon has this many processes."""
+    lib.until(lambda: len(bench.processes()) >= number, "the processes do not start")
 
 
 def ends(bench):
-    """Nobody reads on; interrupted; killed; one of the peers killed."""
+    """The ways in which a run ends: nobody reads its output; it is interrupted; it is killed; one
+    of its peers is killed."""
     process = bench.start("allreduce", "-b", 4, "-e", "1M", "-f", 2, "-n", 100)
     process.stdout.close()
     process.stdout = None
     code, _, err = end_of(process)
-    check(code == IO_ERROR and "standard output" in err, "nobody reads the results", (code, err))
+    check(code == IO_ERROR and "standard output" in err,
+          "pccl-bench ends if nobody reads the results", (code, err))
     bench.check_nothing_left("without a reader")
     with open("/dev/full", "w", encoding="ascii") as full:
         code, _, err = end_of(bench.start("allreduce", "-b", 4, "-e", 4, "-n", 1, out=full))
     check(code == IO_ERROR and err.count("standard output: No space left") == 1,
-          "there is no room for the results", (code, err))
+          "a full device for the results is reported once", (code, err))
     bench.check_nothing_left("without room")
     long = ("allreduce", "-b", "4M", "-e", "4M", "-n", 100000, "--peers", 2, "--hosts", 2)
     process = bench.start(*long)
     until_running(bench, 6)
     process.send_signal(signal.SIGINT)
     code, out, err = end_of(process)
-    check(code == 128 + signal.SIGINT, "an interrupt ends it", (code, out, err))
+    check(code == 128 + signal.SIGINT, "an interrupt ends pccl-bench", (code, out, err))
     bench.check_nothing_left("interrupted")
     process = bench.start(*long)
     until_running(bench, 6)
     process.kill()
     end_of(process)
     lib.until(lambda: not bench.processes(), "processes outlive pccl-bench")
-    check(True, "all die with it")
+    check(True, "all processes die with pccl-bench")
     process = bench.start(*long)
     until_running(bench, 6)
     os.kill(bench.peers()[-1], signal.SIGKILL)
     code, _, err = end_of(process)
     check(code == UNAVAILABLE and re.search(r"peer [01] ended with signal 9", err),
-          "the end of a peer ends it, with the reason", (code, err))
+          "the end of a peer ends pccl-bench, with the reason", (code, err))
 
 
 def faulty_library(bench):
     args = ("allreduce", "-b", 4000, "-e", 4000, "-n", 4, "-w", 2, "-o", "max", "--library", FAKE)
-    # of every element exactly one of the two peers has the larger one
+    # for every element exactly one of the two peers has the larger value
     code, out, err = bench.run(*args, "--check", "--json")
     row = json.loads(out)["rows"][0] if out else {}
     check(code == SOFTWARE and row.get("wrong") == 6 * 1000 and row["agent_rss"] is None,
           "every wrong element is counted", (code, row, err))
     code, out, err = bench.run(*args, "--check", "--json", "--async", 3)
     row = json.loads(out)["rows"][0] if out else {}
-    check(code == SOFTWARE and row.get("wrong") == 3 * 6 * 1000, "of all operations in flight",
+    check(code == SOFTWARE and row.get("wrong") == 3 * 6 * 1000,
+          "every wrong element of all operations in flight is counted",
           (code, row, err))
     code, out, err = bench.run(*args, "--json", fault="lost")
     row = json.loads(out)["rows"][0] if out else {}
@@ -228,21 +235,21 @@ def faulty_library(bench):
           and "pcclAllReduce returned 8" in err, "failed calls are counted", (code, row, err))
     code, out, err = bench.run(*args, "--timeout", 1, fault="hang")
     check(code == UNAVAILABLE and "peer 0 is reducing" in err and "--timeout" in err,
-          "a call that does not return ends it", (code, out, err))
+          "a call that does not return ends pccl-bench", (code, out, err))
     code, out, err = bench.run(*args, fault="die")
-    check(code == UNAVAILABLE and "ended with signal 9" in err, "so does a peer that dies",
+    check(code == UNAVAILABLE and "ended with signal 9" in err, "a peer that dies ends pccl-bench",
           (code, out, err))
     code, out, err = bench.run("allreduce", "--library", lib.BUILD / "config.h")
-    check(code == UNAVAILABLE and "config.h" in err, "what is no library is named", (code, err))
+    check(code == UNAVAILABLE and "config.h" in err, "a file that is no library is named", (code, err))
     bench.check_nothing_left("after a faulty library")
 
 
 def test():
     with tempfile.TemporaryDirectory(prefix="pcclbench-") as folder, \
             Bench(pathlib.Path(folder)) as bench:
-        # tells whether it can run at all, and makes libtool's wrapper relink only once
+        # shows whether the program can run, and makes libtool's wrapper relink only once
         code, out, err = bench.run("--version")
-        check(code == 0 and out.startswith("pccl-bench "), "the version", (code, out, err))
+        check(code == 0 and out.startswith("pccl-bench "), "pccl-bench prints its version", (code, out, err))
         runs(bench)
         loopback(bench)
         joins(bench)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""bench/compare without anything that measures."""
+"""Tests bench/compare with contenders that measure nothing."""
 
 import contextlib
 import importlib.machinery
@@ -32,11 +32,11 @@ TWO_CUBIC = base.Setting(1, 2, cubic=True)
 
 
 class Fake(base.Contender):
-    """Takes `took` seconds; notes when it was asked; fails at some size."""
+    """A contender that takes `took` seconds, records when it was asked, and fails at a chosen size."""
 
     asked = []
     failing_size = None
-    failures = 0  # before it works
+    failures = 0  # failures before it succeeds
     missing = None
     took = 1.0
 
@@ -60,7 +60,7 @@ class Fake(base.Contender):
 
 
 def run(*kinds, rounds=2, setting=TWO):
-    """Quick, of one setting, with these contenders."""
+    """Runs a quick comparison of one setting with these contenders."""
     Fake.asked = []
     options = compare.parse(["--quick", "--rounds", str(rounds), "--settings", setting.key])
     with mock.patch.object(compare, "CONTENDERS", kinds), \
@@ -75,7 +75,7 @@ def kind(name, **members):
 
 
 class Turns(unittest.TestCase):
-    def test_all_take_turns_and_nobody_is_always_first(self):
+    def test_contenders_take_turns_in_changing_order(self):
         run(kind("a"), kind("b"), kind("c"), rounds=3)
         for size in compare.QUICK_SIZES:
             names = [name for asked, name in Fake.asked if asked == size]
@@ -87,12 +87,12 @@ class Turns(unittest.TestCase):
         found = run(kind("a", took=2.0), kind("b")).results[TWO]
         self.assertEqual(found["a"], {size: [2.0, 2.0] for size in compare.QUICK_SIZES})
 
-    def test_who_is_missing_is_left_out_and_the_others_go_on(self):
+    def test_missing_contender_is_left_out_and_others_go_on(self):
         found = run(kind("a", missing="not here"), kind("b"))
-        self.assertEqual(found.notes, [(TWO, "left out: a: not here")])  # once for all rounds
+        self.assertEqual(found.notes, [(TWO, "left out: a: not here")])  # only once for all rounds
         self.assertEqual(list(found.results[TWO]), ["b"])
 
-    def test_who_fails_is_stopped_and_keeps_what_was_measured(self):
+    def test_failed_contender_is_stopped_and_keeps_its_times(self):
         instances = []
         failing = kind("a", failing_size=compare.QUICK_SIZES[2])
 
@@ -109,13 +109,13 @@ class Turns(unittest.TestCase):
         self.assertEqual(len(found.notes), 1)
         self.assertEqual(Fake.asked.count((compare.QUICK_SIZES[2], "a")), 1)  # in one round
 
-    def test_who_may_try_again_does_and_it_is_said(self):
+    def test_failed_measurement_is_repeated_and_noted(self):
         failing = kind("a", failures=2, attempts=3)
         found = run(failing, kind("b"), rounds=1)
         self.assertEqual(found.results[TWO]["a"][compare.QUICK_SIZES[0]], [1.0])
         self.assertEqual(found.notes, [(TWO, "repeated: a: not yet")] * 2)
 
-    def test_nothing_to_say_of_a_size_is_no_time(self):
+    def test_size_without_figure_has_no_time(self):
         self.assertEqual(run(kind("a", took=None)).results[TWO], {"a": {}})
 
     def test_iterations_are_within_their_limits(self):
@@ -135,7 +135,7 @@ class Where(unittest.TestCase):
         self.assertEqual(ended.exception.code, 2)
         return said.getvalue()
 
-    def test_results_that_could_not_be_written_are_refused_before_measuring(self):
+    def test_path_that_cannot_be_written_is_refused_at_start(self):
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
             self.assertIn(f"no folder {folder}/none", self.refused(folder / "none/r.md"))
@@ -153,20 +153,20 @@ class Cubic(unittest.TestCase):
         with mock.patch.object(base, "cubic_refusal", lambda: refusal):
             return run(*kinds, setting=TWO_CUBIC)
 
-    def test_only_who_uses_tcp_takes_part_with_fewer_sizes(self):
+    def test_only_tcp_contenders_take_part_with_fewer_sizes(self):
         found = self.run_with(None, kind("a"), kind("b", tcp=False))
         self.assertEqual(found.results[TWO_CUBIC],
                          {"a": {size: [1.0, 1.0] for size in compare.QUICK_CUBIC_SIZES}})
         self.assertEqual(found.notes, [])
 
-    def test_where_it_is_of_no_use_it_is_left_out(self):
+    def test_setting_with_useless_cubic_is_left_out(self):
         found = self.run_with("cubic is the default here", kind("a"))
         self.assertEqual(found.results, {})
         self.assertEqual(found.notes,
                          [(TWO_CUBIC, "left out: everything: cubic is the default here")])
         self.assertEqual(found.progress.done, found.progress.n_steps)
 
-    def test_why_it_is_of_no_use(self):
+    def test_reasons_why_cubic_is_useless(self):
         for default, error, refusal in (
                 (b"bbr\0\0", None, None), (b"cubic\0", None, "cubic is the default here"),
                 (b"bbr\0\0", OSError(1, "no"), "cubic cannot be had: no")):
@@ -176,13 +176,13 @@ class Cubic(unittest.TestCase):
                 probe.setsockopt.side_effect = error
                 self.assertEqual(base.cubic_refusal(), refusal)
 
-    def test_it_is_preloaded_only_there(self):
+    def test_cubic_is_preloaded_only_in_its_settings(self):
         with mock.patch.object(base, "cubic_sockets", lambda: "/cubic.so"):
             self.assertEqual(base.environment(TWO_CUBIC, A="b")["LD_PRELOAD"], "/cubic.so")
             self.assertEqual(base.environment(TWO_CUBIC, A="b")["A"], "b")
             self.assertEqual(base.environment(TWO), dict(os.environ))
 
-    def test_every_setting_has_its_counterpart_without(self):
+    def test_every_cubic_setting_has_one_without_cubic(self):
         for setting in compare.SETTINGS:
             self.assertIn(setting._replace(cubic=False), compare.SETTINGS)
 
@@ -198,19 +198,19 @@ class Progress(unittest.TestCase):
         self.assertEqual(found.progress.n_steps, 2 * len(compare.QUICK_SIZES))
         self.assertEqual(found.progress.done, found.progress.n_steps)
 
-    def test_so_it_is_without_memory(self):
+    def test_all_steps_are_taken_without_memory(self):
         with mock.patch.object(compare.machine, "available_memory", lambda: 0):
             found = run(kind("a"))
         self.assertEqual(found.progress.done, found.progress.n_steps)
 
-    def test_what_is_large_takes_fewer_turns(self):
+    def test_large_size_takes_fewer_rounds(self):
         with mock.patch.object(compare, "LARGE", compare.QUICK_SIZES[-1]), \
                 mock.patch.object(compare.machine, "available_memory", lambda: 1 << 40):
             found = run(kind("a"), rounds=5)
         self.assertEqual([len(times) for times in found.results[TWO]["a"].values()], [5, 5, 5, 3])
         self.assertEqual(found.progress.done, found.progress.n_steps)
 
-    def test_on_a_terminal_there_is_a_bar_below_the_text(self):
+    def test_bar_is_drawn_below_text_on_terminal(self):
         bar = progress.Progress(4, Terminal())
         bar.step()
         bar.say("text")
@@ -220,14 +220,14 @@ class Progress(unittest.TestCase):
         bar.end()
         self.assertTrue(bar.out.getvalue().endswith("\r\033[K"))
 
-    def test_elsewhere_there_is_none(self):
+    def test_no_bar_is_drawn_without_terminal(self):
         bar = progress.Progress(4, io.StringIO())
         bar.step()
         bar.say("text")
         bar.end()
         self.assertEqual(bar.out.getvalue(), "text\n")
 
-    def test_durations(self):
+    def test_durations_are_formatted(self):
         self.assertEqual([progress.duration_text(s) for s in (9.6, 119, 120, 2700)],
                          ["10 s", "119 s", "2 min", "45 min"])
 
@@ -237,11 +237,11 @@ class Settings(unittest.TestCase):
         self.assertEqual([base.Setting(2, 4).host_of(k) for k in range(4)], [0, 0, 1, 1])
         self.assertEqual(base.Setting(2, 4).key, "2x2")
 
-    def test_what_an_end_sends(self):
+    def test_ideal_ring_sends_expected_bytes(self):
         self.assertEqual(base.Setting(1, 4).sent(100), 150)
         self.assertEqual(base.Setting(2, 4).sent(100), 100)  # between two hosts
 
-    def test_names(self):
+    def test_settings_have_readable_names(self):
         self.assertEqual(str(base.Setting(2, 2)), "two hosts, 1 peer each")
         self.assertEqual(str(base.Setting(2, 4)), "two hosts, 2 peers each")
         self.assertEqual(str(TWO_CUBIC), "one host, 2 peers, all with cubic")
@@ -249,7 +249,7 @@ class Settings(unittest.TestCase):
 
 
 class Figures(unittest.TestCase):
-    def test_ratios_are_of_the_same_round(self):
+    def test_ratios_compare_times_of_same_round(self):
         self.assertEqual(report.ratios([1, 2, 4], [2, 2, 40]), (2, 1, 10))
         self.assertEqual(report.ratios([1, 2], [3]), (3, 3, 3))
         self.assertIsNone(report.ratios([1], []))
@@ -260,16 +260,16 @@ class Figures(unittest.TestCase):
             self.assertEqual(report.number(value, 5), text)
         self.assertEqual(report.number(0.1234, 2), "0.12")
 
-    def test_sizes(self):
+    def test_sizes_are_formatted(self):
         self.assertEqual([report.size_text(s) for s in (4, 1024, 1 << 20, 1 << 30, 1025)],
                          ["4 B", "1 KiB", "1 MiB", "1 GiB", "1025 B"])
 
-    def test_bus_bandwidth(self):
+    def test_bus_bandwidth_is_that_of_ideal_ring(self):
         self.assertEqual(report.bus_bandwidth(4, 1000, [1, 2, 30]), 750)
 
 
 class Summary(unittest.TestCase):
-    # at 4 B a is the best of the others, at 1 KiB and 16 MiB b is; 16 KiB is in no class
+    # at 4 B `a` is the best other contender, at 1 KiB and 16 MiB `b` is; 16 KiB belongs to no class
     results = {"ours": {4: [1.0], 1024: [1.0], 16 << 10: [1.0], 16 << 20: [2.0, 4.0]},
                "a": {4: [2.0], 1024: [9.0], 16 << 10: [0.1]},
                "b": {4: [3.0], 1024: [5.0], 16 << 20: [3.0, 10.0]}}
@@ -277,20 +277,20 @@ class Summary(unittest.TestCase):
     def ratio(self, others, least=0, most=4096):
         return report.class_ratio(self.results, "ours", others, least, most)
 
-    def test_the_best_is_found_for_each_size(self):
+    def test_best_rival_is_found_for_each_size(self):
         self.assertEqual(self.ratio(["a", "b"]), (3.5, 2.0))
         self.assertEqual(self.ratio(["a"]), (5.5, 2.0))
         self.assertEqual(self.ratio(["b", "nobody"]), (4.0, 3.0))
 
-    def test_of_several_rounds_it_is_the_median(self):
+    def test_summary_uses_median_of_rounds(self):
         self.assertEqual(self.ratio(["a", "b"], 1 << 20, 1 << 30), (2.0, 2.0))
 
-    def test_there_is_none_without_sizes_or_others(self):
+    def test_no_ratio_without_sizes_or_others(self):
         self.assertIsNone(self.ratio(["nobody"]))
         self.assertIsNone(self.ratio(["a"], 1 << 20, 1 << 30))
         self.assertIsNone(report.class_ratio({"a": {4: [1.0]}}, "ours", ["a"], 0, 4096))
 
-    def test_table(self):
+    def test_summary_table_is_formatted(self):
         self.assertEqual(
             report.summary_table({TWO: self.results}, ["ours", "ours too"],
                                  {"best": ["a", "b"], "a": ["a"]}),
@@ -302,25 +302,25 @@ class Summary(unittest.TestCase):
 class Text(unittest.TestCase):
     results = {"ours": {4: [0.001, 0.002]}, "a": {4: [0.002, 0.008]}, "b": {}}
 
-    def test_times(self):
+    def test_times_table_is_formatted(self):
         self.assertEqual(report.times_table(self.results),
                          "| ms | ours | a | b |\n| --- | ---: | ---: | ---: |\n"
                          "| 4 B | 1.50 | 5.00 | - |\n")
 
-    def test_ratios(self):
+    def test_ratio_table_is_formatted(self):
         self.assertEqual(report.ratio_table(self.results, ["ours"]),
                          "| size | other / ours | a | b |\n| --- | --- | ---: | ---: |\n"
                          "| 4 B | ours | 3.00 (2.00-4.00) | - |\n")
 
-    def test_there_is_no_table_without_ours(self):
+    def test_no_ratio_table_without_ours(self):
         self.assertEqual(report.ratio_table({"a": {4: [1]}}, ["ours"]), "")
 
-    def test_settings_of_one_note_share_a_line(self):
+    def test_equal_notes_share_a_line(self):
         lines = report.note_lines([(TWO, "a"), (base.Setting(1, 4), "a"), (TWO, "b"), (TWO, "b")])
         self.assertEqual(lines, "- a (one host, 2 peers; one host, 4 peers)\n"
                                 "- b (one host, 2 peers, 2 times)\n")
 
-    def test_section_has_it_all(self):
+    def test_section_has_all_parts(self):
         facts = {"date": "D", "machine": "M", "commit": "C", "command": "X", "rounds": 2,
                  "streams": 4, "took": "9 min", "plot": "p.svg"}
         text = report.section({TWO: self.results}, ["ours"], {"best": ["a"]},
@@ -334,17 +334,17 @@ class Text(unittest.TestCase):
 
 
 class Replacement(unittest.TestCase):
-    def test_at_the_end_when_there_is_none(self):
+    def test_section_is_appended_when_missing(self):
         self.assertEqual(report.replaced("# R\n", "new\n"),
                          f"# R\n\n{report.BEGIN}\nnew\n{report.END}\n")
 
-    def test_what_is_around_stays(self):
+    def test_text_around_section_stays(self):
         text = f"before\n\n{report.BEGIN}\nold\n{report.END}\n\nafter\n"
         once = report.replaced(text, "new")
         self.assertEqual(once, text.replace("old", "new"))
         self.assertEqual(report.replaced(once, "new"), once)
 
-    def test_an_end_that_is_missing_is_not_guessed(self):
+    def test_missing_end_marker_is_an_error(self):
         with self.assertRaises(ValueError):
             report.replaced(f"{report.BEGIN}\nold\n", "new")
 

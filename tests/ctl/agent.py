@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The real pcclagentd with the real pcclctl: where masters are, and processes that are stopped."""
+"""Tests the real pcclagentd with the real pcclctl: master addresses, and processes that are
+stopped."""
 import json
 import os
 import signal
@@ -42,7 +43,7 @@ class Agent(Daemon):
         return json.loads(r.stdout)[table]
 
     def await_row(self, command, table, wanted):
-        """The first row that is wanted; pcclctl is asked until there is one."""
+        """Returns the first row for which wanted(row) is true. Asks pcclctl until there is one."""
         end = time.monotonic() + LIMIT
         while True:
             rows = self.rows(command, table)
@@ -67,7 +68,8 @@ class Trainer:
 
 
 def test_ports_are_shown(folder):
-    """Those that it listens on, in its log and its status, whatever others are told."""
+    """The log and the status show the ports on which the agent listens, whatever ports it
+    advertises."""
     told = [f"--advertise-port-{what}={50149 + k}" for k, what in
             enumerate(("shared-state", "p2p", "benchmark"))]
     with Agent(folder, *told) as a:
@@ -99,7 +101,8 @@ def test_set_master_shows_the_runs_concerned(folder):
 
 
 def take_over(folder, restart):
-    """A process alone in its run lives on with the next master, and another one finds it there."""
+    """A process that is alone in its run goes on with the next master, and another process finds it
+    there."""
     with Master(folder, "--listen", "127.0.0.1:0") as m, Agent(folder) as a:
         old, = m.addresses
         with Trainer(a, old) as first:
@@ -145,7 +148,7 @@ def test_master_is_left_for_another(folder):
         row = a.await_row("status", "runs", lambda r: r["state"] == "up")
         assert row["at"] == other.addresses[0]
         row, = a.rows(f"agent set-master {other.addresses[0]} 127.0.0.1:3", "runs")
-        assert row["master"] == m.addresses[0], "it is known by the place where it is now, too"
+        assert row["master"] == m.addresses[0], "the run is also known by its current address"
 
 
 def test_others_may_not_set_masters(folder):
@@ -185,7 +188,7 @@ def test_masters_are_read_again(folder):
 
 
 def test_a_file_with_a_typing_error_is_not_read_again(folder):
-    """Whatever section it is in, and though the masters in the file are others."""
+    """This holds for every section, even if the [masters] of the file have changed."""
     path = os.path.join(folder, "typing.conf")
 
     def write(text):
@@ -233,7 +236,8 @@ def test_stopped_process_is_lost(folder):
 
 
 def test_closed_standard_descriptors_become_no_sockets(folder):
-    """A daemon that is started without them would log into one of its connections."""
+    """Without this, a daemon that starts with closed descriptors would log into one of its
+    connections."""
     for program, option, more in (
             (Agent.program, "--agent", ["--socket", os.path.join(folder, "closed.sock"), "--p2p-port",
                                         "0", "--shared-state-port", "0", "--benchmark-port", "0"]),

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The real ccoip-masterd, from its command line to its end, with the real pcclctl."""
+"""Tests the real ccoip-masterd, from its command line to its end, with the real pcclctl."""
 import json
 import os
 import re
@@ -17,11 +17,11 @@ BUILD = os.environ.get("abs_top_builddir", ".")
 AGENTD = os.path.join(BUILD, "pcclagentd/pcclagentd")
 MASTERD = os.path.join(BUILD, "ccoip-masterd/ccoip-masterd")
 PCCLCTL = os.path.join(BUILD, "pcclctl/pcclctl")
-LIMIT = 20  # seconds for anything
+LIMIT = 20  # seconds, the bound of every wait
 
 
 class Daemon:
-    """A program that is told to end when the test is done."""
+    """A program that gets the order to end when the test is done."""
     program = None
 
     def __init__(self, folder, *arguments, env=None, **popen):
@@ -43,7 +43,8 @@ class Daemon:
         self.process.stderr.close()
 
     def await_line(self, pattern):
-        """The first group of the first line, of those not looked at, that matches."""
+        """Waits for a line that matches, among those that were not looked at before. Returns its
+        first group."""
         end = time.monotonic() + LIMIT
         while True:
             while b"\n" in self.pending:
@@ -89,7 +90,7 @@ def open_connection(address):
 
 
 def refuses(address):
-    """Is a master there? It turns strangers away."""
+    """Returns whether a master listens at the address. A master refuses strangers."""
     with open_connection(address) as s:
         s.sendall(b"GET / HTTP/1.0\r\n\r\n")
         data = b""
@@ -123,7 +124,7 @@ def test_ipv6(folder):
 
 
 def test_ipv4_and_ipv6(folder):
-    """[::] takes IPv4 as well, so both together must not be in each other's way."""
+    """[::] also accepts IPv4. Both addresses together must not conflict."""
     try:
         with socket.create_server(("::", 0), family=socket.AF_INET6) as s:
             port = s.getsockname()[1]
@@ -196,7 +197,7 @@ def test_default_admin_socket(folder):
 
 
 def test_admin_socket_without_runtime_folder(folder):
-    """As from a job of cron, or a container."""
+    """The variables are those of a cron job, or of a container."""
     own = os.path.join(folder, f"pccl-{os.geteuid()}")
     words = ("--listen", "127.0.0.1:0", "--parent-fd")
     leash, end = socket.socketpair()
@@ -273,12 +274,13 @@ def test_taken_port(folder):
 
 
 def user_of(folder):
-    """No system's folder, whoever runs the test: a program's master has its socket in that of its user."""
+    """Returns an environment that hides the system's folder. The master of a program has its socket
+    in the folder of its user."""
     return {"XDG_RUNTIME_DIR": folder, "TMPDIR": folder}
 
 
 def test_same_port_twice(folder):
-    """Two addresses with one port have one default place for the admin socket."""
+    """Two addresses with the same port have the same default path for the admin socket."""
     leash, end = socket.socketpair()
     more = {"env": user_of(folder), "pass_fds": [end.fileno()]}
     words = ("--parent-fd", str(end.fileno()), "--listen")
@@ -298,9 +300,9 @@ def reset_here(folder, *arguments):
 
 
 def test_reset_finds_the_master(folder):
-    """As its page says: on the host of the master it needs no name of a socket."""
+    """On the host of the master, pcclctl reset needs no name of a socket, as the manual page says."""
     if os.path.exists("/run/pccl/master-admin.sock"):
-        return  # that of the system is not to be reset
+        return  # the master of the system must not be reset
     own = os.path.join(folder, "pccl")
     r = reset_here(folder)
     assert r.returncode == 69 and "no master listens at" in r.stderr and own in r.stderr, r
@@ -325,7 +327,7 @@ def test_reset_finds_the_master(folder):
             second.process.kill()
             second.wait()
         assert os.path.exists(second_path)
-        r = reset_here(folder)  # a killed master's socket counts for nothing
+        r = reset_here(folder)  # the socket of a killed master does not count
         assert r.returncode == 0, r
     leash.close()
     end.close()
@@ -338,7 +340,7 @@ def refused_state_dir(state_dir):
 
 
 def test_state_dir(folder):
-    """What is wrong with it is so the next time, too, unless another master uses it."""
+    """Errors of the folder are permanent, except that another master uses it."""
     used = os.path.join(folder, "used")
     with Master(folder, "--listen", "127.0.0.1:0", "--state-dir", used):
         r = refused_state_dir(used)
@@ -379,7 +381,7 @@ def test_config(folder):
         assert ctl(admin, "status").returncode == 0
     with Master(folder, "--config", path, "--listen", "127.0.0.3:0", "--host-timeout", "0.5") as m:
         assert m.addresses[0].startswith("127.0.0.3:")
-        m.await_line("pcclctl finds")  # and so all addresses have been opened
+        m.await_line("pcclctl finds")  # now all addresses have been opened
         assert sum("listening" in x for x in m.lines) == 1
         assert m.end() == 0
     for text, line, what in (("[master]\nlisten = here\n", 2, "here"),
@@ -395,7 +397,7 @@ def test_config(folder):
         write(text)
         r = run(MASTERD, "--config", path)
         assert r.returncode == 78 and f"line {line}:" in r.stderr and what in r.stderr, r
-    write("[master]\nnew_link_timeout_ms = 3000\n")  # a round has longer then
+    write("[master]\nnew_link_timeout_ms = 3000\n")  # rounds get a longer timeout automatically
     with Master(folder, "--config", path, "--listen", "127.0.0.1:0") as m:
         assert m.end() == 0
     r = run(MASTERD, "--config", path, "--round-timeout-ms", "6000")
@@ -436,7 +438,7 @@ def test_takes_sockets_of_systemd(folder):
         unix.listen()
 
         def place():
-            """As systemd does: from 3 on, with the pid of the process."""
+            """Places the descriptors as systemd does: from 3 on, with the pid of the process."""
             high = [os.dup(os.dup(s.fileno())) for s in (tcp, unix)]
             for i, fd in enumerate(high):
                 os.dup2(fd, 3 + i)
@@ -467,7 +469,7 @@ def main(names):
             try:
                 test(folder)
                 passed += 1
-            except Exception:  # the others are still to run
+            except Exception:  # the other tests must still run
                 failed += 1
                 print(f"{name} failed")
                 traceback.print_exc(file=sys.stdout)

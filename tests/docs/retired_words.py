@@ -4,14 +4,15 @@
 
 usage: retired_words.py FILE...    (./dev lint words gives all files of the project)
 
-Many of these words are plain English in other senses. So PHRASES has the senses that are retired, and a
-space in a phrase also matches the break of a line in a comment, a document or a string.
+Many of these words are plain English in other senses. So PHRASES contains only the retired senses.
+A space in a phrase also matches a line break in a comment, a document or a string.
 """
 import os
 import re
 import sys
 
-# Names of options, keys and the environment that still work; the tables of options hold them.
+# Names of options, keys and environment variables that still work. The tables of options contain
+# them.
 OLD_NAMES = re.compile(r"(?:agent|master)[-_]grace[-_]ms|PCCL_AGENT_GRACE_MS|place[-_]timeout[-_]ms", re.I)
 
 # Files, or parts of files, that may hold retired words.
@@ -56,7 +57,7 @@ PHRASES = [
     (r"los[te]s? (?:its|their) place in group", "membership", r"^$"),
 ]
 
-# parts of C identifiers; identifiers of whole sentences (names of tests) are judged as text
+# Parts of C identifiers. Identifiers that are whole sentences (names of tests) are checked as text.
 PARTS = {
     "seat": "membership", "seats": "memberships", "grace": "lease", "mixture": "torn", "mixtures": "torn",
     "keeper": "reconnector", "dial": "connect", "dials": "connects", "dialled": "connected", "redial": "reconnect",
@@ -80,7 +81,7 @@ C_TOKENS = re.compile(r"(?P<text>//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"(?:\s*
 
 
 def text_hits(path, text, at):
-    """Yields (offset, word, use) of the retired senses in a piece of text."""
+    """Yields (offset, word, use) for the retired senses in a piece of text."""
     plain = OLD_NAMES.sub(lambda m: "." * len(m.group()), text)
     for rule, use, other in RULES:
         if not other.search(path):
@@ -89,7 +90,7 @@ def text_hits(path, text, at):
 
 
 def name_hits(path, name, at):
-    """The same for an identifier of C."""
+    """Yields the same for a C identifier."""
     if KEEP.match(name) or OLD_NAMES.search(name):
         return
     parts = name.lower().split("_")
@@ -115,10 +116,10 @@ def hits(path, text):
         return
     if path == "docs/glossary.md":
         text = text.split("## Retired words")[0]
-    elif path == "NEWS":  # old releases stay as they were
+    elif path == "NEWS":  # old releases are not changed
         text = re.split(r"(?m)^\S.*\b\d+\.\d+.*$", text, maxsplit=2)[:2]
         text = "".join(text)
-    elif path.startswith("docs/decisions/"):  # names of tests and files
+    elif path.startswith("docs/decisions/"):  # names of tests and files are not checked
         head, held, tail = text.partition("## Held by")
         text = head + held + re.sub(r"`[^`]*`", lambda m: re.sub(r"[^\n]", ".", m.group()), tail)
     yield from text_hits(path, text, 0)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The codes that a page of section 3 lists are those that pccl.h lists for its functions, and
-pcclGetLastError(3) has all codes with their numbers."""
+"""Checks that each manual page of section 3 lists the same codes as pccl.h lists for its functions,
+and that pcclGetLastError(3) has all codes with their numbers."""
 
 import pathlib
 import re
@@ -18,19 +18,20 @@ CODES = {name: int(value) for name, value in re.findall(r"^\t(pccl\w+) = (\d+)",
 
 
 def listed(comment):
-    """Codes with which lines of a comment begin, alone or with an explanation; not those of prose."""
+    """Returns the codes with which lines of a comment begin, alone or with an explanation, but not
+    codes in prose."""
     rows = re.findall(r"^ \*\s(pccl\w+(?:, pccl\w+)*)(?:  |:|$)", comment, re.M)
     return {name for row in rows for name in row.split(", ")} & CODES.keys()
 
 
 def functions():
-    """What pccl.h lists for each function that returns a code."""
+    """Returns the codes that pccl.h lists for each function that returns a code."""
     found = re.findall(r"/\*((?:(?!\*/).)*?)\*/\s*PCCL_EXPORT pcclResult_t (\w+)\(", HEADER, re.S)
     return {name: listed(comment) for comment, name in found}
 
 
 def source(name):
-    """The page of a function, which may be that of another one."""
+    """Returns the name and text of a function's page, which may be the page of another function."""
     text = (TOP / f"man/man3/{name}.3").read_text("utf-8")
     link = re.search(r"^\.so man3/(\w+)\.3$", text, re.M)
     return source(link[1]) if link else (name, text)
@@ -43,20 +44,21 @@ def of_page(text):
 
 
 def test():
-    # Those of every function, which are not repeated, and of every page.
+    # The codes of every function, which are not repeated, and the codes of every page.
     general = listed(HEADER.partition("*/")[0]) | {"pcclSuccess"}
-    check(len(general) > 5, "pccl.h begins with the codes of every function", general)
+    check(len(general) > 5, "pccl.h begins with the codes that every function can return", general)
     pages, texts = {}, {}
     for function, codes in functions().items():
         page, texts[page] = source(function)
         pages.setdefault(page, set()).update(codes)
     for page, codes in pages.items():
         there = of_page(texts[page])
-        check(there - general == codes - general, f"{page}(3): codes of pccl.h",
+        check(there - general == codes - general, f"{page}(3) lists the codes of pccl.h",
               f"only the page: {there - codes - general}, only pccl.h: {codes - there}")
-        check(codes <= there, f"{page}(3): codes that pccl.h explains", codes - there)
+        check(codes <= there, f"{page}(3) lists the codes that pccl.h explains", codes - there)
     numbers = re.findall(r"^\.It Er (pccl\w+) Pq (\d+)", source("pcclGetLastError")[1], re.M)
-    check({name: int(value) for name, value in numbers} == CODES, "pcclGetLastError(3): all codes", numbers)
+    check({name: int(value) for name, value in numbers} == CODES,
+          "pcclGetLastError(3) lists all codes", numbers)
 
 
 lib.run(test, 30)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Every example in pccl.h, README.md and the manual is compiled and run: loops with a newcomer and
-a peer that is killed, programs, command lines, configuration files.
+"""Compiles and runs every example in pccl.h, README.md and the manual: loops with a newcomer and a
+killed peer, programs, command lines, configuration files.
 
-All of it runs in a network namespace that has the addresses of the examples, with a /run of its
-own, so that examples are run word for word."""
+Everything runs in a network namespace that has the addresses of the examples, with its own /run, so
+that examples run unchanged."""
 
 import os
 import pathlib
@@ -23,14 +23,14 @@ INSIDE = "DOCS_INSIDE"
 RUNDIR = pathlib.Path("/run/pccl")
 ADDRESSES = ("192.168.0.7/32", "192.0.2.1/32", "192.0.2.2/32", "192.0.2.17/32", "2001:db8::1/128",
              "2001:db8::2/128")
-MASTER = "192.168.0.7:48148"  # where the example of pcclCreateCommunicator(3) looks for it
-# Not addresses of a master, though a careless reader of numbers finds one in each of them.
+MASTER = "192.168.0.7:48148"  # the address in the example of pcclCreateCommunicator(3)
+# These are no addresses of a master, although a careless parser finds a number in each of them.
 WRONG = ("", "192.168.0.7", "192.168.0.7:", "192.168.0:48148", "448.424.256.263:48148",
          "192.168.0.7:113684", "192.168.0.7:0", "192.168.0.7:-17388", "192.168.0.7:48148x",
          "192.168.0.7:48148:1", "192.168.0.7 :48148", "localhost:48148", "[::1]:48148")
 # Command lines that tests/install runs.
 ELSEWHERE = ("cc program.c $(pkg-config --cflags --libs libpccl-shim)",)
-# Command lines that would take a gigabyte and a minute.
+# Command lines that would need a gigabyte and a minute.
 SMALLER = {"pccl-bench allreduce -e 1G --peers 4 --hosts 2 --check":
            "pccl-bench allreduce -e 64K --peers 4 --hosts 2 --check"}
 
@@ -39,12 +39,12 @@ SMALLER = {"pccl-bench allreduce -e 1G --peers 4 --hosts 2 --check":
 
 
 def unescape(line):
-    """Text of mdoc as it is printed."""
+    """Returns mdoc text as it is printed."""
     return re.sub(r"\\&|\\\(?$", "", line).replace("\\-", "-").replace("\\e", "\\")
 
 
 class Page:
-    """The examples of a manual page: displays, and lines to type."""
+    """The examples of a manual page: displays, and command lines."""
 
     def __init__(self, path):
         self.name = path.name.removesuffix(".in")
@@ -65,7 +65,7 @@ class Page:
 
 
 def header_example():
-    """The first indented block of the comment at the top of pccl.h."""
+    """Returns the first indented block of the comment at the top of pccl.h."""
     lines = (TOP / "libpccl-shim/include/pccl.h").read_text("utf-8").splitlines()
     first = next(k for k, line in enumerate(lines) if line.startswith(" *\t"))
     block = []
@@ -88,7 +88,7 @@ def pages():
 
 
 def compiled(folder, source, program):
-    """Whether a program compiles without a warning."""
+    """Compiles a program. Returns whether there was no error and no warning."""
     library = lib.BUILD / "libpccl-shim/.libs"
     done = subprocess.run(
         ["cc", "-Wall", "-Wextra", "-Werror", "-g", "-I", folder, "-I", FRAMES, "-I",
@@ -99,7 +99,7 @@ def compiled(folder, source, program):
 
 
 def framed(lab, name, blocks):
-    """The program that a frame and the examples of a document make, or None."""
+    """Builds the program from a frame and the examples of a document. Returns None if this fails."""
     folder = lab.folder / name
     frame = FRAMES / f"{name}.c"
     folder.mkdir()
@@ -127,17 +127,17 @@ class Trainer:
         lab.peers.append(self.peer)
 
     def until(self, world, steps=3):
-        """Until so many steps in a row were made in a world of this size."""
+        """Waits until the trainer has made this many steps in a row with this world size."""
         seen = 0
         deadline = time.monotonic() + lib.WAIT
         while seen < steps:
             if time.monotonic() > deadline:
-                raise Failed(f"no {steps} steps among {world} peers")
+                raise Failed(f"no {steps} steps in a row with {world} peers")
             seen = seen + 1 if self.peer.read()["world"] == world else 0
 
 
 def train(lab, name, program):
-    """A trainer, a second one, a newcomer amid their work; one is killed."""
+    """Runs a trainer, a second one, and a newcomer during their work. Then one of them is killed."""
     first = Trainer(lab, program)
     second = Trainer(lab, program)
     for t in (first, second):
@@ -153,7 +153,7 @@ def train(lab, name, program):
 
 
 def trained(lab, name, program):
-    """One example that fails must not hide the others."""
+    """Runs train() so that an example that fails does not hide the others."""
     try:
         train(lab, name, program)
     except Failed as error:
@@ -164,25 +164,25 @@ def trained(lab, name, program):
 
 
 def nobody(lab):
-    """Until the run has no peer."""
-    lib.until(lambda: not lib.ask("--master", lab.master, "peers"), "a peer stays")
+    """Waits until the run has no peer."""
+    lib.until(lambda: not lib.ask("--master", lab.master, "peers"), "a peer stays in the run")
 
 
 def first_program(lab, program, number):
-    """A program that adds up: one is killed while it waits, two come."""
+    """Runs a program that adds up: one process is killed while it waits, then two start."""
     lost, log = lab.spawn("first", 0, [program, MASTER])
-    lib.until(lambda: lib.ask("--master", lab.master, "peers"), "no peer")
+    lib.until(lambda: lib.ask("--master", lab.master, "peers"), "the program does not join")
     lost.kill()
     lost.wait()
     nobody(lab)
     both = [lab.spawn("first", 0, [program, MASTER], stdout=subprocess.PIPE)[0] for _ in range(2)]
     said = [p.communicate(timeout=lib.WAIT)[0].decode() for p in both]
     check(all(p.returncode == 0 for p in both) and all("2 4 6 8" in s for s in said),
-          f"program {number} of README.md adds up, after one was killed", said or log)
+          f"program {number} of README.md adds up after one process was killed", said or log)
 
 
 def wrong_addresses(program, number):
-    """A program that is given something else than an address says so, and connects to nothing."""
+    """A program with something else than an address prints its usage, and connects to nothing."""
     for text in WRONG:
         try:
             done = subprocess.run([program, text], capture_output=True, text=True, check=False, timeout=2)
@@ -197,12 +197,12 @@ def daemon(line):
 
 
 def started(process, log):
-    """Whether a daemon has said where it listens, or has ended."""
+    """Returns whether a daemon has logged where it listens, or has ended."""
     return re.search("listening on|ports:", log.read_text("utf-8")) or process.poll() is not None
 
 
 def command_line(lab, page, line):
-    """A line of a manual page, run as it stands. Daemons run until they listen."""
+    """Runs a line of a manual page unchanged. Daemons run until they listen."""
     prompt = re.match(r"\S+\$ (.*)", line)
     args = SMALLER.get(line, prompt[1] if prompt else line).split()
     known = {"pcclctl": lib.CTL, "ccoip-masterd": lib.MASTERD, "pcclagentd": lib.AGENTD,
@@ -221,7 +221,7 @@ def command_line(lab, page, line):
 
 
 def settle(lab):
-    """Command lines run side by side, because some of them wait for each other."""
+    """Waits for the command lines that run in parallel, because some of them wait for each other."""
     for page, line, (process, log) in lab.spawned:
         try:
             process.wait(lib.WAIT)
@@ -232,13 +232,13 @@ def settle(lab):
 
 
 def configuration(lab, page, text):
-    """The daemon of a configuration file starts with it."""
+    """Checks that the daemon of a configuration file starts with it."""
     program, section = {"ccoip-masterd.conf.5": (lib.MASTERD, "master"),
                         "pccl-agent.conf.5": (lib.AGENTD, "agent")}[page]
     file = lab.folder / page
     file.write_text(text, "utf-8")
     process, log = lab.spawn("configured", 0, [program, "--config", file])
-    lib.until(lambda: started(process, log), f"{page}: no word")
+    lib.until(lambda: started(process, log), f"{page}: the daemon logs nothing")
     process.terminate()
     check(process.wait(lib.WAIT) == 0, f"{page}: the example of [{section}]",
           log.read_text("utf-8"))
@@ -248,7 +248,7 @@ def configuration(lab, page, text):
 
 
 class Hosts(lib.Loopback):
-    """This host, with the standard ports: there is nobody else in this namespace."""
+    """This host, with the standard ports, because nothing else runs in this namespace."""
 
     agent_options = []
 
@@ -257,7 +257,7 @@ class Hosts(lib.Loopback):
 
 
 def configurations(lab):
-    """The examples of the manual pages of configuration files."""
+    """Runs the examples of the manual pages of configuration files."""
     for page in pages():
         if page.name.endswith(".conf.5"):
             for block in page.blocks:
@@ -265,7 +265,7 @@ def configurations(lab):
 
 
 def library(lab):
-    """The examples of the header, and of the manual pages of the library."""
+    """Runs the examples of the header, and of the manual pages of the library."""
     examples = [("pccl.h", [header_example()])]
     examples += [(page.name, page.blocks) for page in pages()
                  if page.blocks and page.name.endswith(".3")]
@@ -276,7 +276,7 @@ def library(lab):
 
 
 def readme(lab):
-    """The programs that README.md shows."""
+    """Runs the programs that README.md shows."""
     source = (TOP / "examples/first.c").read_text("utf-8").splitlines()
     source = source[next(k for k, line in enumerate(source) if line.startswith("#include")):]
     check(readme_programs() == ["\n".join(source) + "\n"], "README.md shows examples/first.c")
@@ -302,7 +302,7 @@ def test():
         lab.start_agent(path=RUNDIR / "agent.sock", admin=RUNDIR / "agent-admin.sock")
         library(lab)
         readme(lab)
-        # A run with members is not reset.
+        # A run with members cannot be reset, so reset comes last.
         for last in (False, True):
             for page, line in lines:
                 if not daemon(line) and line.endswith(" reset") == last:
@@ -312,7 +312,7 @@ def test():
 
 
 def inside():
-    """The namespaces of this process, which it alone has."""
+    """Sets up the namespaces that only this process has."""
     for args in (("link", "set", "lo", "up"), *(("addr", "add", a, "dev", "lo") for a in ADDRESSES)):
         lib.netns.ip(*args)
     subprocess.run(["mount", "-t", "tmpfs", "tmpfs", "/run"], check=True)

@@ -31,7 +31,8 @@ def exists(path, files):
 
 
 def documents(files):
-    """Names in documents that no file has; bench/LOG.md and NEWS tell of the past."""
+    """Yields the names in documents that have no file. bench/LOG.md and NEWS describe the past and
+    are not checked."""
     for doc in sorted(f for f in files if f.endswith(".md") and f != "bench/LOG.md"):
         text = read(doc)
         for path in sorted(set(PATH.findall(text))):
@@ -43,7 +44,8 @@ def documents(files):
 
 
 def indexes(files):
-    """Headers that list the .c files of their folder: each file is listed, and each listed file is there."""
+    """Checks headers that list the .c files of their folder: each file is listed, and each listed
+    file exists."""
     for header in sorted(f for f in files if f.endswith(".h")):
         top = read(header).split("*/")[0]
         if len(INDEX.findall(top)) < 3:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The limits and bounds that pccl(7) lists are those of the code (numbers.c), row by row, and the
-defaults that the daemons name in --help."""
+"""Checks that the limits and bounds in pccl(7) are those of the code (numbers.c), row by row, and
+that the defaults there are those that the daemons print in --help."""
 
 import fractions
 import pathlib
@@ -19,7 +19,7 @@ MACROS = r"\b(Er|Fl|Ev|No|Pc|Po|Sy|Va|Xr)\s"
 
 
 def tables(section):
-    """Rows of each table of a section: what, and the other cells."""
+    """Returns the rows of each table of a section: name, and the other cells."""
     text = re.search(rf"^\.Sh {section}\n(.*?)^\.Sh ", PAGE, re.M | re.S)[1]
     found = []
     for table in re.findall(r"^\.Bl -column.*?^\.El", text, re.M | re.S):
@@ -29,13 +29,13 @@ def tables(section):
 
 
 def words():
-    """The text of the page without its macros."""
+    """Returns the text of the page without its macros."""
     lines = (re.sub(r"^\.\w+ ?", "", line) for line in PAGE.splitlines())
     return re.sub(r"\s+", " ", re.sub(MACROS, "", " ".join(lines)))
 
 
 def number(text):
-    """1,024 or 2^48."""
+    """Parses a number like 1,024 or 2^48."""
     base, _, power = text.replace(",", "").partition("^")
     return int(base) ** int(power or 1)
 
@@ -45,13 +45,13 @@ def milliseconds(text):
 
 
 def factor(text):
-    """Option and factor in a cell: "3/5 OPTION", "2x OPTION" or "OPTION"."""
+    """Returns the option and the factor in a cell: "3/5 OPTION", "2x OPTION" or "OPTION"."""
     name = text.rpartition(" ")[2]
     return name, fractions.Fraction(text.removesuffix(name).strip().rstrip("x") or "1")
 
 
 def defaults(daemon):
-    """Options of a daemon that have a number as default."""
+    """Returns the options of a daemon that have a number as default."""
     said = subprocess.run([daemon, "--help"], capture_output=True, text=True, check=True, timeout=lib.WAIT).stdout
     parts = re.split(r"^ +--(?=[a-z])", said, flags=re.M)
     return {part.split()[0]: float(found[1]) for part in parts
@@ -74,11 +74,11 @@ def test():
     bounds = {row: cells for table in owned for row, cells in table.items()}
     for kind, page in (("limit", limits),
                        ("bound", {row: milliseconds(cells[0]) for row, cells in bounds.items()})):
-        check(page.keys() == code[kind].keys(), f"a row for each {kind}",
+        check(page.keys() == code[kind].keys(), f"pccl(7) has a row for each {kind}",
               page.keys() ^ code[kind].keys())
         for row in page.keys() & code[kind].keys():
             check(page[row] == code[kind][row], f"{kind}: {row}", (page[row], code[kind][row]))
-    check(len(owned) == 2, "a table for each daemon", len(owned))
+    check(len(owned) == 2, "pccl(7) has a table for each daemon", len(owned))
     for daemon, table in zip((lib.MASTERD, lib.AGENTD), owned):
         usual = defaults(daemon)
         for row, cells in table.items():
@@ -88,7 +88,7 @@ def test():
                   f"{row}: --{option} of {daemon.name}", (usual.get(option), cells))
     text = words()
     for sentence in code["words"]:
-        check(sentence in text, f"pccl(7): {sentence}")
+        check(sentence in text, f"pccl(7) has the sentence: {sentence}")
 
 
 lib.run(test, 30)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Each program's table of options (options.c) against its manual page, the page of its
-configuration file and its completion: the same options and keys, defaults, limits and words."""
+"""Compares each program's table of options (options.c) with its manual page, the page of its
+configuration file and its completion: they must have the same options and keys, defaults, limits
+and words."""
 
 import json
 import os
@@ -22,7 +23,7 @@ PAGES = {"pcclagentd": ("man8/pcclagentd.8.in", "man5/pccl-agent.conf.5.in"),
          "pccl-bench": ("man1/pccl-bench.1.in", None)}
 BUILT_IN = {"help", "version"}
 MACROS = r"\b(Ar|Cm|Dv|Er|Ev|Fl|Ic|No|Ns|Op|Pa|Pc|Po|Pq|Ql|Sq|Sy|Va|Xr)\s"
-# Of values that have limits.
+# Patterns for values that have limits.
 NUMBER = r"(\d+(?:\.\d+)?[KMGT]?)"
 RANGE = rf"\b[Ff]rom {NUMBER} to {NUMBER}"
 
@@ -32,7 +33,7 @@ def page(name):
 
 
 def plain(lines):
-    """Text without macros."""
+    """Returns the text without macros."""
     text = " ".join(re.sub(r"^\.\w+ ?", "", line) for line in lines)
     return re.sub(r"\s+", " ", re.sub(MACROS, "", text + " ")).replace(" ,", ",").replace(" .", ".")
 
@@ -43,7 +44,7 @@ def section(text, name):
 
 
 def items(text, macro):
-    """The text of each item, by the options (or keys) that its .It lines name: the heads that follow
+    """Returns the text of each item, by the options (or keys) in its .It lines. Heads that follow
     each other share a text."""
     found, heads, lines, body, depth = {}, [], [], [], 0
     for line in [*text.splitlines(), ".It"]:
@@ -60,12 +61,12 @@ def items(text, macro):
 
 
 def documented(text):
-    """Options that .It lines of the page name, as --help calls them."""
+    """Returns the options in .It lines of the page, with their names in --help."""
     return items(section(text, "DESCRIPTION"), r"Fl Fl ([a-z0-9-]+)")
 
 
 def keys_of(text):
-    """Keys of the page of a configuration file, and the text of each one."""
+    """Returns the keys of the page of a configuration file, with the text of each key."""
     found = {}
     for head, body in items(section(text, "DESCRIPTION"), r"^\.It Ic (.*?) No =").items():
         found.update({key: body for key in head.split(" , ")})
@@ -73,14 +74,16 @@ def keys_of(text):
 
 
 def shows_default(text, option):
-    """Words are compared by reading: a page says more about them."""
+    """Returns whether the text shows the default. Defaults in words are compared by readers,
+    because a page explains more."""
     usual = option["usual"]
     return not usual or option["in_words"] or re.search(
         rf"\b[Dd]efault: {re.escape(usual)}(?![\d.]*\d)", text) is not None
 
 
 def check_texts(name, options, texts, general):
-    """Defaults, limits and words of the items of a page. general: what it says of all of them."""
+    """Checks the defaults, limits and words of the items of a page. general: the text about all
+    items."""
     for option in options:
         text = texts.get(option["name"]) or texts.get(option["name"].replace("-", "_"), "")
         called = f"{name}: {option['name']}"
@@ -130,12 +133,12 @@ def check_file(program, options, conf):
     options = [option for option in options if option["key"]]
     names = {option["name"].replace("-", "_") for option in options}
     texts = keys_of(text)
-    addresses = {key for key in texts if " Ns : " in key or ":" in key}  # of [masters]
+    addresses = {key for key in texts if " Ns : " in key or ":" in key}  # keys of [masters]
     check(texts.keys() - addresses == names, f"{conf} has each key, and no other",
           (texts.keys() - addresses) ^ names)
     same = plain(section(text, "DESCRIPTION").splitlines())
     check(f"as the options of the same names in {program}" in same,
-          f"{conf} says where the limits are")
+          f"{conf} refers to {program} for the limits")
     check_texts(conf, options, texts, None)
     for option in options:
         if option["list"]:
@@ -144,7 +147,7 @@ def check_file(program, options, conf):
 
 
 def complete(program, folder, *words):
-    """What bash offers for the last one of the words."""
+    """Returns the words that bash offers for the last word."""
     script = (f'source "{TOP}/completions/{program}"; COMP_WORDS=("$0" "$@"); COMP_CWORD=$#; '
               f'_{program.replace("-", "_")}; printf "%s\\n" "${{COMPREPLY[@]}}"')
     return set(subprocess.run(["bash", "-c", script, program, *words], cwd=folder, text=True,
@@ -152,7 +155,7 @@ def complete(program, folder, *words):
 
 
 def check_environment():
-    """Each variable that a page explains is one that the code reads."""
+    """Checks that the code reads each variable that a page explains."""
     sources = "".join(path.read_text("utf-8") for folder in
                       ("ccoip-masterd", "pcclagentd", "libpccl-shim", "pccl-bench")
                       for path in (TOP / folder).rglob("*.c"))
@@ -172,21 +175,21 @@ def check_completion(program, options, folder):
         called = f"--{option['name']}"
         offered = complete(program, folder, called, "")
         if option["path"] or option["name"] in paths:
-            check("a-file" in offered, f"{program} {called}: files are offered", offered)
+            check("a-file" in offered, f"{program} {called}: files are completed", offered)
         elif option["words"]:
-            check(offered == set(option["words"]), f"{program} {called}: its words are offered",
+            check(offered == set(option["words"]), f"{program} {called}: its words are completed",
                   offered)
         elif option["arg"]:
-            check(not offered, f"{program} {called}: nothing is offered", offered)
+            check(not offered, f"{program} {called}: nothing is completed", offered)
         else:
-            check(names <= offered, f"{program} {called}: options follow", offered)
+            check(names <= offered, f"{program} {called}: options are completed", offered)
 
 
 def test():
     said = subprocess.run([lib.BUILD / "tests/docs/options"], capture_output=True, text=True,
                           check=True, timeout=lib.WAIT).stdout
     tables = {table["program"]: table for table in json.loads(said)}
-    check(tables.keys() == PAGES.keys(), "each program has a table and a page",
+    check(tables.keys() == PAGES.keys(), "each program has a table of options and a manual page",
           tables.keys() ^ PAGES.keys())
     check_environment()
     with tempfile.TemporaryDirectory() as folder:
@@ -194,9 +197,10 @@ def test():
         for program, table in tables.items():
             options = table["options"]
             conf = check_manual(program, options)
-            check(bool(conf) == bool(table["section"]), f"{program}: a page of its file, if any")
+            check(bool(conf) == bool(table["section"]),
+                  f"{program}: there is a page of the configuration file if there is such a file")
             if conf:
-                check(f"Sq [{table['section']}]" in page(conf), f"{conf} has the section")
+                check(f"Sq [{table['section']}]" in page(conf), f"{conf} names the section of the file")
                 check_file(program, options, conf)
             check_completion(program, options, folder)
 

@@ -112,7 +112,8 @@ def agent_tells_transfer(answer, receivers):
           "the receivers' agent shows the source of the transfer", sources)
     check(sorted(r["pid"] for r in answer["receivers"]) == sorted(p.pid for p in receivers)
           and all(r["bytes"] == BYTES and r["done"] < BYTES and not r["complete"]
-                  for r in answer["receivers"]), "the receivers' agent shows the progress of each receiver", answer["receivers"])
+                  for r in answer["receivers"]),
+          "the receivers' agent shows the progress of each receiver", answer["receivers"])
     check({r["state"] for r in answer["peers"]} == {"running"}
           and {r["strategy"] for r in answer["peers"]} == {"receive-only"},
           "the receivers' agent shows that the synchronizations are running", answer["peers"])

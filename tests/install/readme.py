@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Runs the command lines of README.md that need no root and no network, as they stand there, in a
-copy of the sources and a home folder of its own: builds, installs below $HOME/.local and uses that.
-Of the others it checks what they name. One line per check, "ok" or "FAIL"."""
+"""Runs the command lines of README.md that need no root and no network, unchanged, in a copy of the
+sources and with its own home folder: builds, installs below $HOME/.local and uses the result.
+Checks the names in the other command lines. Prints one line per check, "ok" or "FAIL"."""
 
 import os
 import pathlib
@@ -28,7 +28,7 @@ def check(good, what, detail=""):
 
 
 def blocks():
-    """Indented ones; none is inside of a program."""
+    """Returns the indented blocks outside of programs."""
     text = re.sub(r"^```.*?^```", "", (TOP / "README.md").read_text("utf-8"), flags=re.M | re.S)
     return re.findall(r"(?:^ {4}.*\n)+", text, re.M)
 
@@ -43,7 +43,8 @@ def copy_sources(to):
 
 
 class User:
-    """Who follows the README: a shell's folder and environment go from block to block."""
+    """A user who follows the README. The folder and environment of the shell are kept from block to
+    block."""
 
     def __init__(self, work):
         self.clone, self.home = work / "clone", work / "home"
@@ -56,7 +57,8 @@ class User:
                     "MAKEFLAGS": f"-sj{os.cpu_count()}"}
 
     def shell(self, script, seconds):
-        """What a shell says, that is in a process group of its own and ends with it."""
+        """Runs the script in a shell in its own process group and returns its exit status and
+        output. The group is killed after `seconds`."""
         with subprocess.Popen(["bash", "-ec", script], cwd=self.clone, env=self.env, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               start_new_session=True) as process:
@@ -68,14 +70,15 @@ class User:
         return process.returncode, said
 
     def install(self, text, what):
-        """The last line of the script says the environment that its lines have made."""
+        """Runs a script and keeps the environment that its lines have set, which the last line
+        prints."""
         code, said = self.shell(text + "\ncd\necho; env -0", 900)
         if check(code == 0, what, said):
             self.env = dict(e.split("=", 1) for e in said.rpartition("\n\n")[2].split("\0") if e)
         return code == 0
 
     def two_add_up(self, text, what):
-        """The first job is the master, the others are the two programs."""
+        """Runs the jobs of a block. The first job is the master, the others are the two programs."""
         text = text.replace("/usr/local", "$HOME/.local")
         code, said = self.shell(f"""trap 'kill -KILL $(jobs -p)' EXIT
             {text}
@@ -103,32 +106,34 @@ def developer(_user, block):
 
 
 def with_root(_user, block):
-    """Not run, but the same as the steps that need no root, which are."""
+    """Checks, without running them, that these steps equal the tested steps without root."""
     other = next(b for b in blocks() if "--prefix=" in b)
     steps = re.sub(" --prefix=\\S+", "", other).replace("make install", "sudo make install && sudo ldconfig")
-    check(block.splitlines() == steps.splitlines()[:3], "root installs by the same steps", block)
+    check(block.splitlines() == steps.splitlines()[:3],
+          "an installation by root has the same steps as one without root", block)
 
 
 def without_root(user, block):
-    if user.install(block, "a build and an installation without root"):
+    if user.install(block, "a build and an installation without root succeed"):
         programs = re.findall(r"^\| `(\w\S+)` +\| ", (TOP / "README.md").read_text("utf-8"), re.M)
         for name in set(programs) - {"libpccl-shim"}:
             found = shutil.which(name, path=user.env["PATH"])
-            check(found and found.startswith(f"{user.home}/.local/"), f"{name} is found", found)
+            check(found and found.startswith(f"{user.home}/.local/"),
+                  f"{name} is found after the installation", found)
 
 
 def one_host(user, block):
     user.two_add_up(block.replace("./first & ./first", "./first & ./first &"),
-                    "the first program, on one host")
+                    "the first program adds up on one host")
 
 
 def two_hosts(user, block):
-    """Both of them are this one."""
+    """Runs both hosts on this machine."""
     address = re.search(r"first (\S+):", block)[1]
     if subprocess.run(["ip", "addr", "add", f"{address}/32", "dev", "lo"], check=False,
                       stderr=subprocess.DEVNULL).returncode == 0:
         lines = [re.sub(r"^ *host\d\$ |[ &]*$", "", line) for line in block.splitlines()]
-        user.two_add_up("".join(f"{line} &\n" for line in lines), "the first program, on two")
+        user.two_add_up("".join(f"{line} &\n" for line in lines), "the first program adds up on two hosts")
 
 
 def units(user, block):
@@ -137,7 +142,7 @@ def units(user, block):
         check({unit, f"{unit}.service"} & there, f"{unit} is installed", there)
 
 
-# By what their first line has; in this order they are run.
+# By a part of the block's first line, in the order in which the blocks are run.
 HANDLERS = {"./dev deps": developer, "sudo make install": with_root, "--prefix=": without_root,
             "--listen 127.0.0.1": one_host, "host1$": two_hosts, "systemctl": units}
 
@@ -145,7 +150,8 @@ HANDLERS = {"./dev deps": developer, "sudo make install": with_root, "--prefix="
 def main():
     found = blocks()
     for block in found:
-        check(sum(mark in block for mark in HANDLERS) == 1, f"run or checked: {block.splitlines()[0].strip()}")
+        check(sum(mark in block for mark in HANDLERS) == 1,
+              f"a block of README.md is run or checked: {block.splitlines()[0].strip()}")
     with tempfile.TemporaryDirectory(prefix="pccl-readme.") as work:
         user = User(pathlib.Path(work))
         copy_sources(user.clone)

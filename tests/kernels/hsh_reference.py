@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The hash of kernels/hsh.h once more: plain, slow, and written from its definition alone.
+"""A second implementation of the hash of kernels/hsh.h: plain, slow, and written only from its
+definition.
 
-Without an argument: a test that tests/kernels/hsh_vectors.h is what this says. With --write it is
-written anew.
+Without an argument this program tests that tests/kernels/hsh_vectors.h has the hashes that it
+computes. With --write it writes this file again.
 """
 import os
 import sys
@@ -79,7 +80,7 @@ def tensor_hash(data):
 
 
 def pattern(n):
-    """What the vectors are hashes of: byte i is the upper byte of i * 0x9e3779b1 modulo 2^32."""
+    """Returns the input of the vectors: byte i is the upper byte of i * 0x9e3779b1 modulo 2^32."""
     return bytes((i * 0x9E3779B1 & MASK32) >> 24 for i in range(n))
 
 

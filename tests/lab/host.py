@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Hosts that run a real systemd, as PID 1 of namespaces of their own.
+"""Hosts that run a real systemd as PID 1 of their own namespaces.
 
-A host sees the file system of this machine through an overlay, with an installed build on top; what
-it writes is gone when it ends. It ends with the test, however that ends. Hosts share nothing but the
-kernel, and the cable that link() lays.
+A host sees the file system of this machine through an overlay, with an installed build on top. All
+that it writes is gone when it ends. It ends with the test, however the test ends. Hosts share
+nothing but the kernel, and the cable that link() connects.
 """
 
 import os
@@ -22,7 +22,7 @@ BOOT = 20  # seconds
 
 
 def wait_until(good, what, seconds=10):
-    """Polls, because what a host does is seen only by asking it."""
+    """Polls until good() is true, because the state of a host can only be asked."""
     deadline = time.monotonic() + seconds
     while not good():
         if time.monotonic() > deadline:
@@ -34,14 +34,14 @@ def wait_until(good, what, seconds=10):
 
 
 class Build:
-    """What configure decided."""
+    """The variables that configure has set."""
 
     def __init__(self):
         text = (BUILD / "Makefile").read_text("utf-8")
         self.values = dict(re.findall(r"^(\w+) = (.*)$", text, re.M))
 
     def __getitem__(self, name):
-        """A variable of the Makefile, expanded."""
+        """Returns a variable of the Makefile, expanded."""
         return re.sub(r"\$[{(](\w+)[)}]", lambda m: self[m[1]], self.values[name])
 
     @property
@@ -49,7 +49,7 @@ class Build:
         return bool(self["SANITIZE_CFLAGS"].strip())
 
     def install(self, to):
-        """Returns the folder; its entries belong over /."""
+        """Installs the build into a folder and returns it. Its entries belong over /."""
         env = {k: v for k, v in os.environ.items()
                if not k.startswith("MAKE") and k not in ("MFLAGS", "DESTDIR")}
         done = subprocess.run(["make", "-s", "-C", BUILD, "install", f"DESTDIR={to}"], env=env,
@@ -70,7 +70,7 @@ def _namespace_script(*args):
 
 
 class Host:
-    """One host; use it as a context."""
+    """One host, to be used as a context."""
 
     def __init__(self, name, folder, installed):
         self.name, self.folder, self.installed = name, folder / name, installed
@@ -102,7 +102,7 @@ class Host:
                 said = " / ".join(log.read_text("utf-8", "replace").splitlines()[-2:])
                 raise Skipped(f"systemd cannot be started in namespaces here: {said}")
             time.sleep(0.01)
-        # Inside, the list of the control group's processes could not show one from outside.
+        # Inside, the list of the control group's processes could not show a process from outside.
         _namespace_script("leave", self.folder, self.cgroup, self.outer.pid)
         state = "unknown"
         while state not in ("running", "degraded"):
@@ -122,7 +122,7 @@ class Host:
         return self.pid is not None
 
     def _end(self):
-        """The kernel kills all processes of a PID namespace with the first."""
+        """Kills the first process. The kernel then kills all processes of its PID namespace."""
         if self.outer:
             self.outer.kill()
             self.outer.wait()
@@ -136,7 +136,8 @@ class Host:
     # ---- commands
 
     def command(self, args, user=None, group=None, env=None):
-        """args as this user and group (numbers, default root), with nothing but env."""
+        """Returns the command for args as this user and group (numbers, default root), with only
+        the environment `env`."""
         words = ["nsenter", "-t", str(self.pid), "-a", "env", "-i",
                  "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C",
                  *(f"{k}={v}" for k, v in (env or {}).items())]
@@ -162,7 +163,7 @@ class Host:
         return self.run("systemctl", "show", "-P", name, unit).stdout.strip()
 
     def override(self, unit, *text):
-        """A drop-in for a unit."""
+        """Adds a drop-in for a unit."""
         folder = f"/run/systemd/system/{unit}.d"
         self.run("sh", "-c", f"mkdir -p {folder} && printf '%s\\n' \"$@\" >{folder}/lab.conf && "
                  "systemctl daemon-reload", "sh", *text)
@@ -174,9 +175,10 @@ class Host:
 
 
 def link(one, two, net="192.0.2"):
-    """A cable: one gets address .1, two gets .2. Returns both."""
+    """Connects two hosts with a cable: `one` gets address .1, `two` gets .2. Returns both
+    addresses."""
     one.run("ip", "link", "add", "eth0", "type", "veth", "peer", "name", "peer0")
-    # By PID as the machine sees it, so from the machine's side.
+    # The PID is the one that the machine sees, so the command runs on the machine's side.
     subprocess.run(["nsenter", "-t", str(one.pid), "-n", "ip", "link", "set", "peer0", "netns",
                     str(two.pid)], check=True, timeout=20)
     two.run("ip", "link", "set", "peer0", "name", "eth0")
@@ -187,7 +189,7 @@ def link(one, two, net="192.0.2"):
 
 
 def require(build):
-    """Raises Skipped where hosts cannot be."""
+    """Raises Skipped if such hosts are not possible here."""
     if build["prefix"] not in ("/usr", "/usr/local"):
         raise Skipped(f"systemd does not look below the prefix {build['prefix']}")
     if os.geteuid() != 0:
@@ -207,8 +209,8 @@ def _is_left_over(name):
 
 
 def remove_left_over(folder):
-    """Of earlier runs that were killed before they could clean up: control groups, and folders
-    beside this one."""
+    """Removes control groups of earlier runs that were killed before they could clean up, and their
+    folders next to this one."""
     for name in filter(_is_left_over, _namespace_script("list", folder).stdout.split()):
         _namespace_script("remove", folder, name)
     for other in folder.parent.iterdir():

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The daemons under a real systemd: an installed build on two hosts, started, used by several users,
-stopped, killed and frozen."""
+"""Tests the daemons under a real systemd: an installed build on two hosts, started, used by several
+users, stopped, killed and frozen."""
 
 import os
 import pathlib
@@ -25,20 +25,20 @@ PORT = 48148
 NOBODY = 65534
 OTHER = 4242  # a user without name and groups
 WATCHDOG = 2  # seconds
-FROZEN = 15  # seconds that a frozen daemon may stay so
+FROZEN = 15  # seconds after which a frozen daemon must have been replaced
 LIMIT = 120
 
 
 class Lab:
-    """What all scenarios need: the build and where things are."""
+    """The common parts of all scenarios: the build and its paths."""
 
     def __init__(self, build, folder):
         self.build, self.folder = build, folder
         self.ctl = build["bindir"] + "/pcclctl"
         self.admin = {AGENT: build["rundir"] + "/agent-admin.sock",
                       MASTER: build["rundir"] + "/master-admin.sock"}
-        # A system call that a unit forbids is not just refused. Sanitizers make some, and look for
-        # leaks by tracing.
+        # A system call that a unit forbids kills the process, so that it cannot go unnoticed.
+        # Sanitizers make some of these calls, and look for leaks by tracing.
         self.strict = (["Environment=ASAN_OPTIONS=detect_leaks=0"] if build.sanitized
                        else ["SystemCallErrorNumber=kill"])
 
@@ -58,7 +58,7 @@ class Lab:
 
 
 def finish(peer, seconds=20):
-    """Exit status and output."""
+    """Waits for a peer. Returns its exit status and output."""
     try:
         said, _ = peer.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
@@ -94,46 +94,48 @@ def await_restart(host, unit, count, seconds=10):
 
 def installed(_lab, host):
     failed = host.run("systemctl", "--failed", "--plain", "--no-legend").stdout.strip()
-    check(not failed, "nothing fails when the host starts", failed)
+    check(not failed, "no unit fails when the host starts", failed)
     done = host.run("systemd-analyze", "verify", "--man=no", "--recursive-errors=one", *UNITS,
                     check=False)
-    check(done.returncode == 0 and not done.stderr.strip(), "systemd-analyze verify", done.stderr)
+    check(done.returncode == 0 and not done.stderr.strip(),
+          "systemd-analyze verify accepts the units", done.stderr)
     done = host.run("getent", "passwd", "pccl-agent", "pccl-master", check=False)
-    check(done.returncode == 0, "systemd-sysusers made the users")
+    check(done.returncode == 0, "systemd-sysusers has created the users")
 
 
 def started(lab, host):
     host.override(MASTER, "[Service]", *lab.strict)
     if lab.build.sanitized:
         host.override(AGENT, "[Service]", *lab.strict)
-    # So that systemd does not forget how the master ended.
+    # Keeps the unit loaded, so that systemd does not forget how the master ended.
     host.override("lab.target", "[Unit]", f"After={MASTER}")
     units = (MASTER, "pccl-agent.socket", "pccl-agent-admin.socket")
     host.run("systemctl", "enable", "--now", *units)
     said = host.run("systemctl", "is-enabled", *units, check=False).stdout.split()
     check(said == ["enabled"] * len(units), "the units can be enabled", said)
     check(service(host, MASTER, "Type", "ActiveState", "SubState") ==
-          ["notify", "active", "running"], "the master says that it is ready")
-    check(host.show(AGENT, "ActiveState") == "inactive", "no agent before there is a peer")
+          ["notify", "active", "running"], "the master reports to systemd that it is ready")
+    check(host.show(AGENT, "ActiveState") == "inactive", "no agent runs before there is a peer")
 
 
 def socket_activation(lab, host):
     peers = [lab.peer(host), lab.peer(host, user=NOBODY)]
     check_sums(peers, "two peers, one of them of an unprivileged user, start the agent and reduce")
     check(service(host, AGENT, "Type", "ActiveState", "NRestarts") == ["notify", "active", "0"],
-          "the agent says that it is ready")
+          "the agent reports to systemd that it is ready")
     user = host.run("ps", "-o", "user:20=", "-p", main_pid(host, AGENT)).stdout.strip()
-    check(user == "pccl-agent", "it runs as its own user", user)
+    check(user == "pccl-agent", "the agent runs as its own user", user)
     texts = [host.show(unit, "StatusText") for unit in (AGENT, MASTER)]
     check(texts[0].endswith(" operations") and texts[1].endswith(" registered"),
-          "both say what they do", texts)
+          "both daemons report their status to systemd", texts)
     said = host.run("systemctl", "status", "--no-pager", AGENT, MASTER).stdout
-    check(all(f'Status: "{text}"' in said for text in texts), "systemctl status shows it", said)
+    check(all(f'Status: "{text}"' in said for text in texts),
+          "systemctl status shows the status of both daemons", said)
 
 
 def wrong_configuration(lab, host):
-    """A typing error, while a peer waits at the socket. Three starts within four seconds would be too
-    many."""
+    """A typing error in the configuration, while a peer waits at the socket. The start limit allows
+    only two starts within four seconds."""
     conf = lab.build["sysconfdir"] + "/pccl/pccl-agent.conf"
     sanitized = ["[Service]", *lab.strict] if lab.build.sanitized else []
     host.override(AGENT, "[Unit]", "StartLimitIntervalSec=4", "StartLimitBurst=2", *sanitized)
@@ -146,8 +148,9 @@ def wrong_configuration(lab, host):
           "a typing error in the configuration does not take the socket down")
     finish(peer)
     host.run("cp", "/run/right", conf)
-    check_sums([lab.peer(host), lab.peer(host)], "and peers are served once it is corrected")
-    check("there is no setting" in host.journal(AGENT), "the journal names it")
+    check_sums([lab.peer(host), lab.peer(host)],
+               "peers are served after the agent's configuration is corrected")
+    check("there is no setting" in host.journal(AGENT), "the journal names the wrong setting of the agent")
 
 
 def wrong_configuration_of_master(lab, host):
@@ -156,12 +159,13 @@ def wrong_configuration_of_master(lab, host):
     host.run("systemctl", "restart", MASTER, check=False)
     wait_until(lambda: host.show(MASTER, "ActiveState") == "failed", "the end of the master")
     check(service(host, MASTER, "ExecMainStatus", "NRestarts") == ["78", "0"],
-          "a typing error in the master's configuration stops it, and it is not started again",
+          "a typing error in the master's configuration ends the master, and systemd does not start it again",
           service(host, MASTER, "ExecMainStatus", "NRestarts"))
-    check("log_levle" in host.journal(MASTER), "the journal names the setting")
+    check("log_levle" in host.journal(MASTER), "the journal names the wrong setting of the master")
     host.run("cp", "/run/right", conf)
     host.run("systemctl", "restart", MASTER)
-    check_sums([lab.peer(host), lab.peer(host)], "and peers are served once it is corrected")
+    check_sums([lab.peer(host), lab.peer(host)],
+               "peers are served after the master's configuration is corrected")
 
 
 def admin_access(lab, host):
@@ -194,7 +198,7 @@ def two_hosts(lab, one, two, address):
 
 
 def watchdog_fed(host):
-    """Without a sign of life it would be dead after WatchdogSec."""
+    """Checks that the agent sends signs of life. Without them it would be killed after WatchdogSec."""
     def stamp():
         return int(host.show(AGENT, "WatchdogTimestampMonotonic"))
 
@@ -216,7 +220,7 @@ def killed(lab, host):
     kill(host, MASTER, signal.SIGKILL)
     await_restart(host, MASTER, 1)
     check(host.run(lab.ctl, "--master", lab.admin[MASTER], "status", check=False).returncode == 0,
-          "a killed master is replaced, and so is its admin socket")
+          "a killed master is replaced, and its successor has the admin socket")
     kill(host, AGENT, signal.SIGKILL)
     peers = [lab.peer(host), lab.peer(host, user=NOBODY)]
     await_restart(host, AGENT, 1)
@@ -224,19 +228,19 @@ def killed(lab, host):
 
 
 def stopped(lab, host):
-    """With a peer that waits for a second one, and for another agent as long as it may. Without its
-    socket: that would start the agent again for it."""
+    """A peer waits for a second peer, and then for another agent until its lease ends. The sockets
+    are stopped, too, because they would start the agent again."""
     peer = lab.peer(host, env={"PCCL_AGENT_LEASE_MS": "500"})
     wait_until(lambda: host.run(lab.ctl, "peers").stdout.count("\n") > 1, "a peer")
     host.run("systemctl", "stop", "pccl-agent.socket", "pccl-agent-admin.socket", AGENT)
     code, said = finish(peer)
-    check(code == 1 and said, "a peer is told when the agent stops", (code, said))
+    check(code == 1 and said, "a peer gets an error when the agent stops", (code, said))
     host.run("systemctl", "stop", MASTER)
     for unit in (AGENT, MASTER):
         state = service(host, unit, "ActiveState", "Result", "ExecMainCode", "ExecMainStatus")
         check(state == ["inactive", "success", "1", "0"], f"{unit} stops with status 0", state)
     check(host.run("test", "-e", lab.admin[MASTER], check=False).returncode != 0,
-          "the master leaves no socket behind")
+          "the master removes its admin socket when it stops")
 
 
 def journals(two_of_them):
@@ -244,7 +248,7 @@ def journals(two_of_them):
         lines = "".join(host.journal(unit) for unit in (AGENT, MASTER)).splitlines()
         bad = [line for line in lines if any(word in line.lower() for word in (
             "denied", "not permitted", "status=31/sys", "sanitizer"))]
-        check(not bad, f"nothing that hardening forbids was needed on {host.name}", bad)
+        check(not bad, f"no daemon on {host.name} needed anything that hardening forbids", bad)
 
 
 # -------------------------------------------------------------------------------------

@@ -27,8 +27,8 @@ struct part {
 	const unsigned char *data;
 	size_t bytes;
 	int column;
-	hsh_leaf_fn *crc32c; /* NULL: cannot be had */
-	uint64_t result;     /* so that the work is not left out */
+	hsh_leaf_fn *crc32c; /* NULL: not available */
+	uint64_t result;     /* keeps the compiler from removing the work */
 };
 
 static uint64_t now_ns(void)
@@ -46,7 +46,8 @@ static uint64_t sum(const unsigned char *data, size_t bytes)
 
 	for (size_t i = 0; i < bytes; i += sizeof(x))
 		for (size_t k = 0; k < 4; k++) {
-			/* As the hash does: without, memory would look slower than it is. */
+			/* The hash prefetches, too. Without this, memory would look slower than it
+			 * is. */
 			__builtin_prefetch(data + i + k * sizeof(v) + 2048);
 			memcpy(&v, data + i + k * sizeof(v), sizeof(v));
 			x[k] += v;
@@ -57,7 +58,7 @@ static uint64_t sum(const unsigned char *data, size_t bytes)
 	return total;
 }
 
-/* As hsh_leaves, by the variant of the column. */
+/* Hashes like hsh_leaves, with the variant of the column. */
 static void *run_part(void *arg)
 {
 	struct part *part = arg;
@@ -75,7 +76,7 @@ static void *run_part(void *arg)
 	return NULL;
 }
 
-/* GB/s; each thread has a part of its own. */
+/* Returns GB/s. Each thread has its own part. */
 static double run(const struct part *whole, unsigned threads)
 {
 	struct part parts[MAX_THREADS];

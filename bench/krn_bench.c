@@ -22,7 +22,7 @@ static const char *const type_names[KRN_DTYPE_COUNT] = {
 
 struct arrays {
 	unsigned char *data[MAX_SOURCES];
-	size_t bytes; /* of each */
+	size_t bytes; /* of each array */
 };
 
 static uint64_t now_ns(void)
@@ -33,7 +33,7 @@ static uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * UINT64_C(1000000000) + (uint64_t)ts.tv_nsec;
 }
 
-/* op < 0: krn_divide; isa < 0: memcpy. */
+/* Runs one kernel. op < 0: krn_divide; isa < 0: memcpy. */
 static void run_once(struct arrays *arrays, int isa, enum krn_dtype t, int op, unsigned nsrc)
 {
 	const void *srcs[MAX_SOURCES];
@@ -50,7 +50,7 @@ static void run_once(struct arrays *arrays, int isa, enum krn_dtype t, int op, u
 			(enum krn_isa)isa, t, (enum krn_op)op, arrays->data[0], srcs, nsrc, count);
 }
 
-/* The best of many runs: what the code can do when nothing disturbs it. */
+/* Returns the best of many runs, which is what the code can do without disturbance. */
 static double measure(struct arrays *arrays, int isa, enum krn_dtype t, int op, unsigned nsrc)
 {
 	unsigned streams = isa < 0 || op < 0 ? 2 : nsrc + 1;
@@ -58,7 +58,7 @@ static double measure(struct arrays *arrays, int isa, enum krn_dtype t, int op, 
 	uint64_t end = now_ns() + NS_PER_CELL;
 	uint64_t after;
 
-	/* Values that stay ordinary numbers however often they are combined. */
+	/* Values that stay ordinary numbers, however often they are combined. */
 	for (unsigned i = 0; i < MAX_SOURCES; i++)
 		memset(arrays->data[i], 0, arrays->bytes);
 	run_once(arrays, isa, t, op, nsrc);

@@ -16,7 +16,7 @@
 #include "kernels/krn.h"
 
 #define MAX_THREADS 64
-#define PAGE        4096u /* arrays of different threads share none */
+#define PAGE        4096u /* arrays of different threads share no page */
 
 struct order {
 	size_t bytes;
@@ -63,7 +63,8 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* times: n of each thread, one thread after the other. */
+/* Runs all threads. times: the n times of the first thread, then those of the next one, and so on.
+ */
 static void work_together(
 	const struct order *o, double *times, unsigned char *arrays, size_t stride)
 {
@@ -79,7 +80,7 @@ static void work_together(
 			.from = arrays + stride * (2 * t + 1)};
 		if (pthread_create(&workers[t].thread, NULL, work, &workers[t])) {
 			fprintf(stderr, "limits: no more threads\n");
-			exit(EXIT_FAILURE); /* the others would wait for it */
+			exit(EXIT_FAILURE); /* the other threads would wait for this one */
 		}
 	}
 	for (unsigned t = 0; t < o->n_threads; t++)

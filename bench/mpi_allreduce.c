@@ -30,7 +30,7 @@ static void all_reduce(float *buf, const struct order *o)
 	MPI_Allreduce(MPI_IN_PLACE, buf, (int)o->count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
 }
 
-/* Whether a first sum, whose result is known, is right. */
+/* Returns whether a first sum, whose result is known, is right. */
 static int first_is_right(float *buf, const struct order *o, int rank, int world_size)
 {
 	float wanted = (float)(world_size * (world_size + 1)) / 2;
@@ -46,7 +46,7 @@ static int first_is_right(float *buf, const struct order *o, int rank, int world
 
 static void measure(float *buf, double *times, const struct order *o)
 {
-	memset(buf, 0, o->count * sizeof *buf); /* remains what it is */
+	memset(buf, 0, o->count * sizeof *buf); /* the sum of zeros stays zero */
 	for (int i = 0; i < o->warm_ups; i++)
 		all_reduce(buf, o);
 	for (int i = 0; i < o->n; i++) {
@@ -70,7 +70,8 @@ static void carry_out(const struct order *o, int rank, int world_size)
 	MPI_Allreduce(&right, &all_right, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
 	measure(buf, times, o);
 	MPI_Reduce(times, longest, o->n, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
-	/* What a rank still has to send it sends in here: not once it sleeps. */
+	/* A rank sends its remaining data in this call, because it sends nothing while it sleeps.
+	 */
 	MPI_Barrier(MPI_COMM_WORLD);
 	if (rank == 0) {
 		if (!all_right)

@@ -40,7 +40,7 @@ struct state {
 	float *velocity; /* the same size, likewise */
 	uint64_t step;   /* steps done */
 	pcclTensorInfo_t tensors[TENSORS];
-	pcclSharedState_t shared; /* these, at the revision that comes next */
+	pcclSharedState_t shared; /* the tensors, with the next revision */
 };
 
 struct trainer {
@@ -49,7 +49,8 @@ struct trainer {
 	struct mlp net;
 	pcclComm_t *comm;
 	struct state state;
-	float *gradient; /* of the weights, and the loss as the last element; shared too */
+	float *gradient; /* gradient of the weights, then the loss as the last element; shared, too
+			  */
 	float *x;        /* the minibatch: images and labels */
 	uint8_t *y;
 	FILE *report;
@@ -149,7 +150,7 @@ static void share_state(struct trainer *t)
 	report_sync(t, &info, now() - began);
 }
 
-/* Trainers of the run, as of the last call. */
+/* Returns the number of trainers in the run, as of the last call. */
 static unsigned company(const struct trainer *t)
 {
 	int n;

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-/* Where the four parts of a parameter array begin. */
+/* The offsets of the four parts of a parameter array. */
 struct parts {
 	size_t hidden_w, hidden_b, out_w, out_b, end;
 };

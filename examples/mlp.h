@@ -26,17 +26,15 @@ void mlp_close(struct mlp *net);
 size_t mlp_size(const struct mlp *net);
 /* Random parameters: the same bits for the same seed, on every machine. */
 void mlp_init(const struct mlp *net, uint64_t seed, float *params);
-/*
- * The gradient of the mean cross-entropy over n samples, at most net->batch of them. x: n rows of
- * inputs; labels: n numbers below outputs. Returns the loss.
- */
+/* Computes the gradient of the mean cross-entropy over n samples, at most net->batch of them. x: n
+ * rows of inputs; labels: n numbers below `outputs`. Returns the loss. */
 float mlp_gradient(struct mlp *net, const float *params, const float *x, const uint8_t *labels,
 	int n, float *gradient);
 /* Returns how many of n samples are classified correctly. */
 int mlp_correct(struct mlp *net, const float *params, const float *x, const uint8_t *labels, int n);
 
-/* A random number from a position in the sequence of a seed: without state, the same on every
- * machine. */
+/* Returns a random number for a position in the sequence of a seed. The function has no state and
+ * gives the same number on every machine. */
 uint64_t mlp_random(uint64_t seed, uint64_t position);
 
 #endif

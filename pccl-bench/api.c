@@ -54,7 +54,7 @@ int bch_api_load(struct bch_api *ret, const char *path, char why[BCH_WHY_SIZE])
 		*ret = linked;
 		return 0;
 	}
-	/* Deep: what it calls of its own must not become a call of the linked library. */
+	/* RTLD_DEEPBIND: calls inside that library must not reach the linked library. */
 	lib = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
 	if (!lib) {
 		snprintf(why, BCH_WHY_SIZE, "%s", dlerror());

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The library that is measured: the one this program is linked with, or another one with the
- * functions of PCCL 1.0.
+ * The library that is measured: the library that this program is linked with, or another library
+ * with the functions of PCCL 1.0.
  */
 #ifndef BCH_API_H
 #define BCH_API_H
@@ -18,11 +18,11 @@ struct bch_api {
 	__typeof__(pcclAllReduceAsync) *reduce_async;
 	__typeof__(pcclAwaitAsyncReduce) *await_reduce;
 	__typeof__(pcclDestroyCommunicator) *destroy;
-	/* Of a process that is a master, with another library. */
+	/* With another library: functions of the process that is the master. */
 	__typeof__(pcclCreateMaster) *create_master;
 	__typeof__(pcclRunMaster) *run_master;
 	__typeof__(pcclMasterAwaitTermination) *await_master;
-	/* Extensions of ours: NULL with another library. */
+	/* Extensions of this library. NULL with another library. */
 	__typeof__(pcclMemAlloc) *mem_alloc;
 	__typeof__(pcclMemFree) *mem_free;
 	__typeof__(pcclSetOutputPolicy) *output_policy;
@@ -31,7 +31,8 @@ struct bch_api {
 
 #define BCH_WHY_SIZE 256
 
-/* path NULL: the linked one. 0, or CC_ERR_NOENT and why. What is loaded stays. */
+/* Loads a library. path NULL: the linked one. Returns 0, or CC_ERR_NOENT and the reason in `why`.
+ * The library stays loaded. */
 int bch_api_load(struct bch_api *ret, const char *path, char why[BCH_WHY_SIZE]);
 
 #endif

@@ -19,17 +19,17 @@
 #include "pccl-bench/size.h"
 #include "pccl-bench/usage.h"
 
-#define LOOK_MS  500   /* how often it is looked whether something moves */
-#define LEAVE_MS 10000 /* for leaving the run, and for ending */
+#define LOOK_MS  500   /* time between two checks for progress */
+#define LEAVE_MS 10000 /* for leaving the run, and for the end */
 
 struct bench {
 	const struct bch_options *o;
 	struct bch_procs procs;
 	struct bch_result result;
 	int signal_fd;
-	int status; /* exit status once it is decided, else 0 */
+	int status; /* exit status once it is decided, otherwise 0 */
 	char title[BCH_TITLE_SIZE];
-	uint64_t agents_cpu_ns; /* as of the last look */
+	uint64_t agents_cpu_ns; /* as of the last sample */
 };
 
 /* ---- waiting ---- */
@@ -50,7 +50,7 @@ static int open_signals(struct bench *b)
 	return b->signal_fd < 0 ? CC_ERR_IO : 0;
 }
 
-/* Reads signals that have come. */
+/* Reads pending signals. */
 static void take_signals(struct bench *b)
 {
 	struct signalfd_siginfo info;
@@ -61,7 +61,7 @@ static void take_signals(struct bench *b)
 	bch_procs_reap(&b->procs);
 }
 
-/* Until something has happened, for a moment at most. Whether a phase has ended. */
+/* Waits for a moment until something has happened. Returns whether a phase has ended. */
 static bool look(struct bench *b)
 {
 	struct pollfd p[] = {{.fd = b->signal_fd, .events = POLLIN},
@@ -91,7 +91,7 @@ static bool somebody_ended(const struct bench *b)
 	return false;
 }
 
-/* Until the phase ends; not 0 if something else does. */
+/* Waits until the phase ends. Returns not 0 if something else ends the run. */
 static int await_phase(struct bench *b)
 {
 	uint64_t limit = (uint64_t)b->o->timeout_s * 1000000000u, since = cc_now_ns(), now;
@@ -118,7 +118,7 @@ static int await_phase(struct bench *b)
 	return b->status;
 }
 
-/* Until no process of this role is left. */
+/* Waits until no process of this role is left. Returns whether all have ended in time. */
 static bool await_end(struct bench *b, enum bch_role role)
 {
 	uint64_t end = cc_now_ns() + LEAVE_MS * 1000000ull;
@@ -161,7 +161,7 @@ static uint64_t largest(const struct bch_procs *c, enum bch_role role)
 	return most;
 }
 
-/* All peers have come to the end of a size and wait. */
+/* Fills a row. To be called when all peers have finished a size and wait. */
 static void take_row(struct bench *b, uint64_t bytes, struct bch_row *row)
 {
 	struct bch_board *board = b->procs.board;
@@ -188,7 +188,7 @@ static void take_row(struct bench *b, uint64_t bytes, struct bch_row *row)
 	row->trainer_rss = largest(&b->procs, BCH_PEER);
 }
 
-/* On a terminal, while the results go somewhere else. */
+/* Prints the progress on a terminal, if the results are written somewhere else. */
 static void show_progress(const struct bench *b, uint64_t size)
 {
 	if (!isatty(STDERR_FILENO) || (!b->o->json && isatty(STDOUT_FILENO)))
@@ -211,7 +211,7 @@ static int measure(struct bench *b)
 	for (uint64_t s = b->o->begin; s; s = bch_size_next(s, b->o->factor, b->o->end)) {
 		show_progress(b, s);
 		bch_board_open(b->procs.board);
-		if (await_phase(b)) /* warm */
+		if (await_phase(b)) /* warm-up */
 			return b->status;
 		b->agents_cpu_ns = agents_cpu(&b->procs);
 		bch_board_open(b->procs.board);
@@ -247,10 +247,10 @@ static void leave(struct bench *b)
 		fputs("pccl-bench: a peer does not end in pcclDestroyCommunicator and is killed\n",
 			stderr);
 	else if (!b->status && bch_procs_complain(&b->procs) > 0 && !b->o->library)
-		b->status = EX_UNAVAILABLE; /* how another library ends is its own affair */
+		b->status = EX_UNAVAILABLE; /* another library may end as it likes */
 }
 
-/* Failed calls that did not end it, one of each peer. */
+/* Prints failed calls that did not end the run, at most one for each peer. */
 static void tell_errors(const struct bench *b)
 {
 	for (uint32_t i = 0; i < b->o->peers; i++)

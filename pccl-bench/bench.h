@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * The coordinator: has everything started, and tells what comes out.
+ * The coordinator: starts all processes and prints the results.
  */
 #ifndef BCH_BENCH_H
 #define BCH_BENCH_H
 
 #include "pccl-bench/options.h"
 
-/* Returns the exit status: 0, EX_SOFTWARE when there were errors, EX_UNAVAILABLE when it did not
- * work, EX_OSERR, EX_IOERR when results could not be written, which it has said, or 128 and the
+/* Runs the benchmark. Returns the exit status: 0; EX_SOFTWARE if there were errors; EX_UNAVAILABLE
+ * if it failed; EX_OSERR; EX_IOERR if results could not be written, after a message; or 128 and the
  * number of the signal that ended it. */
 int bch_bench(const struct bch_options *o);
 

@@ -12,15 +12,16 @@
 #include "pccl-bench/api.h"
 
 struct bch_buffers {
-	const struct bch_api *registered; /* whose memory it is; NULL: ordinary */
+	const struct bch_api *registered; /* the library that allocated it; NULL: ordinary memory */
 	uint8_t *memory;
-	size_t size, stride; /* bytes; of all, and from one buffer to the next */
+	size_t size, stride; /* bytes of all buffers, and from one buffer to the next */
 	uint32_t lanes;
 	bool in_place;
 };
 
-/* As many operands, and unless in_place results, of `bytes` each. registered NULL: ordinary memory.
- * pcclSuccess, the error of pcclMemAlloc, or pcclOutOfMemory. */
+/* Allocates `lanes` operands of `bytes` each, and unless in_place the same number of results.
+ * registered NULL: ordinary memory. Returns pcclSuccess, the error of pcclMemAlloc, or
+ * pcclOutOfMemory. */
 pcclResult_t bch_buffers_make(struct bch_buffers *ret, uint32_t lanes, size_t bytes, bool in_place,
 	const struct bch_api *registered);
 pcclResult_t bch_buffers_free(struct bch_buffers *b);

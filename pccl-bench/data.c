@@ -6,9 +6,9 @@
 
 #include "kernels/krn_half.h"
 
-/* The largest number that all types have, with all smaller ones. */
+/* The largest number such that all types have it and all smaller numbers. */
 #define NUMBER_MAX 127u
-/* Factors of a product are 1 and 2; this many of the latter at most. */
+/* Factors of a product are 1 and 2. This is the largest number of twos. */
 #define TWOS_MAX 6u
 
 const char *const bch_type_names[] = {
@@ -63,8 +63,8 @@ static uint64_t mix(uint64_t x)
 	return x ^ (x >> 31);
 }
 
-/* What is common to the peers' elements of one place: a number from least to most, and how far the
- * peers' parts are turned there. */
+/* The common values of the peers' elements at one place: a base number, and how far the peers'
+ * parts are rotated there. */
 struct place {
 	uint32_t base, turn;
 };
@@ -77,7 +77,8 @@ static struct place place_of(uint64_t round, uint32_t i, uint32_t least, uint32_
 		.base = least + (uint32_t)(r >> 32) % (most - least + 1), .turn = (uint32_t)r % n};
 }
 
-/* Sums: all have the base, half of them one more, half of them one less; an odd one just that. */
+/* Returns a part of a sum. Half of the parts are one more than the base, half are one less; an odd
+ * last part is the base. */
 static uint32_t summand(const struct place *p, uint32_t part, uint32_t n)
 {
 	if (part == n - 1 && n % 2)
@@ -139,7 +140,8 @@ static void store(void *at, pcclDataType_t type, uint32_t i, uint32_t number)
 {
 	float single = (float)number;
 	double twice = number;
-	uint64_t integer = number; /* little endian: its first bytes are the smaller types */
+	/* little endian: the first bytes are the value in the smaller types */
+	uint64_t integer = number;
 	uint16_t half;
 	const void *from = &integer;
 

@@ -14,7 +14,7 @@
 
 #include <pccl.h>
 
-#define BCH_PEERS_MAX     126u /* more, and sums would not be exact in 8 bits */
+#define BCH_PEERS_MAX     126u /* with more peers, sums would not be exact in 8 bits */
 #define BCH_PATTERN_COUNT 8191u
 #define BCH_PATTERN_BYTES (BCH_PATTERN_COUNT * 8)
 
@@ -23,20 +23,20 @@ struct bch_kind {
 	pcclRedOp_t op;
 };
 
-/* By pcclDataType_t and pcclRedOp_t, as on the command line; then NULL. */
+/* Names by pcclDataType_t and pcclRedOp_t, as on the command line, with NULL at the end. */
 extern const char *const bch_type_names[], *const bch_op_names[];
 size_t bch_type_size(pcclDataType_t type);
 
-/* The pattern of what peer `rank` of n_peers contributes to operation number `round`. Naturally
- * aligned, BCH_PATTERN_COUNT elements. */
+/* Writes the pattern that peer `rank` of n_peers contributes to operation number `round`. ret:
+ * naturally aligned, BCH_PATTERN_COUNT elements. */
 void bch_pattern_operand(
 	void *ret, const struct bch_kind *kind, uint32_t n_peers, uint32_t rank, uint64_t round);
-/* And that of the result. */
+/* Writes the pattern of the result. */
 void bch_pattern_result(void *ret, const struct bch_kind *kind, uint32_t n_peers, uint64_t round);
 
-/* Fills count elements of this size. */
+/* Fills count elements of `size` bytes. */
 void bch_data_fill(void *buf, size_t count, size_t size, const void *pattern);
-/* How many of them are not as they should be. */
+/* Returns the number of elements that differ from the pattern. */
 uint64_t bch_data_wrong(const void *buf, size_t count, size_t size, const void *pattern);
 
 #endif

@@ -22,7 +22,7 @@
 
 /* ---- ip(8) ---- */
 
-/* The pid; -1: errno says why. */
+/* Starts ip. Returns its pid, or -1 with errno set. */
 static pid_t spawn_ip(int input)
 {
 	char *argv[] = {(char *)"ip", (char *)"-batch", (char *)"-", NULL};
@@ -56,7 +56,7 @@ static int await_ip(pid_t pid)
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : CC_ERR_IO;
 }
 
-/* Carries out commands of ip, a line each, in the namespace in which this process is. */
+/* Runs commands of ip, one in each line, in the namespace of this process. */
 static int run_ip(const char *lines)
 {
 	size_t len = strlen(lines);
@@ -93,7 +93,7 @@ static int make_middle(void)
 	return run_ip(lines);
 }
 
-/* In the namespace of the bridge. */
+/* Creates the link of a host. To be called in the namespace of the bridge. */
 static int make_link(const struct bch_hosts *h, uint32_t host)
 {
 	char lines[256];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The hosts that peers are spread over: network namespaces joined by a bridge, or all this one.
+ * The hosts on which the peers run: network namespaces joined by a bridge, or this host alone.
  *
- * The namespaces have no names. They go with the last process in them and the descriptors here, so
- * nothing is left of them however this program ends.
+ * The namespaces have no names. They end with their last process and the descriptors here, so
+ * nothing is left of them, however this program ends.
  */
 #ifndef BCH_HOSTS_H
 #define BCH_HOSTS_H
@@ -16,28 +16,29 @@
 
 struct bch_hosts {
 	uint32_t n;
-	bool separate;              /* namespaces */
-	int home;                   /* the namespace of this process; -1 */
-	int net[BCH_HOSTS_MAX + 1]; /* of each host; behind the last the one with the bridge; -1 */
+	bool separate;              /* true: namespaces */
+	int home;                   /* the namespace of this process, or -1 */
+	int net[BCH_HOSTS_MAX + 1]; /* of each host, then of the bridge; or -1 */
 };
 
-/* Namespaces for more than one host if this is root, otherwise, and where it does not work,
- * loopback; why it did not work is told on standard error. */
+/* Creates namespaces for more than one host if the user is root. Otherwise, and if this fails, all
+ * hosts are on loopback. Prints the failure on standard error. */
 void bch_hosts_make(struct bch_hosts *ret, uint32_t n);
 void bch_hosts_close(struct bch_hosts *h);
-/* Where the master belongs: h->n. The calling process goes there; BCH_HOME: back. 0 or CC_ERR_IO */
+/* Moves the calling process into the namespace of a host. h->n: the namespace of the master;
+ * BCH_HOME: back to its own. Returns 0 or CC_ERR_IO. */
 #define BCH_HOME UINT32_MAX
 int bch_hosts_enter(const struct bch_hosts *h, uint32_t host);
-/* The calling process, in the namespace of this host, has the CPUs of this host alone from now on,
- * where there is one for each: the scheduler would take all hosts for one, and can leave their
- * agents on one CPU, for a whole run, while their peers look for work on the others. Only if hosts
- * are namespaces; the master has all. */
+/* Limits the calling process, which is in the namespace of this host, to the CPUs of this host, if
+ * there is one for each host. Otherwise the scheduler would treat all hosts as one, and could leave
+ * their agents on one CPU for a whole run, while their peers look for work on the others. Has an
+ * effect only if hosts are namespaces. The master may use all CPUs. */
 void bch_hosts_confine(const struct bch_hosts *h, uint32_t host);
-/* The address there, port 0. */
+/* Returns the address of the host, with port 0. */
 struct cc_addr bch_hosts_address(const struct bch_hosts *h, uint32_t host);
 
 #define BCH_TITLE_SIZE 64
-/* "2 hosts in network namespaces" */
+/* Returns a text like "2 hosts in network namespaces". */
 const char *bch_hosts_title(const struct bch_hosts *h, char buf[BCH_TITLE_SIZE]);
 
 #endif

@@ -4,7 +4,7 @@
 #include "common/cc_err.h"
 #include "pccl-bench/result.h"
 
-/* Takes over v; returns whether it worked. */
+/* Adds `v` and takes it over. Returns whether this succeeded. */
 static bool add(struct json_object *o, const char *key, struct json_object *v)
 {
 	if (v && json_object_object_add(o, key, v) == 0)
@@ -28,7 +28,7 @@ static bool add_flag(struct json_object *o, const char *key, bool v)
 	return add(o, key, json_object_new_boolean(v));
 }
 
-/* What is not known is null. */
+/* Adds a number, or null if it is not known. */
 static bool add_known(struct json_object *o, const char *key, bool known, uint64_t v)
 {
 	return known ? add_number(o, key, v) : json_object_object_add(o, key, NULL) == 0;

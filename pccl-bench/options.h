@@ -23,21 +23,21 @@ struct bch_options {
 	uint64_t begin, end, factor; /* bytes */
 	uint32_t iterations, warm_ups;
 	struct bch_kind kind;
-	uint32_t peers, hosts; /* that are started here */
+	uint32_t peers, hosts; /* the number of each that is started here */
 	uint32_t world_size, first_rank;
 	uint32_t streams, async; /* async 0: blocking calls */
 	uint32_t timeout_s;
 	bool registered, in_place, disposable, check, json;
-	struct cc_addr master; /* family 0: one is started */
-	char *library;         /* NULL: the one that this program is linked with */
+	struct cc_addr master; /* family 0: a master is started */
+	char *library;         /* NULL: the linked library */
 };
 
 #define BCH_COMPLAINT_SIZE CC_OPTIONS_SENTENCE
 
 extern const struct cc_options bch_options_table;
 
-/* 0; or CC_ERR_INVAL and a sentence that names the option and what it may be. Also with 0 the
- * complaint may be a warning; "": none. Not reentrant (getopt). */
+/* Parses the command line. Returns 0, or CC_ERR_INVAL and a sentence that names the option and its
+ * allowed values. With 0 the complaint may be a warning, or "". Not reentrant (getopt). */
 int bch_options_parse(
 	struct bch_options *ret, int argc, char **argv, char complaint[BCH_COMPLAINT_SIZE]);
 void bch_options_clear(struct bch_options *o);

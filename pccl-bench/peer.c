@@ -27,9 +27,9 @@ struct peer {
 	uint32_t rank;
 	uint32_t lanes; /* operations of one iteration */
 	struct bch_buffers buffers;
-	uint64_t pattern[BCH_PATTERN_COUNT]; /* of the largest type */
-	uint64_t count;                      /* elements of each operand now */
-	uint64_t round;                      /* numbers iterations of the whole run */
+	uint64_t pattern[BCH_PATTERN_COUNT]; /* large enough for the largest type */
+	uint64_t count;                      /* elements of each operand of the current size */
+	uint64_t round;                      /* number of the iteration in the whole run */
 };
 
 __attribute__((format(printf, 2, 3))) static int fail(struct peer *p, const char *fmt, ...)
@@ -140,7 +140,7 @@ static uint64_t count_wrong(struct peer *p)
 	return wrong;
 }
 
-/* Counts a call that failed and keeps the first result that is no success. */
+/* Counts a failed call and keeps the first result that is not pcclSuccess. */
 static void take(struct peer *p, const char *call, pcclResult_t r, pcclResult_t *first)
 {
 	if (r == pcclSuccess)
@@ -179,7 +179,7 @@ static pcclResult_t reduce(struct peer *p)
 	return first;
 }
 
-/* What was lost is counted and not repeated, as long as all peers are there. */
+/* Lost calls are counted and not repeated, as long as all peers are members. */
 static int survive(struct peer *p, pcclResult_t r)
 {
 	int world_size = 0;
@@ -204,7 +204,7 @@ static uint64_t cpu_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* *ret: how long it took, ns, or BCH_FAILED. */
+/* Runs an iteration. *ret: its time in ns, or BCH_FAILED. */
 static int iterate(struct peer *p, uint64_t *ret)
 {
 	uint64_t cpu, began, ended;

@@ -8,14 +8,14 @@
 #include "pccl-bench/board.h"
 #include "pccl-bench/options.h"
 
-/* Joins the run of master and goes through all sizes. A phase ends when it is connected, and with
- * each size twice: when it is warm, and when all iterations are done. Returns the exit status of
- * the process; when it is not 0 the slot says why. */
+/* Joins the run of the master and measures all sizes. The first phase ends when the peer is
+ * connected. Each size has two phases: the warm-up and the iterations. Returns the exit status of
+ * the process. If it is not 0, the slot contains the reason. */
 int bch_peer_run(const struct bch_options *o, struct bch_board *b, uint32_t number,
 	const struct cc_addr *master);
 
-/* With another library: a process that is the master. Rouses the coordinator when it listens, and
- * returns when it is over. What goes wrong is told on standard error. */
+/* Runs the process that is the master, with another library. Wakes the coordinator when the master
+ * listens, and returns when it has ended. Prints errors on standard error. */
 int bch_master_run(const struct bch_options *o, struct bch_board *b, const struct cc_addr *listen);
 
 #endif

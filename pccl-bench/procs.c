@@ -20,7 +20,7 @@
 #include "libpccl-shim/program.h"
 #include "pccl-bench/peer.h"
 
-#define GIVEN_FD  3 /* of a daemon: its listening socket */
+#define GIVEN_FD  3 /* the listening socket of a daemon */
 #define PATH_SIZE (BCH_FOLDER_SIZE + 32)
 #define TAIL_SIZE 1500
 
@@ -89,7 +89,7 @@ void bch_procs_clear(struct bch_procs *c)
 
 /* ---- processes ---- */
 
-/* In the child. */
+/* Runs in the child. */
 static void become_child(
 	const struct bch_procs *c, const struct bch_child *child, uint32_t host, pid_t parent)
 {
@@ -100,7 +100,7 @@ static void become_child(
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(EX_TEMPFAIL);
-	setpgid(0, 0); /* an interrupt from the terminal is the coordinator's business */
+	setpgid(0, 0); /* only the coordinator handles an interrupt from the terminal */
 	log_path(c, child, path);
 	fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 	if (fd < 0 || dup2(fd, STDOUT_FILENO) < 0 || dup2(fd, STDERR_FILENO) < 0)
@@ -117,7 +117,7 @@ static void become_child(
 	setenv("XDG_RUNTIME_DIR", c->folder, 1);
 }
 
-/* As fork(): returns twice, in the child 0. */
+/* Forks like fork(): returns twice, with 0 in the child. */
 static pid_t start(struct bch_procs *c, enum bch_role role, uint32_t number, uint32_t host)
 {
 	struct bch_child *child = &c->children[c->n_children];
@@ -135,7 +135,7 @@ static pid_t start(struct bch_procs *c, enum bch_role role, uint32_t number, uin
 	return child->pid;
 }
 
-/* In the child; fd is the socket that the program listens on. */
+/* Runs in the child. fd: the socket on which the program listens. */
 __attribute__((noreturn)) static void become_program(const char *path, char *const argv[], int fd)
 {
 	int moved = fcntl(fd, F_DUPFD_CLOEXEC, GIVEN_FD + 1);
@@ -146,7 +146,7 @@ __attribute__((noreturn)) static void become_program(const char *path, char *con
 	_exit(EX_UNAVAILABLE);
 }
 
-/* A listening socket where the master is to be; the address gets its port. */
+/* Opens a listening socket for the master. The master's address gets its port. */
 static int listen_for_master(struct bch_procs *c)
 {
 	int fd = -1, err = bch_hosts_enter(&c->hosts, c->hosts.n);
@@ -189,7 +189,7 @@ int bch_procs_start_master(struct bch_procs *c)
 		close(fd);
 		return err;
 	}
-	close(fd); /* the library opens its own */
+	close(fd); /* the library opens its own socket */
 	pid = start(c, BCH_MASTER, 0, c->hosts.n);
 	if (pid == 0)
 		exit(bch_master_run(c->options, c->board, &c->master));

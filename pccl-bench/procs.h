@@ -15,9 +15,9 @@ enum bch_role { BCH_MASTER, BCH_AGENT, BCH_PEER };
 
 struct bch_child {
 	enum bch_role role;
-	uint32_t number; /* of its role: the host of an agent */
-	pid_t pid;       /* 0: it has ended */
-	int status;      /* as of waitpid */
+	uint32_t number; /* within its role: the host of an agent */
+	pid_t pid;       /* 0: the process has ended */
+	int status;      /* from waitpid */
 };
 
 #define BCH_CHILDREN_MAX (1 + BCH_HOSTS_MAX + BCH_PEERS_MAX)
@@ -27,32 +27,32 @@ struct bch_procs {
 	const struct bch_options *options;
 	struct bch_hosts hosts;
 	struct bch_board *board;
-	char folder[BCH_FOLDER_SIZE]; /* sockets and logs */
+	char folder[BCH_FOLDER_SIZE]; /* for sockets and logs */
 	struct cc_addr master;
 	struct bch_child children[BCH_CHILDREN_MAX];
 	uint32_t n_children;
 };
 
-/* Makes hosts, board and folder. 0 or CC_ERR_IO; what is wrong is told on standard error, here and
- * below. */
+/* Creates hosts, board and folder. Returns 0 or CC_ERR_IO. This and the following functions print
+ * errors on standard error. */
 int bch_procs_init(struct bch_procs *c, const struct bch_options *o);
-/* Starts the master, unless there is one. It takes connections at once, but for another library's,
- * which rouses the coordinator when it does. */
+/* Starts the master, unless one is given. The master accepts connections at once, except with
+ * another library, whose master wakes the coordinator when it is ready. */
 int bch_procs_start_master(struct bch_procs *c);
-/* Starts agents, unless peers use what is there, and peers. */
+/* Starts agents, unless peers use an existing agent, and peers. */
 int bch_procs_start_peers(struct bch_procs *c);
 
-/* Takes note of those that have ended. How many of this role are left. */
+/* Records which processes have ended. bch_procs_left returns how many of a role are left. */
 void bch_procs_reap(struct bch_procs *c);
 uint32_t bch_procs_left(const struct bch_procs *c, enum bch_role role);
 void bch_procs_kill(const struct bch_procs *c, enum bch_role role, int signal);
-/* "peer 3 ended with status 69: pcclConnect returned 6: ..." on standard error, of those that ended
- * by themselves and not well. Returns how many there are. */
+/* Prints lines like "peer 3 ended with status 69: pcclConnect returned 6: ..." on standard error,
+ * about processes that ended by themselves with an error. Returns their number. */
 uint32_t bch_procs_complain(const struct bch_procs *c);
-/* The ends of all logs, on standard error. */
+/* Prints the ends of all logs on standard error. */
 void bch_procs_print_logs(const struct bch_procs *c);
 
-/* No process may be left. */
+/* Removes the folder and the hosts. No process may be left. */
 void bch_procs_clear(struct bch_procs *c);
 
 #endif

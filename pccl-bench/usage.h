@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What processes use.
+ * The processor time and memory of processes.
  */
 #ifndef BCH_USAGE_H
 #define BCH_USAGE_H
@@ -8,10 +8,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* CPU time of all threads of a process so far, ns; 0 if there is none. */
+/* Returns the CPU time of all threads of a process so far in ns, or 0 if there is no such process.
+ */
 uint64_t bch_usage_cpu_ns(pid_t pid);
-/* Its memory, bytes: pages that several processes share count for each of them in equal parts
- * (Pss). 0 if it cannot be told. */
+/* Returns the memory of a process in bytes. Pages that several processes share count for each of
+ * them in equal parts (Pss). Returns 0 if the memory is unknown. */
 uint64_t bch_usage_memory(pid_t pid);
 
 #endif

@@ -25,7 +25,7 @@ struct call {
 	const char *path;
 	int fd;
 	uint64_t end_ns;
-	uint8_t *buf; /* the answer's frame */
+	uint8_t *buf; /* buffer for the frame of the answer */
 	char *why;
 };
 
@@ -83,7 +83,7 @@ static int send_all(const struct call *c, const uint8_t *p, size_t len)
 		ssize_t n = send(c->fd, p, len, MSG_NOSIGNAL);
 		int code;
 
-		/* Its last words may be there to be read. */
+		/* The last message of the daemon may be readable. */
 		if (n < 0 && errno == EPIPE)
 			return 0;
 		if (n < 0 && errno != EAGAIN && errno != EINTR)
@@ -194,7 +194,7 @@ static int exchange(struct call *c, const struct wa_request *asked, struct wa_re
 	return code ? code : read_reply(c, ret);
 }
 
-/* A full backlog is a busy daemon. */
+/* Connects. A full backlog means that the daemon is busy. */
 static int connect_to(struct call *c)
 {
 	do {

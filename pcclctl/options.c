@@ -107,7 +107,7 @@ static int take_address(char dst[WA_ADDR_MAX], const char *text)
 	return -1;
 }
 
-/* What stands behind "agent". */
+/* Parses the words after "agent". */
 static int parse_agent(struct ctl_options *c, char **words, int n)
 {
 	int want = c->request.run ? 2 : 3, code = -1;
@@ -151,7 +151,7 @@ static int parse_words(struct ctl_options *c, char **words, int n)
 	return -1;
 }
 
-/* -1: go on; else with what to end. */
+/* Finds the daemon to ask. Returns -1 to go on, otherwise the exit status. */
 static int find_target(struct ctl_options *c)
 {
 	char why[CTL_WHY_SIZE];

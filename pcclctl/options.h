@@ -19,7 +19,8 @@ struct ctl_options {
 
 extern const struct cc_options ctl_options;
 
-/* -1: go on. Else what to end with, and all is said. */
+/* Parses the command line. Returns -1 to go on, otherwise the exit status, after all messages were
+ * printed. */
 int ctl_options_parse(struct ctl_options *c, int argc, char **argv);
 
 #endif

@@ -23,7 +23,7 @@ const char *print_bytes(uint64_t n, char buf[PRINT_VALUE_SIZE])
 		snprintf(buf, PRINT_VALUE_SIZE, "%" PRIu64 " B", n);
 		return buf;
 	}
-	/* What would be rounded to 1024.0 is one of the next unit. */
+	/* A value that would be rounded to 1024.0 is printed in the next unit. */
 	while (v >= 1023.95 && i + 1 < sizeof units / sizeof units[0]) {
 		v /= 1024;
 		i++;
@@ -88,7 +88,7 @@ static const char *value(
 	return buf;
 }
 
-/* Columns on a terminal that a UTF-8 text takes. */
+/* Returns the number of terminal columns of a UTF-8 text. */
 static int width_of(const char *s)
 {
 	int n = 0;
@@ -189,7 +189,7 @@ void print_tables(FILE *f, const struct wa_reply *r, const struct print_style *s
 
 /* ---- for programs ---- */
 
-/* Takes over value; returns whether it worked. */
+/* Adds `v` and takes it over. Returns whether this succeeded. */
 static bool add(struct json_object *o, const char *key, struct json_object *v)
 {
 	if (v && json_object_object_add(o, key, v) == 0)

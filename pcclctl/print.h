@@ -11,20 +11,20 @@
 #include "proto/wire_admin.h"
 
 struct print_style {
-	bool daemon; /* who answers, before the tables */
+	bool daemon; /* print which daemon answers, before the tables */
 	bool record; /* the first table, if it has one row, as lines of "key: value": that of the
 		      * daemon itself, which never has more. What is about several things is a
 		      * table however many there are */
 	bool colour;
 };
 
-/* Aligned columns, numbers with units. */
+/* Prints aligned columns, with units after numbers. */
 void print_tables(FILE *f, const struct wa_reply *r, const struct print_style *style);
-/* One JSON object, plain numbers. 0 or CC_ERR_NOMEM. */
+/* Prints one JSON object with plain numbers. Returns 0 or CC_ERR_NOMEM. */
 int print_json(FILE *f, const struct wa_reply *r);
 
 #define PRINT_VALUE_SIZE 32
-/* The forms of numbers: "1.5 KiB", "250 ms". Both return buf. */
+/* Format numbers like "1.5 KiB" and "250 ms". Both return buf. */
 const char *print_bytes(uint64_t n, char buf[PRINT_VALUE_SIZE]);
 const char *print_duration(uint64_t ns, char buf[PRINT_VALUE_SIZE]);
 

@@ -45,7 +45,7 @@ static unsigned user_folders(char dirs[FOLDERS][CTL_PATH_SIZE])
 	return n;
 }
 
-/* Could only this user have put a socket there? */
+/* Returns whether only this user could have created a socket in this folder. */
 static bool is_own(const char *dir)
 {
 	struct stat st;
@@ -69,17 +69,17 @@ void ctl_target_agent(struct ctl_target *t)
 
 /* ---- the master ---- */
 
-#define SEEN_MAX 64u /* sockets that are told from others; more are all counted */
+#define SEEN_MAX 64u /* sockets that are recognized as the same; further ones are all counted */
 
 struct found {
 	unsigned n;
 	char path[CTL_PATH_SIZE];
-	char all[512]; /* names, as many as there is room for */
+	char all[512]; /* as many names as fit */
 };
 
 struct search {
 	struct found live;   /* a master listens */
-	struct found closed; /* one may listen, but this user may not ask */
+	struct found closed; /* a master may listen, but this user may not ask it */
 	unsigned n_seen;
 	struct {
 		dev_t dev;

@@ -14,7 +14,7 @@
 
 static const char congestion[] = "cubic";
 
-/* None at all rather than one that has something else unnoticed. */
+/* Fails rather than returning a socket with another congestion control. */
 int socket(int domain, int type, int protocol)
 {
 	int kind = type & ~(SOCK_CLOEXEC | SOCK_NONBLOCK), error;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Stands in for NVIDIA's libcuda.so.1, which the published library of PCCL 1.0 cannot be loaded
- * without: whatever is asked of it, there is no device. Tensors of bench/compare are in memory.
+/* Replaces NVIDIA's libcuda.so.1, without which the published library of PCCL 1.0 cannot be loaded.
+ * Every call reports that there is no device, because the tensors of bench/compare are in memory.
  */
 #define CUDA_ERROR_NO_DEVICE 100
 #define NO_DEVICE(name)                                                                            \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Every public function with the type that programs were compiled against: a changed prototype does
- * not compile here, a missing symbol does not link. Run, it checks the functions that need neither
- * an agent nor pcclInit.
+ * Declares every public function with the type that programs were compiled against. A changed
+ * prototype does not compile here, and a missing symbol does not link. When run, this program
+ * checks the functions that need neither an agent nor pcclInit.
  */
 #include <stdio.h>
 #include <string.h>
@@ -84,7 +84,7 @@ static void check(bool holds, const char *what)
 	}
 }
 
-/* Every code has a text of its own, and a number that is no code has one too. */
+/* Checks that every code has its own text, and that a number that is no code has a text, too. */
 static void check_error_strings(void)
 {
 	static const pcclResult_t codes[] = {
@@ -124,7 +124,7 @@ static void check_error_strings(void)
 	}
 }
 
-/* NULL where something must be is refused, not followed. */
+/* Checks that NULL is refused where an argument is required. */
 static void check_null(void)
 {
 	static const ccoip_socket_address_t nowhere;
@@ -155,7 +155,7 @@ static void check_null(void)
 	check(api.mem_free(NULL) == pcclSuccess, "pcclMemFree does not take NULL");
 }
 
-/* The functions that this release does not have say so. */
+/* Checks that functions that this release does not have return an error and a sentence. */
 static void check_missing(void)
 {
 	check(api.optimize_topology(NULL) != pcclSuccess, "pcclOptimizeTopology succeeds");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The parts of pccl-bench that compute and format.
+ * Tests the parts of pccl-bench that compute and format.
  */
 #include <json-c/json.h>
 #include <string.h>
@@ -32,7 +32,7 @@ END_TEST
 
 /* ---- statistics ---- */
 
-START_TEST(times_of_few)
+START_TEST(statistics_of_few_times)
 {
 	const uint64_t t[] = {1, 3, 10, 100};
 	struct bch_times got;
@@ -48,7 +48,7 @@ START_TEST(times_of_few)
 }
 END_TEST
 
-START_TEST(times_of_many)
+START_TEST(statistics_of_many_times)
 {
 	uint64_t t[1000];
 	struct bch_times got;
@@ -66,7 +66,7 @@ START_TEST(times_of_many)
 }
 END_TEST
 
-START_TEST(the_slowest_peer_counts)
+START_TEST(slowest_peer_determines_time)
 {
 	uint64_t t[] = {5, 9, 1, BCH_FAILED, 6, 2, 7, 3};
 
@@ -77,7 +77,7 @@ START_TEST(the_slowest_peer_counts)
 }
 END_TEST
 
-START_TEST(rates)
+START_TEST(rates_follow_from_bytes_and_time)
 {
 	ck_assert_double_eq(bch_algbw(1000, 500), 2e9);
 	ck_assert_double_eq(bch_algbw(1000, 0), 0);
@@ -90,8 +90,8 @@ END_TEST
 
 static const uint32_t worlds[] = {2, 3, 4, 7, 8, 31, 125, BCH_PEERS_MAX};
 
-/* Combines what n peers contribute one after the other, beginning with peer `first`: what comes out
- * depends on the order if anything is rounded or too large. */
+/* Combines the contributions of n peers one after the other, beginning with peer `first`. The
+ * result depends on the order if anything is rounded or too large. */
 static void combine(void *ret, const struct bch_kind *kind, uint32_t n, uint32_t first)
 {
 	static uint64_t next[BCH_PATTERN_COUNT];
@@ -107,7 +107,7 @@ static void combine(void *ret, const struct bch_kind *kind, uint32_t n, uint32_t
 		krn_divide((enum krn_dtype)kind->type, ret, BCH_PATTERN_COUNT, n);
 }
 
-START_TEST(results_are_known)
+START_TEST(results_of_operands_are_known_exactly)
 {
 	static uint64_t got[BCH_PATTERN_COUNT], want[BCH_PATTERN_COUNT];
 	struct bch_kind kind = {.op = (pcclRedOp_t)_i};
@@ -127,8 +127,8 @@ START_TEST(results_are_known)
 }
 END_TEST
 
-/* A contribution that is missing, one that is there twice, and one of another round. */
-START_TEST(faults_show)
+/* A contribution that is missing, one that is there twice, and one of another round are noticed. */
+START_TEST(faulty_contributions_are_noticed)
 {
 	static uint32_t pattern[2][BCH_PATTERN_COUNT], want[BCH_PATTERN_COUNT];
 	struct bch_kind kind = {.type = pcclInt32, .op = (pcclRedOp_t)_i};
@@ -187,7 +187,7 @@ static int parse(const char *words, struct bch_options *ret, char complaint[BCH_
 	return bch_options_parse(ret, n, argv, complaint);
 }
 
-START_TEST(defaults)
+START_TEST(options_have_defaults)
 {
 	char complaint[BCH_COMPLAINT_SIZE];
 	struct bch_options o;
@@ -205,7 +205,7 @@ START_TEST(defaults)
 }
 END_TEST
 
-START_TEST(all_options)
+START_TEST(all_options_are_parsed)
 {
 	char complaint[BCH_COMPLAINT_SIZE];
 	struct bch_options o;
@@ -240,7 +240,7 @@ START_TEST(all_options)
 }
 END_TEST
 
-/* What is refused, and what the sentence says: the option and what it may be. */
+/* Wrong options. The sentence names the option and its allowed values. */
 static const struct {
 	const char *words, *option, *limit;
 } refused[] = {
@@ -279,7 +279,7 @@ static const struct {
 	{"allreduce -x", "-x", "no option"},
 };
 
-START_TEST(refusals)
+START_TEST(wrong_options_are_refused)
 {
 	char complaint[BCH_COMPLAINT_SIZE] = "";
 	struct bch_options o = {.peers = 77};
@@ -347,7 +347,7 @@ START_TEST(table_has_rows)
 }
 END_TEST
 
-START_TEST(all_but_rows_is_comment)
+START_TEST(all_lines_except_rows_are_comments)
 {
 	FILE *f = open_text();
 	char *line, *save;
@@ -372,8 +372,8 @@ START_TEST(all_but_rows_is_comment)
 }
 END_TEST
 
-/* The tables of runs that differ in that must not look alike. */
-START_TEST(disposable_outputs_are_told)
+/* The tables of runs with and without disposable outputs must not look alike. */
+START_TEST(disposable_outputs_are_shown)
 {
 	FILE *f = open_text();
 	struct json_object *root, *v, *flag;
@@ -405,7 +405,7 @@ static uint64_t number(struct json_object *o, const char *key)
 	return json_object_get_uint64(v);
 }
 
-START_TEST(json_has_it_all)
+START_TEST(json_has_all_fields)
 {
 	struct json_object *root, *list, *row, *v;
 	FILE *f = open_text();
@@ -444,20 +444,20 @@ Suite *bench_suite(void)
 	tcase_add_checked_fixture(t, setup, NULL);
 	tcase_set_timeout(t, 60);
 	tcase_add_test(t, sizes_follow_each_other);
-	tcase_add_test(t, times_of_few);
-	tcase_add_test(t, times_of_many);
-	tcase_add_test(t, the_slowest_peer_counts);
-	tcase_add_test(t, rates);
-	tcase_add_loop_test(t, results_are_known, pcclSum, pcclMin + 1);
-	tcase_add_loop_test(t, faults_show, pcclSum, pcclMin + 1);
+	tcase_add_test(t, statistics_of_few_times);
+	tcase_add_test(t, statistics_of_many_times);
+	tcase_add_test(t, slowest_peer_determines_time);
+	tcase_add_test(t, rates_follow_from_bytes_and_time);
+	tcase_add_loop_test(t, results_of_operands_are_known_exactly, pcclSum, pcclMin + 1);
+	tcase_add_loop_test(t, faulty_contributions_are_noticed, pcclSum, pcclMin + 1);
 	tcase_add_test(t, wrong_elements_are_counted);
-	tcase_add_test(t, defaults);
-	tcase_add_test(t, all_options);
-	tcase_add_loop_test(t, refusals, 0, sizeof refused / sizeof refused[0]);
+	tcase_add_test(t, options_have_defaults);
+	tcase_add_test(t, all_options_are_parsed);
+	tcase_add_loop_test(t, wrong_options_are_refused, 0, sizeof refused / sizeof refused[0]);
 	tcase_add_test(t, table_has_rows);
-	tcase_add_test(t, all_but_rows_is_comment);
-	tcase_add_test(t, disposable_outputs_are_told);
-	tcase_add_test(t, json_has_it_all);
+	tcase_add_test(t, all_lines_except_rows_are_comments);
+	tcase_add_test(t, disposable_outputs_are_shown);
+	tcase_add_test(t, json_has_all_fields);
 	suite_add_tcase(s, t);
 	return s;
 }

@@ -28,7 +28,7 @@ struct pcclMasterInstanceState_t {
 static struct pcclComm_t the_comm;
 static struct pcclMasterInstanceState_t the_master;
 
-#undef pcclInit /* by this name pccl-bench looks for it */
+#undef pcclInit /* pccl-bench looks for this name */
 pcclResult_t pcclInit(void);
 pcclResult_t pcclInit(void)
 {
@@ -76,7 +76,7 @@ static bool is_fault(const char *name)
 	return fault && strcmp(fault, name) == 0;
 }
 
-/* floats only */
+/* Supports only floats. */
 pcclResult_t pcclAllReduce(const void *sendbuff, void *recvbuff,
 	const pcclReduceDescriptor_t *descriptor, const pcclComm_t *communicator,
 	pcclReduceInfo_t *reduce_info_out)

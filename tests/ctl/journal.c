@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The master's journal: the file. Linked with --wrap for calls that fail.
+ * Tests the file of the master's journal. Linked with --wrap, so that calls can fail.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +25,7 @@ static char dir[64], path[128];
 static struct ccm *m;
 static struct wj_member members[MANY];
 
-static int lock_errno; /* of flock, or 0: as it is */
+static int lock_errno; /* the error of flock, or 0: flock works */
 static bool reads_none;
 
 int __real_flock(int fd, int how);
@@ -104,7 +104,7 @@ static void put_lost(struct journal *j)
 	journal_write(j, &r);
 }
 
-/* What a master that starts now knows. */
+/* Returns what a master that starts now restores. */
 static struct ccm_status restored(void)
 {
 	struct journal *j = open_it();
@@ -160,7 +160,7 @@ static void fill(void)
 	journal_close(j);
 }
 
-START_TEST(what_was_written_is_restored)
+START_TEST(written_state_is_restored)
 {
 	struct ccm_status s;
 
@@ -174,7 +174,7 @@ START_TEST(what_was_written_is_restored)
 }
 END_TEST
 
-START_TEST(a_file_may_end_anywhere)
+START_TEST(file_that_ends_anywhere_is_restored_so_far)
 {
 	size_t len, at, last = 0;
 	struct journal *j;
@@ -186,13 +186,13 @@ START_TEST(a_file_may_end_anywhere)
 	for (at = 0; at <= len; at++) {
 		replace(p, at);
 		s = restored();
-		/* What can be known grows with what is left. */
+		/* A longer file gives at least as much state. */
 		ck_assert(s.accepted == 0 || s.accepted == 3 || s.accepted == 2 || s.accepted == 7);
 		if (s.accepted > 0) {
 			ck_assert_uint_ge(s.epoch, last);
 			last = s.epoch;
 		}
-		/* The tail is gone: what is written next can be read. */
+		/* The tail is gone, and the next records can be read. */
 		j = open_it();
 		put_run(j, 4);
 		put_members(j, 9, 5);
@@ -206,7 +206,7 @@ START_TEST(a_file_may_end_anywhere)
 }
 END_TEST
 
-START_TEST(no_bit_is_trusted)
+START_TEST(every_bit_of_the_file_is_checked)
 {
 	struct ccm_status s;
 	struct journal *j;
@@ -219,7 +219,8 @@ START_TEST(no_bit_is_trusted)
 		p[at] ^= (uint8_t)(1 << at % 8);
 		replace(p, len);
 		p[at] ^= (uint8_t)(1 << at % 8);
-		if (at < 12) { /* the name and the version: not our file */
+		if (at < 12) { /* the name and the version, so the file counts as another program's
+				*/
 			j = open_it();
 			ck_assert_ptr_null(j);
 			ck_assert_uint_eq(size_of(), len);
@@ -233,7 +234,7 @@ START_TEST(no_bit_is_trusted)
 }
 END_TEST
 
-START_TEST(a_full_disk_costs_the_journal_for_a_while)
+START_TEST(full_disk_disables_journal_for_a_while)
 {
 	struct rlimit limit;
 	struct ccm_status s;
@@ -248,11 +249,11 @@ START_TEST(a_full_disk_costs_the_journal_for_a_while)
 	limit.rlim_cur = len + 100;
 	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
 	put_members(j, 7, MANY);
-	ck_assert_uint_eq(size_of(), 0); /* what it had said is out of date */
+	ck_assert_uint_eq(size_of(), 0); /* the earlier contents are out of date */
 	put_lost(j);
 	limit.rlim_cur = limit.rlim_max;
 	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
-	/* A loss without the members before it would be worth nothing. */
+	/* A loss without the members before it would be useless. */
 	put_lost(j);
 	ck_assert_uint_eq(size_of(), 0);
 	put_members(j, 8, 9);
@@ -280,8 +281,8 @@ static size_t count_lines(int log, char *last, size_t size)
 	return lines;
 }
 
-/* The room that an emptied journal leaves is enough for a new one, but not for long. */
-START_TEST(a_full_disk_does_not_fill_the_log)
+/* The space that an emptied journal frees is enough for a new journal, but not for long. */
+START_TEST(full_disk_does_not_fill_the_log)
 {
 	uint64_t second = 1000000000, now = second, epoch = 10;
 	struct rlimit limit;
@@ -325,7 +326,7 @@ START_TEST(a_full_disk_does_not_fill_the_log)
 }
 END_TEST
 
-START_TEST(what_could_not_be_written_is_not_believed)
+START_TEST(state_that_was_not_written_is_not_restored)
 {
 	struct rlimit limit;
 	struct ccm_status s;
@@ -347,8 +348,8 @@ START_TEST(what_could_not_be_written_is_not_believed)
 }
 END_TEST
 
-/* By an operator, say. */
-START_TEST(a_file_that_is_removed_is_written_anew)
+/* For example, an operator removes the file. */
+START_TEST(removed_file_is_written_again)
 {
 	struct ccm_status s;
 	struct journal *j = open_it();
@@ -367,7 +368,7 @@ START_TEST(a_file_that_is_removed_is_written_anew)
 }
 END_TEST
 
-START_TEST(a_long_file_is_written_anew)
+START_TEST(long_file_is_rewritten)
 {
 	struct journal *j = open_it();
 	struct ccm_status s;
@@ -389,7 +390,7 @@ START_TEST(a_long_file_is_written_anew)
 }
 END_TEST
 
-START_TEST(one_master_per_folder)
+START_TEST(folder_is_used_by_one_master_only)
 {
 	struct journal *j = open_it(), *k;
 	struct ccm *mine = m;
@@ -405,7 +406,7 @@ START_TEST(one_master_per_folder)
 }
 END_TEST
 
-START_TEST(the_folder_is_made)
+START_TEST(missing_folder_is_created)
 {
 	struct journal *j;
 	char deep[sizeof dir];
@@ -422,8 +423,8 @@ START_TEST(the_folder_is_made)
 }
 END_TEST
 
-/* Root may write anywhere. */
-START_TEST(a_folder_of_another_user)
+/* Root may write anywhere, so another user writes. */
+START_TEST(folder_of_another_user_is_refused)
 {
 	int code = 0;
 
@@ -439,7 +440,7 @@ START_TEST(a_folder_of_another_user)
 }
 END_TEST
 
-START_TEST(no_descriptor_is_a_limit)
+START_TEST(missing_descriptor_is_reported_as_limit)
 {
 	struct rlimit old, low;
 	int code = 0;
@@ -455,8 +456,9 @@ START_TEST(no_descriptor_is_a_limit)
 }
 END_TEST
 
-/* A service is not started again after EX_CONFIG: that is for what only a person can mend. */
-START_TEST(a_restart_may_help_unless_the_path_is_wrong)
+/* systemd does not restart a service after EX_CONFIG, so this status is only for errors that a
+ * person must correct. */
+START_TEST(exit_code_prevents_restart_only_for_wrong_path)
 {
 	static const struct {
 		int error, code;
@@ -478,7 +480,7 @@ START_TEST(a_restart_may_help_unless_the_path_is_wrong)
 }
 END_TEST
 
-START_TEST(a_file_that_ends_while_it_is_read_is_a_failure_of_the_disk)
+START_TEST(file_that_ends_during_reading_is_a_disk_failure)
 {
 	struct journal *j = open_it();
 	int code = 0;
@@ -500,20 +502,20 @@ Suite *journal_suite(void)
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, what_was_written_is_restored);
-	tcase_add_test(tc, a_file_may_end_anywhere);
-	tcase_add_test(tc, no_bit_is_trusted);
-	tcase_add_test(tc, a_full_disk_costs_the_journal_for_a_while);
-	tcase_add_test(tc, a_full_disk_does_not_fill_the_log);
-	tcase_add_test(tc, what_could_not_be_written_is_not_believed);
-	tcase_add_test(tc, a_file_that_is_removed_is_written_anew);
-	tcase_add_test(tc, a_long_file_is_written_anew);
-	tcase_add_test(tc, one_master_per_folder);
-	tcase_add_test(tc, the_folder_is_made);
-	tcase_add_test(tc, a_folder_of_another_user);
-	tcase_add_test(tc, no_descriptor_is_a_limit);
-	tcase_add_test(tc, a_restart_may_help_unless_the_path_is_wrong);
-	tcase_add_test(tc, a_file_that_ends_while_it_is_read_is_a_failure_of_the_disk);
+	tcase_add_test(tc, written_state_is_restored);
+	tcase_add_test(tc, file_that_ends_anywhere_is_restored_so_far);
+	tcase_add_test(tc, every_bit_of_the_file_is_checked);
+	tcase_add_test(tc, full_disk_disables_journal_for_a_while);
+	tcase_add_test(tc, full_disk_does_not_fill_the_log);
+	tcase_add_test(tc, state_that_was_not_written_is_not_restored);
+	tcase_add_test(tc, removed_file_is_written_again);
+	tcase_add_test(tc, long_file_is_rewritten);
+	tcase_add_test(tc, folder_is_used_by_one_master_only);
+	tcase_add_test(tc, missing_folder_is_created);
+	tcase_add_test(tc, folder_of_another_user_is_refused);
+	tcase_add_test(tc, missing_descriptor_is_reported_as_limit);
+	tcase_add_test(tc, exit_code_prevents_restart_only_for_wrong_path);
+	tcase_add_test(tc, file_that_ends_during_reading_is_a_disk_failure);
 	suite_add_tcase(s, tc);
 	return s;
 }

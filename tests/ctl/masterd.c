@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The master as a child process, and clients that behave badly. Whatever they do, a good agent is
- * served afterwards, and the child ends cleanly (also in the eyes of a sanitizer) when it is told
- * to.
+ * The master runs as a child process, and clients behave badly. Whatever they do, a good agent is
+ * served afterwards, and the child ends without an error (also without one of a sanitizer) when it
+ * gets the signal to end.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -60,7 +60,7 @@ static void prepare(void)
 	masterd_config_init(&cfg);
 	log_file = tmpfile();
 	ck_assert_ptr_nonnull(log_file);
-	/* Both processes have this descriptor, and one place in the file. */
+	/* Both processes share this descriptor and its position in the file. */
 	ck_assert_int_eq(fcntl(fileno(log_file), F_SETFL, O_APPEND), 0);
 }
 
@@ -102,8 +102,8 @@ static void finish(void)
 	fclose(log_file);
 }
 
-/* How many lines of the log contain text. It is opened anew: the master, which may be writing, has
- * log_file's place in common with us. */
+/* Returns the number of log lines that contain text. Opens the file again, because the master,
+ * which may be writing, shares the position of log_file with this process. */
 static unsigned log_lines(const char *text)
 {
 	char line[1024], path[32];
@@ -157,7 +157,7 @@ static bool read_all(int fd, uint8_t *p, size_t len)
 
 static struct cc_seal *seals[4096]; /* by descriptor */
 
-/* The next message; false at the end of the connection. */
+/* Reads the next message. Returns false at the end of the connection. */
 static bool read_msg(int fd, struct wm_msg *msg)
 {
 	static uint8_t buf[WIRE_FRAME_HDR + WIRE_FRAME_MAX];
@@ -194,7 +194,7 @@ static void expect(int fd, enum wm_type type, struct wm_msg *ret)
 		wire_master_clear(&msg);
 }
 
-/* The master's last words, and the end of the connection. */
+/* Reads the master's refusal and the end of the connection. Returns the refusal. */
 static struct wm_refuse expect_refusal(int fd)
 {
 	struct wm_msg msg, more;
@@ -225,7 +225,7 @@ static void add_msg(struct bytes *x, const struct wm_msg *msg)
 	free(frame);
 }
 
-/* Connects and knocks: x, which is empty, is for that connection. */
+/* Connects and knocks. `x`, which must be empty, then belongs to that connection. */
 static int knock(struct bytes *x)
 {
 	struct wm_msg msg = {.type = WM_KNOCK,
@@ -285,7 +285,7 @@ static void add_join(struct bytes *x)
 	add_msg(x, &msg);
 }
 
-/* With the first messages of a member in x, not sent yet. */
+/* Connects and adds the first messages of a member to `x`, without sending them. */
 static int knock_to_join(struct bytes *x)
 {
 	int fd = knock(x);
@@ -295,7 +295,7 @@ static int knock_to_join(struct bytes *x)
 	return fd;
 }
 
-/* Of a peer that says that it has been accepted, and is not known. */
+/* Adds the join of a peer that claims to be accepted, and that the master does not know. */
 static void add_unknown(struct bytes *x)
 {
 	struct wm_msg msg = {
@@ -306,7 +306,7 @@ static void add_unknown(struct bytes *x)
 	add_msg(x, &msg);
 }
 
-/* Says hello and gets its answer: the master lives, and has done what was asked of it before. */
+/* Sends a hello and reads its answer: the master lives, and has processed all earlier messages. */
 static void check_alive(void)
 {
 	struct bytes x = {.n = 0};
@@ -349,7 +349,7 @@ static void impatient(void)
 	start();
 }
 
-START_TEST(patience_is_told)
+START_TEST(hello_answer_has_host_timeout)
 {
 	struct bytes x = {.n = 0};
 	struct wm_msg msg;
@@ -364,7 +364,7 @@ START_TEST(patience_is_told)
 }
 END_TEST
 
-/* Waits until the master has dealt with all that fd has sent and is about to send. */
+/* Waits until the master has processed everything that fd has sent and is about to send. */
 static void end_client(int fd)
 {
 	struct wm_msg msg;
@@ -376,7 +376,7 @@ static void end_client(int fd)
 	check_alive();
 }
 
-START_TEST(frames_may_be_cut_anywhere)
+START_TEST(frames_cut_anywhere_are_understood)
 {
 	struct bytes probe = {.n = 0};
 	int first = knock(&probe);
@@ -390,7 +390,7 @@ START_TEST(frames_may_be_cut_anywhere)
 
 		ck_assert_uint_eq(x.n, probe.n);
 		put(fd, x.b, at);
-		check_alive(); /* the first part has been read on its own */
+		check_alive(); /* the master has read the first part separately */
 		put(fd, x.b + at, x.n - at);
 		expect(fd, WM_HELLO_ACK, NULL);
 		expect(fd, WM_ROUND, NULL);
@@ -400,7 +400,7 @@ START_TEST(frames_may_be_cut_anywhere)
 }
 END_TEST
 
-START_TEST(frames_may_come_byte_by_byte)
+START_TEST(frames_sent_byte_by_byte_are_understood)
 {
 	struct bytes x = {.n = 0};
 	int fd = knock_to_join(&x);
@@ -416,7 +416,7 @@ START_TEST(frames_may_come_byte_by_byte)
 }
 END_TEST
 
-START_TEST(frames_may_be_glued)
+START_TEST(frames_sent_together_are_understood)
 {
 	struct wm_msg beat = {.type = WM_HEARTBEAT};
 	struct bytes x = {.n = 0};
@@ -438,7 +438,7 @@ START_TEST(frames_may_be_glued)
 }
 END_TEST
 
-START_TEST(malformed_bytes_of_every_length)
+START_TEST(malformed_bytes_of_every_length_are_refused)
 {
 	struct tl_rng rng = tl_rng_new(1);
 	uint64_t since = cc_now_ns();
@@ -468,7 +468,7 @@ START_TEST(malformed_bytes_of_every_length)
 			check_alive();
 	}
 	check_alive();
-	/* At most ten lines each second, and one that counts the others. */
+	/* At most ten lines each second, and one more with the count of the others. */
 	ck_assert_uint_gt(refusals, 0);
 	ck_assert_uint_gt(log_lines("refused"), 0);
 	ck_assert_uint_le(
@@ -476,8 +476,8 @@ START_TEST(malformed_bytes_of_every_length)
 }
 END_TEST
 
-/* The same from an agent that is known: its peers are lost, nobody else's. */
-START_TEST(malformed_message_of_a_known_agent)
+/* An agent that is known sends malformed bytes. Only its own peers are lost. */
+START_TEST(malformed_message_loses_only_peers_of_its_agent)
 {
 	struct bytes x = {.n = 0};
 	int fd = knock_to_join(&x);
@@ -530,13 +530,13 @@ static void break_seal(unsigned how, const char *why)
 		close(fd);
 }
 
-/* What is sealed counts once, on its connection, as it was sealed; nothing secret counts in clear.
+/* A sealed frame counts once, on its connection, and unchanged. A secret in clear text is refused.
  */
 START_TEST(sealed_frames_count_once_and_unchanged)
 {
-	break_seal(0, "not under the seal of this connection"); /* again */
-	break_seal(1, "not under the seal of this connection"); /* of another one */
-	break_seal(2, "not under the seal of this connection"); /* altered */
+	break_seal(0, "not under the seal of this connection"); /* the same frame again */
+	break_seal(1, "not under the seal of this connection"); /* a frame of another connection */
+	break_seal(2, "not under the seal of this connection"); /* an altered frame */
 	break_seal(3, "not under the seal of this connection");
 	break_seal(4, "sealed before a knock");
 	break_seal(5, "has secrets, and is not sealed");
@@ -593,7 +593,7 @@ END_TEST
 
 /* ---- connections ---- */
 
-/* Only so many from one address: the oldest ones go. */
+/* The number of connections from one address is limited; the oldest ones are closed. */
 START_TEST(idle_connections_harm_nobody)
 {
 	static int fds[1000];
@@ -618,7 +618,7 @@ static void short_hello(void)
 	start();
 }
 
-START_TEST(dripping_is_no_hello)
+START_TEST(slowly_sent_bytes_do_not_count_as_hello)
 {
 	uint8_t hdr[WIRE_FRAME_HDR];
 	struct pollfd p = {.fd = connect_agent(), .events = POLLIN};
@@ -645,15 +645,15 @@ START_TEST(connections_are_bounded)
 
 	for (int i = 0; i < 3; i++)
 		fds[i] = connect_agent();
-	check_alive(); /* one more: the oldest that has said no hello makes room */
+	check_alive(); /* one more connection replaces the oldest one that has sent no hello */
 	ck_assert_ptr_nonnull(strstr(expect_refusal(fds[0]).text, "3 connections"));
 	for (int i = 1; i < 3; i++)
 		close(fds[i]);
 }
 END_TEST
 
-/* Its address is remembered for as long as it is connected. */
-START_TEST(a_member_leaves_later)
+/* The address of a member is remembered while it is connected. */
+START_TEST(address_of_member_is_kept_while_connected)
 {
 	struct bytes x = {.n = 0};
 	int fd = knock_to_join(&x);
@@ -667,8 +667,9 @@ START_TEST(a_member_leaves_later)
 }
 END_TEST
 
-/* More at once than are answered without a pause: they wait, and nobody is refused. */
-START_TEST(many_knocks_wait)
+/* More knocks arrive at once than the master answers without a pause. They wait, and none is
+ * refused. */
+START_TEST(many_knocks_wait_and_are_answered)
 {
 	struct bytes x = {.n = 0};
 	int fd;
@@ -686,8 +687,9 @@ START_TEST(many_knocks_wait)
 }
 END_TEST
 
-/* More than is done without a pause: the rest waits, and is done. */
-START_TEST(many_messages_wait)
+/* More messages arrive than the master processes without a pause. The rest waits, and is processed.
+ */
+START_TEST(many_messages_wait_and_are_processed)
 {
 	const struct wm_msg beat = {.type = WM_HEARTBEAT};
 	struct bytes x = {.n = 0};
@@ -710,8 +712,8 @@ START_TEST(many_messages_wait)
 }
 END_TEST
 
-/* Only who has state of a run has much to say before it has members. */
-START_TEST(strangers_send_no_long_messages)
+/* Before it has members, only an agent with state of a run may send long messages. */
+START_TEST(long_messages_of_strangers_are_refused)
 {
 	struct bytes x = {.n = 0};
 	int fd = knock(&x);
@@ -734,7 +736,7 @@ static void little_memory(void)
 	start();
 }
 
-/* Agents without members that do not end their messages: the first ones go. */
+/* Agents without members do not complete their messages. The oldest ones are closed. */
 START_TEST(input_of_strangers_is_bounded)
 {
 	static const uint8_t part[15000];
@@ -768,7 +770,7 @@ static void no_room(void)
 	start();
 }
 
-START_TEST(output_is_bounded)
+START_TEST(output_queue_is_bounded)
 {
 	struct bytes x = {.n = 0};
 	struct wm_msg msg;
@@ -782,7 +784,7 @@ START_TEST(output_is_bounded)
 }
 END_TEST
 
-START_TEST(connections_that_vanish)
+START_TEST(vanished_connections_harm_nobody)
 {
 	struct linger abort_it = {.l_onoff = 1};
 	struct bytes x = {.n = 0};
@@ -800,16 +802,16 @@ START_TEST(connections_that_vanish)
 }
 END_TEST
 
-/* Joins that are never accepted, whose answers are not read: neither the log nor the queue grows.
- */
-START_TEST(who_never_joins_costs_little)
+/* Joins that are never accepted, and whose answers are not read, let neither the log nor the queue
+ * grow. */
+START_TEST(newcomers_that_never_join_cost_little)
 {
 	struct bytes x = {.n = 0}, member = {.n = 0};
 	int first = knock(&member), fd;
 	struct stat st;
 
 	add_hello(&member, WM_VERSION_MIN, WM_VERSION_MAX);
-	add_join(&member); /* the run has a member: nobody else gets in without its vote */
+	add_join(&member); /* the run has a member, so nobody else joins without its vote */
 	put(first, member.b, member.n);
 	expect(first, WM_ROUND, NULL);
 	for (unsigned i = 0; i < 20; i++) {
@@ -820,13 +822,13 @@ START_TEST(who_never_joins_costs_little)
 			x.n = 0;
 			add_unknown(&x);
 			if (send(fd, x.b, x.n, MSG_NOSIGNAL) < 0)
-				break; /* it has been put out */
+				break; /* the master has closed the connection */
 		}
 		close(fd);
 	}
 	check_alive();
 	ck_assert_int_eq(fstat(fileno(log_file), &st), 0);
-	ck_assert_int_lt(st.st_size, 200000); /* it were 20 times 500 lines */
+	ck_assert_int_lt(st.st_size, 200000); /* less than 20 times 500 lines */
 	close(first);
 }
 END_TEST
@@ -853,20 +855,26 @@ Suite *masterd_suite(void)
 	Suite *s = suite_create("masterd");
 
 	add_case(s, "usual", usual,
-		(const TTest *const[]){hello_is_answered, frames_may_be_cut_anywhere,
-			frames_may_come_byte_by_byte, frames_may_be_glued,
-			malformed_bytes_of_every_length, malformed_message_of_a_known_agent,
+		(const TTest *const[]){hello_is_answered, frames_cut_anywhere_are_understood,
+			frames_sent_byte_by_byte_are_understood,
+			frames_sent_together_are_understood,
+			malformed_bytes_of_every_length_are_refused,
+			malformed_message_loses_only_peers_of_its_agent,
 			sealed_frames_count_once_and_unchanged, refusals_say_why,
-			connections_that_vanish, many_messages_wait,
-			strangers_send_no_long_messages, a_member_leaves_later, many_knocks_wait,
-			who_never_joins_costs_little, NULL});
+			vanished_connections_harm_nobody, many_messages_wait_and_are_processed,
+			long_messages_of_strangers_are_refused,
+			address_of_member_is_kept_while_connected,
+			many_knocks_wait_and_are_answered, newcomers_that_never_join_cost_little,
+			NULL});
 	add_case(s, "short hello", short_hello,
-		(const TTest *const[]){idle_connections_harm_nobody, dripping_is_no_hello, NULL});
+		(const TTest *const[]){idle_connections_harm_nobody,
+			slowly_sent_bytes_do_not_count_as_hello, NULL});
 	add_case(s, "few connections", few_connections,
 		(const TTest *const[]){connections_are_bounded, NULL});
 	add_case(s, "little memory", little_memory,
 		(const TTest *const[]){input_of_strangers_is_bounded, NULL});
-	add_case(s, "impatient", impatient, (const TTest *const[]){patience_is_told, NULL});
-	add_case(s, "no room", no_room, (const TTest *const[]){output_is_bounded, NULL});
+	add_case(s, "impatient", impatient,
+		(const TTest *const[]){hello_answer_has_host_timeout, NULL});
+	add_case(s, "no room", no_room, (const TTest *const[]){output_queue_is_bounded, NULL});
 	return s;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The real pcclctl against an admin server with known tables, and against servers that misbehave.
+ * Tests the real pcclctl with an admin server that has known tables, and with servers that
+ * misbehave.
  */
 #include <poll.h>
 #include <signal.h>
@@ -52,8 +53,8 @@ static char out[65536];
 
 static const char *asked = "master";
 
-/* Runs it with these arguments, after --master (or what is asked) and the path; what it writes to
- * both outputs is in out. Returns its exit status. */
+/* Runs pcclctl with these arguments, after --master (or the option in `asked`) and the path. Its
+ * output is in `out`. Returns the exit status. */
 static int ctl(const char *arguments)
 {
 	const char *build = getenv("abs_top_builddir");
@@ -99,7 +100,7 @@ static void fill_peers(struct wa_reply *r)
 	wa_set_text(t, 5, "for \"x\" to vote");
 }
 
-/* A key, one without a hash, and how many are left out. */
+/* Adds a key, a key without a hash, and the number of keys that are left out. */
 static void fill_keys(struct wa_reply *r)
 {
 	struct wa_table *t = wa_table_add(r, "keys");
@@ -118,7 +119,7 @@ static void fill_keys(struct wa_reply *r)
 	wa_set_number(t, 1, 9000);
 }
 
-/* As an agent answers: a table of one row, one of two, one of none, one of three. */
+/* Answers like an agent: tables with one row, two rows, no row, and three rows. */
 static void fill_state(struct wa_reply *r)
 {
 	struct wa_table *t = wa_table_add(r, "transfers");
@@ -212,7 +213,7 @@ static void deny(void *arg, const struct wa_request *q, struct wa_reply *r)
 	strcpy(r->error, "you may not");
 }
 
-/* A row more than fits into a message. */
+/* Adds one row more than fits into a message. */
 static void fill_too_much(void *arg, const struct wa_request *q, struct wa_reply *r)
 {
 	struct wa_table *t = wa_table_add(r, "peers");
@@ -263,7 +264,7 @@ static void serve(void (*fn)(void *arg, const struct wa_request *q, struct wa_re
 	exit(0);
 }
 
-START_TEST(tables_for_people)
+START_TEST(tables_are_printed_for_people)
 {
 	serve(fill);
 	ck_assert_int_eq(ctl("peers"), EX_OK);
@@ -290,7 +291,7 @@ START_TEST(tables_for_people)
 }
 END_TEST
 
-START_TEST(tables_for_programs)
+START_TEST(tables_are_printed_as_json)
 {
 	serve(fill);
 	ck_assert_int_eq(ctl("--json peers"), EX_OK);
@@ -321,7 +322,7 @@ START_TEST(tables_for_programs)
 }
 END_TEST
 
-START_TEST(shared_state_for_people)
+START_TEST(shared_state_is_printed_for_people)
 {
 	serve(fill);
 	ck_assert_int_eq(ctl("state"), EX_OK);
@@ -346,7 +347,7 @@ START_TEST(shared_state_for_people)
 }
 END_TEST
 
-START_TEST(shared_state_for_programs)
+START_TEST(shared_state_is_printed_as_json)
 {
 	serve(fill);
 	ck_assert_int_eq(ctl("--json state"), EX_OK);
@@ -367,7 +368,7 @@ START_TEST(shared_state_for_programs)
 }
 END_TEST
 
-START_TEST(too_long_an_answer_is_said)
+START_TEST(answer_that_does_not_fit_is_reported)
 {
 	serve(fill_too_much);
 	ck_assert_int_eq(ctl("peers"), EX_UNAVAILABLE);
@@ -375,7 +376,7 @@ START_TEST(too_long_an_answer_is_said)
 }
 END_TEST
 
-START_TEST(set_master_is_asked)
+START_TEST(set_master_sends_its_request)
 {
 	asked = "agent";
 	serve(fill);
@@ -391,7 +392,7 @@ START_TEST(set_master_is_asked)
 }
 END_TEST
 
-START_TEST(reset_is_asked)
+START_TEST(reset_sends_its_request)
 {
 	asked = "master";
 	serve(fill);
@@ -405,7 +406,7 @@ START_TEST(reset_is_asked)
 }
 END_TEST
 
-START_TEST(denial_has_its_own_status)
+START_TEST(denied_access_has_its_own_exit_status)
 {
 	asked = "agent";
 	serve(deny);
@@ -414,7 +415,7 @@ START_TEST(denial_has_its_own_status)
 }
 END_TEST
 
-START_TEST(wrong_set_masters)
+START_TEST(wrong_set_master_arguments_are_refused)
 {
 	static const char *const wrong[] = {"agent", "agent status", "agent set-master",
 		"agent set-master 192.0.2.1:1", "agent set-master 192.0.2.1 192.0.2.2:1",
@@ -506,7 +507,7 @@ END_TEST
 
 /* ---- servers that misbehave ---- */
 
-/* Accepts one client, sends it what is given, and closes without reading. */
+/* Accepts one client, sends these bytes, and closes without reading. */
 static void answer_with(const void *p, size_t len)
 {
 	int fd = cc_listen_unix(path, SOCK_STREAM, 0600);
@@ -587,7 +588,7 @@ START_TEST(a_missing_daemon_is_reported)
 }
 END_TEST
 
-START_TEST(usage_errors)
+START_TEST(wrong_usage_is_refused)
 {
 	ck_assert_int_eq(ctl(""), EX_USAGE);
 	ck_assert_int_eq(ctl("nonsense"), EX_USAGE);
@@ -602,7 +603,7 @@ START_TEST(usage_errors)
 }
 END_TEST
 
-START_TEST(full_disk_is_an_error)
+START_TEST(full_disk_for_output_is_an_error)
 {
 	ck_assert_int_eq(ctl("--help >/dev/full"), EX_IOERR);
 }
@@ -643,7 +644,7 @@ END_TEST
 static struct ctl_target target;
 static char why[1024];
 
-/* A master's socket in the folder of this user's daemons. */
+/* Opens a master's socket in the folder of this user's daemons. */
 static int listen_at(const char *name, unsigned mode)
 {
 	struct sockaddr_un sun = {.sun_family = AF_UNIX};
@@ -695,7 +696,7 @@ START_TEST(a_master_is_counted_once)
 	int fd, fd2;
 
 	put_folder();
-	fd = listen_at("master-admin.sock", 0600); /* has no port */
+	fd = listen_at("master-admin.sock", 0600); /* this socket's name has no port */
 	ck_assert_int_eq(ctl_target_master(&target, why, sizeof why), EX_UNAVAILABLE);
 	fd2 = listen_at("master-1-admin.sock", 0600);
 	ck_assert(is_found("master-1-admin.sock"));
@@ -709,7 +710,7 @@ START_TEST(a_master_is_counted_once)
 }
 END_TEST
 
-/* Nobody may listen at a socket that this user may not ask. */
+/* A socket that this user may not ask does not prove that a master listens there. */
 START_TEST(a_master_that_answers_is_preferred)
 {
 	int fd, fd2;
@@ -731,13 +732,14 @@ END_TEST
 
 Suite *pcclctl_suite(void)
 {
-	const TTest *const tests[] = {tables_for_people, tables_for_programs,
-		shared_state_for_people, shared_state_for_programs, too_long_an_answer_is_said,
-		set_master_is_asked, reset_is_asked, denial_has_its_own_status, wrong_set_masters,
-		server_refuses_other_versions, server_survives_garbage,
-		closed_connection_is_an_error, other_versions_are_named,
-		other_servers_are_recognized, a_missing_daemon_is_reported, usage_errors,
-		full_disk_is_an_error, numbers_have_units, a_master_is_counted_once,
+	const TTest *const tests[] = {tables_are_printed_for_people, tables_are_printed_as_json,
+		shared_state_is_printed_for_people, shared_state_is_printed_as_json,
+		answer_that_does_not_fit_is_reported, set_master_sends_its_request,
+		reset_sends_its_request, denied_access_has_its_own_exit_status,
+		wrong_set_master_arguments_are_refused, server_refuses_other_versions,
+		server_survives_garbage, closed_connection_is_an_error, other_versions_are_named,
+		other_servers_are_recognized, a_missing_daemon_is_reported, wrong_usage_is_refused,
+		full_disk_for_output_is_an_error, numbers_have_units, a_master_is_counted_once,
 		a_master_that_answers_is_preferred};
 	Suite *s = suite_create("pcclctl");
 	TCase *c = tcase_create("pcclctl");

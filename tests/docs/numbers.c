@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The numbers of pccl(7) as the code has them, for test_numbers.py: "limit ROW = N",
- * "bound ROW = MS", and "words TEXT", which the page has to contain.
+ * Prints the numbers of pccl(7) as the code has them, for test_numbers.py: "limit ROW = N", "bound
+ * ROW = MS", and "words TEXT" for texts that the page must contain.
  */
 #include <stdio.h>
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The options of all programs as their tables have them, for test_options.py: one JSON array of
- * programs.
+ * Prints the tables of options of all programs for test_options.py, as one JSON array of programs.
  */
 #include <json-c/json.h>
 #include <stdio.h>

@@ -125,7 +125,7 @@ static void *run(void *arg)
 	fine = fine && (!crowd.state || synchronize(peer, c));
 	fine = fine && reduce(peer, c, 1, 10) && reduce(peer, c, 2, 10) && reduce(peer, c, 3, 10);
 	fine = fine && reduce(peer, c, 4, crowd.world_size > 256 ? 3000 : 300000);
-	/* Nobody goes before all are done, or the others would have lost a peer. */
+	/* No peer leaves before all are done, because the others would lose a peer. */
 	if (fine)
 		(void)reduce(peer, c, 5, 1);
 	if (c)

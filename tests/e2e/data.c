@@ -102,7 +102,7 @@ static uint64_t float_bits(const struct type *t, uint64_t r, bool special)
 	return sign << (t->mantissa + t->exponent) | exponent << t->mantissa | mantissa;
 }
 
-/* What is the same for all elements of one contribution. */
+/* Returns the value that is the same for all elements of one contribution. */
 static uint64_t stream_of(const struct data_spec *s, uint32_t id)
 {
 	return mix(s->seed * 0x9e3779b97f4a7c15u + id + 1);
@@ -122,7 +122,8 @@ static uint64_t load(const void *buf, size_t i, size_t size)
 {
 	uint64_t v = 0;
 
-	memcpy(&v, (const uint8_t *)buf + i * size, size); /* little endian, as all we build for */
+	memcpy(&v, (const uint8_t *)buf + i * size,
+		size); /* little endian, like all supported machines */
 	return v;
 }
 
@@ -217,7 +218,7 @@ static bool float_right(
 {
 	long double sum = 0, magnitude = 0, product = 1, low = INFINITY, high = -INFINITY;
 	long double got = float_value(t, got_bits), want;
-	/* n roundings of half a unit in the last place each, and a tenth for their products */
+	/* n roundings of half a unit in the last place each, and a tenth more for their products */
 	long double bound = ldexpl(1.1L * (n + 1), -t->mantissa - 1);
 
 	for (uint32_t k = 0; k < n; k++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the peers of the whole-system tests contribute, and what must come of it: element i of peer
- * `id` follows from the seed alone, so each peer can compute the contributions of all others.
+ * The contributions of the peers in the whole-system tests, and the expected results. Element i of
+ * peer `id` follows from the seed alone, so each peer can compute the contributions of all others.
  */
 #ifndef TESTS_E2E_DATA_H
 #define TESTS_E2E_DATA_H
@@ -15,7 +15,7 @@
 #define DATA_IDS_MAX 64u
 
 /* An operand. Floating-point values are +-[0.5, 2), so that neither sums nor products of a few
- * leave the range of any type; integers are any. */
+ * values leave the range of any type. Integers may have any value. */
 struct data_spec {
 	pcclDataType_t type;
 	size_t count;
@@ -24,26 +24,25 @@ struct data_spec {
 			 limits */
 };
 
-/* "f32" and so on; -1 when there is no such type or operation. */
+/* Parses "f32" and so on. Returns -1 if there is no such type or operation. */
 int data_type_parse(const char *name);
 int data_op_parse(const char *name);
-/* Bytes of an element. */
+/* Returns the bytes of an element. */
 size_t data_type_size(pcclDataType_t type);
 
-/* Writes the contribution of peer id. */
+/* Writes the contribution of peer `id`. */
 void data_fill(void *buf, const struct data_spec *s, uint32_t id);
-/* The first element that is not as data_fill writes it, or -1. */
+/* Returns the first element that is not as data_fill writes it, or -1. */
 int64_t data_differs(const void *buf, const struct data_spec *s, uint32_t id);
 
-/*
- * The first element of a result that cannot come of the contributions of these peers, or -1.
- * Integers and extremes must be exact; sums, averages and products must lie within the error that
- * roundings after each contribution can add up to. Special floating-point values are not judged.
- */
+/* Returns the first element of a result that cannot come from the contributions of these peers, or
+ * -1. Integers and extremes must be exact. Sums, averages and products must be within the error
+ * that roundings after each contribution can add up to. Special floating-point values are not
+ * checked. */
 int64_t data_wrong(const void *result, const struct data_spec *s, pcclRedOp_t op,
 	const uint32_t *ids, uint32_t n_ids);
 
-/* Equal bytes, equal number. */
+/* Returns a hash: equal bytes give equal numbers. */
 uint64_t data_hash(const void *buf, size_t len);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * All-reduces of a peer: their buffers, and what is wrong with them afterwards.
+ * The all-reduces of a peer: their buffers, and the checks of these buffers after a call.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -24,12 +24,12 @@
 struct area {
 	uint8_t *base;
 	uint8_t *data;
-	size_t bytes, size; /* of data; of all */
+	size_t bytes, size; /* bytes of data; bytes of the whole area */
 	bool shared;
 };
 
 struct operation {
-	struct data_spec spec, other; /* of sendbuf, and what recvbuf holds before the call */
+	struct data_spec spec, other; /* contents of sendbuf, and of recvbuf before the call */
 	pcclReduceDescriptor_t desc;
 	struct contributors {
 		uint32_t id[DATA_IDS_MAX], n;
@@ -151,7 +151,7 @@ static void operation_parse(struct operation *op)
 	contributors_parse(&op->or_ids, word("or", ""));
 }
 
-/* Makes one argument wrong. */
+/* Makes one argument invalid. */
 static void operation_spoil(pcclReduceDescriptor_t *desc, const char *which)
 {
 	if (strcmp(which, "type") == 0)
@@ -188,7 +188,7 @@ static void operation_prepare(struct operation *op)
 		freeze(op->send.data, op->send.bytes, PROT_NONE);
 	else if (number("freeze", "0"))
 		freeze(op->send.data + op->send.bytes - 4 * PAGE, 4 * PAGE, PROT_NONE);
-	/* Whoever has no communicator is told so by the call. */
+	/* If there is no communicator, the call itself reports that. */
 	if (peer.comm && pcclSetOutputPolicy(
 				 peer.comm, op->disposable ? pcclOutputDisposable : pcclOutputKept))
 		die("pcclSetOutputPolicy", pcclGetLastError());
@@ -214,7 +214,8 @@ static bool info_untouched(const pcclReduceInfo_t *info)
 	       info->tx_bytes == untouched.tx_bytes && info->rx_bytes == untouched.rx_bytes;
 }
 
-/* After a failure everything is as before the call, but what was disposed of. */
+/* Checks the buffers after a failure. They are as before the call, except for disposable outputs.
+ */
 static const char *judge_failure(const struct operation *op)
 {
 	if (data_differs(op->send.data, &op->spec, peer.id) >= 0)
@@ -256,7 +257,7 @@ static const char *judge_success(const struct operation *op, char why[WHY_SIZE])
 	return NULL;
 }
 
-/* What is wrong with the buffers after a call, or NULL. */
+/* Returns the fault of the buffers after a call, or NULL. */
 static const char *judge(const struct operation *op, pcclResult_t r, char why[WHY_SIZE])
 {
 	if (!area_intact(&op->send) || (!op->in_place && !area_intact(&op->recv)))
@@ -264,14 +265,14 @@ static const char *judge(const struct operation *op, pcclResult_t r, char why[WH
 	return r == pcclSuccess ? judge_success(op, why) : judge_failure(op);
 }
 
-/* Calls that were lost before the one that is reported. */
+/* Calls that failed with a loss before the call that is reported. */
 struct losses {
 	uint32_t n;
 	uint64_t first; /* when the first one returned, ns */
 	const char *wrong;
 };
 
-/* error: what pcclGetLastError said. */
+/* Reports an operation. error: the text of pcclGetLastError. */
 static void operation_report(struct operation *op, pcclResult_t r, uint64_t begin, uint64_t end,
 	const char *error, const struct losses *losses)
 {
@@ -289,7 +290,7 @@ static void operation_report(struct operation *op, pcclResult_t r, uint64_t begi
 	operation_free(op);
 }
 
-/* True if the call, which returned r at `end`, is to be repeated. */
+/* Returns whether the call, which returned r at `end`, must be repeated. */
 static bool is_lost(
 	struct operation *op, pcclResult_t r, uint64_t end, struct losses *losses, uint64_t retries)
 {
@@ -305,7 +306,7 @@ static bool is_lost(
 	return true;
 }
 
-/* The communicator is gone: their buffers are ours again, with the contents they had. */
+/* The communicator is gone. The buffers belong to the peer again, with their earlier contents. */
 void operations_given_up(void)
 {
 	for (int i = 0; i < SLOTS; i++) {
@@ -388,7 +389,7 @@ static void storm_prepare(const struct storm *s, uint32_t n)
 	}
 }
 
-/* What is lost is repeated at once. */
+/* Repeats lost operations at once. */
 static void storm_blow(struct storm *s, uint32_t n, pcclResult_t results[SLOTS])
 {
 	for (uint32_t k = 0; k < n && s->last == pcclSuccess; k++) {
@@ -449,10 +450,10 @@ void do_storm(void)
 					: pcclGetLastError());
 }
 
-/* Starts those that have no result yet and awaits all of them. */
+/* Starts the operations that have no result yet, and awaits all of them. */
 static void many_round(uint32_t n, pcclResult_t results[SLOTS], struct losses losses[SLOTS])
 {
-	uint64_t ends[SLOTS] = {0}; /* of those that were started */
+	uint64_t ends[SLOTS] = {0}; /* of the operations that were started */
 
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t k = (i + peer.id) % n; /* another order on each peer */
@@ -497,7 +498,8 @@ void do_many(void)
 		operation_report(&ops[k], results[k], begin, end, "", &losses[k]);
 }
 
-/* Whose data have become the result: how many; 0 when it is no sum of these, or of those. */
+/* Returns how many peers contributed to the result, or 0 if the result is no sum of `ids` or
+ * `or_ids`. */
 static uint32_t contributed(const struct operation *op)
 {
 	const struct contributors *c[] = {&op->ids, &op->or_ids};
@@ -509,9 +511,9 @@ static uint32_t contributed(const struct operation *op)
 	return 0;
 }
 
-/* What is wrong with the information of the whole call, or NULL. Nobody comes in during it, and the
- * operations of its last pass are all done without a loss, so what was awaited last has the fewest
- * members of all. */
+/* Returns the fault of the information about the whole call, or NULL. No newcomer joins during the
+ * call, and the operations of its last pass all succeed without a loss. So the operation that was
+ * awaited last has the fewest members. */
 static const char *judge_several(const pcclReduceInfo_t *info, pcclResult_t r,
 	const uint32_t members[SLOTS], uint32_t n, char why[WHY_SIZE])
 {
@@ -529,7 +531,8 @@ static const char *judge_several(const pcclReduceInfo_t *info, pcclResult_t r,
 	return why;
 }
 
-/* The call says of no operation who was in it, nor, when it fails, which are done: the data do. */
+/* The call does not report the members of each operation, nor, if it fails, which operations are
+ * done. The data show both. */
 void do_several(void)
 {
 	uint32_t n = (uint32_t)number("n", NULL), members[SLOTS];
@@ -538,7 +541,7 @@ void do_several(void)
 	char why[WHY_SIZE];
 	pcclReduceInfo_t info;
 	uint64_t begin, end;
-	char *error; /* of ours: giving memory back clears the library's */
+	char *error; /* a copy, because freeing memory clears the library's text */
 	pcclResult_t r;
 
 	if (n < 1 || n > SLOTS)
@@ -612,7 +615,8 @@ struct worker {
 	struct operation op;
 	uint64_t n, done;
 	sem_t launched, go;
-	pcclResult_t result, update; /* of the operations; of a call that is the main thread's */
+	/* results of the operations, and of a call that only the main thread may make */
+	pcclResult_t result, update;
 	const char *wrong;
 	char why[WHY_SIZE];
 };
@@ -623,7 +627,7 @@ static void *work(void *arg)
 	struct operation *op = &w->op;
 	bool verify = op->verify;
 
-	op->verify = false; /* but the last one */
+	op->verify = false; /* only the last operation is verified */
 	w->update = pcclUpdateTopology(peer.comm);
 	w->result =
 		pcclAllReduceAsync(op->send.data, op->recv.data, &op->desc, peer.comm, &op->handle);

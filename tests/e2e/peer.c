@@ -147,7 +147,7 @@ static ccoip_socket_address_t parse_address(const char *text)
 	return a;
 }
 
-/* The end of an answer to a call. */
+/* Prints the end of an answer to a call. */
 static void say_result(pcclResult_t r, const char *text, uint64_t begin, uint64_t end)
 {
 	printf(" code=%d begin=%" PRIu64 " end=%" PRIu64 " text=%s\n", (int)r, begin, end,
@@ -173,7 +173,7 @@ static int attribute(pcclAttribute_t a)
 static void on_interrupt(int signo)
 {
 	(void)signo;
-	pcclInterrupt(peer.comm); /* NOLINT(bugprone-signal-handler): it says so */
+	pcclInterrupt(peer.comm); /* the header allows this call here */
 }
 
 static void do_create(void)
@@ -206,7 +206,8 @@ static void do_update(void)
 	pcclResult_t r = pcclUpdateTopology(peer.comm);
 	char text[512];
 
-	snprintf(text, sizeof text, "%s", pcclGetLastError()); /* before the next call */
+	snprintf(text, sizeof text, "%s",
+		pcclGetLastError()); /* before the next call changes the text */
 	printf("update world=%d", attribute(PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE));
 	say_result(r, text, begin, now());
 }
@@ -246,8 +247,8 @@ static void in_thread(void *(*run)(void *), pthread_t *ret)
 		die("second", "pthread_create");
 }
 
-/* made=thread: by a thread that has ended by then. connected=thread: by a thread of its own, while
- * this one votes. */
+/* made=thread: the communicator is created by a thread that has ended. connected=thread: another
+ * thread connects it, while this thread votes. */
 static void do_second(void)
 {
 	int world_size = attribute(PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE);
@@ -276,8 +277,8 @@ static void do_second(void)
 	(void)pcclDestroyCommunicator(second);
 }
 
-/* Newcomers cannot be awaited, only looked for: alone in the run that takes no time, so look every
- * other millisecond. */
+/* Waits for newcomers. A newcomer cannot be awaited, so the function looks for one every other
+ * millisecond, because a look takes no time in a run with one peer. */
 static void do_until(void)
 {
 	int world_size = (int)number("world", NULL);
@@ -423,7 +424,7 @@ static void make_pairs(void)
 	}
 }
 
-/* How many ends are not as make_pairs left them. */
+/* Returns the number of ends that are not as make_pairs left them. */
 static unsigned touched(void)
 {
 	unsigned n = 0;
@@ -528,7 +529,8 @@ static void carry_out(char *line)
 	die("no such command", n_words ? words[0] : "");
 }
 
-/* From now on no process or thread can be made here, as where a container's rules are old. */
+/* Makes the creation of processes and threads fail from now on, as in a container with old rules.
+ */
 static void refuse_clone(void)
 {
 	static const uint32_t refused[] = {

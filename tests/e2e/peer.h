@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The parts of a peer: peer.c reads commands and carries out those of membership, operation.c
- * those that reduce, tensors.c those of shared state. Errors of the test itself end the process.
+ * The parts of a peer: peer.c reads commands and executes those about membership, operation.c
+ * executes those that reduce, and tensors.c executes those about shared state. Errors of the test
+ * itself end the process.
  */
 #ifndef TESTS_E2E_PEER_H
 #define TESTS_E2E_PEER_H
@@ -18,19 +19,19 @@ struct peer {
 extern struct peer peer;
 
 _Noreturn void die(const char *what, const char *detail);
-/* CLOCK_MONOTONIC, ns. */
+/* Returns CLOCK_MONOTONIC in ns. */
 uint64_t now(void);
 
-/* The value of key=value in the line that is being carried out. otherwise: NULL if it must be
- * there. */
+/* Returns the value of key=value in the current line. otherwise: the default, or NULL if the key is
+ * required. */
 const char *word(const char *key, const char *otherwise);
 uint64_t number(const char *key, const char *otherwise);
 
-/* The end of an answer to a call. */
+/* Prints the end of an answer to a call. */
 void say_outcome(pcclResult_t r, uint64_t begin, uint64_t end);
 
-/* The process stops itself when what prot (of mprotect) leaves out is done to the second half of
- * this. One at a time. */
+/* Makes the process stop itself when the second half of `data` is accessed in a way that `prot` (of
+ * mprotect) does not allow. Only one buffer can be frozen at a time. */
 void freeze(void *data, size_t bytes, int prot);
 
 void do_submit(void);

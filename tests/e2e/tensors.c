@@ -15,11 +15,11 @@
 #define GUARD      256u
 #define GUARD_BYTE 0xa5
 
-/* Between guards. */
+/* A tensor between guards. */
 struct tensor {
 	char *name;
 	uint8_t *base, *data;
-	size_t bytes, size; /* of data; of all */
+	size_t bytes, size; /* bytes of data; bytes of the whole area */
 	bool shared;
 };
 
@@ -86,7 +86,7 @@ void do_state(void)
 	puts("state");
 }
 
-/* T, T0, T1, ..., followed by x up to pad= bytes. */
+/* Returns the name T, T0, T1, ..., followed by x up to pad= bytes. */
 static char *name_make(uint64_t i, bool several)
 {
 	const char *prefix = word("name", "t");
@@ -152,7 +152,8 @@ void do_spoil(void)
 	printf("spoil bytes=%zu\n", spoiled);
 }
 
-/* Of tensors that must be equal, in whatever order they are; or of the one of this name. */
+/* Returns the hash of all tensors that must be equal, whatever their order, or of the tensor
+ * `name`. */
 static uint64_t digest(const char *name)
 {
 	uint64_t sum = 0;
@@ -177,7 +178,7 @@ static pcclSharedStateSyncStrategy_t parse_strategy(const char *text)
 	for (int i = 0; i < 3; i++)
 		if (strcmp(text, names[i]) == 0)
 			return (pcclSharedStateSyncStrategy_t)i;
-	if (text[0] >= '0' && text[0] <= '9') /* also one that there is not */
+	if (text[0] >= '0' && text[0] <= '9') /* also a number that is no strategy */
 		return (pcclSharedStateSyncStrategy_t)atoi(text);
 	die("no such strategy", text);
 }
@@ -226,7 +227,7 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* What the memory can do: copies of so many bytes from one place to another. */
+/* Measures the memory: copies this many bytes from one place to another. */
 void do_memcpy(void)
 {
 	size_t bytes = number("bytes", NULL);
@@ -239,7 +240,7 @@ void do_memcpy(void)
 		begin = now();
 		memcpy(to, from, bytes);
 		times[i] = now() - begin;
-		from[i % bytes] = to[bytes / 2]; /* so that the copies are not for nothing */
+		from[i % bytes] = to[bytes / 2]; /* a use of the copies */
 	}
 	qsort(times, n, sizeof *times, compare);
 	printf("memcpy median=%" PRIu64 " min=%" PRIu64 "\n", times[n / 2], times[0]);

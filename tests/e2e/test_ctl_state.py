@@ -148,7 +148,8 @@ def under_way(lab, peers):
     transfer_is_listed(lab, receivers[0])
     holder.process.send_signal(signal.SIGCONT)
     answers = [p.read() for p in peers]
-    check(all(a["code"] == 0 and a["revision"] == 8 for a in answers), "the transfer goes on when the holder runs again", answers)
+    check(all(a["code"] == 0 and a["revision"] == 8 for a in answers),
+          "the transfer goes on when the holder runs again", answers)
     answer = tables("--agent", lab.agents[0], "state")
     check(not answer["transfers"] and not answer["sources"] and not answer["receivers"]
           and {r["state"] for r in answer["peers"]} == {"done"},

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Preloaded into a process whose calls are to fail. INJECT_CONTROL names a file that the test has
- * mapped, too (struct control): the test writes there which call fails and how, at any time, and
- * reads whether it has. INJECT_PROGRAM: the name of the process that is meant, for those it starts
- * inherit the environment. INJECT_SPARE, if set: what the program itself and the C library call is
- * not meant, only what its other libraries do.
+ * This library is preloaded into a process whose calls are to fail. INJECT_CONTROL names a file
+ * that the test has also mapped (struct control). The test writes there at any time which call
+ * fails and how, and reads whether it has failed. INJECT_PROGRAM: the name of the affected process,
+ * because processes that it starts inherit the environment. INJECT_SPARE, if set: calls of the
+ * program itself and of the C library do not fail, only calls of its other libraries.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -33,7 +33,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* In the order of CALLS in test_inject.py. */
+/* Same order as CALLS in test_inject.py. */
 enum call {
 	NOTHING,
 	MEMFD_CREATE,
@@ -75,24 +75,24 @@ enum call {
 };
 
 struct control {
-	_Atomic uint32_t call; /* which fails; the test writes it last */
-	_Atomic int32_t left;  /* until the first that does, which makes this 0 */
+	_Atomic uint32_t call; /* the call that fails; the test writes this field last */
+	_Atomic int32_t left;  /* calls until the first failure, which sets this to 0 */
 	int32_t error;
-	int32_t times; /* how many fail, one after the other */
+	int32_t times; /* number of failures in a row */
 	_Atomic uint32_t fired;
 	_Atomic uint32_t counting;
 	_Atomic uint32_t made[CALLS]; /* while counting */
 };
 
 static struct control *control;
-static void *program, *c_library; /* where they begin, if they are spared */
+static void *program, *c_library; /* where the spared files begin */
 
 void *__libc_malloc(size_t n);
 void *__libc_calloc(size_t n, size_t size);
 void *__libc_realloc(void *p, size_t n);
 void *__libc_memalign(size_t alignment, size_t n);
 
-/* real: a pointer to a function. */
+/* real: a pointer to a pointer to a function. */
 static void find(const char *name, void *real)
 {
 	void *p = dlsym(RTLD_NEXT, name);
@@ -147,7 +147,7 @@ static bool is_armed(enum call call)
 	return atomic_load(&control->call) == (uint32_t)call;
 }
 
-/* Whether this call fails, and then with what error; else 0. */
+/* Returns the error if this call is to fail, otherwise 0. */
 static int fails(enum call call, const void *caller)
 {
 	int32_t left;
@@ -170,7 +170,7 @@ static enum call path_call(const char *path)
 	return path && strncmp(path, "/proc/", 6) == 0 ? PROC : OPEN;
 }
 
-/* Of writes: only those to files are meant, and not those to the log. */
+/* Returns the kind of a write. Only writes to files can fail, not writes to the log. */
 static enum call file_call(int fd)
 {
 	struct stat st;
@@ -182,7 +182,7 @@ static enum call file_call(int fd)
 
 #define CALLER __builtin_return_address(0)
 
-/* A function that says -1 and why in errno. */
+/* Wraps a function that returns -1 and sets errno. */
 #define WRAP(call, type, name, parameters, arguments)                                              \
 	type name parameters                                                                       \
 	{                                                                                          \
@@ -198,7 +198,7 @@ static enum call file_call(int fd)
 		return real arguments;                                                             \
 	}
 
-/* A function that returns the error. */
+/* Wraps a function that returns the error. */
 #define WRAP_POSIX(call, name, parameters, arguments)                                              \
 	int name parameters                                                                        \
 	{                                                                                          \
@@ -258,7 +258,8 @@ WRAP_POSIX(POSIX_SPAWN, posix_spawn,
 		char *const envp[restrict]),
 	(pid, path, actions, attr, argv, envp))
 
-/* Those with a mode that need not be there. It is read even then, which does no harm here. */
+/* Wraps functions with a mode that may be missing. The wrapper always reads it, which does no harm
+ * here. */
 #define WRAP_OPEN(name, parameters, last, arguments)                                               \
 	int name parameters                                                                        \
 	{                                                                                          \
@@ -295,7 +296,7 @@ FILE *fopen(const char *path, const char *mode)
 	return real(path, mode);
 }
 
-/* Only what makes another descriptor is meant. All commands have at most a long. */
+/* Only commands that create a descriptor can fail. All commands have at most a long. */
 int fcntl(int fd, int command, ...)
 {
 	static int (*real)(int, int, long);
@@ -335,7 +336,7 @@ long syscall(long number, ...)
 	return real(number, v[0], v[1], v[2], v[3], v[4], v[5]);
 }
 
-/* dlsym may allocate: these have other names of the C library's. */
+/* dlsym may allocate, so these wrappers use other names of the C library. */
 void *malloc(size_t n)
 {
 	int error = fails(ALLOC, CALLER);

@@ -44,7 +44,7 @@ static uint16_t fold(uint32_t sum)
 	return (uint16_t)sum;
 }
 
-/* False: it is one packet, whatever is in it. */
+/* Returns false if the packet is a single one, whatever its contents. */
 static bool shape_of(const uint8_t *packet, size_t len, struct shape *ret)
 {
 	struct virtio_net_hdr vnet;
@@ -92,14 +92,13 @@ size_t cut_segment_bytes(const uint8_t *packet, size_t len, unsigned segment)
 	return s.data - VNET_LEN + min(s.step, len - s.data - segment * s.step);
 }
 
-/* The lengths in the headers, and the sums of which they are a part. */
+/* Sets the lengths in the headers, and adjusts the sums that include them. */
 static void set_length(uint8_t *packet, const struct shape *s, size_t old, size_t new)
 {
 	uint8_t *ip = packet + s->ip, *csum = packet + s->tcp + TCP_CSUM;
 	uint32_t sum = 0;
 
-	/* That of the pseudo header, of which only the length has changed: a device adds the rest.
-	 */
+	/* Only the length in the sum of the pseudo header has changed. A device adds the rest. */
 	sum = get16(csum) + (0xffffu & ~(uint32_t)(old - s->tcp)) + (uint32_t)(new - s->tcp);
 	put16(csum, fold(sum));
 	if (s->v6) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * A packet of a TAP device with a struct virtio_net_hdr in front may stand for many packets of a
- * wire, TCP segments that the other end's kernel would have cut it into. Here it is cut where one
- * of them is lost on the way.
+ * A packet of a TAP device that begins with a struct virtio_net_hdr may stand for many packets of a
+ * wire: the TCP segments into which the other kernel would have cut it. These functions cut it
+ * where one of the segments is lost on the path.
  */
 #ifndef TESTS_LAB_CUT_H
 #define TESTS_LAB_CUT_H
@@ -10,15 +10,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The longest packet there is: struct virtio_net_hdr, Ethernet header, IP packet. */
+/* The size of the longest packet: struct virtio_net_hdr, Ethernet header, IP packet. */
 #define CUT_PACKET_MAX (10u + 14u + 65536u)
 
-/* How many packets of a wire this one is. */
+/* Returns the number of wire packets that this packet stands for. */
 unsigned cut_segments(const uint8_t *packet, size_t len);
-/* How many bytes a wire would have for one of them. */
+/* Returns the number of bytes that one of these packets would have on a wire. */
 size_t cut_segment_bytes(const uint8_t *packet, size_t len, unsigned segment);
-/* Makes the n > 0 ones from `first` on a packet of their own, in ret (as long as the whole one at
- * most). Returns its length. */
+/* Writes the n > 0 segments from `first` on as one packet into `ret`, which has room for the whole
+ * packet. Returns the length. */
 size_t cut_take(const uint8_t *packet, size_t len, unsigned first, unsigned n, uint8_t *ret);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * A high round-trip path between two hosts: a pair of TAP devices, each in a network namespace, and
- * what goes into one comes out of the other after a while, or not at all.
+ * A high round-trip path between two hosts: a pair of TAP devices, each in a network namespace. A
+ * packet that enters one device leaves the other one after a delay, or is lost.
  *
- * Devices exchange packets of up to 64 KiB with us (cut.h), because one system call per packet of a
- * wire would make this the bottleneck.
+ * The devices exchange packets of up to 64 KiB with this program (cut.h), because one system call
+ * for each packet of a wire would make this program the bottleneck.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,23 +28,23 @@
 #include "common/cc_sys.h"
 #include "tests/lab/cut.h"
 
-/* What is under way in one direction: 50 ms of 10 Gbit/s. */
+/* The bytes that can be in flight in one direction: 50 ms of 10 Gbit/s. */
 #define RING_SIZE ((size_t)64 << 20)
-#define BATCH     32 /* packets that one end may send before the other one is looked at */
+#define BATCH     32 /* packets that one end may send before the other end is read */
 #define SECOND_NS UINT64_C(1000000000)
 #define WIRE_MTU  1514u
 
 struct options {
-	uint64_t delay; /* ns, each way */
-	double loss;    /* of a packet of a wire */
-	double rate;    /* bits per second; 0: whatever this program can */
-	uint64_t queue; /* ns that a packet may wait for those before it, if there is a rate */
+	uint64_t delay; /* ns in each direction */
+	double loss;    /* probability of a loss of a wire packet */
+	double rate;    /* bits per second; 0: as fast as this program can */
+	uint64_t queue; /* ns that a packet may wait for earlier packets, if there is a rate */
 	uint64_t seed;
 };
 
 struct record {
 	uint64_t due;
-	uint32_t len, packets; /* of a wire */
+	uint32_t len, packets; /* number of wire packets */
 	uint8_t packet[];
 };
 
@@ -53,10 +53,10 @@ struct seal_dir {
 	const char *from_name, *to_name;
 	int from, to;
 	uint8_t *ring;       /* records, RING_SIZE bytes that are mapped twice in a row */
-	uint64_t head, tail; /* bytes that were ever put there and taken out */
+	uint64_t head, tail; /* bytes that were ever written and read */
 	uint64_t random;
 	uint64_t busy_until;                        /* for the rate */
-	uint64_t forwarded, lost, overrun, refused; /* packets of a wire */
+	uint64_t forwarded, lost, overrun, refused; /* numbers of wire packets */
 };
 
 static struct options opt;
@@ -88,7 +88,7 @@ static int tap_open(const char *netns, const char *name)
 	struct ifreq ifr = {.ifr_flags = IFF_TAP | IFF_NO_PI | IFF_VNET_HDR};
 	int fd = open(netns, O_RDONLY | O_CLOEXEC);
 
-	/* A device is born in the namespace of who opens the file. */
+	/* A device belongs to the namespace of the process that opens the file. */
 	if (fd < 0 || setns(fd, CLONE_NEWNET) < 0)
 		die("%s", netns);
 	close(fd);
@@ -98,7 +98,7 @@ static int tap_open(const char *netns, const char *name)
 	}
 	memcpy(ifr.ifr_name, name, strlen(name));
 	fd = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
-	/* Of all that could be left to the other end, only what cut.c can cut. */
+	/* The device may leave only such work to the other end as cut.c can do. */
 	if (fd < 0 || ioctl(fd, TUNSETIFF, &ifr) < 0 ||
 		ioctl(fd, TUNSETOFFLOAD, TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6) < 0)
 		die("TAP device %s", name);
@@ -112,12 +112,12 @@ static uint8_t *ring_map(void)
 
 	if (fd < 0 || ftruncate(fd, (off_t)RING_SIZE) < 0)
 		die("memory");
-	/* cppcheck-suppress invalidFunctionArg ; it is no file that is mapped */
+	/* anonymous memory has no file */
 	at = mmap(NULL, 2 * RING_SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (at == MAP_FAILED)
 		die("memory");
 	for (int i = 0; i < 2; i++)
-		/* cppcheck-suppress leakReturnValNotUsed ; it lies at an address that is known */
+		/* the address is known */
 		if (mmap(at + (size_t)i * RING_SIZE, RING_SIZE, PROT_READ | PROT_WRITE,
 			    MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)
 			die("memory");
@@ -127,7 +127,7 @@ static uint8_t *ring_map(void)
 
 /* ---- one direction */
 
-/* 0 .. 1. The sequence is xorshift64*. */
+/* Returns a number from 0 to 1. The sequence is xorshift64*. */
 static double chance(struct seal_dir *w)
 {
 	w->random ^= w->random >> 12;
@@ -136,7 +136,7 @@ static double chance(struct seal_dir *w)
 	return (double)(w->random * UINT64_C(0x2545f4914f6cdd1d) >> 11) * 0x1p-53;
 }
 
-/* Whether a packet of a wire gets through. */
+/* Returns whether a wire packet gets through. */
 static bool passes(struct seal_dir *w, size_t bytes, uint64_t now)
 {
 	if (opt.loss > 0 && chance(w) < opt.loss) {
@@ -170,7 +170,7 @@ static void put(struct seal_dir *w, const uint8_t *packet, size_t len, unsigned 
 {
 	struct record *r;
 
-	if (w->head == w->tail) /* what is in the processor's caches already */
+	if (w->head == w->tail) /* stay in the part that the processor has cached */
 		w->head = w->tail = 0;
 	if (w->head - w->tail + record_size(len) > RING_SIZE) {
 		w->overrun += n;
@@ -183,7 +183,7 @@ static void put(struct seal_dir *w, const uint8_t *packet, size_t len, unsigned 
 	w->head += record_size(r->len);
 }
 
-/* Puts aside those segments that are not lost, as few packets. */
+/* Stores the segments that are not lost, in as few packets as possible. */
 static void take(struct seal_dir *w, const uint8_t *packet, size_t len, uint64_t now)
 {
 	unsigned n = cut_segments(packet, len), first = 0;
@@ -221,7 +221,7 @@ static void deliver_due(struct seal_dir *w, uint64_t now)
 
 		if (r->due > now)
 			return;
-		/* A device that is down takes nothing, like a cable that is pulled. */
+		/* A device that is down accepts nothing, like a cable that is pulled. */
 		if (write(w->to, r->packet, r->len) == (ssize_t)r->len)
 			w->forwarded += r->packets;
 		else
@@ -343,8 +343,8 @@ int main(int argc, char **argv)
 	if (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 || getppid() != parent)
 		return 1;
 	prctl(PR_SET_TIMERSLACK, 1);
-	/* A cable waits for no processor: what is late would arrive all at once and overrun the
-	 * queue behind it. Where this is not allowed, the machine had better be idle. */
+	/* A cable does not wait for a processor: late packets would arrive all at once and overrun
+	 * the next queue. If real-time scheduling is not allowed, the machine should be idle. */
 	(void)sched_setscheduler(0, SCHED_FIFO, &(struct sched_param){.sched_priority = 1});
 	sigemptyset(&block);
 	sigaddset(&block, SIGTERM);
@@ -360,7 +360,7 @@ int main(int argc, char **argv)
 			.from = ends[i],
 			.to = ends[1 - i],
 			.ring = ring_map(),
-			/* not 0, and different */
+			/* not 0, and different for both directions */
 			.random = ((opt.seed * 2 + (uint64_t)i) << 1 | 1) *
 				  UINT64_C(0x9e3779b97f4a7c15)};
 	puts("ready");

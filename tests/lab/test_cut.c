@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What is cut from a packet is what a kernel would have sent: headers, sums and data.
+ * Checks that the segments that are cut from a packet equal those that a kernel would have sent:
+ * headers, sums and data.
  */
 #include "tests/lab/cut.h"
 
@@ -14,10 +15,10 @@
 #define IP       (VNET + 14)
 #define STEP     1448u
 #define SEGMENTS 5u
-#define REST     100u /* bytes of the last one */
+#define REST     100u /* bytes of the last segment */
 #define DATA_LEN ((SEGMENTS - 1) * STEP + REST)
 #define TCP_LEN  32u
-#define SEQ      0xfffff000u /* wraps */
+#define SEQ      0xfffff000u /* wraps around */
 #define FLAGS    0x19u       /* ACK, PSH, FIN */
 
 static uint32_t get16(const uint8_t *p)
@@ -124,19 +125,19 @@ static void check_cuts(bool v6)
 					first, n);
 }
 
-START_TEST(segments_of_ipv4)
+START_TEST(ipv4_packet_is_cut_into_correct_segments)
 {
 	check_cuts(false);
 }
 END_TEST
 
-START_TEST(segments_of_ipv6)
+START_TEST(ipv6_packet_is_cut_into_correct_segments)
 {
 	check_cuts(true);
 }
 END_TEST
 
-START_TEST(what_is_one_packet_stays_one)
+START_TEST(packet_of_one_segment_is_not_cut)
 {
 	static uint8_t whole[CUT_PACKET_MAX], part[CUT_PACKET_MAX];
 	size_t len = make(whole, false);
@@ -157,9 +158,9 @@ int main(void)
 	Suite *s = suite_create("cut");
 	TCase *c = tcase_create("cut");
 
-	tcase_add_test(c, segments_of_ipv4);
-	tcase_add_test(c, segments_of_ipv6);
-	tcase_add_test(c, what_is_one_packet_stays_one);
+	tcase_add_test(c, ipv4_packet_is_cut_into_correct_segments);
+	tcase_add_test(c, ipv6_packet_is_cut_into_correct_segments);
+	tcase_add_test(c, packet_of_one_segment_is_not_cut);
 	suite_add_tcase(s, c);
 	return tl_run(s);
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * The trainer's shared state. All of its contents follow from one number, the seed, which is its
- * first element: whoever has got it, in whole or in part, can be judged by it alone. After each
- * success the seed and the contents become others, for all alike. So a member that goes on always
- * offers what is right: it must get nothing, and a call that fails must leave it alone. Newcomers
- * have a seed of their own and an old revision, and must get the state.
+ * The trainer's shared state. All contents follow from one number, the seed, which is the first
+ * element. So contents that were received, in whole or in part, can be checked with this element
+ * alone. After each success the seed and the contents change, in the same way for all trainers. So
+ * a member that goes on always offers the right contents: it must receive nothing, and a call that
+ * fails must not change its contents. Newcomers have their own seed and an old revision, and must
+ * get the state.
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -21,8 +22,8 @@ static uint64_t own[OWN], *biases, *weights;
 static pcclTensorInfo_t tensors[TENSORS];
 static pcclSharedState_t state = {.count = TENSORS, .infos = tensors};
 static uint64_t me, seed;
-static bool newcomer = true; /* nothing has succeeded at this membership of the run */
-static bool torn;            /* something has been written that is no whole state */
+static bool newcomer = true; /* no synchronization has succeeded in this membership */
+static bool torn;            /* the tensors were written in part */
 
 static uint64_t weight(uint64_t i)
 {
@@ -42,7 +43,8 @@ static void fill(void)
 		weights[i] = weight(i);
 }
 
-/* Contents that nobody else has, at a revision that counts only where there is no other. */
+/* Creates contents that no other trainer has, at a revision that counts only if there is no other
+ * one. */
 static void begin_anew(void)
 {
 	state.revision = 0;
@@ -82,7 +84,7 @@ void state_communicator_ends(void)
 		begin_anew();
 }
 
-/* The first element that does not follow from the seed, as a text; or NULL. */
+/* Describes the first element that does not follow from the seed, or returns NULL. */
 static const char *strange(void)
 {
 	static char text[64];
@@ -120,7 +122,8 @@ static void check_failed(uint64_t offered)
 	torn |= where != NULL;
 }
 
-/* The last success was told here alone, and who knew of it died before the others heard it. */
+/* Returns whether only this host learned of the last success, because the master died before the
+ * others did. */
 static bool is_ahead(void)
 {
 	return strstr(pcclGetLastError(), "REVISION_INCREMENT_VIOLATION: it has") != NULL;

@@ -53,7 +53,7 @@
 #define EXCHANGE  32u /* steps */
 #define SYNC      4u  /* steps */
 #define SLOW_S    1u
-#define AWAY_S    20u /* how long an agent may be away when a trainer starts */
+#define AWAY_S    20u /* the longest time without an agent when a trainer starts */
 #define S_NS      UINT64_C(1000000000)
 
 struct buffer {
@@ -71,7 +71,7 @@ static uint64_t serial, seed, *biases, *weights;
 static struct buffer buffers[BUFFERS];
 static const char *current_call;
 static uint64_t call_began;
-static char slow_line[128]; /* ready for the signal handler */
+static char slow_line[128]; /* prepared for the signal handler */
 static size_t slow_len;
 
 uint64_t now(void)
@@ -89,13 +89,13 @@ uint64_t mix(uint64_t x)
 	return x ^ (x >> 31);
 }
 
-/* Odd, so that it can be divided by. */
+/* Returns an odd number, which has an inverse. */
 static uint64_t factor(uint64_t tag, uint64_t i)
 {
 	return mix(mix(step * 64 + tag) + i) | 1;
 }
 
-/* 1 / odd modulo 2^64, by Newton's iteration. */
+/* Returns 1 / odd modulo 2^64, by Newton's iteration. */
 static uint64_t inverse(uint64_t odd)
 {
 	uint64_t x = odd;
@@ -107,7 +107,7 @@ static uint64_t inverse(uint64_t odd)
 
 /* ---- calls */
 
-/* The call is inside the library, so nobody else writes a line at this moment. */
+/* Runs while the call is inside the library, so nothing else writes a line at this moment. */
 static void on_alarm(int signo)
 {
 	(void)signo;
@@ -202,7 +202,8 @@ static unsigned slots_in(uint64_t counts, uint64_t tag)
 	return n;
 }
 
-/* Who is in the result: a bit per slot, SLOT_BITS apart. world 0: how many is judged elsewhere. */
+/* Returns who is in the result: a bit for each slot, SLOT_BITS apart. world_size 0: the caller
+ * checks the number of members. */
 static uint64_t check_result(const struct buffer *b, uint64_t tag, uint32_t world_size)
 {
 	uint64_t counts = b->recv[0] * inverse(factor(tag, 0));
@@ -249,7 +250,7 @@ static pcclResult_t shared_memory(size_t bytes, uint64_t **ret)
 	return r;
 }
 
-/* Repeats what fails so. */
+/* Repeats an allocation while it fails with `passing`. */
 static pcclResult_t await_memory(pcclResult_t passing, uint64_t **ret)
 {
 	struct timespec pause = {.tv_nsec = 50000000};
@@ -261,7 +262,7 @@ static pcclResult_t await_memory(pcclResult_t passing, uint64_t **ret)
 	return r;
 }
 
-/* Till this process has seen an agent there need not be one. */
+/* Waits for an agent. Before this process has seen one, there need not be an agent. */
 static void await_agent(void)
 {
 	uint64_t *p;
@@ -271,7 +272,7 @@ static void await_agent(void)
 		exit(4);
 }
 
-/* Memory comes and goes in a long run. */
+/* Frees and allocates memory, as in a long run. */
 static void exchange_memory(void)
 {
 	struct buffer *b = &buffers[1]; /* shared, and in place */
@@ -279,17 +280,18 @@ static void exchange_memory(void)
 	enter("pcclMemFree");
 	if (leave(pcclMemFree(b->send)) != pcclSuccess)
 		wrong("memory that was there cannot be given back");
-	/* On the poor host others may have it for a moment. */
+	/* On the host with little memory, others may have the memory for a moment. */
 	if (await_memory(pcclOutOfMemory, &b->send) != pcclSuccess)
 		wrong("no memory: %s", pcclGetLastError());
 	b->recv = b->send;
 }
 
-/* ---- a step. All members make the same calls: what they do next follows from results that all
- * have alike. */
+/* ---- a step. All members make the same calls, because what they do next follows from results that
+ * are equal on all members. */
 
-/* So that no step number comes twice: not even when all members lose their places, and those who
- * had been left behind begin anew without them. No run does so many steps in a millisecond. */
+/* Returns a step number that was never used before, even if all members lose their membership, and
+ * trainers that were left behind start again without them. No run makes this many steps in a
+ * millisecond. */
 static uint64_t first_step(void)
 {
 	return now() / 1000000 << 20 | (uint64_t)slot << 16;
@@ -312,7 +314,7 @@ static pcclResult_t agree_on_step(void)
 	return r;
 }
 
-/* One small operation, whose attempts are timed. */
+/* Runs one small operation and measures its attempts. */
 static pcclResult_t probe(void)
 {
 	struct buffer b = buffers[0];
@@ -351,7 +353,7 @@ static void choose(void)
 	}
 }
 
-/* All at once; the lost ones again when all have ended. */
+/* Starts all operations at once, and repeats the lost ones when all have ended. */
 static pcclResult_t by_hand(void)
 {
 	pcclAsyncReduceOp_t handle[BUFFERS];
@@ -399,8 +401,9 @@ static pcclResult_t by_hand(void)
 	}
 }
 
-/* The call reports the members of what was awaited last. Nobody comes in during it, and its last
- * pass is one without a loss, so these are the fewest. */
+/* Checks the members that the call reports, which are those of the operation that was awaited last.
+ * No newcomer joins during the call, and its last pass is without a loss, so these are the fewest
+ * members. */
 static void check_view(const uint64_t masks[BUFFERS], uint32_t world_size)
 {
 	unsigned least = SLOTS;
@@ -438,7 +441,7 @@ static pcclResult_t by_the_library(void)
 	return r;
 }
 
-/* Takes newcomers in when there are some, or waits for one when nobody is there. */
+/* Admits newcomers if there are some, or waits for one if this trainer is alone. */
 static pcclResult_t look_for_newcomers(void)
 {
 	bool pending = false;
@@ -452,13 +455,13 @@ static pcclResult_t look_for_newcomers(void)
 	return leave(pcclUpdateTopology(comm));
 }
 
-/* Until the membership of the run is lost. */
+/* Trains until the membership of the run is lost. */
 static void train(void)
 {
 	pcclResult_t r = pcclSuccess;
 	int world_size;
 
-	/* A newcomer begins where the others are who took it in: behind their vote. */
+	/* A newcomer starts at the same point as the members that admitted it: after their vote. */
 	for (bool taken_in = true; !told_to_stop(); taken_in = false) {
 		if (!taken_in)
 			r = look_for_newcomers();
@@ -470,7 +473,7 @@ static void train(void)
 		if (world_size < 2) {
 			struct timespec pause = {.tv_nsec = 5000000};
 
-			nanosleep(&pause, NULL); /* alone: there is nothing else to await */
+			nanosleep(&pause, NULL); /* alone, so there is nothing else to wait for */
 			continue;
 		}
 		r = agree_on_step();
@@ -485,7 +488,7 @@ static void train(void)
 			r = step % 2 ? by_hand() : by_the_library();
 		}
 		if (r != pcclSuccess && r != pcclTooFewPeers && r != pcclOutOfMemory &&
-			r != pcclInvalidUsage) /* whose place is lost is told by the next call */
+			r != pcclInvalidUsage) /* a lost membership is reported by the next call */
 			return;
 	}
 }
@@ -505,8 +508,8 @@ static uint64_t *memory(bool shared, size_t bytes)
 	return p;
 }
 
-/* The agent reaches what is shared, and the rest through a window of the library: both are tried.
- */
+/* The agent reads shared memory directly, and other memory through a window of the library. Both
+ * are tried. */
 static bool has_shared_weights(void)
 {
 	return serial % 2;
@@ -546,7 +549,7 @@ static ccoip_socket_address_t master_address(int argc, char **argv)
 	int port;
 
 	for (int i = 1; i < argc; i++) {
-		port = 0; /* where it begins */
+		port = 0; /* where the port begins */
 		if (sscanf(argv[i], "master=%63[0-9.]:%n", ip, &port) == 1 && port > 0 &&
 			inet_pton(AF_INET, ip, a.inet.ipv4.data) == 1) {
 			a.port = (uint16_t)strtoul(argv[i] + port, NULL, 10);
@@ -558,7 +561,8 @@ static ccoip_socket_address_t master_address(int argc, char **argv)
 	exit(2);
 }
 
-/* After every membership of a run that was lost: what a communicator had must go with it. */
+/* Replaces the communicator after a lost membership. The library must release everything that
+ * belonged to the old one. */
 static void another_communicator(void)
 {
 	pcclResult_t r;
@@ -572,7 +576,7 @@ static void another_communicator(void)
 		wrong("no communicator any more");
 }
 
-/* It may have found a run that nobody else is in. */
+/* Leaves a run that may have no other member. */
 static void leave_at_once(void)
 {
 	int world_size = 0;

@@ -14,7 +14,7 @@ extern uint64_t step;
 
 uint64_t now(void);
 uint64_t mix(uint64_t x);
-/* Around each call of the library. */
+/* To be called before and after each call of the library. */
 void enter(const char *call);
 pcclResult_t leave(pcclResult_t r);
 __attribute__((format(printf, 1, 2))) _Noreturn void wrong(const char *fmt, ...);
@@ -23,13 +23,14 @@ __attribute__((format(printf, 1, 2))) _Noreturn void wrong(const char *fmt, ...)
 
 #define STATE_BIASES  1000u
 #define STATE_WEIGHTS 100003u /* 13 leaves, the last of which is not full */
-/* serial: of this trainer. The rooms for so many elements each are the caller's. */
+/* Creates the state. serial: the trainer's serial number. The caller provides memory for the
+ * elements. */
 void state_make(uint64_t serial, uint64_t *room_of_biases, uint64_t *room_of_weights);
-/* A membership of a run has been found: others may have gone on, or know better. */
+/* The trainer has joined a run. Other members may have gone on, or have newer contents. */
 void state_joined(void);
-/* The communicator goes, and with it the memory of what has been written in part. */
+/* The communicator ends, and with it the library's knowledge of torn state. */
 void state_communicator_ends(void);
-/* Synchronizes, again as long as peers are lost, and judges the outcome. */
+/* Synchronizes, repeats this while peers are lost, and checks the outcome. */
 pcclResult_t state_synchronize(void);
 
 #endif

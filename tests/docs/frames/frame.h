@@ -28,7 +28,7 @@ static inline void must(pcclResult_t result)
 		errx(1, "%s: %s", pcclGetErrorString(result), pcclGetLastError());
 }
 
-/* The address A.B.C.D:PORT, or the end of the program. */
+/* Parses the address A.B.C.D:PORT. Ends the program if this fails. */
 static inline pcclCommCreateParams_t params_of(const char *master)
 {
 	pcclCommCreateParams_t params = {0};
@@ -60,7 +60,7 @@ static inline int world(void)
 	return n;
 }
 
-/* The work of a step: this test is about what is between the steps. */
+/* The work of a step. This test is about the calls between the steps. */
 static inline void compute(float *gradients)
 {
 	struct timespec moment = {.tv_nsec = 2000000};

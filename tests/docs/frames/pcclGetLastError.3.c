@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The example of pcclGetLastError(3): it connects, and trains by votes alone.
+ * The example of pcclGetLastError(3) in a program that connects and trains only by votes.
  */
 #include "frame.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The examples of pcclInterrupt(3): it trains by votes alone.
+ * The examples of pcclInterrupt(3) in a program that trains only by votes.
  */
 #include <signal.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The example of pcclUpdateTopology(3): waits for company before each step.
+ * The example of pcclUpdateTopology(3) in a program that waits for other peers before each step.
  */
 #include "frame.h"
 

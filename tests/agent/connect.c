@@ -485,7 +485,7 @@ START_TEST(set_master_changes_the_order_of_addresses)
 		fx_from_master(f, 1, &m);
 		expect_master_addr(4);
 	}
-	set_master(0, 5, 1, true); /* applies only to this run, and at once */
+	set_master(0, 5, 1, true); /* this applies only to this run, and at once */
 	expect_master_addr(5);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_DROP), 1);
 	ck_assert_uint_eq(

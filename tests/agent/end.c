@@ -287,7 +287,7 @@ START_TEST(run_without_a_master_ends_its_operations_in_order)
 			ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
 	}
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_ATTRS), 2);
-	/* The operations without a transfer complete. */
+	/* Only the operations without a transfer complete now. */
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 3);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_CANCEL), 1);
 	ck_assert_uint_lt(

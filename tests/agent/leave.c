@@ -46,7 +46,7 @@ START_TEST(destroy_is_answered_when_the_master_confirms_the_leave)
 	ck_assert_uint_eq(fx_sent(f, WM_LEAVE), 1);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 0);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_CLOSE), 0);
-	fx_left(f, 1, 3); /* another peer */
+	fx_left(f, 1, 3); /* this is another peer */
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 0);
 	fx_left(f, 1, 1);
 	fx_expect_reply(f, WIRE_SUCCESS, "");

@@ -9,7 +9,7 @@
 #include "tests/agent/fixture.h"
 
 #define SESSIONS 4u
-#define COMMS    128u /* communicator ids are taken modulo this */
+#define COMMS    128u /* communicator ids are taken modulo COMMS */
 #define PEERS    48u
 #define XFERS    256u
 #define RUNS     1024u

@@ -372,7 +372,7 @@ START_TEST(kick_fails_the_waiting_call_and_later_calls)
 }
 END_TEST
 
-/* Settings of the master, and the silence after which the agent drops it. */
+/* Settings of the master, and the silence after which the agent drops the master. */
 static const struct {
 	uint32_t heartbeat_ms, timeout_ms, bound_ms;
 	const char *told;

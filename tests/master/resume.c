@@ -574,7 +574,8 @@ START_TEST(generation_never_decreases)
 	for (i = 0; i < 3; i++) {
 		tk.h[i] = fk_reconnect_as(tk.h[i], 0, true);
 		tk_join(i, WM_JOIN_ACCEPTED);
-		tk.know[i] = (struct tk_know){.r = {.topo_ballot = 2}}; /* known from its peer */
+		tk.know[i] = (struct tk_know){
+			.r = {.topo_ballot = 2}}; /* the agent knows this from its peer */
 	}
 	fk_tick(&tk.f, 2000);
 	tk_all_end();

@@ -416,7 +416,8 @@ START_TEST(attempt_fails_if_missing_peers_may_lack_the_result)
 	for (i = 0; i < 3; i++) {
 		tk.h[i] = fk_reconnect_as(tk.h[i], 0, true);
 		tk_join(i, WM_JOIN_ACCEPTED);
-		tk.know[i] = (struct tk_know){.r = {.topo_ballot = 2}}; /* known from its peer */
+		tk.know[i] = (struct tk_know){
+			.r = {.topo_ballot = 2}}; /* the agent knows this from its peer */
 	}
 	query(0, TK_SEQ);
 	if (_i == 0)
@@ -496,7 +497,7 @@ START_TEST(outcome_from_a_redirected_agent_is_known)
 	fk_tick(&tk.f, 3200);
 	ck_assert(!tk.h[0]->open);
 	restart_c();
-	tk.know[2].r.topo_ballot = 2; /* known from its peer */
+	tk.know[2].r.topo_ballot = 2; /* the agent knows this from its peer */
 	query(2, TK_SEQ);
 	tk_end(2);
 	fk_tick(&tk.f, 4000);
@@ -792,7 +793,7 @@ START_TEST(attempt_of_a_disconnected_agent_fails_with_its_group)
 	tk_no_error();
 	tk_come_back(0);
 	fk_vote_seq(&tk.p[0], 1, TK_SEQ);
-	fk_vote_seq(&tk.p[0], 2, TK_SEQ - 1); /* causes no second loss */
+	fk_vote_seq(&tk.p[0], 2, TK_SEQ - 1); /* this failure causes no second loss */
 	ck_assert_uint_eq(tk.h[0]->generations[0].generation, 1);
 	for (i = 0; i < 2; i++) {
 		x = &fk_take(tk.h[0], WM_OP_ABORT)->u.op_abort;

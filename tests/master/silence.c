@@ -93,7 +93,7 @@ START_TEST(silent_link_is_avoided_at_once)
 {
 	run_of(4);
 	fk_manual(&f);
-	/* either host may report this */
+	/* either host may report the silence */
 	fall_silent(4, _i == 0 ? 1 : 2, _i == 0 ? 2 : 1);
 	ck_assert_str_eq(ring(4), "abdc");
 	report_all(4);

@@ -84,7 +84,7 @@ START_TEST(all_start_again_if_one_host_did_not_start)
 	seq = fk_take(a, WM_OP_START)->u.op_start.seq;
 	ck_assert_uint_gt(seq, n);
 	ck_assert_uint_eq(fk_take(b, WM_OP_START)->u.op_start.seq, seq);
-	fk_report(a, n, true); /* was on its way when the attempt started */
+	fk_report(a, n, true); /* this report was on its way when the attempt started */
 	fk_report(a, seq, true);
 	fk_report(b, seq, true);
 	ck_assert_uint_eq(fk_count(a, WM_OP_DONE), 0);
@@ -157,7 +157,7 @@ START_TEST(unequal_parameters_abort_a_speculative_operation)
 	fk_vote_params(&r, TAG, params);
 	ck_assert_uint_eq(fk_take(a, WM_OP_ABORT)->u.op_abort.code, WIRE_INVALID_ARGUMENT);
 	ck_assert_uint_eq(fk_count(a, WM_OP_DONE), 0);
-	fk_report(b, n, true); /* about an attempt that has ended */
+	fk_report(b, n, true); /* this report is about an attempt that has ended */
 	ck_assert(fk_present(&q));
 }
 END_TEST

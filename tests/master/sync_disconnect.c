@@ -90,7 +90,7 @@ START_TEST(peer_with_a_new_agent_gets_the_outcome_later)
 	fk_query(&p, 1, &seq, 0);
 	fk_forget(&f);
 	if (_i) {
-		fk_leave(&q, WM_LEAVE_DIED); /* the last other holder */
+		fk_leave(&q, WM_LEAVE_DIED); /* q is the last other holder */
 		ck_assert_uint_eq(fk_count(c, WM_OP_ABORT), 1);
 		ck_assert_uint_eq(fk_generation(d, 0), fk_generation(c, 0));
 	} else {

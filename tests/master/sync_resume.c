@@ -136,7 +136,7 @@ START_TEST(losses_before_a_takeover_do_not_end_an_attempt)
 	expects(7);
 	tk_all_come_back();
 	for (i = 0; i < 3; i++) {
-		tk.know[i].own.generation = 4; /* losses since these votes */
+		tk.know[i].own.generation = 4; /* these are losses since the votes */
 		told(i, fk_candidate(7, 1));
 	}
 	tk_all_end();
@@ -156,7 +156,7 @@ START_TEST(agent_that_has_missed_the_start_gets_the_start)
 	for (i = 0; i < 3; i++)
 		tk.know[i].own.generation = 4;
 	tk_all_come_back();
-	fk_know_generation(tk.h[0], 0, 4); /* knows of kicks before the start */
+	fk_know_generation(tk.h[0], 0, 4); /* this agent knows of kicks before the start */
 	told(0, fk_candidate(7, 1));
 	fk_sync(&tk.p[1], fk_candidate(3, 2));
 	if (_i) /* from another thread */
@@ -484,7 +484,7 @@ START_TEST(left_out_peer_with_a_new_agent_is_kicked)
 	uint64_t seq = TK_SEQ;
 
 	expects(8);
-	tk.know[0].own.generation = 1; /* because of the kick, which c was not told of */
+	tk.know[0].own.generation = 1; /* the loss is the kick, which c was not told of */
 	if (_i)
 		tk.know[0].outcomes[tk.know[0].r.n_outcomes++] =
 			(struct wm_outcome){TK_SEQ, WIRE_SUCCESS};
@@ -878,7 +878,7 @@ START_TEST(revision_of_an_agent_without_members_does_not_count)
 	size_t i;
 
 	tk.know[0].own.revision = 20;
-	for (i = 0; i < 2; i++) { /* is redirected once */
+	for (i = 0; i < 2; i++) { /* the agent is redirected once */
 		tk.h[0] = fk_connect(&tk.f, "a", "10.0.0.1");
 		msg = fk_hello(tk.h[0]);
 		msg.u.hello.run = tk.f.run;

@@ -818,7 +818,7 @@ START_TEST(new_master_finds_unmet_calls)
 	tk_end(0);
 	tk_end(1);
 	tk_none_of(WM_UNMET);
-	if (_i == 2) { /* reported before the master can answer */
+	if (_i == 2) { /* the waits are reported before the master can answer */
 		waits(&tk.p[0], 1, WM_WAIT_FOR_MAIN);
 		waits(&tk.p[1], 2, WM_WAIT_FOR_HELPER);
 		waits(&tk.p[2], 1, WM_WAIT_FOR_MAIN);

@@ -244,7 +244,7 @@ START_TEST(stopped_state_of_a_peer_ends_with_its_agent)
 	ck_assert_ptr_null(strstr(awaited(), "stopped"));
 	stopped(&x, true);
 	ck_assert_ptr_nonnull(strstr(awaited(), "stopped"));
-	stopped(&r, false); /* on a connection that is gone */
+	stopped(&r, false); /* this comes on a connection that is gone */
 }
 END_TEST
 
@@ -350,7 +350,8 @@ START_TEST(topology_vote_names_late_peers)
 	fk_topo(&r);
 	fk_forget(&f);
 	fk_tick(&f, 4000);
-	ck_assert_uint_eq(fk_count(d, WM_WAITS), 1); /* only the message about the stopped peer */
+	ck_assert_uint_eq(
+		fk_count(d, WM_WAITS), 1); /* d gets only the message about the stopped peer */
 	ck_assert_uint_eq(fk_take(d, WM_WAITS)->u.waits.kind, WM_WAIT_STOPPED);
 }
 END_TEST

@@ -6,7 +6,7 @@
 
 static void wait_for_company(void)
 {
-	int world_size;
+	int world;
 
 #include "example-1.inc"
 }

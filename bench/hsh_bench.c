@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Speed of the hash over memory that no cache holds, in GB/s, beside a sum that only reads the same
- * memory. Usage: hsh_bench [MiB [most threads]]; 1024 MiB and 2 threads if there is no argument.
+/* Measures the speed of the hash over memory that no cache holds, in GB/s, compared with a sum that
+ * only reads the same memory. Usage: hsh_bench [MiB [most threads]]; 1024 MiB and 2 threads if
+ * there is no argument.
  *
- * All of them take turns, several times; what is printed is the best of each, what it is of the
- * best sum, and the median of what each turn was of the sum of the same round.
+ * All variants take turns, several times. The output has the best of each variant, its share of the
+ * best sum, and the median of its shares of the sum in the same round.
  */
 #include <inttypes.h>
 #include <pthread.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What hashing a shared state costs by itself: tests/e2e/figures_state.py runs one beside each of
- * its peers' figures. For each line of standard input one time in ns. Usage: hsh_time BYTES TENSORS
+ * Measures the cost of hashing a shared state: tests/e2e/figures_state.py runs this program for
+ * comparison with its peers' times. For each line of standard input it prints one time in ns.
+ * Usage: hsh_time BYTES TENSORS
  */
 #include <inttypes.h>
 #include <stdio.h>

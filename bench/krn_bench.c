@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Speed of the reduction kernels on one thread, in GB/s of memory traffic (bytes read plus bytes
- * written), beside that of memcpy. Usage: krn_bench [KiB per array [variant]]; both sizes that
- * matter, a segment in the cache and an array in memory, if there is no argument.
+/* Measures the speed of the reduction kernels on one thread, in GB/s of memory traffic (bytes read
+ * plus bytes written), compared with memcpy. Usage: krn_bench [KiB per array [variant]]. Without an
+ * argument it measures both relevant sizes: a segment in the cache, and an array in memory.
  *
  * The reductions are in place: dst is the first source. "avg" is krn_divide.
  */

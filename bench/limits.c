@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What the memory of this machine can do: for bench/compare. Usage: limits copy|sum THREADS
+/* Measures the limits of this machine's memory for bench/compare. Usage: limits copy|sum THREADS
  *
- * Each line "BYTES WARM-UPS N" of standard input is answered by a line of N times in seconds: that
- * in which every thread copies one array of so many bytes of its own to another, or adds one to
- * another, at the same time. A time is that of the thread which took longest.
+ * Each line "BYTES WARM-UPS N" of standard input is answered by a line of N times in seconds. In
+ * each of these times every thread copies one of its arrays of this size to another, or adds one to
+ * another. A time is the time of the slowest thread.
  */
 #include <pthread.h>
 #include <stdbool.h>

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * All-reduces of MPI for bench/compare, which compiles this with mpicc and starts it with mpirun.
- * Usage: mpi_allreduce FOLDER
+/* All-reduces of MPI for bench/compare, which compiles this program with mpicc and starts it with
+ * mpirun. Usage: mpi_allreduce FOLDER
  *
- * Every rank reads lines "BYTES WARM-UPS N" from the pipe FOLDER/rank-RANK, until it is closed. So
- * a rank that has nothing to do sleeps: waiting in MPI would take a processor from whoever else is
- * measured. Rank 0 answers each line with one of N times in seconds, each of the rank where that
- * all-reduce took longest (fp32 sum, in place).
+ * Every rank reads lines "BYTES WARM-UPS N" from the pipe FOLDER/rank-RANK, until the pipe is
+ * closed. So a rank without work sleeps. Waiting in MPI would take a processor from the other
+ * contenders. Rank 0 answers each line with a line of N times in seconds, each from the slowest
+ * rank (fp32 sum, in place).
  */
 #include <mpi.h>
 #include <stdio.h>

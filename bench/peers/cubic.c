@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * LD_PRELOAD for the settings of bench/compare in which all have cubic: every TCP socket begins
- * with it. A namespace of its own would not do: there only what the host allows to everybody can be
- * made the default, and cubic need not be among that.
- */
+/* LD_PRELOAD for the settings of bench/compare in which all contenders have cubic: every TCP socket
+ * starts with it. A network namespace cannot replace this, because its default can only be a
+ * congestion control that the host allows to everybody, and cubic need not be one of these. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Every public header compiles alone, twice in a row, as C99, C11 and C++17, without a warning; and
-# the layout assertions hold. usage: headers.sh [COMPILER...] (default: $CC, gcc, clang and the C++
-# compilers $CXX, g++, clang++, those that exist)
+# Checks that every public header compiles alone, twice in a row, as C99, C11 and C++17, without a
+# warning, and that the layout assertions hold. usage: headers.sh [COMPILER...] (default: $CC, gcc,
+# clang and the C++ compilers $CXX, g++, clang++, if they exist)
 set -u
 root=${srcdir:-.}
 include=$root/libpccl-shim/include

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# The built library exports exactly the symbols of exported.txt under the version PCCL_1, the version
-# script and the header name the same ones, the SONAME is libpccl-shim.so.1, and nothing beyond the C
-# library is needed at run time. usage: symbols.sh [LIBRARY]
+# Checks that the built library exports exactly the symbols of exported.txt under the version
+# PCCL_1, that the version script and the header name the same symbols, that the SONAME is
+# libpccl-shim.so.1, and that only the C library is needed at run time. usage: symbols.sh [LIBRARY]
 set -u
 export LC_ALL=C
 root=${srcdir:-.}

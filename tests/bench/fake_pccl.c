@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * A library with the functions of PCCL 1.0 that pccl-bench uses, and with faults. It talks to
- * nobody: a communicator believes itself one of two. The variable BENCH_FAKE says what an
- * all-reduce does:
- *	copy   gives everybody his own operand
+ * A library with the functions of PCCL 1.0 that pccl-bench uses, and with faults. It opens no
+ * connection; each communicator is one of two. The variable BENCH_FAKE selects what an all-reduce
+ * does:
+ *	copy   gives each peer its own operand
  *	lost   fails every other time
  *	hang   does not return
  *	die    ends the process

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Many peers in one process, each with a thread of its own:
+ * Many peers in one process, each with its own thread:
  *
  *	crowd master=A:P n=N group=G world=N [state=1]
  *
- * All connect at once, go on until the group's world has so many peers, and reduce: integers, first
- * a few, then more than a small operation has. With state=1 they synchronize before: the last peer
- * of them all (first=1 says that it is in this process) has the tensors that the others get. The
- * answer is a line, "ok" or what failed first; the exit status says it, too.
+ * All peers connect at once, wait until the group has `world` peers, and reduce integers: first a
+ * few, then more than an eager operation has. With state=1 they synchronize before that: the last
+ * of all peers (first=1 says that it is in this process) has the tensors that the others get. The
+ * answer is a line, "ok" or the first failure; the exit status shows the same.
  */
 #include <arpa/inet.h>
 #include <pthread.h>

@@ -25,7 +25,8 @@ clean_up()
 trap clean_up EXIT
 trap 'exit 1' HUP INT TERM
 
-# check WHAT COMMAND...: one line, and what the command said if it failed
+# check WHAT COMMAND...: runs the command and prints one line, and the output of the command if it
+# failed
 check()
 {
 	local what=$1
@@ -73,8 +74,8 @@ no_build_paths()
 		! readelf -d "$root$prefix"/*bin/* "$root$prefix"/lib/*.so.1 | grep -E "R(UN)?PATH"
 }
 
-# Ports that outgoing connections are not to be given. As root the kernel takes them, for a network of
-# its own.
+# Checks the ports that outgoing connections must not get. As root the kernel accepts the setting,
+# for a separate network.
 reserves_ports()
 {
 	local file
@@ -89,7 +90,7 @@ reserves_ports()
 		grep -x 48148-48151 /proc/sys/net/ipv4/ip_local_reserved_ports' sh "$file"
 }
 
-# The library alone, as an archive too, in a folder of its own.
+# Checks the installation of only the library, also as an archive, in a separate folder.
 static_library()
 {
 	local source=$PWD
@@ -100,7 +101,7 @@ static_library()
 		make -s install-libLTLIBRARIES install-includeHEADERS install-pkgconfigDATA install-libpccl-link
 }
 
-# static_program PROGRAM PACKAGE: first.c without any shared library
+# static_program PROGRAM PACKAGE: builds first.c without any shared library
 static_program()
 {
 	# shellcheck disable=SC2046 # flags are words
@@ -115,7 +116,7 @@ flags()
 		"${PKG_CONFIG:-pkg-config}" --cflags --libs "$1"
 }
 
-# The program in the README.
+# Extracts the program in the README.
 readme_program()
 {
 	# shellcheck disable=SC2016 # the marks of a code block
@@ -154,7 +155,7 @@ if [ -f "$build/systemd/pccl-agent.service" ]; then # with systemd
 	check 'the ports of the daemons are reserved' reserves_ports
 fi
 check 'no path of the build folder in it' no_build_paths
-# of pccl-bench and of the programs below
+# the master's run of pccl-bench and of the programs below
 export LD_LIBRARY_PATH=$root$prefix/lib
 for program in sbin/pcclagentd sbin/ccoip-masterd bin/pcclctl bin/pccl-bench; do
 	check "${program##*/} --version" "$root$prefix/$program" --version
@@ -171,7 +172,7 @@ print(s.getsockname()[1])')
 readme_program >"$work/readme.c"
 check "the README's program compiles with libpccl-shim.pc" compile "$work/readme.c" libpccl-shim
 check 'first.c compiles with pccl.pc' compile examples/first.c pccl
-# A shell of its own: it changes the folder.
+# Runs in a subshell, because it changes the folder.
 check 'the library builds with --enable-static' eval '(static_library)'
 check 'first.c links statically with libpccl-shim.pc' static_program static-one libpccl-shim
 check 'first.c links statically with pccl.pc' static_program static-two pccl

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# The kernels and the hash by NEON: their tests, built for aarch64 and run by an emulator. What makes a
-# hash good was seen on the other instruction sets; here it is to be the same one.
+# Builds the tests of the NEON kernels and the NEON hash for aarch64, and runs them in an emulator.
+# The quality of the hash was tested with the other instruction sets, so this test only checks that
+# the hash is the same.
 compiler=aarch64-linux-gnu-gcc
 emulator=qemu-aarch64
 for tool in $compiler $emulator; do

@@ -1,14 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 #
-# The parts of host.py that need a mount namespace of their own.
-#
-#   host.sh boot FOLDER CGROUP INSTALLED NAME   systemd as PID 1 of new namespaces; does not return
-#   host.sh leave FOLDER CGROUP PID             takes a process out of the host's control group
-#   host.sh list FOLDER                         the control groups of hosts
-#   host.sh remove FOLDER CGROUP                removes one, once it is empty
-#
-# FOLDER is empty and private to the host; INSTALLED is laid over the file system of this machine.
+# The parts of host.py that need their own mount namespace.
 set -eu
 umask 022
 
@@ -18,7 +11,8 @@ fail()
 	exit 1
 }
 
-# Only in this mount namespace, so it does not matter where the machine mounts it, or whether.
+# Mounts the control groups only in this mount namespace, so it does not matter where the machine
+# mounts them.
 mount_cgroups()
 {
 	mkdir -p "$1/cgroup"
@@ -52,7 +46,7 @@ mount_root()
 mount_kernel_interfaces()
 {
 	mount -t proc -o nosuid,nodev,noexec proc "$root/proc"
-	# The kernel is the machine's; what a host may set is its own network.
+	# The kernel belongs to the machine. A host may set only its own network.
 	mount --bind "$root/proc/sys" "$root/proc/sys"
 	mount -o remount,bind,ro,nosuid,nodev,noexec "$root/proc/sys"
 	mount --bind "$root/proc/sys/net" "$root/proc/sys/net"
@@ -80,7 +74,7 @@ make_devices()
 	mount -t tmpfs -o mode=1777,nosuid,nodev tmpfs "$root/dev/shm"
 }
 
-# None of the machine's own services; what would touch its kernel or needs a device is masked.
+# Masks the machine's own services, and services that would change its kernel or need a device.
 configure()
 {
 	local unit
@@ -129,7 +123,7 @@ init()
 	pivot_root . old
 	umount -l /old
 	rmdir /old
-	# As at the boot of a machine; without it services get no credentials.
+	# As at the boot of a machine. Without this, services get no credentials.
 	mount --make-rshared /
 	exec env -i container=pccllab PATH=/usr/sbin:/usr/bin:/sbin:/bin TERM=dumb \
 		/lib/systemd/systemd --system --unit=lab.target --log-target=journal \
@@ -144,7 +138,7 @@ list()
 	find "$1/cgroup" -mindepth 1 -maxdepth 1 -type d -name 'pccllab-*' -printf '%f\n'
 }
 
-# Processes that were just killed may still be in it.
+# The group may still contain processes that were just killed.
 remove()
 {
 	local end=$((SECONDS + 5))

@@ -1,17 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 #
-# The folders of the agent: which may use which, by the symbols of their objects and by their
-# includes. What a folder exports carries its prefix, and of its headers the others include one.
-#
-# usage: check-folders.sh [BUILD-FOLDER]
+# Checks which folders of the agent use which others, by the symbols of their objects and by their
+# includes. Exported names must have the folder's prefix, and other folders may include only one of
+# its headers.
 set -eu
 export LC_ALL=C
 source=$(cd "$(dirname "$0")/../.." && pwd)
 cd "${1:-.}"
 
-# folder: its prefixes; the header that others include; the folders that it may use. Everything may
-# use base and the core.
+# folder: its prefixes; the header that others include; the folders that it may use. Every folder
+# may use base and the core.
 folders='
 base    ev|rep|hs|flow|addr_spec|wrk|agentd_config * -
 local   loc                            local.h     engine,state

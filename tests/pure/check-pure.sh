@@ -1,12 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 #
-# The cores and the codecs are plain functions over plain structs: what they refer to outside
-# themselves must be on the list below (no descriptor, clock, thread, environment, random source),
-# and they keep no state of their own in writable variables. What they use of libcommon is held to
-# the same rules, function file by function file.
-#
-# usage: check-pure.sh [BUILD-FOLDER]
+# The cores and the codecs are plain functions over plain structs. Their outside references must be
+# on the list below (no descriptor, clock, thread, environment, random source), and they keep no
+# state in writable variables. The functions of libcommon that they use must follow the same rules,
+# function file by function file.
 set -eu
 export LC_ALL=C
 cd "${1:-.}"
@@ -28,7 +26,7 @@ find_library()
 	find . -name "$1.a" -path '*/.libs/*' | head -n 1
 }
 
-# One line per symbol: role object class section symbol
+# Prints one line per symbol: role object class section symbol
 symbols()
 {
 	"${NM:-nm}" -A -f sysv "$2" 2>/dev/null | awk -F'|' -v role="$1" '

@@ -1,18 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 #
-# The files of libpccl-shim: which may use which, by the symbols of their objects and by their
+# Checks which files of libpccl-shim use which others, by the symbols of their objects and by their
 # includes. A group of files uses its own files and the groups above it in the table, and no files
-# use each other in a circle. What a file exports carries a prefix of its group.
-#
-# usage: check-shim.sh [BUILD-FOLDER]
+# use each other in a circle. Exported names have a prefix of the group.
 set -eu
 export LC_ALL=C
 source=$(cd "$(dirname "$0")/../.." && pwd)
 cd "${1:-.}"
 
-# group: its files; its prefixes, behind pccl_. "public": functions of the API, which are pccl_inner_
-# inside the library (inner.h).
+# group: its files; its prefixes, after pccl_. "public": functions of the API, which are called
+# pccl_inner_ inside the library (inner.h).
 groups='
 error    error,inner                         fail|ok|public
 base     fork,thread,lib,address             fork|thread|lib|address
@@ -85,7 +83,7 @@ includes()
 				violation(part[1] " uses " part[2] " of " to ": " group[to] " is above " group[part[1]])
 			edge[part[1] " " to] = part[2]
 		}
-		# Arrows to files that use none, and from files that none uses, are in no circle.
+		# Files that use no file, and files that no file uses, are in no circle.
 		do {
 			taken = 0
 			split("", uses); split("", used)

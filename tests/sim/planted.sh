@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Is each of the planted bugs (plant/*.patch) found? planted_N is the simulator with one of these
-# bugs in the cores.
+# Checks that each of the planted bugs (plant/*.patch) is found. planted_N is the simulator with one
+# of these bugs in the cores.
 cd "${abs_top_builddir:-.}" || exit 1
 passed=0
 failed=0

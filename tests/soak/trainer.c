@@ -1,34 +1,35 @@
 /* SPDX-License-Identifier: MIT
  *
- * A trainer for the soak: it joins, takes in newcomers, reduces buffers of many sizes together with
- * all who are there, judges every result, and goes on after every failure, until it is killed or
- * told to stop by a line on its standard input. Then it gives everything back, says so, and stays,
- * to be looked at, until its standard input ends.
+ * A trainer for the soak. It joins, admits newcomers, reduces buffers of many sizes together with
+ * all members, checks every result, and goes on after every failure, until it is killed or gets a
+ * line on its standard input. Then it releases everything, reports this, and stays, so that its
+ * resources can be counted, until its standard input ends.
  *
  *	trainer slot=N serial=N master=A.B.C.D:PORT seed=N shut=0|1
  *
- * shut=1: nobody reaches its host, so it never comes into a run with others.
+ * shut=1: its host cannot be reached, so it never joins a run with others.
  *
- * If a member is short of memory all are told, and go on with the next step. One whose agent dies
- * just then hears of a loss alone, and repeats the call. The others call something else by then, so
- * all are told that their calls wait for each other, and go on with the next step as well.
+ * If a member lacks memory, all members get this error and go on with the next step. If the agent
+ * of one member dies just then, this member gets a loss instead, and repeats the call. The others
+ * make another call meanwhile, so all get the error that their calls wait for each other, and go on
+ * with the next step.
  *
- * Each living trainer has a slot of its own (0 .. 11). Element i of the operand of slot s is
- * (1 << 5s) * h(step, tag, i), h odd, so a sum divided by h counts how often each slot is in it:
- * the result says exactly who contributed, and that must be as many as the call reports. What is
- * said on standard output, a line each:
+ * Each living trainer has its own slot (0 .. 11). Element i of the operand of slot s is (1 << 5s) *
+ * h(step, tag, i), where h is odd. So a sum divided by h counts how often each slot is in it. The
+ * result shows exactly which trainers contributed, and their number must be the one that the call
+ * reports. The lines on standard output:
  *
  *	connect begin=NS end=NS code=N text=...
  *	op step=N tag=N mask=HEX began=NS end=NS lost=N
  *	sync step=N revision=N state=HEX began=NS end=NS lost=N got=0|1		state.c
  *	error code=N in=CALL text=...
- *	slow began=NS text=CALL		a call that lasts for SLOW_S by now
- *	slow began=NS end=NS text=CALL	it has returned
+ *	slow began=NS text=CALL		a call that has lasted for SLOW_S
+ *	slow began=NS end=NS text=CALL	a slow call has returned
  *	bye
  *	WRONG ...
  *
- * Times are of CLOCK_MONOTONIC. Whether a call lasts too long is for soak.py to say, which knows
- * what happened meanwhile.
+ * Times are CLOCK_MONOTONIC. soak.py decides whether a call lasts too long, because it knows the
+ * events during the call.
  */
 #include <arpa/inet.h>
 #include <errno.h>

@@ -35,10 +35,10 @@ struct cc_conn {
 	const struct cc_conn_ops *ops;
 	void *arg;
 	size_t max_in, max_out;
-	unsigned in_callback; /* freed by the outermost callback */
+	unsigned in_callback; /* depth of callbacks; the outermost one frees the connection */
 	bool connecting, paused;
 	bool eof;  /* the other side will send no more */
-	bool dead; /* free when no callback runs */
+	bool dead; /* to be freed when no callback runs */
 	/* The owner has closed the connection, but output is still to be written. It is in the
 	 * loop's list, and linger_end limits the time. */
 	bool lingering;

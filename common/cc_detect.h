@@ -42,7 +42,7 @@
 #define CC_DETECT_MIN_BEATS   4u    /* minimum: a host under load may miss three */
 #define CC_DETECT_MIN_MS      1000u /* the bound is at least this, unless max is smaller */
 
-/* Written by these functions only. */
+/* The state of the detector. Only these functions may write to it. */
 struct cc_detect {
 	uint64_t min_ns, max_ns;
 	uint64_t short_ns; /* shorter gaps are not samples */

@@ -14,7 +14,7 @@ enum cc_err {
 	CC_ERR_VERSION = -4, /* protocol versions do not overlap */
 	CC_ERR_LIMIT = -5,   /* a documented limit other than memory was exceeded */
 	CC_ERR_AGAIN = -6,   /* the call would block, or more bytes are needed */
-	CC_ERR_IO = -7,      /* a system call failed; errno says why */
+	CC_ERR_IO = -7,      /* a system call failed; errno has the reason */
 	CC_ERR_EOF = -8,     /* the other side closed */
 	CC_ERR_EXIST = -9,
 	CC_ERR_NOENT = -10,

@@ -36,7 +36,7 @@ enum cc_opt_kind {
 
 struct cc_opt;
 
-/* Why a value is refused. */
+/* The reason of a refusal. */
 struct cc_opt_refusal {
 	char part[CC_OPTIONS_VALUE]; /* the wrong part of the value; "": the whole value */
 	const char *why;             /* NULL: the value is not what the option requires */

@@ -58,9 +58,9 @@ uint64_t cc_plan_first_byte(const struct cc_plan *p, uint32_t pos);
 /* Returns the hop (0 .. hosts - 2) by which position pos receives this chunk in the reduce phase,
  * or -1 if the chunk starts at pos. */
 int cc_plan_reduce_hop(const struct cc_plan *p, uint32_t chunk, uint32_t pos);
-/* Is pos the position that computes the final value of this chunk? (always for hosts == 1) */
+/* Does position pos compute the final value of this chunk? Always true if hosts == 1. */
 bool cc_plan_is_owner(const struct cc_plan *p, uint32_t chunk, uint32_t pos);
-/* Must pos pass this chunk's final value on to the next position? */
+/* Must position pos send the final value of this chunk to the next position? */
 bool cc_plan_forwards_result(const struct cc_plan *p, uint32_t chunk, uint32_t pos);
 
 #endif

@@ -22,7 +22,7 @@ struct seal_dir {
 
 struct cc_seal {
 	EVP_PKEY *pair;
-	struct cc_key share, other, agent_key; /* other: the share of the other end */
+	struct cc_key share, other, agent_key; /* `other` is the share of the other end */
 	struct seal_dir out, in;
 	bool accepts, agreed;
 };

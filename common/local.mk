@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 
-# Pure code: no input or output, clock, thread or environment. The cores link this one alone.
+# Pure code, without input, output, clock, threads and environment. The cores link only this
+# library.
 noinst_LTLIBRARIES += common/libcommon-pure.la
 common_libcommon_pure_la_SOURCES = \
 	common/cc_addr.c common/cc_addr.h \
@@ -12,7 +13,7 @@ common_libcommon_pure_la_SOURCES = \
 	common/cc_plan.c common/cc_plan.h \
 	common/cc_zalloc.h
 
-# System calls, but no event loop: what the shim may have besides.
+# Code with system calls, but without an event loop. The shim may link it, too.
 noinst_LTLIBRARIES += common/libcommon-sys.la
 common_libcommon_sys_la_SOURCES = \
 	common/cc_futex.c common/cc_futex.h \
@@ -23,7 +24,7 @@ common_libcommon_sys_la_SOURCES = \
 	common/cc_spsc.h \
 	common/cc_sys.c common/cc_sys.h
 
-# All of it, for the daemons.
+# The whole code, for the daemons.
 noinst_LTLIBRARIES += common/libcommon.la
 common_libcommon_la_SOURCES = \
 	common/cc_conn.c \
@@ -31,11 +32,11 @@ common_libcommon_la_SOURCES = \
 	common/cc_seal.c common/cc_seal.h
 common_libcommon_la_LIBADD = common/libcommon-pure.la common/libcommon-sys.la $(LIBEVENT_LIBS) $(CRYPTO_LIBS)
 
-# Options of programs; the shim has none.
+# Options of programs. The shim does not need them.
 noinst_LTLIBRARIES += common/libcommon-options.la
 common_libcommon_options_la_SOURCES = common/cc_options.c common/cc_options.h
 
-# What only the daemons' main.c needs, and with it libsystemd.
+# Code that only main.c of the daemons needs. It needs libsystemd.
 noinst_LTLIBRARIES += common/libcommon-service.la
 common_libcommon_service_la_SOURCES = common/cc_service.c common/cc_service.h
 common_libcommon_service_la_LIBADD = $(SYSTEMD_LIBS)

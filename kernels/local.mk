@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 
-# -ffp-contract=off: a fused multiply-add would round differently from one CPU to the next.
+# -ffp-contract=off, because a fused multiply-add would round differently on different CPUs.
 KRN_CFLAGS = $(AM_CFLAGS) -ffp-contract=off
 
 noinst_LTLIBRARIES += libkrn.la
@@ -9,7 +9,7 @@ libkrn_la_SOURCES = kernels/krn.c kernels/krn_scalar.c
 libkrn_la_CFLAGS = $(KRN_CFLAGS)
 libkrn_la_LIBADD =
 
-# One library per instruction set, for its own flags: nothing else may be compiled with them.
+# One library per instruction set, because no other code may be compiled with its flags.
 if ARCH_X86_64
 noinst_LTLIBRARIES += libkrn_avx2.la libkrn_avx512.la
 libkrn_avx2_la_SOURCES = kernels/krn_avx2.c
@@ -23,7 +23,7 @@ if ARCH_AARCH64
 libkrn_la_SOURCES += kernels/krn_neon.c
 endif
 
-# The hash: pure code, and what needs threads or another library.
+# The hash. libhsh is pure; libhsh_run contains the code that needs threads or another library.
 noinst_LTLIBRARIES += libhsh.la libhsh_run.la
 noinst_HEADERS += kernels/hsh.h kernels/hsh_impl.h kernels/hsh_run.h kernels/hsh_vec.h
 libhsh_la_SOURCES = kernels/hsh.c kernels/hsh_keys.c kernels/hsh_scalar.c

@@ -6,7 +6,8 @@ wire_generated = \
 	proto/journal.pb-c.c proto/journal.pb-c.h \
 	proto/local.pb-c.c proto/local.pb-c.h
 
-# Whoever links libwire.la adds $(PROTOBUF_C_LIBS), except the shim, which has its own copy inside.
+# Programs that link libwire.la must add $(PROTOBUF_C_LIBS). The shim does not, because it contains
+# its own copy.
 noinst_LTLIBRARIES += proto/libwire-generated.la proto/libwire.la
 nodist_proto_libwire_generated_la_SOURCES = $(wire_generated)
 proto_libwire_generated_la_SOURCES =
@@ -41,7 +42,7 @@ proto_libwire_la_SOURCES = \
 	proto/wire_view.h
 proto_libwire_la_LIBADD = proto/libwire-generated.la
 
-# Also for targets that do not pass by BUILT_SOURCES.
+# This rule is for targets that do not use BUILT_SOURCES.
 $(proto_libwire_la_OBJECTS): $(wire_generated)
 
 BUILT_SOURCES += $(wire_generated)

@@ -58,7 +58,7 @@ struct shm_sq {
 	 * S then rings the submission doorbell. A uses the value only if it has taken all these
 	 * entries */
 	_Atomic uint64_t any;
-	_Alignas(SHM_LINE) _Atomic uint32_t head; /* A: entries copied out so far */
+	_Alignas(SHM_LINE) _Atomic uint32_t head; /* A: entries taken so far */
 };
 
 enum shm_comm_state {
@@ -111,7 +111,7 @@ enum shm_sqe_flags {
 	SHM_SQE_REFUSED = 1u << 7,
 };
 
-/* wm_sync_vote, with the manifest (shm_state.h). */
+/* The contents of wm_sync_vote, and the region of the manifest (shm_state.h). */
 struct shm_sqe_sync {
 	uint64_t keys[2], content[2]; /* digests: hi, lo */
 	uint64_t region;              /* region of use STATE, which begins with the manifest */
@@ -214,7 +214,7 @@ struct shm_slot {
 	_Alignas(SHM_LINE) _Atomic uint32_t state; /* enum shm_slot_state */
 	_Atomic uint32_t wait;                     /* enum shm_wait, the futex word */
 	_Atomic uint32_t mode; /* enum shm_result_mode; valid if not NONE, also before DONE */
-	uint32_t hosts;        /* for cc_plan_init, written before mode */
+	uint32_t hosts;        /* argument of cc_plan_init, written before mode */
 	uint32_t segment_max;
 	/* Offset in the region of the segment flags, one byte each. */
 	uint32_t flags_off_lo, flags_off_hi;

@@ -122,8 +122,8 @@ struct shm_state_command {
  * shim sleeps on the futex word of its slot in the queue pair. To wait for acknowledgements, the
  * agent sets in_want in that slot, checks once more, and waits for the data doorbell. */
 struct shm_state_commands {
-	_Alignas(SHM_LINE) _Atomic uint32_t tail;                       /* A: given so far */
-	_Alignas(SHM_LINE) _Atomic uint32_t head;                       /* S: copied out so far */
+	_Alignas(SHM_LINE) _Atomic uint32_t tail; /* A: given so far */
+	_Alignas(SHM_LINE) _Atomic uint32_t head; /* S: commands taken so far */
 	_Alignas(SHM_LINE) struct shm_state_command v[SHM_STATE_SLOTS]; /* A */
 };
 
@@ -168,7 +168,7 @@ bool shm_state_command_fits(const struct shm_state_command *c, uint64_t bytes);
 
 /* ---- for the agent ---- */
 
-/* One tensor, in which every limit has been checked. */
+/* A tensor whose limits have all been checked. */
 struct shm_state_tensor {
 	uint64_t count, bytes;
 	uint64_t first_leaf; /* it has wire_leaf_count(bytes) leaves */

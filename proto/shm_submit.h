@@ -22,7 +22,7 @@ struct shm_submit_limits {
 	uint64_t out_size;
 };
 
-/* An entry in which every limit has been checked. */
+/* A submission whose limits have all been checked. */
 struct shm_submission {
 	uint32_t slot;      /* < SHM_SLOTS, not in use */
 	uint32_t dtype, op; /* pcclDataType_t, pcclRedOp_t; without quantization */

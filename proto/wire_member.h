@@ -26,7 +26,7 @@
 #define WM_RINGS_MAX    1024 /* groups present on one host */
 #define WM_FAILURES_MAX 64
 #define WM_POOL_MAX     64 /* streams of one link */
-#define WM_SOURCES_MAX  16 /* of each kind, in one wm_sync_start */
+#define WM_SOURCES_MAX  16 /* sources of each kind in one wm_sync_start */
 #define WM_HOSTS_MAX    65536
 #define WM_TERM_MAX     (UINT64_C(1) << 40)
 #define WM_OUTCOMES_MAX 64 /* outcomes remembered per group, and asked for in one wm_op_query */
@@ -187,7 +187,7 @@ struct wm_round_report {
 	struct wm_failure *failures;
 };
 
-/* One attempt that has ended. */
+/* The outcome of an attempt. */
 struct wm_outcome {
 	uint64_t seq;
 	uint32_t code; /* WIRE_SUCCESS after OP_DONE */
@@ -269,7 +269,7 @@ struct wm_view {
 	uint32_t largest; /* peers in the largest group */
 	uint64_t view_id; /* grows with every change of this view */
 	uint32_t n;
-	struct wm_group_view *own; /* groups of the receiving agent */
+	struct wm_group_view *own; /* one for each group of the receiving agent */
 };
 
 /*
@@ -285,7 +285,7 @@ struct wm_resume {
 	uint32_t prepared_peers; /* wm_round.peers of this round */
 	/* The last ROUND if it was not reported as good, so it cannot have been committed; or 0. */
 	uint64_t aborted_round;
-	uint64_t last_seq;   /* of the last OP_START or OP_DONE.next */
+	uint64_t last_seq;   /* seq of the last OP_START or OP_DONE.next */
 	struct wm_view view; /* the last view that the agent received */
 	uint32_t n_positions;
 	struct wm_ring_position *positions; /* at most WM_RINGS_MAX, groups differ */
@@ -359,7 +359,7 @@ struct wm_probe {
 };
 
 struct wm_probed {
-	uint64_t number; /* of the wm_probe, >= 1 */
+	uint64_t number; /* number of the wm_probe, >= 1 */
 	bool ok;
 	bool limit;             /* if not ok: see wm_failure.limit */
 	char text[WM_TEXT_MAX]; /* if not ok: the reason */

@@ -171,7 +171,7 @@ enum wm_wait_kind {
 	WM_WAIT_TOPOLOGY = 1,
 	WM_WAIT_PENDING = 2,
 	WM_WAIT_STOPPED = 3,
-	WM_WAIT_SYNC = 4, /* votes for a synchronization of shared state */
+	WM_WAIT_SYNC = 4, /* the votes for a synchronization of shared state */
 };
 
 /* Information for people, without any other effect. Agents whose peers have voted receive it when

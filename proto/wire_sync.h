@@ -44,8 +44,8 @@ struct wm_sync_vote {
 	uint64_t revision;
 	uint32_t strategy;        /* enum wm_strategy, checked */
 	uint32_t hash_type;       /* 1 .. WIRE_HASH_TYPE_MAX */
-	struct wm_digest keys;    /* of names, types, counts and flags */
-	struct wm_digest content; /* of the tensors that must be equal */
+	struct wm_digest keys;    /* digest of names, types, counts and flags */
+	struct wm_digest content; /* digest of the tensors that must be equal */
 	uint64_t n_tensors;       /* at most WIRE_TENSORS_MAX */
 	uint64_t bytes;           /* of all tensors, at most WIRE_STATE_MAX */
 	bool torn;                /* a failed synchronization has left torn state in the tensors */

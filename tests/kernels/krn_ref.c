@@ -131,8 +131,8 @@ uint64_t ref_encode(enum krn_dtype t, double value)
 	exponent--;
 	if (magnitude == 0 || exponent < min_exponent(t))
 		exponent = min_exponent(t);
-	/* In units of the last place. Those that reach the next binade carry into the exponent, and
-	   out of the last binade give infinity. */
+	/* The magnitude in units of the last place. If rounding reaches the next binade, the carry
+	 * increases the exponent. A carry out of the last binade gives infinity. */
 	units = (uint64_t)rint(ldexp(magnitude, mantissa_bits - exponent));
 	if (exponent > -min_exponent(t) + 1)
 		return sign | infinity;
@@ -158,8 +158,8 @@ static double combine(double a, double b, enum krn_op op)
 static uint64_t reduce_floats(
 	enum krn_dtype t, enum krn_op op, const uint64_t *elements, unsigned n)
 {
-	/* A sum, product or quotient of fp32 that is rounded to fp64 first and then to fp32 is the
-	   same as one rounded at once, because 53 >= 2 * 24 + 2. */
+	/* A sum, product or quotient of fp32 may be rounded to fp64 first and then to fp32. The
+	 * result is the same as with one rounding, because 53 >= 2 * 24 + 2. */
 	enum krn_dtype step = t == KRN_F64 ? KRN_F64 : KRN_F32;
 	double a = ref_decode(t, elements[0]);
 

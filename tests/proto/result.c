@@ -121,7 +121,7 @@ START_TEST(result_and_flags_must_lie_in_the_region)
 }
 END_TEST
 
-/* The result lies elsewhere: of the region only the flags are used. */
+/* The result does not lie in the region, so only the flags must fit. */
 START_TEST(result_outside_of_the_region_needs_only_flags)
 {
 	static const enum shm_result_mode elsewhere[] = {SHM_RESULT_STAGED, SHM_RESULT_DIRECT};

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 
-# No input or output: for tests.
+# The parts without input or output, which tests use.
 noinst_LTLIBRARIES += pccl-bench/libpccl-bench.la
 pccl_bench_libpccl_bench_la_SOURCES = \
 	pccl-bench/data.c pccl-bench/data.h \

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 
-# All but main.c, for tests.
+# All files except main.c, for tests.
 noinst_LTLIBRARIES += pcclctl/libpcclctl.la
 pcclctl_libpcclctl_la_SOURCES = \
 	pcclctl/client.c pcclctl/client.h \

@@ -14,6 +14,6 @@ tests_ctl_ctl_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 tests_ctl_ctl_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=flock -Wl,--wrap=pread
 tests_ctl_ctl_LDADD = tests/librunner.la ccoip-masterd/libccoip-masterd.la pcclctl/libpcclctl.la $(CHECK_LIBS)
 
-# The real programs together.
+# Tests of the real programs together.
 TESTS += tests/ctl/programs.py tests/ctl/agent.py
 EXTRA_DIST += tests/ctl/README.md tests/ctl/agent.py tests/ctl/programs.py

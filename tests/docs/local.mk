@@ -6,7 +6,7 @@ tests_docs_numbers_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/libpccl-shim/includ
 tests_docs_numbers_LDADD = pcclagentd/libpcclagentd.la libccm.la proto/libwire.la \
 	common/libcommon.la $(PROTOBUF_C_LIBS)
 
-# The tables of all programs.
+# options.c prints the tables of all programs.
 check_PROGRAMS += tests/docs/options
 tests_docs_options_SOURCES = tests/docs/options.c
 tests_docs_options_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/libpccl-shim/include

@@ -8,7 +8,7 @@ tests_e2e_peer_SOURCES = \
 	tests/e2e/peer.c tests/e2e/peer.h \
 	tests/e2e/tensors.c
 tests_e2e_peer_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/libpccl-shim/include
-# No wrapper script around it: what is started is what is killed.
+# No wrapper script, so that a test kills the program itself.
 tests_e2e_peer_LDFLAGS = $(AM_LDFLAGS) -no-install
 tests_e2e_peer_LDADD = libpccl-shim/libpccl-shim.la -lm
 
@@ -85,5 +85,5 @@ EXTRA_DIST += $(e2e_tests) tests/e2e/README.md tests/e2e/figures.py \
 # The tests import from the source folder and must leave nothing there.
 AM_TESTS_ENVIRONMENT += PYTHONDONTWRITEBYTECODE=1; export PYTHONDONTWRITEBYTECODE;
 
-# What test_limits.py has programs started by.
+# test_limits.py starts programs through this script.
 EXTRA_DIST += tests/e2e/refuse.py

@@ -150,7 +150,7 @@ def agent_between(run):
     lab = run.lab
     for host in (0, 1):
         restart_agent(lab, host)
-        run.again(1, "after an agent's death between operations")
+        run.again(1, "an operation after an agent's death between operations")
         run.again(0, "the operation after that")
     run.count_peers()
     old = lab.agents[1]
@@ -174,11 +174,11 @@ def agent_twice(run):
         run.again(1, "the operation after that")
     for _ in range(3):
         restart_agent(lab, 0)
-    run.again(1, "after three agents in a row between operations")
+    run.again(1, "an operation after the deaths of three agents in a row")
     run.again(0, "the operation after that")
     for host in (0, 1):
         restart_agent(lab, host)
-    run.again(2, "after both agents died")
+    run.again(2, "an operation after the deaths of both agents")
     run.again(0, "the operation after that")
     run.count_peers()
     check(True, "all peers go on after agents die one after the other")
@@ -253,7 +253,7 @@ def agent_at_any_moment(run):
         number = signal.SIGTERM if k % 4 > 1 else signal.SIGKILL
         restart_agent(lab, k % 2, number=number)
         lost += any(run.good(1, f"end {k} of an agent at any moment"))
-        run.again(1, f"after end {k} of an agent at any moment")
+        run.again(1, f"an operation after end {k} of an agent at a random moment")
     run.count_peers()
     check(True, f"{RANDOM_KILLS} agents end at random moments: {lost} operations were lost and repeated")
 
@@ -271,7 +271,7 @@ def agent_told_to_end(run):
     for number in (signal.SIGTERM, signal.SIGINT):
         for host in (0, 1):
             restart_agent(lab, host, number=number)
-            run.again(1, "after the end of an agent between operations")
+            run.again(1, "an operation after the end of an agent between operations")
             run.again(0, "the operation after that")
     run.ask(but=run.peers[-1])
     restart_agent(lab, 1, number=signal.SIGTERM)
@@ -393,7 +393,7 @@ def admit(run, newcomer, answers):
     if joined["code"] != SUCCESS or any(a["code"] != SUCCESS or a["world"] != n for a in answers):
         raise Failed(f"a newcomer of host {newcomer.host}: {joined}, {answers}")
     run.peers.append(newcomer)
-    run.again(0, "with the newcomer")
+    run.again(0, "an operation with the newcomer")
 
 
 def dismiss(run, newcomer):
@@ -403,7 +403,7 @@ def dismiss(run, newcomer):
     for answer in lib.together(run.peers, f"until world={len(run.peers)}"):
         if answer["code"] != SUCCESS or answer["world"] != len(run.peers):
             raise Failed(f"without the newcomer: {answer}")
-    run.again(1, "without the newcomer")
+    run.again(1, "an operation without the newcomer")
 
 
 def master_amid_vote(run, options):
@@ -478,7 +478,7 @@ def both_die(run):
     wake(frozen)
     run.good(1, "master and agent die amid an operation")
     run.again(1, "the operation after that")
-    run.again(0, "and the next one")
+    run.again(0, "the second operation after that")
     run.count_peers()
     check(True, "all peers go on after master and agent die together")
 
@@ -507,7 +507,7 @@ def master_moves():
         check(all(a["code"] == SUCCESS for a in (*joined, *answers)),
               "a newcomer that knows the old address is redirected to the new address", (joined, answers))
         run.peers.append(newcomer)
-        run.again(0, "with the newcomer")
+        run.again(0, "an operation with the newcomer")
         agents_after_move(run, first.address)
         stale_master(run)
         lab.check_alive()
@@ -685,7 +685,7 @@ def master_for_good():
         check(all(a["code"] == SUCCESS for a in answers),
               "peers join the next master at the same address after the lease",
               answers)
-        run.again(0, "with a new master")
+        run.again(0, "an operation with a new master")
         lab.check_alive()
 
 

@@ -40,7 +40,7 @@ def attributes(peer):
 def see(what, *expected):
     """Checks attributes. expected: pairs of peers and the attributes that each of them must have."""
     seen = [(p.number, attributes(p), want) for peers, want in expected for p in peers]
-    check(all(got == want for _, got, want in seen), what,
+    check(all(got == want for _, got, want in seen), f"every peer has the expected attributes {what}",
           [s for s in seen if s[1] != s[2]])
 
 
@@ -83,7 +83,7 @@ def votes(lab, peers, victim):
     a, b, d = peers
     lab.drop_peer(victim)
     await_accepted(lab, 3)
-    see("attributes do not change between calls", (peers, (4, 2, 2, 2)))
+    see("between calls, after a loss", (peers, (4, 2, 2, 2)))
     together(peers, "pending")
     see("after pcclArePeersPending", ((a, b), (3, 2, 2, 2)), ((d,), (3, 1, 2, 2)))
     reduce((d,), TOO_FEW_PEERS, f"{OP} retry=2")  # the first call fails because of the loss
@@ -113,7 +113,7 @@ def daemons(lab, a, b, others):
     lab.start_agent(1, path=path, admin=admin, options=AGENT_OPTIONS)
     answers = together((a, b), f"reduce {OP} tag=5 seed=4 ids={ids_of((a, b))} retry=5")
     check(judge(answers) is None, "an all-reduce succeeds with a new agent", answers)
-    see("after it", ((a, b), now))
+    see("after an all-reduce with a new agent", ((a, b), now))
     lab.drop_peer(others[1])
     await_accepted(lab, 3)
     port = lab.master.port

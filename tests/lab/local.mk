@@ -4,14 +4,14 @@
 check_PROGRAMS += tests/lab/first
 tests_lab_first_SOURCES = examples/first.c
 tests_lab_first_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/libpccl-shim/include
-# It is taken to where only the installed library is.
+# The program runs on hosts that have only the installed library.
 tests_lab_first_LDFLAGS = $(AM_LDFLAGS) -no-install
 tests_lab_first_LDADD = libpccl-shim/libpccl-shim.la
 
 # A high round-trip path between two hosts, for tests/e2e.
 check_PROGRAMS += tests/lab/high_rtt
 tests_lab_high_rtt_SOURCES = tests/lab/high_rtt.c tests/lab/cut.c tests/lab/cut.h
-# What is started is what is killed.
+# No wrapper script, so that a test kills the program itself.
 tests_lab_high_rtt_LDFLAGS = $(AM_LDFLAGS) -no-install
 tests_lab_high_rtt_LDADD = common/libcommon.la
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Sanitizers add calls of their own.
+# Not in sanitized builds, because sanitizers add calls.
 if !SANITIZED
 TESTS += tests/pure/check-pure.sh tests/pure/check-folders.sh \
 	tests/pure/check-shim.sh

@@ -4,7 +4,7 @@
 check_PROGRAMS += tests/soak/trainer
 tests_soak_trainer_SOURCES = tests/soak/trainer.c tests/soak/trainer.h tests/soak/state.c
 tests_soak_trainer_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/libpccl-shim/include
-# What is started is what is killed.
+# No wrapper script, so that the soak kills the program itself.
 tests_soak_trainer_LDFLAGS = $(AM_LDFLAGS) -no-install
 tests_soak_trainer_LDADD = libpccl-shim/libpccl-shim.la
 

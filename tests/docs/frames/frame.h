@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the examples of the documents leave out. A frame includes this, then defines main around
- * #include "example-N.inc", the N-th example of its document. The program is called with the
- * address of a master, trains until it is killed, and prints "step world=N" after each step.
+ * The parts that the examples of the documents leave out. A frame includes this file, then defines
+ * main around #include "example-N.inc", the N-th example of its document. The program is called
+ * with the address of a master, trains until it is killed, and prints "step world=N" after each
+ * step.
  */
 #ifndef FRAME_H
 #define FRAME_H

@@ -1,58 +1,68 @@
 /* SPDX-License-Identifier: MIT
  *
- * One peer, told what to do: a command per line on standard input, an answer per line on standard
- * output. Words after the command are key=value. An answer starts with the name of the command;
- * most say code=N (a pcclResult_t), begin= and end= (CLOCK_MONOTONIC, ns) and, as the last word,
- * text= with what pcclGetLastError says, up to the end of the line.
+ * One peer that executes commands. Each line of standard input is a command, and each line of
+ * standard output is an answer. Words after the command are key=value. An answer starts with the
+ * name of the command. Most answers have code=N (a pcclResult_t), begin= and end= (CLOCK_MONOTONIC,
+ * ns) and, as the last word, text= with the text of pcclGetLastError, up to the end of the line.
  *
  *	create [streams=N] [master=A:P], connect, update, pending, destroy
- *                          from then on SIGUSR2 is pcclInterrupt
+ *                          after create, SIGUSR2 calls pcclInterrupt
  *	second [made=thread] [connected=thread]
  *                          connects another communicator to the run, and destroys it
- *	until world=N ms=N        pcclUpdateTopology until the run has so many peers
- *	attr                      the four attributes
- *	alloc bytes=N             pcclMemAlloc of memory that is written to and kept; one at a time
- *	closefrom                 closes all descriptors above 2, the library's too; with mine=1
- *                          their numbers go to pairs of sockets, and a forked child looks at
- *                          these: child= (how many have been touched)
- *	mine                      touched= likewise, in this process
- *	free                      gives it back: check=ok, or what is wrong with its contents
+ *	until world=N ms=N        calls pcclUpdateTopology until the run has N peers
+ *	attr                      prints the four attributes
+ *	alloc bytes=N             allocates memory with pcclMemAlloc, writes to it and keeps it;
+ *                          only one allocation at a time
+ *	closefrom                 closes all descriptors above 2, also those of the library; with
+ *                          mine=1 pairs of sockets get their numbers, and a forked child
+ *                          checks these: child= (how many have changed)
+ *	mine                      checks the pairs in this process: touched= (how many have
+ *                          changed)
+ *	free                      frees the memory of alloc: check=ok, or the fault of its
+ *                          contents
  *	submit slot=N OP          starts an operation
- *	await slot=N              ends it; judges result and buffers: check=ok or what is wrong
- *	reduce OP                 both in one, by pcclAllReduce; with retry=N again while peers are
- *	                          lost (hurry=1: without a look at the buffers in between)
- *	storm n=N OP              one after the other, each with data of its own, without pause but
- *                          after every 64; those that are lost again. Says "prepared", then begin=
- *                          and end= of all, lost= calls, longest= (ns) call, hash= of all results
- *	many n=N OP               N in flight; those that are lost again once all have been awaited
- *	several n=N window=N OP   the same by pcclAllReduceMultipleWithRetry; an answer for each;
- *                          with twice=1 the last one has the tag of the first one
- *	bench n=N OP              back to back on the same buffers: times in ns
- *	threads n=N OP            another thread does: first with the main thread's questions in
- *                          between, then back to back; this one asks pcclArePeersPending
- *                          until there are newcomers, but so many times at least
- *	state revision=N          the shared state, without tensors
+ *	await slot=N              awaits it; checks result and buffers: check=ok, or the fault
+ *	reduce OP                 calls pcclAllReduce and checks like await; with retry=N repeats
+ *                          the call while peers are lost (hurry=1: without checks of the
+ *                          buffers in between)
+ *	storm n=N OP              runs N operations without pause, except after every 64; each has
+ *                          its own data; lost operations are repeated. Prints "prepared",
+ *                          then begin= and end= of all, lost= calls, longest= (ns) call,
+ *                          hash= of all results
+ *	many n=N OP               runs N operations at once; lost operations are repeated after
+ *                          all have been awaited
+ *	several n=N window=N OP   runs N operations with pcclAllReduceMultipleWithRetry; prints an
+ *                          answer for each; with twice=1 the last one has the tag of the
+ *                          first one
+ *	bench n=N OP              runs N operations one after the other on the same buffers: times
+ *                          in ns
+ *	threads n=N OP            another thread runs N operations: first together with the main
+ *                          thread's votes, then one after the other; the main thread calls
+ *                          pcclArePeersPending until there are newcomers, at least 20 times
+ *	state revision=N          creates the shared state, without tensors
  *	tensors n=N name=T type=f32 count=N seed=N
- *                          so many tensors more (T0, T1, ... or T), whose contents follow from
- *                          seed; if wanted mem=shared, shift=N (bytes), like=N (other contents),
- *                          differ=1 (allow_content_inequality), pad=N (bytes of the name),
- *                          freeze=1 (the process stops itself when the middle is written);
- *                          at= is where the last one lies
+ *                          adds N tensors (T0, T1, ... or T), whose contents follow from
+ *                          seed; optional: mem=shared, shift=N (bytes), like=N (other
+ *                          contents), differ=1 (allow_content_inequality), pad=N (bytes of
+ *                          the name), freeze=1 (the process stops itself when the middle is
+ *                          written); prints at=, the address of the last tensor
  *	spoil name=T at=N n=N     changes bytes of one tensor, or of all
- *	digest                    hash= of all contents that must be equal, or with name=T of one
+ *	digest                    prints hash= of all contents that must be equal, or with name=T
+ *                          of one
  *	sync strategy=popular|receive|send|NUMBER
  *                          synchronizes: tx= rx= revision= check= hash= (unless hash=0)
- *                          longest= (ns); if wanted revision=N, retry=N (while peers are lost)
- *	memcpy bytes=N n=N        times of plain copies in ns
+ *                          longest= (ns); optional: revision=N, retry=N (while peers are
+ *                          lost)
+ *	memcpy bytes=N n=N        measures plain copies: times in ns
  *	master addr=A:P, master-signal, master-await, master-destroy
  *	quit
  *
- * OP: type=f32 op=sum count=N seed=N tag=N, ids=0,1,2 (whose data must be in the result; or=0,1 if
- * it may be these as well), and if wanted place=in, mem=shared|send|recv (pcclMemAlloc for both
- * buffers or one), shift=N (elements that the buffers are off a page's start), special=1, verify=1
- * (compute the result as well), disposable=1 (pcclOutputDisposable), freeze=1 (the process stops
- * itself when half of sendbuf is read, or with 2 when its end is), wrong=type|count|op|quantization
- * (an argument that cannot be).
+ * OP: type=f32 op=sum count=N seed=N tag=N, ids=0,1,2 (the peers whose data must be in the result;
+ * or=0,1: the peers of another allowed result). Optional: place=in, mem=shared|send|recv
+ * (pcclMemAlloc for both buffers or one), shift=N (elements between the start of a page and the
+ * buffers), special=1, verify=1 (also computes the result), disposable=1 (pcclOutputDisposable),
+ * freeze=1 (the process stops itself when half of sendbuf is read, or with 2 when its end is read),
+ * wrong=type|count|op|quantization (an invalid argument).
  */
 #include <arpa/inet.h>
 #include <errno.h>

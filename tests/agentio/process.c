@@ -50,7 +50,7 @@ static void teardown(void)
 }
 
 /* waitpid tells when the child has changed its state: nothing is waited for by time. */
-START_TEST(stopped_and_continued)
+START_TEST(process_is_stopped_and_continued)
 {
 	struct process p;
 	int status;
@@ -70,7 +70,7 @@ START_TEST(stopped_and_continued)
 }
 END_TEST
 
-START_TEST(its_end_is_no_stop)
+START_TEST(process_that_ends_does_not_count_as_stopped)
 {
 	struct process p, late;
 
@@ -158,7 +158,7 @@ static struct process unseen(void)
 	return p;
 }
 
-START_TEST(asked_when_it_is_due)
+START_TEST(process_is_asked_when_the_question_is_due)
 {
 	struct process p = unseen();
 
@@ -177,7 +177,7 @@ START_TEST(asked_when_it_is_due)
 }
 END_TEST
 
-START_TEST(silent_until_it_answers)
+START_TEST(process_counts_as_silent_until_it_answers)
 {
 	struct process p = unseen();
 
@@ -199,7 +199,7 @@ START_TEST(silent_until_it_answers)
 }
 END_TEST
 
-START_TEST(the_time_of_an_agent_that_stood_still_counts_once)
+START_TEST(time_of_a_suspended_agent_counts_once)
 {
 	struct process p = unseen();
 
@@ -209,7 +209,7 @@ START_TEST(the_time_of_an_agent_that_stood_still_counts_once)
 }
 END_TEST
 
-START_TEST(who_runs_is_not_silent)
+START_TEST(process_that_runs_is_not_silent)
 {
 	struct process p;
 	pid_t busy = fork();
@@ -229,7 +229,7 @@ START_TEST(who_runs_is_not_silent)
 }
 END_TEST
 
-START_TEST(on_a_machine_that_is_busy_it_takes_longer)
+START_TEST(silence_is_allowed_for_longer_on_a_busy_machine)
 {
 	ck_assert_uint_eq(loc_beat_parts("0.20 0.18 0.12 1/80 11206\n", 2), BEAT_PARTS);
 	ck_assert_uint_eq(loc_beat_parts("9.20 9.18 9.12 2/80 11206\n", 2), BEAT_PARTS);
@@ -240,7 +240,7 @@ START_TEST(on_a_machine_that_is_busy_it_takes_longer)
 }
 END_TEST
 
-START_TEST(a_process_may_do_without)
+START_TEST(process_may_answer_no_questions)
 {
 	struct process p = unseen();
 	unsigned fds = fx_count_fds();
@@ -376,7 +376,7 @@ static uint32_t tick(uint32_t ms)
 	return stopped;
 }
 
-START_TEST(so_many_in_each_tick_but_all_that_were_stopped)
+START_TEST(tick_checks_some_processes_and_all_stopped_ones)
 {
 	ck_assert_uint_eq(tick(BASE_TICK_MS), 0);
 	child_is_to(SIGSTOP);
@@ -388,7 +388,7 @@ START_TEST(so_many_in_each_tick_but_all_that_were_stopped)
 }
 END_TEST
 
-START_TEST(all_in_every_fourth_tick_while_all_is_quiet)
+START_TEST(quiet_agent_checks_all_in_every_fourth_tick)
 {
 	base.quiet = true;
 	ck_assert_uint_eq(tick(AGT_QUIET_TICK_MS), 0);
@@ -402,7 +402,7 @@ START_TEST(all_in_every_fourth_tick_while_all_is_quiet)
 }
 END_TEST
 
-START_TEST(all_when_somebody_asks)
+START_TEST(all_are_checked_when_somebody_asks)
 {
 	base.quiet = true;
 	ck_assert_uint_eq(tick(AGT_QUIET_TICK_MS), 0);
@@ -422,25 +422,25 @@ Suite *process_suite(void)
 
 	tcase_set_timeout(t, 20);
 	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, stopped_and_continued);
-	tcase_add_test(t, its_end_is_no_stop);
+	tcase_add_test(t, process_is_stopped_and_continued);
+	tcase_add_test(t, process_that_ends_does_not_count_as_stopped);
 	suite_add_tcase(s, t);
 	t = tcase_create("beat");
 	tcase_set_timeout(t, 20);
 	tcase_add_checked_fixture(t, beat_setup, beat_teardown);
-	tcase_add_test(t, asked_when_it_is_due);
-	tcase_add_test(t, silent_until_it_answers);
-	tcase_add_test(t, the_time_of_an_agent_that_stood_still_counts_once);
-	tcase_add_test(t, who_runs_is_not_silent);
-	tcase_add_test(t, on_a_machine_that_is_busy_it_takes_longer);
-	tcase_add_test(t, a_process_may_do_without);
+	tcase_add_test(t, process_is_asked_when_the_question_is_due);
+	tcase_add_test(t, process_counts_as_silent_until_it_answers);
+	tcase_add_test(t, time_of_a_suspended_agent_counts_once);
+	tcase_add_test(t, process_that_runs_is_not_silent);
+	tcase_add_test(t, silence_is_allowed_for_longer_on_a_busy_machine);
+	tcase_add_test(t, process_may_answer_no_questions);
 	suite_add_tcase(s, t);
 	t = tcase_create("looks");
 	tcase_set_timeout(t, 60); /* there are many sessions to be made */
 	tcase_add_checked_fixture(t, sessions_setup, loc_teardown);
-	tcase_add_test(t, so_many_in_each_tick_but_all_that_were_stopped);
-	tcase_add_test(t, all_in_every_fourth_tick_while_all_is_quiet);
-	tcase_add_test(t, all_when_somebody_asks);
+	tcase_add_test(t, tick_checks_some_processes_and_all_stopped_ones);
+	tcase_add_test(t, quiet_agent_checks_all_in_every_fourth_tick);
+	tcase_add_test(t, all_are_checked_when_somebody_asks);
 	suite_add_tcase(s, t);
 	return s;
 }

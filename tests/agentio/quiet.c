@@ -156,7 +156,7 @@ static bool is_shown_as_stopped(void)
 
 /* ---- tests */
 
-START_TEST(seldom_when_nothing_is_under_way)
+START_TEST(quiet_agent_wakes_up_seldom)
 {
 	await_seldom();
 	child_is_to(SIGSTOP);
@@ -168,7 +168,7 @@ START_TEST(seldom_when_nothing_is_under_way)
 }
 END_TEST
 
-START_TEST(at_once_when_somebody_asks)
+START_TEST(agent_wakes_up_at_once_when_somebody_asks)
 {
 	await_seldom();
 	child_is_to(SIGSTOP);
@@ -201,7 +201,7 @@ static uint64_t stop_and_await(void)
 	return took;
 }
 
-START_TEST(at_once_when_somebody_is_awaited)
+START_TEST(agent_looks_at_once_at_an_awaited_process)
 {
 	for (unsigned i = 0; stop_and_await() > AT_ONCE_NS; i++) {
 		ck_assert_uint_lt(i, TRIES);
@@ -221,9 +221,9 @@ Suite *quiet_suite(void)
 
 	tcase_set_timeout(t, 120);
 	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, seldom_when_nothing_is_under_way);
-	tcase_add_test(t, at_once_when_somebody_asks);
-	tcase_add_test(t, at_once_when_somebody_is_awaited);
+	tcase_add_test(t, quiet_agent_wakes_up_seldom);
+	tcase_add_test(t, agent_wakes_up_at_once_when_somebody_asks);
+	tcase_add_test(t, agent_looks_at_once_at_an_awaited_process);
 	suite_add_tcase(s, t);
 	return s;
 }

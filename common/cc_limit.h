@@ -21,8 +21,9 @@ bool cc_limit_is_of(const char *call, int error);
  * Writes the error, the limit that is reached and its value, and the process and the host, and
  * returns buf: "Too many open files: the limit of open files (RLIMIT_NOFILE) of pcclagentd (pid 7)
  * on host a is 1024". The function compares the use with each limit that can cause the error. If no
- * readable limit is reached, the text says so. Of other errors it writes only the error. Keeps
- * errno. For EAGAIN it reads about all processes of this user, so do not call it often.
+ * readable limit is reached, the text says so. If the error is not about a limit, it writes only
+ * the error. Keeps errno. For EAGAIN it reads about all processes of this user, so do not call it
+ * often.
  */
 const char *cc_limit_text(int error, char *buf, size_t size);
 /* Does the same as cc_limit_text for a call of this name. The name itself is not written. */

@@ -10,7 +10,8 @@
  * communicator holds a reference to the latest attachment. The last reference frees the attachment.
  *
  * The lock guards tail, staging and results. It is held for moments only and is taken after a
- * communicator's lock. A slot belongs to the operation in it.
+ * communicator's lock. A slot needs no lock,
+ * because only the operation in it uses it.
  */
 #ifndef PCCL_SHIM_ATTACH_H
 #define PCCL_SHIM_ATTACH_H

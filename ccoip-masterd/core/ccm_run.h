@@ -169,7 +169,7 @@ struct ccm {
 	struct ccm_op *spec_ops; /* not started: by spec_seq */
 	struct ccm_op *ready;
 	struct ccm_op *fresh; /* not started: by age */
-	struct ccm_op *late;  /* not started for seconds: by looked_ns */
+	struct ccm_op *late;  /* not started for some seconds: by looked_ns */
 	struct ccm_late topo_late, pending_late;
 	bool stopped_news; /* some group has stopped_news */
 	uint64_t woke_ns;  /* when the last suspension of this process ended */

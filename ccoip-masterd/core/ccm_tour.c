@@ -2,8 +2,8 @@
  *
  * Finds a ring (a Hamiltonian cycle) where many links are barred, by two rules that are well known
  * for this problem. Go to the host with the fewest possible neighbours first (Warnsdorff, 1823).
- * Turn back as soon as a free host has no possible neighbour left, instead of when the search
- * reaches this host.
+ * Turn back as soon as any free host has no possible neighbour left, not only when the search
+ * reaches that host.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "common/cc_zalloc.h"
 #include "ccoip-masterd/core/ccm_internal.h"
 
-/* A search that never turns back takes this number times n * n looks. */
+/* A search that never turns back looks at this number times n * n links. */
 #define STRAIGHT 4u
 
 struct paths {

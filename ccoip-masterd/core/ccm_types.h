@@ -38,7 +38,8 @@
 #define CCM_FAILED_UNHEARD "the operation failed on another host; see the log of the master"
 #define CCM_BREAKS_MAX     3u /* breaks of a pair's links in a row, each during an operation */
 #define CCM_FLAPS_MAX      8u /* connections of an agent that broke, in a row */
-/* Times timeout_ms: a connection that lasts longer does not count as broken soon. */
+/* A connection that lasts longer than this number times timeout_ms does not count towards
+ * CCM_FLAPS_MAX. */
 #define CCM_FLAP_TIMES 2u
 /* The time for a new link between hosts whose last link was silent: a part of the time for any
  * other new link. */

@@ -314,7 +314,8 @@ static void fill(void *arg, const struct wa_request *q, struct wa_reply *reply)
 
 	if (q->verb == WA_PEERS)
 		f.a->ops->look(f.a->arg);
-	f.now = now = cc_now_ns(); /* after the checks, so that none of their times is later */
+	f.now = now =
+		cc_now_ns(); /* after the checks, so that they record no time later than `now` */
 	switch (q->verb) {
 	case WA_STATUS:
 		fill_status(f.a, reply);

@@ -120,7 +120,8 @@ struct agt_sync_result {
 	 * get the elected contents */
 	bool failed;
 	bool complete; /* it has all elected contents */
-	/* failed: a pcclResult_t for its callers; pcclInvalidUsage, unless another cause is certain
+	/* if failed: the pcclResult_t for its callers, which is pcclInvalidUsage if no other cause
+	 * is certain
 	 */
 	uint32_t code;
 	const char *text;            /* failed: why */

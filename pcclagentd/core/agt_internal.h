@@ -208,7 +208,7 @@ void agt_leave(struct agt *a, struct agt_run *r, struct agt_comm *c, const struc
 void agt_left(struct agt *a, struct agt_run *r, const struct wm_left *m);
 /* Sends all leaves that no master has confirmed to a new master of r. */
 void agt_leaves_tell(struct agt *a, struct agt_run *r);
-/* Answers the destroys that wait for a master that is gone. */
+/* Replies to the destroy requests that wait for a master, because this master is gone. */
 void agt_leaves_answer(struct agt *a, struct agt_run *r);
 void agt_leaves_tick(struct agt *a, struct agt_run *r);
 /* Has a master been told of every leave? */

@@ -120,7 +120,8 @@ void net_link_open(struct net_run *r, const struct wm_endpoint *to, uint32_t n_s
 void net_link_close(struct net_run *r, const struct cc_id *peer);
 /* Returns the number of the established link to this agent, or 0. */
 uint32_t net_link_number(const struct net_run *r, const struct cc_id *peer);
-/* Events of the engine about a link: it is broken, or when the other host was last heard. */
+/* Events of the engine about a link: the link has broken, or the time at which the other host was
+ * last heard. */
 void net_link_broken(struct net_run *r, const struct eng_event *e);
 void net_link_heard(struct net_run *r, const struct eng_event *e);
 /* Sends an operand of the eager path on the link with this number, if it exists. If the stream

@@ -114,8 +114,8 @@ static void set_lacking(struct ste_job *j, struct ste_peer *p, uint64_t leaf, ui
 	}
 }
 
-/* Marks the leaves of a tensor that `p` lacks. If its leaf hashes do not make its tensor hash, it
- * lacks all leaves. */
+/* Marks the leaves of a tensor that `p` lacks. If the hash over the leaf hashes of `p` is not its
+ * tensor hash, `p` lacks all leaves of the tensor. */
 static void compare(struct ste_job *j, struct ste_peer *p, uint32_t t)
 {
 	const struct shm_state_tensor *s = &j->tensors[t];

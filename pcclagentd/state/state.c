@@ -161,8 +161,8 @@ static int timeout(struct ste *e)
 	return next == UINT64_MAX ? -1 : (int)((next - e->now_ns + 999999) / 1000000);
 }
 
-/* May the thread sleep? Announces that it sleeps, then checks whether anything has come that will
- * not wake it. */
+/* May the thread sleep? Announces that it sleeps, then checks for work that came before the
+ * announcement, because nobody wakes the thread for it. */
 static bool may_sleep(struct ste *e)
 {
 	bool found = !wrk_may_sleep(&e->worker);

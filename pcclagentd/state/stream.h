@@ -66,8 +66,8 @@ struct ste_stream {
 	uint8_t member; /* the member of the source that sent the payload, see wst_answer */
 	struct ste_block *block; /* that is landing; NULL: hashes, or bytes that are not needed */
 	/* Hashes of one kind (and one tensor) that need several requests. hash_next .. hash_end are
-	 * still to be requested. Both are equal until the first answer has come, and 0 if there are
-	 * no such hashes. */
+	 * still to be requested. They are equal until the first answer has come. Both are 0 if
+	 * there are no such hashes. */
 	uint8_t hash_kind;
 	uint32_t hash_tensor;
 	uint64_t hash_next, hash_end;

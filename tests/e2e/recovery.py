@@ -8,8 +8,7 @@ usage: ./dev figures recovery [--events N] [--json FILE] [ROW...]
 Three hosts, or four for pair-cut-4, are network namespaces (root). On every survivor, each result
 is compared with the sum of exactly those peers that took part according to the call. Times are in
 milliseconds; no test depends on them. An event is measured only if it came at the intended moment,
-mostly in the middle of an operation. It is repeated until enough events were measured. The others
-are counted.
+mostly in the middle of an operation. It is repeated until enough events were measured. Events that came at another moment are only counted.
 """
 
 import argparse

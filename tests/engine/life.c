@@ -73,8 +73,8 @@ static bool make_hosts(void)
 	       add_host(far_ns, "far", OTHER);
 }
 
-/* As another engine would the end of a stream that it is given. The socket is its own only until
- * then. */
+/* Sets the socket options as the engine of the other host would. The engine made for this is freed
+ * at once, and the options stay. */
 static void tune(int fd)
 {
 	int event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);

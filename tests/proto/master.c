@@ -160,8 +160,8 @@ START_TEST(unknown_fields_are_ignored)
 }
 END_TEST
 
-/* A kind is decoded without the message around it. The results must be the same as with this
- * message. */
+/* The body of a kind is decoded without the enclosing message. The results must be the same as with
+ * this message. */
 START_TEST(unusual_encodings_are_decoded_or_refused)
 {
 	static const struct {

@@ -147,7 +147,8 @@ void fake_sync_begin(struct fake_op *op);
 void fake_give(struct fake_op *op, const struct shm_state_command *command);
 void fake_command(struct fake_op *op, enum shm_state_op what, uint32_t slot, uint32_t tensor,
 	uint64_t off, uint32_t len);
-/* Makes memory of another peer, which commands may name. Returns its region. */
+/* Creates a region that stands for another peer's memory, and returns its number. Commands may name
+ * it. */
 uint64_t fake_show(struct fake_op *op, uint64_t size, uint8_t **ret);
 /* Waits by the data doorbell until all commands are acknowledged. Returns the slot of the last
  * one. */

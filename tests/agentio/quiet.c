@@ -14,9 +14,9 @@
 #include "tests/agentio/ask.h"
 #include "tests/agentio/suites.h"
 
-#define WATCH_MS 1000u
-/* Times that it wakes up in WATCH_MS: two or three when it does so every 450 ms, 20 when it does so
- * every 50 ms, less on a machine that is busy. */
+#define WATCH_S 1u
+/* Times that it wakes up in WATCH_S seconds: two or three when it does so every 450 ms, 20 when it
+ * does so every 50 ms, less on a machine that is busy. */
 #define SELDOM 6u
 #define MOST   100u
 /* From a heartbeat to what is to be done at once, when it is not left to a tick that comes every
@@ -108,7 +108,7 @@ static unsigned long count_wakes(void)
 {
 	unsigned long before = count_sleeps();
 
-	usleep(WATCH_MS * 1000);
+	sleep(WATCH_S);
 	return count_sleeps() - before;
 }
 
@@ -207,7 +207,7 @@ START_TEST(agent_looks_at_once_at_an_awaited_process)
 		ck_assert_uint_lt(i, TRIES);
 		beat(false);
 	}
-	usleep(2 * WATCH_MS * 1000);
+	sleep(2 * WATCH_S);
 	await_often(); /* that does not end by itself */
 	beat(false);
 	await_seldom();

@@ -73,7 +73,7 @@ static _Noreturn __attribute__((format(printf, 1, 2))) void die(const char *fmt,
 	int err = errno;
 	va_list ap;
 
-	fputs("longway: ", stderr);
+	fputs("high_rtt: ", stderr);
 	va_start(ap, fmt);
 	vfprintf(stderr, fmt, ap);
 	va_end(ap);
@@ -107,17 +107,17 @@ static int tap_open(const char *netns, const char *name)
 
 static uint8_t *ring_map(void)
 {
-	int fd = memfd_create("longway", MFD_CLOEXEC);
+	int fd = memfd_create("high_rtt", MFD_CLOEXEC);
 	uint8_t *at;
 
 	if (fd < 0 || ftruncate(fd, (off_t)RING_SIZE) < 0)
 		die("memory");
-	/* anonymous memory has no file */
+	/* cppcheck-suppress invalidFunctionArg ; anonymous memory has no file */
 	at = mmap(NULL, 2 * RING_SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (at == MAP_FAILED)
 		die("memory");
 	for (int i = 0; i < 2; i++)
-		/* the address is known */
+		/* cppcheck-suppress leakReturnValNotUsed ; the address is known */
 		if (mmap(at + (size_t)i * RING_SIZE, RING_SIZE, PROT_READ | PROT_WRITE,
 			    MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)
 			die("memory");
@@ -270,7 +270,7 @@ static void report(const struct seal_dir *w)
 
 static _Noreturn void usage(int status)
 {
-	fputs("usage: longway [OPTION...] NAMESPACE DEVICE NAMESPACE DEVICE\n"
+	fputs("usage: high_rtt [OPTION...] NAMESPACE DEVICE NAMESPACE DEVICE\n"
 	      "Makes two TAP devices, prints \"ready\" and forwards between them until SIGTERM.\n"
 	      "A namespace is a file: /run/netns/NAME.\n"
 	      "  --delay MS      that every packet takes, each way [0]\n"
@@ -288,7 +288,7 @@ static double number(const char *text, double max)
 	double v = strtod(text, &end);
 
 	if (end == text || *end || !(v >= 0 && v <= max)) {
-		fprintf(stderr, "longway: not a number from 0 to %g: %s\n", max, text);
+		fprintf(stderr, "high_rtt: not a number from 0 to %g: %s\n", max, text);
 		exit(2);
 	}
 	return v;

@@ -33,7 +33,7 @@ struct agentd_config {
 	uint16_t port_shared_state, port_p2p, port_benchmark; /* 0: any free port */
 	/* Gives its ports to another agent that wants them, because this agent is private. */
 	bool gives_ports;
-	/* Where others reach this host; none: at its interfaces' addresses. */
+	/* The addresses at which other hosts reach this one; none: those of its interfaces. */
 	struct addrs advertise;
 	struct addrs interfaces; /* the interfaces that data uses; none: all */
 	/* The ports that other hosts get, if they differ from the ports on which the agent listens;

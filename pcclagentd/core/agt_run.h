@@ -71,7 +71,7 @@ struct agt_run {
 	uint32_t n_aliases;
 	struct cc_addr aliases[AGT_ALIASES_MAX]; /* other addresses of the same master */
 	struct cc_addr moved; /* a new address that was set for this run only, or none */
-	/* Where the master was reached last, perhaps by another agent; or none. */
+	/* The address at which the master was reached last, perhaps by another agent; or none. */
 	struct cc_addr reached;
 	struct cc_addr at; /* where the master is, as published last; or none */
 	bool hinted;       /* `reached` was given by a process of hint_uid */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What pcclctl would be told of the fixture's agent, by its admin socket.
+ * Asks the fixture's agent through its admin socket, as pcclctl does.
  */
 #ifndef ASK_H
 #define ASK_H

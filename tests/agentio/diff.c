@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What operators are told of the keys in which peers differed.
+ * The difference reports: keys of shared state in which peers differed, as operators see them.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What an agent remembers of jobs of shared state, for people: whose tensors differed and why, by
- * which keys, and only if the memory for it is the user's to have.
+ * The records that an agent keeps of synchronizations for operators: the peers whose tensors
+ * differed, the reason and the keys. A record is kept only if the user's memory limit allows it.
  */
 #include <stdio.h>
 #include <string.h>

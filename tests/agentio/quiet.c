@@ -133,7 +133,7 @@ static void await_often(void)
 	ck_assert_uint_lt(await_pace(false), MOST);
 }
 
-/* What the agent tells the master of the process. */
+/* Expects that the agent reports the process to the master as stopped, or as running again. */
 static void expect_stopped(bool is)
 {
 	struct wm_msg msg;
@@ -184,8 +184,7 @@ static void beat(bool awaited)
 	master_send(&m, &msg);
 }
 
-/* What has been stopped since the last look is found with the next one: that is now. Returns how
- * long it takes. */
+/* Stops the process and waits until the agent has reported it. Returns the time that this takes. */
 static uint64_t stop_and_await(void)
 {
 	uint64_t began, took;

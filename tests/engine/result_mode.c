@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where operands and results lie: results that replace the only member's operand, and are the
- * reader's from their flag on; results in the members' outputs; operands that come through a
- * window.
+ * The memory of operands and results: results that replace the operand of the only member, and
+ * that the reader may use as soon as their flag is set; results in the outputs of the members;
+ * operands that come through a window.
  */
 #include <poll.h>
 #include <stdlib.h>

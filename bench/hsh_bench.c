@@ -3,8 +3,8 @@
  * only reads the same memory. Usage: hsh_bench [MiB [most threads]]; 1024 MiB and 2 threads if
  * there is no argument.
  *
- * All variants take turns, several times. The output has the best of each variant, its share of the
- * best sum, and the median of its shares of the sum in the same round.
+ * All variants take turns, several times. For each variant the output shows its best rate, the
+ * ratio of this rate to the best rate of the sum, and the median of the ratios in each round.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -46,8 +46,8 @@ static uint64_t sum(const unsigned char *data, size_t bytes)
 
 	for (size_t i = 0; i < bytes; i += sizeof(x))
 		for (size_t k = 0; k < 4; k++) {
-			/* The hash prefetches, too. Without this, memory would look slower than it
-			 * is. */
+			/* The hash prefetches, too. Without prefetching in the sum, memory would
+			 * look slower than it is. */
 			__builtin_prefetch(data + i + k * sizeof(v) + 2048);
 			memcpy(&v, data + i + k * sizeof(v), sizeof(v));
 			x[k] += v;

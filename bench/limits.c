@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Measures the limits of this machine's memory for bench/compare. Usage: limits copy|sum THREADS
  *
- * Each line "BYTES WARM-UPS N" of standard input is answered by a line of N times in seconds. In
- * each of these times every thread copies one of its arrays of this size to another, or adds one to
- * another. A time is the time of the slowest thread.
+ * Each line "BYTES WARM-UPS N" of standard input is answered by a line of N times in seconds. A
+ * time is the time of the slowest thread. Each thread copies one of its arrays of BYTES bytes to
+ * another one of its arrays, or adds it to the other array.
  */
 #include <pthread.h>
 #include <stdbool.h>

@@ -151,8 +151,8 @@ static const struct wa_column recovery_cols[] = {
 	{"waiting", WA_KIND_TEXT},
 };
 
-/* Shows during a recovery what the run waits for, because its operations are not known for certain
- * then. */
+/* Shows what the run waits for during a recovery, because the operations of the run are not certain
+ * yet. */
 static void fill_recovery(const struct masterd *m, uint64_t now, struct wa_reply *r)
 {
 	struct ccm_status s;
@@ -264,8 +264,8 @@ static void reset(struct masterd *m, bool force, struct wa_reply *r)
 	ccm_get_status(masterd_core(m), cc_now_ns(), &s);
 	if (s.stale) {
 		(void)snprintf(r->error, sizeof r->error,
-			"another master has taken over the run: reset that one, or restart this "
-			"one");
+			"another master has taken over the run: reset the run there, or restart "
+			"this master");
 		return;
 	}
 	if (!force && (s.recovering || s.accepted + s.registered > 0)) {
@@ -273,7 +273,7 @@ static void reset(struct masterd *m, bool force, struct wa_reply *r)
 			"the run has %u peers%s, and their calls would fail: add --yes to reset it "
 			"nevertheless",
 			s.accepted + s.registered,
-			s.recovering ? ", or more that may come back" : "");
+			s.recovering ? ", and perhaps others that may come back" : "");
 		return;
 	}
 	masterd_reset(m);

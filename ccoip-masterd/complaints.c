@@ -4,8 +4,8 @@
 #include "common/cc_log.h"
 
 #define COMPLAINTS_PER_S 10u
-/* Lines of the log that all agents without members may cause at once, and those that are added in
- * each second. */
+/* The number of log lines that all agents without members together may cause at once, and the
+ * number that each second adds. */
 #define LINES_MAX   200u
 #define LINES_PER_S 20u
 

@@ -12,8 +12,8 @@
 struct complaints {
 	uint64_t since_ns, refused;
 	uint32_t said, unsaid;
-	/* Of the core's lines about strangers: how many may still be written; how many were left
-	 * out. */
+	/* The core's lines about strangers: the number that may still be written, and the number
+	 * that was left out. */
 	uint32_t lines, unwritten;
 	int unwritten_level; /* the most serious level of lines that were left out */
 };

@@ -30,15 +30,15 @@ struct journal {
 	int dir, fd;
 	int lock; /* a separate file, because the journal itself is replaced */
 	char *path;
-	size_t size;     /* of the file; all of it is valid */
+	size_t size;     /* bytes of the file, all of them valid */
 	size_t snapshot; /* bytes of the last MEMBERS record */
 	uint8_t *run;    /* the last RUN record */
 	size_t run_len;
 	bool broken; /* nothing can be appended any more */
-	/* On a full disk an emptied journal can be written again, and soon fails again. So only the
-	 * first failure is logged. */
-	uint32_t failures; /* since the journal was good for GOOD_NS */
-	uint64_t good_ns;  /* since when writes have not failed; 0: not known yet */
+	/* On a full disk each failure empties the journal, which makes room for a few more writes
+	 * before the next failure. So only the first failure is logged. */
+	uint32_t failures; /* since the journal was last good for GOOD_NS */
+	uint64_t good_ns;  /* the time since which no write has failed; 0: not known yet */
 };
 
 static int write_all(int fd, const uint8_t *p, size_t len)
@@ -82,7 +82,7 @@ static int take(struct journal *j, const struct wj_record *r, const uint8_t *p, 
 /* Gives the records to m, up to the first one that is not whole. */
 static int replay(struct journal *j, struct ccm *m, const uint8_t *buf, size_t len)
 {
-	const char *why = "it is cut short";
+	const char *why = "the last record is cut short";
 	struct wj_record r;
 	size_t used;
 	int err = 0;
@@ -92,9 +92,8 @@ static int replay(struct journal *j, struct ccm *m, const uint8_t *buf, size_t l
 		err = wire_journal_decode(buf + j->size, len - j->size, &r, &used, &why);
 		if (err < 0)
 			break;
-		err = ccm_restore(m, &r);
-		if (err == 0)
-			err = take(j, &r, buf + j->size, used);
+		ccm_restore(m, &r);
+		err = take(j, &r, buf + j->size, used);
 		wire_journal_clear(&r);
 		if (err < 0)
 			return err;
@@ -168,8 +167,8 @@ static int load(struct journal *j, struct ccm *m)
 
 /* ---- writing ---- */
 
-/* Gives the journal up after a failure, and empties it. Its records are outdated from now on, and
- * no next master may believe them. */
+/* Abandons the journal after a failure, and empties it. Its records are outdated from now on, so
+ * the next master must not use them. */
 static void give_up(struct journal *j, const char *what)
 {
 	bool tell = j->failures == 0;
@@ -216,7 +215,7 @@ err_close:
 	return CC_ERR_IO;
 }
 
-/* Was the file removed? Then no next master would find its records. */
+/* Was the file removed? Then the next master would not find its records. */
 static bool was_removed(const struct journal *j)
 {
 	struct stat st;
@@ -282,8 +281,8 @@ void journal_tick(struct journal *j, uint64_t now_ns)
 		j->good_ns = now_ns;
 	if (now_ns - j->good_ns < GOOD_NS)
 		return;
-	cc_log(CC_LOG_NOTICE, "%s: is written again, after it could not be written %u %s", j->path,
-		j->failures, j->failures == 1 ? "time" : "times");
+	cc_log(CC_LOG_NOTICE, "%s: the journal is written again; writing it had failed %u %s",
+		j->path, j->failures, j->failures == 1 ? "time" : "times");
 	j->failures = 0;
 }
 
@@ -323,9 +322,11 @@ static const char *explain(int err, char limit[CC_LIMIT_TEXT])
 	case CC_ERR_IO:
 		return explain_errno(limit);
 	case CC_ERR_EXIST:
-		return "another master uses it: give each its own --state-dir";
+		return "another master uses it: give each master its own --state-dir";
 	case CC_ERR_VERSION:
-		return "it was written by a later version";
+		return "another version of ccoip-masterd has written it: move it away, and the "
+		       "master "
+		       "takes the run over from its agents";
 	case CC_ERR_PROTO:
 		return "this is no journal: move it away";
 	default:
@@ -333,7 +334,7 @@ static const char *explain(int err, char limit[CC_LIMIT_TEXT])
 	}
 }
 
-/* Is the path wrong, or its permissions? (EROFS is not such a mistake: a disk that fails becomes
+/* Are the path or its permissions wrong? (EROFS is not such a mistake: a disk that fails becomes
  * read-only.) */
 static bool is_mistake(int error)
 {

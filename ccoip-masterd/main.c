@@ -2,17 +2,37 @@
  *
  * ccoip-masterd: opens its sockets and runs.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sysexits.h>
+#include <unistd.h>
 
 #include "ccoip-masterd/sockets.h"
+#include "common/cc_err.h"
 #include "common/cc_limit.h"
 #include "common/cc_log.h"
+#include "common/cc_must.h"
 #include "common/cc_seal.h"
 #include "common/cc_service.h"
 #include "common/cc_sys.h"
+
+static struct socket_file admin; /* removed at the end */
+static bool started;             /* the master exists */
+
+/* The core has no memory: ends the process. */
+static void on_exhausted(void)
+{
+	if (started) {
+		cc_log(CC_LOG_ERR, "the master cannot go on: %s", cc_err_str(CC_ERR_NOMEM));
+	} else {
+		errno = ENOMEM;
+		cc_limit_log("the master cannot start");
+	}
+	sockets_remove(&admin);
+	_exit(started ? EX_SOFTWARE : EX_OSERR);
+}
 
 static void notify(const struct masterd *m, enum cc_service_state state)
 {
@@ -40,10 +60,10 @@ static int start_notifying(struct masterd *m)
 static void on_signal(void *arg, int signo)
 {
 	cc_service_notify(CC_SERVICE_STOPPING, NULL);
-	masterd_stop(arg, signo == SIGINT ? "interrupted" : "told to");
+	masterd_stop(arg, signo == SIGINT ? "interrupted" : "terminated by a signal");
 }
 
-/* Ends the run with the master, because nobody starts a program's own master again. */
+/* Ends the run with the master. If the master belongs to a program, nobody starts it again. */
 static void on_end_signal(void *arg, int signo)
 {
 	(void)signo;
@@ -58,6 +78,7 @@ static int run(const struct masterd_config *cfg)
 
 	if (!m)
 		return code;
+	started = true;
 	if (masterd_on_signal(m, SIGTERM, fn, m) == 0 && masterd_on_signal(m, SIGINT, fn, m) == 0 &&
 		start_notifying(m) == 0) {
 		cc_service_mask_signals(SIG_UNBLOCK);
@@ -73,17 +94,17 @@ static int run(const struct masterd_config *cfg)
 int main(int argc, char **argv)
 {
 	struct masterd_config cfg;
-	struct socket_file admin = {0};
 	struct masterd_options o;
 	int code;
 
+	cc_must_on_exhausted(on_exhausted);
 	cc_open_standard_fds();
 	cc_seal_prepare();
 	if (masterd_options_parse(&o, argc, argv, &code) < 0)
 		return code;
 	cc_log_set_level(o.log_level);
 	signal(SIGPIPE, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN); /* a limit of file sizes is an error like any other: EFBIG */
+	signal(SIGXFSZ, SIG_IGN); /* then a write beyond the limit of file sizes fails with EFBIG */
 	cc_service_mask_signals(SIG_BLOCK);
 	cc_service_raise_limits();
 	masterd_config_init(&cfg);
@@ -94,6 +115,7 @@ int main(int argc, char **argv)
 	cfg.agent_lease_ms = o.agent_lease_ms;
 	cfg.recovery_ms = o.recovery_ms;
 	cfg.bounds = o.bounds;
+	cfg.algorithm = o.algorithm;
 	if (cfg.parent_fd >= 0)
 		fcntl(cfg.parent_fd, F_SETFD, FD_CLOEXEC);
 	code = sockets_open(&o, &cfg, &admin);

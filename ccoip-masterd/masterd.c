@@ -30,10 +30,11 @@
 #define TICK_MS 100u /* at most */
 /* Longer than the longest pause between two attempts of an agent to connect. */
 #define ADOPT_MS 600u
-/* By then the end of a broken connection is known. */
+/* The master waits for this time before it evicts an agent: if a connection has broken, the master
+ * knows it by then. */
 #define EVICT_DELAY_MS 250
 #define END_NS         1000000000u /* time for the last messages to be read */
-/* Time for disconnected agents to come back and be told. */
+/* Time for disconnected agents to come back and learn that the run has ended. */
 #define REDIRECT_NS 2000000000u
 #define MAX_FRAME   ((size_t)WIRE_FRAME_HDR + WIRE_FRAME_MAX)
 #define MAX_HELLO   ((size_t)16 << 10) /* the longest message of a stranger */
@@ -43,8 +44,8 @@
 #define STRANGERS_BUFFERED ((size_t)64 << 20)
 #define UNGREETED_MAX      256u
 
-/* One connection. The core learns of it with its first message, so connections that are not from
- * agents do not concern the core. */
+/* One connection. The core learns of a connection when its first message arrives, so connections
+ * that are not from agents do not concern the core. */
 struct agent {
 	struct masterd *m;
 	struct cc_conn *conn;
@@ -52,11 +53,11 @@ struct agent {
 	struct cc_addr addr;
 	uint64_t since_ns;
 	struct source *source;
-	struct agent *prev_s, *next_s; /* silent connections of its source */
-	struct agent *prev_a, *next_a; /* silent connections of all sources */
+	struct agent *prev_s, *next_s; /* the silent connections of the same source */
+	struct agent *prev_a, *next_a; /* the silent connections of all sources */
 	struct agent *prev_p, *next_p; /* paused connections */
 	bool paused;
-	bool knocks; /* its knock waits for the answer */
+	bool knocks; /* its knock is not answered yet */
 	struct wm_knock knock;
 	struct cc_seal *seal; /* NULL: it has not knocked */
 	struct cc_id agent;   /* as its hello names it; zero: no hello yet */
@@ -64,7 +65,7 @@ struct agent {
 	bool member;          /* it was sent a message that only agents with members get */
 	bool resumes; /* its hello shows that it has state of the run, so its messages may be long
 		       */
-	const char *lost; /* why it is lost, while the core is to be told of this; or NULL */
+	const char *lost; /* the reason why it is lost, until the core is told; or NULL */
 	struct agent *prev_lost, *next_lost;
 	UT_hash_handle hh;
 };
@@ -81,16 +82,15 @@ struct masterd {
 	struct cc_admin *admin;
 	struct agent *agents, *lost;
 	struct agent *silent; /* connections that the core does not know, the oldest one first */
-	uint32_t n_knocks;    /* those of them whose knocks wait */
+	uint32_t n_knocks;    /* silent connections whose knocks are not answered yet */
 	struct agent *paused; /* connections that wait until their source may speak again */
 	struct source *sources;
 	uint32_t last_id;
 	uint64_t end_by_ns; /* 0: the master is not ending */
-	int err;            /* the error that has ended the master, or 0 */
 	struct complaints complaints;
 	uint32_t n_strangers; /* connections of agents without members */
-	bool stranger;        /* the present step is about such a connection */
-	bool member_gone;     /* the agent that was forgotten last was a member */
+	bool stranger;    /* the present step handles a connection of an agent without members */
+	bool member_gone; /* the agent that was forgotten last had members */
 };
 
 void masterd_config_init(struct masterd_config *cfg)
@@ -174,7 +174,7 @@ static struct agent *agent_find(const struct masterd *m, uint32_t id)
 	return a;
 }
 
-/* Puts a key into e which proves to the agent at e that this master sends `a` to it. */
+/* Puts a key into e. The key proves to the agent at e that this master sends `a` there. */
 static void fill_key(struct masterd *m, const struct agent *a, struct wm_endpoint *e,
 	uint16_t service, uint64_t no)
 {
@@ -186,6 +186,15 @@ static void fill_key(struct masterd *m, const struct agent *a, struct wm_endpoin
 	cc_link_key(cc_seal_agent_key(to->seal), service, no, &a->agent, &e->agent, &e->key);
 }
 
+static void fill_ring(
+	struct masterd *m, const struct agent *a, const struct wm_round *r, struct wm_ring *ring)
+{
+	if (ring->hosts > 1)
+		fill_key(m, a, &ring->next, WLK_P2P, r->round);
+	for (uint32_t i = 0; i < ring->n_others; i++)
+		fill_key(m, a, &ring->others[i], WLK_P2P, r->round);
+}
+
 static void fill_keys(struct masterd *m, const struct agent *a, struct wm_msg *msg)
 {
 	struct wm_round *r = &msg->u.round;
@@ -193,8 +202,7 @@ static void fill_keys(struct masterd *m, const struct agent *a, struct wm_msg *m
 
 	if (msg->type == WM_ROUND)
 		for (uint32_t i = 0; i < r->n_rings; i++)
-			if (r->rings[i].hosts > 1)
-				fill_key(m, a, &r->rings[i].next, WLK_P2P, r->round);
+			fill_ring(m, a, r, &r->rings[i]);
 	if (msg->type != WM_OP_START)
 		return;
 	for (uint32_t i = 0; i < o->sync.n_sources; i++)
@@ -213,8 +221,8 @@ static void send_frame(struct agent *a, int err, const uint8_t *frame, size_t le
 		lose(a, cc_err_str(err));
 }
 
-/* Notes that an agent has members: a round is sent after a vote for its peers, and the other
- * messages are for accepted peers only. */
+/* Notes that an agent has members: a round admits or connects its peers, and the other messages are
+ * only for accepted peers. */
 static void note_member(struct agent *a, enum wm_type type)
 {
 	if (a->member || (type != WM_ROUND && type != WM_COMMIT && type != WM_VIEW &&
@@ -286,28 +294,22 @@ static void carry_out(struct masterd *m, struct ccm_action *x)
 static void step_once(struct masterd *m, const struct ccm_event *ev)
 {
 	const struct agent *from = agent_find(m, ev->conn);
-	int err = m->err ? m->err : ccm_step(m->core, ev, cc_now_ns(), &m->actions);
 
+	ccm_step(m->core, ev, cc_now_ns(), &m->actions);
 	m->stranger = ev->conn && !(from ? from->member : m->member_gone);
-
-	if (err < 0 && !m->err) {
-		cc_log(CC_LOG_ERR, "the master cannot go on: %s", cc_err_str(err));
-		m->err = err;
-		cc_loop_stop(m->loop);
-	}
 	for (size_t i = 0; i < m->actions.n; i++)
 		carry_out(m, &m->actions.v[i]);
 	ccm_actions_clear(&m->actions);
 }
 
-/* Passes an event to the core. Agents may be gone afterwards, also the one that the event came
- * from. */
+/* Passes an event to the core. Agents may be gone afterwards, including the agent that caused the
+ * event. */
 static void step(struct masterd *m, const struct ccm_event *ev)
 {
 	step_once(m, ev);
 	while (m->lost) {
 		struct agent *a = m->lost;
-		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): it loses track of the list */
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): analyzer loses track of the list */
 		bool known = a->known;
 		struct ccm_event closed = {
 			.type = CCM_EV_CLOSED, .conn = a->id, .addr = a->addr, .text = a->lost};
@@ -405,8 +407,7 @@ static void refuse_frame(struct agent *a, int err, const uint8_t *buf, size_t le
 		break;
 	default:
 		refuse(a, WIRE_MASTER_CONNECTION_FAILED,
-			"malformed frame: this is the port of agents, and these bytes are not from "
-			"one");
+			"malformed frame: this port is for agents, and no agent sends these bytes");
 	}
 }
 
@@ -571,15 +572,15 @@ static bool take_message(struct agent *a, const uint8_t *frame, size_t len)
 	return agent_find(m, id) != NULL;
 }
 
-/* May this connection send another message? Each message of a stranger costs time of the loop that
- * members wait for. */
+/* May this connection send another message? Each message of a stranger takes time in the loop, and
+ * members wait meanwhile. */
 static bool may_speak(struct agent *a)
 {
 	if (a->member || source_may_speak(a->source, cc_now_ns()))
 		return true;
 	a->paused = true;
-	/* It goes to the front: an agent that sends little gets its turn before one that has used
-	 * up the ration of its address. */
+	/* The connection goes to the front: an agent that sends little continues before an agent
+	 * that has used up the ration of its address. */
 	DL_PREPEND2(a->m->paused, a, prev_p, next_p);
 	cc_conn_pause(a->conn);
 	return false;
@@ -648,10 +649,10 @@ static uint32_t new_id(struct masterd *m)
 	return m->last_id;
 }
 
-/* Closes a connection if there are too many. The oldest one without a hello goes, from one address
- * or of all, because honest agents send their hello at once. An eighth of all connections is kept
- * for members. One address gets three quarters of all connections at most for agents without
- * members. */
+/* Closes a connection if there are too many, from this address or in all. Chooses the oldest
+ * connection without a hello, because honest agents send their hello at once. An eighth of all
+ * connections is reserved for members. The agents without members at one address get at most three
+ * quarters of all connections. */
 static void make_room(struct masterd *m, struct agent *a)
 {
 	const struct source *s = a->source;
@@ -659,7 +660,7 @@ static void make_room(struct masterd *m, struct agent *a)
 
 	if (s->n_silent > UNGREETED_MAX)
 		refuse(s->silent, WIRE_MASTER_CONNECTION_FAILED,
-			"too many connections from this address have said no hello");
+			"too many connections from this address have sent no hello");
 	else if (m->n_strangers > max - max / 8 || HASH_COUNT(m->agents) > max)
 		refuse(m->silent, WIRE_MASTER_CONNECTION_FAILED,
 			"the master has %u connections, its limit: connections without a hello are "
@@ -687,7 +688,7 @@ static void on_accept(void *arg, int fd)
 		return;
 	}
 	cc_conn_allow_silence(a->conn, m->cfg.host_timeout_ms);
-	/* This fails if the connection is gone. Its end is reported then. */
+	/* This fails if the connection is gone. The loop reports its end later. */
 	(void)cc_conn_peer_addr(a->conn, &a->addr);
 	cc_conn_set_limits(a->conn, WIRE_FRAME_HDR + MAX_HELLO, stranger_out(m));
 	a->since_ns = cc_now_ns();
@@ -715,7 +716,7 @@ static void drop_silent(struct masterd *m, uint64_t now)
 	uint64_t limit = (uint64_t)m->cfg.hello_timeout_ms * 1000000u;
 	struct agent *a, *tmp;
 
-	/* The list is in the order of arrival. Only connections are lost: strangers have no
+	/* The list is in the order of arrival. No peers are lost, because strangers have no
 	 * members. */
 	DL_FOREACH_SAFE2 (m->silent, a, tmp, next_a) {
 		if (now - a->since_ns <= limit)
@@ -725,8 +726,9 @@ static void drop_silent(struct masterd *m, uint64_t now)
 	}
 }
 
-/* Limits the data of agents without members. If there is too much, agents with more than a fair
- * part are closed in the order of their arrival, until half of the limit is left. */
+/* Limits the data of agents without members. If there is too much, closes the connections of agents
+ * that have more than their fair share, in the order of arrival, until the data is down to half of
+ * the limit. */
 static void bound_strangers(struct masterd *m)
 {
 	size_t buffered = 0, fair = m->cfg.max_buffered / 2 / (m->n_strangers + 1);
@@ -822,7 +824,7 @@ static uint64_t first_number(void)
 	return ((uint64_t)ts.tv_sec << 20) + ((uint64_t)ts.tv_nsec << 20) / 1000000000u;
 }
 
-static bool start_core(struct masterd *m)
+static void start_core(struct masterd *m)
 {
 	struct ccm_config cfg = {
 		.segment_max = (uint32_t)CC_PLAN_SEGMENT_MAX,
@@ -831,17 +833,17 @@ static bool start_core(struct masterd *m)
 		.recovery_ms = m->cfg.recovery_ms,
 		.bounds = m->cfg.bounds,
 		.evict_delay_ms = EVICT_DELAY_MS,
-		/* A master of a program is not meant to take over another run. */
+		/* A master that belongs to a program is not meant to take over another run. */
 		.adopt_ms = m->cfg.parent_fd < 0 ? ADOPT_MS : 0,
 		.first_number = first_number(),
 		.journal = m->cfg.state_dir != NULL,
 		.log_level = m->cfg.log_level,
+		.algorithm = (enum ccm_algorithm)m->cfg.algorithm,
 	};
 
 	cc_random_id(&cfg.run);
 	cc_random_id(&cfg.run_key);
 	m->core = ccm_new(&cfg);
-	return m->core != NULL;
 }
 
 /* Opens the journal if the master has one. Returns false after a line in the log. */
@@ -882,8 +884,9 @@ struct masterd *masterd_new(const struct masterd_config *cfg, int *exit_code)
 	}
 	m->cfg = *cfg;
 	m->loop = cc_loop_new();
-	if (!m->loop || !start_core(m))
+	if (!m->loop)
 		goto err_limit;
+	start_core(m);
 	if (!start_journal(m, exit_code))
 		goto err;
 	if (start_listening(m) < 0)
@@ -903,11 +906,8 @@ err:
 
 int masterd_run(struct masterd *m)
 {
-	int err;
-
-	on_tick(m); /* the first tick restores the run, so that it can be looked at */
-	err = cc_loop_run(m->loop);
-	return m->err ? m->err : err;
+	on_tick(m); /* the first tick restores the run, so that operators can look at it */
+	return cc_loop_run(m->loop);
 }
 
 static void stop_listening(struct masterd *m)
@@ -928,7 +928,7 @@ void masterd_end(struct masterd *m, const char *why)
 {
 	if (m->end_by_ns)
 		return;
-	cc_log(CC_LOG_NOTICE, "ending, and the run with it: %s", why);
+	cc_log(CC_LOG_NOTICE, "ending the run and the master: %s", why);
 	step(m, &(struct ccm_event){.type = CCM_EV_END, .text = why});
 	m->end_by_ns = cc_now_ns() + END_NS;
 	if (members_are_disconnected(m))
@@ -939,7 +939,7 @@ void masterd_end(struct masterd *m, const char *why)
 
 void masterd_reset(struct masterd *m)
 {
-	cc_log(CC_LOG_NOTICE, "the run is reset by an operator");
+	cc_log(CC_LOG_NOTICE, "an operator resets the run");
 	step(m, &(struct ccm_event){.type = CCM_EV_RESET,
 			.text = "an operator has reset the run at its master: connect again"});
 }

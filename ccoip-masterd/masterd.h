@@ -18,8 +18,8 @@ struct masterd_config {
 	int listen_fds[MASTERD_LISTEN_MAX]; /* listening TCP sockets */
 	uint32_t n_listen;
 	int admin_fd;       /* listening AF_UNIX stream socket, or -1 */
-	int parent_fd;      /* its end of file ends the master, a byte also ends the run; or -1 */
-	uint32_t max_conns; /* with more, the oldest connection without a hello is closed */
+	int parent_fd;      /* end of file on it ends the master, a byte also ends the run; or -1 */
+	uint32_t max_conns; /* if there are more, the oldest one without a hello is closed */
 	uint32_t hello_timeout_ms; /* for the first whole message of a connection */
 	size_t max_out;            /* bytes queued for one agent; an agent with more is lost */
 	size_t max_buffered;       /* bytes kept for all agents without members */
@@ -27,6 +27,7 @@ struct masterd_config {
 	const char *state_dir; /* the folder of the journal, or NULL; used by masterd_new only */
 	uint32_t host_timeout_ms, agent_lease_ms, recovery_ms; /* 0: the defaults of ccm.h */
 	struct cc_bounds bounds;                               /* 0: the defaults */
+	uint32_t algorithm;                                    /* as in ccm.h */
 };
 
 void masterd_config_init(struct masterd_config *cfg);
@@ -51,7 +52,7 @@ int masterd_on_signal(struct masterd *m, int signo, void (*fn)(void *arg, int si
 int masterd_every(struct masterd *m, uint32_t interval_ms, void (*fn)(void *arg), void *arg);
 
 struct masterd_stats {
-	uint32_t conns;   /* open connections, also those without a hello */
+	uint32_t conns;   /* open connections, including those without a hello */
 	uint64_t refused; /* connections closed because of a bad or a missing message */
 };
 void masterd_get_stats(const struct masterd *m, struct masterd_stats *ret);

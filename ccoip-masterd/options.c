@@ -40,24 +40,29 @@ static bool add_listen(
 		CC_BOUND_##id##_MS                                                                 \
 	}
 
+/* In the order of enum ccm_algorithm. */
+static const char *const algorithms[] = {"ring", "auto", "direct", "tree", NULL};
+
 static const struct cc_opt opts[] = {
-	{"listen-fd", "N", "descriptor N is a socket that listens already", CC_OPT_FD,
+	{"listen-fd", "N", "descriptor N is a socket that already listens", CC_OPT_FD,
 		AT(listen_fd)},
 	{"parent-fd", "N",
-		"end when the other end of descriptor N is closed; a byte from there, or a signal, "
+		"stop when the other end of descriptor N is closed; a byte from there, or a "
+		"signal, "
 		"also ends the run",
 		CC_OPT_FD, AT(parent_fd)},
 	{"config", "FILE", "read settings from FILE", CC_OPT_PATH, AT(config)},
-	{"listen", "ADDR:PORT", "accept agents here; may be given several times", CC_OPT_SET,
-		AT(listen), .set = add_listen, .key = true, .list = true, .usual = "[::]:48148",
+	{"listen", "ADDR:PORT", "accept agents at this address; may be given several times",
+		CC_OPT_SET, AT(listen), .set = add_listen, .key = true, .list = true,
+		.usual = "[::]:48148",
 		.wanted = "ADDR:PORT; ADDR must be numeric, in brackets for IPv6, and PORT from 0 "
 			  "to 65535"},
 	{"admin-socket", "PATH", "socket of pcclctl", CC_OPT_PATH, AT(admin_socket), .key = true,
 		.usual = PCCL_RUNDIR "/master-admin.sock, else "
 				     "$XDG_RUNTIME_DIR/pccl/master-PORT-admin.sock, else in "
 				     "${TMPDIR:-/tmp}/pccl-UID"},
-	{"state-dir", "DIR", "keep a journal there for the master that is started next",
-		CC_OPT_PATH, AT(state_dir), .key = true},
+	{"state-dir", "DIR", "keep a journal for the next master in DIR", CC_OPT_PATH,
+		AT(state_dir), .key = true},
 	{"host-timeout", "SECONDS", "a host that is silent for this long is lost", CC_OPT_SECONDS,
 		AT(host_timeout_ms), {500, 600000, 2800}, .unset = true, .key = true},
 	{"agent-lease-ms", "MS", "the peers of an agent that died have this long to come back",
@@ -68,7 +73,7 @@ static const struct cc_opt opts[] = {
 	{"link-timeout-ms", "MS", "a link is lost if its other host is silent for this long",
 		CC_OPT_MS, BOUND(LINK), .unset = true, .key = true},
 	{"stream-timeout-ms", "MS",
-		"a link is lost if only one of its streams is silent for this long", CC_OPT_MS,
+		"a link is lost if one of its streams alone is silent for this long", CC_OPT_MS,
 		BOUND(STREAM), .unset = true, .key = true},
 	{"stuck-timeout-ms", "MS",
 		"a link is lost if nothing that it sends is delivered for this long", CC_OPT_MS,
@@ -77,6 +82,12 @@ static const struct cc_opt opts[] = {
 		BOUND(NEW_LINK), .unset = true, .key = true},
 	{"round-timeout-ms", "MS", "an agent that takes longer to open its links is lost",
 		CC_OPT_MS, BOUND(ROUND), .unset = true, .key = true},
+	{"algorithm", "NAME",
+		"how all-reduces of more than two hosts go from host to host: auto, ring, direct "
+		"or tree",
+		CC_OPT_WORD, AT(algorithm),
+		{CCM_ALGORITHM_RING, CCM_ALGORITHM_TREE, CCM_ALGORITHM_AUTO}, .key = true,
+		.env = "PCCL_MASTER_ALGORITHM", .words = algorithms},
 	{"log-level", "LEVEL",
 		"least level of lines in the log: err, warning, notice, info or debug", CC_OPT_WORD,
 		AT(log_level), {CC_LOG_ERR, CC_LOG_DEBUG, CC_LOG_INFO}, .key = true,
@@ -100,7 +111,7 @@ static bool on_setting(
 	return cc_conf_key(arg, where, section, key, value, "the section is [master]");
 }
 
-/* Do all bounds, from the command line or the file, fit together? */
+/* Do the bounds fit together, whether they come from the command line or the file? */
 static bool bounds_fit(struct masterd_options *o)
 {
 	struct cc_bounds *b = &o->bounds;
@@ -109,11 +120,11 @@ static bool bounds_fit(struct masterd_options *o)
 	cc_bounds_complete(b);
 	bad = cc_bounds_wrong(b);
 	if (bad == CC_BOUND_STREAM)
-		cc_log(CC_LOG_ERR, "%s is %u: it must be %u at least, which is %s",
+		cc_log(CC_LOG_ERR, "%s is %u: it must be at least %u, the value of %s",
 			cc_bound_names[bad], b->ms[bad], b->ms[CC_BOUND_LINK],
 			cc_bound_names[CC_BOUND_LINK]);
 	else if (bad == CC_BOUND_ROUND)
-		cc_log(CC_LOG_ERR, "%s is %u: it must be %u at least, twice %s and a second",
+		cc_log(CC_LOG_ERR, "%s is %u: it must be at least %u: twice %s, plus a second",
 			cc_bound_names[bad], b->ms[bad], CC_ROUND_MIN_MS(b->ms[CC_BOUND_NEW_LINK]),
 			cc_bound_names[CC_BOUND_NEW_LINK]);
 	return bad == CC_BOUNDS;

@@ -18,13 +18,14 @@ struct masterd_options {
 	char *state_dir;                                       /* NULL: no journal */
 	uint32_t host_timeout_ms, agent_lease_ms, recovery_ms; /* 0: the default */
 	struct cc_bounds bounds;
+	uint32_t algorithm; /* enum ccm_algorithm */
 	int log_level;
 };
 
 extern const struct cc_options masterd_options;
 
-/* Parses the options. Returns 0; or a negative enum cc_err, and *exit_code is the program's exit
- * status (EX_OK after --help). */
+/* Parses the options. Returns 0, or a negative enum cc_err if the program must exit with the status
+ * *exit_code (EX_OK after --help). */
 int masterd_options_parse(struct masterd_options *o, int argc, char **argv, int *exit_code);
 void masterd_options_clear(struct masterd_options *o);
 

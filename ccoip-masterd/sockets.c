@@ -70,7 +70,7 @@ static int take_listen_fd(const struct masterd_options *o, struct masterd_config
 	if (o->listen_fd < 0)
 		return 0;
 	if (!is_listening_tcp(o->listen_fd)) {
-		cc_log(CC_LOG_ERR, "descriptor %d is no TCP socket that listens", o->listen_fd);
+		cc_log(CC_LOG_ERR, "descriptor %d is not a listening TCP socket", o->listen_fd);
 		return EX_USAGE;
 	}
 	fcntl(o->listen_fd, F_SETFD, FD_CLOEXEC);
@@ -83,7 +83,7 @@ static int take_systemd_sockets(struct masterd_config *cfg)
 	int n = sd_listen_fds(1);
 
 	if (n < 0) {
-		cc_log(CC_LOG_ERR, "the sockets of systemd: %s", strerror(-n));
+		cc_log(CC_LOG_ERR, "cannot take the sockets of systemd: %s", strerror(-n));
 		return EX_OSERR;
 	}
 	for (int fd = SD_LISTEN_FDS_START; fd < SD_LISTEN_FDS_START + n; fd++) {
@@ -220,8 +220,8 @@ static uint16_t first_port(const struct masterd_config *cfg)
 }
 
 /* Writes the path of the folder of this user's daemons, as libpccl-shim/spawn.c does. After su(1)
- * the variable may name another user's folder, so its owner is checked. Returns false if the path
- * is too long. */
+ * XDG_RUNTIME_DIR may name another user's folder, so the owner of that folder is checked. Returns
+ * false if the path is too long. */
 static bool user_folder(char *path, size_t size)
 {
 	const char *base = secure_getenv("XDG_RUNTIME_DIR"), *tmp = secure_getenv("TMPDIR");
@@ -246,8 +246,8 @@ static bool is_ours_alone(const char *folder)
 	       S_ISDIR(st.st_mode) && st.st_uid == geteuid() && (st.st_mode & 077) == 0;
 }
 
-/* Opens the default admin socket. A master without one can still do its work. The socket of the
- * system's master is not for a master of a program. */
+/* Opens the default admin socket. A master without one can still do its work. A master that belongs
+ * to a program does not take the socket of the system's master. */
 static void open_default_admin(
 	const struct masterd_options *o, struct masterd_config *cfg, struct socket_file *f)
 {
@@ -259,7 +259,8 @@ static void open_default_admin(
 		return;
 	if (!user_folder(folder, sizeof folder) || !is_ours_alone(folder)) {
 		cc_log(CC_LOG_WARNING,
-			"no admin socket: %s is no folder of this user alone; set --admin-socket",
+			"no admin socket: %s is not a folder that only this user can use; set "
+			"--admin-socket",
 			folder);
 		return;
 	}

@@ -66,7 +66,7 @@ void sources_tick(struct source **all, uint64_t now)
 		renew(&s->knocks, now, SOURCE_KNOCKS, SOURCE_KNOCKS_PER_S);
 		if (s->n_conns > 0 || s->knocks.left < SOURCE_KNOCKS)
 			continue;
-		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): it loses track of the list */
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): analyzer loses track of the list */
 		HASH_DEL(*all, s);
 		free(s);
 	}
@@ -77,7 +77,7 @@ void sources_free(struct source **all)
 	struct source *s, *tmp;
 
 	HASH_ITER (hh, *all, s, tmp) {
-		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): it loses track of the list */
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): analyzer loses track of the list */
 		HASH_DEL(*all, s);
 		free(s);
 	}

@@ -12,10 +12,8 @@
 #include "common/cc_addr.h"
 #include "common/cc_hash.h"
 
-#include <uthash.h>
-
-/* The knocks and messages that a source may send at once, and those that are added in each second.
- * The answer to a knock costs half a millisecond. */
+/* The number of knocks and messages that a source may send at once, and the number that each second
+ * adds. The answer to a knock costs half a millisecond. */
 #define SOURCE_KNOCKS         500u
 #define SOURCE_KNOCKS_PER_S   50u
 #define SOURCE_MESSAGES       10000u
@@ -23,7 +21,7 @@
 
 struct agent;
 
-/* The part of a ration that was left at the time ns. */
+/* A ration, of which `left` units remained at the time ns. */
 struct ration {
 	double left;
 	uint64_t ns;
@@ -33,9 +31,9 @@ struct ration {
  * its network. */
 struct source {
 	uint8_t key[17];
-	uint32_t n_conns;     /* connections from here */
-	uint32_t n_strangers; /* those of agents without members */
-	uint32_t n_silent;    /* those that have sent no hello */
+	uint32_t n_conns;     /* connections from this source */
+	uint32_t n_strangers; /* the connections of agents without members */
+	uint32_t n_silent;    /* the connections that have sent no hello */
 	struct agent *silent; /* the connections without a hello, the oldest one first */
 	struct ration knocks, messages;
 	UT_hash_handle hh;
@@ -46,7 +44,7 @@ struct source *source_get(struct source **all, const struct cc_addr *from, uint6
 /* Each takes one unit of a ration. Returns false if none is left. */
 bool source_may_knock(struct source *s, uint64_t now);
 bool source_may_speak(struct source *s, uint64_t now);
-/* Forgets each source that has no connections and a full ration of knocks. */
+/* Forgets each source that has a full ration of knocks and no connections. */
 void sources_tick(struct source **all, uint64_t now);
 void sources_free(struct source **all);
 

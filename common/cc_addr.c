@@ -151,9 +151,9 @@ const char *cc_addr_flaw(const struct cc_addr *a)
 	if (cc_addr_is_any(a) || (four && a->ip[0] == 0))
 		return "no other host reaches that address";
 	if (four ? a->ip[0] >> 4 == 14 : a->ip[0] == 0xff)
-		return "it is a multicast address, which is no host's";
+		return "it is a multicast address, which belongs to no host";
 	if (four && a->ip[0] >> 4 == 15)
-		return "it is a broadcast or reserved address, which is no host's";
+		return "it is a broadcast or reserved address, which belongs to no host";
 	if (cc_addr_is_link_local(a))
 		return "link-local addresses (fe80::/10) cannot be used: they lead nowhere "
 		       "without the name of an interface";

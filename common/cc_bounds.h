@@ -33,9 +33,9 @@ struct cc_bounds {
 	uint32_t ms[CC_BOUNDS];
 };
 
-/* The time of the round itself. A round needs time for opening two links, one after the other, and
- * this time in addition, because the master tries two orders of the ring before it knows that a
- * host cannot be reached. */
+/* The time of the round itself. A round needs this time and the time for opening two links, one
+ * after the other: the master tries two orders of the ring before it knows that a host cannot be
+ * reached. */
 #define CC_ROUND_SELF_MS 1000u
 /* The round trips by which a round may take longer on a slow path: four for a new link, one for the
  * round. */

@@ -39,8 +39,8 @@ struct cc_conn {
 	bool connecting, paused;
 	bool eof;  /* the other side will send no more */
 	bool dead; /* to be freed when no callback runs */
-	/* The owner has closed the connection, but output is still to be written. It is in the
-	 * loop's list, and linger_end limits the time. */
+	/* The owner has closed the connection, but output is still to be written. The connection is
+	 * in the loop's list, and linger_end limits the time. */
 	bool lingering;
 	struct event *linger_end;
 	struct cc_conn *prev, *next;
@@ -63,8 +63,8 @@ static void forget_unsent(struct cc_conn *c)
 	c->unsent = NULL;
 }
 
-/* Watches the stream. If this is impossible, the stream fails after the caller has returned,
- * because no event would ever come. */
+/* Watches the stream. If it cannot be watched, no event would ever come, so the stream fails after
+ * the caller has returned. */
 static void enable(struct cc_conn *c, short what)
 {
 	if (bufferevent_enable(c->bev, what) < 0)
@@ -189,7 +189,8 @@ static void on_read(struct bufferevent *bev, void *arg)
 }
 
 /* libevent calls this when the output buffer has become empty, but new output may have been queued
- * since then. If not, libevent no longer needs to watch whether the socket is writable. */
+ * since then. If no output is queued, libevent no longer needs to watch whether the socket is
+ * writable. */
 static void on_write(struct bufferevent *bev, void *arg)
 {
 	struct cc_conn *c = arg;
@@ -299,7 +300,7 @@ static void connected(struct cc_conn *c)
 		fail(c, CC_ERR_IO, "no program listens there: the connection led to itself");
 		return;
 	}
-	/* The socket is tuned only now, because the caller chose the time limit of the connecting.
+	/* The socket is tuned only now, because tuning would change the time limit for connecting.
 	 */
 	(void)cc_tcp_tune(bufferevent_getfd(c->bev));
 	c->connecting = false;

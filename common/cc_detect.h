@@ -21,10 +21,10 @@
  * - s is at least m / 8, because gaps that are equal by chance do not predict the next gap.
  * - A gap shorter than half a beat is not a sample. Peers send other messages besides heartbeats,
  *   and a burst of messages does not show how long a silence can be.
- * - Hosts under load stand still so seldom that the window may not contain such a gap, and these
- *   gaps are not normally distributed. So the longest gap is also remembered outside the window. It
- *   shrinks by 1 / CC_DETECT_FADE with each sample, and the bound is at least 5/4 of it. A wrong
- *   decision costs more than a second of waiting.
+ * - Hosts under load stand still, but so seldom that the window may not contain a gap from a
+ *   standstill, and such gaps are not normally distributed. So the longest gap is also remembered
+ *   outside the window. It shrinks by 1 / CC_DETECT_FADE with each sample, and the bound is at
+ *   least 5/4 of it. Waiting another second costs less than a wrong decision.
  * - A gap longer than max counts as max.
  * - With fewer than CC_DETECT_SAMPLES_MIN samples the bound is max.
  * - If the clock goes back, the silence is 0 and starts again at the new time.
@@ -39,7 +39,7 @@
 #define CC_DETECT_SAMPLES_MIN 8u
 #define CC_DETECT_FADE        4096u /* half an hour with a beat of 500 ms */
 #define CC_DETECT_PHI         8     /* one wrong decision in 10^8 gaps, if these are normal */
-#define CC_DETECT_MIN_BEATS   4u    /* minimum: a host under load may miss three */
+#define CC_DETECT_MIN_BEATS   4u    /* minimum: a host under load may miss three beats */
 #define CC_DETECT_MIN_MS      1000u /* the bound is at least this, unless max is smaller */
 
 /* The state of the detector. Only these functions may write to it. */
@@ -65,8 +65,9 @@ void cc_detect_heard(struct cc_detect *d, uint64_t now_ns);
  * noticed. */
 void cc_detect_pause(struct cc_detect *d, uint64_t now_ns);
 /* Did the observer itself stand still for too long to judge others? The limit is half of min,
- * usually two beats. One missed beat before the standstill adds a silence of two beats, and both
- * together do not exceed the minimum of the bound. */
+ * usually two beats. If one beat was missed before the standstill, the peer was already silent for
+ * two beats then; this silence and the standstill together do not exceed the minimum of the
+ * bound. */
 bool cc_detect_blind(const struct cc_detect *d, uint64_t stood_still_ns);
 uint64_t cc_detect_bound(const struct cc_detect *d); /* ns */
 /* Sets the path allowance (cc_tcp_path_ms). The caller passes it with each sign of life. It is

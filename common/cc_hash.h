@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The hash function of all tables in which messages and operations are looked up. Include this file
- * before uthash.h, because the hash function of uthash.h reads only one byte at a time.
+ * The hash tables of uthash.h with another hash function, because the one of uthash.h reads only
+ * one byte at a time. Include this file instead of uthash.h. When memory is exhausted, a table
+ * calls the handler of cc_must.h, unless uthash_fatal is defined before.
  */
 #ifndef CC_HASH_H
 #define CC_HASH_H
@@ -10,7 +11,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define HASH_FUNCTION(key, len, hash) ((hash) = cc_hash(key, len))
+#include "common/cc_must.h"
 
 /* Each bit of the key changes low bits of the hash, because uthash uses the low bits. */
 static inline unsigned cc_hash(const void *key, size_t len)
@@ -31,5 +32,11 @@ static inline unsigned cc_hash(const void *key, size_t len)
 	}
 	return (unsigned)h;
 }
+
+#ifndef uthash_fatal
+#define uthash_fatal(msg) cc_must_exhausted()
+#endif
+#define HASH_FUNCTION(key, len, hash) ((hash) = cc_hash(key, len))
+#include <uthash.h>
 
 #endif

@@ -22,18 +22,20 @@
  * it had taken, and other processes may have ended meanwhile. */
 #define COUNT_NEAR 4u
 #define BYTES_NEAR ((uint64_t)16 << 20)
-/* The kernel gives out the first 300 process numbers only once. It skips them when the numbers
- * start again. */
+/* The kernel gives out the first 300 process numbers only once. It skips these numbers when it
+ * starts to count from the beginning again. */
 #define PIDS_RESERVED 300u
 /* The limit of ports. Nothing shows how many ports the connections to one address use. */
 #define PORTS "net.ipv4.ip_local_port_range"
 
-/* A search for the limit that is reached. If several are, it is the one with the least room. */
+/* A search for the limit that is reached. If several limits are reached, finds the one with the
+ * least room. */
 struct search {
 	const char *root; /* is put before every path that is opened */
 	const char *call; /* the call that has failed, or NULL */
-	uint64_t asked;   /* bytes of memory that the call asked for, touched or not */
-	double room; /* free part of the limit found: 0 is nothing, up to 1 it counts as reached */
+	uint64_t asked;   /* bytes of memory that the call asked for, used or not */
+	double room;      /* free part of the limit that was found: 0: nothing is free; up to 1: the
+			     limit counts as reached */
 	uint64_t is;
 	char what[PATH_MAX + 64];
 };
@@ -221,8 +223,8 @@ static void look_at_cgroups(struct search *s, const struct kind *k)
 		look_at_line(s, line, k);
 }
 
-/* Does RLIMIT_NPROC not apply to this process? It does not apply to root, nor with CAP_SYS_ADMIN or
- * CAP_SYS_RESOURCE, outside of user namespaces. */
+/* May this process exceed RLIMIT_NPROC? Outside of user namespaces, root may, and so may a process
+ * with CAP_SYS_ADMIN or CAP_SYS_RESOURCE. */
 static bool may_exceed_nproc(const struct search *s)
 {
 	char text[FILE_SIZE];
@@ -349,8 +351,8 @@ static void look_at_open_files(struct search *s)
 		consider(s, "/proc/sys/fs/file-max", used, max, COUNT_NEAR);
 }
 
-/* Takes a limit as reached without a comparison, because nothing else causes the error, and the use
- * cannot be read. */
+/* Treats a limit as reached without comparing it with the use, because the use cannot be read, and
+ * nothing else causes the error. */
 static void take(struct search *s, const char *what, uint64_t is)
 {
 	consider(s, what, is, is, COUNT_NEAR);

@@ -14,25 +14,27 @@
 /* Is this errno one of EAGAIN (from the start of a thread or process), EMFILE, ENFILE, ENOMEM,
  * ENOSPC, EFBIG, ENOBUFS, ETOOMANYREFS? */
 bool cc_limit_is(int error);
-/* Does this errno mean that a limit is reached, either for any call (cc_limit_is) or for this call?
- * For "connect" EADDRNOTAVAIL does, too. */
+/* Does this errno of this call mean that a limit is reached? The errnos of cc_limit_is mean it for
+ * any call, and EADDRNOTAVAIL means it only for "connect". */
 bool cc_limit_is_of(const char *call, int error);
 /*
  * Writes the error, the limit that is reached and its value, and the process and the host, and
  * returns buf: "Too many open files: the limit of open files (RLIMIT_NOFILE) of pcclagentd (pid 7)
  * on host a is 1024". The function compares the use with each limit that can cause the error. If no
  * readable limit is reached, the text says so. If the error is not about a limit, it writes only
- * the error. Keeps errno. For EAGAIN it reads about all processes of this user, so do not call it
+ * the error. Keeps errno. For EAGAIN it reads a file of every visible process, so do not call it
  * often.
  */
 const char *cc_limit_text(int error, char *buf, size_t size);
-/* Does the same as cc_limit_text for a call of this name. The name itself is not written. */
+/* Does the same as cc_limit_text for an error of the call with this name. The name is not
+ * written. */
 const char *cc_limit_text_of(const char *call, int error, char *buf, size_t size);
 /* Does the same as cc_limit_text without the process id, the host and any path, for readers who
  * must not see them. */
 const char *cc_limit_brief(int error, char *buf, size_t size);
-/* Does the same as cc_limit_text for a call of this name (NULL: any) that asked for `asked` bytes
- * of memory (0: it asked for something else). Reads the system's files below `root`, for tests. */
+/* Does the same as cc_limit_text for an error of the call with this name (NULL: any call), which
+ * asked for `asked` bytes of memory (0: it asked for something else). Reads the system's files
+ * below `root`, for tests. */
 const char *cc_limit_text_below(
 	const char *root, const char *call, int error, uint64_t asked, char *buf, size_t size);
 /* Writes the limits of this process that are so low that a program which inherits them may end

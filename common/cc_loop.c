@@ -34,7 +34,7 @@ struct deferred {
 
 struct cc_loop {
 	struct event_base *base;
-	bool stopped; /* remembers a stop before the loop runs, which libevent forgets */
+	bool stopped; /* remembers a stop that came before the loop runs: libevent forgets it */
 	uint64_t awake_until;
 	struct cc_conn *lingering, *unsent, *corked;
 	struct event *block_end;
@@ -393,7 +393,8 @@ static void warn(struct cc_listener *x, const char *limit, bool refused)
 		refused ? "they are refused" : "they wait");
 }
 
-/* Refuses an accepted connection. No spare descriptor is left, so this connection has the last one.
+/* Refuses an accepted connection. No spare descriptor is left, so this connection uses the last
+ * descriptor.
  */
 static void refuse_accepted(struct cc_listener *x, int fd, int error)
 {

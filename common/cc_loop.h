@@ -31,8 +31,8 @@ void cc_loop_stop(struct cc_loop *l);
  * During this time the loop polls and yields instead of sleeping. */
 void cc_loop_expect(struct cc_loop *l);
 
-/* Calls fn whenever fd is readable, or with `edge` only once each time it becomes readable. The
- * loop itself does not read from fd. */
+/* Calls fn as long as fd is readable. With `edge`, calls fn only once each time fd becomes
+ * readable. The loop itself does not read from fd. */
 struct cc_watch *cc_watch_new(
 	struct cc_loop *l, int fd, bool edge, void (*fn)(void *arg), void *arg);
 /* Calls fn whenever fd is writable. */
@@ -91,12 +91,12 @@ struct cc_conn *cc_conn_connect(struct cc_loop *l, const struct cc_addr *to, uin
  * (default 16 MiB) would be queued; the owner should then close the connection. */
 int cc_conn_send(struct cc_conn *c, const void *buf, size_t len);
 /* Does the same as cc_conn_send for bytes that are not urgent. They are written together with the
- * next urgent bytes, or before the loop sleeps, but no later than cc_loop_expect can keep the loop
- * awake. */
+ * next urgent bytes, or before the loop sleeps, but at the latest after the time for which
+ * cc_loop_expect keeps the loop awake. */
 int cc_conn_send_later(struct cc_conn *c, const void *buf, size_t len);
 /* Does the same as cc_conn_send, but writes at once and does not copy. buf must stay valid until
- * done(buf, len, arg) is called. It is called exactly once; if this function fails, before it
- * returns. */
+ * done(buf, len, arg) is called. done is called exactly once, and before this function returns if
+ * the function fails. */
 int cc_conn_send_ref(struct cc_conn *c, const void *buf, size_t len,
 	void (*done)(const void *buf, size_t len, void *arg), void *arg);
 void cc_conn_set_limits(struct cc_conn *c, size_t max_in, size_t max_out);
@@ -112,8 +112,8 @@ void cc_conn_close(struct cc_conn *c);
 bool cc_loop_is_flushed(const struct cc_loop *l);
 /* Stops reading from the socket. Later bytes stay there for the next owner of the descriptor. */
 void cc_conn_stop_reading(struct cc_conn *c);
-/* Stops calls of on_data until cc_conn_go_on. Meanwhile bytes wait in the kernel, and then at the
- * other side.
+/* Stops calls of on_data until cc_conn_go_on. Meanwhile bytes wait in the kernel and, when the
+ * kernel takes no more, at the other side.
  */
 void cc_conn_pause(struct cc_conn *c);
 void cc_conn_go_on(struct cc_conn *c);
@@ -121,7 +121,8 @@ void cc_conn_go_on(struct cc_conn *c);
  * that was read but not consumed is lost; see cc_conn_stop_reading. */
 int cc_conn_detach(struct cc_conn *c);
 bool cc_conn_flushed(const struct cc_conn *c);
-/* Returns the bytes of input that are not consumed and of output that is not sent. */
+/* Returns the number of input bytes not consumed yet plus the number of output bytes not sent
+ * yet. */
 size_t cc_conn_buffered(const struct cc_conn *c);
 /* Return cc_tcp_round_trip_us and cc_tcp_path_ms of the socket, or 0 if it is closed. */
 uint32_t cc_conn_round_trip_us(const struct cc_conn *c);

@@ -257,7 +257,7 @@ const char *cc_opt_wanted(const struct cc_opt *o, char buf[CC_OPTIONS_SENTENCE])
 		break;
 	}
 	if (o->kind == CC_OPT_BYTES && o->n.most == CC_OPTIONS_BYTES)
-		return "a number of bytes above 0, as 4096, 512M or 3G";
+		return "a number of bytes above 0, such as 4096, 512M or 3G";
 	snprintf(buf, CC_OPTIONS_SENTENCE, "%s from %s to %s%s", what[o->kind],
 		number_text(o, o->n.least, least), number_text(o, o->n.most, most),
 		o->kind == CC_OPT_BYTES ? ", with K, M, G or T" : "");

@@ -30,7 +30,7 @@ enum cc_opt_kind {
 	CC_OPT_BYTES,   /* number, with K, M, G or T */
 	CC_OPT_WORD, /* number: the first word means n.least, the second n.least + 1, and so on */
 	CC_OPT_NAME, /* char[] that contains the name */
-	CC_OPT_PATH, /* char *, owned: cc_options_clear */
+	CC_OPT_PATH, /* char *, which cc_options_clear frees */
 	CC_OPT_SET,  /* the function set() stores the value */
 };
 
@@ -62,8 +62,8 @@ struct cc_opt {
 	char letter;       /* 'b' if -b works, too; 0: no letter */
 	const char *was;   /* its old name, which still works, with one warning; or NULL */
 	const char *env;   /* its environment variable, or NULL */
-	const char *usual; /* the default in words. NULL: that of a number is in n, other kinds have
-			      no default */
+	const char *usual; /* the default in words. NULL: the default of a number is n.usual, other
+			      kinds have no default */
 	const char *const *words; /* CC_OPT_WORD; ends with NULL */
 	const char *wanted;       /* CC_OPT_SET: a text that says what the value must be */
 	cc_opt_set_fn *set;       /* CC_OPT_SET */

@@ -8,13 +8,10 @@
  * over the whole operation: segment i belongs to chunk i / segs_per_chunk. A segment may be empty
  * (fewer elements than segments); an empty segment is never sent and counts as done.
  *
- * Chunk j starts at ring position (hosts - j) % hosts, so a host at position p needs its local
- * input in the order of chunks j0 = (hosts - p) % hosts, j0 + 1, ... modulo hosts: ascending
+ * On the ring, chunk j starts at position (hosts - j) % hosts, so a host at position p needs its
+ * local input in the order of chunks j0 = (hosts - p) % hosts, j0 + 1, ... modulo hosts: ascending
  * offsets with one wrap-around (cc_plan_first_byte).
- *
- * Hops: hop h of a chunk goes from position s + h to s + h + 1 (s: its start). Hops 0 .. hosts - 2
- * reduce. The receiver of hop hosts - 2 computes the final value. Hops hosts - 1 .. 2 * hosts - 3
- * gather.
+ * cc_route.h describes which host sends which chunk to which host.
  */
 #ifndef CC_PLAN_H
 #define CC_PLAN_H
@@ -55,12 +52,5 @@ static inline uint32_t cc_plan_first_chunk(const struct cc_plan *p, uint32_t pos
 }
 /* Returns the offset of the first input byte that position pos needs. */
 uint64_t cc_plan_first_byte(const struct cc_plan *p, uint32_t pos);
-/* Returns the hop (0 .. hosts - 2) by which position pos receives this chunk in the reduce phase,
- * or -1 if the chunk starts at pos. */
-int cc_plan_reduce_hop(const struct cc_plan *p, uint32_t chunk, uint32_t pos);
-/* Does position pos compute the final value of this chunk? Always true if hosts == 1. */
-bool cc_plan_is_owner(const struct cc_plan *p, uint32_t chunk, uint32_t pos);
-/* Must position pos send the final value of this chunk to the next position? */
-bool cc_plan_forwards_result(const struct cc_plan *p, uint32_t chunk, uint32_t pos);
 
 #endif

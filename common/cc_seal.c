@@ -263,8 +263,8 @@ void cc_seal_id_of(const struct cc_key *share, struct cc_id *ret)
 	memcpy(ret->b, mac.b, sizeof ret->b);
 }
 
-/* Computes a proof. Only the owners of the two key pairs know the secret that is its key, and only
- * the two ends of the connection know s->agent_key. */
+/* Computes a proof. The key of the proof is a secret that only the owners of the two key pairs
+ * know, and only the two ends of the connection know s->agent_key. */
 static int proof_of(
 	const struct cc_seal *s, EVP_PKEY *pair, const struct cc_key *other, struct cc_key *ret)
 {

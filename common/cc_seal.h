@@ -10,9 +10,10 @@
  * agent can use the id of another agent. On each connection the agent proves that it has the
  * private half.
  *
- * An *agent's key* follows from the seal between the agent and its master. When the master sends
- * agent A to agent B, it gives A a key that is made from B's agent key, so that B can compute it
- * without a message. A proof is a MAC (HMAC with SHA-256) under a key that both sides know.
+ * An *agent's key* follows from the seal between the agent and its master. When the master tells
+ * agent A to connect to agent B, it gives A a key that is made from B's agent key. So B can compute
+ * this key, too, without a message from the master. A proof is a MAC (HMAC with SHA-256) under a
+ * key that both sides know.
  */
 #ifndef CC_SEAL_H
 #define CC_SEAL_H
@@ -61,7 +62,7 @@ const struct cc_key *cc_seal_agent_key(const struct cc_seal *s);
 
 /* Fills the key with random bytes. */
 void cc_key_random(struct cc_key *ret);
-/* Compares keys. The time does not show how many bytes of a guess were right. */
+/* Compares keys. The time of the comparison does not show how many bytes of a guess were right. */
 bool cc_key_eq(const struct cc_key *a, const struct cc_key *b);
 /* Computes the HMAC-SHA256 of n parts as if they were one text. `key` and `ret` may be the same. */
 struct cc_part {

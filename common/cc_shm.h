@@ -17,13 +17,13 @@ int cc_shm_create_own(const char *name, size_t size, int *ret_fd, void **ret_map
 /* Returns the name of the system call that failed in this thread's last failed cc_shm_create. */
 const char *cc_shm_failed_call(void);
 /* Maps `size` bytes of received memory. Checks the seals, and that the memory has at least `size`
- * bytes. Maps for reading only if the descriptor does not allow writing. The caller still owns fd,
- * which stays open. */
+ * bytes. If the descriptor does not allow writing, maps the memory for reading only. The caller
+ * still owns fd, which stays open. */
 int cc_shm_map(int fd, size_t size, void **ret_map);
-/* Maps memory that another process created and that will be written. Like cc_shm_map, but the
+/* Maps memory that another process created, for reading and writing. Like cc_shm_map, but the
  * memory must have exactly `size` bytes, be writable, and consist of ordinary pages, which are
- * always available. Returns CC_ERR_PERM or CC_ERR_INVAL for other memory. Makes no call on fd that
- * may block before it knows that fd is sealed memory. */
+ * always available. Returns CC_ERR_PERM or CC_ERR_INVAL for other memory. Before it knows that fd
+ * is sealed memory, it makes no call on fd that may block. */
 int cc_shm_adopt(int fd, size_t size, void **ret_map);
 /* Opens another descriptor of the same memory for reading only, for processes that must not change
  * it. Returns the descriptor, which the caller owns, or CC_ERR_IO if there is no /proc and the

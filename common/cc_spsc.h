@@ -2,7 +2,7 @@
  *
  * A bounded ring of 64-bit values between one producer thread and one consumer thread. There are no
  * locks and no system calls; the caller must wake the other side. Head and tail have their own
- * cache lines. Next to each index lies its writer's copy of the other index.
+ * cache lines. The cache line of each index also holds its writer's copy of the other index.
  */
 #ifndef CC_SPSC_H
 #define CC_SPSC_H

@@ -152,7 +152,7 @@ static bool is_served(const struct cc_addr *addr)
 				       .family = CC_INET6, .ip = {[15] = 1}, .port = to.port};
 	len = cc_addr_to_sockaddr(&to, &ss);
 	fd = cc_tcp_socket(ss.ss_family);
-	/* Within a host this is decided at once. */
+	/* Within a host the connection succeeds or fails at once. */
 	served = fd >= 0 &&
 		 (connect(fd, (struct sockaddr *)&ss, len) == 0 || errno == EINPROGRESS) &&
 		 wait_connected(fd);
@@ -215,8 +215,8 @@ uint32_t cc_tcp_round_trip_us(int fd)
 	return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0 ? 0 : info.tcpi_rtt;
 }
 
-#define LOSSY_MIN  4u  /* a lossy path repeats at least this number of segments, */
-#define LOSSY_PART 16u /* and at least one in this number of segments */
+#define LOSSY_MIN  4u  /* a path is lossy if at least this number of segments was repeated, */
+#define LOSSY_PART 16u /* and at least one in this number of all segments */
 
 uint32_t cc_tcp_info_path_ms(uint32_t rtt_us, uint32_t deviation_us)
 {
@@ -244,7 +244,7 @@ uint32_t cc_tcp_path_ms(int fd)
 }
 
 /* Uses the congestion control that the host's administrator has chosen, but only on a high
- * round-trip path. There it should be better.
+ * round-trip path, where it should be better than the default.
  */
 static void choose_congestion_control(int fd)
 {

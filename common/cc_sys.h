@@ -13,7 +13,7 @@
 
 /* Returns the time of CLOCK_MONOTONIC. */
 uint64_t cc_now_ns(void);
-/* May this process run on more than one CPU? The answer is that of the first call. */
+/* May this process run on more than one CPU? The first call determines the answer. */
 bool cc_has_cpus(void);
 void cc_random_id(struct cc_id *ret);
 
@@ -27,11 +27,11 @@ int cc_tcp_socket(int family);
  * the kernel chooses a port. *addr gets the port. Returns the descriptor or a negative enum cc_err.
  */
 int cc_listen_tcp(struct cc_addr *addr, unsigned bump);
-#define CC_BIND_MS 10000u /* the time that daemons wait for an address, and masters for a port */
-/* Does the same without bump, but waits for the address, and logs a warning. It tries again for
- * in_use_ms if the port is in use although nobody listens there, because then an outgoing
- * connection of this host uses the port. It tries again for missing_ms if this host does not have
- * the address (EADDRNOTAVAIL), because its network may still be starting. */
+#define CC_BIND_MS 10000u /* how long daemons wait for an address, and masters for a port, too */
+/* Does the same as cc_listen_tcp for this port only, but waits for the address, and logs a warning.
+ * It tries again for in_use_ms if the port is in use although nobody listens there, because then an
+ * outgoing connection of this host uses the port. It tries again for missing_ms if this host does
+ * not have the address (EADDRNOTAVAIL), because its network may still be starting. */
 int cc_listen_tcp_patiently(struct cc_addr *addr, uint32_t in_use_ms, uint32_t missing_ms);
 /* Opens a listening AF_UNIX socket of this type (SOCK_STREAM, SOCK_SEQPACKET). Replaces a stale
  * socket file, on which nobody listens. Returns CC_ERR_EXIST if a program listens there. `mode` is
@@ -52,7 +52,7 @@ extern const uint16_t cc_tcp_sizes[CC_TCP_SIZES];
 /* A path with at least this round trip is slow. Bounds of one or two seconds are too short for some
  * of these paths. */
 #define CC_PACED_RTT_US 200000u
-/* The number of round trips that is added to such bounds on a slow path. */
+/* The number of round trips that is added to bounds of one or two seconds on a slow path. */
 #define CC_PACED_RTT_TRIPS 4u
 /* Sets the options of every connected TCP socket of this project. Data is sent without delay. The
  * kernel gives the connection up (ETIMEDOUT) when the other host has not answered for
@@ -64,10 +64,11 @@ int cc_tcp_tune(int fd);
  * is the round trip of the handshake. Returns 0 for other sockets. */
 uint32_t cc_tcp_round_trip_us(int fd);
 /* Returns the path allowance of a socket: the time by which an answer may take longer than
- * CC_PATH_MS. The kernel's smoothed round trip plus four deviations counts, and the result is at
- * most CC_PATH_MAX_MS. Most of this time is spent in queues of routers. If many segments had to be
- * sent again, the result is CC_LOSSY_MS higher, because the kernel waits longer after each loss of
- * the same segment. Returns 0 on other paths and for other sockets. */
+ * CC_PATH_MS. An answer is assumed to take the kernel's smoothed round trip plus four deviations;
+ * the result is at most CC_PATH_MAX_MS. Most of this time is spent in queues of routers. If many
+ * segments had to be sent again, the result is CC_LOSSY_MS higher, because the kernel waits longer
+ * after each loss of the same segment. Returns 0 for a path that is neither slower than CC_PATH_MS
+ * nor lossy, and for sockets that are not TCP. */
 #define CC_PATH_MS     500u
 #define CC_PATH_MAX_MS 30000u
 uint32_t cc_tcp_path_ms(int fd);
@@ -81,8 +82,7 @@ bool cc_tcp_has_bbr(int fd);
 void cc_tcp_allow_silence(int fd, uint32_t ms);
 /* Moves fd to a higher number if it is 0, 1 or 2 and if a higher number is free. A program may
  * write to these descriptors although it has closed them, so they must not have another meaning.
- * Returns the new descriptor, or fd, also if it is negative.
- */
+ * Returns the new descriptor, or fd itself, which may be negative. */
 int cc_fd_above_standard(int fd);
 /* Throws away the bytes that have arrived on a socket. Unread bytes would turn a later close into a
  * reset, and the other side could then lose our last bytes. */

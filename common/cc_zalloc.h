@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * A calloc for memory that is allocated and freed all the time. glibc has a cache of freed memory
- * for each thread, but only malloc uses it. calloc takes the slow path, and then free does, too,
- * because the cache stays full.
+ * for each thread, but only malloc uses it. calloc takes the slow path; then free must take it,
+ * too, because the cache stays full.
  */
 #ifndef CC_ZALLOC_H
 #define CC_ZALLOC_H
@@ -15,8 +15,7 @@
  * calloc. */
 static inline void *cc_zalloc(size_t n, size_t size)
 {
-	/* NOLINTNEXTLINE(clang-analyzer-optin.portability.UnixAPI): like calloc, also for 0 bytes
-	 */
+	/* NOLINTNEXTLINE(clang-analyzer-optin.portability.UnixAPI): 0 bytes are valid */
 	void *p = size > 0 && n > SIZE_MAX / size ? NULL : malloc(n * size);
 
 	return p ? memset(p, 0, n * size) : NULL;

@@ -10,7 +10,10 @@ common_libcommon_pure_la_SOURCES = \
 	common/cc_err.c common/cc_err.h \
 	common/cc_hash.h \
 	common/cc_id.c common/cc_id.h \
+	common/cc_must.c common/cc_must.h \
 	common/cc_plan.c common/cc_plan.h \
+	common/cc_route.c common/cc_route.h \
+	common/cc_sm.c common/cc_sm.h \
 	common/cc_zalloc.h
 
 # Code with system calls, but without an event loop. The shim may link it, too.

@@ -83,7 +83,7 @@ static int answer(struct client *c, const struct wa_request *q)
 
 	if (q->version_min > WA_VERSION_MAX || q->version_max < WA_VERSION_MIN) {
 		snprintf(text, sizeof text,
-			"the admin protocol's versions do not overlap: %u to %u was asked for, "
+			"the admin protocol's versions do not overlap: the client speaks %u to %u, "
 			"%s %s speaks %u to %u",
 			q->version_min, q->version_max, c->a->daemon, PACKAGE_VERSION,
 			WA_VERSION_MIN, WA_VERSION_MAX);

@@ -30,8 +30,8 @@ static const char *say_where(const struct conf *c, char where[WHERE_SIZE])
 	return where;
 }
 
-/* Cuts off a comment that begins with '#'. The library knows only comments that begin with ';'
- * after a value. */
+/* Cuts off a comment that begins with '#'. After a value, the library recognizes only comments that
+ * begin with ';'. */
 static void cut_comment(char *text)
 {
 	for (char *c = text; *c; c++) {
@@ -70,7 +70,7 @@ static void drop_rest(FILE *file)
 }
 
 /* Reads a line, like fgets, and logs the mistake in it. The library gets an empty line in place of
- * a wrong one, because some builds of it stop at a wrong line. */
+ * a wrong one, because some builds of the library stop at a wrong line. */
 static char *read_line(char *text, int size, void *stream)
 {
 	struct conf *c = stream;
@@ -82,7 +82,7 @@ static char *read_line(char *text, int size, void *stream)
 	c->line++;
 	if (!strchr(text, '\n') && !feof(c->file)) {
 		drop_rest(c->file);
-		cc_log(CC_LOG_ERR, "%s: it has more than %d bytes, which is the limit",
+		cc_log(CC_LOG_ERR, "%s: the line is longer than the limit of %d bytes",
 			say_where(c, where), size - 2);
 		c->wrong = true;
 		return strcpy(text, "\n");
@@ -177,6 +177,7 @@ int cc_conf_options(struct cc_options_run *r, int argc, char **argv, char *const
 	if (*exit_code == EX_OK && cc_options_environment(r) < 0)
 		*exit_code = EX_CONFIG;
 	if (*exit_code == EX_OK && cc_options_command_line(r, argc, argv, &todo, &first) < 0)
-		*exit_code = EX_OSERR; /* the same command line was right before */
+		*exit_code = EX_OSERR; /* the first pass accepted the same command line, so this is
+					  not a usage error */
 	return *exit_code == EX_OK ? 0 : CC_ERR_INVAL;
 }

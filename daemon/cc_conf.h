@@ -21,9 +21,9 @@ typedef bool cc_conf_setting_fn(
 int cc_conf_read(const char *path, cc_conf_setting_fn *fn, void *arg);
 
 /* Parses all options of a daemon. The caller sets options and base of *r; this function sets the
- * rest of *r. Calls fn with r for each setting of the file *config, if *config is not NULL after
- * the command line. Returns 0; or a negative enum cc_err, and *exit_code is the program's exit
- * status (EX_OK after --help). */
+ * rest of *r. Calls fn with r for each setting of the file *config, if the command line has set
+ * *config. Returns 0, or a negative enum cc_err if the program must exit with the status *exit_code
+ * (EX_OK after --help). */
 int cc_conf_options(struct cc_options_run *r, int argc, char **argv, char *const *config,
 	cc_conf_setting_fn *fn, int *exit_code);
 /* Handles a setting of the options' section. A setting of another section is a mistake. sections:

@@ -95,12 +95,12 @@ class Trainer:
         self.pending = b""
         self.step, self.loss, self.world, self.rate, self.retries = 0, 0.0, 0, 0.0, 0
         self.result = None  # the fields of the last line
-        self.welcomed = False  # a newcomer: its state was reported
-        self.syncs = []  # (step, bytes sent, bytes received, MB/s) of those that transferred something
+        self.welcomed = False  # the state that this newcomer got was reported
+        self.syncs = []  # (step, bytes sent, bytes received, MB/s) if something was transferred
         self.state = "starting"
 
     def take(self, data):
-        """Takes bytes of the report; lines are complete or kept for later."""
+        """Takes bytes of the report: handles the complete lines and keeps the rest for later."""
         *lines, self.pending = (self.pending + data).split(b"\n")
         for line in lines:
             words = line.decode().split()
@@ -189,7 +189,7 @@ class Demo:
                 env={**os.environ, **environment, "XDG_RUNTIME_DIR": str(self.folder)})
 
     def await_text(self, name, process, path, found):
-        """Waits until a file of /proc shows that a daemon listens, without a connection to it."""
+        """Waits until a file of /proc shows that a daemon listens. No connection is made to it."""
         while process.poll() is None:
             for file in path:
                 try:
@@ -236,7 +236,11 @@ class Demo:
             self.build / PROGRAM, "--master", self.hosts.master, "--id", trainer.number,
             "--wait-for", 2 * TRAINERS_PER_HOST, "--report", f"/dev/fd/{write_end}",
             "--steps", self.options.steps, "--batch", self.options.batch,
-            *(["--data", self.options.data] if self.options.data else [])],
+            "--seed", self.options.seed, "--quantize", self.options.quantize,
+            *(["--error-feedback"] if self.options.error_feedback else []),
+            *(["--data", self.options.data] if self.options.data else []),
+            *(["--gradient", self.options.gradient]
+              if self.options.gradient and trainer.number == 0 else [])],
             keep=(write_end,), PCCL_AGENT_SOCKET=str(self.agent_socket(host)))
         os.close(write_end)
         self.trainers.append(trainer)
@@ -265,21 +269,21 @@ class Demo:
                              f"{trainer.process.returncode}")
 
     def welcome(self, newcomer):
-        """Reports the state that the newcomer got; fails if the run ends without it."""
+        """Reports the state that the newcomer got. Fails if the training ends before that."""
         if newcomer.syncs and not newcomer.welcomed:
             step, _, received, rate = newcomer.syncs[0]
             newcomer.welcomed = True
             self.display.say(f"  trainer {newcomer.number} gets the state of step {step}: "
                              f"{received / 1e6:.1f} MB, {rate:.0f} MB/s")
         if not newcomer.welcomed and any(t.state == "done" for t in self.trainers):
-            raise Failed("the training was over before the newcomer had come: more --steps")
+            raise Failed("the training was over before the newcomer had joined: use more --steps")
 
     def train(self):
         """Runs until all pipes are closed. The last trainer is stopped for a moment, so that the
         others are certainly in the middle of an all-reduce with it. Then it is killed. When the
         others have continued, another trainer is started instead of it."""
         victim, newcomer = self.trainers[-1], None
-        # just after the trainers have looked for newcomers (every 50 steps), not during the look
+        # just after the trainers have checked for newcomers (every 50 steps), not during the check
         kill_step = self.options.steps * 2 // 5 // 50 * 50 + 2
         kill_time = None
         self.display = Display(self.trainers, self.options.steps)
@@ -311,7 +315,7 @@ class Demo:
 
     @staticmethod
     def verdicts(survivors, victim, newcomer):
-        """The goals: pairs of whether the goal was reached, and a sentence."""
+        """Returns the goals: for each, whether it was reached, and a sentence about it."""
         accuracy = min(float(t.result["accuracy"]) for t in survivors)
         hashes = {t.result["hash"] for t in survivors}
         retries = [t.retries for t in survivors if t is not newcomer]
@@ -323,7 +327,7 @@ class Demo:
             (len(hashes) == 1, "weights bit-identical on survivors and newcomer"),
             (victim.process.returncode == -signal.SIGKILL and max(retries) == 1,
              f"one trainer killed; calls repeated by the survivors: "
-             f"{', '.join(map(str, retries))} (wanted: one, at most one each)"),
+             f"{', '.join(map(str, retries))} (wanted: at least one, at most one each)"),
             (step > 0 and received > 0 and sum(n for _, n in sent) == received,
              f"trainer {newcomer.number} joined in step {step} and was given {received} bytes, "
              f"{rate:.0f} MB/s, by " + ", ".join(f"trainer {k} ({n})" for k, n in sent)),
@@ -370,7 +374,8 @@ class Demo:
         began = time.monotonic()
         self.hosts = make_hosts(not self.options.loopback)
         print(f"{self.hosts.title}, {TRAINERS_PER_HOST} trainers on each; "
-              f"{self.options.steps} steps", flush=True)
+              f"{self.options.steps} steps, quantization: {self.options.quantize}"
+              + ", error feedback" * self.options.error_feedback, flush=True)
         self.start_daemons()
         self.start_trainers()
         good = self.judge(*self.train())
@@ -384,15 +389,24 @@ def parse_options():
     parser.add_argument("--steps", type=int, default=2000, help="default %(default)s")
     parser.add_argument("--batch", type=int, default=128,
                         help="images per step and trainer, default %(default)s")
+    parser.add_argument("--seed", type=int, default=1,
+                        help="seed of weights and minibatches, default %(default)s")
+    parser.add_argument("--quantize", default="none", metavar="MODE",
+                        help="how gradients are quantized between the hosts, such as int8 or int4 "
+                        "(docs/quantization.md), default %(default)s")
+    parser.add_argument("--error-feedback", action="store_true",
+                        help="add what quantization has lost to the next gradients")
+    parser.add_argument("--gradient", metavar="FILE", type=os.path.abspath,
+                        help="write gradients of this training to FILE, for pccl-bench quant")
     parser.add_argument("--data", help="folder of the images")
     parser.add_argument("--loopback", action="store_true",
-                        help="no network namespaces, even if they could be had")
+                        help="no network namespaces, even if they are possible")
     parser.add_argument("--limit", type=int, default=120,
-                        help="seconds after which it has failed, default %(default)s")
+                        help="seconds after which the demonstration fails, default %(default)s")
     options = parser.parse_args()
     if options.steps < 500:
-        parser.error("--steps: at least 500, so that there is a middle to kill a trainer in, and "
-                     "time for another one")
+        parser.error("--steps: at least 500, so that a trainer can be killed in the middle, and "
+                     "another one has time to join")
     return options
 
 

@@ -27,9 +27,11 @@ enum {
 	HIDDEN = 256,
 	CLASSES = 10,
 	TEST_BATCH = 500,
-	ADMIT_EVERY = 50, /* steps between looks for newcomers */
+	ADMIT_EVERY = 50, /* steps between two checks for newcomers */
 	TAG_GRADIENT = 1,
+	TAG_LOSS = 2,
 	TENSORS = 3,
+	GRADIENTS = 16, /* in the file of --gradient */
 };
 
 static const float MOMENTUM = 0.9f;
@@ -49,8 +51,7 @@ struct trainer {
 	struct mlp net;
 	pcclComm_t *comm;
 	struct state state;
-	float *gradient; /* gradient of the weights, then the loss as the last element; shared, too
-			  */
+	float *gradient; /* gradient of the weights; shared, too */
 	float *x;        /* the minibatch: images and labels */
 	uint8_t *y;
 	FILE *report;
@@ -93,21 +94,15 @@ static double now(void)
 }
 
 /*
- * Reduces in place, with all present trainers. If a peer is lost, the buffer is as before the call,
- * so the same call is made again, with the others. Returns false if no other trainer is left.
+ * Reduces in place, with all present trainers. If a peer is lost, the call restores the buffer, so
+ * the same call is made again, with the remaining peers. Returns false if no other trainer is left.
  */
-static bool all_reduce(struct trainer *t, float *buffer, size_t count, pcclRedOp_t op, uint64_t tag)
+static bool all_reduce(struct trainer *t, float *buffer, const pcclReduceDescriptor_t *descriptor)
 {
-	const pcclReduceDescriptor_t descriptor = {
-		.count = count,
-		.op = op,
-		.tag = tag,
-		.src_descriptor.datatype = pcclFloat,
-	};
 	pcclReduceInfo_t info;
 	pcclResult_t result;
 
-	while ((result = pcclAllReduce(buffer, buffer, &descriptor, t->comm, &info)) ==
+	while ((result = pcclAllReduce(buffer, buffer, descriptor, t->comm, &info)) ==
 		pcclRankConnectionLost)
 		t->retries++;
 	if (result == pcclTooFewPeers)
@@ -133,7 +128,7 @@ static void report_sync(struct trainer *t, const pcclSharedStateSyncInfo_t *info
 /*
  * Makes the state the same on all trainers. All trainers call this after newcomers were admitted,
  * and newcomers call it first: their revision is lower, so they get the contents of the others.
- * Usually no other contents are ever transferred.
+ * Usually only newcomers get contents, because those of the others are already equal.
  */
 static void share_state(struct trainer *t)
 {
@@ -199,7 +194,8 @@ static void draw_minibatch(struct trainer *t, uint64_t step)
 	}
 }
 
-/* Stochastic gradient descent with momentum, only from values that all trainers have in common. */
+/* Stochastic gradient descent with momentum, computed only from values that all trainers have in
+ * common. */
 static void apply_gradient(struct trainer *t)
 {
 	struct state *s = &t->state;
@@ -211,26 +207,76 @@ static void apply_gradient(struct trainer *t)
 	s->step++;
 }
 
+/* Averages the gradients of all trainers. Only what crosses the network is quantized. */
+static bool average_gradients(struct trainer *t)
+{
+	const pcclReduceDescriptor_t descriptor = {
+		.count = mlp_size(&t->net),
+		.op = pcclAvg,
+		.tag = TAG_GRADIENT,
+		.src_descriptor = {pcclFloat, t->opt.hint},
+		.quantization_options = t->opt.quantization,
+	};
+
+	return all_reduce(t, t->gradient, &descriptor);
+}
+
+/* Averages the losses of all trainers, only for the report. The loss is not a part of the gradient,
+ * because it is much larger than its other elements: it would spoil the quantization of its block.
+ */
+static float average_loss(struct trainer *t, float loss)
+{
+	const pcclReduceDescriptor_t descriptor = {
+		.count = 1,
+		.op = pcclAvg,
+		.tag = TAG_LOSS,
+		.src_descriptor.datatype = pcclFloat,
+	};
+
+	(void)all_reduce(t, &loss, &descriptor);
+	return loss;
+}
+
+/* Writes gradients of different minibatches, so that pccl-bench quant can add them up. */
+static void write_gradients(struct trainer *t)
+{
+	const size_t count = mlp_size(&t->net);
+	FILE *f = fopen(t->opt.gradient, "w");
+	bool good = f != NULL;
+
+	for (unsigned i = 0; good && i < GRADIENTS; i++) {
+		draw_minibatch(t, t->opt.steps + (uint64_t)i); /* those of no step */
+		(void)mlp_gradient(
+			&t->net, t->state.weights, t->x, t->y, (int)t->opt.batch, t->gradient);
+		good = fwrite(t->gradient, sizeof(float), count, f) == count;
+	}
+	if (!f || fclose(f) != 0 || !good)
+		die("%s cannot be written", t->opt.gradient);
+}
+
 static void train(struct trainer *t)
 {
-	const size_t count = mlp_size(&t->net) + 1;
-	const double megabytes = (double)(count * sizeof(float)) * 1e-6;
+	const double megabytes = (double)(mlp_size(&t->net) * sizeof(float)) * 1e-6;
 
 	while (t->state.step < t->opt.steps) {
 		const uint64_t step = t->state.step;
-		double began;
+		double began, seconds;
+		float loss;
 
+		if (t->opt.gradient && step == t->opt.steps / 2)
+			write_gradients(t);
 		draw_minibatch(t, step);
-		t->gradient[count - 1] = mlp_gradient(
+		loss = mlp_gradient(
 			&t->net, t->state.weights, t->x, t->y, (int)t->opt.batch, t->gradient);
 		began = now();
-		if (!all_reduce(t, t->gradient, count, pcclAvg, TAG_GRADIENT)) {
+		if (!average_gradients(t)) {
 			gather(t, 2);
 			continue;
 		}
+		seconds = now() - began;
+		loss = average_loss(t, loss);
 		fprintf(t->report, "%llu %.4f %u %.1f %u\n", (unsigned long long)step + 1,
-			(double)t->gradient[count - 1], t->world_size, megabytes / (now() - began),
-			t->retries);
+			(double)loss, t->world_size, megabytes / seconds, t->retries);
 		fflush(t->report);
 		apply_gradient(t);
 		if ((step + 1) % ADMIT_EVERY == 0 && step + 1 < t->opt.steps)
@@ -306,7 +352,7 @@ static void allocate(struct trainer *t)
 	if (!t->x || !t->y || mlp_open(&t->net, PIXELS, HIDDEN, CLASSES, batch) != 0)
 		die("out of memory");
 	weights = mlp_size(&t->net);
-	t->gradient = shared_floats(weights + 1);
+	t->gradient = shared_floats(weights);
 	s->weights = shared_floats(weights);
 	s->velocity = shared_floats(weights);
 	mlp_init(&t->net, t->opt.seed, s->weights);
@@ -344,6 +390,8 @@ int main(int argc, char **argv)
 	must(pcclInit(), "init");
 	allocate(&t);
 	must(pcclCreateCommunicator(&t.opt.params, &t.comm), "creating a communicator");
+	if (t.opt.error_feedback)
+		must(pcclSetErrorFeedback(t.comm, TAG_GRADIENT, true), "setting error feedback");
 	must(pcclConnect(t.comm), "connecting");
 	gather(&t, t.opt.wait_for);
 	train(&t);

@@ -63,7 +63,7 @@ int main(int argc, char **argv)
 	}
 	while ((result = pcclAllReduce(values, values, &sum, comm, &info)) ==
 		pcclRankConnectionLost)
-		fprintf(stderr, "a peer was lost, once more without it\n");
+		fprintf(stderr, "a peer was lost: the others reduce again\n");
 	must(result, "all-reduce");
 	printf("sum over %u peers: %g %g %g %g\n", (unsigned)info.local_world_size,
 		(double)values[0], (double)values[1], (double)values[2], (double)values[3]);

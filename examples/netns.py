@@ -65,7 +65,8 @@ class Namespaces:
             ip("-n", self.name(host), "link", "set", device, "up")
 
     def _cable(self, host):
-        """Joins eth0 in the host's namespace and to-HOST in the middle."""
+        """Creates the cable: a veth pair of eth0 in the host's namespace and to-HOST in the
+        namespace `middle`."""
         ip("-n", self.name(self.middle), "link", "add", f"to-{host}", "type", "veth",
            "peer", "name", "eth0", "netns", self.name(host))
 

@@ -20,19 +20,46 @@ static const char HELP[] =
 	"  -n, --steps N           steps of the whole run (default 1200)\n"
 	"  -b, --batch N           images per step and trainer (default 64)\n"
 	"  -l, --lr X              learning rate (default 0.03)\n"
-	"  -s, --seed N            of weights and minibatches, equal on all trainers (default 1)\n"
+	"  -s, --seed N            seed of weights and minibatches, equal on all trainers\n"
+	"                          (default 1)\n"
 	"  -i, --id N              chooses the minibatches, different on all trainers\n"
 	"                          (default: the process id)\n"
 	"  -w, --wait-for N        a fresh run begins with N trainers (default 2); more may join "
 	"later\n"
-	"  -r, --report FILE       write progress there instead of standard output: a line per "
-	"step,\n"
-	"                          step loss trainers MB/s retries; a line sync step sent "
-	"received\n"
-	"                          MB/s when state is transferred; and a line that begins with "
-	"result\n"
+	"  -r, --report FILE       write progress to FILE, not to standard output: for each step\n"
+	"                          the line 'STEP LOSS TRAINERS MB/S RETRIES'; when state is\n"
+	"                          transferred, 'sync STEP SENT RECEIVED MB/S'; at the end a line\n"
+	"                          that begins with 'result'\n"
+	"  -q, --quantize MODE     quantize the gradients between hosts: none, half, bfloat16,\n"
+	"                          minmax-uint8, zero-point-uint8, int8, int4, int4-normal,\n"
+	"                          int4-mixed, e4m3 or e5m2 (default none)\n"
+	"  -e, --error-feedback    add what quantization has lost to the next gradients\n"
+	"  -g, --gradient FILE     in the middle of the training, write the gradients of 16\n"
+	"                          minibatches to FILE, as binary32 numbers\n"
 	"  -h, --help              show this\n"
-	"Steps, batch, learning rate and --wait-for must be equal on all trainers.\n";
+	"Steps, batch, learning rate, --wait-for, --quantize and --error-feedback must be equal on "
+	"all\n"
+	"trainers.\n";
+
+/* The modes of --quantize. */
+static const struct {
+	const char *name;
+	pcclQuantizationOptions_t options;
+	pcclDistributionHint_t hint;
+} modes[] = {
+	{"none", {pcclFloat, pcclQuantNone}, pcclDistributionNone},
+	{"half", {pcclFloat16, pcclQuantMinMax}, pcclDistributionNone},
+	{"bfloat16", {pcclBFloat16, pcclQuantMinMax}, pcclDistributionNone},
+	{"minmax-uint8", {pcclUint8, pcclQuantMinMax}, pcclDistributionNone},
+	{"zero-point-uint8", {pcclUint8, pcclQuantZeroPointScale}, pcclDistributionNone},
+	{"int8", {pcclInt8, pcclQuantBlockwise}, pcclDistributionNone},
+	{"int4", {pcclInt4, pcclQuantBlockwise}, pcclDistributionNone},
+	{"int4-normal", {pcclInt4, pcclQuantBlockwise}, pcclDistributionNormal},
+	{"int4-mixed", {pcclInt4, PCCL_QUANT_BLOCKWISE(5, PCCL_QUANT_MIXED)},
+		pcclDistributionNormal},
+	{"e4m3", {pcclFloat8E4M3, pcclQuantBlockwise}, pcclDistributionNone},
+	{"e5m2", {pcclFloat8E5M2, pcclQuantBlockwise}, pcclDistributionNone},
+};
 
 __attribute__((noreturn)) static void usage(const char *what, const char *value)
 {
@@ -60,6 +87,18 @@ static float positive(const char *text, const char *what)
 	if (end == text || *end != '\0' || !(x > 0.0f) || x > 10.0f)
 		usage(what, text);
 	return x;
+}
+
+static void quantize(struct options *opt, const char *mode)
+{
+	for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
+		if (strcmp(modes[i].name, mode) != 0)
+			continue;
+		opt->quantization = modes[i].options;
+		opt->hint = modes[i].hint;
+		return;
+	}
+	usage("not a mode of quantization", mode);
 }
 
 static ccoip_socket_address_t socket_address(const char *text)
@@ -99,6 +138,9 @@ void options_parse(struct options *opt, int argc, char **argv)
 		{"id", required_argument, NULL, 'i'},
 		{"wait-for", required_argument, NULL, 'w'},
 		{"report", required_argument, NULL, 'r'},
+		{"quantize", required_argument, NULL, 'q'},
+		{"error-feedback", no_argument, NULL, 'e'},
+		{"gradient", required_argument, NULL, 'g'},
 		{"help", no_argument, NULL, 'h'},
 		{NULL, 0, NULL, 0},
 	};
@@ -114,7 +156,7 @@ void options_parse(struct options *opt, int argc, char **argv)
 		.id = (unsigned)getpid(),
 		.wait_for = 2,
 	};
-	while ((c = getopt_long(argc, argv, "m:d:n:b:l:s:i:w:r:h", known, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "m:d:n:b:l:s:i:w:r:q:eg:h", known, NULL)) != -1) {
 		switch (c) {
 		case 'm':
 			master = optarg;
@@ -138,10 +180,20 @@ void options_parse(struct options *opt, int argc, char **argv)
 			opt->id = (unsigned)number(optarg, 0, UINT32_MAX, "not an id");
 			break;
 		case 'w':
-			opt->wait_for = (unsigned)number(optarg, 2, 1 << 16, "not at least 2");
+			opt->wait_for =
+				(unsigned)number(optarg, 2, 1 << 16, "not a number of at least 2");
 			break;
 		case 'r':
 			opt->report = optarg;
+			break;
+		case 'q':
+			quantize(opt, optarg);
+			break;
+		case 'e':
+			opt->error_feedback = true;
+			break;
+		case 'g':
+			opt->gradient = optarg;
 			break;
 		case 'h':
 			fputs(HELP, stdout);

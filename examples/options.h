@@ -6,6 +6,7 @@
 #define EXAMPLES_OPTIONS_H
 
 #include <pccl.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct options {
@@ -15,8 +16,12 @@ struct options {
 	uint64_t seed;                 /* equal on all trainers */
 	float rate;                    /* learning rate */
 	unsigned steps, batch;
-	unsigned id;       /* different on all trainers */
-	unsigned wait_for; /* trainers with which a fresh run begins */
+	unsigned id;                            /* different on all trainers */
+	unsigned wait_for;                      /* trainers with which a fresh run begins */
+	pcclQuantizationOptions_t quantization; /* of the gradients; equal on all trainers */
+	pcclDistributionHint_t hint;            /* likewise */
+	bool error_feedback;                    /* likewise */
+	const char *gradient;                   /* file for gradients; NULL: none */
 };
 
 /* Fills *opt, or ends the program with a message (or with help). */

@@ -6,15 +6,15 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Debian: libisal2. It depends only on libc, and chooses its code for the CPU. */
+/* Debian: libisal2. The library depends only on libc, and chooses its code for the CPU. */
 #define LIBRARY "libisal.so.2"
 #define SYMBOL  "crc32_iscsi"
 
 /* The type of the library's function, from its crc.h. The function does not write to the buffer. */
 typedef unsigned crc32c_fn(unsigned char *buffer, int bytes, unsigned init);
 
-/* Is set once and does not change. Threads that load the library at the same time find the same
- * function. */
+/* This is set once and does not change: threads that load the library at the same time find the
+ * same function. */
 static _Atomic(crc32c_fn *) crc32c;
 
 static uint64_t leaf_crc32c(const void *data, size_t bytes, uint64_t index)

@@ -9,8 +9,8 @@
 #include "kernels/hsh.h"
 
 /*
- * Hashing with threads, and with a library for CRC32C. The pure cores must not use this. It depends
- * only on libc. All functions may be called from any thread.
+ * Hashing with threads, and with a library for CRC32C. The pure cores must not use these functions.
+ * They depend only on libc, and any thread may call them.
  */
 
 /* The largest number of threads of one call. */
@@ -20,14 +20,15 @@
 struct hsh_tensor_work {
 	const void *data;
 	uint64_t bytes;
-	uint64_t *leaves; /* output: hsh_leaf_count(bytes) hashes; NULL if this is 0 */
+	uint64_t *leaves; /* output: hsh_leaf_count(bytes) hashes; NULL if there are none */
 	uint64_t hash;    /* output: the hash of the tensor */
 };
 
 /*
- * Hashes n tensors, with `leaf` for their leaves. The calling thread works, and up to `threads` - 1
- * other threads (0 counts as 1). These exist only during the call and receive no signals. If the
- * system cannot start all of them, the others do the whole work.
+ * Hashes n tensors, with `leaf` for their leaves. The calling thread and up to `threads` - 1 other
+ * threads (0 counts as 1) do the work. The other threads exist only during the call and receive no
+ * signals. If the system cannot start all these threads, the ones that it could start and the
+ * calling thread do the whole work.
  */
 void hsh_tensors(hsh_leaf_fn *leaf, struct hsh_tensor_work *tensors, size_t n, unsigned threads);
 

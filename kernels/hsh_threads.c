@@ -7,7 +7,7 @@
 
 /*
  * The number of leaves that a thread takes at once (1 MiB). Leaves are numbered over all tensors,
- * so that threads are not idle, neither with one large tensor nor with many small ones.
+ * so that all threads have work both with one large tensor and with many small ones.
  */
 #define CHUNK 16
 
@@ -52,8 +52,8 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* Starts up to n threads and returns their number. They block all signals, which are meant for the
- * threads of the program. */
+/* Starts up to n threads and returns their number. These threads block all signals, which are meant
+ * for the threads of the program. */
 static unsigned start(struct job *job, pthread_t *threads, unsigned n)
 {
 	sigset_t all, old;

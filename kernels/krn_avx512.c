@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Compiled with -mavx512f -mavx512bw -mavx512dq -mavx512vl. */
-#include <immintrin.h>
+#include "kernels/krn_avx512.h"
 
-#define KRN_VEC_VARIANT   krn_avx512
-#define KRN_VEC_BYTES     64
-#define KRN_VEC_F16_UP(h) _mm512_cvtph_ps((__m256i)(h))
-/* A mask for all lanes. The form without a mask causes a warning inside gcc's macro at -O0. */
-#define KRN_VEC_F16_DOWN(f) _mm512_maskz_cvtps_ph((__mmask16)0xffff, (f), _MM_FROUND_TO_NEAREST_INT)
+#define KRN_VEC_VARIANT krn_avx512
 
 #include "kernels/krn_vec.h"

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include <arm_neon.h>
+#include "kernels/krn_neon.h"
 
-#define KRN_VEC_VARIANT     krn_neon
-#define KRN_VEC_BYTES       16
-#define KRN_VEC_F16_UP(h)   ((vf32)vcvt_f32_f16((float16x4_t)(h)))
-#define KRN_VEC_F16_DOWN(f) vcvt_f16_f32((float32x4_t)(f))
+#define KRN_VEC_VARIANT krn_neon
 
 #include "kernels/krn_vec.h"

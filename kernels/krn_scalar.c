@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The reference. It handles one element after the other, with the names of krn.h. The other
- * variants are tested against it, and a CPU without their instructions uses it. The code prefers
- * plainness to speed.
+ * The reference variant. It handles one element after the other, with the names of krn.h. The other
+ * variants are tested against the reference, and a CPU that supports none of them uses the
+ * reference. The code is simple rather than fast.
  */
 #include <float.h>
 #include <math.h>
@@ -11,7 +11,7 @@
 #include "kernels/krn_half.h"
 #include "kernels/krn_impl.h"
 
-/* The value is 16 with a native _Float16, which is not used here. */
+/* Compilers with a native _Float16 define the value 16; this file does not use _Float16. */
 _Static_assert(FLT_EVAL_METHOD == 0 || FLT_EVAL_METHOD == 16,
 	"float expressions must be evaluated in float");
 

@@ -4,7 +4,8 @@
 KRN_CFLAGS = $(AM_CFLAGS) -ffp-contract=off
 
 noinst_LTLIBRARIES += libkrn.la
-noinst_HEADERS += kernels/krn.h kernels/krn_half.h kernels/krn_impl.h kernels/krn_vec.h
+noinst_HEADERS += kernels/krn.h kernels/krn_avx2.h kernels/krn_avx512.h kernels/krn_half.h \
+	kernels/krn_impl.h kernels/krn_neon.h kernels/krn_simd.h kernels/krn_vec.h
 libkrn_la_SOURCES = kernels/krn.c kernels/krn_scalar.c
 libkrn_la_CFLAGS = $(KRN_CFLAGS)
 libkrn_la_LIBADD =
@@ -21,6 +22,27 @@ endif
 
 if ARCH_AARCH64
 libkrn_la_SOURCES += kernels/krn_neon.c
+endif
+
+# Quantization. Programs with libqnt also link libkrn.
+noinst_LTLIBRARIES += libqnt.la
+noinst_HEADERS += kernels/qnt.h kernels/qnt_impl.h kernels/qnt_vec.h
+libqnt_la_SOURCES = kernels/qnt.c kernels/qnt_loss.c kernels/qnt_scalar.c \
+	kernels/qnt_tables.c
+libqnt_la_CFLAGS = $(KRN_CFLAGS)
+libqnt_la_LIBADD =
+
+if ARCH_X86_64
+noinst_LTLIBRARIES += libqnt_avx2.la libqnt_avx512.la
+libqnt_avx2_la_SOURCES = kernels/qnt_avx2.c
+libqnt_avx2_la_CFLAGS = $(KRN_CFLAGS) -mavx2 -mf16c
+libqnt_avx512_la_SOURCES = kernels/qnt_avx512.c
+libqnt_avx512_la_CFLAGS = $(KRN_CFLAGS) -mavx512f -mavx512bw -mavx512dq -mavx512vl
+libqnt_la_LIBADD += libqnt_avx2.la libqnt_avx512.la
+endif
+
+if ARCH_AARCH64
+libqnt_la_SOURCES += kernels/qnt_neon.c
 endif
 
 # The hash. libhsh is pure; libhsh_run contains the code that needs threads or another library.

@@ -35,8 +35,8 @@ static pcclResult_t map_queue(int fd, uint8_t **ret)
 		h->size != SHM_SIZE) {
 		cc_shm_unmap(map, SHM_SIZE);
 		return pccl_fail(pcclVersionMismatch,
-			"this library reads queue pairs of version %u, the agent made one of "
-			"version %u or of another layout: install matching releases",
+			"this library reads queue pairs of version %u, but the agent's queue pair "
+			"has version %u or another layout: install matching releases",
 			SHM_VERSION, version);
 	}
 	*ret = map;
@@ -171,8 +171,9 @@ static void load_known(struct pccl_known *to, const struct shm_attr *a)
 	to->world_size = atomic_load_explicit(&a->world_size, memory_order_relaxed);
 }
 
-/* The agent writes rarely and briefly. If it died while writing, or is hostile, the result of the
- * last attempt is used: these values serve only for sentences and numbers. */
+/* Reads the values until no write of the agent has changed them meanwhile; the agent writes rarely
+ * and briefly. If the agent died while it was writing, or is hostile, the values of the last try
+ * are used: they serve only for sentences and numbers. */
 void pccl_attachment_attrs(const struct pccl_attachment *at, struct pccl_attrs *ret)
 {
 	struct shm_attr *a = pccl_attachment_attr(at);

@@ -10,8 +10,7 @@
  * communicator holds a reference to the latest attachment. The last reference frees the attachment.
  *
  * The lock guards tail, staging and results. It is held for moments only and is taken after a
- * communicator's lock. A slot needs no lock,
- * because only the operation in it uses it.
+ * communicator's lock. A slot needs no lock, because only the operation in the slot uses it.
  */
 #ifndef PCCL_SHIM_ATTACH_H
 #define PCCL_SHIM_ATTACH_H
@@ -67,9 +66,10 @@ struct pccl_attachment *pccl_attachment_ref(struct pccl_attachment *a);
 void pccl_attachment_unref(struct pccl_attachment *a); /* NULL is fine */
 
 /* Asks the agent to close the communicator; all its operations end. `why` is a sentence for the
- * other peers, or "". An agent that is stopped closes it when it runs again. */
+ * other peers, or "". An agent that is stopped closes the communicator when the agent runs again.
+ */
 void pccl_attachment_close(struct pccl_attachment *a, const char *why);
-/* Asks the agent to close the communicator after the master has accepted the leave. */
+/* Asks the agent to close the communicator, but only after the master has accepted the leave. */
 void pccl_attachment_leave(struct pccl_attachment *a);
 /* After pccl_attachment_close: waits until the agent has closed the communicator and no longer uses
  * its memory, or until the session has ended. */
@@ -120,7 +120,9 @@ struct pccl_attrs {
 	uint32_t hosts, pos;
 	uint32_t code;
 	char text[SHM_TEXT];
-	struct cc_addr at; /* where the master is; family 0 if unknown or not read whole */
+	/* where the master is; family 0 if unknown, or if the agent was writing it during the
+	 * read */
+	struct cc_addr at;
 	struct pccl_known known;
 };
 
@@ -129,16 +131,18 @@ void pccl_attachment_attrs(const struct pccl_attachment *a, struct pccl_attrs *r
 /* ---- staging regions and result regions, kept by the attachment (staging.c); any thread */
 
 /* Gets a region of at least `size` bytes, either a kept one or a new one from the agent. The caller
- * may use it until pccl_staging_put. Does not allocate if a kept region fits. Errors as with
- * pccl_region_alloc; *ret is invalid then. */
+ * may use it until pccl_staging_put. Does not allocate if a kept region fits. The errors are those
+ * of pccl_region_alloc; *ret is invalid then. */
 pcclResult_t pccl_staging_get(struct pccl_attachment *a, uint64_t size, struct pccl_staging **ret);
 void pccl_staging_put(struct pccl_attachment *a, struct pccl_staging *s); /* NULL is fine */
 /* Gives all staging regions that are not in use back to the agent. */
 void pccl_staging_trim(struct pccl_attachment *a);
-/* Gets the mapping of a result region, either a kept one or a new one from the agent. Counts a use
- * of it until pccl_result_put. Errors as with pccl_region_named; *ret is NULL then. */
+/* Gets the mapping of a result region, either a kept one or a new one from the agent. The mapping
+ * counts as used until pccl_result_put. The errors are those of pccl_region_named; *ret is NULL
+ * then. */
 pcclResult_t pccl_result_get(struct pccl_attachment *a, uint64_t region, struct pccl_result **ret);
-/* As pccl_result_get, but returns NULL if the region is neither kept nor handed over. */
+/* Does the same as pccl_result_get, but returns NULL if the region is neither kept nor handed
+ * over. */
 struct pccl_result *pccl_result_find(struct pccl_attachment *a, uint64_t region);
 void pccl_result_put(struct pccl_attachment *a, struct pccl_result *r); /* NULL is fine */
 /* Free all staging regions and all result mappings. Staging regions are given back to the agent if

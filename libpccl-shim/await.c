@@ -23,7 +23,7 @@
 
 /* The state of an operation as a waiting thread knows it. */
 struct progress {
-	pcclComm_t *comm; /* NULL if the operation is given up */
+	pcclComm_t *comm; /* NULL if the operation is abandoned */
 	struct pccl_op *op;
 	struct shm_slot *slot;
 	uint32_t mode;      /* enum shm_result_mode; NONE until it is known */
@@ -140,8 +140,8 @@ static void learn(struct progress *p, bool ended)
 	p->overlap = may_overlap(p);
 }
 
-/* Copies segments that are final and not copied yet, or, with `all`, all that are not copied yet.
- * Returns true if it copied any. */
+/* Copies the segments that are final and not copied yet. With `all`, copies every segment that is
+ * not copied yet. Returns true if it copied any. */
 static bool copy_segments(struct progress *p, bool all)
 {
 	struct pccl_op *op = p->op;
@@ -221,8 +221,8 @@ static pcclResult_t take_result(struct progress *p)
 }
 
 /* Returns the event that must wake this thread. Until the result area is known, each final segment
- * wakes it, so that it maps the area early. With a mapped area, this process can take the result or
- * restore the old contents even if the agent dies. */
+ * wakes the thread, so that it maps the area early. With a mapped area, this process can take the
+ * result or restore the old contents even if the agent dies. */
 static uint32_t wanted(const void *arg)
 {
 	const struct progress *p = arg;
@@ -231,9 +231,9 @@ static uint32_t wanted(const void *arg)
 									     : SHM_WAIT_DONE;
 }
 
-/* Makes this peer leave the run if it cannot feed the rest of the operand into the window, because
- * it cannot read the result's flags. The other peers would wait for this operand for ever. If the
- * agent is gone, no peer waits. */
+/* Makes this peer leave the run if it cannot read the result's flags, and therefore cannot feed the
+ * rest of the operand into the window. Otherwise the other peers would wait for this operand for
+ * ever. If the agent is gone, no peer waits. */
 static void leave_unfed(struct progress *p)
 {
 	static const char what[] = "cannot take part in an operation";
@@ -271,8 +271,8 @@ static bool is_alone(pcclComm_t *c)
 /* Returns how long to spin before sleeping. Does not spin if recent operations have taken longer
  * than a spin. Does not spin if this process may use only one CPU: the daemons need this CPU, too,
  * and they poll often enough to keep it awake. Also does not spin at every 16th wait: the scheduler
- * moves nothing to a CPU that never rests, so daemons that share another CPU would share it for
- * ever. */
+ * moves no thread to a CPU that is never idle, so daemons that share another CPU would stay
+ * together on that CPU for ever. */
 static uint64_t spin_ns(pcclComm_t *c, uint64_t lately)
 {
 	uint64_t most = is_alone(c) ? PCCL_SPIN_ALONE_NS : PCCL_SPIN_NS;
@@ -301,7 +301,7 @@ static void fill_info(const struct shm_slot *s, pcclReduceInfo_t *info)
 	info->rx_bytes = pccl_read64(&s->rx_bytes);
 }
 
-/* Restores the buffers of a failed operation. Extends the sentence if that is not possible. */
+/* Restores the buffers of a failed operation. Extends the sentence if they cannot be restored. */
 static pcclResult_t fail_and_take_back(struct progress *p, pcclResult_t r)
 {
 	char text[PCCL_TEXT_MAX];
@@ -364,14 +364,14 @@ static pcclResult_t end_by_slot(pcclComm_t *c, struct progress *p, struct pccl_o
 	return r;
 }
 
-/* Ends an operation whose agent was gone before it reported the end. */
+/* Ends an operation whose agent was gone before the agent reported the end. */
 static pcclResult_t end_by_status(
 	pcclComm_t *c, uint32_t slot, struct progress *p, struct pccl_outcome *end)
 {
 	pcclResult_t r;
 
 	end->end_status = pccl_comm_end_status(c, slot);
-	learn(p, true); /* the agent may have begun and died while this thread slept */
+	learn(p, true); /* the agent may have begun it and died while this thread slept */
 	switch (end->end_status) {
 	case PCCL_END_NONE: /* the agent reported the end at the last moment */
 		return end_by_slot(c, p, end);
@@ -403,7 +403,7 @@ static void take_end(pcclComm_t *c, uint32_t slot, struct pccl_outcome *end)
 	while (op->job.comm && !pccl_copier_await(&op->job) && !pccl_comm_interrupted(c))
 		;
 	p.n_fed = op->window;
-	/* If this peer has left, the slot's result is not the reason of the failure. */
+	/* If this peer has left, the slot's result is not the reason for the failure. */
 	done = wait_for_end(c, slot, &p) && !p.left;
 	if (op->job.comm)
 		pccl_copier_stop(&op->job);

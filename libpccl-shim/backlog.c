@@ -7,8 +7,8 @@
 #include "libpccl-shim/session.h"
 #include "libpccl-shim/slot.h"
 
-/* Any operation in flight may end next. The oldest operation wakes the thread; the others are
- * checked with this period. */
+/* Any operation in flight may end next. The end of the oldest one wakes the thread; the others are
+ * checked at this interval. */
 #define LOOK_NS ((uint64_t)1000000)
 /* After this number of checks, the thread also checks whether the agent is alive, and reports to
  * the agent that it waits. */
@@ -141,8 +141,8 @@ static void set_driving(pcclComm_t *c, bool driving)
 }
 
 /* Reports to the agent that this thread waits for any of its unfinished operations. The count
- * includes operations whose end does not help this thread. If it still waits after such an end, it
- * reports again. */
+ * includes operations that this thread does not need. If one of these ends and the thread still
+ * waits, the thread reports again. */
 static void tell_waiting(pcclComm_t *c, struct pccl_attachment *a)
 {
 	uint32_t n;
@@ -153,8 +153,8 @@ static void tell_waiting(pcclComm_t *c, struct pccl_attachment *a)
 	pccl_slot_waits_for_any(a, n);
 }
 
-/* Moves an operation that is over from its slot into the backlog. Returns false if there is
- * none. */
+/* Moves an operation that is over from its slot into the backlog. Returns false if no operation is
+ * over. */
 static bool free_slot(pcclComm_t *c)
 {
 	struct pccl_backlog_op *x = malloc(sizeof *x);
@@ -328,8 +328,8 @@ pcclResult_t pccl_backlog_add(pcclComm_t *c, const struct pccl_call_args *args)
 	return r;
 }
 
-/* Ends an operation that was not launched when its agent died. Sets *ret_retry if the agent is
- * alive after all. */
+/* Ends an operation whose agent died before the operation was launched. Sets *ret_retry if the
+ * agent is alive after all. */
 static pcclResult_t fail_lost(pcclComm_t *c, const struct pccl_attachment *att, bool *ret_retry)
 {
 	struct pccl_attachment *a;
@@ -377,7 +377,7 @@ bool pccl_backlog_await(pcclComm_t *c, uint64_t tag, pcclReduceInfo_t *info, pcc
 		if (!own)
 			*ret = pccl_fail(pcclInvalidUsage,
 				"an operation must be awaited by the thread that started it, and "
-				"this is another one");
+				"another thread started this operation");
 		else if (x->over)
 			*ret = pccl_reduce_tell(c, &x->end, info);
 		else

@@ -6,7 +6,7 @@
  *
  * A buffer is a value and owns nothing. Its memory belongs to the application, which does not touch
  * it until the call or operation that uses it is over. Any thread may work on a buffer, and several
- * threads may work on different bytes at the same time: the caller, the copier, threads that hash.
+ * threads (the caller, the copier, threads that hash) may work on different bytes at the same time.
  * Copying does not fail: an invalid address ends the process, as if the application had used it.
  */
 #ifndef PCCL_SHIM_BUF_H
@@ -27,8 +27,9 @@ struct pccl_buf_kind {
 	bool (*owns)(const void *at);
 	/* Copies n bytes from this kind of memory to host memory. Returns `to`, as memcpy does. */
 	void *(*copy_in)(void *to, const void *from, size_t n);
-	/* Copies n bytes from host memory to this kind of memory. All threads see the bytes when it
-	 * returns. `whole` is the size of the result to which the bytes belong, or 0. */
+	/* Copies n bytes from host memory to this kind of memory. All threads see the bytes when
+	 * the function returns. `whole` is the size of the result to which the bytes belong, or 0.
+	 */
 	void (*copy_out)(void *to, const void *from, size_t n, size_t whole);
 	/* Exchanges n bytes with host memory. If NULL, the bytes are exchanged by copies. */
 	void (*swap)(uint8_t *at, uint8_t *host, size_t n);
@@ -88,7 +89,7 @@ void pccl_buf_swap(const struct pccl_buf *b, uint64_t off, uint8_t *host, size_t
 /* Returns the hash of the leaf with this index, which is at offset `off`. */
 uint64_t pccl_buf_leaf(
 	const struct pccl_buf *b, uint64_t off, size_t n, hsh_leaf_fn *leaf, uint64_t index);
-/* Hashes tensors as hsh_tensors does. All of them lie in memory of this kind. */
+/* Hashes tensors as hsh_tensors does. All the tensors lie in memory of this kind. */
 void pccl_buf_hash(const struct pccl_buf_kind *kind, hsh_leaf_fn *leaf,
 	struct hsh_tensor_work *tensors, size_t n, unsigned threads);
 

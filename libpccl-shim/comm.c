@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A communicator as an object: references, the rule of threads, and the values that were reported
- * to the application.
+ * A communicator as an object: references, the rule about threads, and the values that were
+ * reported to the application.
  */
 #include "libpccl-shim/comm.h"
 
@@ -20,7 +20,7 @@ pcclResult_t pccl_comm_check(const pcclComm_t *c)
 		return pccl_fail(pcclInvalidArgument, "the communicator must not be NULL");
 	if (c->magic != PCCL_COMM_MAGIC)
 		return pccl_fail(pcclInvalidArgument,
-			"the pointer is not a communicator, or one that was destroyed");
+			"the pointer is not a communicator, or the communicator was destroyed");
 	if (c->fork_count != pccl_fork_generation())
 		return pccl_fail(pcclInvalidUsage,
 			"the communicator belongs to the process that this one was forked from");
@@ -32,7 +32,7 @@ pcclResult_t pccl_comm_check_main(const pcclComm_t *c, const char *function)
 	if (atomic_load(&c->main_thread) == pccl_thread_id())
 		return pcclSuccess;
 	return pccl_fail(pcclInvalidUsage,
-		"%s must be called by the communicator's main thread, the one that connected it",
+		"%s must be called by the communicator's main thread, which connected it",
 		function);
 }
 
@@ -49,7 +49,7 @@ pcclResult_t pccl_comm_begin_any(pcclComm_t *c, const char *function, pcclResult
 	pthread_mutex_unlock(&c->lock);
 	if (other)
 		return pccl_fail(pcclInvalidUsage,
-			"%s is in progress in another thread: it must return before %s", other,
+			"%s is in progress in another thread: call %s after it has returned", other,
 			function);
 	if (n > 0)
 		return pccl_fail(
@@ -111,6 +111,7 @@ void pccl_comm_unref(pcclComm_t *c)
 	pccl_state_free(c->state);
 	for (unsigned i = 0; i < SHM_SLOTS; i++)
 		free(c->ops[i].copied);
+	free(c->feedback.tags);
 	pthread_cond_destroy(&c->changed);
 	pthread_mutex_destroy(&c->lock);
 	free(c);

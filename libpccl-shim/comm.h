@@ -17,7 +17,7 @@
  * The reconnector makes the steps UP -> RESUMING -> UP or GONE (resume.c). A thread that finds out
  * that a result is lost also makes the step UP or RESUMING -> GONE. pcclConnect makes all other
  * steps. A thread that needs an attachment takes a reference to it with pccl_comm_use. This
- * function waits while the reconnector is at work; that time is bounded, so the wait is, too.
+ * function waits while the reconnector is at work, which takes a bounded time.
  *
  * An operation belongs to the attachment on which it was launched and never moves to another one.
  * When the agent dies, the reconnector gives an end status to every operation of the attachment. It
@@ -25,23 +25,24 @@
  * lock when it sets op->att (slot.c).
  *
  *   NONE      no end status. As long as the session lives, the slot tells how the operation ended.
- *             A slot that is DONE counts in any case.
- *   DOUBT     the whole result seems to be here, or to have been here: the library asks the new
- *             agent whether the attempt has succeeded everywhere
- *   FAILED    the attempt has failed: buffers are restored, pcclRankConnectionLost
- *   DONE      the attempt has succeeded everywhere
+ *             If the slot is DONE, the slot decides, whatever the end status is.
+ *   DOUBT     the whole result is or was in this process, as far as is known: the library asks the
+ *             new agent whether the attempt has succeeded everywhere.
+ *   FAILED    the attempt has failed: buffers are restored, pcclRankConnectionLost.
+ *   DONE      the attempt has succeeded everywhere.
  *   GONE      the outcome stays unknown; buffers are restored, and the call returns the reason for
- *             which the link is GONE
+ *             which the link is GONE.
  *
- * A synchronization of shared state is an operation, too, and then the only one in flight. Its
- * tensors are not restored. It is in doubt if the tensors have the elected contents, even while it
- * continues for other peers.
+ * A synchronization of shared state is an operation, too, and no other operation is in flight at
+ * the same time. Its tensors are not restored. A synchronization is in doubt if the tensors have
+ * the elected contents, even while it continues for other peers.
  *
  * A signal handler may call pcclInterrupt, and can take no lock. So pcclInterrupt only sets a flag,
- * and every wait for other peers checks the flag each PCCL_LOOK_MS. The thread that clears the flag
- * makes the peer leave the run (UP or RESUMING -> GONE), which ends all waits. An agent that is
- * stopped removes the peer when it runs again, before it handles later requests. Until then only
- * those calls wait for it whose memory the agent may still read or write.
+ * and every wait for other peers checks the flag every PCCL_LOOK_MS milliseconds. The thread that
+ * clears the flag makes the peer leave the run (UP or RESUMING -> GONE), which ends all waits. An
+ * agent that is stopped removes the peer when it runs again, before it handles later requests.
+ * Until then, a call waits for the agent only if the agent may still read or write the memory of
+ * this call.
  *
  * Locks are taken in this order: the reconnector's, a communicator's, an attachment's, a session's.
  * Each lock is held for moments only. The comments below say what c->lock guards. `changed` is
@@ -91,10 +92,10 @@ struct pccl_op {
 	uint64_t tag;
 	struct pccl_attachment *att; /* a reference */
 	enum pccl_end_status end_status;
-	uint64_t seq; /* of the attempt; set when the operation is in doubt */
+	uint64_t seq; /* the seq of the attempt; set when the operation is in doubt */
 	struct pccl_buf send, recv;
 	uint64_t count, bytes;
-	bool waited; /* the agent knows that the caller does nothing but wait for this operation */
+	bool waited; /* the agent knows that the caller only waits for this operation */
 	uint32_t esize;
 	struct pccl_staging *staging;     /* NULL if send is registered */
 	uint32_t window;                  /* segments that staging holds, see shm_window_off; 0 if
@@ -106,7 +107,7 @@ struct pccl_op {
 	/* Copies the operand and submits it. comm is NULL if the call that launched the operation
 	 * does this itself. */
 	struct pccl_job job;
-	uint8_t *copied; /* for each segment, whether recv has it already; memory kept for later
+	uint8_t *copied; /* one flag per segment: recv has it already; the memory is kept for later
 			  * operations */
 	size_t cap_copied;
 };
@@ -118,6 +119,7 @@ struct pccl_call_args {
 	pcclReduceDescriptor_t d;
 	struct pccl_attachment *att; /* the attachment in use at the call */
 	uint64_t generation;         /* the generation that the application knew at the call */
+	bool feedback;               /* quantized, and the tag had error feedback at the call */
 	pcclResult_t refused;        /* the reason if the call is wrong, else pcclSuccess */
 	const char *why;             /* the sentence for `refused` */
 };
@@ -160,16 +162,21 @@ struct pcclComm_t {
 	_Atomic uint64_t main_thread;
 	/* The latest generation of the group that a call has reported to the application. */
 	_Atomic uint64_t known_generation;
-	/* the last ballots of the run whose end this peer has seen */
-	_Atomic uint64_t topo_ballot, pending_ballot;
-	_Atomic uint64_t wait_ns;   /* average time that recent operations were awaited */
-	_Atomic uint32_t n_waits;   /* waits for operations so far */
-	_Atomic bool disposable;    /* pcclOutputDisposable */
-	_Atomic bool interrupted;   /* set by pcclInterrupt, cleared by the call that ends */
+	/* the last ballots that have ended, as far as this peer has seen; with lock */
+	uint64_t ballots[WIRE_BALLOTS];
+	_Atomic uint64_t wait_ns; /* average duration of the waits for recent operations */
+	_Atomic uint32_t n_waits; /* number of waits for operations so far */
+	_Atomic bool disposable;  /* pcclOutputDisposable */
+	_Atomic bool
+		interrupted; /* set by pcclInterrupt, cleared by the call that the interrupt ends */
 	_Atomic uint32_t departing; /* threads that are about to close the attachment */
 
 	pthread_mutex_t lock; /* guards the fields from here to n_succeeded */
 	pthread_cond_t changed;
+	struct pccl_feedback {
+		uint64_t *tags; /* ascending */
+		size_t n, cap;
+	} feedback; /* feedback.h */
 	/* The call in progress that allows no new operations, usually of the main thread, or
 	 * NULL. */
 	const char *main_call;
@@ -178,24 +185,25 @@ struct pcclComm_t {
 	bool closing;                /* set by pcclDestroyCommunicator */
 	struct pccl_attachment *att; /* the latest one, or NULL */
 	struct cc_id peer, token, run;
-	struct cc_addr at; /* where the last agent had found the master, if any agent has reported
-			    * it; else family 0 */
+	struct cc_addr at; /* the address at which the last agent found the master; family 0 if no
+			    * agent has reported one */
 	struct pccl_known known;   /* as the last agent reported it */
-	uint64_t group_generation; /* when the latest attachment began */
+	uint64_t group_generation; /* generation of the group when the latest attachment began */
 	bool told_lost;            /* a call has reported the death of the last agent */
 	uint32_t gone_code;
 	char gone_text[PCCL_TEXT_MAX];
 	bool told_gone;        /* a call has reported that this is no longer a peer */
-	bool told_removed;     /* a topology call has reported this with its own code */
+	bool told_removed;     /* a topology call has reported this, with a code of its own */
 	struct wire_view view; /* the values of pcclGetAttribute, as of the last call */
-	/* The main thread's, not guarded (state.h). NULL before the first synchronization. */
+	/* Used only by the main thread, so not guarded (state.h). NULL before the first
+	 * synchronization. */
 	struct pccl_state *state;
 	uint32_t n_ops;
 	struct pccl_op ops[SHM_SLOTS];
 	uint64_t n_taken; /* slots taken so far */
 	struct {
-		/* Operations that wait, in the order of the calls. Operations that are over stand
-		 * anywhere in the list. */
+		/* Operations that wait, in the order of the calls, and among them, in no particular
+		 * order, operations that are over. */
 		struct pccl_backlog_op *first;
 		uint32_t n, n_waiting;
 		uint64_t thread; /* the thread that started these operations */
@@ -223,17 +231,17 @@ struct pcclComm_t {
 /* Checks that `c` is a communicator of this process and that the library is ready. Any thread. */
 pcclResult_t pccl_comm_check(const pcclComm_t *c);
 /*
- * The rule of threads. A communicator is used by its main thread: the thread that connected it, or
- * before that, the thread that created it. Any thread may connect and destroy it. A second thread
- * may launch and await operations while the main thread makes only query calls. All operations in
- * flight belong to one thread.
+ * The rule about threads. A communicator is used by its main thread: the thread that connected it,
+ * or before that, the thread that created it. Any thread may connect and destroy it. A second
+ * thread may launch and await operations while the main thread makes only query calls. All
+ * operations in flight belong to one thread.
  *
  * Checks that the calling thread is the main thread. The sentence of an error names `function`.
  */
 pcclResult_t pccl_comm_check_main(const pcclComm_t *c, const char *function);
 /* Begins a call during which no operation may be in flight or be started, and no second call of
- * this kind. It lasts until pccl_comm_end. Returns `busy` if operations are in flight. Any
- * thread. */
+ * this kind may begin. The call lasts until pccl_comm_end. Returns `busy` if operations are in
+ * flight. Any thread. */
 pcclResult_t pccl_comm_begin_any(pcclComm_t *c, const char *function, pcclResult_t busy);
 /* As pccl_comm_begin_any, but only for the main thread. */
 pcclResult_t pccl_comm_begin(pcclComm_t *c, const char *function, pcclResult_t busy);
@@ -241,7 +249,7 @@ void pccl_comm_end(pcclComm_t *c);
 /* Records that a call reports this generation of the group to the application. */
 void pccl_comm_knows(pcclComm_t *c, uint64_t generation);
 /* Records that a call reports this view to the application. Ignores a view that is older than the
- * last one: operations may be awaited in another order than they ended. */
+ * last one: operations may be awaited in another order than the order in which they ended. */
 void pccl_comm_set_view(pcclComm_t *c, const struct wire_view *view);
 /* Returns the last view that was reported to the application. */
 struct wire_view pccl_comm_view(pcclComm_t *c);
@@ -261,11 +269,12 @@ void pccl_comm_unref(pcclComm_t *c);
 
 /* With the lock held: is the reconnector at work, or about to notice that the session has ended? */
 bool pccl_comm_is_resuming(const pcclComm_t *c);
-/* Waits until there is an attachment with a living agent. Returns a reference to it and its state.
- * waiting: as with pccl_comm_fail_lost. */
+/* Waits until there is an attachment with a living agent. Returns a reference to the attachment,
+ * and the attachment's state. waiting: as with pccl_comm_fail_lost. */
 pcclResult_t pccl_comm_use(
 	pcclComm_t *c, bool waiting, struct pccl_attachment **ret, struct pccl_attrs *ret_attrs);
-/* Checks that the communicator is connected, as far as its last agent reported. Does not wait. */
+/* Checks that the communicator is connected, according to the last report of its agent. Does not
+ * wait. */
 pcclResult_t pccl_comm_connected(const pcclComm_t *c);
 /* Is this still a peer of the run, as far as is known? Does not count as a report to the
  * application. */
@@ -279,8 +288,8 @@ bool pccl_comm_stays(pcclComm_t *c);
 pcclResult_t pccl_comm_fail_lost(pcclComm_t *c, uint32_t code, const char *text, bool waiting);
 /* As pccl_comm_fail_lost, with the reason for which the link is GONE. */
 pcclResult_t pccl_comm_fail_gone(pcclComm_t *c, bool waiting);
-/* Notes that the agent has ended a call with this code. If the code is the reason for which this is
- * no longer a peer, the application knows the reason. */
+/* Notes that the agent has ended a call with this code. If this code is the reason for which this
+ * is no longer a peer, the application knows the reason from now on. */
 void pccl_comm_lost_code(pcclComm_t *c, const struct pccl_attachment *a, uint32_t code);
 /* UP or RESUMING -> GONE. All operations without an outcome get the end status GONE. */
 void pccl_comm_give_up(pcclComm_t *c, pcclResult_t code, const char *text);
@@ -293,10 +302,12 @@ void pccl_comm_await_closed(pcclComm_t *c, const struct pccl_op *op);
 /* Has pcclInterrupt been called? Clears the flag. If the communicator is connected, the peer leaves
  * the run, and pccl_comm_fail_gone gives the reason. The caller then ends its call. */
 bool pccl_comm_interrupted(pcclComm_t *c);
-/* Returns the code for an interrupted call of a connected peer that has no other answer. */
+/* Returns the code for a call of a connected peer that was interrupted, if there is no other answer
+ * to the call. */
 pcclResult_t pccl_comm_fail_interrupted(pcclComm_t *c);
-/* Ends a call that had to wait and has failed with `r`. If it was interrupted at the same time, the
- * interrupt counts as the reason, so that it does not end the next call, too. */
+/* Ends a call that had to wait and has failed with `r`. If pcclInterrupt was called for this call
+ * at the same time, the interrupt counts as the reason, so that it does not end the next call, too.
+ */
 pcclResult_t pccl_comm_spent(pcclComm_t *c, pcclResult_t r);
 /* From now on pcclInterrupt ends the requests of this thread to the agent. Returns the previous
  * ender, which the caller restores with pccl_session_endable. */
@@ -322,16 +333,17 @@ bool pccl_comm_resume(pcclComm_t *c, struct pccl_attachment *a, const struct wl_
 enum pccl_end_status pccl_comm_end_status(pcclComm_t *c, uint32_t slot);
 /* Records that a call reports the success of this attempt to the application. */
 void pccl_comm_note_success(pcclComm_t *c, uint64_t seq);
-/* Records that a call reports to the application that an operation failed because the agent of the
- * attachment `of` died. */
+/* Records that a call tells the application the following: an operation failed because the agent of
+ * an attachment (`of`) died. */
 void pccl_comm_knows_death(pcclComm_t *c, const struct pccl_attachment *of);
 /* Counts a death of the agent for the operation in this slot, which has not ended. Does not count
- * it if the agent was not at work on the operation, or ended in order. */
+ * the death if the agent was not at work on the operation, or has ended in order. */
 void pccl_comm_note_death(pcclComm_t *c, uint32_t slot);
-/* Forgets earlier deaths: op has succeeded. */
+/* Forgets the deaths of agents during `op`, which has succeeded. */
 void pccl_comm_note_survived(pcclComm_t *c, const struct pccl_op *op);
-/* Have agents died twice in a row during this operation? If so, it may be tried once more after
- * this refusal, and one more death is then enough. */
+/* Have agents died twice in a row during this operation? If so, the caller refuses the operation.
+ * After this refusal the operation may be tried again, but after one more death the caller refuses
+ * it again. */
 bool pccl_comm_is_fatal(pcclComm_t *c, const struct pccl_op *op);
 /* Sets the sentence for an operation that pccl_comm_is_fatal refuses, and returns the code. */
 pcclResult_t pccl_comm_fail_fatal(const struct pccl_op *op);

@@ -49,7 +49,7 @@ static pcclResult_t begin(pcclComm_t *c)
 		c->att = NULL;
 	}
 	c->link = PCCL_LINK_NONE;
-	/* A new peer each time: the master may still know the peer of an earlier connect that
+	/* Each call makes a new peer: the master may still know the peer of an earlier call that
 	 * failed. */
 	cc_random_id(&c->peer);
 	cc_random_id(&c->token);
@@ -141,9 +141,8 @@ static pcclResult_t join(pcclComm_t *c, bool *ret_died)
 	}
 	/* This is a new membership, so the numbers can be lower than before. */
 	atomic_store(&c->known_generation, reply.generation);
-	atomic_store(&c->topo_ballot, reply.topo_ballot);
-	atomic_store(&c->pending_ballot, reply.pending_ballot);
 	pthread_mutex_lock(&c->lock);
+	memcpy(c->ballots, reply.ballots, sizeof c->ballots);
 	c->run = reply.run;
 	c->known = (struct pccl_known){0};
 	c->group_generation = reply.generation;
@@ -154,7 +153,7 @@ static pcclResult_t join(pcclComm_t *c, bool *ret_died)
 	c->n_succeeded = 0;
 	c->link = PCCL_LINK_UP;
 	/* The thread that connects becomes the main thread, as in PCCL 1.0. From here on the
-	 * reconnector may report it to another agent. */
+	 * reconnector may report the main thread to another agent. */
 	before = atomic_exchange(&c->main_thread, pccl_thread_id());
 	pthread_mutex_unlock(&c->lock);
 	r = pccl_reconnector_add(c, s, ret_died);
@@ -191,9 +190,9 @@ static pcclResult_t connect_comm(pcclComm_t *c)
 			return fail_before_join();
 		now = cc_now_ns();
 		died_ns = died_ns == 0 ? now : died_ns;
-		/* An error that an agent returns is final. If the agent died, the next round waits
-		 * for another agent. If agents die again and again, the call gives up after
-		 * PCCL_AGENT_LEASE_MS in total. */
+		/* An error that an agent returns is final. If the agent died, the next pass of this
+		 * loop waits for another agent. If agents die again and again, the call gives up
+		 * after PCCL_AGENT_LEASE_MS in total. */
 		if (!died || now - died_ns >= (uint64_t)pccl_reconnector_lease_ms() * 1000000u)
 			return r;
 		drop(c);
@@ -289,8 +288,8 @@ pcclResult_t pcclDestroyCommunicator(pcclComm_t *c)
 		return r;
 	if (in_use(c))
 		return pccl_fail(pcclInvalidUsage,
-			"another thread is in a call on the communicator: it must have returned "
-			"before pcclDestroyCommunicator");
+			"another thread is in a call on the communicator: call "
+			"pcclDestroyCommunicator after that call has returned");
 	c->magic = 0;
 	pccl_reconnector_remove(c);
 	pthread_mutex_lock(&c->lock);

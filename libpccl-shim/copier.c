@@ -5,7 +5,8 @@
 
 #include "libpccl-shim/thread.h"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards all below, and the jobs */
+/* Guards all variables below, and the jobs. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t added = PTHREAD_COND_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER; /* the state of a job has changed */
 static struct pccl_job *queue;                            /* jobs in the order of the calls */

@@ -25,8 +25,8 @@ enum pccl_job_state {
 	PCCL_JOB_SUBMITTED, /* a thread is at work, and the agent has the submission */
 };
 
-/* The job of an operation, and part of it. The slot of the operation is not released before
- * pccl_copier_stop. The copier's lock guards the state and the list. */
+/* The job of an operation, a part of its struct pccl_op. The slot of the operation is not released
+ * before pccl_copier_stop. The copier's lock guards the state and the list. */
 struct pccl_job {
 	struct pccl_job *next;
 	enum pccl_job_state state;
@@ -41,12 +41,12 @@ void pccl_copier_add(struct pccl_job *j, struct pcclComm_t *c, const struct shm_
 	void (*run)(struct pccl_job *j));
 /* Called by `run` when it has submitted the entry. */
 void pccl_copier_submitted(struct pccl_job *j);
-/* Returns true when the job is submitted or over. Returns false after PCCL_LOOK_MS; then call
- * again. If the job is still queued, the calling thread carries it out, and before it the earlier
- * jobs of the communicator. */
+/* Waits until the job is submitted or over, and returns true. Returns false after PCCL_LOOK_MS
+ * milliseconds; then call again. If the job is still queued, the calling thread first carries out
+ * the earlier jobs of the communicator, and then this job. */
 bool pccl_copier_await(struct pccl_job *j);
-/* Cancels the job: no thread begins it, and a thread that is at work stops after the present
- * piece. */
+/* Cancels the job: no thread begins it, and a thread that is at work stops after the current piece.
+ */
 void pccl_copier_cancel(struct pccl_job *j);
 /* Cancels the job, and returns when no thread works on it. */
 void pccl_copier_stop(struct pccl_job *j);

@@ -57,7 +57,7 @@ static void copy_past_caches(uint8_t *dst, const uint8_t *src, size_t n)
 		dst += BLOCK;
 		src += BLOCK;
 	}
-	/* These stores are not ordered with other stores, and other threads rely on this order. */
+	/* Orders the stores above before all later stores, as other threads expect. */
 	_mm_sfence();
 	memcpy(dst, src, n);
 }

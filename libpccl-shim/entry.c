@@ -82,6 +82,12 @@ pcclResult_t pcclSetOutputPolicy(pcclComm_t *communicator, pcclOutputPolicy_t po
 	return outer(pccl_inner_set_output_policy(communicator, policy));
 }
 
+pcclResult_t pccl_inner_set_error_feedback(pcclComm_t *communicator, uint64_t tag, bool enabled);
+pcclResult_t pcclSetErrorFeedback(pcclComm_t *communicator, uint64_t tag, bool enabled)
+{
+	return outer(pccl_inner_set_error_feedback(communicator, tag, enabled));
+}
+
 pcclResult_t pccl_inner_get_attribute(
 	const pcclComm_t *communicator, pcclAttribute_t attribute, int *p_attribute_out);
 pcclResult_t pcclGetAttribute(

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * The last error of a thread. Inside the library, a function returns pcclResult_t if the caller of
- * the API should read the reason of its failure. When it fails, it has set the sentence of the
- * calling thread. Unless its header says otherwise, it then has not written its outputs and holds
- * no resources.
+ * the API should learn why the function failed. A function that fails has set the sentence of the
+ * calling thread. Unless its header says otherwise, it has then written no outputs and holds no
+ * resources.
  *
  * Any thread. Nothing here fails or allocates.
  */

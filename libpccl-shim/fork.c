@@ -103,8 +103,8 @@ void pccl_fork_forget_lost(void)
 	pthread_mutex_lock(&lock);
 	for (f = fork_fds; f; f = next) {
 		next = f->next;
-		/* Files without a type, such as eventfds, share an inode, so lost ones cannot be
-		 * recognized. */
+		/* Files without a type, such as eventfds, share an inode, so the library cannot
+		 * tell whether such a file is lost. */
 		if (f->type == 0 || !pccl_fork_holds(f))
 			take_off(f);
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Handles fork(). Other parts of the library register here for it.
+ * Handles fork(). Other parts of the library register their descriptors and handlers here.
  *
  * A child made by fork() shares nothing with its parent. The child's copies of descriptors are
  * closed at once, so that the agent notices when the parent ends, even if the child lives longer.
@@ -34,8 +34,8 @@ struct pccl_fork_handler {
 	struct pccl_fork_handler *next;
 };
 
-/* Registers a handler for all later forks, including those of children. If it is registered
- * already, does nothing. */
+/* Registers a handler for all later forks, including those of children. If the handler is
+ * registered already, does nothing. */
 void pccl_fork_handle(struct pccl_fork_handler *h);
 
 /* A descriptor that forked children must not keep open. The struct is part of the owner's object.
@@ -56,7 +56,7 @@ void pccl_fork_add(struct pccl_fork_fd *f, int fd);
 /* Is the descriptor still the registered file? May be called in a signal handler. For an eventfd,
  * the check cannot distinguish it from another eventfd or similar file. */
 bool pccl_fork_holds(const struct pccl_fork_fd *f);
-/* To be called when a descriptor was found lost. Forgets all other lost descriptors, and all
+/* To be called when a descriptor was found to be lost. Forgets all other lost descriptors, and all
  * eventfds. Eventfds stay open, because closing them could close a file of the program. */
 void pccl_fork_forget_lost(void);
 /* Removes the descriptor from the list and closes it, unless it is lost. */

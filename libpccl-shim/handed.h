@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Result regions that the agent has handed over without being asked, and that are not taken yet.
- * The list belongs to the session, which calls all functions with its lock held. The list owns the
- * mappings until they are taken. Sentences that these functions set are not read: if a region is
- * missing here, the library asks the agent for it.
+ * Result regions that the agent has handed over without a request, and that no operation has taken
+ * yet. The list belongs to the session, which calls all functions with its lock held. The list owns
+ * the mappings until they are taken. Sentences that these functions set are not read: if a region
+ * is missing here, the library asks the agent for it.
  */
 #ifndef PCCL_SHIM_HANDED_H
 #define PCCL_SHIM_HANDED_H

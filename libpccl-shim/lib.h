@@ -7,7 +7,7 @@
 
 #include "libpccl-shim/error.h"
 
-/* Returns pcclSuccess if pcclInit was called in this process; sets no sentence then. Otherwise
+/* If pcclInit was called in this process, returns pcclSuccess and sets no sentence. Otherwise
  * returns pcclNotInitialized, or pcclInvalidUsage in a forked child. */
 pcclResult_t pccl_lib_check(void);
 /* Records that pcclInit has succeeded. */

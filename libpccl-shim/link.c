@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The link of a communicator: its state, the reason if it is gone, and leaving the run. The rules
- * are in comm.h.
+ * The link of a communicator: its state, the reason if the state is GONE, and leaving the run. The
+ * rules are in comm.h.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -27,8 +27,8 @@ pcclResult_t pccl_comm_fail_lost(pcclComm_t *c, uint32_t code, const char *text,
 	c->told_gone = true;
 	if (code == pcclSuccess)
 		code = pcclRankConnectionLost; /* the agent gave no code */
-	/* Programs do not repeat a call after these two codes. For other reasons, later calls
-	 * return a code that programs do not repeat, either. */
+	/* Programs do not repeat a call after these two codes. For any other reason, later calls
+	 * return pcclInvalidUsage, after which programs do not repeat a call, either. */
 	if (again && code != pcclMasterConnectionFailed && code != pcclAgentUnavailable)
 		return pccl_fail(pcclInvalidUsage, "this peer is no longer part of the run: %s%s",
 			text, advice(text));
@@ -64,8 +64,8 @@ void pccl_comm_give_up(pcclComm_t *c, pcclResult_t code, const char *text)
 	for (uint32_t i = 0; i < SHM_SLOTS; i++) {
 		struct pccl_op *op = &c->ops[i];
 
-		/* A FAILED operation becomes GONE, too: its failure was not reported yet, or the
-		 * slot would be FREE. */
+		/* A FAILED operation becomes GONE, too: its failure has not been reported yet,
+		 * because after the report the slot would be FREE. */
 		if (op->state != PCCL_OP_FREE && op->end_status != PCCL_END_DONE &&
 			!(op->end_status == PCCL_END_NONE &&
 				atomic_load(&pccl_attachment_slot(op->att, i)->state) ==

@@ -19,6 +19,7 @@ libpccl_shim_libpccl_shim_la_SOURCES = \
 	libpccl-shim/copier.c libpccl-shim/copier.h \
 	libpccl-shim/copy.c libpccl-shim/copy.h \
 	libpccl-shim/entry.c \
+	libpccl-shim/feedback.c libpccl-shim/feedback.h \
 	libpccl-shim/error.c libpccl-shim/error.h libpccl-shim/inner.h \
 	libpccl-shim/fork.c libpccl-shim/fork.h \
 	libpccl-shim/init.c \

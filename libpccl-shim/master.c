@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
  * A master that this process starts: ccoip-masterd as a child process. This process opens the
- * listening socket, so that it knows errors at once. The child holds one end of a pair of sockets,
- * the leash. It ends when it reads the end of file there: this process has asked for that, or is
- * gone. The leash is not a pipe, because a signal handler may call shutdown() on a socket, while
- * the descriptor stays open.
+ * listening socket, so that it learns of errors at once. The child holds one end of a pair of
+ * sockets, the leash. The child ends when it reads the end of file from the leash: this process has
+ * asked the child to end, or is gone. The leash is not a pipe, because a signal handler may call
+ * shutdown() on a socket, while the descriptor stays open.
  *
  * These functions work without pcclInit, as in PCCL 1.0.
  */
@@ -45,7 +45,7 @@ static pcclResult_t check(const pcclMasterInstance_t *m)
 {
 	if (!m || m->magic != MASTER_MAGIC)
 		return pccl_fail(pcclInvalidArgument,
-			"the pointer is NULL, not a master, or one that was destroyed");
+			"the pointer is NULL or not a master, or the master was destroyed");
 	if (m->fork_count != pccl_fork_generation())
 		return pccl_fail(pcclInvalidUsage,
 			"the master belongs to the process that this one was forked from");
@@ -145,8 +145,8 @@ static pcclResult_t start(pcclMasterInstance_t *m)
 	return pcclSuccess;
 }
 
-/* Ends the master. The byte reports that the run is over. Without this byte, the master's hosts
- * expect another master of this process. */
+/* Ends the master. The byte reports that the run is over. Without this byte, the hosts of the run
+ * wait for another master. */
 static void end(const pcclMasterInstance_t *m)
 {
 	if (!pccl_fork_holds(&m->leash))
@@ -173,7 +173,7 @@ pcclResult_t pcclRunMaster(pcclMasterInstance_t *m)
 	atomic_store(&m->state, r == pcclSuccess ? MASTER_RUNNING : MASTER_CREATED);
 	if (r != pcclSuccess)
 		return r;
-	if (atomic_load(&m->interrupted)) /* pcclInterruptMaster did not find the leash yet */
+	if (atomic_load(&m->interrupted)) /* pcclInterruptMaster came before the leash existed */
 		end(m);
 	return pccl_ok();
 }

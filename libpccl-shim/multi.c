@@ -9,15 +9,15 @@
  *
  * Members cannot end up waiting for each other, even if they see a failure at different moments.
  * The proof: an operation ends in the same way for all members, so either all see it done or all
- * see it failed. Members differ only in the ends that some of them have not seen yet. Let m be the
+ * see it failed. Members differ only in that some of them have not seen some ends yet. Let m be the
  * lowest descriptor that is not done. Every member launches m: everything below m is done, a window
  * is at least one, and a pass follows the order of the descriptors, so m is the first operation
  * that a pass launches. A member that has not begun this pass yet is awaiting operations of its
  * last pass, oldest first. Either all members have launched these operations, so they end. Or a
- * member has stopped launching because of a loss, and then they end, too: no attempt spans a loss,
- * so an operation that waits for votes is aborted, and a vote with too low a generation is refused.
- * So at some time all members have m in flight with the same count, and m ends. If m fails, another
- * loss is the reason, and the group is smaller.
+ * member has stopped launching because of a loss. Then these operations end, too: no attempt spans
+ * a loss, so an operation that waits for votes is aborted, and a vote with too low a generation is
+ * refused. So at some time all members have m in flight with the same generation, and m ends. If m
+ * fails, another loss is the reason, and the group is smaller.
  *
  * An operation can also end for all members because they disagree on it, or because one of them
  * cannot take part (its descriptor may be wrong). Such an operation is not repeated, but the others
@@ -88,15 +88,15 @@ static pcclResult_t check_tags(const pcclReduceOpDescriptor_t *ops, size_t count
 	for (size_t i = 1; i < count && r == pcclSuccess; i++)
 		if (names[i].tag == names[i - 1].tag)
 			r = pccl_fail(pcclInvalidArgument,
-				"descriptors[%zu]: tag %llu is that of descriptors[%zu] already",
+				"descriptors[%zu]: tag %llu is already that of descriptors[%zu]",
 				names[i].index, (unsigned long long)names[i].tag,
 				names[i - 1].index);
 	free(names);
 	return r;
 }
 
-/* Checks that there is a communicator and a table. Otherwise the error cannot be sent to the other
- * peers. */
+/* Checks that there is a communicator and a table. If one of them is missing, the error cannot be
+ * sent to the other peers. */
 static pcclResult_t check_table(
 	const pcclReduceOpDescriptor_t *ops, size_t count, const pcclComm_t *c)
 {
@@ -147,7 +147,7 @@ static void note(struct batch *b, size_t index, pcclResult_t r)
 	}
 }
 
-/* Is a slot free? Other operations of the caller in flight take slots, too. */
+/* Is a slot free? Operations that the caller has started before this call take slots, too. */
 static bool slots_left(pcclComm_t *c)
 {
 	bool left;

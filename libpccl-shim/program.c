@@ -119,8 +119,8 @@ const char *pccl_program_log_level(void)
 			return levels[i].level;
 	if (!atomic_flag_test_and_set(&told))
 		cc_log(CC_LOG_WARNING,
-			"the environment variable PCCL_LOG_LEVEL is \"%.64s\", it must be TRACE, "
-			"DEBUG, INFO, WARN, ERROR, FATAL or OFF: it is ignored",
+			"the environment variable PCCL_LOG_LEVEL is \"%.64s\" and is ignored: it "
+			"must be TRACE, DEBUG, INFO, WARN, ERROR, FATAL or OFF",
 			name);
 	return NULL;
 }

@@ -19,9 +19,9 @@
  */
 void pccl_program_find(const char *env, const char *name, char *buf, size_t size);
 
-/* Returns the daemons' --log-level for PCCL_LOG_LEVEL, which has the names of PCCL 1.0, or NULL if
- * the variable is not set or has no such name. A wrong name is not an error, as in PCCL 1.0; it is
- * logged once. */
+/* Translates PCCL_LOG_LEVEL, which has the names of PCCL 1.0, to a value of the daemons' option
+ * --log-level. Returns NULL if the variable is not set or has no such name. A wrong name is not an
+ * error, as in PCCL 1.0; it is logged once. */
 const char *pccl_program_log_level(void);
 
 #define PCCL_PROGRAM_FDS 2
@@ -30,7 +30,7 @@ const char *pccl_program_log_level(void);
  * Starts `path` with argv. The child has only these descriptors: 0 and 1 are /dev/null, 2 is err_fd
  * (or the standard error of this process if err_fd is -1), and 3 and up are fds[0..n_fds). The
  * child has default signal handling and no blocked signals. It has a process group of its own, so
- * that Ctrl-C reaches only this process. It gets the variables of the environment that any program
+ * that Ctrl-C does not reach the child. It gets the variables of the environment that any program
  * of the user may need, and those that its manual documents. It does not get variables that are
  * meant for this process, such as preloaded libraries and the service manager's sockets
  * (NOTIFY_SOCKET, JOURNAL_STREAM, LISTEN_FDS). Returns 0 and *ret_pid, or a negative enum cc_err

@@ -17,7 +17,8 @@
 #define LAST_PAUSE_MS  500u
 #define MS_NS          ((uint64_t)1000000)
 
-#define IDLE_LOOK_MS 1000 /* the time to notice that the program has closed the descriptor */
+/* the longest time until the library notices that the program has closed the descriptor */
+#define IDLE_LOOK_MS 1000
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards all below */
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
@@ -25,12 +26,12 @@ static struct pccl_session *current; /* a reference */
 static bool opening;                 /* a thread is opening a session */
 static bool started;                 /* the reconnector's thread was started */
 static bool resuming;                /* the reconnector is opening the next session */
-static pcclComm_t *comms; /* the list of communicators; their session is `current`, unless
-			   * resuming */
+static pcclComm_t *comms; /* the list of communicators; while `resuming` is not set, their session
+			   * is `current` */
 static struct {
 	unsigned n; /* failed attempts to open a session so far */
 	pcclResult_t code;
-	char text[PCCL_TEXT_MAX]; /* of the last failure */
+	char text[PCCL_TEXT_MAX]; /* the sentence of the last failure */
 } failure;
 
 static _Atomic uint32_t lease_ms = PCCL_LEASE_MS;
@@ -329,7 +330,8 @@ static void attach_all(struct pccl_session *s, pcclComm_t *jobs)
 	calls = calloc(n, sizeof(struct pccl_call *));
 	asked = calloc(n, sizeof(pcclComm_t *));
 	if (!calls || !asked) {
-		give_all_up(jobs, pccl_fail(pcclOutOfMemory, "no memory to attach again"));
+		give_all_up(jobs,
+			pccl_fail(pcclOutOfMemory, "no memory to attach the communicators again"));
 		goto out;
 	}
 	n = 0;

@@ -6,10 +6,10 @@
  * session's socket ends. If there are connected communicators then, it connects again, presents the
  * memory of pcclMemAlloc (registered.h) and attaches every communicator as the same peer (comm.h).
  * Calls that are made in the meantime wait for it. It waits for an agent for PCCL_AGENT_LEASE_MS
- * milliseconds. This time does not include periods in which an agent was at work. It adds up over
- * several deaths in a row, until a communicator has been attached. When the time is over, the
- * reconnector gives up the communicators. It does not ask an agent again that has refused this
- * process.
+ * milliseconds. Only time without a working agent counts. If agents die several times in a row,
+ * these times add up until a communicator has been attached. When the time is over, the reconnector
+ * gives up the communicators. If an agent has refused this process, the reconnector does not ask
+ * this agent again.
  *
  * The thread has all signals blocked except faults (pccl_thread_start). It does not exist in forked
  * children.
@@ -36,8 +36,8 @@ uint32_t pccl_reconnector_lease_ms(void);
 /* Returns the present session, or else opens a new one: starts an agent if there is none, connects
  * and says hello. While the reconnector is making the next session, this function waits for it. If
  * no communicator is connected, the function itself waits for the next agent, for the same time as
- * the reconnector. If that fails, the next call starts without a previous session.
- * stop: a flag that ends such a wait with pcclInterrupted, as does the thread's ender; or NULL.
+ * the reconnector. If this wait fails, the next call starts without a previous session. stop: NULL,
+ * or a flag that ends such a wait with pcclInterrupted; the thread's ender ends it in the same way.
  * *ret is a reference. Errors as with pccl_session_open, and pcclAgentUnavailable after such a
  * wait. */
 pcclResult_t pccl_reconnector_session(const _Atomic bool *stop, struct pccl_session **ret);
@@ -49,8 +49,8 @@ pcclResult_t pccl_reconnector_add(pcclComm_t *c, struct pccl_session *s, bool *r
 /* Removes a communicator from the list, if it is there. */
 void pccl_reconnector_remove(pcclComm_t *c);
 
-/* Returns where the master with this configured address is, as far as communicators in the list
- * know; else family 0. */
+/* Returns the address at which communicators of the list have reached the master with this
+ * configured address. If they do not know it, returns family 0. */
 struct cc_addr pccl_reconnector_master_addr(const struct cc_addr *master);
 
 /* Resets everything in a forked child. */

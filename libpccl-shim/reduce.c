@@ -6,6 +6,7 @@
 #include "libpccl-shim/reduce.h"
 
 #include "libpccl-shim/backlog.h"
+#include "libpccl-shim/feedback.h"
 #include "libpccl-shim/lib.h"
 #include "libpccl-shim/session.h"
 #include "libpccl-shim/slot.h"
@@ -28,12 +29,13 @@ static pcclResult_t try_launch(pcclComm_t *c, struct pccl_call_args *args, enum 
 	r = pccl_comm_use(c, false, &args->att, &attrs);
 	if (r != pcclSuccess)
 		return r;
-	/* Read this only now. The agent may just have been replaced, and the new agent has reported
-	 * the generation that follows the death which the application knows of. */
+	/* Read the generation only now. If the agent has just been replaced after a death that the
+	 * application knows of, the new agent has reported a newer generation. */
 	args->generation = atomic_load(&c->known_generation);
 	if (is_alone(c))
 		r = pccl_fail(pcclTooFewPeers,
-			"group %u has one peer, this one: an all-reduce takes two", c->group);
+			"this peer is alone in group %u: an all-reduce needs at least two peers",
+			c->group);
 	else if (how != PCCL_LAUNCH_ASYNC || !pccl_backlog_is_needed(c))
 		return pccl_reduce_launch_on(c, args, &attrs, how, ret_slot, again);
 	else
@@ -69,7 +71,11 @@ pcclResult_t pccl_reduce_refuse(pcclComm_t *c, const pcclReduceDescriptor_t *d, 
 pcclResult_t pccl_reduce_launch(pcclComm_t *c, const void *send, void *recv,
 	const pcclReduceDescriptor_t *d, enum pccl_launch how, uint32_t *ret_slot)
 {
-	struct pccl_call_args args = {.send = send, .recv = recv, .d = *d};
+	struct pccl_call_args args = {.send = send,
+		.recv = recv,
+		.d = *d,
+		.feedback = d->quantization_options.algorithm != pcclQuantNone &&
+			    pccl_feedback_has(c, d->tag)};
 	pcclResult_t r = launch(c, &args, how, ret_slot), wrong;
 
 	if (r == pcclSuccess)
@@ -100,7 +106,7 @@ static pcclResult_t check_arguments(
 		return r;
 	if (!d)
 		return pccl_fail(pcclInvalidArgument, "descriptor must not be NULL");
-	/* An empty operation has no other peers, so its arguments are checked here. */
+	/* No other peer takes part in an empty operation, so its arguments are checked here. */
 	return d->count == 0 ? pccl_reduce_check(send, recv, d) : pcclSuccess;
 }
 
@@ -129,8 +135,8 @@ static pcclResult_t claim(pcclComm_t *c, uint64_t tag, uint32_t *ret_slot)
 			(unsigned long long)tag);
 	if (!own)
 		return pccl_fail(pcclInvalidUsage,
-			"an operation must be awaited by the thread that started it, and this "
-			"is another one");
+			"an operation must be awaited by the thread that started it, and another "
+			"thread started this operation");
 	return pcclSuccess;
 }
 

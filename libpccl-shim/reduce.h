@@ -6,8 +6,8 @@
  *
  * All functions are called by the thread that launched the operation, except pccl_reduce_abandon:
  * the thread that destroys the communicator calls it. The caller must not hold the communicator's
- * lock. Buffers belong to the application, which keeps them until the operation is awaited or given
- * up.
+ * lock. Buffers belong to the application, which keeps them until the operation is awaited or
+ * abandoned.
  */
 #ifndef PCCL_SHIM_REDUCE_H
 #define PCCL_SHIM_REDUCE_H
@@ -17,16 +17,17 @@
 
 /* Checks the arguments of an all-reduce. */
 pcclResult_t pccl_reduce_check(const void *send, const void *recv, const pcclReduceDescriptor_t *d);
-/* The next step of the caller of a launch. */
+/* The caller's next step after a launch. */
 enum pccl_launch {
 	PCCL_LAUNCH_ASYNC, /* returns to the application */
 	PCCL_LAUNCH_BATCH, /* waits for the operation, perhaps after launching others */
 	PCCL_LAUNCH_WAIT,  /* only waits for the operation */
 };
 /* Submits an operation and copies the operand. If the launch is ASYNC and the operand is large, a
- * job does both. Unless the launch is ASYNC, the operation is then PCCL_OP_AWAITED. Never returns
- * pcclRankConnectionLost. With wrong arguments the operation is submitted, too, and ends with an
- * error for all peers; this function returns the error only if it cannot launch the operation. */
+ * job does both. After a launch that is not ASYNC, the operation is PCCL_OP_AWAITED. Never returns
+ * pcclRankConnectionLost. An operation with wrong arguments is submitted, too, and ends with an
+ * error for all peers; this function itself returns an error only if it cannot launch the
+ * operation. */
 pcclResult_t pccl_reduce_launch(pcclComm_t *c, const void *send, void *recv,
 	const pcclReduceDescriptor_t *d, enum pccl_launch how, uint32_t *ret_slot);
 /* Submits an operation that ends with this code and sentence for all its peers, because this peer
@@ -36,8 +37,8 @@ pcclResult_t pccl_reduce_refuse(pcclComm_t *c, const pcclReduceDescriptor_t *d, 
 /* As pccl_reduce_launch, for an operation of the backlog for which there is a free slot. Returns
  * false if its attachment is no longer in use. */
 bool pccl_reduce_launch_later(pcclComm_t *c, const struct pccl_call_args *args);
-/* Launches the operation on args->att, whose reference it takes. Sets *again if the agent is gone
- * and did not know of the operation. */
+/* Launches the operation on args->att, whose reference it takes. Sets *again if the agent went away
+ * before it knew of the operation. */
 pcclResult_t pccl_reduce_launch_on(pcclComm_t *c, const struct pccl_call_args *args,
 	const struct pccl_attrs *attrs, enum pccl_launch how, uint32_t *ret_slot, bool *again);
 /* Computes the plan for an operand that goes through a window. Returns false if the operand cannot
@@ -57,7 +58,7 @@ pcclResult_t pccl_reduce_tell(
  * the caller's buffers have the result, or their contents from before. info may be NULL. Sets a
  * sentence on failure. */
 pcclResult_t pccl_reduce_await(pcclComm_t *c, uint32_t slot, pcclReduceInfo_t *info);
-/* Gives up all operations in flight and restores the caller's buffers. To be called after the agent
+/* Abandons all operations in flight and restores the caller's buffers. To be called after the agent
  * was asked to close the communicator. */
 void pccl_reduce_abandon(pcclComm_t *c);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Asks the agent for regions. A mapping belongs to the caller. Any thread. All functions may wait
- * for the agent, as long as for any request that needs no other process.
+ * for the agent, but never for other processes: if the agent does not answer within its lease, the
+ * session ends, and so does the wait (session.h).
  */
 #ifndef PCCL_SHIM_REGION_H
 #define PCCL_SHIM_REGION_H

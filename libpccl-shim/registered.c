@@ -11,7 +11,8 @@
 #include "libpccl-shim/session.h"
 
 struct pccl_registered {
-	/* A reference to the session in which the region is number map.region. May have ended. */
+	/* A reference to the session in which the region has the number map.region. The session may
+	 * have ended. */
 	struct pccl_session *session;
 	struct pccl_map map;
 	struct pccl_fork_fd fd;

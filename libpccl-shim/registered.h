@@ -25,7 +25,7 @@ pcclResult_t pccl_registered_add(struct pccl_session *s, size_t size, void **ret
 pcclResult_t pccl_registered_remove(const void *p);
 
 /* Presents all regions to a new session. A region that the agent refuses becomes ordinary memory:
- * operations copy it. Fails only with pcclInterrupted, if the thread's ender ends it. */
+ * operations copy it. Fails only if the thread's ender ends the call, with pcclInterrupted. */
 pcclResult_t pccl_registered_adopt(struct pccl_session *s);
 
 /*

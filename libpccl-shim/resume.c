@@ -46,8 +46,8 @@ static bool is_complete(const uint8_t *manifest)
  * agents know the outcome.
  *
  * A synchronization continues without the peers that have no agent. If this peer had all elected
- * contents already, it has the same as the others, so the call can still succeed. Otherwise the
- * call must be repeated.
+ * contents already, its contents equal those of the others, so the call can still succeed.
+ * Otherwise the call must be repeated.
  */
 static enum pccl_end_status judge(
 	const struct pccl_op *op, const struct shm_slot *s, uint64_t *ret_seq)
@@ -115,10 +115,10 @@ static uint64_t successful(const pcclComm_t *c, uint32_t slot)
 }
 
 /*
- * With the lock held: lists attempts in the request. First the attempts that are in doubt. Then
- * those whose success is known here, the latest first: if the master died together with the agent,
- * perhaps no other process knows of their success. Then the other peers learn of it only from this
- * list.
+ * With the lock held: lists attempts in the request. First the attempts that are in doubt. They are
+ * followed by the attempts whose success is known here, the latest first: if the master died
+ * together with the agent, perhaps no other process knows of their success. In this case the other
+ * peers learn of it only from this list.
  */
 static void list_attempts(pcclComm_t *c, struct wl_request *q)
 {
@@ -190,9 +190,8 @@ bool pccl_comm_ask(pcclComm_t *c, struct wl_request *request)
 		.token = c->token,
 		.thread = (uint32_t)c->main_thread,
 		.run = c->run,
-		.generation = atomic_load(&c->known_generation),
-		.topo_ballot = atomic_load(&c->topo_ballot),
-		.pending_ballot = atomic_load(&c->pending_ballot)};
+		.generation = atomic_load(&c->known_generation)};
+	memcpy(request->ballots, c->ballots, sizeof request->ballots);
 	fill_known(c, request);
 	list_attempts(c, request);
 	pthread_mutex_unlock(&c->lock);
@@ -267,7 +266,7 @@ static struct pccl_fatal *find_fatal(pcclComm_t *c, const struct pccl_op *op)
 	return NULL;
 }
 
-/* Was the agent at work on the operation when it died, and not only waiting for others? */
+/* When the agent died, was it at work on the operation, rather than only waiting for others? */
 static bool was_at_work(const struct pccl_op *op, const struct shm_slot *s)
 {
 	const struct shm_state_end *end;

@@ -42,9 +42,9 @@ struct pccl_session {
 	struct pccl_call *waiters; /* calls that have not ended */
 	uint64_t lease_ns;
 	uint64_t heard_ns;      /* time of the agent's last packet */
-	struct pccl_call probe; /* a request to which an agent that runs answers at once */
+	struct pccl_call probe; /* a request that a running agent answers at once */
 	bool probing;
-	bool sulks; /* the agent has not answered a post, and has sent nothing since */
+	bool sulks; /* the agent has left a posted request unanswered, and has sent nothing since */
 	struct pccl_handed_list handed;
 };
 
@@ -97,7 +97,7 @@ static void close_fds(int *fds, unsigned n)
 		close(fds[i]);
 }
 
-/* Takes the descriptors out of a packet; surplus ones are closed and make it malformed. */
+/* Takes the descriptors out of a packet; surplus ones are closed and make the packet malformed. */
 static int take_fds(struct msghdr *mh, int *fds, unsigned *n_fds)
 {
 	int err = mh->msg_flags & (MSG_TRUNC | MSG_CTRUNC) ? CC_ERR_PROTO : 0;
@@ -126,7 +126,7 @@ static int take_fds(struct msghdr *mh, int *fds, unsigned *n_fds)
 	return err;
 }
 
-/* Has this process no free descriptor? Sets errno to the reason. */
+/* Does this process lack a free descriptor? Sets errno to the reason. */
 static bool cannot_open(int fd)
 {
 	int another = fcntl(fd, F_DUPFD_CLOEXEC, 0);
@@ -213,7 +213,7 @@ static int receive(struct pccl_session *s, int flags, struct wl_reply *reply, in
 static bool keep_candidate(
 	struct pccl_session *s, const struct wl_reply *handed, int *fds, unsigned n_fds)
 {
-	/* Without its descriptor the region is dropped: it is requested when it is needed. */
+	/* Without its descriptor the region is dropped. It is requested when it is needed. */
 	bool fine = (n_fds == 0 && handed->code == pcclOutOfMemory) ||
 		    (n_fds == 1 && pccl_handed_add(&s->handed, handed, fds[0]));
 
@@ -307,7 +307,7 @@ static void set_short(struct pccl_session *s, const char *call)
 	set_dead(s, pcclOutOfMemory, false, text);
 }
 
-/* With the lock held: sends a request whose answer nobody waits for, if the socket has room. */
+/* With the lock held: if the socket has room, sends a request for whose answer no thread waits. */
 static void send_orphan(struct pccl_session *s, struct wl_request *request)
 {
 	struct pccl_call *w = calloc(1, sizeof *w);
@@ -415,8 +415,9 @@ static void deliver(struct pccl_session *s, int err, const struct wl_reply *repl
 }
 
 /* With the lock held: returns the time until which the agent must have sent a packet. This is one
- * lease after its last packet, or after the oldest request that it answers alone, whichever is
- * later. Returns UINT64_MAX if no packet is due. */
+ * lease after the later of two times: that of the agent's last packet, and that of the oldest
+ * request that the agent answers without other processes. Returns UINT64_MAX if no packet is due.
+ */
 static uint64_t due_ns(const struct pccl_session *s)
 {
 	uint64_t oldest = UINT64_MAX;
@@ -429,8 +430,8 @@ static uint64_t due_ns(const struct pccl_session *s)
 	return (oldest > s->heard_ns ? oldest : s->heard_ns) + s->lease_ns;
 }
 
-/* With the lock held: returns the time for a probe: a quarter of the lease after the agent's last
- * packet, or after the oldest wait began, whichever is later. */
+/* With the lock held: returns the time for a probe: a quarter of the lease after the later of two
+ * times, that of the agent's last packet and that of the oldest request in flight. */
 static uint64_t probe_at_ns(const struct pccl_session *s)
 {
 	uint64_t begin = s->waiters ? UINT64_MAX : 0;
@@ -489,8 +490,8 @@ static int leaders_nap(const struct pccl_session *s)
 	return at <= now ? 0 : (int)((at - now) / MS_NS % INT32_MAX) + 1;
 }
 
-/* With the lock held: reads a packet if there is one. The lock is needed so that a packet that has
- * left the socket has also reached its call. */
+/* With the lock held: reads a packet if there is one. Holding the lock ensures that a packet which
+ * has left the socket has also reached its call. */
 static bool read_one(struct pccl_session *s)
 {
 	int fds[WL_FDS_MAX], err;
@@ -536,9 +537,9 @@ static void pass_lead(struct pccl_session *s)
 	}
 }
 
-/* Sends a request. Called without the lock, because a packet is sent whole and the send may block
- * until the agent reads, for the lease at most. Fails with CC_ERR_TIMEOUT, CC_ERR_NOMEM with errno,
- * or CC_ERR_EOF. */
+/* Sends a request. Called without the lock: a packet is sent whole, so the send may block until the
+ * agent reads, for at most the lease. Fails with CC_ERR_TIMEOUT, CC_ERR_NOMEM with errno, or
+ * CC_ERR_EOF. */
 static int send_request(struct pccl_session *s, const struct wl_request *request, int fd)
 {
 	union {
@@ -574,8 +575,8 @@ static int send_request(struct pccl_session *s, const struct wl_request *request
 		return CC_ERR_TIMEOUT;
 	if (cc_limit_is(errno))
 		return CC_ERR_NOMEM;
-	/* Then the agent closes the session, too, and threads that wait for an answer notice
-	 * this. */
+	/* After this shutdown the agent closes the session, too, and threads that wait for an
+	 * answer notice this. */
 	if (pccl_fork_holds(&s->sock))
 		shutdown(s->sock.fd, SHUT_WR);
 	return CC_ERR_EOF;
@@ -583,8 +584,7 @@ static int send_request(struct pccl_session *s, const struct wl_request *request
 
 static bool is_prompt(enum wl_type type)
 {
-	return type != WL_COMM_CONNECT && type != WL_COMM_ATTACH && type != WL_UPDATE_TOPOLOGY &&
-	       type != WL_ARE_PENDING;
+	return type != WL_COMM_CONNECT && type != WL_COMM_ATTACH && type != WL_VOTE;
 }
 
 static pcclResult_t begin(struct pccl_session *s, struct pccl_call *call,
@@ -613,7 +613,7 @@ static pcclResult_t begin(struct pccl_session *s, struct pccl_call *call,
 	pthread_mutex_lock(&s->lock);
 	if (err == CC_ERR_TIMEOUT) {
 		set_dead(s, pcclAgentUnavailable, false,
-			"the agent has taken no request for the time of its lease, as if it were "
+			"the agent has read no request for as long as its lease, as if it were "
 			"stopped; see its log");
 		err = 0;
 	} else if (err == CC_ERR_NOMEM) {
@@ -690,7 +690,7 @@ pcclResult_t pccl_session_end(struct pccl_session *s, struct pccl_call *call,
 /* Waits until the call is done, the session has ended, or the ender has ended the call. */
 static void wait_or(struct pccl_session *s, struct pccl_call *call, struct pccl_ender *ender)
 {
-	/* A call that is answered at once does not wait, so the thread's ender is not asked for
+	/* A call that is answered at once does not wait, so the thread's ender is not called for
 	 * it. */
 	bool asked = ender != &of_thread;
 
@@ -799,8 +799,8 @@ static bool is_unanswered(const struct pccl_session *s, uint32_t req_id)
 	return w != NULL;
 }
 
-/* With the lock held: is the time of pccl_session_await over? It is shorter if the agent has sent
- * nothing since the probe. */
+/* With the lock held: is the time of pccl_session_await over? This time is shorter if the agent has
+ * sent nothing since the probe. */
 static bool is_over(const struct pccl_session *s, uint32_t ms)
 {
 	bool awake = s->heard_ns > s->probe.since_ns;
@@ -850,8 +850,10 @@ static bool check(struct pccl_session *s, bool watch)
 
 	pthread_mutex_lock(&s->lock);
 	check_socket(s);
-	/* If there is a leader, it reads all packets; and it could miss its own answer if another
-	 * thread read it. Otherwise there may be a goodbye or the end of file to read. */
+	/* If there is a leader, it reads all packets: if another thread read a packet, the leader
+	 * could miss its own answer. If there is no leader, there may be a goodbye or the end of
+	 * file to read.
+	 */
 	while (!s->dead && !s->reading && read_one(s))
 		;
 	if (watch)

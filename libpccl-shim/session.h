@@ -22,9 +22,9 @@ struct pccl_session;
 struct pccl_map;
 
 /*
- * Connects to an agent and says hello. The thread's ender can end this. If `before` is NULL, finds
- * an agent or starts one; otherwise connects to the socket of that session. lease_ms: the time
- * within which the agent must answer a request that needs no other process. If it does not, it
+ * Connects to an agent and says hello. The thread's ender can end this wait. If `before` is NULL,
+ * finds an agent or starts one; otherwise connects to the socket of that session. lease_ms: the
+ * time within which the agent must answer a request that needs no other process. If it does not, it
  * counts as stopped, and the session ends. *ret is a reference. Errors: those of spawn.h,
  * pcclVersionMismatch, pcclInterrupted, and those that the agent returns.
  */
@@ -46,8 +46,9 @@ uint32_t pccl_session_hash_type(const struct pccl_session *s);
  */
 pcclResult_t pccl_session_call(struct pccl_session *s, struct wl_request *request,
 	struct wl_reply *reply, int *fds, unsigned want_fds);
-/* Lets a call end before its answer comes. `end` is asked each PCCL_LOOK_MS, without a lock,
- * whether the call is to end. If the answer comes later, the resources in it are given back. */
+/* Lets a call end before its answer comes. `end` is called every PCCL_LOOK_MS milliseconds, without
+ * a lock, and returns whether the call is to end. If the answer comes later, the resources in it
+ * are given back. */
 struct pccl_ender {
 	bool (*end)(void *arg);
 	void *arg;
@@ -61,9 +62,9 @@ pcclResult_t pccl_session_call_or(struct pccl_session *s, struct wl_request *req
 	struct wl_reply *reply, struct pccl_ender *ender);
 /*
  * Sends a request that gives something back, and waits for the answer only for a short time. The
- * agent carries out such a request in any case, because it handles requests in order. If the agent
- * has left one such request unanswered, the next ones do not wait. Returns 0, or a number for
- * pccl_session_await if the answer has not come in this time.
+ * agent carries out such a request even if the wait is over, because it handles requests in order.
+ * If the agent has left one such request unanswered, the next ones do not wait. Returns 0, or a
+ * number for pccl_session_await if the answer has not come in this time.
  */
 uint32_t pccl_session_post(struct pccl_session *s, struct wl_request *request);
 /* Waits for the answer to a posted request, or for the end of the session. If ms > 0, waits for
@@ -90,8 +91,8 @@ struct pccl_call {
 };
 
 /* Sends a request. *call belongs to the session until pccl_session_end. Signals `cond` when the
- * reply is there. Fails if the request cannot be encoded; then pccl_session_end must not be
- * called. */
+ * reply has arrived. Fails if the request cannot be encoded; after this failure pccl_session_end
+ * must not be called. */
 pcclResult_t pccl_session_begin(struct pccl_session *s, struct pccl_call *call,
 	struct wl_request *request, pthread_cond_t *cond);
 /* Waits until one of the `n` calls is done. All must have been begun with `cond`; NULL entries are
@@ -114,10 +115,11 @@ pcclResult_t pccl_session_end(struct pccl_session *s, struct pccl_call *call,
  */
 bool pccl_session_take_result(
 	struct pccl_session *s, uint32_t comm, uint64_t region, struct pccl_map *ret);
-/* Unmaps the regions of a communicator that were not taken. To be called when it is closed. */
+/* Unmaps the regions of a communicator that were not taken. To be called when the communicator is
+ * closed. */
 void pccl_session_drop_results(struct pccl_session *s, uint32_t comm);
 
-/* Returns true while the session lives. Reads the packets in the socket, does not block. */
+/* Returns true while the session lives. Reads the packets in the socket without blocking. */
 bool pccl_session_check(struct pccl_session *s);
 /* As pccl_session_check, for a thread that waits for the agent's work in shared memory. Also asks
  * the agent from time to time whether it still responds. */
@@ -128,7 +130,7 @@ pcclResult_t pccl_session_fail(struct pccl_session *s);
 /* Has the session ended because the agent died or made room for another agent? If not, the agent
  * has refused this process, has sent malformed packets, or does not respond. */
 bool pccl_session_may_return(struct pccl_session *s);
-/* Has the session ended with a goodbye of the agent? If not, the agent may have crashed. */
+/* Has the session ended with a goodbye from the agent? If not, the agent may have crashed. */
 bool pccl_session_ended_in_order(struct pccl_session *s);
 
 #endif

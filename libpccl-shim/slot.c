@@ -45,7 +45,8 @@ pcclResult_t pccl_slot_admits(
 			"operations of another thread are in flight: one thread at a time may "
 			"launch and await them");
 	if (tag_taken)
-		return pccl_fail(pcclInvalidArgument, "tag %llu: an operation with it is in flight",
+		return pccl_fail(pcclInvalidArgument,
+			"tag %llu: an operation with this tag is in flight",
 			(unsigned long long)tag);
 	return pcclSuccess;
 }
@@ -106,8 +107,8 @@ void pccl_slot_release(pcclComm_t *c, uint32_t slot)
 	pccl_attachment_unref(a);
 }
 
-/* Rings a doorbell. The agent watches it edge-triggered and never reads it, so a write to a full
- * counter rings, too. */
+/* Rings a doorbell. The agent watches the doorbell edge-triggered and never reads it, so even a
+ * write to a full counter rings. */
 static void ring_bell(int fd)
 {
 	uint64_t one = 1;
@@ -139,7 +140,7 @@ void pccl_slot_push(pcclComm_t *c, const struct shm_sqe *e, uint64_t in_done)
 	atomic_store_explicit(&s->in_done[1], in_done, memory_order_relaxed);
 	atomic_store_explicit(&s->state, SHM_SLOT_PENDING, memory_order_relaxed);
 	pthread_mutex_lock(&a->lock);
-	/* There are as many entries as slots, so the agent has consumed this entry. */
+	/* There are as many entries as slots, so the agent has already read the old entry here. */
 	ring[a->tail % SHM_SLOTS] = *e;
 	a->tail++;
 	atomic_store_explicit(&pccl_attachment_sq(a)->tail, a->tail, memory_order_release);
@@ -171,8 +172,8 @@ void pccl_slot_refuse(pcclComm_t *c, struct shm_sqe *e, pcclResult_t code)
 
 void pccl_slot_progress(const struct pccl_op *op, struct shm_slot *s, bool eager)
 {
-	/* Sequentially consistent, like the caller's store before: the agent sets in_want and then
-	 * checks the progress again. */
+	/* Sequentially consistent, like the caller's preceding store: the agent sets in_want and
+	 * then checks the progress again. */
 	if (!atomic_load(&s->in_want) || !atomic_exchange(&s->in_want, 0))
 		return;
 	ring_bell(op->att->data_bell.fd);
@@ -182,7 +183,7 @@ void pccl_slot_progress(const struct pccl_op *op, struct shm_slot *s, bool eager
 
 /* ---- waiting */
 
-/* Is there still an agent that will end the operation? */
+/* Will the agent still end the operation? */
 static bool is_cared_for(pcclComm_t *c, const struct pccl_op *op)
 {
 	bool alive = pccl_session_watch(op->att->session);
@@ -194,7 +195,7 @@ static bool is_cared_for(pcclComm_t *c, const struct pccl_op *op)
 }
 
 /* Reports to the agent that the caller waits, so that the master can detect calls that can never
- * meet. Called only when the wait has taken a moment. */
+ * meet. Called only after the wait has lasted for a moment. */
 static void tell_asleep(struct pccl_op *op, uint32_t slot)
 {
 	if (op->waited)
@@ -205,7 +206,7 @@ static void tell_asleep(struct pccl_op *op, uint32_t slot)
 }
 
 /* Takes back the report of tell_asleep before the slot is used again. Otherwise the agent could
- * apply it to the next operation. */
+ * apply this report to the next operation. */
 static void clear_asleep(const struct pccl_op *op, uint32_t slot)
 {
 	if (op->waited)
@@ -230,12 +231,12 @@ bool pccl_slot_wait(pcclComm_t *c, uint32_t slot, const struct pccl_waiter *w)
 	bool spin = w->spin_ns > 0, alive = true, armed = false;
 	uint64_t begin = spin ? cc_now_ns() : 0;
 
-	/* The slot may be done although the session has ended: then the slot counts. */
+	/* If the slot is done although the session has ended, the slot decides. */
 	while (atomic_load(&s->state) != SHM_SLOT_DONE && alive) {
 		uint32_t kind = w->wanted(w->arg);
 
 		if (pccl_comm_interrupted(c)) {
-			alive = false; /* the slot will not be done any more */
+			alive = false; /* the slot will never be done */
 		} else if (w->look(w->arg)) {
 			armed = false;
 		} else if (spin) {

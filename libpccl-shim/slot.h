@@ -38,16 +38,16 @@ void pccl_slot_push(pcclComm_t *c, const struct shm_sqe *e, uint64_t in_done);
 void pccl_slot_submit(
 	pcclComm_t *c, const struct shm_sqe *e, uint64_t in_done, enum pccl_op_state state);
 /* Turns the entry into a refusal: the call has failed here with this code and the thread's sentence
- * before it could take part. When all peers have made the call, it ends with this error for all of
- * them. */
+ * before it could take part. When all peers have made the call, the call ends with this error for
+ * all of them. */
 void pccl_slot_refuse(pcclComm_t *c, struct shm_sqe *e, pcclResult_t code);
 /* Rings the doorbell if the agent waits for the progress that this thread has just made. eager: see
- * shm_eager. */
+ * cc_route_eager_max. */
 void pccl_slot_progress(const struct pccl_op *op, struct shm_slot *s, bool eager);
 
 /* Reports to the agent that the thread waits until any of its `n` operations in flight at this
- * agent ends. With this the master can detect calls that can never meet. If n is 0, reports that
- * the thread continues. */
+ * agent ends. From this report the master can detect calls that can never meet. If n is 0, reports
+ * that the thread continues. */
 void pccl_slot_waits_for_any(struct pccl_attachment *a, uint32_t n);
 
 struct pccl_waiter {
@@ -62,15 +62,15 @@ struct pccl_waiter {
 /* Waits until the slot is done and returns true. Returns false if the slot will not be done any
  * more: the agent is gone, or pcclInterrupt was called. */
 bool pccl_slot_wait(pcclComm_t *c, uint32_t slot, const struct pccl_waiter *w);
-/* The spin time while other operations are in flight, which need the CPU, too. */
+/* The spin time while other operations are in flight, because these need the CPU, too. */
 #define PCCL_SPIN_NS ((uint64_t)20000)
 /* The spin time of a single operation. It is longer than a small operation takes, so this CPU does
- * not sleep, and the daemons and other hops of the operation need not wake it. */
+ * not fall asleep during the operation, and no daemon has to wake it. */
 #define PCCL_SPIN_ALONE_NS ((uint64_t)400000)
 
 /* Sets the sentence of a failed completion and returns its code. */
 pcclResult_t pccl_slot_fail(pcclComm_t *c, const struct shm_slot *s, uint32_t code);
-/* Reads the view from the slot, as of the completion, or else as of the start. */
+/* Reads the view from the slot: that at the completion, or else that at the start. */
 void pccl_slot_view(const struct shm_slot *s, struct wire_view *ret);
 /* Records that a call reports the view in the slot to the application. */
 void pccl_slot_set_view(pcclComm_t *c, const struct shm_slot *s);

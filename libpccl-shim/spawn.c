@@ -29,7 +29,7 @@
 #define LOCK_POLL_MS     20
 #define NAMES_MAX        10 /* names that are tried in a folder for temporary files */
 #define LOG_MAX          ((off_t)1 << 20)
-#define WORDS_MAX        (CC_LIMIT_TEXT + 64) /* of the log line of an agent that cannot start */
+#define WORDS_MAX        (CC_LIMIT_TEXT + 64) /* of the last line in an agent's log */
 
 #define SHELL_NOT_STARTED 126 /* exit statuses from here on come from a shell or loader */
 
@@ -43,12 +43,12 @@ struct private
 	char program[PATH_MAX];
 };
 
-/* The settings as a thread of the application has read them last. */
+/* The settings that a thread of the application has read last. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct private remembered;
 
-/* Does the error mean that no agent listens? Then an agent may listen elsewhere, or can be
- * started. */
+/* Does the error mean that no agent listens on this socket? If so, an agent may listen on another
+ * socket, or can be started. */
 static bool nobody_there(int error)
 {
 	return error == ENOENT || error == ECONNREFUSED || error == ENOTDIR;
@@ -120,7 +120,8 @@ static pcclResult_t try_connect(const char *path, int *ret_fd)
 	/* EAGAIN means that the agent accepts no connections now. */
 	if (errno == EAGAIN)
 		return pccl_fail(pcclAgentUnavailable,
-			"cannot connect to the agent at %s: too many others wait for it", path);
+			"cannot connect to the agent at %s: too many other processes wait for it",
+			path);
 	return fail_of_errno("connect to the agent at", path, "");
 }
 
@@ -139,9 +140,9 @@ static pcclResult_t refuse_directory(const char *dir, const char *why)
 }
 
 /*
- * Chooses the folder of this user's agent among temporary files. Another user may have taken a
- * name: a hostile user, or a user with the same number in another user namespace. Then the next
- * name is tried. All processes of a user find the same name.
+ * Chooses the folder of this user's agent among temporary files. If another user has taken a name
+ * (a hostile user, or a user with the same number in another user namespace), the next name is
+ * tried. All processes of a user find the same name.
  */
 static bool name_temporary(char dir[DIR_MAX], const char *base)
 {
@@ -205,8 +206,8 @@ static pcclResult_t open_private_dir(const char *dir, int *ret_fd)
 	if (mkdir(dir, 0700) < 0 && errno != EEXIST)
 		return pccl_fail(pcclAgentUnavailable,
 			"the folder of this user's agent, %s, cannot be made: %s; set "
-			"XDG_RUNTIME_DIR to a folder of this user, or TMPDIR to one that it may "
-			"write in",
+			"XDG_RUNTIME_DIR to a folder of this user, or TMPDIR to a folder that this "
+			"user may write in",
 			dir, strerror(errno));
 	fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0 && cc_limit_is(errno))
@@ -267,8 +268,8 @@ static int await_start(pid_t pid)
 	return got == pid ? status : -1;
 }
 
-/* Copies the last line of the log, without time and process. from: the offset at which the agent's
- * lines begin. */
+/* Copies the last line of the log, without its time and process id. from: the offset at which the
+ * agent's lines begin. */
 static void read_last_words(int log_fd, off_t from, char *buf, size_t size)
 {
 	char text[2048], *line, *said;
@@ -289,8 +290,8 @@ static void read_last_words(int log_fd, off_t from, char *buf, size_t size)
 	snprintf(buf, size, "%.*s", (int)size - 1, said ? said + strlen("]: err: ") : line);
 }
 
-/* Can the agent have ended without a reason in its log? This is so after a signal, a failure of the
- * loader, or an internal error of its first process. */
+/* Can the agent have ended without writing the reason to its log? This happens after a signal, a
+ * failure of the loader, or an internal error of its first process. */
 static bool ended_silently(int status)
 {
 	return WIFSIGNALED(status) || WEXITSTATUS(status) == EX_SOFTWARE ||
@@ -308,12 +309,12 @@ static pcclResult_t fail_ended(const struct private *env, int status, const char
 		return pccl_fail(pcclOutOfMemory, "the private agent has ended: %s", words);
 	if ((lacks || ended_silently(status)) && cc_limit_inherited(limits, sizeof limits))
 		return pccl_fail(pcclOutOfMemory,
-			"the private agent ended with %s %d before it served%s%s%s; the limits "
+			"the private agent ended with %s %d before it was ready%s%s%s; the limits "
 			"that it inherits are low: %s",
 			of, number, open, words, words[0] ? ")" : "", limits);
 	return pccl_fail(lacks ? pcclOutOfMemory : pcclAgentUnavailable,
-		"%s ended with %s %d before it served%s%s%s: see %s/agent.log, or set PCCL_AGENTD "
-		"to the path of pcclagentd",
+		"%s ended with %s %d before it was ready%s%s%s: see %s/agent.log, or set "
+		"PCCL_AGENTD to the path of pcclagentd",
 		env->program, of, number, open, words, words[0] ? ")" : "", env->dir);
 }
 
@@ -388,7 +389,8 @@ static pcclResult_t start_and_connect(
 						: fail_of_errno("make the socket", path, "");
 	r = start_agent(env, dir_fd, path, listener);
 	/* The listener stays open until this process is connected or has given up. Otherwise a
-	 * connection that waits in its queue would be refused before the agent can accept it. */
+	 * connection that waits in the listener's queue would be refused before the agent can
+	 * accept it. */
 	if (r == pcclSuccess)
 		r = try_connect(path, ret_fd);
 	else
@@ -407,8 +409,8 @@ static pcclResult_t start_and_connect(
 	return r;
 }
 
-/* Takes the lock, but waits only for a limited time, because the holder may be starting an agent
- * that never gets ready. */
+/* Takes the lock, but waits only for a limited time, because the process that holds the lock may be
+ * starting an agent that never gets ready. */
 static bool take_lock(int fd)
 {
 	for (int waited = 0; waited < 2 * START_TIMEOUT_MS; waited += LOCK_POLL_MS) {
@@ -435,8 +437,8 @@ static pcclResult_t connect_private(const struct private *env, int *ret_fd, char
 		goto out;
 	if (!env->autospawn) {
 		r = pccl_fail(pcclAgentUnavailable,
-			"no agent listens at %s or %s, and PCCL_AGENT_AUTOSPAWN=0 forbids to start "
-			"one: start pcclagentd",
+			"no agent listens at %s or %s, and PCCL_AGENT_AUTOSPAWN=0 forbids the "
+			"library to start a private agent: start pcclagentd",
 			SYSTEM_SOCKET, path);
 		goto out;
 	}
@@ -468,9 +470,8 @@ pcclResult_t pccl_spawn_connect(int *ret_fd, char *path, bool *ret_private)
 		r = try_connect(path, ret_fd);
 		if (r == pcclSuccess && *ret_fd < 0)
 			return pccl_fail(pcclAgentUnavailable,
-				"no agent listens at %s, which PCCL_AGENT_SOCKET names: start it, "
-				"or "
-				"correct the variable",
+				"no agent listens at %s, which PCCL_AGENT_SOCKET names: start the "
+				"agent, or correct the variable",
 				path);
 		return r;
 	}

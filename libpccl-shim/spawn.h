@@ -30,9 +30,9 @@
 pcclResult_t pccl_spawn_connect(int *ret_fd, char *path, bool *ret_private);
 
 /*
- * Connects again to the socket that pccl_spawn_connect has returned in `path`. Starts a private
- * agent if it is not running, with the environment as it was last read. Never starts another kind
- * of agent: the service manager or an operator restarts it.
+ * Connects again to the socket that pccl_spawn_connect has returned in `path`. If the agent is
+ * private and not running, starts it with the environment as it was last read. Never starts any
+ * other kind of agent: the service manager or an operator restarts such an agent.
  */
 pcclResult_t pccl_spawn_reconnect(int *ret_fd, char *path, bool private);
 
@@ -40,8 +40,8 @@ pcclResult_t pccl_spawn_reconnect(int *ret_fd, char *path, bool private);
 void pccl_spawn_after_fork(void);
 
 /* Sets the sentence for a failed start of the program `name` at `path` with this errno, and returns
- * its code. Only one of several reasons is that the program is not installed. env: the environment
- * variable that can name another path. */
+ * its code. A start can fail although the program exists. env: the environment variable that can
+ * name another path. */
 pcclResult_t pccl_spawn_fail(const char *path, const char *name, const char *env, int error);
 
 #endif

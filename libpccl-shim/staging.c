@@ -11,8 +11,9 @@
 #include "libpccl-shim/session.h"
 
 #define STAGING_MIN ((uint64_t)64 * 1024)
-/* How long an idle mapping is kept, which keeps its memory allocated. This is longer than the agent
- * keeps an idle region, so every region that the agent believes to be mapped here is mapped. */
+/* An idle mapping is kept for this time, and its memory stays allocated for as long. The agent
+ * keeps an idle region for a shorter time, so every region that the agent believes to be mapped
+ * here is mapped. */
 #define RESULT_IDLE_NS ((uint64_t)10000000000)
 
 /* Rounds a size up to one of four sizes per power of two. At most a quarter is wasted, and
@@ -167,8 +168,8 @@ static struct pccl_result *keep_result(struct pccl_attachment *a, const struct p
 	struct pccl_result *r = empty_result(a);
 
 	if (!r) {
-		/* One is idle: each user is an operation, and there are fewer operations than
-		 * entries. */
+		/* At least one mapping is idle: each user is an operation, and there are fewer
+		 * operations than entries. */
 		r = oldest_idle(a);
 		pccl_map_drop(&r->map);
 	}
@@ -213,8 +214,8 @@ pcclResult_t pccl_result_get(struct pccl_attachment *a, uint64_t region, struct 
 		return pcclSuccess;
 	res = pccl_region_named(a->session, a->id, region, &m);
 	pthread_mutex_lock(&a->lock);
-	/* Another thread may have mapped the region in the meantime, or have read the packet with
-	 * it, perhaps the last one of an agent that died. */
+	/* In the meantime another thread may have mapped the region, or may have read the packet
+	 * that brought it; this may have been the last packet of an agent that died. */
 	r = find_or_take(a, region);
 	if (!r && res == pcclSuccess) {
 		r = keep_result(a, &m);

@@ -25,14 +25,16 @@ struct pccl_tensor {
 	uint32_t index; /* the tensor's index in infos */
 	uint16_t name_len, dtype;
 	bool may_differ;
-	struct pccl_registered *reg; /* a use of the registered memory around the tensor, or NULL */
+	struct pccl_registered *reg; /* the registered memory around the tensor, counted as used; or
+				      * NULL */
 	uint64_t region, region_off; /* valid if reg is not NULL */
 };
 
 /* The data of a communicator that is kept between synchronizations. */
 struct pccl_state {
 	struct pccl_tensor *tensors;  /* sorted by name */
-	struct hsh_tensor_work *work; /* entries for the tensors that are compared; room for cap */
+	struct hsh_tensor_work *work; /* entries for the tensors that are compared; has room for
+				       * `cap` entries */
 	size_t n, cap;
 	uint64_t bytes, names_len, n_leaves; /* sums over all tensors */
 	uint64_t window_off;                 /* the offset of the window in the last manifest */
@@ -42,7 +44,7 @@ struct pccl_state {
 	 * synchronization succeeds, or when the application uses another revision. In the second
 	 * case the contents must be different, too (torn.h). The send-only strategy does not clear
 	 * it: an application may choose this strategy only because the previous sender died in the
-	 * middle. */
+	 * middle of a synchronization. */
 	bool torn;
 	uint64_t torn_revision; /* revision of the synchronization that failed */
 	bool synced;            /* a synchronization has succeeded */

@@ -195,7 +195,7 @@ pcclResult_t pccl_state_read(struct pccl_state *st, const pcclSharedState_t *s)
 	st->bytes = 0;
 	st->names_len = 0;
 	st->n_leaves = 0;
-	st->n = 0; /* a partly new order must not be used again */
+	st->n = 0; /* if this call fails, the next call must not use the half-updated table */
 	for (size_t i = 0; i < s->count; i++) {
 		size_t from = as_before ? st->tensors[i].index : i;
 

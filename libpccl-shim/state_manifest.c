@@ -14,7 +14,7 @@
 #include "proto/shm_state.h"
 #include "proto/wire_bytes.h"
 
-/* The number of bytes for which another thread is worth its start. */
+/* Another thread is started only if it gets at least about this many bytes to hash. */
 #define THREAD_BYTES ((uint64_t)4 << 20)
 #define KEY_FIXED    (SHM_STATE_KEY_MAX - WIRE_TENSOR_NAME_MAX)
 
@@ -135,8 +135,8 @@ static struct shm_state_entry entry_of(const struct pccl_tensor *t)
 		.flags = t->may_differ ? SHM_STATE_MAY_DIFFER : 0};
 }
 
-/* Writes the tables of the manifest. Also writes the input of the two digests, keys and hashes,
- * into `scratch`, and returns the number of bytes of each. */
+/* Writes the tables of the manifest. Also writes the inputs of the two digests, keys and hashes,
+ * into `scratch`, and returns the number of bytes of each input. */
 static void write_tables(const struct pccl_state *st, const struct shm_state_header *h,
 	uint8_t *base, uint8_t *scratch, size_t *ret_keys, size_t *ret_hashes)
 {

@@ -8,17 +8,19 @@
 #include <string.h>
 
 #include "common/cc_plan.h"
+#include "common/cc_route.h"
 #include "libpccl-shim/registered.h"
 #include "libpccl-shim/session.h"
 #include "libpccl-shim/slot.h"
+#include "proto/wire_quant.h"
 
 #define OPERAND_MAX ((uint64_t)1 << 48) /* the limit of cc_plan_init, in bytes */
 #define PIECE       ((uint64_t)256 * 1024)
 #define WINDOW      16u /* segments, 4 MiB in all */
 #define WINDOW_FROM ((uint64_t)16 << 20)
-/* From this size on, another thread copies for pcclAllReduceAsync. Waking that thread would cost
- * less than the copy of smaller operands, too, but the thread takes a CPU from the daemons: with
- * two CPUs, operations of 1 MiB were a third slower. */
+/* From this size on, another thread copies for pcclAllReduceAsync. The wake-up of that thread would
+ * pay off for smaller operands, too, but the thread takes a CPU from the daemons: on a host with
+ * two CPUs, operations of 1 MiB were a third slower with it. */
 #define LATER_FROM ((uint64_t)4 << 20)
 
 static uint32_t element_size(pcclDataType_t t)
@@ -40,26 +42,27 @@ static uint32_t element_size(pcclDataType_t t)
 	case pcclInt64:
 	case pcclDouble:
 		return 8;
+	default: /* a type that exists only on the network, or no type */
+		return 0;
 	}
-	return 0;
 }
 
-static pcclResult_t check_quantization(const pcclQuantizationOptions_t *q)
+static pcclResult_t check_quantization(const pcclReduceDescriptor_t *d)
 {
-	if (q->algorithm == pcclQuantNone) /* then the type is ignored */
+	struct wire_quant_numbers n = {.algo = (uint32_t)d->quantization_options.algorithm,
+		.dtype = (uint32_t)d->quantization_options.quantized_datatype,
+		.hint = (uint32_t)d->src_descriptor.distribution_hint};
+	char why[WIRE_QUANT_TEXT];
+	struct wire_quant q;
+
+	if (n.algo & WIRE_QUANT_FEEDBACK)
+		return pccl_fail(pcclInvalidArgument,
+			"quantization_options: there is no quantization algorithm %d; error "
+			"feedback is set by pcclSetErrorFeedback",
+			(int)n.algo);
+	if (wire_quant_get((uint32_t)d->src_descriptor.datatype, &n, &q, why) == 0)
 		return pcclSuccess;
-	if (q->algorithm != pcclQuantMinMax && q->algorithm != pcclQuantZeroPointScale)
-		return pccl_fail(pcclInvalidArgument,
-			"quantization_options.algorithm: there is no algorithm %d",
-			(int)q->algorithm);
-	if (element_size(q->quantized_datatype) == 0)
-		return pccl_fail(pcclInvalidArgument,
-			"quantization_options.quantized_datatype: there is no type %d",
-			(int)q->quantized_datatype);
-	return pccl_fail(pcclInternalError,
-		"quantization_options.algorithm is %d: quantization is not in this release, use "
-		"pcclQuantNone",
-		(int)q->algorithm);
+	return pccl_fail(pcclInvalidArgument, "quantization_options: %s", why);
 }
 
 static pcclResult_t check_descriptor(const pcclReduceDescriptor_t *d)
@@ -81,7 +84,7 @@ static pcclResult_t check_descriptor(const pcclReduceDescriptor_t *d)
 		return pccl_fail(pcclInvalidArgument,
 			"count is %zu, the limit for elements of %u bytes is %llu", d->count, esize,
 			(unsigned long long)(OPERAND_MAX / esize));
-	return check_quantization(&d->quantization_options);
+	return check_quantization(d);
 }
 
 static pcclResult_t check_buffers(const void *send, const void *recv, uint64_t bytes)
@@ -98,8 +101,9 @@ static pcclResult_t check_buffers(const void *send, const void *recv, uint64_t b
 	return pcclSuccess;
 }
 
-/* Returns the size of the window for an operand in segments, or 0 for no window. A call that waits
- * for its result can copy more of a large operand during the wait, if the ring has one host. */
+/* Returns how many segments the window for an operand has, or 0 for no window. If the ring has one
+ * host, a call that waits for its result can copy the rest of a large operand during the wait.
+ */
 static uint32_t choose_window(const struct pccl_op *op, const struct pccl_attrs *attrs, bool waits)
 {
 	return waits && attrs->hosts == 1 && op->bytes >= WINDOW_FROM ? WINDOW : 0;
@@ -136,7 +140,7 @@ static pcclResult_t stage(struct pccl_op *op, struct shm_sqe *e, uint32_t window
 	e->in_region = op->staging->map.region;
 	e->in_off = 0;
 	e->window = window;
-	if (window > 0) /* the call waits, so no other thread reads this */
+	if (window > 0) /* no other thread reads this, because the call waits */
 		op->window = window;
 	return pcclSuccess;
 }
@@ -167,7 +171,7 @@ static uint64_t copy_piece(const struct pccl_op *op, uint64_t from, uint64_t to)
 	return n;
 }
 
-/* Has the operation ended, or is it about to be given up? */
+/* Has the operation ended, or is it about to be abandoned? */
 static bool is_pointless(const struct pccl_op *op, const struct shm_slot *s)
 {
 	return atomic_load_explicit(&op->job.stop, memory_order_relaxed) ||
@@ -269,7 +273,7 @@ static void submit(
 
 	if (op->window > 0) {
 		submit_window(c, e, state);
-	} else if (op->staging && op->bytes <= shm_eager(attrs->hosts)) {
+	} else if (op->staging && op->bytes <= cc_route_eager_max(attrs->hosts)) {
 		submit_eager(c, e, state);
 	} else if (op->staging) {
 		choose_order(op, attrs, e);
@@ -301,8 +305,8 @@ static void carry_out(struct pccl_job *j)
 	if (r == pcclInterrupted)
 		return;
 	if (r != pcclSuccess) {
-		/* If the agent is gone, the refusal is not read, but the operation has an end
-		 * status then. */
+		/* If the agent is gone, no agent reads the refusal, but the operation already has
+		 * an end status. */
 		pccl_slot_refuse(j->comm, e, r);
 		pccl_slot_push(j->comm, e, 0);
 		return;
@@ -316,7 +320,8 @@ static void carry_out(struct pccl_job *j)
 	copy_in(j->comm, e);
 }
 
-/* As stage, but pcclInterrupt ends it. Then the operation is released without a submission. */
+/* As stage, but pcclInterrupt ends the wait for memory. After an interrupt the operation is
+ * released without a submission. */
 static pcclResult_t stage_or(pcclComm_t *c, struct pccl_op *op, struct shm_sqe *e, uint32_t window)
 {
 	struct pccl_ender outer = pccl_comm_enter(c);
@@ -336,6 +341,11 @@ static pcclResult_t admit(
 	if (args->refused != pcclSuccess)
 		return pccl_fail(args->refused, "%s", args->why);
 	r = pccl_reduce_check(args->send, args->recv, &args->d);
+	if (r == pcclSuccess && args->feedback && args->d.op > pcclAvg)
+		r = pccl_fail(pcclInvalidArgument,
+			"op: tag %llu has error feedback (pcclSetErrorFeedback), which is only for "
+			"pcclSum and pcclAvg",
+			(unsigned long long)args->d.tag);
 	return r == pcclSuccess && pccl_comm_is_fatal(c, op) ? pccl_comm_fail_fatal(op) : r;
 }
 
@@ -348,6 +358,8 @@ pcclResult_t pccl_reduce_launch_on(pcclComm_t *c, const struct pccl_call_args *a
 		.dtype = d->src_descriptor.datatype,
 		.op = d->op,
 		.src_hint = d->src_descriptor.distribution_hint,
+		.quant_algo = d->quantization_options.algorithm,
+		.quant_dtype = d->quantization_options.quantized_datatype,
 		.generation = args->generation};
 	enum pccl_op_state state = how == PCCL_LAUNCH_ASYNC ? PCCL_OP_IN_FLIGHT : PCCL_OP_AWAITED;
 	struct pccl_op *op;
@@ -368,6 +380,8 @@ pcclResult_t pccl_reduce_launch_on(pcclComm_t *c, const struct pccl_call_args *a
 		begin_empty(c, e.slot, state);
 		return pcclSuccess;
 	}
+	if (args->feedback)
+		e.quant_algo |= WIRE_QUANT_FEEDBACK;
 	op->waited = how == PCCL_LAUNCH_WAIT;
 	e.flags = (op->waited ? SHM_SQE_WAITED : 0u) |
 		  (op->thread == c->main_thread ? SHM_SQE_MAIN : 0u);

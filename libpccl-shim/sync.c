@@ -145,7 +145,7 @@ static void leave(struct sync *y, const char *why)
 	pccl_comm_leave(y->c, pcclInternalError, text, text);
 }
 
-/* Carries out the next command. Returns true if there was a command and it was right. */
+/* Carries out the next command. Returns true if there was a command and it was valid. */
 static bool look(void *arg)
 {
 	struct sync *y = arg;
@@ -156,7 +156,8 @@ static bool look(void *arg)
 	if (y->bad || atomic_load(&q->tail) == y->head)
 		return false;
 	memcpy(&c, &q->v[y->head % SHM_STATE_SLOTS], sizeof c);
-	/* Keeps the compiler from reading the command again in the queue, instead of the copy. */
+	/* Keeps the compiler from reading the command in the queue a second time, instead of
+	 * reading the copy. */
 	atomic_signal_fence(memory_order_seq_cst);
 	atomic_store_explicit(&q->head, ++y->head, memory_order_release);
 	why = judge(y, &c);
@@ -195,13 +196,13 @@ static bool is_spoiled(const struct sync *y)
 {
 	if (y->strategy == WM_STRATEGY_SEND_ONLY)
 		return false;
-	/* An agent that this peer has left may still write. */
+	/* After this peer has left its agent, the agent may still write to registered memory. */
 	return y->written > 0 || atomic_load(&end_of(y)->touched) != 0 ||
 	       (y->bad && has_registered(y->st));
 }
 
-/* Remembers the contents of the tensors as torn, unless they still are as in the manifest: then
- * nothing was written. */
+/* Remembers the contents of the tensors as torn. If the contents are still those of the manifest,
+ * nothing was written, and nothing is remembered. */
 static void keep_torn(const struct sync *y)
 {
 	uint64_t now[2];
@@ -211,8 +212,8 @@ static void keep_torn(const struct sync *y)
 		pccl_torn_keep(now);
 }
 
-/* Fails the synchronization. If it may have written tensors, remembers torn contents and extends
- * the sentence. */
+/* Fails the synchronization. If the synchronization may have written tensors, remembers torn
+ * contents and extends the sentence. */
 static pcclResult_t fail(const struct sync *y, pcclResult_t r)
 {
 	char text[PCCL_TEXT_MAX];
@@ -353,7 +354,7 @@ static pcclResult_t refuse(pcclComm_t *c, struct shm_sqe *e, pcclResult_t why)
 /* ---- the call */
 
 /* Tries the synchronization once. ready: pcclSuccess if the tensors could be read, else the error.
- * Sets *again if the agent was gone before it knew of the synchronization. */
+ * Sets *again if the agent went away before it knew of the synchronization. */
 static pcclResult_t try_it(pcclComm_t *c, const pcclSharedState_t *shared_state, uint32_t strategy,
 	pcclResult_t ready, bool *again, uint64_t *ret_revision,
 	pcclSharedStateSyncInfo_t *ret_info)
@@ -373,8 +374,8 @@ static pcclResult_t try_it(pcclComm_t *c, const pcclSharedState_t *shared_state,
 	r = ready == pcclSuccess ? pccl_state_manifest(c->state, a, &e.sync) : ready;
 	if (r != pcclSuccess)
 		*again = !pccl_session_check(a->session);
-	/* Read this only now. The agent may just have been replaced, and the new agent has reported
-	 * the generation that follows the death which the application knows of. */
+	/* Read the generation only now. If the agent has just been replaced after a death that the
+	 * application knows of, the new agent has reported a newer generation. */
 	e.generation = atomic_load(&c->known_generation);
 	if (!*again)
 		taken = pccl_slot_take(c, a, 0, call_name, &e.slot, again);

@@ -17,10 +17,10 @@ uint64_t pccl_thread_id(void);
  * application's memory. Returns 0 or an errno value. */
 int pccl_thread_start(void *(*run)(void *));
 
-/* The period, in milliseconds, in which waits check whether they are to end. */
+/* The interval, in milliseconds, at which waits check whether they are to end. */
 #define PCCL_LOOK_MS 50
 
-/* Waits for the condition, for PCCL_LOOK_MS at most. */
+/* Waits for the condition, for at most PCCL_LOOK_MS milliseconds. */
 void pccl_thread_wait(pthread_cond_t *cond, pthread_mutex_t *mutex);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The contents that failed synchronizations of this process have left in its tensors. Torn state
- * stays torn, even if the program offers it with another revision, another communicator or from
+ * stays torn, even if the program offers it with another revision or another communicator, or from
  * other memory. So this file keeps the digests of the contents. Any thread, and also after a fork.
  * No function fails.
  */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * The calls of a connected communicator besides operations: votes and attributes.
+ * The calls of a connected communicator that are no operations: votes and attributes.
  */
 #include "libpccl-shim/comm.h"
 
-/* Checks that this is a peer, as far as the application knows. That changes only when a call ends,
- * not between calls. */
+/* Checks that this is a peer, as far as the application knows. The application's knowledge changes
+ * only when a call ends, not between calls. */
 static pcclResult_t check_peer(pcclComm_t *c)
 {
 	bool out;
@@ -56,13 +56,22 @@ static bool end_vote(void *arg)
 	return pccl_comm_interrupted(arg);
 }
 
-/* Votes and waits for the answer. If the agent dies, votes again through the next agent, with the
- * same ballot numbers. */
-static pcclResult_t vote(pcclComm_t *c, enum wl_type type, struct wl_reply *reply)
+/* Learns from the answer to a vote. */
+static void learn(pcclComm_t *c, const struct wl_reply *reply)
 {
-	struct wl_request request = {.type = type,
-		.topo_ballot = atomic_load(&c->topo_ballot),
-		.pending_ballot = atomic_load(&c->pending_ballot)};
+	if (reply->generation)
+		pccl_comm_knows(c, reply->generation);
+	pthread_mutex_lock(&c->lock);
+	memcpy(c->ballots, reply->ballots, sizeof c->ballots);
+	pthread_mutex_unlock(&c->lock);
+}
+
+/* Votes and waits for the answer. If the agent dies, votes again through the next agent, which
+ * knows the ballots that this peer has seen. */
+static pcclResult_t vote(pcclComm_t *c, enum wire_ballot kind, bool *answer)
+{
+	struct wl_request request = {.type = WL_VOTE, .ballot = kind};
+	struct wl_reply reply = {0};
 	struct pccl_attachment *a = NULL;
 	struct pccl_attrs attrs;
 	bool answered = false;
@@ -74,19 +83,23 @@ static pcclResult_t vote(pcclComm_t *c, enum wl_type type, struct wl_reply *repl
 		if (r != pcclSuccess || !a)
 			return waiting ? pccl_comm_spent(c, r) : r;
 		request.comm = a->id;
-		r = pccl_session_call_or(a->session, &request, reply, &end);
+		r = pccl_session_call_or(a->session, &request, &reply, &end);
 		if (end.ended) {
 			pccl_attachment_unref(a);
 			return pccl_comm_fail_interrupted(c);
 		}
-		answered = r == pcclSuccess || reply->req_id != 0 || pccl_session_check(a->session);
+		answered = r == pcclSuccess || reply.req_id != 0 || pccl_session_check(a->session);
 		if (r != pcclSuccess && answered)
 			pccl_comm_lost_code(c, a, (uint32_t)r);
-		if (reply->req_id != 0)
-			pccl_comm_set_view(c, &reply->view);
+		if (reply.req_id != 0)
+			pccl_comm_set_view(c, &reply.view);
 		pccl_attachment_unref(a);
 	}
-	return r == pcclSuccess ? r : pccl_comm_spent(c, r);
+	if (r != pcclSuccess)
+		return pccl_comm_spent(c, r);
+	learn(c, &reply);
+	*answer = reply.flag;
+	return r;
 }
 
 /* Returns the code of a topology call of a peer that was removed from the run. The first such call
@@ -109,43 +122,41 @@ static pcclResult_t removed_code(pcclComm_t *c, pcclResult_t r, pcclResult_t cod
 	return pccl_fail(code, "%s", text);
 }
 
-static pcclResult_t topology_vote(pcclComm_t *c, pcclResult_t code)
+/* Votes in a call of a peer that has no operation in progress. */
+static pcclResult_t exclusive_vote(
+	pcclComm_t *c, enum wire_ballot kind, bool *answer, pcclResult_t failure)
 {
-	struct wl_reply reply = {0};
-	pcclResult_t r = vote(c, WL_UPDATE_TOPOLOGY, &reply);
+	pcclResult_t r = vote(c, kind, answer);
 
-	if (r != pcclSuccess)
-		return removed_code(c, r, code);
-	pccl_comm_knows(c, reply.generation);
-	atomic_store(&c->topo_ballot, reply.topo_ballot);
-	return pcclSuccess;
+	return r == pcclSuccess ? r : removed_code(c, r, failure);
 }
 
 pcclResult_t pcclUpdateTopology(pcclComm_t *c)
 {
 	pcclResult_t r = pccl_comm_check(c);
+	bool changed;
 
 	if (r == pcclSuccess)
 		r = pccl_comm_begin(c, "pcclUpdateTopology", pcclPendingAsyncOps);
 	if (r != pcclSuccess)
 		return r;
-	r = topology_vote(c, pcclUpdateTopologyFailed);
+	r = exclusive_vote(c, WIRE_TOPOLOGY, &changed, pcclUpdateTopologyFailed);
 	pccl_comm_end(c);
 	return r == pcclSuccess ? pccl_ok() : r;
 }
 
-/* Votes as pcclUpdateTopology does, so that a peer that calls pcclOptimizeTopology meets a peer
- * that calls pcclUpdateTopology. This release measures nothing. */
+/* The rings stay as they are, because this release measures nothing. */
 static pcclResult_t optimize(pcclComm_t *c)
 {
 	pcclResult_t r = check_peer(c);
+	bool better;
 
 	if (r != pcclSuccess)
 		return removed_code(c, r, pcclTopologyOptimizationFailed);
 	if (pccl_comm_view(c).global < 2)
 		return pccl_fail(
 			pcclInvalidUsage, "the run has one peer: there is no topology to optimize");
-	return topology_vote(c, pcclTopologyOptimizationFailed);
+	return exclusive_vote(c, WIRE_OPTIMIZE, &better, pcclTopologyOptimizationFailed);
 }
 
 pcclResult_t pcclOptimizeTopology(const pcclComm_t *communicator)
@@ -172,7 +183,6 @@ static void set_asks(pcclComm_t *c, bool on)
 pcclResult_t pcclArePeersPending(const pcclComm_t *c, bool *peers_pending_out)
 {
 	pcclResult_t r = pccl_comm_check(c);
-	struct wl_reply reply = {0};
 
 	if (r == pcclSuccess)
 		r = pccl_comm_check_main(c, "pcclArePeersPending");
@@ -181,13 +191,9 @@ pcclResult_t pcclArePeersPending(const pcclComm_t *c, bool *peers_pending_out)
 	if (!peers_pending_out)
 		return pccl_fail(pcclInvalidArgument, "peers_pending_out must not be NULL");
 	set_asks(pccl_comm_own(c), true);
-	r = vote(pccl_comm_own(c), WL_ARE_PENDING, &reply);
+	r = vote(pccl_comm_own(c), WIRE_PENDING, peers_pending_out);
 	set_asks(pccl_comm_own(c), false);
-	if (r != pcclSuccess)
-		return r;
-	atomic_store(&pccl_comm_own(c)->pending_ballot, reply.pending_ballot);
-	*peers_pending_out = reply.flag;
-	return pccl_ok();
+	return r == pcclSuccess ? pccl_ok() : r;
 }
 
 pcclResult_t pcclAreNewPeersPending(const pcclComm_t *c, bool *new_peers_pending_out)

@@ -1,8 +1,8 @@
 dnl SPDX-License-Identifier: MIT
 dnl
-dnl Checks of this project's own.
+dnl The checks that only this project needs.
 
-dnl PCCL_ADD_CFLAGS(VARIABLE, FLAGS): appends each flag that the compiler takes without a murmur.
+dnl PCCL_ADD_CFLAGS(VARIABLE, FLAGS): appends each flag that the compiler accepts without a warning.
 AC_DEFUN([PCCL_ADD_CFLAGS], [
 for pccl_flag in m4_normalize([$2]); do
 	AS_VAR_PUSHDEF([pccl_cv], [pccl_cv_cflag_$pccl_flag])
@@ -25,13 +25,13 @@ AC_DEFUN([PCCL_REQUIRE_LINK], [
 	CFLAGS="$CFLAGS $1"
 	AC_LINK_IFELSE([AC_LANG_PROGRAM([], [])], [AC_MSG_RESULT([yes])],
 		[AC_MSG_RESULT([no])
-		AC_MSG_ERROR([$2 is not to be had with $CC])])
+		AC_MSG_ERROR([$CC cannot link programs with $2])])
 	CFLAGS=$pccl_save
 ])
 
 dnl PCCL_PROTOBUF_C_STATIC: the shim carries its own copy of libprotobuf-c, so that it depends on
-dnl libc alone. As one -Wl argument libtool keeps the archive behind the objects, and out of the
-dnl dependencies that it records for programs.
+dnl libc alone. The archive is one -Wl argument, so libtool keeps it behind the objects and does
+dnl not record it as a dependency of programs.
 AC_DEFUN([PCCL_PROTOBUF_C_STATIC], [
 	AC_MSG_CHECKING([for a static libprotobuf-c])
 	pccl_save=$LIBS
@@ -45,7 +45,7 @@ AC_DEFUN([PCCL_PROTOBUF_C_STATIC], [
 ])
 
 dnl PCCL_SYSTEMD_DIR(VARIABLE, SUBDIR, WHAT): systemd reads its files below /usr/local/lib as well as
-dnl below its own prefix, so the default follows ours; for /usr the distribution decides.
+dnl below its own prefix, so the default follows our prefix; for /usr the distribution decides.
 AC_DEFUN([PCCL_SYSTEMD_DIR], [
 	AC_ARG_WITH([$1], [AS_HELP_STRING([--with-$1=DIR], [where $3 go])],
 		[$1=$withval], [
@@ -136,7 +136,8 @@ AC_DEFUN([PCCL_COMPILER_FLAGS], [
 		#error no position-independent executables by default
 		#endif
 		])], [PIE_LDFLAGS=], [PIE_LDFLAGS=-pie HARDEN_CFLAGS="$HARDEN_CFLAGS -fPIE"])
-	dnl A sanitizer's run-time library is found when the program is linked, not the library.
+	dnl Only programs are linked with a sanitizer's run-time library, so a shared
+	dnl library has undefined symbols.
 	AS_IF([test -z "$SANITIZE_CFLAGS"], [SHLIB_LDFLAGS="-Wl,-z,defs"], [SHLIB_LDFLAGS=])
 	AC_SUBST([WARN_CFLAGS])
 	AC_SUBST([HARDEN_CFLAGS])

@@ -18,7 +18,7 @@ struct bch_api {
 	__typeof__(pcclAllReduceAsync) *reduce_async;
 	__typeof__(pcclAwaitAsyncReduce) *await_reduce;
 	__typeof__(pcclDestroyCommunicator) *destroy;
-	/* With another library: functions of the process that is the master. */
+	/* With another library, only the process that runs its master calls these. */
 	__typeof__(pcclCreateMaster) *create_master;
 	__typeof__(pcclRunMaster) *run_master;
 	__typeof__(pcclMasterAwaitTermination) *await_master;

@@ -20,7 +20,7 @@
 #include "pccl-bench/usage.h"
 
 #define LOOK_MS  500   /* time between two checks for progress */
-#define LEAVE_MS 10000 /* for leaving the run, and for the end */
+#define LEAVE_MS 10000 /* limit for leaving the run, and for the end of a process */
 
 struct bench {
 	const struct bch_options *o;
@@ -44,8 +44,8 @@ static int open_signals(struct bench *b)
 	sigaddset(&set, SIGHUP);
 	sigaddset(&set, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &set, NULL);
-	signal(SIGPIPE,
-		SIG_IGN); /* who reads the results may go: then all the rest is to end well */
+	signal(SIGPIPE, SIG_IGN); /* the run must end properly even if the reader of the results
+				   * goes away */
 	b->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	return b->signal_fd < 0 ? CC_ERR_IO : 0;
 }
@@ -61,7 +61,7 @@ static void take_signals(struct bench *b)
 	bch_procs_reap(&b->procs);
 }
 
-/* Waits for a moment until something has happened. Returns whether a phase has ended. */
+/* Waits until something has happened, but at most LOOK_MS. Returns whether a phase has ended. */
 static bool look(struct bench *b)
 {
 	struct pollfd p[] = {{.fd = b->signal_fd, .events = POLLIN},
@@ -75,8 +75,7 @@ static bool look(struct bench *b)
 
 static void complain_of_standstill(struct bench *b)
 {
-	fprintf(stderr, "pccl-bench: nothing has moved for %" PRIu32 " s (--timeout)\n",
-		b->o->timeout_s);
+	fprintf(stderr, "pccl-bench: no progress for %" PRIu32 " s (--timeout)\n", b->o->timeout_s);
 	for (uint32_t i = 0; i < b->o->peers; i++)
 		fprintf(stderr, "  peer %" PRIu32 " is %s\n", i,
 			atomic_load(&b->procs.board->slots[i].doing));
@@ -91,7 +90,8 @@ static bool somebody_ended(const struct bench *b)
 	return false;
 }
 
-/* Waits until the phase ends. Returns not 0 if something else ends the run. */
+/* Waits until the phase ends, and returns 0. If something else ends the run, returns the exit
+ * status. */
 static int await_phase(struct bench *b)
 {
 	uint64_t limit = (uint64_t)b->o->timeout_s * 1000000000u, since = cc_now_ns(), now;
@@ -174,6 +174,8 @@ static void take_row(struct bench *b, uint64_t bytes, struct bch_row *row)
 		cpu_ns += board->slots[i].cpu_ns;
 		row->wrong += board->slots[i].wrong;
 		row->failed += board->slots[i].failed;
+		if (!(board->slots[i].error <= row->error))
+			row->error = board->slots[i].error;
 	}
 	row->cpu_s_per_gb =
 		(double)cpu_ns / ((double)row->bytes * (double)lanes * b->o->iterations);
@@ -244,10 +246,12 @@ static int start(struct bench *b)
 static void leave(struct bench *b)
 {
 	if (!await_end(b, BCH_PEER) && !b->status)
-		fputs("pccl-bench: a peer does not end in pcclDestroyCommunicator and is killed\n",
+		fputs("pccl-bench: a peer does not return from pcclDestroyCommunicator and is "
+		      "killed\n",
 			stderr);
 	else if (!b->status && bch_procs_complain(&b->procs) > 0 && !b->o->library)
-		b->status = EX_UNAVAILABLE; /* another library may end as it likes */
+		b->status =
+			EX_UNAVAILABLE; /* with another library a peer may end with any status */
 }
 
 /* Prints failed calls that did not end the run, at most one for each peer. */

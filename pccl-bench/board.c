@@ -13,7 +13,7 @@ struct bch_board *bch_board_new(uint32_t n_peers, uint32_t n_times)
 	size_t size = sizeof(struct bch_board) + (size_t)n_peers * n_times * sizeof(uint64_t);
 	struct bch_board *b;
 
-	/* cppcheck-suppress invalidFunctionArg ; it is no file that is mapped */
+	/* cppcheck-suppress invalidFunctionArg ; the mapping has no file */
 	b = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (b == MAP_FAILED)
 		return NULL;

@@ -3,8 +3,8 @@
  * The memory that the coordinator shares with the peers that it has forked. Peers wait here for
  * each other and for the coordinator, and store their measurements.
  *
- * Peers wait without a bound. The coordinator ends them when there is no progress, and they die
- * with it.
+ * Peers wait without a bound. The coordinator ends the peers when there is no progress, and they
+ * die with the coordinator.
  */
 #ifndef BCH_BOARD_H
 #define BCH_BOARD_H
@@ -20,8 +20,9 @@
 struct bch_proc_slot {
 	_Atomic(const char *) doing; /* a literal; changes at any time */
 	char why[BCH_WHY_SIZE];      /* the last call that failed, or the reason for the end */
-	uint64_t cpu_ns;             /* of the measured calls */
+	uint64_t cpu_ns;             /* CPU time of the measured calls */
 	uint64_t wrong, failed;
+	double error;    /* the largest relative L2 error of a quantized result; 0: not checked */
 	uint64_t *times; /* ns of each iteration, or BCH_FAILED */
 };
 

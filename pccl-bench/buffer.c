@@ -18,7 +18,7 @@ pcclResult_t bch_buffers_make(struct bch_buffers *ret, uint32_t lanes, size_t by
 	if (registered) {
 		r = registered->mem_alloc(b.size, &memory);
 	} else {
-		/* cppcheck-suppress invalidFunctionArg ; it is no file that is mapped */
+		/* cppcheck-suppress invalidFunctionArg ; the mapping has no file */
 		memory = mmap(NULL, b.size, PROT_READ | PROT_WRITE, flags, -1, 0);
 		r = memory == MAP_FAILED ? pcclOutOfMemory : pcclSuccess;
 	}

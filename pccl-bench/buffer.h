@@ -12,15 +12,16 @@
 #include "pccl-bench/api.h"
 
 struct bch_buffers {
-	const struct bch_api *registered; /* the library that allocated it; NULL: ordinary memory */
+	const struct bch_api *registered; /* the library that allocated `memory`; NULL: ordinary
+					   * memory */
 	uint8_t *memory;
-	size_t size, stride; /* bytes of all buffers, and from one buffer to the next */
+	size_t size, stride; /* bytes of all buffers; bytes from one buffer to the next */
 	uint32_t lanes;
 	bool in_place;
 };
 
-/* Allocates `lanes` operands of `bytes` each, and unless in_place the same number of results.
- * registered NULL: ordinary memory. Returns pcclSuccess, the error of pcclMemAlloc, or
+/* Allocates `lanes` operands of `bytes` each and, unless in_place is set, the same number of
+ * results. registered NULL: ordinary memory. Returns pcclSuccess, the error of pcclMemAlloc, or
  * pcclOutOfMemory. */
 pcclResult_t bch_buffers_make(struct bch_buffers *ret, uint32_t lanes, size_t bytes, bool in_place,
 	const struct bch_api *registered);

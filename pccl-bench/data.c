@@ -6,9 +6,9 @@
 
 #include "kernels/krn_half.h"
 
-/* The largest number such that all types have it and all smaller numbers. */
+/* Every type can represent this number and all smaller ones. */
 #define NUMBER_MAX 127u
-/* Factors of a product are 1 and 2. This is the largest number of twos. */
+/* Each factor of a product is 1 or 2. At most this many factors are 2. */
 #define TWOS_MAX 6u
 
 const char *const bch_type_names[] = {
@@ -56,22 +56,22 @@ size_t bch_type_size(pcclDataType_t type)
 	return type_sizes[type];
 }
 
-static uint64_t mix(uint64_t x)
+uint64_t bch_mix(uint64_t x)
 {
 	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
 	x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
 	return x ^ (x >> 31);
 }
 
-/* The common values of the peers' elements at one place: a base number, and how far the peers'
- * parts are rotated there. */
+/* The values for one place, which all peers share: a base number, and how far the parts of the
+ * peers are rotated at this place. */
 struct place {
 	uint32_t base, turn;
 };
 
 static struct place place_of(uint64_t round, uint32_t i, uint32_t least, uint32_t most, uint32_t n)
 {
-	uint64_t r = mix(round * 0x9e3779b97f4a7c15u + i + 1);
+	uint64_t r = bch_mix(round * 0x9e3779b97f4a7c15u + i + 1);
 
 	return (struct place){
 		.base = least + (uint32_t)(r >> 32) % (most - least + 1), .turn = (uint32_t)r % n};

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Operands whose result is known exactly, in every type and whatever the order in which they are
- * combined: small whole numbers. What an element is depends on the peer, the operation and the
- * element's place. A buffer repeats a pattern of a prime number of elements, so that filling and
- * checking cost a copy and a comparison, and a piece in the wrong place is noticed all the same.
- * Pure.
+ * Operands whose result is known exactly, in every type and for every order of combination: small
+ * whole numbers. The value of an element depends on the peer, the operation and the element's
+ * place. A buffer repeats a pattern of a prime number of elements. So filling and checking cost
+ * only a copy and a comparison, but a piece in the wrong place is still noticed. Pure.
  */
 #ifndef BCH_DATA_H
 #define BCH_DATA_H
@@ -23,9 +22,13 @@ struct bch_kind {
 	pcclRedOp_t op;
 };
 
-/* Names by pcclDataType_t and pcclRedOp_t, as on the command line, with NULL at the end. */
+/* The names of types and operators on the command line, indexed by pcclDataType_t and pcclRedOp_t,
+ * with NULL at the end. */
 extern const char *const bch_type_names[], *const bch_op_names[];
 size_t bch_type_size(pcclDataType_t type);
+
+/* Returns a number that looks random and depends only on x. */
+uint64_t bch_mix(uint64_t x);
 
 /* Writes the pattern that peer `rank` of n_peers contributes to operation number `round`. ret:
  * naturally aligned, BCH_PATTERN_COUNT elements. */

@@ -4,14 +4,21 @@
 noinst_LTLIBRARIES += pccl-bench/libpccl-bench.la
 pccl_bench_libpccl_bench_la_SOURCES = \
 	pccl-bench/data.c pccl-bench/data.h \
+	pccl-bench/fields.c pccl-bench/fields.h \
 	pccl-bench/json.c \
+	pccl-bench/modes.c pccl-bench/modes.h \
 	pccl-bench/options.c pccl-bench/options.h \
+	pccl-bench/quant.c pccl-bench/quant.h \
+	pccl-bench/quant_json.c \
+	pccl-bench/quant_table.c \
 	pccl-bench/result.h \
+	pccl-bench/sample.c pccl-bench/sample.h \
+	pccl-bench/simulate.c pccl-bench/simulate.h \
 	pccl-bench/size.c pccl-bench/size.h \
 	pccl-bench/stats.c pccl-bench/stats.h \
 	pccl-bench/table.c
 pccl_bench_libpccl_bench_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/libpccl-shim/include
-pccl_bench_libpccl_bench_la_LIBADD = common/libcommon-options.la common/libcommon-sys.la common/libcommon-pure.la $(JSON_C_LIBS)
+pccl_bench_libpccl_bench_la_LIBADD = proto/libwire.la libqnt.la libkrn.la common/libcommon-options.la common/libcommon-sys.la common/libcommon-pure.la $(JSON_C_LIBS) -lm
 
 bin_PROGRAMS += pccl-bench/pccl-bench
 pccl_bench_pccl_bench_SOURCES = \
@@ -23,6 +30,7 @@ pccl_bench_pccl_bench_SOURCES = \
 	pccl-bench/hosts.c pccl-bench/hosts.h \
 	pccl-bench/main.c \
 	pccl-bench/peer.c pccl-bench/peer.h \
+	pccl-bench/quant_run.c pccl-bench/quant_run.h \
 	pccl-bench/usage.c pccl-bench/usage.h \
 	libpccl-shim/program.c
 pccl_bench_pccl_bench_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/libpccl-shim/include

@@ -6,6 +6,7 @@
 #include <sysexits.h>
 
 #include "pccl-bench/bench.h"
+#include "pccl-bench/quant_run.h"
 
 int main(int argc, char **argv)
 {
@@ -22,7 +23,7 @@ int main(int argc, char **argv)
 	if (o.todo != CC_OPTIONS_GO_ON)
 		(void)cc_options_print(&bch_options_table, o.todo, stdout);
 	else
-		code = bch_bench(&o);
+		code = o.benchmark == BCH_QUANT ? bch_quant_run(&o) : bch_bench(&o);
 	bch_options_clear(&o);
 	if (code != EX_IOERR && (fflush(stdout) != 0 || ferror(stdout))) {
 		perror("pccl-bench: standard output");

@@ -13,6 +13,8 @@
 #include "common/cc_err.h"
 #include "common/cc_sys.h"
 #include "pccl-bench/buffer.h"
+#include "pccl-bench/modes.h"
+#include "pccl-bench/sample.h"
 #include "pccl-bench/size.h"
 #include "pccl-bench/stats.h"
 
@@ -116,13 +118,21 @@ static uint64_t round_of(const struct peer *p, uint32_t lane)
 	return p->round * BCH_ASYNC_MAX + lane;
 }
 
+static bool quantized(const struct peer *p)
+{
+	return p->o->quantize != BCH_MODE_NONE;
+}
+
 static void fill(struct peer *p)
 {
 	size_t size = bch_type_size(p->o->kind.type);
 
 	for (uint32_t lane = 0; lane < p->lanes; lane++) {
-		bch_pattern_operand(
-			p->pattern, &p->o->kind, p->o->world_size, p->rank, round_of(p, lane));
+		if (quantized(p))
+			bch_normal_operand((void *)p->pattern, p->rank, round_of(p, lane));
+		else
+			bch_pattern_operand(p->pattern, &p->o->kind, p->o->world_size, p->rank,
+				round_of(p, lane));
 		bch_data_fill(bch_operand(&p->buffers, lane), p->count, size, p->pattern);
 	}
 }
@@ -140,6 +150,31 @@ static uint64_t count_wrong(struct peer *p)
 	return wrong;
 }
 
+/* Keeps the largest error of quantized results. */
+static void measure_errors(struct peer *p)
+{
+	double exact[BCH_PATTERN_COUNT];
+
+	for (uint32_t lane = 0; lane < p->lanes; lane++) {
+		double error;
+
+		bch_normal_result(exact, p->o->kind.op, p->o->world_size, round_of(p, lane));
+		error = bch_normal_error(bch_result_of(&p->buffers, lane), p->count, exact);
+		/* NaN, too, replaces an error */
+		if (!(error <= p->slot->error))
+			p->slot->error = error;
+	}
+}
+
+static void check(struct peer *p)
+{
+	atomic_store(&p->slot->doing, "checking results");
+	if (quantized(p))
+		measure_errors(p);
+	else
+		p->slot->wrong += count_wrong(p);
+}
+
 /* Counts a failed call and keeps the first result that is not pcclSuccess. */
 static void take(struct peer *p, const char *call, pcclResult_t r, pcclResult_t *first)
 {
@@ -153,8 +188,11 @@ static void take(struct peer *p, const char *call, pcclResult_t r, pcclResult_t 
 
 static pcclResult_t reduce(struct peer *p)
 {
-	pcclReduceDescriptor_t d = {
-		.count = p->count, .op = p->o->kind.op, .src_descriptor.datatype = p->o->kind.type};
+	struct bch_quant_args args = bch_mode_args(p->o->quantize);
+	pcclReduceDescriptor_t d = {.count = p->count,
+		.op = p->o->kind.op,
+		.src_descriptor = {p->o->kind.type, args.hint},
+		.quantization_options = args.options};
 	pcclAsyncReduceOp_t handles[BCH_ASYNC_MAX];
 	pcclResult_t first = pcclSuccess;
 	uint32_t n = 0;
@@ -179,7 +217,8 @@ static pcclResult_t reduce(struct peer *p)
 	return first;
 }
 
-/* Lost calls are counted and not repeated, as long as all peers are members. */
+/* Returns 0 if the peer can go on after the result r. If a call fails because of a loss, it is
+ * counted, but not repeated, and the peer goes on if all peers are still members. */
 static int survive(struct peer *p, pcclResult_t r)
 {
 	int world_size = 0;
@@ -224,10 +263,8 @@ static int iterate(struct peer *p, uint64_t *ret)
 	ended = cc_now_ns();
 	p->slot->cpu_ns += cpu_ns() - cpu;
 	*ret = r == pcclSuccess ? ended - began : BCH_FAILED;
-	if (p->o->check && r == pcclSuccess) {
-		atomic_store(&p->slot->doing, "checking results");
-		p->slot->wrong += count_wrong(p);
-	}
+	if (p->o->check && r == pcclSuccess)
+		check(p);
 	return survive(p, r);
 }
 
@@ -263,6 +300,7 @@ static int measure(struct peer *p, uint64_t bytes)
 	int err;
 
 	p->slot->wrong = p->slot->failed = 0;
+	p->slot->error = 0;
 	p->count = bytes / size;
 	atomic_store(&p->slot->doing, "getting memory");
 	err = must(p, p->o->registered ? "pcclMemAlloc" : "mmap",
@@ -271,7 +309,7 @@ static int measure(struct peer *p, uint64_t bytes)
 	if (err)
 		return err;
 	fill(p);
-	if (!p->o->in_place) /* so that no page is touched for the first time while time is taken */
+	if (!p->o->in_place) /* so that no timed iteration touches a page for the first time */
 		for (uint32_t lane = 0; lane < p->lanes; lane++)
 			memset(bch_result_of(&p->buffers, lane), 0, p->count * size);
 	err = iterate_all(p);
@@ -319,6 +357,8 @@ int bch_master_run(const struct bch_options *o, struct bch_board *b, const struc
 		fprintf(stderr, "%s\n", why);
 		return EX_UNAVAILABLE;
 	}
+	if (!o->library)
+		setenv("PCCL_MASTER_ALGORITHM", bch_algorithms[o->algorithm], 1);
 	r = api.init();
 	if (r == pcclSuccess)
 		r = api.create_master(address_of(listen), &master);

@@ -14,8 +14,8 @@
 int bch_peer_run(const struct bch_options *o, struct bch_board *b, uint32_t number,
 	const struct cc_addr *master);
 
-/* Runs the process that is the master, with another library. Wakes the coordinator when the master
- * listens, and returns when it has ended. Prints errors on standard error. */
+/* Runs the master of another library in this process. Wakes the coordinator when the master
+ * listens, and returns when the master has ended. Prints errors on standard error. */
 int bch_master_run(const struct bch_options *o, struct bch_board *b, const struct cc_addr *listen);
 
 #endif

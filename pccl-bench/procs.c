@@ -146,7 +146,7 @@ __attribute__((noreturn)) static void become_program(const char *path, char *con
 	_exit(EX_UNAVAILABLE);
 }
 
-/* Opens a listening socket for the master. The master's address gets its port. */
+/* Opens a listening socket for the master, and stores the socket's port in the master's address. */
 static int listen_for_master(struct bch_procs *c)
 {
 	int fd = -1, err = bch_hosts_enter(&c->hosts, c->hosts.n);

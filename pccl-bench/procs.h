@@ -15,7 +15,7 @@ enum bch_role { BCH_MASTER, BCH_AGENT, BCH_PEER };
 
 struct bch_child {
 	enum bch_role role;
-	uint32_t number; /* within its role: the host of an agent */
+	uint32_t number; /* counts within the role; for an agent, the number of its host */
 	pid_t pid;       /* 0: the process has ended */
 	int status;      /* from waitpid */
 };
@@ -36,13 +36,14 @@ struct bch_procs {
 /* Creates hosts, board and folder. Returns 0 or CC_ERR_IO. This and the following functions print
  * errors on standard error. */
 int bch_procs_init(struct bch_procs *c, const struct bch_options *o);
-/* Starts the master, unless one is given. The master accepts connections at once, except with
- * another library, whose master wakes the coordinator when it is ready. */
+/* Starts the master, unless --master names one. The master accepts connections at once. Only the
+ * master of another library does not: it wakes the coordinator when it is ready. */
 int bch_procs_start_master(struct bch_procs *c);
-/* Starts agents, unless peers use an existing agent, and peers. */
+/* Starts the peers, and agents unless the peers use an existing agent. */
 int bch_procs_start_peers(struct bch_procs *c);
 
-/* Records which processes have ended. bch_procs_left returns how many of a role are left. */
+/* Records which processes have ended. bch_procs_left returns how many processes of a role are left.
+ */
 void bch_procs_reap(struct bch_procs *c);
 uint32_t bch_procs_left(const struct bch_procs *c, enum bch_role role);
 void bch_procs_kill(const struct bch_procs *c, enum bch_role role, int signal);
@@ -52,7 +53,7 @@ uint32_t bch_procs_complain(const struct bch_procs *c);
 /* Prints the ends of all logs on standard error. */
 void bch_procs_print_logs(const struct bch_procs *c);
 
-/* Removes the folder and the hosts. No process may be left. */
+/* Removes the folder and the hosts. To be called when no process is left. */
 void bch_procs_clear(struct bch_procs *c);
 
 #endif

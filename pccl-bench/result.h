@@ -17,8 +17,9 @@ struct bch_row {
 	bool timed;            /* an iteration has succeeded, so times and rates are valid */
 	struct bch_times times;
 	double algbw, busbw; /* bytes per second */
-	uint64_t wrong;      /* elements of results; 0 if results are not checked */
+	uint64_t wrong;      /* wrong elements of results; 0 if results are not checked */
 	uint64_t failed;     /* calls */
+	double error;        /* the largest relative L2 error of a quantized result, if checked */
 	double cpu_s_per_gb;
 	uint64_t agent_rss, trainer_rss; /* bytes; 0: unknown */
 };

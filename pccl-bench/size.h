@@ -9,7 +9,7 @@
 
 #define BCH_SIZE_MAX ((uint64_t)1 << 40)
 
-/* Returns the size after this one, or 0 if it was the last. factor >= 2. */
+/* Returns the size after this one, or 0 if this one is the last. factor >= 2. */
 uint64_t bch_size_next(uint64_t size, uint64_t factor, uint64_t end);
 /* Returns the number of sizes from begin to end. */
 uint32_t bch_size_count(uint64_t begin, uint64_t factor, uint64_t end);

@@ -10,7 +10,7 @@
 
 /* Nanoseconds. */
 struct bch_times {
-	uint64_t median; /* of an even number of times: the mean of the two in the middle */
+	uint64_t median; /* if the number of times is even, the mean of the two in the middle */
 	uint64_t min;
 	uint64_t p99; /* the smallest time that 99 % of the times do not exceed */
 };
@@ -19,8 +19,8 @@ struct bch_times {
 #define BCH_FAILED UINT64_MAX
 
 /* Merges the times of the peers: times[peer * n + k] is the time of iteration k on peer `peer`.
- * Writes the longest time of each iteration to the first n places: first, in ascending order, those
- * of iterations that succeeded on all peers. Returns the number of these. */
+ * Writes the longest time of each iteration to the first n places. Iterations that succeeded on all
+ * peers come first, in ascending order of their times. Returns the number of these iterations. */
 size_t bch_times_merge(uint64_t *times, uint32_t n_peers, size_t n);
 /* Computes the statistics of n >= 1 times in ascending order. */
 void bch_times_of(const uint64_t *sorted, size_t n, struct bch_times *ret);

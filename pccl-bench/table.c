@@ -2,11 +2,18 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "pccl-bench/modes.h"
 #include "pccl-bench/result.h"
 
 static const char *plural(uint32_t n)
 {
 	return n == 1 ? "" : "s";
+}
+
+/* Is there a column for the errors of quantized results? */
+static bool has_error(const struct bch_options *o)
+{
+	return o->check && o->quantize != BCH_MODE_NONE;
 }
 
 void bch_print_heading(FILE *f, const struct bch_result *r)
@@ -31,15 +38,17 @@ void bch_print_heading(FILE *f, const struct bch_result *r)
 		fprintf(f, "%" PRIu32 " operation%s in flight", o->async, plural(o->async));
 	else
 		fputs("blocking calls", f);
+	if (o->quantize != BCH_MODE_NONE)
+		fprintf(f, ", quantized as %s", bch_mode_names[o->quantize]);
 	fprintf(f, "\n# %" PRIu32 " iteration%s after %" PRIu32 " warm-up%s, results are %s\n#\n",
 		o->iterations, plural(o->iterations), o->warm_ups, plural(o->warm_ups),
 		o->check ? "checked" : "not checked");
-	fprintf(f, "# %10s %12s %8s %5s %10s %10s %10s %8s %8s %6s %8s %8s %8s\n", "size", "count",
-		"type", "redop", "time", "min", "99 %", "algbw", "busbw", "errors", "cpu", "agent",
-		"trainer");
-	fprintf(f, "# %10s %12s %8s %5s %10s %10s %10s %8s %8s %6s %8s %8s %8s\n", "(B)",
+	fprintf(f, "# %10s %12s %8s %5s %10s %10s %10s %8s %8s %6s %8s %8s %8s%s\n", "size",
+		"count", "type", "redop", "time", "min", "99 %", "algbw", "busbw", "errors", "cpu",
+		"agent", "trainer", has_error(o) ? "        L2" : "");
+	fprintf(f, "# %10s %12s %8s %5s %10s %10s %10s %8s %8s %6s %8s %8s %8s%s\n", "(B)",
 		"(elements)", "", "", "(us)", "(us)", "(us)", "(GB/s)", "(GB/s)", "", "(s/GB)",
-		"(MiB)", "(MiB)");
+		"(MiB)", "(MiB)", has_error(o) ? "          " : "");
 }
 
 static void put_times(FILE *f, const struct bch_row *row)
@@ -68,6 +77,8 @@ void bch_print_row(FILE *f, const struct bch_options *o, const struct bch_row *r
 	fprintf(f, " %6" PRIu64 " %8.3g", row->wrong + row->failed, row->cpu_s_per_gb);
 	put_mib(f, row->agent_rss);
 	put_mib(f, row->trainer_rss);
+	if (has_error(o))
+		fprintf(f, " %9.3g", row->error);
 	fputc('\n', f);
 }
 

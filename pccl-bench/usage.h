@@ -11,8 +11,8 @@
 /* Returns the CPU time of all threads of a process so far in ns, or 0 if there is no such process.
  */
 uint64_t bch_usage_cpu_ns(pid_t pid);
-/* Returns the memory of a process in bytes. Pages that several processes share count for each of
- * them in equal parts (Pss). Returns 0 if the memory is unknown. */
+/* Returns the memory of a process in bytes. A page that several processes share is divided equally
+ * among them (Pss). Returns 0 if the memory is unknown. */
 uint64_t bch_usage_memory(pid_t pid);
 
 #endif

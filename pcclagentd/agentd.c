@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The agent's loop around its core. Everything that happens becomes an event; the actions that the
- * core answers are carried out here.
+ * core returns are carried out here.
  */
 #include "pcclagentd/agentd.h"
 
@@ -12,6 +12,7 @@
 #include "common/cc_err.h"
 #include "common/cc_limit.h"
 #include "common/cc_log.h"
+#include "common/cc_must.h"
 #include "common/cc_sys.h"
 #include "pcclagentd/agentd_internal.h"
 
@@ -69,7 +70,7 @@ static uint32_t stamp(void *arg, const struct agt_event *ev)
 {
 	const struct agentd *d = arg;
 
-	/* Meanwhile the core may have dropped this connection, or ordered another one. */
+	/* While the event waits, the core may drop this connection or order another connection. */
 	return ev->type == AGT_EV_MASTER_DOWN ? op_run_attempt(d->ops, ev->run) : 0;
 }
 
@@ -84,8 +85,8 @@ static bool is_quiet(const struct agentd *d)
 }
 
 /* Sets the interval of ticks. Ticks are rare while the agent is quiet, because each tick wakes a
- * CPU. When a peer of a run starts to be awaited, the next tick comes at once, because a process
- * here may have been stopped long before. */
+ * CPU. When votes of a run start to wait for a peer, the next tick comes at once: the peer may be a
+ * process of this host that was stopped long ago. */
 static void keep_time(struct agentd *d)
 {
 	uint32_t ms = BASE_TICK_MS;
@@ -141,7 +142,7 @@ static void on_tick(void *arg)
 	struct agt_event ev = {.type = AGT_EV_TICK};
 	uint64_t now = cc_now_ns();
 
-	/* Events wait meanwhile, so that nothing is closed while it is in use. */
+	/* Events wait during these ticks, so that no object is closed while a tick uses it. */
 	ev_hold(&d->base);
 	loc_session_tick(d->loc, now);
 	net_tick(d->net, now);
@@ -158,7 +159,7 @@ static void on_tick(void *arg)
 
 /* ---- life ---- */
 
-static int make_core(struct agentd *d)
+static void make_core(struct agentd *d)
 {
 	const struct agentd_config *c = &d->base.cfg;
 	struct agt_config a = {
@@ -174,7 +175,6 @@ static int make_core(struct agentd *d)
 	a.addresses = *net_addresses(d->net);
 	rep_copy_text(a.name, sizeof a.name, c->name);
 	d->base.core = agt_new(&a);
-	return d->base.core ? 0 : CC_ERR_NOMEM;
 }
 
 static const struct agentd_master *find_master(
@@ -186,7 +186,8 @@ static const struct agentd_master *find_master(
 	return NULL;
 }
 
-/* Only changes are sent to the core: pcclctl may have set a newer address for another master. */
+/* Sends only the changed addresses to the core, because pcclctl may have set newer addresses of the
+ * other masters. */
 void agentd_set_masters(struct agentd *d, const struct agentd_masters *m)
 {
 	struct agentd_masters old = d->base.cfg.masters;
@@ -249,8 +250,8 @@ static void get_stats(void *arg, struct agentd_stats *ret)
 	agentd_get_stats(arg, ret);
 }
 
-/* Creates the parts, from the lowest to the highest. -1: it failed, and the reason was logged or is
- * in errno. */
+/* Creates the parts, from the lowest to the highest. Returns -1 on failure, after logging the
+ * reason or setting errno to it. */
 static int make_parts(struct agentd *d)
 {
 	static const struct adm_ops adm_ops = {.get_stats = get_stats, .look = look};
@@ -258,8 +259,9 @@ static int make_parts(struct agentd *d)
 
 	d->loc = loc_new(b);
 	d->net = d->loc ? net_new(b) : NULL;
-	if (!d->net || make_core(d) < 0)
+	if (!d->net)
 		return -1;
+	make_core(d);
 	d->ops = op_new(b, d->loc, d->net);
 	d->tick_ms = BASE_TICK_MS;
 	d->tick = cc_timer_new(b->loop, d->tick_ms, on_tick, d);
@@ -270,11 +272,17 @@ static int make_parts(struct agentd *d)
 	return b->cfg.admin_fd < 0 || d->admin ? 0 : -1;
 }
 
+static void on_exhausted(void)
+{
+	rep_out_of_memory("the agent's core");
+}
+
 struct agentd *agentd_new(const struct agentd_config *cfg)
 {
 	struct agentd *d = calloc(1, sizeof *d);
 	int error;
 
+	cc_must_on_exhausted(on_exhausted);
 	if (!d)
 		rep_out_of_memory("the agent");
 	d->base.cfg = *cfg;
@@ -318,8 +326,8 @@ void agentd_stop(struct agentd *d, const char *why)
 	ev_hold(&d->base);
 	loc_session_close_gone(d->loc);
 	ev_release(&d->base);
-	/* As if the agent was killed: no thread works on memory that its processes may use again.
-	 */
+	/* From here on, no thread uses the processes' memory. So the processes may use it again, as
+	 * if the agent had been killed. */
 	op_halt(d->ops);
 	ev_post(&d->base, &end);
 	loc_session_goodbye_all(d->loc, why);
@@ -349,7 +357,7 @@ void agentd_free(struct agentd *d)
 	cc_timer_free(d->extra_timer);
 	if (b->loop)
 		cc_loop_free(b->loop);
-	loc_free(d->loc); /* after the loop, which held memory of regions until the last write */
+	loc_free(d->loc); /* after the loop, whose unsent data lies in regions */
 	if (b->cfg.session_fd >= 0)
 		close(b->cfg.session_fd);
 	if (b->cfg.admin_fd >= 0)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The agent daemon as a library: main.c and the tests create one. Everything runs in the thread
- * that calls agentd_run, except for the threads of the engines.
+ * that calls agentd_run, except for the threads of the engines and a few short-lived helper
+ * threads.
  */
 #ifndef AGENTD_H
 #define AGENTD_H
@@ -15,19 +16,21 @@
 
 struct agentd;
 
-/* Creates an agent and opens its TCP ports. NULL: it failed, the reason was logged, and the
- * descriptors in cfg were closed. */
+/* Creates an agent and opens its TCP ports. On failure, logs the reason, closes the descriptors in
+ * cfg, and returns NULL. */
 struct agentd *agentd_new(const struct agentd_config *cfg);
 /* Runs until agentd_stop, or until the idle time is over. Returns 0, or CC_ERR_* after a failure.
  */
 int agentd_run(struct agentd *d);
-/* Ends the agent in an orderly way; then agentd_run returns. Masters still get the messages that
- * were sent to them. Processes get a goodbye, so that they attach to the next agent. Loop thread.
+/* Ends the agent in an orderly way, after which agentd_run returns. Masters still get the messages
+ * that were sent to them. Processes get a goodbye, so that they attach to the next agent. Loop
+ * thread.
  */
 void agentd_stop(struct agentd *d, const char *why);
 void agentd_free(struct agentd *d);
 
-/* Replaces the new addresses of masters that the configuration has set until now. Loop thread. */
+/* Replaces the new addresses of masters that were set from the configuration so far. Loop thread.
+ */
 void agentd_set_masters(struct agentd *d, const struct agentd_masters *m);
 
 /* Calls fn in the loop when the signal arrives. Returns 0 or CC_ERR_*. */

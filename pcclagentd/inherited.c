@@ -63,17 +63,18 @@ static void use_normal_nice(struct kept *k)
 	while (setpriority(PRIO_PROCESS, 0, nice) < 0 && nice < had)
 		nice++;
 	if (nice > 0)
-		keep(k, "; nice %d (it gets less of busy CPUs; raise RLIMIT_NICE)", nice);
+		keep(k, "; nice %d (it gets a smaller share of busy CPUs; raise RLIMIT_NICE)",
+			nice);
 }
 
-/* Resets the scheduling. A process can leave SCHED_IDLE only if it may have its present nice value.
- */
+/* Resets the scheduling. A process can leave SCHED_IDLE only if the system allows it to set its
+ * present nice value. */
 static void use_normal_scheduling(struct kept *k)
 {
 	const struct sched_param normal = {0};
 
 	if (sched_setscheduler(0, SCHED_OTHER, &normal) < 0)
-		keep(k, "; %s (it runs when others leave a CPU idle; raise RLIMIT_NICE)",
+		keep(k, "; %s (it runs when no other thread needs the CPU; raise RLIMIT_NICE)",
 			sched_getscheduler(0) == SCHED_IDLE ? "SCHED_IDLE" : "its scheduling");
 	(void)syscall(SYS_ioprio_set, 1 /* IOPRIO_WHO_PROCESS */, 0, 0);
 	(void)prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS, 0ul, 0ul, 0ul);
@@ -81,8 +82,9 @@ static void use_normal_scheduling(struct kept *k)
 }
 
 /* Lowers oom_score_adj to 0, or to the lowest value that the system allows. A value below 0 is a
- * protection that a privileged process has set, so it stays. The lower limit of a higher value is
- * what such a process has set last; the kernel does not show it, so it is found by trying. */
+ * protection that a privileged process has set, so it stays. A value above 0 can only be lowered to
+ * the value that a privileged process has set last. The kernel does not show this limit, so it is
+ * found by trying. */
 static void be_killed_no_earlier(struct kept *k)
 {
 	int fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC), low = 0, high;
@@ -104,8 +106,8 @@ static void be_killed_no_earlier(struct kept *k)
 		keep(k, "; oom_score_adj %d (it is killed early when memory runs out)", high);
 }
 
-/* Sets the usual stack size. The limit at the start of the program is the size of its threads'
- * stacks, so their default is changed as well. */
+/* Sets the usual stack size. Threads get stacks of the size that the limit had at the start of the
+ * program, so the default size of their stacks is changed as well. */
 static void have_usual_stacks(void)
 {
 	pthread_attr_t attr;
@@ -122,7 +124,7 @@ static void have_usual_stacks(void)
 	pthread_attr_destroy(&attr);
 }
 
-/* Raises the soft limits to the hard ones, except for core dumps, which are the user's choice, and
+/* Raises the soft limits to the hard limits, except those of core dumps (the user's choice) and
  * stacks. */
 static void raise_limits(void)
 {

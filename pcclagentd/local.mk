@@ -68,6 +68,8 @@ pcclagentd_libpcclagentd_la_SOURCES = \
 	pcclagentd/engine/engine.c \
 	pcclagentd/engine/engine.h \
 	pcclagentd/engine/life.c \
+	pcclagentd/engine/quant.c \
+	pcclagentd/engine/routes.c \
 	pcclagentd/engine/rx.c \
 	pcclagentd/engine/tx.c \
 	pcclagentd/engine/xfer.c \
@@ -111,16 +113,19 @@ pcclagentd_libpcclagentd_la_SOURCES = \
 	pcclagentd/ops/eager_in.c \
 	pcclagentd/ops/diff_report.c \
 	pcclagentd/ops/diff_report.h \
+	pcclagentd/ops/feedback.c \
 	pcclagentd/ops/ops.c \
 	pcclagentd/ops/ops.h \
 	pcclagentd/ops/ops_internal.h \
 	pcclagentd/ops/output.c \
 	pcclagentd/ops/output.h \
+	pcclagentd/ops/pieces.c \
 	pcclagentd/ops/progress.c \
+	pcclagentd/ops/quant.c \
 	pcclagentd/ops/run.c \
 	pcclagentd/ops/sync.c \
 	pcclagentd/ops/xfer.c
-pcclagentd_libpcclagentd_la_LIBADD = libagt.la libkrn.la libhsh_run.la pcclagentd/libstate.la \
+pcclagentd_libpcclagentd_la_LIBADD = libagt.la libqnt.la libkrn.la libhsh_run.la pcclagentd/libstate.la \
 	daemon/libdaemon.la proto/libwire.la common/libcommon.la $(INIH_LIBS) $(PROTOBUF_C_LIBS)
 
 sbin_PROGRAMS += pcclagentd/pcclagentd

@@ -114,7 +114,7 @@ static int open_socket(const char *path, int type, unsigned mode)
 			cc_limit_text(errno, limit, sizeof limit),
 			errno == ENOENT || errno == EACCES
 				? "; name another path with --socket, or make the folder (root "
-				  "makes that of the system with systemd-tmpfiles --create)"
+				  "makes the system's folder with systemd-tmpfiles --create)"
 				: "");
 	return fd;
 }
@@ -140,7 +140,7 @@ static int open_session_socket(struct program *p)
 		c->session_fd = p->opt.listen_fd;
 		if (getsockopt(c->session_fd, SOL_SOCKET, SO_TYPE, &type, &len) < 0 ||
 			type != SOCK_SEQPACKET) {
-			cc_log(CC_LOG_ERR, "descriptor %d is no SOCK_SEQPACKET socket",
+			cc_log(CC_LOG_ERR, "descriptor %d is not a SOCK_SEQPACKET socket",
 				c->session_fd);
 			return CC_ERR_INVAL;
 		}
@@ -192,8 +192,8 @@ static int open_sockets(struct program *p)
 
 /* ---- detaching ---- */
 
-/* Returns the exit status of a daemon that has died without a report, in the form of a shell. The
- * process between them exits with 0. */
+/* The daemon has died without a report: returns its exit status, or, like a shell, 128 plus the
+ * number of the signal that ended it. The process between this one and the daemon exits with 0. */
 static int status_of_daemon(void)
 {
 	int code = EX_SOFTWARE, status;
@@ -339,8 +339,9 @@ static int run(struct program *p)
 	return err < 0 ? EX_SOFTWARE : EX_OK;
 }
 
-/* Keeps free memory in the heap. Eager operations take and give back memory all the time. If memory
- * went back to the system at once, it would come back page by page, each with a page fault. */
+/* Keeps free memory in the heap. Eager operations take and give back memory all the time. If freed
+ * memory went back to the system at once, the agent would get it back page by page, with a page
+ * fault for each page. */
 static void keep_memory(void)
 {
 	(void)mallopt(M_MMAP_THRESHOLD, 8 << 20);

@@ -83,33 +83,33 @@ static const struct cc_opt opts[] = {
 	{"socket", "PATH", "socket of training processes", CC_OPT_PATH, AT(socket),
 		.usual = PCCL_RUNDIR "/agent.sock"},
 	{"admin-socket", "PATH", "socket of pcclctl", CC_OPT_PATH, AT(admin_socket),
-		.usual = "beside the other one"},
+		.usual = "beside the socket of training processes"},
 	{"listen-fd", "N", "descriptor N is the socket of training processes", CC_OPT_FD,
 		AT(listen_fd)},
 	{"private", NULL, "detach once ready, end when idle", CC_OPT_FLAG, AT(is_private)},
 	{"name", "NAME", "name of this host in logs and tables", CC_OPT_NAME, AT(cfg.name),
 		.key = true, .usual = "host name"},
 	{"advertise", "PLACE",
-		"where agents of other hosts reach this one: ADDR[:PORT], or a host name with a "
-		"dot, with a port or without one, or its addresses in a network, as 10.2.0.0/16, "
-		"or of an interface; may be given several times",
+		"where agents of other hosts reach this agent: ADDR[:PORT], NAME[:PORT] with a "
+		"host name that has a dot, or this host's addresses in a network, such as "
+		"10.2.0.0/16, or of an interface; may be given several times",
 		CC_OPT_SET, AT(cfg.advertise), .set = set_places, .key = true, .list = true,
-		.env = "PCCL_ADVERTISE", .usual = "PCCL_ADVERTISE, else those of interfaces",
-		.wanted = "up to " TEXT_OF(
-			WM_ADDRS_MAX) " of ADDR[:PORT], a host name with a dot, NAME[:PORT], a "
-				      "network as 10.2.0.0/16, or an interface; a port is from 1 "
-				      "to 65535"},
+		.env = "PCCL_ADVERTISE",
+		.usual = "PCCL_ADVERTISE, else the addresses of interfaces",
+		.wanted = "ADDR[:PORT], NAME[:PORT] with a host name that has a dot, a network "
+			  "such as 10.2.0.0/16, or an interface, at most " TEXT_OF(
+				  WM_ADDRS_MAX) " of them; a port is from 1 to 65535"},
 	{"interfaces", "PLACE",
 		"the addresses of this host that data uses: an interface, a network, or an "
 		"address; may be given several times",
 		CC_OPT_SET, AT(cfg.interfaces), .set = set_places, .key = true, .list = true,
 		.env = "PCCL_INTERFACES", .usual = "PCCL_INTERFACES, else all",
-		.wanted = "up to " TEXT_OF(
-			WM_ADDRS_MAX) " of an interface, a network as 10.2.0.0/16, or an address"},
+		.wanted = "an interface, a network such as 10.2.0.0/16, or an address, at "
+			  "most " TEXT_OF(WM_ADDRS_MAX) " of them"},
 	{"advertise-port-p2p", "PORT",
-		"port for tensors that others connect to, if a router forwards it", CC_OPT_PORT,
-		AT(cfg.advertise_port_p2p), {OTHER_PORT, 0}, .unset = true, .key = true,
-		.usual = "p2p_port"},
+		"port to which other hosts connect for tensors, if a router forwards it",
+		CC_OPT_PORT, AT(cfg.advertise_port_p2p), {OTHER_PORT, 0}, .unset = true,
+		.key = true, .usual = "p2p_port"},
 	{"advertise-port-shared-state", "PORT", "likewise for shared state", CC_OPT_PORT,
 		AT(cfg.advertise_port_shared_state), {OTHER_PORT, 0}, .unset = true, .key = true,
 		.usual = "shared_state_port"},
@@ -119,7 +119,7 @@ static const struct cc_opt opts[] = {
 	{"bind", "ADDR", "local address of the TCP ports", CC_OPT_SET, AT(cfg.bind),
 		.set = set_bind, .key = true, .usual = "[::]", .wanted = "a numeric address"},
 	{"p2p-port", "PORT",
-		"port for tensors; if it is taken, the next higher free one is used; 0: any",
+		"port for tensors; if it is in use, the next free port above it; 0: any free port",
 		CC_OPT_PORT, AT(cfg.port_p2p), {PORT_RANGE, 48150}, .key = true},
 	{"shared-state-port", "PORT", "port for shared state, likewise", CC_OPT_PORT,
 		AT(cfg.port_shared_state), {PORT_RANGE, 48149}, .key = true},
@@ -127,7 +127,7 @@ static const struct cc_opt opts[] = {
 		AT(cfg.port_benchmark), {PORT_RANGE, 48151}, .key = true},
 	{"mem-total", "BYTES", "shared memory of all users, with K, M, G, T", CC_OPT_BYTES,
 		AT(cfg.mem_total), {1, CC_OPTIONS_BYTES, 0}, .unset = true, .key = true,
-		.usual = "half of the RAM, or of what its cgroup has"},
+		.usual = "half of the RAM, or half of the cgroup's limit"},
 	{"mem-per-user", "BYTES", "shared memory of one user", CC_OPT_BYTES, AT(cfg.mem_per_user),
 		{1, CC_OPTIONS_BYTES, 0}, .unset = true, .key = true,
 		.usual = "mem_total, or an equal part of it when other users need memory, too"},
@@ -145,8 +145,8 @@ static const struct cc_opt opts[] = {
 	{"stopped-timeout-ms", "MS", "after this time a stopped process counts as lost", CC_OPT_MS,
 		AT(cfg.stopped_timeout_ms), {ANY, 10000}, .key = true},
 	{"beat-timeout-ms", "MS",
-		"after this time a process that others wait for, and whose library does not "
-		"answer, counts as stopped",
+		"a process for which others wait counts as stopped if its library has not "
+		"answered for this time",
 		CC_OPT_MS, AT(cfg.beat_timeout_ms), {ANY, 3000}, .key = true},
 	{"hash-type", "TYPE", "how shared state is hashed: simple or crc32c; the same on all hosts",
 		CC_OPT_WORD, AT(cfg.hash_type), {WM_HASH_SIMPLE, WM_HASH_CRC32C, WM_HASH_SIMPLE},
@@ -201,7 +201,7 @@ static int complain_of_masters(const char *where)
 }
 
 /* Adds a line OLD = NEW. The reader of the file also accepts ':' for '=', and has cut the line at
- * the first of them, which is inside OLD. */
+ * the first ':', which is inside OLD. */
 static int add_master(
 	struct agentd_masters *m, const char *key, const char *value, const char *where)
 {

@@ -12,9 +12,9 @@
 
 #define CTL_WHY_SIZE 1024
 
-/* Sends the request `q`, whose versions it fills in. Returns 0 and fills *ret, which the caller
- * owns: wa_reply_clear. Otherwise returns an exit status of sysexits.h, and `why` is a sentence
- * that says which path failed and what to try. */
+/* Sends the request `q` with the versions that this program speaks. Returns 0 and fills *ret, which
+ * the caller owns: wa_reply_clear. Otherwise returns an exit status of sysexits.h, and `why` is a
+ * sentence that says which path failed and what to try. */
 int ctl_ask(const struct ctl_target *t, const struct wa_request *q, struct wa_reply *ret,
 	char why[CTL_WHY_SIZE]);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * pcclctl: asks, with client.c, and prints the answer, with print.c.
+ * pcclctl: asks a daemon (client.c) and prints the answer (print.c).
  */
 #include <stdlib.h>
 #include <string.h>

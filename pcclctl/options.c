@@ -28,10 +28,10 @@ static bool set_target(
 #define TARGET    CC_OPT_SET, .set = set_target, .wanted = "the name of a socket"
 
 static const struct cc_opt opts[] = {
-	{"now", NULL, "leave a master that answers, and go to NEW", CC_OPT_FLAG, AT(request.now)},
-	{"run", "N", "only of this run, by its number in the status", CC_OPT_COUNT, AT(request.run),
-		{1, UINT32_MAX, 0}, .unset = true, .usual = ""},
-	{"yes", NULL, "reset, also while the run has peers", CC_OPT_FLAG, AT(request.force)},
+	{"now", NULL, "go to NEW even if the old master answers", CC_OPT_FLAG, AT(request.now)},
+	{"run", "N", "only for the run with this number in the status", CC_OPT_COUNT,
+		AT(request.run), {1, UINT32_MAX, 0}, .unset = true, .usual = ""},
+	{"yes", NULL, "reset even while the run has peers", CC_OPT_FLAG, AT(request.force)},
 	{"agent", "PATH", "ask the agent whose admin socket this is", TARGET},
 	{"master", "PATH", "ask the master whose admin socket this is", TARGET},
 	{"json", NULL, "print one JSON object, with plain numbers", CC_OPT_FLAG, AT(json)},
@@ -57,8 +57,8 @@ const struct cc_options ctl_options = {
 		"                     that differed and how; of an agent also the keys with their\n"
 		"                     hashes, the keys that differed, and the transfers in "
 		"progress\n"
-		"  agent set-master   seek the master OLD (ADDR:PORT) at NEW if it is not at OLD;\n"
-		"                     NEW none: seek it at OLD only\n"
+		"  agent set-master   if no master answers at OLD (ADDR:PORT), look for it at\n"
+		"                     NEW; if NEW is \"none\", look at OLD only\n"
 		"  reset              end the run of this master: kick its peers and forget the\n"
 		"                     revisions of shared state, also in the journal; the next "
 		"run\n"

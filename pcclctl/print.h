@@ -12,9 +12,8 @@
 
 struct print_style {
 	bool daemon; /* print which daemon answers, before the tables */
-	bool record; /* the first table, if it has one row, as lines of "key: value": that of the
-		      * daemon itself, which never has more. What is about several things is a
-		      * table however many there are */
+	bool record; /* the first table describes the daemon itself: print it as lines of "key:
+			value" if it has one row */
 	bool colour;
 };
 

@@ -69,7 +69,7 @@ void ctl_target_agent(struct ctl_target *t)
 
 /* ---- the master ---- */
 
-#define SEEN_MAX 64u /* sockets that are recognized as the same; further ones are all counted */
+#define SEEN_MAX 64u /* sockets that are remembered, so that none of them counts twice */
 
 struct found {
 	unsigned n;
@@ -171,7 +171,7 @@ int ctl_target_master(struct ctl_target *t, char *why, size_t size)
 	if (f->n == 0) {
 		(void)snprintf(why, size,
 			"no master listens at %s: run this on the master's host as the user who "
-			"started it, or name its admin socket with --master PATH",
+			"started the master, or name its admin socket with --master PATH",
 			tried);
 		return EX_UNAVAILABLE;
 	}

@@ -21,9 +21,10 @@ struct ctl_target {
 int ctl_target_set(struct ctl_target *t, const char *what, const char *path);
 /* Sets the paths of the system's agent, then those of agents that this user may have. */
 void ctl_target_agent(struct ctl_target *t);
-/* Finds the one master that listens at the system's admin socket or at a socket of this user, but
- * not of another user. Returns 0; or, if there is none or more than one, an exit status of
- * sysexits.h, and `why` is a sentence that names the places or the sockets. */
+/* Finds the one master that listens at the system's admin socket or at a socket of this user.
+ * Folders of other users are not searched. Returns 0; or, if there is none or more than one, an
+ * exit status of sysexits.h, and `why` is a sentence that names the paths that were tried or the
+ * sockets that were found. */
 int ctl_target_master(struct ctl_target *t, char *why, size_t size);
 
 #endif

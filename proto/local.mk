@@ -20,26 +20,29 @@ proto_libwire_la_SOURCES = \
 	proto/shm_submit.c proto/shm_submit.h \
 	proto/wire_codes.h \
 	proto/wire_admin.c proto/wire_admin.h \
-	proto/wire_admin_decode.c \
+	proto/wire_admin_tables.c \
 	proto/wire_arena.c proto/wire_arena.h \
+	proto/wire_ballot.c proto/wire_ballot.h \
 	proto/wire_bytes.h \
 	proto/wire_dtype.h \
 	proto/wire_frame.c proto/wire_frame.h \
 	proto/wire_journal.c proto/wire_journal.h \
+	proto/wire_limits.h \
 	proto/wire_link.c proto/wire_link.h \
 	proto/wire_local.c proto/wire_local.h \
 	proto/wire_master.c proto/wire_master.h proto/wire_member.h proto/wire_op.h \
-	proto/wire_master_decode.c \
-	proto/wire_master_encode.c \
-	proto/wire_master_internal.h \
-	proto/wire_master_resume.c \
+	proto/wire_master_tables.h \
+	proto/wire_member_tables.c \
 	proto/wire_names.c proto/wire_names.h \
-	proto/wire_master_sync.c \
-	proto/wire_pb.c proto/wire_pb.h \
+	proto/wire_op_tables.c \
+	proto/wire_quant.c proto/wire_quant.h \
+	proto/wire_quant_formats.c proto/wire_quant_formats.h \
 	proto/wire_state.c proto/wire_state.h \
 	proto/wire_sync.h \
+	proto/wire_table.c proto/wire_table.h \
 	proto/wire_text.c proto/wire_text.h \
-	proto/wire_view.h
+	proto/wire_view.h \
+	proto/wire_writer.c proto/wire_writer.h
 proto_libwire_la_LIBADD = proto/libwire-generated.la
 
 # This rule is for targets that do not use BUILT_SOURCES.

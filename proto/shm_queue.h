@@ -27,7 +27,6 @@
 #define SHM_QUEUE_H
 
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -49,9 +48,9 @@ struct shm_header {
 
 struct shm_sq {
 	_Alignas(SHM_LINE) _Atomic uint32_t tail; /* S: entries submitted so far */
-	/* S sets bit i and rings the submission doorbell when the caller has slept for slot i for a
-	 * short time. A exchanges the word with 0. S clears its bit when the wait ends. Operations
-	 * with SHM_SQE_WAITED do not use this */
+	/* When the caller has slept on slot i for a short time, S sets bit i and rings the
+	 * submission doorbell. A exchanges the word with 0. S clears bit i when the wait ends.
+	 * Operations with SHM_SQE_WAITED do not use this word */
 	_Atomic uint64_t asleep;
 	/* S: not 0 while the caller waits until any of its operations in flight ends. Low half:
 	 * number of operations that have not ended; high half: number of entries submitted so far.
@@ -67,8 +66,8 @@ enum shm_comm_state {
 	SHM_COMM_LOST = 2, /* kicked, or the master is gone; code and text give the reason */
 };
 
-/* The state of the communicator, for calls that begin. The view that the application sees
- * (pcclGetAttribute) is not here, because it comes with the answers of calls. */
+/* The state of the communicator, which a call reads when it begins. The view that the application
+ * sees (pcclGetAttribute) is not here, because it comes with the answers of calls. */
 struct shm_attr {
 	_Alignas(SHM_LINE) _Atomic uint32_t version; /* A: odd while the agent writes (seqlock) */
 	_Atomic uint32_t state;                      /* enum shm_comm_state */
@@ -106,8 +105,8 @@ enum shm_sqe_flags {
 	SHM_SQE_OUT_DISPOSABLE = 1u << 4,
 	SHM_SQE_MAIN = 1u << 5, /* the main thread of the communicator has launched the operation */
 	SHM_SQE_WAITED = 1u << 6, /* the launching thread does nothing else until the end */
-	/* This call cannot take part, and ends with `refused` and the text of the slot for all
-	   peers. Of the other flags only SYNC, MAIN and WAITED may be set. */
+	/* This call cannot take part. It ends for all peers, with the code in `refused` and the
+	   text in the slot. Of the other flags only SYNC, MAIN and WAITED may be set. */
 	SHM_SQE_REFUSED = 1u << 7,
 };
 
@@ -147,7 +146,7 @@ struct shm_sqe { /* S writes, A copies */
 };
 _Static_assert(sizeof(struct shm_sqe) == 128, "shm_sqe layout");
 _Static_assert(offsetof(struct shm_sqe, sync.region) == offsetof(struct shm_sqe, in_region),
-	"in_region is what goes in, whatever is submitted");
+	"in_region and sync.region must lie at the same offset");
 
 enum shm_slot_state {
 	SHM_SLOT_FREE = 0,    /* S */
@@ -185,30 +184,15 @@ enum shm_wait {
 	SHM_WAIT_COMMANDS = 3, /* asleep until a command comes (shm_state.h) or the state changes */
 };
 
-/* Returns the largest size in bytes of an eager operation on a ring of `hosts` hosts. If a staged
- * operand is not larger for the ring in shm_attr, and the agent waits for it, the shim rings the
- * submission doorbell, too, because the loop thread of the agent carries out the operation. */
-static inline uint64_t shm_eager(uint32_t hosts)
-{
-	return (uint64_t)(hosts == 2 ? 1024 : 512) << 10;
-}
-
-/* Is an operation of `bytes` bytes eager? All hosts get the same answer. On two hosts the eager
- * path sends no more bytes than the normal path. On more hosts it sends more, so there all operands
- * together must not exceed the limit. */
-static inline bool shm_is_eager(uint64_t bytes, uint32_t hosts)
-{
-	return bytes <= shm_eager(hosts) / (hosts == 2 ? 1 : hosts);
-}
-
 struct shm_slot {
 	/* Input side, for staged operands: S writes, A reads. */
-	/* [0]: bytes copied so far of the part from in_start to in_second, which this host sends
-	 * first. [1]: bytes copied so far of the rest, from in_second to the end and then from the
-	 * beginning to in_start. Its beginning is needed first for partial sums that arrive. */
+	/* The numbers of bytes that S has copied so far. [0] counts the part from in_start to
+	 * in_second, which this host sends first. [1] counts the rest: from in_second to the end,
+	 * and then from the beginning to in_start. The first bytes of this rest are needed first,
+	 * for partial sums that arrive. */
 	_Alignas(SHM_LINE) _Atomic uint64_t in_done[2];
-	/* A sets 1 when it waits for in_done or for acknowledgements of commands. S exchanges with
-	 * 0 and rings the data doorbell; see also shm_eager */
+	/* A sets this to 1 when it waits for in_done or for acknowledgements of commands. S
+	 * exchanges the word with 0 and rings the data doorbell; see also cc_route_eager_max */
 	_Atomic uint32_t in_want;
 	/* Output side: A writes, S reads. */
 	_Alignas(SHM_LINE) _Atomic uint32_t state; /* enum shm_slot_state */
@@ -223,21 +207,23 @@ struct shm_slot {
 	/* number of this attempt, written before mode. For a synchronization, whose mode stays
 	 * NONE, it is written before the first command and shm_state_end.complete */
 	uint64_t seq;
-	/* completion: that of the group; the application knows it after awaiting */
+	/* completion: generation of the group; the application knows it when the operation has been
+	 * awaited */
 	uint64_t generation;
-	/* completion: bytes of this operation on the sockets of this host. Of a synchronization:
-	 * bytes read from this peer's tensors for others, and bytes written into them; also after a
-	 * failure */
+	/* completion: bytes of this operation on the sockets of this host. For a synchronization:
+	 * bytes read from this peer's tensors for other peers, and bytes written into these
+	 * tensors; valid even after a failure */
 	uint64_t tx_bytes, rx_bytes;
 	uint32_t code; /* completion: pcclResult_t */
 	/* completion: the reason of a failure. Before a submission with SHM_SQE_REFUSED: S writes
 	 * the reason */
 	char text[SHM_TEXT];
-	/* completion of a synchronization: the revision of the group, which the application has now
-	 */
+	/* completion of a synchronization: the revision of the group, which the application now
+	 * has */
 	uint64_t revision;
 	/* the view at the start, written together with seq; at completion, the view at the end. It
-	 * becomes current after awaiting. view_id is 0 while it is replaced */
+	 * becomes current when the operation has been awaited. view_id is 0 while A replaces the
+	 * view */
 	struct wire_view view;
 };
 

@@ -2,7 +2,7 @@
 #include "proto/shm_result.h"
 
 #include "common/cc_err.h"
-#include "proto/wire_pb.h"
+#include "proto/wire_limits.h"
 
 static bool is_possible(uint32_t mode, const struct shm_result_limits *lim)
 {

@@ -30,7 +30,8 @@ struct shm_result {
 	/* AREA; UNDO or DIRECT if out_registered; STAGED if staged */
 	enum shm_result_mode mode;
 	struct cc_plan plan;
-	uint64_t off;       /* AREA: bytes to the result in the region; UNDO: to the old contents */
+	/* offset in the region: of the result (AREA), or of the old contents (UNDO) */
+	uint64_t off;
 	uint64_t flags_off; /* offset of plan.n_segs flags */
 };
 

@@ -82,8 +82,8 @@ __attribute__((format(printf, 2, 3))) static int refuse(char *why, const char *f
 	return CC_ERR_INVAL;
 }
 
-/* Copies from shared memory. After it only the copy is read: the fence keeps the compiler from
- * reading the source again. */
+/* Copies from shared memory. Afterwards the caller reads only the copy: the fence keeps the
+ * compiler from reading the source again. */
 static void copy_out(void *dst, const void *src, size_t len)
 {
 	memcpy(dst, src, len);
@@ -146,7 +146,7 @@ struct reader {
 	char *why;
 	uint64_t i;             /* index of the present tensor */
 	uint64_t bytes, leaves; /* of the tensors before it */
-	/* names of this tensor and of the previous tensor, in turn */
+	/* names of this tensor and of the previous tensor; their places alternate */
 	unsigned char names[2][WIRE_TENSOR_NAME_MAX];
 	uint32_t last_len;
 };
@@ -157,7 +157,7 @@ static int check_shape(const struct reader *r, const struct shm_state_entry *e)
 
 	if (e->dtype > WIRE_DTYPE_MAX)
 		return refuse(r->why,
-			"tensor %" PRIu64 ": dtype: %d is none of the %u "
+			"tensor %" PRIu64 ": dtype: %d is not one of the %u "
 			"pcclDataType_t",
 			i, e->dtype, WIRE_DTYPE_MAX + 1);
 	if (e->flags & ~FLAGS)
@@ -173,7 +173,7 @@ static int check_shape(const struct reader *r, const struct shm_state_entry *e)
 	if (e->first_leaf != r->leaves)
 		return refuse(r->why,
 			"tensor %" PRIu64 ": first_leaf: %" PRIu64 ", the tensors before it "
-			"have %" PRIu64,
+			"have %" PRIu64 " leaves",
 			i, e->first_leaf, r->leaves);
 	return 0;
 }
@@ -217,7 +217,8 @@ static int check_name(struct reader *r, const struct shm_state_entry *e)
 			r->i, len, e->name_off, r->h.names_len);
 	copy_out(name, r->map + r->h.names_off + e->name_off, len);
 	if (memchr(name, '\0', len) != NULL)
-		return refuse(r->why, "tensor %" PRIu64 ": name: must not have a byte 0", r->i);
+		return refuse(
+			r->why, "tensor %" PRIu64 ": name: must not contain a zero byte", r->i);
 	both = len < r->last_len ? len : r->last_len;
 	order = memcmp(last, name, both);
 	if (order > 0 || (order == 0 && r->last_len >= len)) {
@@ -268,7 +269,7 @@ static int get_tensors(struct reader *r, struct shm_state_tensor *v)
 			return err;
 	}
 	if (r->leaves != r->h.n_leaves)
-		return refuse(r->why, "n_leaves: %" PRIu64 ", the tensors have %" PRIu64,
+		return refuse(r->why, "n_leaves: %" PRIu64 ", the tensors have %" PRIu64 " leaves",
 			r->h.n_leaves, r->leaves);
 	if (r->bytes != r->lim->vote->bytes)
 		return refuse(r->why,

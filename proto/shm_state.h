@@ -24,9 +24,10 @@
  * The agent reads and writes tensors in memory of pcclMemAlloc directly. For other tensors it gives
  * commands, and the thread that waits for the completion (SHM_WAIT_COMMANDS) copies between the
  * tensor and a slot of the window. A slot has one command at a time, so neither ring is ever full.
- * An acknowledgement gives the slot back. The bytes to write may also lie in another region: the
- * window or the registered memory of a peer of the same user on this host that has the elected
- * contents. The shim requests this region with WL_REGION_MAP, so the bytes are copied only once.
+ * An acknowledgement gives the slot back. If a peer of the same user on this host has the elected
+ * contents, the bytes to write may also lie in a region of this peer: in its window or in its
+ * registered memory. The shim requests this region with WL_REGION_MAP, so the bytes are copied only
+ * once.
  *
  * The comment of each field names its writer: S is the shim, A is the agent. The rules of trust are
  * those of shm_queue.h. The agent copies the table before it uses it, and compares leaf hashes with
@@ -56,7 +57,7 @@ struct shm_state_header { /* S, before it submits */
 	uint64_t n_tensors; /* at most WIRE_TENSORS_MAX */
 	uint64_t names_len; /* bytes */
 	uint64_t n_leaves;
-	/* Bytes; those of shm_state_plan, or others that fit. */
+	/* Offsets in bytes: the ones that shm_state_plan computes, or others that fit. */
 	uint64_t tensors_off, names_off, leaves_off, window_off;
 };
 
@@ -64,15 +65,15 @@ struct shm_state_header { /* S, before it submits */
 struct shm_state_end {
 	_Alignas(SHM_LINE) _Atomic uint64_t revision; /* A: before complete */
 	/* A: 1 when all tensors of this peer equal the elected contents and are verified, so the
-	 * synchronization may have succeeded. The slot gets its seq, and the view at the start,
-	 * before this */
+	 * synchronization may have succeeded. Before that, A writes into the slot the seq of the
+	 * attempt and the view at its start */
 	_Atomic uint32_t complete;
 	/* A: 1 before the agent itself writes into the first tensor. From then on the tensors have
 	 * torn state until `complete` is set */
 	_Atomic uint32_t touched;
-	/* A: 1 while the agent reads the manifest, and from the beginning of the job on. If the
-	 * agent dies then, this work may be the cause. 0 while the agent waits for the votes of
-	 * others */
+	/* A: 1 while the agent reads the manifest, and again from the beginning of the job on. If
+	 * the agent dies while this is 1, the work for this peer may be the cause. 0 while the
+	 * agent waits for the votes of others */
 	_Atomic uint32_t at_work;
 };
 
@@ -122,7 +123,7 @@ struct shm_state_command {
  * shim sleeps on the futex word of its slot in the queue pair. To wait for acknowledgements, the
  * agent sets in_want in that slot, checks once more, and waits for the data doorbell. */
 struct shm_state_commands {
-	_Alignas(SHM_LINE) _Atomic uint32_t tail; /* A: given so far */
+	_Alignas(SHM_LINE) _Atomic uint32_t tail; /* A: commands given so far */
 	_Alignas(SHM_LINE) _Atomic uint32_t head; /* S: commands taken so far */
 	_Alignas(SHM_LINE) struct shm_state_command v[SHM_STATE_SLOTS]; /* A */
 };
@@ -195,7 +196,7 @@ struct shm_state {
 /* The facts against which a manifest is checked. */
 struct shm_state_limits {
 	uint64_t size; /* bytes of its region */
-	/* n_tensors and bytes of the manifest must equal these of the submission. */
+	/* n_tensors and bytes of the manifest must equal those of the submission. */
 	const struct wm_sync_vote *vote;
 	/* Returns the size in bytes of a registered region of the same session, or 0 if it does not
 	 * exist. It is called once for each tensor that names a region. */
@@ -210,7 +211,7 @@ struct shm_state_limits {
 /*
  * Checks and copies a manifest. `map` is its region of lim->size bytes, aligned to a page. The shim
  * may write to it meanwhile, so every byte is read only once. Time and memory grow with the table
- * and the names, which may have a GiB, so a thread that others wait for must not read a large
+ * and the names, which may take a GiB, so a thread that others wait for must not read a large
  * manifest. On success *ret owns memory (shm_state_clear). Returns CC_ERR_INVAL if a field broke a
  * limit, or CC_ERR_NOMEM. In both cases `why` names the field and the limit for the caller of the
  * operation, and *ret is unchanged.

@@ -7,7 +7,8 @@
 
 #include "common/cc_err.h"
 #include "proto/wire_dtype.h"
-#include "proto/wire_pb.h"
+#include "proto/wire_names.h"
+#include "proto/wire_limits.h"
 
 #define FLAGS                                                                                      \
 	((uint32_t)(SHM_SQE_IN_REGISTERED | SHM_SQE_OUT_REGISTERED | SHM_SQE_OUT_DISPOSABLE |      \
@@ -36,15 +37,20 @@ static int check_slot(uint32_t slot, uint64_t busy, char *why)
 	return CC_ERR_PROTO;
 }
 
-/* Checks the operation to be computed. */
-static int check_operation(const struct shm_sqe *e, char *why)
+/* Checks the operation to be computed. *ret gets its mode of quantization. */
+static int check_operation(const struct shm_sqe *e, struct wire_quant *ret, char *why)
 {
+	struct wire_quant_numbers n = {e->quant_algo, e->quant_dtype, e->src_hint};
+	char text[WIRE_QUANT_TEXT];
+
 	if (e->op > WIRE_OP_MAX)
-		return refuse(why, "operation: %" PRIu32 " is none of the %u pcclRedOp_t", e->op,
+		return refuse(why, "operation: %" PRIu32 " is not one of the %u pcclRedOp_t", e->op,
 			WIRE_OP_MAX + 1);
-	if (e->quant_algo != 0)
-		return refuse(
-			why, "quantization: not available in this release, use pcclQuantNone");
+	if (wire_quant_get(e->dtype, &n, ret, text) < 0)
+		return refuse(why, "%s", text);
+	if (ret->feedback && e->op > WIRE_OP_AVG)
+		return refuse(why, "error feedback is only for sum and avg, not for %s",
+			wire_op_name(e->op));
 	return 0;
 }
 
@@ -52,7 +58,7 @@ static int check_operation(const struct shm_sqe *e, char *why)
 static int check_size(const struct shm_sqe *e, uint64_t *ret, char *why)
 {
 	if (e->dtype > WIRE_DTYPE_MAX)
-		return refuse(why, "data type: %" PRIu32 " is none of the %u pcclDataType_t",
+		return refuse(why, "data type: %" PRIu32 " is not one of the %u pcclDataType_t",
 			e->dtype, WIRE_DTYPE_MAX + 1);
 	if (e->count > WIRE_COUNT_MAX / wire_dtype_size[e->dtype])
 		return refuse(
@@ -92,10 +98,10 @@ static int check_window(const struct shm_sqe *e, char *why)
 static int check_disposable(const struct shm_sqe *e, uint64_t bytes, char *why)
 {
 	if (!(e->flags & SHM_SQE_OUT_REGISTERED))
-		return refuse(why, "flags: an output that is not registered is not disposable");
+		return refuse(why, "flags: an output must be registered to be disposable");
 	if (e->in_region == e->out_region && e->in_off < e->out_off + bytes &&
 		e->out_off < e->in_off + bytes)
-		return refuse(why, "out_off: the operand is there, which must be kept");
+		return refuse(why, "out_off: the output overlaps the operand, which must be kept");
 	return 0;
 }
 
@@ -144,10 +150,10 @@ static int get_sync(const struct shm_sqe *e, const struct shm_submit_limits *lim
 		return refuse(why, "region: this process has no memory region %" PRIu64, s->region);
 	if (s->strategy > WM_STRATEGY_SEND_ONLY)
 		return refuse(why,
-			"strategy: %" PRIu32 " is none of the 3 pcclSharedStateSyncStrategy_t",
+			"strategy: %" PRIu32 " is not one of the 3 pcclSharedStateSyncStrategy_t",
 			s->strategy);
 	if (s->hash_type < 1 || s->hash_type > WIRE_HASH_TYPE_MAX)
-		return refuse(why, "hash_type: %" PRIu32 " is none, must be 1 to %u", s->hash_type,
+		return refuse(why, "hash_type: %" PRIu32 ", must be 1 to %u", s->hash_type,
 			WIRE_HASH_TYPE_MAX);
 	if (s->n_tensors > WIRE_TENSORS_MAX)
 		return refuse(why, "count: %" PRIu32 " tensors, must be at most %u", s->n_tensors,
@@ -192,8 +198,8 @@ static int get_refused(const struct shm_sqe *e, struct shm_submission *ret, char
 	return 0;
 }
 
-static int check_reduce(
-	const struct shm_sqe *e, const struct shm_submit_limits *lim, uint64_t *bytes, char *why)
+static int check_reduce(const struct shm_sqe *e, const struct shm_submit_limits *lim,
+	uint64_t *bytes, struct wire_quant *quant, char *why)
 {
 	int err = check_size(e, bytes, why);
 
@@ -204,7 +210,7 @@ static int check_reduce(
 	if (err == 0)
 		err = check_ranges(e, lim, *bytes, why);
 	if (err == 0)
-		err = check_operation(e, why);
+		err = check_operation(e, quant, why);
 	if (err == 0 && e->count == 0)
 		err = refuse(why, "count: must be at least 1");
 	if (err == 0)
@@ -217,14 +223,16 @@ static int check_reduce(
 static int get_reduce(const struct shm_sqe *e, const struct shm_submit_limits *lim,
 	struct shm_submission *ret, char *why)
 {
+	struct wire_quant quant = {0};
 	uint64_t bytes = 0;
-	int err = check_reduce(e, lim, &bytes, why);
+	int err = check_reduce(e, lim, &bytes, &quant, why);
 
 	if (err < 0)
 		return err;
 	*ret = (struct shm_submission){.slot = e->slot,
 		.dtype = e->dtype,
 		.op = e->op,
+		.quant = wire_quant_put(&quant),
 		.tag = e->tag,
 		.count = e->count,
 		.bytes = bytes,

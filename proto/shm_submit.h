@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "proto/shm_queue.h"
+#include "proto/wire_quant.h"
 #include "proto/wire_sync.h"
 
 /* The facts against which an entry is checked. */
@@ -24,15 +25,16 @@ struct shm_submit_limits {
 
 /* A submission whose limits have all been checked. */
 struct shm_submission {
-	uint32_t slot;      /* < SHM_SLOTS, not in use */
-	uint32_t dtype, op; /* pcclDataType_t, pcclRedOp_t; without quantization */
+	uint32_t slot;                   /* < SHM_SLOTS, not in use */
+	uint32_t dtype, op;              /* pcclDataType_t, pcclRedOp_t */
+	struct wire_quant_numbers quant; /* in the form of wire_quant_put */
 	uint64_t tag;
 	uint64_t count;      /* elements, >= 1 */
 	uint64_t bytes;      /* bytes of the operand, <= 2^48 */
 	bool in_registered;  /* else staged, and shm_slot.in_done counts the copied bytes */
 	bool out_registered; /* the result may go to out_off in the region out_region */
 	bool out_disposable; /* out_registered, and the old contents may be lost */
-	uint64_t in_off;     /* bytes to the operand, or its window, in the region in_region */
+	uint64_t in_off;     /* offset of the operand, or of its window, in the region in_region */
 	uint64_t in_start;   /* <= in_second, between elements */
 	uint64_t in_second;  /* <= bytes, between elements */
 	uint32_t window;     /* size in segments if the operand is staged through a window, or 0 */

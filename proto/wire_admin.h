@@ -58,13 +58,15 @@ struct wa_cell {
 	char *text; /* only for WA_KIND_TEXT, owned */
 };
 
+struct wa_col {
+	char name[32]; /* lower_case, the JSON key */
+	enum wa_kind kind;
+};
+
 struct wa_table {
 	char name[32]; /* "peers": the JSON key */
 	uint32_t n_cols;
-	struct {
-		char name[32]; /* lower_case, the JSON key */
-		enum wa_kind kind;
-	} col[WA_COLS_MAX];
+	struct wa_col col[WA_COLS_MAX];
 	uint32_t n_rows;
 	struct wa_cell *cells; /* n_rows * n_cols, row after row, owned */
 	uint32_t cap_rows;
@@ -86,7 +88,7 @@ struct wa_reply {
 /* These functions build a reply: tables, their columns, and then rows, cell by cell. The address of
  * a table stays valid until wa_reply_clear. Errors are remembered, and wire_admin_encode_reply
  * returns them. On an error wa_table_add returns NULL, which the other functions accept. A text
- * that is too long is cut. */
+ * that is too long is cut. A decoded reply gets no more tables. */
 struct wa_table *wa_table_add(struct wa_reply *r, const char *name);
 void wa_col_add(struct wa_table *t, const char *name, enum wa_kind kind);
 struct wa_column {

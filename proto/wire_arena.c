@@ -2,9 +2,8 @@
 #include "proto/wire_arena.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-#include "common/cc_err.h"
+#include "proto/wire_limits.h"
 
 #define ALIGN      16u
 #define BLOCK_SIZE ((size_t)32 * 1024)
@@ -30,8 +29,9 @@ static int add_block(struct wire_arena *a, size_t need)
 	return 0;
 }
 
-static void *take(struct wire_arena *a, size_t size)
+static void *take(void *data, size_t size)
 {
+	struct wire_arena *a = data;
 	void *p;
 
 	if (size > a->left) {
@@ -50,44 +50,10 @@ static void *take(struct wire_arena *a, size_t size)
 	return p;
 }
 
-static void *pb_alloc(void *data, size_t size)
-{
-	return take(data, size);
-}
-
-static void pb_free(void *data, void *p)
+static void keep(void *data, void *p)
 {
 	(void)data;
 	(void)p;
-}
-
-void wire_arena_init(struct wire_arena *a, size_t max)
-{
-	a->pb = (ProtobufCAllocator){.alloc = pb_alloc, .free = pb_free, .allocator_data = a};
-	a->at = a->first;
-	a->end = a->first + sizeof a->first;
-	a->left = max < SIZE_MAX / 2 ? max : SIZE_MAX / 2;
-	a->err = 0;
-	a->blocks = NULL;
-}
-
-void *wire_arena_take(struct wire_arena *a, size_t n, size_t size)
-{
-	void *p;
-
-	if (n != 0 && size > a->left / n) {
-		a->err = CC_ERR_LIMIT;
-		return NULL;
-	}
-	p = take(a, n * size);
-	if (p != NULL)
-		memset(p, 0, n * size);
-	return p;
-}
-
-void *wire_arena_take_pointers(struct wire_arena *a, size_t n)
-{
-	return wire_arena_take(a, n, sizeof(void *));
 }
 
 void wire_arena_free(struct wire_arena *a)
@@ -105,16 +71,21 @@ void *wire_arena_unpack(struct wire_arena *a, const ProtobufCMessageDescriptor *
 {
 	void *ret;
 
-	wire_arena_init(a, UNPACK_BASE + factor * len);
+	a->pb = (ProtobufCAllocator){.alloc = take, .free = keep, .allocator_data = a};
+	a->at = a->first;
+	a->end = a->first + sizeof a->first;
+	a->left = UNPACK_BASE + factor * len;
+	a->err = 0;
+	a->blocks = NULL;
 	ret = protobuf_c_message_unpack(type, &a->pb, len, p);
 	if (ret != NULL)
 		return ret;
-	*err = a->err != 0 ? a->err : CC_ERR_PROTO;
+	*err = a->err;
 	if (*err == CC_ERR_NOMEM)
-		*why = "message: no memory to decode it";
+		(void)wire_no_memory(why);
 	else if (*err == CC_ERR_LIMIT)
 		*why = "message: more fields than any valid one has";
 	else
-		*why = "message: not well-formed protobuf of a known type";
+		*err = wire_bad(why, "message: not well-formed protobuf of a known type");
 	return NULL;
 }

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "proto/wire_pb.h"
+#include "proto/wire_limits.h"
 
 /* Bytes of one element of each pcclDataType_t. */
 static const uint8_t wire_dtype_size[] = {1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The framing of all byte streams that carry protobuf: between master and agent, and of the admin
- * sockets. Pure.
+ * The framing of all byte streams that carry protobuf: the connections between master and agents,
+ * and those to the admin sockets. Pure.
  *
  *   0       4        6        8        12
  *   +-------+--------+--------+--------+---------...

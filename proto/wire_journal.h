@@ -16,7 +16,7 @@
 
 #define WJ_HEADER      16u
 #define WJ_RECORD_HDR  8u
-#define WJ_VERSION     1u
+#define WJ_VERSION     2u
 #define WJ_RECORD_MAX  (16u << 20) /* payload */
 #define WJ_MEMBERS_MAX 65536u
 #define WJ_GROUPS_MAX  65536u /* groups with a revision */
@@ -49,19 +49,20 @@ struct wj_record {
 	struct cc_id run, run_key;
 	uint64_t term;
 	/* MEMBERS */
-	uint64_t epoch, round, last_seq, topo_ballot, pending_ballot;
+	uint64_t epoch, round, last_seq, ballots[WIRE_BALLOTS];
 	/* MEMBERS and LOST */
 	uint64_t view_id, generation;
 	uint32_t n;
-	struct wj_member *members; /* owned */
+	struct wj_member *members; /* owned; NULL if there are none */
 	/* MEMBERS: one for each group with a revision. After decoding they are sorted by group. */
 	uint32_t n_revisions;
 	struct wj_revision *revisions; /* owned */
 };
 
 void wire_journal_header(uint8_t buf[WJ_HEADER]);
-/* Checks the header. Returns 0, CC_ERR_AGAIN if it is too short, CC_ERR_VERSION if it has another
- * version, or CC_ERR_PROTO if the file is not a journal. */
+/* Checks the header. Returns 0 if it is right. Otherwise returns CC_ERR_AGAIN if the header is cut
+ * short, CC_ERR_PROTO if the file is not a journal, or CC_ERR_VERSION if the journal has another
+ * version. */
 int wire_journal_check(const uint8_t *buf, size_t len);
 /* Encodes one whole record. *ret is malloc'd, and the caller owns it. */
 int wire_journal_encode(const struct wj_record *r, uint8_t **ret, size_t *ret_len);

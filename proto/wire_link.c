@@ -170,7 +170,7 @@ int wlk_data_get(const uint8_t buf[WLK_DATA_SIZE], struct wlk_data *ret, const c
 	if (d.len < 1 || d.len > WLK_LEN_MAX)
 		return bad(why, "data.len: must be 1 to 4194304");
 	if (d.offset > OPERAND_MAX - d.len)
-		return bad(why, "data.offset: must end within 2^48");
+		return bad(why, "data.offset: offset + len must be at most 2^48");
 	if ((buf[5] | wire_get16(buf + 6) | wire_get32(buf + 52) | wire_get64(buf + 56)) != 0)
 		return bad(why, "data.reserved: must be zero");
 	*ret = d;

@@ -42,8 +42,8 @@ enum wlk_service { WLK_P2P = 1, WLK_SHARED_STATE = 2, WLK_BENCHMARK = 3 };
 
 /* The first message of a stream. Proofs are MACs under a key that the master has given to the
  * connecting agent, and that the other end can compute (common/cc_seal.h). The proof of the hello
- * covers the hello up to the proof. The proof of the answer covers the proof of the hello and the
- * answer up to its own proof. */
+ * covers the hello up to the proof. The proof in the answer covers the proof of the hello, and the
+ * answer up to the place of this proof. */
 struct wlk_hello {
 	uint16_t version_min, version_max;
 	uint16_t service; /* enum wlk_service */

@@ -17,10 +17,11 @@
 
 #include "common/cc_addr.h"
 #include "common/cc_id.h"
+#include "proto/wire_ballot.h"
 #include "proto/wire_view.h"
 
-#define WL_VERSION_MIN 1u
-#define WL_VERSION_MAX 1u
+#define WL_VERSION_MIN 2u
+#define WL_VERSION_MAX 2u
 #define WL_PACKET_MAX  4096u
 #define WL_FDS_MAX     3u
 #define WL_NAME_MAX    64u
@@ -34,21 +35,20 @@
 enum wl_type {
 	WL_HELLO = 1,       /* -> version, features; fd, with WL_BEAT: the socket of the beat */
 	WL_COMM_CREATE = 2, /* -> comm; fds: queue pair memfd, submission doorbell, data doorbell */
-	WL_COMM_CONNECT = 3, /* -> run, generation, topo_ballot, pending_ballot, view */
+	WL_COMM_CONNECT = 3, /* -> run, generation, ballots, view */
 	WL_COMM_DESTROY = 4,
-	WL_UPDATE_TOPOLOGY = 5, /* -> generation, topo_ballot, view */
-	WL_ARE_PENDING = 6,     /* -> flag, pending_ballot, view */
-	WL_REGION_ALLOC = 7,    /* -> region, size; fd: sealed memfd, read-write */
-	WL_REGION_FREE = 8,
+	WL_VOTE = 5, /* -> flag (the answer), ballots, view; generation if the kind is exclusive */
+	WL_REGION_ALLOC = 6, /* -> region, size; fd: sealed memfd, read-write */
+	WL_REGION_FREE = 7,
 	/* A region that the agent named in a completion or a command -> region, size; fd for
 	 * reading. */
-	WL_REGION_MAP = 9,
+	WL_REGION_MAP = 8,
 	/* Like COMM_CREATE, for a communicator that was connected when its agent died -> comm,
-	 * run, generation, done, topo_ballot, pending_ballot; fds as for COMM_CREATE. */
-	WL_COMM_ATTACH = 10,
+	 * run, generation, done, ballots; fds as for COMM_CREATE. */
+	WL_COMM_ATTACH = 9,
 	/* Registered memory of an agent that died; the request brings fd, the sealed memfd ->
 	 * region. */
-	WL_REGION_ADOPT = 11,
+	WL_REGION_ADOPT = 10,
 };
 
 enum wl_region_use {
@@ -82,9 +82,9 @@ struct wl_request {
 	 * random for each pcclConnect, so a repeated request names the same peer. */
 	struct cc_id peer, token;
 	uint32_t thread; /* the same requests: number of the communicator's main thread, or 0 */
-	/* WL_UPDATE_TOPOLOGY, WL_ARE_PENDING, WL_COMM_ATTACH: the numbers of the last reply that
-	 * contained them. */
-	uint64_t topo_ballot, pending_ballot;
+	enum wire_ballot ballot; /* WL_VOTE */
+	/* WL_COMM_ATTACH: the last numbers of ballots that the process got. */
+	uint64_t ballots[WIRE_BALLOTS];
 	/* WL_COMM_CREATE, WL_COMM_ATTACH: another address of the same master, where the previous
 	 * agent reached it last. Family 0 means that none is known. */
 	struct cc_addr master_addr;
@@ -101,11 +101,11 @@ struct wl_request {
 	/* Attempts to be checked, whose whole result lies in the result region. After them, the
 	 * latest attempts that have succeeded. */
 	uint64_t seqs[WL_SEQS_MAX];
-	uint32_t n_succeeded; /* number of the latter, at the end of seqs */
+	uint32_t n_succeeded; /* the last n_succeeded of seqs are the attempts that succeeded */
 };
 
 struct wl_reply {
-	uint32_t req_id;        /* 0: no request asked for this; see wire_local_is_handover */
+	uint32_t req_id;        /* 0: the packet answers no request; see wire_local_is_handover */
 	uint32_t code;          /* pcclResult_t */
 	char text[WL_TEXT_MAX]; /* the failure and a remedy; "" on success */
 	uint32_t version_min, version_max; /* with pcclVersionMismatch: versions of the agent */
@@ -117,19 +117,19 @@ struct wl_reply {
 	uint64_t size;
 	bool flag;
 	struct cc_id run; /* WL_COMM_CONNECT, _ATTACH: the run, for a later WL_COMM_ATTACH */
-	/* WL_COMM_CONNECT, _ATTACH, WL_UPDATE_TOPOLOGY: the generation that the application knows
-	 * from now on. */
+	/* WL_COMM_CONNECT, _ATTACH, WL_VOTE: the generation that the application knows from now on;
+	 * 0: as before. */
 	uint64_t generation;
 	uint64_t done; /* WL_COMM_ATTACH: bit i means that seqs[i] succeeded */
-	/* Ballot numbers of the run. WL_COMM_CONNECT and _ATTACH return both, WL_UPDATE_TOPOLOGY
-	 * the first, and WL_ARE_PENDING the second. */
-	uint64_t topo_ballot, pending_ballot;
+	/* WL_COMM_CONNECT, _ATTACH, WL_VOTE: the last numbers of ballots whose end the peer knows
+	 * with this reply. */
+	uint64_t ballots[WIRE_BALLOTS];
 	/* View of an accepted peer, at the end of each call that involves other peers. */
 	struct wire_view view;
 };
 
-/* Does the packet hand over the result region of an operation of `comm` (region, size; fd)? The
- * other kind of packet without a request ends the session, and its code and text give the reason.
+/* Does the packet hand over the result region of an operation of `comm` (region, size; fd)? Any
+ * other packet with req_id 0 ends the session, and its code and text give the reason.
  */
 static inline bool wire_local_is_handover(const struct wl_reply *r)
 {

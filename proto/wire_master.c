@@ -1,173 +1,59 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ *
+ * Encodes and decodes the messages between agents and the master by their tables. A message is the
+ * only field of a Message (ccoip.proto), and the number of this field is the type of the message.
+ */
 #include "proto/wire_master.h"
 
 #include <stddef.h>
-#include <stdlib.h>
+
+#include "proto/ccoip.pb-c.h"
+#include "proto/wire_arena.h"
+#include "proto/wire_frame.h"
+#include "proto/wire_master_tables.h"
+
+/* The protobuf structs of a well-formed message need up to 10 times the bytes of the message. */
+#define MEMORY_FACTOR 16
+
+#define ENTRY(type, name) [WM_##type] = &wm_##name##_table,
+
+const struct wire_table *const wire_master_tables[] = {WM_TABLES(ENTRY)};
+const size_t wire_master_n_tables = sizeof wire_master_tables / sizeof(void *);
+
+/* Returns NULL if there is no such type. */
+static const struct wire_table *table_of(enum wm_type t)
+{
+	return (size_t)t < wire_master_n_tables ? wire_master_tables[t] : NULL;
+}
 
 size_t wire_master_size(enum wm_type t)
 {
-	static const uint16_t sizes[] = {
-		[WM_HELLO] = sizeof(struct wm_hello),
-		[WM_JOIN] = sizeof(struct wm_join),
-		[WM_LEAVE] = sizeof(struct wm_leave),
-		[WM_TOPO_VOTE] = sizeof(struct wm_peer),
-		[WM_PENDING_VOTE] = sizeof(struct wm_peer),
-		[WM_OP_VOTE] = sizeof(struct wm_op_vote),
-		[WM_OP_REPORT] = sizeof(struct wm_op_report),
-		[WM_ROUND_REPORT] = sizeof(struct wm_round_report),
-		[WM_HEARTBEAT] = sizeof(struct wm_heartbeat),
-		[WM_RESUME] = sizeof(struct wm_resume),
-		[WM_OP_QUERY] = sizeof(struct wm_op_query),
-		[WM_STOPPED] = sizeof(struct wm_stopped),
-		[WM_WAITS_FOR] = sizeof(struct wm_waits_for),
-		[WM_STANDSTILL] = sizeof(struct wm_standstill),
-		[WM_LINK_LOST] = sizeof(struct wm_link_lost),
-		[WM_KNOCK] = sizeof(struct wm_knock),
-		[WM_ADDRESSES] = sizeof(struct wm_addresses),
-		[WM_PROBED] = sizeof(struct wm_probed),
-		[WM_HELLO_ACK] = sizeof(struct wm_hello_ack),
-		[WM_REFUSE] = sizeof(struct wm_refuse),
-		[WM_ROUND] = sizeof(struct wm_round),
-		[WM_COMMIT] = sizeof(struct wm_commit),
-		[WM_VIEW] = sizeof(struct wm_view),
-		[WM_OP_START] = sizeof(struct wm_op_start),
-		[WM_OP_ABORT] = sizeof(struct wm_op_abort),
-		[WM_OP_DONE] = sizeof(struct wm_op_done),
-		[WM_PENDING_ANSWER] = sizeof(struct wm_pending_answer),
-		[WM_KICK] = sizeof(struct wm_kick),
-		[WM_OP_OUTCOMES] = sizeof(struct wm_op_outcomes),
-		[WM_WAITS] = sizeof(struct wm_waits),
-		[WM_UNMET] = sizeof(struct wm_unmet),
-		[WM_LEFT] = sizeof(struct wm_left),
-		[WM_KNOCK_ACK] = sizeof(struct wm_knock_ack),
-		[WM_PROBE] = sizeof(struct wm_probe),
-	};
-	size_t size = (size_t)t < sizeof sizes / sizeof *sizes ? sizes[t] : 0;
+	const struct wire_table *table = table_of(t);
 
-	return offsetof(struct wm_msg, u) + size;
+	return offsetof(struct wm_msg, u) + (table != NULL ? table->size : 0);
 }
 
 void wire_master_clear(struct wm_msg *m)
 {
-	switch (m->type) {
-	case WM_OP_VOTE:
-		free(m->u.op_vote.peers);
-		break;
-	case WM_OP_REPORT:
-		free(m->u.op_report.failed);
-		break;
-	case WM_OP_START:
-		free(m->u.op_start.sync.peers);
-		free(m->u.op_start.sync.sources);
-		free(m->u.op_start.sync.others);
-		break;
-	case WM_ROUND_REPORT:
-		free(m->u.round_report.failures);
-		break;
-	case WM_ROUND:
-		for (uint32_t i = 0; i < m->u.round.n_rings; i++)
-			free(m->u.round.rings[i].members);
-		free(m->u.round.rings);
-		break;
-	case WM_COMMIT:
-		free(m->u.commit.view.own);
-		break;
-	case WM_VIEW:
-		free(m->u.view.own);
-		break;
-	case WM_UNMET:
-		free(m->u.unmet.peers);
-		break;
-	case WM_RESUME:
-		free(m->u.resume.view.own);
-		free(m->u.resume.positions);
-		free(m->u.resume.outcomes);
-		break;
-	default:
-		break;
-	}
+	const struct wire_table *table = table_of(m->type);
+
+	if (table != NULL)
+		wire_table_clear(table, &m->u);
 	m->type = (enum wm_type)0;
 }
 
 const char *wire_master_type_name(enum wm_type t)
 {
-	switch (t) {
-	case WM_HELLO:
-		return "hello";
-	case WM_JOIN:
-		return "join";
-	case WM_LEAVE:
-		return "leave";
-	case WM_TOPO_VOTE:
-		return "topo_vote";
-	case WM_PENDING_VOTE:
-		return "pending_vote";
-	case WM_OP_VOTE:
-		return "op_vote";
-	case WM_OP_REPORT:
-		return "op_report";
-	case WM_ROUND_REPORT:
-		return "round_report";
-	case WM_HEARTBEAT:
-		return "heartbeat";
-	case WM_RESUME:
-		return "resume";
-	case WM_OP_QUERY:
-		return "op_query";
-	case WM_ADDRESSES:
-		return "addresses";
-	case WM_STOPPED:
-		return "stopped";
-	case WM_WAITS_FOR:
-		return "waits_for";
-	case WM_STANDSTILL:
-		return "standstill";
-	case WM_LINK_LOST:
-		return "link_lost";
-	case WM_PROBED:
-		return "probed";
-	case WM_HELLO_ACK:
-		return "hello_ack";
-	case WM_REFUSE:
-		return "refuse";
-	case WM_ROUND:
-		return "round";
-	case WM_COMMIT:
-		return "commit";
-	case WM_VIEW:
-		return "view";
-	case WM_OP_START:
-		return "op_start";
-	case WM_OP_ABORT:
-		return "op_abort";
-	case WM_OP_DONE:
-		return "op_done";
-	case WM_PENDING_ANSWER:
-		return "pending_answer";
-	case WM_KICK:
-		return "kick";
-	case WM_OP_OUTCOMES:
-		return "op_outcomes";
-	case WM_WAITS:
-		return "waits";
-	case WM_UNMET:
-		return "unmet";
-	case WM_LEFT:
-		return "left";
-	case WM_KNOCK:
-		return "knock";
-	case WM_KNOCK_ACK:
-		return "knock_ack";
-	case WM_PROBE:
-		return "probe";
-	}
-	return "unknown";
+	const ProtobufCFieldDescriptor *field =
+		protobuf_c_message_descriptor_get_field(&ccoip__message__descriptor, (unsigned)t);
+
+	return field != NULL ? field->name : "unknown";
 }
 
 bool wire_master_is_secret(const struct wm_msg *m)
 {
 	switch (m->type) {
-	case WM_HELLO: /* of another version: has only versions, and will be refused */
+	case WM_HELLO: /* a hello of another version has only versions, and will be refused */
 		return m->u.hello.version_min <= WM_VERSION_MAX &&
 		       m->u.hello.version_max >= WM_VERSION_MIN;
 	case WM_JOIN:
@@ -178,4 +64,94 @@ bool wire_master_is_secret(const struct wm_msg *m)
 	default:
 		return false;
 	}
+}
+
+int wire_master_encode(const struct wm_msg *m, uint8_t **ret, size_t *ret_len)
+{
+	const struct wire_table *table = table_of(m->type);
+	int rc;
+
+	if (table == NULL)
+		return CC_ERR_INVAL;
+	rc = wire_table_encode(
+		table, (uint32_t)m->type, &m->u, WIRE_FRAME_HDR, WIRE_FRAME_MAX, ret, ret_len);
+	if (rc == 0)
+		wire_frame_put(*ret, WIRE_KIND_MASTER, (uint32_t)(*ret_len - WIRE_FRAME_HDR));
+	return rc;
+}
+
+static bool get_varint(const uint8_t **p, const uint8_t *end, size_t *ret)
+{
+	*ret = 0;
+	for (unsigned shift = 0; *p < end && shift < 28; shift += 7) {
+		uint8_t b = *(*p)++;
+
+		*ret |= (size_t)(b & 0x7f) << shift;
+		if (b < 0x80)
+			return true;
+	}
+	return false;
+}
+
+/* Returns the table of the only field of Message, and sets *p and *len to the contents of this
+ * field, and *type to its number. Returns NULL if Message does not have exactly one field of a
+ * known type. */
+static const struct wire_table *only_field(const uint8_t **p, size_t *len, enum wm_type *type)
+{
+	const uint8_t *at = *p, *end = *p + *len;
+	size_t key, n;
+
+	if (!get_varint(&at, end, &key) || key % 8 != WIRE_TYPE_LENGTH ||
+		!get_varint(&at, end, &n) || n != (size_t)(end - at))
+		return NULL;
+	*p = at;
+	*len = n;
+	*type = (enum wm_type)(key / 8);
+	return table_of(*type);
+}
+
+/* Decodes a Message of any form. */
+static int decode_whole(const uint8_t *p, size_t len, struct wm_msg *ret, const char **why)
+{
+	const struct wire_table *table;
+	struct wire_arena arena;
+	const Ccoip__Message *m;
+	int rc = 0;
+
+	m = wire_arena_unpack(&arena, &ccoip__message__descriptor, p, len, MEMORY_FACTOR, &rc, why);
+	table = m != NULL ? table_of((enum wm_type)m->kind_case) : NULL;
+	if (table != NULL) {
+		ret->type = (enum wm_type)m->kind_case;
+		memset(&ret->u, 0, table->size);
+		/* All kinds share one union of pointers. */
+		rc = wire_table_read(table, m->hello, &ret->u, why);
+	} else if (m != NULL) {
+		rc = wire_bad(why, "message.kind: not one that this version knows");
+	}
+	wire_arena_free(&arena);
+	return rc;
+}
+
+/* If the Message has exactly one field, the contents of the field are decoded directly. This is
+ * faster, because protobuf-c would check Message for every kind. */
+int wire_master_decode(const uint8_t *payload, size_t len, struct wm_msg *ret, const char **why)
+{
+	const struct wire_table *table;
+	const uint8_t *p = payload;
+	size_t n = len;
+	int rc;
+
+	ret->type = (enum wm_type)0;
+	if (len > WIRE_FRAME_MAX) {
+		*why = "message: must be at most 1 MiB";
+		return CC_ERR_LIMIT;
+	}
+	table = only_field(&p, &n, &ret->type);
+	if (table != NULL)
+		rc = wire_table_decode(table, p, n, MEMORY_FACTOR, &ret->u, why);
+	else
+		rc = decode_whole(payload, len, ret, why);
+	if (rc != 0)
+		wire_master_clear(ret);
+	return rc;
 }

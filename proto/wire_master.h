@@ -15,8 +15,7 @@ enum wm_type {
 	WM_HELLO = 1,
 	WM_JOIN = 2,
 	WM_LEAVE = 3,
-	WM_TOPO_VOTE = 4,
-	WM_PENDING_VOTE = 5,
+	WM_BALLOT_VOTE = 4,
 	WM_OP_VOTE = 6,
 	WM_OP_REPORT = 7,
 	WM_ROUND_REPORT = 8,
@@ -29,6 +28,7 @@ enum wm_type {
 	WM_LINK_LOST = 15,
 	WM_KNOCK = 17,
 	WM_ADDRESSES = 19,
+	WM_MESH = 20,
 	WM_PROBED = 16,
 	/* master to agent */
 	WM_HELLO_ACK = 32,
@@ -39,7 +39,7 @@ enum wm_type {
 	WM_OP_START = 37,
 	WM_OP_ABORT = 38,
 	WM_OP_DONE = 39,
-	WM_PENDING_ANSWER = 40,
+	WM_BALLOT_END = 40,
 	WM_KICK = 41,
 	WM_OP_OUTCOMES = 42,
 	WM_WAITS = 43,
@@ -47,6 +47,7 @@ enum wm_type {
 	WM_LEFT = 45,
 	WM_KNOCK_ACK = 48,
 	WM_PROBE = 47,
+	WM_LINK_REOPEN = 49,
 };
 
 struct wm_msg {
@@ -55,7 +56,7 @@ struct wm_msg {
 		struct wm_hello hello;
 		struct wm_join join;
 		struct wm_leave leave;
-		struct wm_peer peer; /* TOPO_VOTE, PENDING_VOTE */
+		struct wm_ballot_vote ballot_vote;
 		struct wm_op_vote op_vote;
 		struct wm_op_report op_report;
 		struct wm_round_report round_report;
@@ -68,7 +69,7 @@ struct wm_msg {
 		struct wm_op_start op_start;
 		struct wm_op_abort op_abort;
 		struct wm_op_done op_done;
-		struct wm_pending_answer pending_answer;
+		struct wm_ballot_end ballot_end;
 		struct wm_kick kick;
 		struct wm_resume resume;
 		struct wm_op_query op_query;
@@ -85,14 +86,16 @@ struct wm_msg {
 		struct wm_knock_ack knock_ack;
 		struct wm_probe probe;
 		struct wm_probed probed;
+		struct wm_mesh mesh;
+		struct wm_link_reopen link_reopen;
 	} u;
 };
 
 /* Encodes m as one whole frame (header and payload). *ret is malloc'd, and the caller owns it. */
 int wire_master_encode(const struct wm_msg *m, uint8_t **ret, size_t *ret_len);
-/* Decodes the payload of one frame. On success *ret owns memory (wire_master_clear). On failure
- * returns a negative enum cc_err; *ret is empty, and *why (static text) names the field and the
- * limit. */
+/* Decodes the payload of one frame. On success *ret owns memory (wire_master_clear); an empty list
+ * is NULL. On failure returns a negative enum cc_err; *ret is empty, and *why (static text) names
+ * the field and the limit. */
 int wire_master_decode(const uint8_t *payload, size_t len, struct wm_msg *ret, const char **why);
 /* Frees the memory that m owns, and makes m empty, without a type. */
 void wire_master_clear(struct wm_msg *m);

@@ -13,11 +13,12 @@
 #include "common/cc_addr.h"
 #include "common/cc_bounds.h"
 #include "common/cc_id.h"
+#include "proto/wire_ballot.h"
 #include "proto/wire_sync.h"
 #include "proto/wire_view.h"
 
-#define WM_VERSION_MIN  2u
-#define WM_VERSION_MAX  2u
+#define WM_VERSION_MIN  3u
+#define WM_VERSION_MAX  3u
 #define WM_FEATURES     (WM_ANY | WM_STANDSTILLS | WM_LEAVES)
 #define WM_NAME_MAX     64   /* host or program name, with NUL */
 #define WM_TEXT_MAX     384  /* reasons, with NUL */
@@ -26,20 +27,22 @@
 #define WM_RINGS_MAX    1024 /* groups present on one host */
 #define WM_FAILURES_MAX 64
 #define WM_POOL_MAX     64 /* streams of one link */
+#define WM_OTHERS_MAX   256u
 #define WM_SOURCES_MAX  16 /* sources of each kind in one wm_sync_start */
 #define WM_HOSTS_MAX    65536
 #define WM_TERM_MAX     (UINT64_C(1) << 40)
-#define WM_OUTCOMES_MAX 64 /* outcomes remembered per group, and asked for in one wm_op_query */
+/* outcomes that an agent remembers for each group, and attempts in one wm_op_query */
+#define WM_OUTCOMES_MAX 64
 /* outcomes of one wm_resume: WM_OUTCOMES_MAX of each group */
 #define WM_RESUME_OUTCOMES_MAX 65536
 
-/* A feature of a hello and its answer: the sender knows `any` of WM_WAITS_FOR. A master without it
- * would believe that the peer waits for a single operation, and would end calls that can still
- * meet. */
+/* A feature of a hello and its answer: the sender knows the field `any` of WM_WAITS_FOR. A master
+ * without this feature would believe that the peer waits for a single operation, and would end
+ * calls that can still meet. */
 #define WM_ANY 1u
 /* The sender knows WM_STANDSTILL. */
 #define WM_STANDSTILLS 2u
-/* WM_LEFT answers WM_LEAVE. */
+/* The master answers WM_LEAVE with WM_LEFT. */
 #define WM_LEAVES 4u
 
 /* The first message of an agent on a connection. After this message and its answer both ends have a
@@ -60,22 +63,23 @@ struct wm_knock_ack {
 struct wm_hello {
 	uint32_t version_min, version_max;
 	uint64_t features;
-	struct cc_id agent; /* random, for the life of the agent process */
+	struct cc_id agent; /* for the life of the agent process */
 	char name[WM_NAME_MAX];
 	/* The operator has set addrs; else they are the addresses of the interfaces. */
 	bool advertised;
 	uint32_t n_addrs;
-	struct cc_addr addrs[WM_ADDRS_MAX]; /* with port 0 the ports below are valid */
+	struct cc_addr addrs[WM_ADDRS_MAX]; /* if a port is 0, the ports below apply */
 	uint16_t port_p2p, port_shared_state, port_benchmark;
-	/* The run of which the agent has state, or whose id a peer has given to it (then run_key is
-	 * zero). Both are zero if the agent knows no run. */
+	/* The run of which the agent has state. Or the agent has no state, but a peer has given it
+	 * the id of a run: then run_key is zero. Both are zero if the agent knows no run. */
 	struct cc_id run, run_key;
 	/* The highest term that the agent has seen in this run, at most WM_TERM_MAX; 0 without
 	 * run_key. */
 	uint64_t term;
-	/* With run: none of its peers is a member yet, so none can lose a membership. */
+	/* With run: none of the agent's peers is a member yet, so none can lose a membership. */
 	bool newcomers;
-	bool left; /* with run: all its members have left, and it has sent a WM_LEAVE for each */
+	/* With run: all members of the agent have left, and it has sent a WM_LEAVE for each. */
+	bool left;
 	/* The field agent follows from `identity`. `proof` proves the identity to the master
 	 * (cc_seal_prove). */
 	struct cc_key identity, proof;
@@ -114,8 +118,9 @@ struct wm_refuse {
 };
 
 enum wm_join_phase {
-	WM_JOIN_NEW = 0,      /* wants to be accepted */
-	WM_JOIN_PREPARED = 1, /* the same, and the peer is in the round wm_resume.prepared */
+	WM_JOIN_NEW = 0, /* wants to be accepted */
+	/* Wants to be accepted, and is in the round that wm_resume.prepared names. */
+	WM_JOIN_PREPARED = 1,
 	/* Has been accepted, and comes back after its agent or the master died. */
 	WM_JOIN_ACCEPTED = 2,
 };
@@ -131,10 +136,11 @@ struct wm_join {
 	/* Random, the secret of the peer; a connection that presents it speaks for this peer. */
 	struct cc_id token;
 	uint32_t phase; /* enum wm_join_phase */
-	/* With ACCEPTED, else 0: the ballots whose end the peer has seen, the epoch of the last
-	 * COMMIT that contained the peer, the number of the last such COMMIT that had a ROUND, and
-	 * the last ROUND with the peer that was reported as good. */
-	uint64_t topo_ballot, pending_ballot, epoch, ring_epoch, prepared;
+	/* With ACCEPTED, else 0. ballots: the last numbers whose end the peer has seen. epoch: that
+	 * of the last COMMIT that contained the peer. ring_epoch: the number of the last such
+	 * COMMIT that had a ROUND. prepared: the last ROUND that contained the peer and was
+	 * reported as good. */
+	uint64_t ballots[WIRE_BALLOTS], epoch, ring_epoch, prepared;
 	/* With ACCEPTED, else 0: the last view that the peer received. These are its id, the
 	 * generation of the group, the world size of the run, and that of the group. */
 	uint64_t view_id, generation;
@@ -158,13 +164,14 @@ struct wm_leave {
 	char text[WM_TEXT_MAX];
 };
 
-/* A topology vote or a pending vote. Ballots of each kind are numbered over the whole run, so that
- * the master can distinguish a repeated vote, whose answer did not arrive, from a new vote. */
-struct wm_peer { /* WM_TOPO_VOTE, WM_PENDING_VOTE */
+/* The vote of a peer. Ballots of each kind are numbered over the whole run, so that the master can
+ * distinguish a repeated vote, whose answer did not arrive, from a new vote. */
+struct wm_ballot_vote {
 	struct cc_id peer;
-	/* Number of ballots of this kind whose end the peer has seen. If it is less than the
-	 * master's number, the vote has been answered, and the master repeats the answer. */
-	uint64_t ballot;
+	enum wire_ballot kind;
+	/* The last number of this kind whose end the peer has seen. If it is less than the master's
+	 * number, the vote has been answered, and the master repeats the answer. */
+	uint64_t number;
 };
 
 /* A link broke, and the other end may not know it. */
@@ -208,12 +215,12 @@ struct wm_endpoint {
 	uint16_t port; /* the port for p2p; in a wm_sync_source, for shared state */
 	uint32_t n_addrs;
 	struct cc_addr addrs[WM_ADDRS_MAX];
-	/* The key that proves to this agent that the master sends the receiver of the message; or
-	 * zero. key_no is the number of the round, or in a wm_sync_source of the attempt, for which
-	 * the key is valid. */
+	/* With this key the receiver of the message proves to the agent of this endpoint that the
+	 * master has told it to connect. Zero: there is no key. key_no is the number of the round
+	 * for which the key is valid; in a wm_sync_source it is the seq of the attempt. */
 	struct cc_key key;
 	uint64_t key_no;
-	uint32_t conn; /* used only within the master: its connection */
+	uint32_t conn; /* used only within the master: the connection of this agent */
 };
 
 /* The ring of one group, as one agent sees it. */
@@ -229,6 +236,24 @@ struct wm_ring {
 	struct cc_id *members;
 	bool reopen;       /* the link to next may be lost at the other end, so open a new link */
 	bool prev_reopens; /* prev opens its link to the receiving agent again, too */
+	/* The other agents after `next`, in ring order, up to `prev`: none, or hosts - 2. After the
+	 * commit the agent also opens links to them, and reports them with WM_MESH. All rings of a
+	 * round together have at most WM_OTHERS_MAX, so that the message fits into a frame. */
+	uint32_t n_others;
+	struct wm_endpoint *others;
+};
+
+/* The links from the sending agent to all other agents of its ring in force are up, or no longer.
+ */
+struct wm_mesh {
+	uint32_t group;
+	bool up;
+	uint32_t reopens; /* WM_LINK_REOPEN messages that the agent got on this connection */
+};
+
+/* The agent at the other end has lost the link to it. Open a new link, and then send WM_MESH. */
+struct wm_link_reopen {
+	struct cc_id agent;
 };
 
 /* Tells an agent to prepare rings. The agent opens the missing links and then sends a ROUND_REPORT.
@@ -254,8 +279,9 @@ struct wm_group_view {
 	/* The last loss, for the callers; "" in wm_resume, or if it is not known any more. */
 	char loss[WM_TEXT_MAX];
 	/* The first view that was sent with this generation. All calls that the loss ends see this
-	 * view, however late they come. View id 0 means the present view if the generation is new
-	 * to the receiver, and else the view that it received before. */
+	 * view, however late they come. View id 0: if the generation is new to the receiver, the
+	 * present view applies, otherwise the view that the receiver got with this generation
+	 * before. */
 	struct wire_view at_generation;
 	/* In wm_resume: the round of the rings on which the last attempt started, or 0 if none has
 	 * started. */
@@ -292,7 +318,7 @@ struct wm_resume {
 	uint32_t n_outcomes;
 	/* The last WM_OUTCOMES_MAX of each group; within a group in the order of their ends. */
 	struct wm_outcome *outcomes;
-	uint64_t topo_ballot, pending_ballot; /* the last ones that the agent received */
+	uint64_t ballots[WIRE_BALLOTS]; /* the last numbers that the agent got */
 };
 
 /* Asks for the outcomes of attempts, for a peer whose agent died before it could report them. */
@@ -300,7 +326,7 @@ struct wm_op_query {
 	struct cc_id peer;
 	uint32_t n; /* 1 .. WM_OUTCOMES_MAX */
 	uint64_t seqs[WM_OUTCOMES_MAX];
-	/* Of them the last n_succeeded ones; the peer knows that they succeeded. */
+	/* The peer knows that the last n_succeeded of these attempts have succeeded. */
 	uint32_t n_succeeded;
 };
 
@@ -331,12 +357,14 @@ struct wm_commit {
 	uint64_t epoch; /* grows by at least 1 with every change of members or rings */
 	bool accept;
 	struct wm_view view;
-	uint64_t topo_ballot, pending_ballot; /* ballot numbers of the run, including this commit */
+	uint64_t ballots[WIRE_BALLOTS]; /* the numbers of the run, including this commit */
 };
 
-/* Answers all peers of the agent that wait in pcclArePeersPending. */
-struct wm_pending_answer {
-	uint64_t ballot; /* includes this answer and its value (wire_view.h) */
+/* Ends a ballot for all peers of the agent that have voted. A COMMIT ends topology votes instead.
+ */
+struct wm_ballot_end {
+	enum wire_ballot kind;
+	uint64_t number; /* includes this ballot and its answer */
 };
 
 struct wm_kick {
@@ -345,7 +373,7 @@ struct wm_kick {
 	char text[WM_TEXT_MAX];
 };
 
-/* Confirms a wm_leave. The agent need not send it to another master. */
+/* Confirms a wm_leave. The agent need not send this wm_leave to another master. */
 struct wm_left {
 	struct cc_id peer;
 };
@@ -354,7 +382,7 @@ struct wm_left {
 struct wm_probe {
 	uint64_t number; /* >= 1 */
 	struct wm_endpoint to;
-	/* The port for shared state of the same agent; port 0: not probed. */
+	/* The port for shared state of the same agent. If the port is 0, it is not probed. */
 	struct wm_endpoint state;
 };
 

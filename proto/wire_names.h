@@ -10,7 +10,7 @@
 
 const char *wire_dtype_name(uint32_t dtype);       /* pcclDataType_t */
 const char *wire_op_name(uint32_t op);             /* pcclRedOp_t */
-const char *wire_quant_name(uint32_t algo);        /* pcclQuantizationAlgorithm_t */
+const char *wire_hint_name(uint32_t hint);         /* pcclDistributionHint_t */
 const char *wire_strategy_name(uint32_t strategy); /* pcclSharedStateSyncStrategy_t */
 const char *wire_hash_name(uint32_t hash_type);    /* enum wm_hash_type */
 

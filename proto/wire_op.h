@@ -6,21 +6,28 @@
 #ifndef WIRE_OP_H
 #define WIRE_OP_H
 
+#include "common/cc_route.h"
 #include "proto/wire_member.h"
+#include "proto/wire_quant.h"
 
 /* The parameters that must be equal for all peers of one operation. */
 struct wm_op_params {
 	uint64_t count;
-	uint32_t dtype;       /* pcclDataType_t, checked */
-	uint32_t op;          /* pcclRedOp_t, checked */
-	uint32_t quant_algo;  /* pcclQuantizationAlgorithm_t */
-	uint32_t quant_dtype; /* pcclDataType_t */
+	uint32_t dtype;                  /* pcclDataType_t, checked */
+	uint32_t op;                     /* pcclRedOp_t, checked */
+	struct wire_quant_numbers quant; /* each number checked, in the form of wire_quant_put */
 };
 
-/* The part of a peer that cannot do anything else until its call ends. */
+static inline bool wm_op_params_eq(const struct wm_op_params *x, const struct wm_op_params *y)
+{
+	return x->count == y->count && x->dtype == y->dtype && x->op == y->op &&
+	       wire_quant_eq(&x->quant, &y->quant);
+}
+
+/* Tells which thread of a peer can do nothing else until its call ends. */
 enum wm_wait_for_kind {
-	WM_WAIT_FOR_NONE = 0, /* the peer goes on with something else */
-	/* Another thread than its main thread, which may still ask for pending peers. */
+	WM_WAIT_FOR_NONE = 0, /* the peer continues with other work */
+	/* A thread other than its main thread; the main thread may still ask for pending peers. */
 	WM_WAIT_FOR_HELPER = 1,
 	WM_WAIT_FOR_MAIN = 2, /* its main thread */
 };
@@ -58,8 +65,9 @@ struct wm_op_vote {
 	/* The reserved seq (OP_DONE.next) under which the agent starts speculatively, before
 	 * OP_START; or 0. */
 	uint64_t spec_seq;
+	uint32_t route;            /* enum cc_algo of the OP_START; 0 without seq or if is_sync */
 	uint32_t waits_for;        /* enum wm_wait_for_kind; holds for each of the peers */
-	struct wm_refusal refusal; /* with a refusal seq and spec_seq are 0 */
+	struct wm_refusal refusal; /* if this is a refusal, seq and spec_seq are 0 */
 };
 
 /* A peer that cannot get the elected contents, or whose tensors do not match its candidate. */
@@ -81,7 +89,7 @@ struct wm_op_report {
 	uint32_t code;
 	char text[WM_TEXT_MAX];
 	/* Of a synchronization: peers to be kicked. The synchronization continues without them,
-	 * also if not ok. */
+	 * even if ok is false. */
 	uint32_t n_failed;              /* at most WM_PEERS_MAX */
 	struct wm_sync_failure *failed; /* all peers differ */
 };
@@ -90,12 +98,13 @@ struct wm_op_report {
  * wait for a process of this host. */
 struct wm_standstill {
 	uint64_t seq;      /* >= 1 */
-	uint64_t sent;     /* its bytes that were written to the link to the next host */
-	uint64_t received; /* its bytes that came from the previous host */
+	uint64_t sent;     /* bytes of the all-reduce, written to the link to the next host */
+	uint64_t received; /* bytes of the all-reduce, from the previous host */
 	uint32_t ms;
 };
 
-/* Reports that a peer now waits for an all-reduce of its group. Its vote did not yet contain this.
+/* Reports that a peer now waits for an all-reduce of its group. The vote of the peer did not state
+ * this yet.
  */
 struct wm_waits_for {
 	struct cc_id peer;
@@ -130,8 +139,8 @@ struct wm_sync_start {
 	struct wm_digest content;
 	uint32_t n_peers;           /* 1 .. WM_PEERS_MAX */
 	struct wm_sync_peer *peers; /* of the receiving agent; all differ */
-	/* Other agents. Each agent is at most once in both lists together. Each list has at most
-	 * WM_SOURCES_MAX. */
+	/* Other agents, in two lists. No agent appears twice in a list, or in both lists. Each list
+	 * has at most WM_SOURCES_MAX. */
 	uint32_t n_sources, n_others;
 	struct wm_sync_source *sources; /* agents with holders, in the order in which to try them */
 	/* Agents with only receivers (holders is 0), which may already have some blocks. */
@@ -145,6 +154,7 @@ struct wm_op_start {
 	uint64_t epoch;
 	bool is_sync;
 	struct wm_sync_start sync; /* all zero unless is_sync */
+	uint32_t route;            /* enum cc_algo; 0 if is_sync */
 };
 
 struct wm_op_abort {
@@ -153,7 +163,7 @@ struct wm_op_abort {
 	uint64_t seq;  /* 0: the attempt had not started */
 	uint32_t code; /* a pcclResult_t for the callers */
 	char text[WM_TEXT_MAX];
-	uint64_t generation; /* if seq is 0: that of the votes that this answers */
+	uint64_t generation; /* if seq is 0: generation of the votes that this message answers */
 	bool is_sync;        /* a synchronization of shared state; tag is 0 */
 };
 
@@ -161,39 +171,41 @@ struct wm_op_done {
 	uint64_t seq;
 	/* Of a synchronization: the revision that all peers of the group have now. */
 	uint64_t revision;
-	/* Of an all-reduce: the reserved seq of the next one of its group and tag, unless OP_START
-	 * names another. Agents may start it before OP_START; or 0. */
+	/* Of an all-reduce: the seq reserved for the next all-reduce of its group and tag, unless
+	 * OP_START names another seq; or 0. Agents may start that all-reduce before OP_START. */
 	uint64_t next;
+	uint32_t next_route; /* enum cc_algo: the route of `next`; 0 if next is 0 */
 };
 
 enum wm_wait_kind {
 	WM_WAIT_OP = 0,
-	WM_WAIT_TOPOLOGY = 1,
-	WM_WAIT_PENDING = 2,
+	WM_WAIT_SYNC = 1, /* the votes for a synchronization of shared state */
+	WM_WAIT_BALLOT = 2,
 	WM_WAIT_STOPPED = 3,
-	WM_WAIT_SYNC = 4, /* the votes for a synchronization of shared state */
 };
 
 /* Information for people, without any other effect. Agents whose peers have voted receive it when
- * votes of others are missing for seconds, and when the text changes. With WM_WAIT_STOPPED all
- * agents of a group receive the list of stopped processes. */
+ * votes of others have been missing for seconds, and when the text changes. With WM_WAIT_STOPPED
+ * all agents of a group receive the list of stopped processes. */
 struct wm_waits {
-	uint32_t kind;          /* enum wm_wait_kind */
-	uint32_t group;         /* with WM_WAIT_OP, WM_WAIT_STOPPED and WM_WAIT_SYNC; else 0 */
-	uint64_t tag;           /* with WM_WAIT_OP; else 0 */
-	uint32_t waited_ms;     /* since the first vote */
-	char text[WM_TEXT_MAX]; /* the missing peers: "1 of 3 peers: train@host pid 7 (...)" */
+	uint32_t kind;           /* enum wm_wait_kind */
+	uint32_t group;          /* with WM_WAIT_OP, WM_WAIT_STOPPED and WM_WAIT_SYNC; else 0 */
+	uint64_t tag;            /* with WM_WAIT_OP; else 0 */
+	enum wire_ballot ballot; /* with WM_WAIT_BALLOT; else 0 */
+	uint32_t waited_ms;      /* since the first vote */
+	char text[WM_TEXT_MAX];  /* the missing peers: "1 of 3 peers: train@host pid 7 (...)" */
 };
 
 /* Ends the unmet calls of these peers. Their votes become void. */
 struct wm_unmet {
-	uint32_t kind;  /* enum wm_wait_kind, not STOPPED */
-	uint32_t group; /* with WM_WAIT_OP and WM_WAIT_SYNC; else 0 */
-	uint64_t tag;   /* with WM_WAIT_OP; else 0 */
+	uint32_t kind;           /* enum wm_wait_kind, not STOPPED */
+	uint32_t group;          /* with WM_WAIT_OP and WM_WAIT_SYNC; else 0 */
+	uint64_t tag;            /* with WM_WAIT_OP; else 0 */
+	enum wire_ballot ballot; /* with WM_WAIT_BALLOT; else 0 */
 	uint32_t n_peers;
 	struct cc_id *peers; /* 1 .. WM_PEERS_MAX */
-	uint64_t generation; /* OP, SYNC: that of the votes that this answers */
-	bool pending;        /* PENDING: the answer */
+	uint64_t generation; /* OP, SYNC: generation of the votes that this message answers */
+	bool answer;         /* BALLOT: the answer */
 	uint32_t code;       /* OP, SYNC: a pcclResult_t for the callers; else 0 */
 	char text[WM_TEXT_MAX];
 };

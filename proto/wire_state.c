@@ -44,11 +44,11 @@ static int check_range(const struct wst_request *r, const char **why)
 		return bad(why, "request.tensor: must be below 1048576");
 	if (r->kind == WST_TENSORS) {
 		if (r->n > WIRE_TENSORS_MAX - r->tensor)
-			return bad(why, "request.tensor: must end within 1048576");
+			return bad(why, "request.tensor: tensor + n must be at most 1048576");
 		return r->first == 0 ? 0 : bad(why, "request.first: must be 0");
 	}
 	if (r->first > WIRE_LEAVES_MAX - r->n)
-		return bad(why, "request.first: must end within 2^32");
+		return bad(why, "request.first: first + n must be at most 2^32");
 	return 0;
 }
 
@@ -110,7 +110,7 @@ static int check_len(const struct wst_answer *a, const char **why)
 	if (r->kind != WST_BLOCK)
 		return a->len == r->n * 8 ? 0 : bad(why, "answer.len: must be 8 for each hash");
 	if (a->len > r->n * WIRE_LEAF || a->len <= (r->n - 1) * WIRE_LEAF)
-		return bad(why, "answer.len: must be that of n leaves, of which the last one may "
+		return bad(why, "answer.len: must be the length of n leaves, the last of which may "
 				"be shorter");
 	return 0;
 }

@@ -8,7 +8,7 @@
  *
  * A request names the attempt and a part of the elected state:
  *
- *   TENSORS  hashes of tensors [tensor, tensor + n), 8 bytes each; 0 for one that may differ
+ *   TENSORS  hashes of tensors [tensor, tensor + n), 8 bytes each; 0 for a tensor that may differ
  *   LEAVES   hashes of leaves [first, first + n) of a tensor, 8 bytes each
  *   BLOCK    the bytes of leaves [first, first + n) of a tensor
  *
@@ -42,8 +42,8 @@ struct wst_request {
 	uint64_t first;  /* first leaf; TENSORS: 0. first + n <= WIRE_LEAVES_MAX */
 	uint32_t n;      /* 1 .. WST_HASHES_MAX, BLOCK: WST_BLOCK_MAX; TENSORS: tensor + n <=
 			  * WIRE_TENSORS_MAX */
-	/* Members of the source whose memory must not be read. Bit n - 1 means the member that
-	 * answers call n. 0 until answers have named members. */
+	/* Members of the source whose memory must not be read. Bit n - 1 stands for the member with
+	 * the number n in answers. 0 until answers have named members. */
 	uint64_t without;
 };
 
@@ -61,9 +61,9 @@ enum wst_status {
 struct wst_answer {
 	struct wst_request req;
 	uint8_t status; /* enum wst_status */
-	/* OK: the member from whose memory the payload was read, 1 .. WST_MEMBER_MAX. If there are
-	 * more members, several share a number. 0: memory of the agent itself, or the two ends do
-	 * not both have WLK_MEMBERS. */
+	/* OK: the member from whose memory the payload was read, 1 .. WST_MEMBER_MAX. If the
+	 * source has more members than numbers, several members share a number. 0: the payload was
+	 * read from memory of the agent itself, or one of the two ends lacks WLK_MEMBERS. */
 	uint8_t member;
 	/* Payload bytes: n * 8 for hashes; BLOCK: the bytes of n leaves, of which the last may be
 	 * shorter; 0 unless OK. */

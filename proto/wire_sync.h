@@ -4,10 +4,10 @@
  * The shim writes the candidate into a submission entry (shm_queue.h), and its agent sends it to
  * the master (wire_master.h). Pure.
  *
- * The *state* is the list of a peer's tensors, sorted by name. The order is that of memcmp; of a
- * name and its prefix, the prefix comes first. So an index means the same tensor to all peers with
- * the same keys. A *leaf* is WIRE_LEAF bytes of a tensor. The last leaf may be shorter, and an
- * empty tensor has no leaves.
+ * The *state* is the list of a peer's tensors, sorted by name. The order is that of memcmp. If one
+ * name is the beginning of another name, the shorter name comes first. So an index means the same
+ * tensor to all peers with the same keys. A *leaf* is WIRE_LEAF bytes of a tensor. The last leaf
+ * may be shorter, and an empty tensor has no leaves.
  */
 #ifndef WIRE_SYNC_H
 #define WIRE_SYNC_H

@@ -65,18 +65,23 @@ bool wire_text_is_clean(const char *s)
 	return true;
 }
 
+void wire_text_copy(char *dst, const char *s, size_t len)
+{
+	size_t n;
+
+	for (; len > 0; s += n, dst += n, len -= n) {
+		n = clean_len(s, len);
+		if (n > 1)
+			memcpy(dst, s, n);
+		else
+			*dst = n == 1 ? *s : '?';
+		n += n == 0;
+	}
+}
+
 void wire_text_clean(char *dst, const char *s, size_t len)
 {
-	size_t left = strnlen(s, len), n;
-
-	for (; left > 0; s += n, dst += n, left -= n) {
-		n = clean_len(s, left);
-		if (n > 0) {
-			memcpy(dst, s, n);
-		} else {
-			*dst = '?';
-			n = 1;
-		}
-	}
-	*dst = '\0';
+	len = strnlen(s, len);
+	wire_text_copy(dst, s, len);
+	dst[len] = '\0';
 }

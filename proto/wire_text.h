@@ -14,5 +14,7 @@ bool wire_text_is_clean(const char *s);
 /* Copies at most `len` bytes of s, up to its NUL. Replaces each byte that is not clean by '?'. dst
  * must have room for the copied bytes and a NUL. */
 void wire_text_clean(char *dst, const char *s, size_t len);
+/* Does the same with exactly `len` bytes, none of which is NUL, and writes no NUL. */
+void wire_text_copy(char *dst, const char *s, size_t len);
 
 #endif

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 
-# What the test programs of all folders have in common.
+# The code that the test programs of all folders share.
 check_LTLIBRARIES += tests/librunner.la
 tests_librunner_la_SOURCES = tests/runner.c tests/runner.h
 tests_librunner_la_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+# Of programs with tests/exhaust.c, which lets allocations fail.
+EXHAUST_WRAP = -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc
 
 include tests/common/local.mk
 include tests/proto/local.mk

@@ -5,7 +5,7 @@
 
 #include "tests/runner.h"
 
-#define SKIPPED 77 /* to automake */
+#define SKIPPED 77 /* automake's exit status for a skipped test */
 
 static const struct runner_suite *find(
 	const struct runner_suite *suites, size_t n_suites, const char *name)
@@ -33,7 +33,7 @@ static int run(SRunner *r, unsigned n_added)
 		return SKIPPED;
 	srunner_run_all(r, CK_ENV);
 	if (srunner_ntests_run(r) == 0) {
-		fprintf(stderr, "no case was run: CK_RUN_SUITE or CK_RUN_CASE names none\n");
+		fprintf(stderr, "CK_RUN_SUITE and CK_RUN_CASE select no test case\n");
 		return EXIT_FAILURE;
 	}
 	return srunner_ntests_failed(r) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The common parts of all contenders, the hosts that they run on, and processes that answer."""
+"""The common parts of all contenders, the hosts that they run on, and processes that answer each
+line with a line."""
 
 import collections
 import ctypes
@@ -23,6 +24,7 @@ import netns  # noqa: E402 pylint: disable=wrong-import-position
 
 WAIT = 300  # seconds, the bound of every answer
 MIB = 1 << 20
+HOSTS = {1: "one host", 2: "two hosts", 4: "four hosts", 8: "eight hosts"}
 
 
 class Failed(Exception):
@@ -40,7 +42,8 @@ class Setting(collections.namedtuple("Setting", "hosts peers cubic", defaults=[F
     def __str__(self):
         each = self.peers // self.hosts
         peers = f"{each} peer{'s' * (each > 1)}"
-        place = f"one host, {peers}" if self.hosts == 1 else f"two hosts, {peers} each"
+        hosts = HOSTS.get(self.hosts, f"{self.hosts} hosts")
+        place = f"{hosts}, {peers}{' each' * (self.hosts > 1)}"
         return place + ", all with cubic" * self.cubic
 
     def host_of(self, rank):
@@ -69,8 +72,9 @@ class Contender:
         pass
 
     def measure(self, size, warm_ups, n):
-        """Returns the median of n all-reduces of `size` bytes, in place, fp32 sum, in seconds. Each
-        takes as long as at its slowest rank. Returns None if there is no figure for this size."""
+        """Returns the median of n all-reduces of `size` bytes, in place, fp32 sum, in seconds. The
+        time of an all-reduce is its time at the slowest rank. Returns None if there is no figure
+        for this size."""
         raise NotImplementedError
 
     def stop(self):
@@ -124,7 +128,7 @@ def cubic_refusal():
             default = probe.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
             probe.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"cubic")
         except OSError as error:
-            return f"cubic cannot be had: {error.strerror}"
+            return f"cubic is not available: {error.strerror}"
     return "cubic is the default here" if default.split(b"\0")[0] == b"cubic" else None
 
 
@@ -144,8 +148,8 @@ def make_network(setting):
 
 
 def free_port():
-    """Returns a port that is free on this host, and therefore also in the namespaces, which only
-    the contenders use."""
+    """Returns a port that is free on this host. It is also free in the namespaces, because only the
+    contenders use those."""
     with socket.socket() as probe:
         probe.bind(("", 0))
         return probe.getsockname()[1]
@@ -190,7 +194,7 @@ def spawn(args, log, **more):
 
 
 def end(process):
-    """Ends a process in order, and kills it after 10 s."""
+    """Asks a process to end, and kills it if it has not ended after 10 s."""
     process.terminate()
     try:
         process.communicate(timeout=10)
@@ -254,10 +258,11 @@ class Answering:
         try:
             return [float(word) for word in self.read().split()]
         except ValueError:
-            raise Failed(f"{self.what} answers with something else than times") from None
+            raise Failed(f"{self.what} answers with something other than times") from None
 
     def stop(self):
-        """Closes the input of the process, which ends it, and kills it after 10 s."""
+        """Closes the input of the process, so that it ends. Kills it if it has not ended after
+        10 s."""
         self.process.stdin.close()
         try:
             self.process.wait(10)

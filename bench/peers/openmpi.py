@@ -62,7 +62,8 @@ class OpenMpi(base.Contender):
         options = {"btl": self.transports(setting), "pml": "ob1",
                    "btl_tcp_if_include": network.device, "oob_tcp_if_include": network.device}
         if setting.peers > len(os.sched_getaffinity(0)):
-            # mpirun looks at each host separately and would let the ranks wait without yielding.
+            # mpirun counts the ranks of each host separately. So it does not see that there are
+            # more ranks than processors, and waiting ranks would not yield.
             options["mpi_yield_when_idle"] = "1"
         args = ["mpirun", "--bind-to", "none", "--oversubscribe", "-np", str(setting.peers)]
         if os.geteuid() == 0:

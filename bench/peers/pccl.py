@@ -7,9 +7,11 @@ import json
 from . import base, pccl1
 
 PROGRAM = base.BUILD / "pccl-bench/pccl-bench"
-STREAMS = 4  # p2p_connection_pool_size; each library chooses its streams from this number
-PATIENCE = 10  # seconds without a step of any peer; a GiB that is touched for the first time takes
-PATIENCE_LARGE = 60  # longer, with ten of them where memory has to be had from outside first
+STREAMS = 4  # p2p_connection_pool_size; each library derives its number of streams from it
+PATIENCE = 10  # seconds without a step of any peer
+# The first access to a GiB takes longer. A run touches up to ten GiB, and a virtual machine may
+# first have to get this memory from its host.
+PATIENCE_LARGE = 60
 LARGE = 1 << 30
 
 
@@ -68,7 +70,7 @@ class Registered(Staged):
 
 @functools.cache
 def _pccl1():
-    """Returns the copy of pccl-bench for PCCL 1.0 and None, or None and why there is no copy."""
+    """Returns (the copy of pccl-bench for PCCL 1.0, None), or (None, why there is no copy)."""
     try:
         pccl1.get()
         # libtool has replaced the program with a script

@@ -2,8 +2,8 @@
 """Gets the published library of PCCL 1.0, and the files that it needs to run.
 
 The library is in a wheel on PyPI, and needs a newer C library than Debian 12 has. So the C library
-of the next Debian is unpacked next to it, and a copy of pccl-bench uses that C library. Nothing is
-installed.
+of the next release of Debian is unpacked next to it, and a copy of pccl-bench uses this C library.
+Nothing is installed.
 """
 
 import os
@@ -44,8 +44,8 @@ def get():
 def copy_of(program):
     """Returns a copy of the program that runs with the other C library."""
     copy = base.work_folder() / f"{program.name}-pccl1"
-    # The program loads the libraries that the PCCL library needs, because this library alone would
-    # look for them in the system.
+    # Let the program itself load the libraries that the PCCL library needs. If only the PCCL
+    # library asked for them, the loader would look for them in the folders of the system.
     wanted = ["libcuda.so.1", "libgcc_s.so.1", "libgomp.so.1", "libstdc++.so.6"]
     shutil.copy2(program, copy)
     for change in (
@@ -58,8 +58,8 @@ def copy_of(program):
 
 def with_cubic():
     """Returns the path of a copy of the library that needs cubic.c's library. Preloading is not
-    enough here, because pccl-bench loads a library so that the library's own dependencies come
-    first."""
+    enough here: pccl-bench loads a library with RTLD_DEEPBIND, so the loader looks for each symbol
+    in the library's own dependencies first."""
     copy = base.work_folder() / "libpccl-cubic.so"
     shutil.copy2(LIBRARY, copy)
     base.run(["patchelf", "--add-needed", base.cubic_sockets(), str(copy)], "patchelf")
@@ -67,8 +67,8 @@ def with_cubic():
 
 
 def _fresh(name):
-    """Returns an empty folder to work in, next to the final places, which appear only when they are
-    complete."""
+    """Returns an empty folder to work in, next to the final folders, which appear only when they
+    are complete."""
     folder = FOLDER / name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -89,7 +89,7 @@ def _unpack_library():
 
 
 def _mirror():
-    """Returns the mirror of this system's packages, which also has the next Debian."""
+    """Returns the mirror of this system's packages, which also has the next release of Debian."""
     found = base.run(["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"],
                      "apt-get indextargets")
     uris = [uri for uri in found.split() if uri.rstrip("/").endswith("/debian")]

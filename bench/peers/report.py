@@ -15,21 +15,28 @@ CLASSES = (("up to 4 KiB", 0, 4 << 10), ("64 KiB to 1 MiB", 64 << 10, 1 << 20),
            ("16 MiB and more", 16 << 20, math.inf))
 
 LEGEND = """\
-fp32 sum, in place. {rounds} rounds go through all settings and sizes, with 1 GiB three at most, and all take turns with
-each size of each. A time is the median of the rounds, a round's the median of its all-reduces, each of which takes as
-long as at the rank where it takes longest.
-Ratios are the other's time over ours in the same round, medians with the least and the most: where they are more than
-1, ours is faster. "Ours" stages any memory, `pcclMemAlloc` has it shared; both, and PCCL 1.0, are asked for {streams}
-streams per link. Two hosts have half of this machine's processors each, if it has two. Limits: memcpy and a sum of two arrays of that size, by as
-many threads at once as there are peers (or processors); TCP is what iperf3 moves in one direction in a second, for the
-bytes that each end of an ideal ring sends. Where round trips are short this library gives its sockets cubic; those of
-all others have the host's default, but for the settings "all with cubic". Ranks of Gloo and Open MPI live through all
-sizes and reduce zeros one time after another; those of this library and of PCCL 1.0 start anew with each size, reduce
-small numbers, and begin each time together. "-" was not measured: TCP below 1 MiB, or what is left out below.
+fp32 sum, in place. There are {rounds} rounds, at most three for 1 GiB. Each round goes through all settings and sizes,
+and all contenders take turns at each size. A time is the median over the rounds. The time of a round is the median of
+its all-reduces, and the time of an all-reduce is its time at the slowest rank.
+
+Ratios are the other's time divided by ours in the same round: the median, with the least and the most in brackets.
+Where a ratio is more than 1, ours is faster. "Ours" has its operands in ordinary memory and stages them; "ours,
+pcclMemAlloc" has them in memory that is shared with the agent. Both, and PCCL 1.0, are asked for {streams} streams
+per link. If this machine has at least as many processors as hosts, each host has its own processors; otherwise all
+hosts share all of them. The limits "memcpy" and "sum of two arrays" use arrays of the same size, in one thread for each
+peer, but at most one for each processor. The limit "TCP" is the time for the bytes that each end of an ideal ring
+sends, at the rate that iperf3 reaches in one direction between two hosts in one second.
+
+On paths with a short round trip this library gives its sockets cubic. The sockets of all others have the host's
+default, except in the settings "all with cubic". The ranks of Gloo and Open MPI run through all sizes, reduce zeros,
+and begin each all-reduce right after the last one. The peers of this library and of PCCL 1.0 start anew for each size,
+reduce small numbers, and begin each all-reduce together. "-" means not measured: TCP below 1 MiB, or a contender that
+the last lines name as left out.
 """
 SUMMARY = """\
-The other's time over ours, in short: the median of these sizes, in brackets the least of them. The best TCP peer is
-whichever of PCCL 1.0, Gloo and Open MPI over TCP is the fastest at that size. 16 KiB and 4 MiB are in the tables below.
+The other's time divided by ours, in short: the median over the sizes of the row, and in brackets the least ratio. At
+each size, the best TCP peer is the fastest of PCCL 1.0, Gloo and Open MPI over TCP. 16 KiB and 4 MiB are only in the
+tables below.
 """
 
 
@@ -103,8 +110,9 @@ def ratio_table(results, ours):
 
 
 def class_ratio(results, mine, others, least, most):
-    """Returns (median, least) over the sizes from least to most of the ratio of the best other time
-    to mine (each a median of the rounds), or None. results: those of one setting."""
+    """Computes, for each size from `least` to `most`, the ratio of the best other time to mine (the
+    median of its rounds). Returns (median, least) of these ratios, or None. results: those of one
+    setting."""
     each = []
     for size, times in results.get(mine, {}).items():
         found = [ratios(times, results.get(other, {}).get(size, [])) for other in others]

@@ -15,10 +15,8 @@ static uint32_t or_default(uint32_t v, uint32_t def)
 
 struct ccm *ccm_new(const struct ccm_config *cfg)
 {
-	struct ccm *m = calloc(1, sizeof *m);
+	struct ccm *m = cc_must_zalloc(1, sizeof *m);
 
-	if (!m)
-		return NULL;
 	m->cfg = *cfg;
 	m->cfg.timeout_ms = or_default(cfg->timeout_ms, 2800);
 	m->cfg.heartbeat_ms = or_default(cfg->heartbeat_ms, m->cfg.timeout_ms * 5 / 28);
@@ -51,7 +49,7 @@ static void free_agents(struct ccm *m)
 		free(a->failures);
 		free(a);
 	}
-	for (a = m->dead; a; a = next) { /* left by a step that ran out of memory before ccm_reap */
+	for (a = m->dead; a; a = next) { /* buried in the step that abandons this run */
 		next = a->next_dead;
 		ccm_snapshot_free(a);
 		free(a->failures);
@@ -118,7 +116,6 @@ void ccm_free(struct ccm *m)
 	free_agents(m);
 	ccm_records_free(m);
 	ccm_revisions_free(m);
-	ccm_scratch_clear(m);
 	wire_journal_clear(&m->saved);
 	free(m->unsaved);
 	free(m->taken);
@@ -134,8 +131,8 @@ uint32_t ccm_tick_ms(const struct ccm *m)
 /* Learns from the snapshot of an agent that came too late for the recovery, or that came back. */
 static void learn(struct ccm *m, const struct ccm_agent *a, const struct wm_resume *r)
 {
-	if (a->n_accepted > 0) /* without members of ours, its ballots do not concern us */
-		ccm_vote_learn(m, r->topo_ballot, r->pending_ballot);
+	if (a->n_accepted > 0) /* the ballots of an agent without members do not concern this run */
+		ccm_ballot_learn(m, r->ballots);
 	if (cc_id_is_zero(&a->hello.run_key)) /* the agent has no state of its own */
 		return;
 	ccm_at_least(&m->heard_epoch, r->epoch);
@@ -155,11 +152,8 @@ static void dispatch(struct ccm *m, struct ccm_agent *a, const struct wm_msg *ms
 	case WM_LEAVE:
 		ccm_member_leave(m, a, &msg->u.leave);
 		break;
-	case WM_TOPO_VOTE:
-		ccm_vote_topology(m, a, &msg->u.peer);
-		break;
-	case WM_PENDING_VOTE:
-		ccm_vote_pending(m, a, &msg->u.peer);
+	case WM_BALLOT_VOTE:
+		ccm_ballot_vote(m, a, &msg->u.ballot_vote);
 		break;
 	case WM_OP_VOTE:
 		ccm_op_vote(m, a, &msg->u.op_vote);
@@ -173,6 +167,9 @@ static void dispatch(struct ccm *m, struct ccm_agent *a, const struct wm_msg *ms
 	case WM_LINK_LOST:
 		ccm_link_lost(m, a, &msg->u.link_lost);
 		break;
+	case WM_MESH:
+		ccm_mesh_report(m, a, &msg->u.mesh);
+		break;
 	case WM_ROUND_REPORT:
 		ccm_round_report(m, a, &msg->u.round_report);
 		break;
@@ -184,7 +181,8 @@ static void dispatch(struct ccm *m, struct ccm_agent *a, const struct wm_msg *ms
 			learn(m, a, &msg->u.resume);
 		ccm_outcomes_compare(m, a, &msg->u.resume);
 		/* The commit that the agent's peers wait for may take a while. Without the view,
-		 * they would repeat calls that fail because of losses that they do not know. */
+		 * the peers would not know of losses, and would repeat calls that fail because of
+		 * them. */
 		if (a->n_accepted > 0 && !cc_id_is_zero(&a->hello.run_key))
 			ccm_view_tell(m, a);
 		break;
@@ -205,7 +203,7 @@ static void dispatch(struct ccm *m, struct ccm_agent *a, const struct wm_msg *ms
 		ccm_op_query(m, a, &msg->u.op_query);
 		break;
 	case WM_REFUSE: /* the last message of an agent that ends */
-		ccm_close(m, a->conn, "the agent said goodbye");
+		ccm_close(m, a->conn, "the agent has announced its end");
 		ccm_agent_lost(m, a, msg->u.refuse.text);
 		break;
 	default:
@@ -244,9 +242,9 @@ void ccm_settle(struct ccm *m)
 			ccm_loss_announce(m);
 			ccm_reap(m);
 		} while (ccm_round_settle(m));
-		ccm_pending_settle(m);
+		ccm_ballots_settle(m);
 		ccm_op_settle(m); /* an election may kick peers */
-	} while ((m->lost || ccm_unmet_settle(m)) && !m->oom);
+	} while (m->lost || ccm_unmet_settle(m));
 	ccm_leaves_answer(m);
 }
 
@@ -291,12 +289,10 @@ static void handle(struct ccm *m, struct ccm_agent *a, const struct ccm_event *e
 	}
 }
 
-int ccm_step(struct ccm *m, const struct ccm_event *ev, uint64_t now_ns, struct ccm_actions *out)
+void ccm_step(struct ccm *m, const struct ccm_event *ev, uint64_t now_ns, struct ccm_actions *out)
 {
 	struct ccm_agent *a;
 
-	if (m->oom)
-		return CC_ERR_NOMEM;
 	m->out = out;
 	m->ticking = ev->type == CCM_EV_TICK;
 	m->stuck_news |= m->ticking;
@@ -315,5 +311,4 @@ int ccm_step(struct ccm *m, const struct ccm_event *ev, uint64_t now_ns, struct 
 	if (ev->type == CCM_EV_TICK)
 		ccm_waits_tick(m);
 	m->out = NULL;
-	return m->oom ? CC_ERR_NOMEM : 0;
 }

@@ -8,10 +8,11 @@
  * - passes every event of a connection between CCM_EV_OPEN and CCM_EV_CLOSED, in order, and numbers
  *   connections so that no two open ones share a number;
  * - passes CCM_EV_TICK at least every ccm_tick_ms();
- * - carries out actions in their order. A CCM_ACT_JOURNAL is on the disk before any later action;
- * - ends the process after CC_ERR_NOMEM.
+ * - carries out actions in their order. A CCM_ACT_JOURNAL is on the disk before any later action.
+ * Exhausted memory ends the process (common/cc_must.h).
  * A message that the state of its sender does not allow is a protocol violation: the core kicks the
- * peer, or the connection if no peer is named.
+ * peer that the message names. If it names no peer, the core kicks all peers of the connection and
+ * closes it.
  */
 #ifndef CCM_H
 #define CCM_H
@@ -28,12 +29,21 @@ enum ccm_connection_state {
 	CCM_VOTE_NO_NEW_PEERS_ESTABLISH_P2P_CONNECTIONS,
 	CCM_CONNECTING_TO_PEERS,
 	CCM_COLLECTIVE_COMMUNICATIONS_RUNNING,
+	CCM_VOTE_OPTIMIZE_TOPOLOGY,
 };
 
 enum ccm_collective_state {
 	CCM_VOTE_INITIATE_COLLECTIVE_COMMS = 0,
 	CCM_PERFORM_COLLECTIVE_COMMS,
 	CCM_VOTE_COMPLETE_COLLECTIVE_COMMS,
+};
+
+/* How all-reduces of groups on 3 to CC_ROUTE_HOSTS_MAX hosts go from host to host. */
+enum ccm_algorithm {
+	CCM_ALGORITHM_RING = 0, /* agents open only the links of the ring */
+	CCM_ALGORITHM_AUTO = 1, /* the master chooses for each operation (cc_route_choose) */
+	CCM_ALGORITHM_DIRECT = 2,
+	CCM_ALGORITHM_TREE = 3,
 };
 
 struct ccm_config {
@@ -46,19 +56,20 @@ struct ccm_config {
 	uint32_t evict_delay_ms; /* the time from the failure of a round to the kick that it causes;
 				    default 0 */
 	uint32_t recovery_ms;    /* default 3000: the time for which a takeover waits for agents */
-	/* default 0: after its start the master defers the hellos of agents that know no run for
-	 * this long, because an agent that knows a run goes first. */
+	/* default 0: for this time after its start, the master defers the hellos of agents that
+	 * know no run, because an agent that knows a run goes first. */
 	uint32_t adopt_ms;
 	uint32_t agent_lease_ms; /* default 5000: the time that a disconnected agent's peers have to
 				    come back */
 	uint32_t segment_max;    /* bytes */
 	uint32_t max_peers;      /* further joins are refused; default 65536 */
-	/* The least generation and attempt number of a takeover that cannot learn a higher one;
-	 * divided by 4096 also the least term. It must be higher than any number that an earlier
-	 * master has reached (for example the wall clock), and below 2^52. */
+	/* A takeover that learns no higher generation or attempt number uses this one. Divided by
+	 * 4096, it is also the least term. It must be higher than any number that an earlier master
+	 * has reached (for example the wall clock), and below 2^52. */
 	uint64_t first_number;
 	bool journal;       /* make JOURNAL actions */
 	uint32_t log_level; /* LOG actions with a higher level are not made; 0: CCM_LOG_INFO */
+	enum ccm_algorithm algorithm;
 };
 
 enum ccm_event_type {
@@ -108,8 +119,8 @@ struct ccm_action {
 	uint32_t n_conns;
 	size_t first_conn;
 	union {
-		struct wm_msg msg; /* SEND: the same for all receivers; only the member of its type
-				      is valid */
+		struct wm_msg msg; /* SEND: the same for all receivers; only the union member that
+				      its type names is valid */
 		struct wj_record record; /* JOURNAL */
 		char text[WM_TEXT_MAX];  /* CLOSE, LOG */
 	};
@@ -128,17 +139,15 @@ void ccm_actions_free(struct ccm_actions *a);
 
 struct ccm;
 
-/* Makes a core. Returns NULL when memory is exhausted. */
 struct ccm *ccm_new(const struct ccm_config *cfg);
 void ccm_free(struct ccm *m);
 /* Returns half a heartbeat, in milliseconds: the longest time between two ticks. */
 uint32_t ccm_tick_ms(const struct ccm *m);
 /* Takes one record from the journal of an earlier master. Call it before the first step, for each
- * record, in their order. The run of the last record continues. Returns 0 or CC_ERR_NOMEM. */
-int ccm_restore(struct ccm *m, const struct wj_record *r);
-/* Handles one event, and appends actions to *out. Returns 0, or CC_ERR_NOMEM, after which the
- * process should end. */
-int ccm_step(struct ccm *m, const struct ccm_event *ev, uint64_t now_ns, struct ccm_actions *out);
+ * record, in their order. The run of the last record continues. */
+void ccm_restore(struct ccm *m, const struct wj_record *r);
+/* Handles one event, and appends actions to *out. */
+void ccm_step(struct ccm *m, const struct ccm_event *ev, uint64_t now_ns, struct ccm_actions *out);
 /* Checks every invariant of the state, for tests and the simulator. Returns NULL, or a static text
  * that names the broken invariant. */
 const char *ccm_check(const struct ccm *m);
@@ -189,8 +198,7 @@ struct ccm_op_info {
 	enum ccm_collective_state state;
 	struct wm_op_params params;
 	uint32_t votes, world_size;
-	char awaited[WM_TEXT_MAX]; /* the peers or hosts that it waits for (not all of them), and
-				      why */
+	char awaited[WM_TEXT_MAX]; /* some of the peers or hosts that it waits for, and why */
 };
 /* Calls fn for each operation; while recovering, for each operation that agents have reported so
  * far. */
@@ -209,10 +217,9 @@ const char *ccm_sync_end_name(enum ccm_sync_end e);
 
 struct ccm_state_info {
 	uint32_t group, peers; /* peers: accepted ones */
-	uint64_t
-		expected; /* the next revision; 0: nothing was synchronized, any revision will do */
-	enum ccm_sync_end end;       /* NONE: all fields below are zero */
-	uint64_t seq, age_ns;        /* age_ns: the time since the election */
+	uint64_t expected;     /* the next revision; 0: nothing was synchronized, any is accepted */
+	enum ccm_sync_end end; /* NONE: all fields below are zero */
+	uint64_t seq, age_ns;  /* age_ns: the time since the election */
 	struct wm_sync_vote elected; /* RUNNING, DONE, FAILED: the elected candidate, with the
 					group's revision */
 	uint32_t holders, receivers, out;

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "ccoip-masterd/core/ccm_internal.h"
-#include "common/cc_zalloc.h"
 
 static void action_clear(struct ccm_action *x)
 {
@@ -35,38 +34,14 @@ void ccm_actions_free(struct ccm_actions *a)
 	*a = (struct ccm_actions){0};
 }
 
-void ccm_scratch_clear(struct ccm *m)
-{
-	action_clear(&m->scratch);
-	m->scratch = (struct ccm_action){0};
-}
-
-/* Doubles the room of an array. NULL sets m->oom. */
-static void *grow(struct ccm *m, void *v, size_t *cap, size_t size)
-{
-	size_t n = *cap ? 2 * *cap : 16;
-	void *p = realloc(v, n * size);
-
-	if (p)
-		*cap = n;
-	else
-		m->oom = true;
-	return p;
-}
-
 static struct ccm_action *emit(struct ccm *m, enum ccm_action_type type)
 {
 	struct ccm_actions *out = m->out;
 	struct ccm_action *x;
 
-	if (out->n == out->cap && !m->oom) {
-		x = grow(m, out->v, &out->cap, sizeof *x);
-		if (x)
-			out->v = x;
-	}
-	if (m->oom)
-		ccm_scratch_clear(m);
-	x = m->oom ? &m->scratch : &out->v[out->n++];
+	if (out->n == out->cap)
+		out->v = cc_must_grow(out->v, &out->cap, 16, sizeof *x);
+	x = &out->v[out->n++];
 	x->type = type;
 	return x;
 }
@@ -85,16 +60,11 @@ struct wm_msg *ccm_send_all(struct ccm *m, enum wm_type type)
 void ccm_send_to(struct ccm *m, const struct ccm_agent *a)
 {
 	struct ccm_actions *out = m->out;
-	uint32_t *v;
 
-	if (m->oom || a->dead || a->disconnected)
+	if (a->dead || a->disconnected)
 		return;
-	if (out->n_conns == out->cap_conns) {
-		v = grow(m, out->conns, &out->cap_conns, sizeof *v);
-		if (!v)
-			return;
-		out->conns = v;
-	}
+	if (out->n_conns == out->cap_conns)
+		out->conns = cc_must_grow(out->conns, &out->cap_conns, 16, sizeof *out->conns);
 	out->conns[out->n_conns++] = a->conn;
 	out->v[out->n - 1].n_conns++;
 }
@@ -165,13 +135,4 @@ void ccm_copy(char *dst, size_t size, const char *src)
 	for (i = 0; i + 1 < size && src[i]; i++)
 		dst[i] = (unsigned char)src[i] < 0x20 || src[i] == 0x7f ? '?' : src[i];
 	dst[i] = '\0';
-}
-
-void *ccm_calloc(struct ccm *m, size_t n, size_t size)
-{
-	void *p = cc_zalloc(n ? n : 1, size);
-
-	if (!p)
-		m->oom = true;
-	return p;
 }

@@ -33,9 +33,7 @@ void ccm_agent_open(struct ccm *m, const struct ccm_event *ev)
 		ccm_log(m, CCM_LOG_ERR, "connection number %u was opened twice", ev->conn);
 		return;
 	}
-	a = ccm_calloc(m, 1, sizeof *a);
-	if (!a)
-		return;
+	a = cc_must_zalloc(1, sizeof *a);
 	a->conn = ev->conn;
 	a->no = ++m->last_agent;
 	a->from = ev->addr;
@@ -44,11 +42,6 @@ void ccm_agent_open(struct ccm *m, const struct ccm_event *ev)
 	cc_detect_init(&a->life, m->cfg.heartbeat_ms, m->cfg.timeout_ms, m->now);
 	cc_detect_path(&a->life, ev->path_ms);
 	HASH_ADD(hh, m->agents, conn, sizeof a->conn, a);
-	if (a->unhashed) {
-		m->oom = true;
-		free(a);
-		return;
-	}
 	m->by_conn[a->conn % CCM_CONNS] = a;
 }
 
@@ -171,6 +164,7 @@ void ccm_agent_ack(struct ccm *m, struct ccm_agent *a)
 	ack->term = m->term;
 	ack->resume = a->resuming;
 	m->acked |= a->resuming;
+	a->reopens = 0;
 	a->acked_ns = m->now;
 	ccm_log(m, CCM_LOG_INFO, "agent %s connected", ccm_agent_label(a, label, sizeof label));
 }
@@ -246,8 +240,8 @@ static void check_resuming(struct ccm *m)
 				a->hello.name, ms);
 }
 
-/* Starts all bounds again after a suspension, because messages that agents sent meanwhile have not
- * been read yet. */
+/* Restarts all bounds after a suspension, because messages that agents sent meanwhile have not been
+ * read yet. */
 static void forgive_pause(struct ccm *m, uint64_t ns)
 {
 	struct ccm_agent *a;
@@ -270,17 +264,17 @@ void ccm_agent_pause(struct ccm *m, uint32_t gone)
 {
 	uint64_t ns = m->tick_ns ? ccm_age(m->now, m->tick_ns) : 0;
 	uint64_t unheard = m->beat_ns ? ccm_age(m->now, m->beat_ns) : ns;
-	/* The clocks of agents may be faster. */
+	/* One beat is added, because the clocks of agents may be faster. */
 	uint64_t beat = m->cfg.heartbeat_ms * CCM_NS_PER_MS;
 
 	if (!cc_detect_blind(&m->any, ns))
 		return;
 	m->tick_ns = m->now;
-	/* Agents may have given this master up: they have gone to another master, or they wait for
+	/* Agents may have abandoned this master: they have gone to another master, or they wait for
 	 * the next one. */
 	if (unheard + beat > m->any.min_ns && m->n_accepted > 0 && !m->recovering) {
 		ccm_log(m, CCM_LOG_WARNING,
-			"the master was suspended for %.1f s: it takes its run over again",
+			"the master was suspended for %.1f s: it takes over its run again",
 			(double)ns / 1e9);
 		ccm_restart(m, gone, "the master was suspended: every agent must connect again");
 	} else {
@@ -288,8 +282,8 @@ void ccm_agent_pause(struct ccm *m, uint32_t gone)
 	}
 }
 
-/* Did `a` fall silent together with the other remote hosts? It was last heard at most 1.5
- * heartbeats before the last of them. */
+/* Did `a` fall silent together with the other remote hosts? If so, its last message came at
+ * most 1.5 heartbeats before the last message from any of them. */
 static bool fell_silent_with_all(const struct ccm *m, const struct ccm_agent *a)
 {
 	return ccm_age(m->heard_ns, a->spoke_ns) <= m->cfg.heartbeat_ms * CCM_NS_PER_MS * 3 / 2;
@@ -311,9 +305,9 @@ void ccm_agent_heard(struct ccm *m, struct ccm_agent *a)
 	cc_detect_heard(&a->life, m->now);
 }
 
-/* Is `a` silent? If a remote host connects (`reached`), agents may have given this master up
- * already. They have missed one heartbeat more than this master at most, and their clocks may be
- * faster. */
+/* Is `a` silent? If a remote host connects (`reached`), agents may already have abandoned this
+ * master. An agent has missed at most one heartbeat more than this master, and its clock may be
+ * faster, so two heartbeats are added to the silence. */
 static bool is_silent(const struct ccm *m, struct ccm_agent *a, bool reached)
 {
 	uint64_t beat = m->cfg.heartbeat_ms * CCM_NS_PER_MS;
@@ -355,14 +349,15 @@ void ccm_agent_reach(struct ccm *m, bool reached)
 		return;
 	}
 	ccm_log(m, CCM_LOG_WARNING,
-		"the master has heard no remote host for %.1f s and assumes that its own network "
-		"is down: it takes its run over again",
+		"the master has received nothing from remote hosts for %.1f s and assumes that its "
+		"own network is down: it takes over its run again",
 		(double)ccm_age(m->now, m->heard_ns) / 1e9);
 	ccm_restart(m, 0, "the master's network was down: every agent must connect again");
 	m->cut_off_ns = m->now;
 }
 
-/* A wait for votes is reported at once, its end only with the next regular heartbeat. */
+/* The beginning of a wait for votes is reported at once, the end of the wait only with the next
+ * regular heartbeat. */
 static bool beat_is_due(const struct ccm *m, bool awaited)
 {
 	return (awaited && !m->awaited) || !m->beat_ns ||

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Pairs of hosts whose links break in one operation after the other, although they can be opened
- * again each time. For example, a router resets connections that have carried some number of bytes.
- * A new link does not help. A newcomer that brings such links has them with all its neighbours, so
- * its breaks are counted together.
+ * Pairs of hosts whose links break in one operation after the other, although the links can be
+ * opened again each time. For example, a router resets connections that have carried some number of
+ * bytes. A new link does not help. A newcomer that brings such links has them with all its
+ * neighbours, so its breaks are counted together.
  */
 #include <stdlib.h>
 
@@ -26,23 +26,16 @@ static struct ccm_break *break_get(struct ccm *m, uint64_t one, uint64_t other)
 
 	if (b)
 		return b;
-	b = ccm_calloc(m, 1, sizeof *b);
-	if (!b)
-		return NULL;
+	b = cc_must_zalloc(1, sizeof *b);
 	b->key.from = one < other ? one : other;
 	b->key.to = one < other ? other : one;
 	HASH_ADD(hh, m->breaks, key, sizeof b->key, b);
-	if (b->unhashed) {
-		m->oom = true;
-		free(b);
-		return NULL;
-	}
 	return b;
 }
 
 static void break_free(struct ccm *m, struct ccm_break *b)
 {
-	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): it loses track of the list */
+	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): analyzer loses track of the list */
 	HASH_DELETE(hh, m->breaks, b);
 	free(b);
 }
@@ -54,7 +47,8 @@ static uint64_t op_bytes(const struct ccm_op *o)
 	return dtype <= WIRE_DTYPE_MAX ? o->params.count * wire_dtype_size[dtype] : 0;
 }
 
-/* Returns the size of the largest all-reduce that has started. Smaller ones may still pass. */
+/* Returns the size of the largest all-reduce that has started. Smaller all-reduces may still
+ * succeed over links that break. */
 static uint64_t largest_started(const struct ccm_group *g)
 {
 	const struct ccm_op *o;
@@ -70,7 +64,7 @@ static uint64_t largest_started(const struct ccm_group *g)
 
 static bool streak_add(const struct ccm *m, struct ccm_streak *k, uint64_t bytes)
 {
-	if (k->round == m->committed + 1) /* the other end has reported this break already */
+	if (k->round == m->committed + 1) /* the other end has already reported this break */
 		return false;
 	*k = (struct ccm_streak){
 		.n = k->n + 1, .round = m->committed + 1, .counts = true, .bytes = bytes};
@@ -120,7 +114,7 @@ void ccm_break_count(struct ccm *m, const struct ccm_group *g, struct ccm_agent 
 	ccm_print(b->text, sizeof b->text, "%s", text);
 }
 
-/* The other end may have reported the break already, or may report it later. */
+/* The other end may have already reported the break, or may report it later. */
 void ccm_break_is_mended(struct ccm *m, struct ccm_agent *from, struct ccm_agent *to)
 {
 	struct ccm_break *b = NULL;
@@ -218,7 +212,7 @@ void ccm_breaks_over(struct ccm *m, const struct ccm_op *o)
 	}
 }
 
-/* Clears the agent's count of breaks. They may have been due to the host that has changed. */
+/* Clears the agent's count of breaks, because the host that has changed may have caused them. */
 static void streak_forget(struct ccm *m, uint64_t agent_no)
 {
 	struct ccm_agent *a;

@@ -3,6 +3,8 @@
  * The invariants: counters against recounts, states against flags, rings, operations. For tests and
  * the simulator. The cost grows with the size of the state.
  */
+#include <string.h>
+
 #include "ccoip-masterd/core/ccm_sync.h"
 
 #define REQUIRE(cond, text)                                                                        \
@@ -12,7 +14,7 @@
 	} while (0)
 
 struct counts {
-	uint32_t peers, accepted, asleep, topo, pending, blocked_ops, crossed;
+	uint32_t peers, accepted, asleep, votes[WIRE_BALLOTS], blocked_ops, crossed;
 };
 
 /* Does p wait for `what`? The operation may be gone, so `what` is only compared. */
@@ -30,7 +32,7 @@ static bool waits_for(const struct ccm_peer *p, const struct ccm_op *what)
 static const char *check_peer_votes(const struct ccm_peer *p)
 {
 	const struct ccm_op *o;
-	uint32_t voted = 0, running = 0;
+	uint32_t voted = 0, running = 0, k;
 
 	DL_FOREACH (p->membership->group->ops, o) {
 		if (!ccm_op_voted(o, p))
@@ -43,14 +45,35 @@ static const char *check_peer_votes(const struct ccm_peer *p)
 	REQUIRE(!p->waits_on || (p->phase == CCM_PEER_ACCEPTED && waits_for(p, p->waits_on)),
 		"a peer waits for an operation that it has not voted for, or that has started");
 	REQUIRE(!p->waits_on_any || (p->waits_on && running == 0),
-		"a peer waits for any operation, and there is none, or one that has started");
-	REQUIRE(!p->topo_voted || running == 0, "a topology vote with an operation running");
+		"a peer waits until any of its operations ends, but it has none, or one of them "
+		"runs");
+	for (k = 0; k < WIRE_BALLOTS; k++)
+		REQUIRE(!p->voted[k] || !wire_ballot_kinds[k].is_exclusive || running == 0,
+			"a peer has sent an exclusive vote while one of its operations runs");
 	return NULL;
+}
+
+static bool has_voted(const struct ccm_peer *p)
+{
+	uint32_t k;
+
+	for (k = 0; k < WIRE_BALLOTS; k++)
+		if (p->voted[k])
+			return true;
+	return false;
+}
+
+static void add_votes(uint32_t to[WIRE_BALLOTS], const uint32_t votes[WIRE_BALLOTS])
+{
+	uint32_t k;
+
+	for (k = 0; k < WIRE_BALLOTS; k++)
+		to[k] += votes[k];
 }
 
 static bool takes_part(const struct ccm *m, const struct ccm_peer *p)
 {
-	return p->n_ops > 0 || p->topo_voted || p->pending_voted || ccm_in_round(m, p->round);
+	return p->n_ops > 0 || has_voted(p) || ccm_in_round(m, p->round);
 }
 
 static const char *check_peer(const struct ccm *m, const struct ccm_peer *p)
@@ -61,8 +84,7 @@ static const char *check_peer(const struct ccm *m, const struct ccm_peer *p)
 
 	REQUIRE(ccm_peer_find(m, &p->id) == p, "a peer is not found by its id");
 	REQUIRE(p->state == ccm_peer_state(m, p), "a peer's state does not follow from its flags");
-	REQUIRE(accepted || (!p->topo_voted && !p->pending_voted && p->n_ops == 0),
-		"a registered peer has voted");
+	REQUIRE(accepted || (!has_voted(p) && p->n_ops == 0), "a registered peer has voted");
 	bad = check_peer_votes(p);
 	if (bad)
 		return bad;
@@ -80,7 +102,7 @@ static const char *check_membership_peers(
 	const struct ccm *m, const struct ccm_membership *s, struct counts *ret)
 {
 	const struct ccm_peer *p;
-	uint32_t candidates = 0;
+	uint32_t candidates = 0, k;
 	const char *bad;
 
 	DL_FOREACH (s->peers, p) {
@@ -90,8 +112,8 @@ static const char *check_membership_peers(
 		ret->peers++;
 		ret->accepted += p->phase == CCM_PEER_ACCEPTED;
 		ret->asleep += p->phase == CCM_PEER_REGISTERED && p->stopped_ns;
-		ret->topo += p->topo_voted;
-		ret->pending += p->pending_voted;
+		for (k = 0; k < WIRE_BALLOTS; k++)
+			ret->votes[k] += p->voted[k];
 		candidates += ccm_in_round(m, p->round);
 		bad = check_peer(m, p);
 		if (bad)
@@ -115,7 +137,7 @@ static const char *check_membership_ring(const struct ccm *m, const struct ccm_m
 	REQUIRE(!s->in_ring || (s->pos < s->group->n_ring && s->group->ring[s->pos] == s),
 		"a host membership is not at its position in the ring");
 	REQUIRE(!s->in_ring || (s->n_accepted > 0 && !s->agent->disconnected),
-		"a host membership is in the ring without present peers");
+		"a host membership is in the ring without connected peers");
 	REQUIRE(s->in_ring || s->n_accepted == 0 || may_be_outside(m, s),
 		"a host membership with accepted peers is not in the ring");
 	return NULL;
@@ -142,8 +164,7 @@ static const char *check_membership(
 	ret->peers += c.peers;
 	ret->accepted += c.accepted;
 	ret->asleep += c.asleep;
-	ret->topo += c.topo;
-	ret->pending += c.pending;
+	add_votes(ret->votes, c.votes);
 	return check_membership_ring(m, s);
 }
 
@@ -155,7 +176,7 @@ static const char *check_sync(const struct ccm_op *o)
 
 	REQUIRE(o->group->sync == o, "a group has two synchronizations");
 	REQUIRE(o->key.is_sync && o->key.tag == 0,
-		"a synchronization has the marks of another operation");
+		"a synchronization has the key of another operation");
 	REQUIRE(y->n_sync_peers >= o->n_words * 64, "a synchronization has no room for candidates");
 	if (o->seq == 0)
 		return NULL;
@@ -228,17 +249,18 @@ static const char *check_started(const struct ccm *m, const struct ccm_op *o)
 	uint32_t disconnected = ccm_sync_count_disconnected(o);
 
 	REQUIRE(o->group->n_disconnected <= disconnected,
-		"an operation runs without disconnected peers");
-	REQUIRE(o->seq <= m->last_seq, "an operation has a number that was not given out");
+		"an operation runs although a disconnected peer takes part in it");
+	REQUIRE(o->seq <= m->last_seq, "an operation has a number that was never assigned");
 	REQUIRE(o->n_votes + disconnected == o->group->n_accepted && !o->abort_code,
 		"an operation runs without all votes");
-	REQUIRE(o->n_reported < o->n_voters, "an operation that all reported is not done");
+	REQUIRE(o->n_reported < o->n_voters,
+		"all agents have reported on an operation that is not done");
 	return NULL;
 }
 
 static const char *check_ready(const struct ccm *m, const struct ccm_op *o)
 {
-	REQUIRE(m->round.active || o->group->n_topo > 0 || ccm_round_waits(m) ||
+	REQUIRE(m->round.active || ccm_ballot_bars(o->group) || ccm_round_waits(m) ||
 			ccm_sync_excludes(o),
 		"a ready operation was not started");
 	REQUIRE(o->n_votes == o->group->n_accepted, "an operation is ready without all votes");
@@ -302,15 +324,15 @@ static const char *check_group(const struct ccm *m, const struct ccm_group *g, s
 		"a group's count of operations that peers wait for is wrong");
 	REQUIRE(c.peers == g->n_peers, "a group's count of peers is wrong");
 	REQUIRE(c.accepted == g->n_accepted, "a group's count of accepted peers is wrong");
-	REQUIRE(c.topo == g->n_topo, "a group's count of topology votes is wrong");
+	REQUIRE(memcmp(c.votes, g->n_votes, sizeof c.votes) == 0,
+		"a group's count of votes is wrong");
 	REQUIRE(g->peer_slots.n - g->peer_slots.n_free == c.accepted, "peer slots were lost");
 	REQUIRE(g->membership_slots.n - g->membership_slots.n_free == memberships,
 		"slots of host memberships were lost");
 	all->peers += c.peers;
 	all->asleep += c.asleep;
 	all->accepted += c.accepted;
-	all->topo += c.topo;
-	all->pending += c.pending;
+	add_votes(all->votes, c.votes);
 	all->blocked_ops += waiting;
 	all->crossed += waiting > 1;
 	return NULL;
@@ -358,7 +380,7 @@ static const char *check_agents(const struct ccm *m)
 		if (bad)
 			return bad;
 		REQUIRE(!a->disconnected, "a disconnected agent is listed as present");
-		REQUIRE(m->recovering || !a->snapshot, "a snapshot was left");
+		REQUIRE(m->recovering || !a->snapshot, "a snapshot was left over");
 		REQUIRE(m->recovering || m->adopting || !a->hello_deferred,
 			"a hello was not answered");
 		resuming += a->resuming;
@@ -368,7 +390,7 @@ static const char *check_agents(const struct ccm *m)
 		reported += ccm_in_round(m, a->round) && a->reported;
 	}
 	REQUIRE(memberships == HASH_COUNT(m->memberships),
-		"host memberships are not with their agents");
+		"the agents' counts of host memberships do not add up to the total");
 	REQUIRE(resuming == m->n_resuming, "the count of resuming agents is wrong");
 	REQUIRE(claimed == HASH_CNT(hh_id, m->by_id), "agents are not found by their ids");
 	if (m->round.active) {
@@ -406,24 +428,29 @@ static const char *check_pairs(const struct ccm *m)
 /* Checks that every decision that is due was made. */
 static const char *check_due(const struct ccm *m)
 {
+	uint32_t k;
+
 	REQUIRE(!m->rewire || m->n_accepted == m->n_disconnected, "no round rewires the ring");
 	REQUIRE(m->n_accepted > 0 || ccm_newcomers_ready(m) == 0,
 		"the first peers are not admitted");
-	REQUIRE(m->n_topo == 0 || m->n_topo < m->n_accepted,
-		"a complete topology vote has no consequence");
-	REQUIRE(m->rewire || m->n_pending == 0 || m->n_pending < m->n_accepted,
-		"a complete pending vote has no answer");
+	for (k = 0; k < WIRE_BALLOTS; k++)
+		REQUIRE((k != WIRE_TOPOLOGY && m->rewire) || m->ballots[k].n_votes == 0 ||
+				m->ballots[k].n_votes < m->n_accepted,
+			"a complete ballot has no answer");
 	return NULL;
 }
 
 static const char *check_run(const struct ccm *m)
 {
 	const char *bad = NULL;
+	uint32_t k, votes = 0;
 
 	REQUIRE(!m->reap && !m->dead && !m->lost, "something was left unsettled");
 	REQUIRE(!m->round.active || !m->round.stale, "a stale round goes on");
-	REQUIRE(!m->recovering || !(m->round.active || m->ops || m->n_topo || m->n_pending),
-		"something goes on while recovering");
+	for (k = 0; k < WIRE_BALLOTS; k++)
+		votes += m->ballots[k].n_votes;
+	REQUIRE(!m->recovering || !(m->round.active || m->ops || votes > 0),
+		"a round, an operation or a vote is in progress while recovering");
 	REQUIRE(!m->stale || (!m->peers && !m->recovering), "a stale master has peers");
 	if (!m->recovering && !m->round.active && !ccm_round_waits(m))
 		bad = check_due(m);
@@ -435,6 +462,7 @@ const char *ccm_check(const struct ccm *m)
 	const struct ccm_group *g;
 	struct counts c = {0};
 	const char *bad;
+	uint32_t k;
 
 	REQUIRE(!m->broken, m->broken);
 	for (g = m->groups; g; g = g->hh.next) {
@@ -446,8 +474,8 @@ const char *ccm_check(const struct ccm *m)
 	REQUIRE(c.accepted == m->n_accepted, "the count of accepted peers is wrong");
 	REQUIRE(c.peers - c.accepted == m->n_registered, "the count of registered peers is wrong");
 	REQUIRE(c.asleep == m->n_asleep, "the count of stopped newcomers is wrong");
-	REQUIRE(c.topo == m->n_topo, "the count of topology votes is wrong");
-	REQUIRE(c.pending == m->n_pending, "the count of pending votes is wrong");
+	for (k = 0; k < WIRE_BALLOTS; k++)
+		REQUIRE(c.votes[k] == m->ballots[k].n_votes, "the count of votes is wrong");
 	REQUIRE(c.blocked_ops == m->n_waited_ops && c.crossed == m->n_crossed,
 		"the count of operations that peers wait for is wrong");
 	bad = check_agents(m);

@@ -11,7 +11,8 @@
 /* Takes back all votes of p. The peer stays accepted. */
 static void peer_disconnected(struct ccm *m, struct ccm_peer *p)
 {
-	p->untold = p->raw_topo = p->raw_pending = false;
+	p->untold = false;
+	memset(p->raw_votes, 0, sizeof p->raw_votes);
 	if (p->membership->group->sync)
 		ccm_sync_unask(p->membership->group->sync, p);
 	ccm_peer_withdraw(m, p);
@@ -45,6 +46,20 @@ static void membership_disconnected(struct ccm *m, struct ccm_membership *s, con
 			s->agent->hello.name, why, (double)m->cfg.agent_lease_ms / 1e3);
 }
 
+/* While recovering, `a` has reported a lost link, and will not report it again. Operations that
+ * continue may wait for data that was sent into this link. */
+static void interrupt_for_lost_links(struct ccm *m, const struct ccm_agent *a)
+{
+	const struct ccm_lost_link *x = a->snapshot ? a->snapshot->links : NULL;
+	const struct ccm_membership *s;
+
+	if (!x)
+		return;
+	DL_FOREACH2 (a->memberships, s, next_a)
+		ccm_group_interrupt(
+			m, s->group, "a link of host %s broke: %s", a->hello.name, x->l.text);
+}
+
 void ccm_agent_disconnected(struct ccm *m, struct ccm_agent *a, const char *text)
 {
 	char label[2 * WM_NAME_MAX], clean[WM_TEXT_MAX], again[64] = "";
@@ -60,7 +75,8 @@ void ccm_agent_disconnected(struct ccm *m, struct ccm_agent *a, const char *text
 	}
 	ccm_copy(clean, sizeof clean, text ? text : "connection closed");
 	if (a->flaps.n > 1)
-		ccm_print(again, sizeof again, ", as %u times before in a row", a->flaps.n - 1);
+		ccm_print(
+			again, sizeof again, ", after %u earlier breaks in a row", a->flaps.n - 1);
 	ccm_log(m, CCM_LOG_WARNING, "agent %s is gone (%s)%s: its %u peers have %u ms to come back",
 		ccm_agent_label(a, label, sizeof label), clean, again, a->n_accepted,
 		m->cfg.agent_lease_ms);
@@ -76,6 +92,7 @@ void ccm_agent_disconnected(struct ccm *m, struct ccm_agent *a, const char *text
 		HASH_DELETE(hh_id, m->by_id, a);
 	a->claimed = false;
 	ccm_resuming_set(m, a, false);
+	interrupt_for_lost_links(m, a);
 	if (a->snapshot)
 		ccm_outcomes_keep(m, a);
 	ccm_snapshot_free(a);
@@ -109,7 +126,7 @@ static struct ccm_membership *membership_beside(
 	struct ccm_group *g = old->group;
 	struct ccm_membership *s = ccm_membership_get(m, a, g->id);
 
-	if (!s || s->n_peers > 0)
+	if (s->n_peers > 0)
 		return s;
 	DL_DELETE2(g->memberships, s, prev_g, next_g);
 	DL_PREPEND_ELEM2(g->memberships, old, s, prev_g, next_g);
@@ -126,8 +143,6 @@ static void peer_move(
 	bool same = cc_id_eq(&old->agent->hello.agent, &a->hello.agent);
 	char label[3 * WM_NAME_MAX];
 
-	if (!s)
-		return;
 	DL_DELETE(old->peers, p);
 	old->n_accepted--;
 	old->agent->n_peers--;
@@ -147,7 +162,7 @@ static void peer_move(
 	ccm_peer_goes_on(m, p);
 	p->pool_size = j->pool_size;
 	if (j->phase == WM_JOIN_ACCEPTED)
-		ccm_vote_learn(m, j->topo_ballot, j->pending_ballot);
+		ccm_ballot_learn(m, j->ballots);
 	p->untold = j->phase != WM_JOIN_ACCEPTED;
 	ccm_copy(p->name, sizeof p->name, j->name);
 	m->newcomers = true;
@@ -162,8 +177,8 @@ static void peer_move(
 		s->group->id);
 }
 
-/* Cuts the old connection of p's agent, because p comes through another one. The old connection is
- * dead, or its agent does not speak for p any more. */
+/* Cuts the old connection of p's agent, because p comes through another connection. The old
+ * connection is dead, or its agent does not speak for p any more. */
 static void cut_old(struct ccm *m, struct ccm_agent *old, const struct ccm_agent *a)
 {
 	struct wm_refuse *r;
@@ -182,8 +197,8 @@ static void cut_old(struct ccm *m, struct ccm_agent *old, const struct ccm_agent
 	ccm_loss_announce(m); /* operations must not name the membership that p is about to leave */
 }
 
-/* Is the join outdated? The agents of a host follow each other. If p is with an agent that came
- * later, `a` has died since it sent the join. */
+/* Is the join outdated? A host has one agent at a time. If p is already with a later agent, `a` has
+ * died since it sent the join. */
 static bool is_outlived(const struct ccm_agent *a, const struct ccm_peer *p)
 {
 	const struct ccm_agent *last = p->membership->agent;
@@ -243,15 +258,9 @@ void ccm_lost_note(struct ccm *m, const struct cc_id *peer)
 	if (x)
 		HASH_DELETE(hh, m->gone, x);
 	else
-		x = ccm_calloc(m, 1, sizeof *x);
-	if (!x)
-		return;
+		x = cc_must_zalloc(1, sizeof *x);
 	*x = (struct ccm_lost){.peer = *peer, .ns = m->now};
 	HASH_ADD(hh, m->gone, peer, sizeof x->peer, x);
-	if (x->unhashed) {
-		m->oom = true;
-		free(x);
-	}
 }
 
 void ccm_peer_stranger(struct ccm *m, struct ccm_agent *a, const struct cc_id *peer)
@@ -316,6 +325,6 @@ void ccm_op_query(struct ccm *m, struct ccm_agent *a, const struct wm_op_query *
 	}
 	if (m->recovered)
 		ccm_seqs_learn(m, q);
-	if (!ccm_sync_ask(m, p, q))
+	if (!ccm_sync_ask(p, q))
 		ccm_op_outcomes(m, p, q);
 }

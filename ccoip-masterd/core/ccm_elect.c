@@ -14,8 +14,8 @@ struct ballot {
 	const struct ccm_candidate *v;
 	struct ccm_standing *s;
 	uint32_t n;
-	uint32_t *stands; /* indexes of those that stand; ascending until they are sorted by
-			     candidate */
+	uint32_t *stands; /* indexes of the candidates that stand; ascending until they are sorted
+			     by contents */
 	uint32_t n_stands;
 	struct ccm_election *e;
 };
@@ -50,7 +50,7 @@ static void kick(struct ballot *b, uint32_t i, enum ccm_elect_why why)
 	b->s[i] = (struct ccm_standing){.status = CCM_ELECT_KICKED, .why = why};
 }
 
-/* Is x a candidate that does not stand only because it is torn? */
+/* Would x stand if it were not torn? */
 static bool only_torn(const struct ccm_candidate *x)
 {
 	return x->torn && x->strategy != CCM_RECEIVE_ONLY;
@@ -154,8 +154,8 @@ static bool before(const struct ballot *b, uint32_t x, uint32_t y)
 	return c != 0 ? c < 0 : x < y;
 }
 
-/* Lets the entry at `at` sink to its place in the heap of n entries, which has the last entry on
- * top. */
+/* Lets the entry at `at` sink to its place in the heap of n entries. The top of the heap is the
+ * entry that comes last. */
 static void sink(struct ballot *b, uint32_t at, uint32_t n)
 {
 	uint32_t child, x = b->stands[at];
@@ -313,7 +313,7 @@ static void say_keys(
 			x->n_tensors, x->bytes, DIGEST_(x->keys), DIGEST_(y->keys));
 }
 
-/* y: another send-only peer, which need not be right. */
+/* y: another send-only peer, whose state may be the wrong one. */
 static void say_disagree(
 	const struct ccm_candidate *x, const struct ccm_candidate *y, char *dst, size_t size)
 {
@@ -353,8 +353,8 @@ static void say_lost(const struct ccm_election *e, char *dst, size_t size)
 		"REVISION_INCREMENT_VIOLATION: the group expects revision %" PRIu64
 		", candidates have at most %" PRIu64
 		". If this is a new job, reset the run (pcclctl reset); if not, load a checkpoint "
-		"of %" PRIu64 " or await a peer with it",
-		e->expected, e->highest, e->expected);
+		"of that revision or wait for a peer that has it",
+		e->expected, e->highest);
 }
 
 static void say_torn(
@@ -366,7 +366,7 @@ static void say_torn(
 		(void)snprintf(dst, size,
 			"no peer can be elected: this peer declares receive-only, and failed "
 			"synchronizations have left the tensors of all other peers torn; load a "
-			"checkpoint there");
+			"checkpoint on those peers");
 		return;
 	}
 	if (e->expected != 0)

@@ -29,7 +29,7 @@ struct ccm_candidate {
 	uint32_t hash_type; /* enum ccm_hash_type, or another number that only peers understand */
 	struct ccm_digest keys;    /* of the table of tensors: name, data type, count, flags */
 	struct ccm_digest content; /* of the tensors that must be equal */
-	uint64_t n_tensors, bytes; /* for sentences only */
+	uint64_t n_tensors, bytes; /* used only in the sentences of refusals */
 	bool torn;
 };
 
@@ -86,7 +86,7 @@ void ccm_elect(uint64_t expected, const struct ccm_candidate *v, uint32_t n, uin
 	struct ccm_standing *standings, struct ccm_election *ret);
 
 /* Repeats an election whose result is known: v[n] is the elected candidate. Candidates of the first
- * election may be missing in v, but every peer in v took part in it. */
+ * election may be missing in v, but every peer in v took part in the first election. */
 void ccm_elect_replay(uint64_t expected, const struct ccm_candidate *v, uint32_t n,
 	struct ccm_standing *standings, struct ccm_election *ret);
 

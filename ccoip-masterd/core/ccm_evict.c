@@ -84,9 +84,9 @@ void ccm_reach_reason(char *dst, size_t size, const struct ccm_agent *from,
 		return;
 	}
 	ccm_print(dst, size,
-		"host %s could not reach host %s (%.*s%s): if no packets are lost, open its ports "
-		"or set --advertise (PCCL_ADVERTISE) there and restart its agent (a private one "
-		"ends 30 s after its last process)",
+		"host %s could not reach host %s (%.*s%s): if no packets are lost, open the "
+		"latter's ports or set --advertise (PCCL_ADVERTISE) and restart its agent (a "
+		"private one ends 30 s after its last process)",
 		name, other, (int)len, text, more);
 }
 
@@ -133,12 +133,10 @@ static struct ccm_membership *newcomer_at_fault(struct ccm_membership *s, struct
 }
 
 /* Adds s to the list of memberships whose peers will be kicked. */
-static void evict(struct ccm *m, struct ccm_membership *s, bool limit, const char *reason,
-	struct ccm_membership **evicted)
+static void evict(
+	struct ccm_membership *s, bool limit, const char *reason, struct ccm_membership **evicted)
 {
-	s->evict_why = ccm_calloc(m, 1, WM_TEXT_MAX);
-	if (!s->evict_why)
-		return;
+	s->evict_why = cc_must_zalloc(1, WM_TEXT_MAX);
 	s->evicted = true;
 	s->short_of = limit;
 	ccm_print(s->evict_why, WM_TEXT_MAX, "%s", reason);
@@ -165,7 +163,7 @@ static void judge_link(struct ccm *m, struct ccm_membership *s, const struct wm_
 		g->failed = true;
 		m->rewire = true;
 	} else if (!victim->evicted) {
-		evict(m, victim, f->limit, reason, evicted);
+		evict(victim, f->limit, reason, evicted);
 	}
 }
 
@@ -211,8 +209,8 @@ static uint32_t search_ms(const struct ccm *m)
 	return CCM_SEARCH_MS(m->cfg.bounds.ms[CC_BOUND_ROUND] + ccm_paths_ms(m));
 }
 
-/* Would another round that takes as long as this one end too late? Members could not reach each
- * other. */
+/* Members could not reach each other in this round. If another round takes as long as this one,
+ * will it end too late? */
 static bool no_time_is_left(struct ccm *m)
 {
 	if (!m->reorder_ns)
@@ -294,7 +292,7 @@ static void evict_worst(
 		ccm_print(which, sizeof which, "is possible");
 	ccm_print(reason, sizeof reason, "no ring of group %u %s: %s", g->id, which,
 		p ? p->text : "");
-	evict(m, worst, false, reason, evicted);
+	evict(worst, false, reason, evicted);
 }
 
 static void kick_members(struct ccm *m, struct ccm_membership *evicted)
@@ -313,7 +311,7 @@ void ccm_agent_put_out(struct ccm *m, struct ccm_agent *a, const char *reason)
 
 	DL_FOREACH2 (a->memberships, s, next_a)
 		if (s->n_accepted > 0)
-			evict(m, s, false, reason, &evicted);
+			evict(s, false, reason, &evicted);
 	kick_members(m, evicted);
 }
 

@@ -2,8 +2,8 @@
  *
  * Flapping agents: their connections break again and again. They come back each time, but the
  * connection breaks before they receive the answer that their peers wait for. For example, a path
- * carries only the first bytes of each connection. Each time the operations of other members end
- * with an error, and no lease expires.
+ * carries only the first bytes of each connection. Each break ends operations of other members with
+ * an error, but no lease ever expires.
  */
 #include "ccoip-masterd/core/ccm_internal.h"
 
@@ -12,29 +12,31 @@ void ccm_flaps_over(struct ccm_agent *a)
 	a->flaps.n = 0;
 }
 
-void ccm_flaps_vote(struct ccm_agent *a, bool topology, uint64_t ballot)
+void ccm_flaps_vote(struct ccm_agent *a, const struct wm_ballot_vote *v)
 {
-	uint64_t *last = topology ? &a->flaps.topo_ballot : &a->flaps.pending_ballot;
+	uint64_t *last = &a->flaps.ballots[v->kind];
 
-	if (ballot <= *last)
+	if (v->number <= *last)
 		return;
-	*last = ballot;
+	*last = v->number;
 	ccm_flaps_over(a);
 }
 
 void ccm_flaps_move(struct ccm_agent *a, const struct ccm_agent *from)
 {
 	const struct ccm_flaps *x = &from->flaps;
+	uint32_t k;
 
 	if (x->n > a->flaps.n) {
 		a->flaps.n = x->n;
 		a->flaps.first_ns = x->first_ns;
 	}
-	ccm_at_least(&a->flaps.topo_ballot, x->topo_ballot);
-	ccm_at_least(&a->flaps.pending_ballot, x->pending_ballot);
+	for (k = 0; k < WIRE_BALLOTS; k++)
+		ccm_at_least(&a->flaps.ballots[k], x->ballots[k]);
 }
 
-/* Has the connection of `a` lasted? An agent that receives no heartbeats closes it earlier. */
+/* Has the connection of `a` lasted, so that earlier breaks do not count? An agent that receives no
+ * heartbeats closes its connection earlier. */
 static bool has_lasted(const struct ccm *m, const struct ccm_agent *a)
 {
 	uint64_t ns = m->cfg.timeout_ms * CCM_NS_PER_MS + a->life.path_ns;

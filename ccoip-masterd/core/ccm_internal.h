@@ -15,7 +15,8 @@
  *   ccm_restore.c          the journal
  *   ccm_member.c           peers, memberships and groups: join, leave, kick
  *   ccm_loss.c             what a loss does to a group and its operations; the views that are sent
- *   ccm_vote.c             topology and pending votes, world sizes
+ *   ccm_ballot.c           ballots: votes on the topology, pending peers, optimization
+ *   ccm_world.c            world sizes
  *   ccm_newcomer.c         newcomers that a round can admit: probes, hosts that failed
  *   ccm_round.c            connection rounds up to the commit
  *   ccm_evict.c            rounds that failed: evicted peers, pairs that rings avoid
@@ -23,6 +24,7 @@
  *   ccm_flaps.c            flapping agents: their connections break again and again
  *   ccm_ring.c             ring orders that avoid failed pairs
  *   ccm_tour.c             the second search for a ring, used when the first one has given up
+ *   ccm_mesh.c             links between all hosts of a ring; the routes of operations
  *   ccm_op.c               operations
  *   ccm_spec.c             speculative starts of operations
  *   ccm_sync.c             synchronizations: election, sources and receivers, losses meanwhile
@@ -69,7 +71,6 @@ struct wm_msg *ccm_send_all(struct ccm *m, enum wm_type type);
 void ccm_send_to(
 	struct ccm *m, const struct ccm_agent *a); /* does nothing if a has no connection */
 struct wj_record *ccm_journal_action(struct ccm *m);
-void ccm_scratch_clear(struct ccm *m);
 void ccm_close(struct ccm *m, uint32_t conn, const char *text);
 bool ccm_logs(const struct ccm *m, uint32_t level);
 __attribute__((format(printf, 3, 4))) void ccm_log(
@@ -80,8 +81,6 @@ __attribute__((format(printf, 3, 4))) void ccm_print(char *dst, size_t size, con
 __attribute__((format(printf, 3, 4))) void ccm_append(char *dst, size_t size, const char *fmt, ...);
 /* Copies text that another host has sent. Control characters become '?'. */
 void ccm_copy(char *dst, size_t size, const char *src);
-/* Returns zeroed memory. NULL sets m->oom. */
-void *ccm_calloc(struct ccm *m, size_t n, size_t size);
 
 /* ccm_state.c */
 void ccm_peer_refresh(struct ccm *m, struct ccm_peer *p);
@@ -113,9 +112,9 @@ void ccm_agent_pause(struct ccm *m, uint32_t gone);
 void ccm_agent_reach(struct ccm *m, bool reached);
 void ccm_agent_heard(struct ccm *m, struct ccm_agent *a);
 void ccm_agent_ack(struct ccm *m, struct ccm_agent *a);
-/* Refuses the connection of `a`, which may come back. */
+/* Refuses the connection of `a`. The agent may come back. */
 void ccm_agent_redirect(struct ccm *m, struct ccm_agent *a, const char *text);
-/* Closes another connection of the same agent, which must be dead. */
+/* Closes the older connection of the same agent, if there is one: it must be dead. */
 void ccm_agent_cut_half_open(struct ccm *m, const struct ccm_agent *a);
 /* Describes how `to` reaches `a`: at its p2p port, or at its port for shared state. */
 void ccm_agent_endpoint(
@@ -125,13 +124,15 @@ void ccm_agent_endpoint_state(
 
 /* ccm_spec.c */
 /* Reserves the seq of the next attempt with the tag of o, which is done. */
-uint64_t ccm_spec_reserve(struct ccm *m, const struct ccm_op *o);
-/* Notes before a vote for o is counted whether all votes name the same reserved seq. `seq`: the one
- * that this vote names. */
+uint64_t ccm_spec_reserve(struct ccm *m, const struct ccm_op *o, uint32_t *route);
+/* Called before a vote for o is counted. Notes whether all votes so far name the same reserved seq.
+ * `seq`: the seq that this vote names. */
 void ccm_spec_voted(struct ccm *m, struct ccm_op *o, uint64_t seq);
-/* Cancels the reserved seq of o's tag. Reports on an attempt under this seq, which is given up, may
- * still arrive. */
+/* Cancels the reserved seq of o's tag. The attempt under this seq is abandoned, but reports on it
+ * may still arrive. */
 void ccm_spec_void(struct ccm_op *o);
+/* Cancels the reserved seqs of g for other routes than the ring. */
+void ccm_spec_void_routed(struct ccm_group *g);
 /* Forgets the speculative start of o. Reports on it do not count; o may still start under another
  * seq. */
 void ccm_spec_forget(struct ccm *m, struct ccm_op *o);
@@ -151,21 +152,21 @@ struct ccm_membership *ccm_membership_find(const struct ccm *m, uint64_t agent_n
 /* Finds the membership of `a` in the group, or NULL. */
 struct ccm_membership *ccm_membership_of(
 	const struct ccm *m, const struct ccm_agent *a, uint32_t group);
-/* Finds or makes the membership of `a` in the group. Returns NULL when memory is exhausted. */
+/* Finds or makes the membership of `a` in the group. */
 struct ccm_membership *ccm_membership_get(struct ccm *m, struct ccm_agent *a, uint32_t group);
 /* Lets ccm_reap free s, unless s has peers again by then. */
 void ccm_membership_vacate(struct ccm *m, struct ccm_membership *s);
-/* Puts p, which is unlinked, into s at the right place. */
+/* Adds p, which is in no list, to the peers of s: accepted peers come before registered ones. */
 void ccm_membership_add(struct ccm_membership *s, struct ccm_peer *p);
-/* Makes a registered peer. Returns NULL when memory is exhausted. */
+/* Makes a registered peer. */
 struct ccm_peer *ccm_peer_new(struct ccm *m, struct ccm_agent *a, const struct wm_join *j);
 void ccm_ring_remove(struct ccm_group *g, struct ccm_membership *s);
 /* Records that `a` is the agent that speaks for its agent id. */
 void ccm_agent_claim(struct ccm *m, struct ccm_agent *a);
 /* Closes an older connection of the same agent before `a` joins, because an agent joins through one
- * connection only. (The hello of an agent with state of the run has closed it already.) If `a`
- * names the run, the older connection's peers may come back through `a`. Otherwise they have left,
- * and only this news is late. */
+ * connection only. (If the agent has state of the run, its hello has already closed that
+ * connection.) If `a` names the run, the older connection's peers may come back through `a`.
+ * Otherwise these peers have left, and the messages that report this are still under way. */
 void ccm_agent_cut_older(struct ccm *m, const struct ccm_agent *a);
 /* Returns the reason why `a` cannot have one more peer in the group, in buf; or NULL. */
 const char *ccm_membership_objection(
@@ -185,14 +186,14 @@ __attribute__((format(printf, 3, 4))) void ccm_group_interrupt(
 void ccm_peer_withdraw(struct ccm *m, struct ccm_peer *p);
 void ccm_member_join(struct ccm *m, struct ccm_agent *a, const struct wm_join *j);
 void ccm_member_leave(struct ccm *m, struct ccm_agent *a, const struct wm_leave *l);
-/* Sends WM_LEFT for the leaves in this step, when they are in force and in the journal. */
+/* Sends WM_LEFT for each leave of this step, once the leave is in force and in the journal. */
 void ccm_leaves_answer(struct ccm *m);
 __attribute__((format(printf, 4, 5))) void ccm_peer_kick(
 	struct ccm *m, struct ccm_peer *p, uint32_t code, const char *fmt, ...);
 /* Kicks p because of a violation, with "protocol violation: ...". */
 __attribute__((format(printf, 3, 4))) void ccm_peer_violation(
 	struct ccm *m, struct ccm_peer *p, const char *fmt, ...);
-/* Unlinks and frees p. `why`: a clause for the peers that lose it. */
+/* Unlinks and frees p. `why`: a clause that tells the other peers why p is lost. */
 void ccm_peer_remove(struct ccm *m, struct ccm_peer *p, const char *why);
 /* Accepts p, which was registered. */
 void ccm_peer_accept(struct ccm *m, struct ccm_peer *p);
@@ -204,22 +205,37 @@ void ccm_view_tell(struct ccm *m, const struct ccm_agent *a);       /* to one ag
 void ccm_view_tell_group(struct ccm *m, const struct ccm_group *g); /* to the agents of one group */
 void ccm_view_announce(struct ccm *m);
 void ccm_reap(struct ccm *m);
-void ccm_group_free(struct ccm_group *g); /* also frees the memory that it owns */
-/* Hands out a number. Returns UINT32_MAX when memory is exhausted. */
-uint32_t ccm_slot_get(struct ccm *m, struct ccm_slots *s);
+void ccm_group_free(struct ccm_group *g);   /* also frees the memory that it owns */
+uint32_t ccm_slot_get(struct ccm_slots *s); /* hands out a number */
 void ccm_slot_put(struct ccm_slots *s, uint32_t slot);
 
-/* ccm_vote.c */
-void ccm_vote_topology(struct ccm *m, struct ccm_agent *a, const struct wm_peer *v);
-void ccm_vote_pending(struct ccm *m, struct ccm_agent *a, const struct wm_peer *v);
-/* Learns that a member or its agent knows the end of these ballots. Peers that are accepted later
- * count from the highest of them; every member has reported its ballots by then. */
-void ccm_vote_learn(struct ccm *m, uint64_t topo, uint64_t pending);
+/* ccm_ballot.c */
+void ccm_ballot_vote(struct ccm *m, struct ccm_agent *a, const struct wm_ballot_vote *v);
+/* Learns numbers that an agent or a peer knows. A higher number than ours ends our ballot. */
+void ccm_ballot_learn(struct ccm *m, const uint64_t numbers[WIRE_BALLOTS]);
+/* Raises the numbers while no vote is counted, because the master is recovering. */
+void ccm_ballot_raise(struct ccm *m, const uint64_t numbers[WIRE_BALLOTS]);
+void ccm_ballot_numbers(const struct ccm *m, uint64_t ret[WIRE_BALLOTS]);
+/* Skips numbers that others may have used. */
+void ccm_ballots_skip(struct ccm *m);
+/* Ends a ballot, and sets its number. The caller tells the agents. */
+void ccm_ballot_end(struct ccm *m, enum wire_ballot kind, uint64_t number);
+/* Takes back the vote of p, whose call ends. */
+void ccm_ballot_release(struct ccm *m, struct ccm_peer *p, enum wire_ballot kind);
+/* Takes back all votes of p, which is lost or kicked. */
+void ccm_ballot_withdraw(struct ccm *m, struct ccm_peer *p);
+/* Returns the first kind for which peers have voted, or WIRE_BALLOTS. */
+enum wire_ballot ccm_ballot_open(const struct ccm *m);
+/* Do votes of the group keep its operations from starting? */
+bool ccm_ballot_bars(const struct ccm_group *g);
 bool ccm_topology_agreed(const struct ccm *m);
-void ccm_pending_settle(struct ccm *m);
+/* Ends ballots for which all peers have voted, except topology votes (ccm_round.c). */
+void ccm_ballots_settle(struct ccm *m);
+
+/* ccm_world.c */
 void ccm_view_totals(const struct ccm *m, struct wm_view *ret);
 /* Fills in the groups of `a`. `w` contains the totals of ccm_view_totals. */
-void ccm_view_own(struct ccm *m, const struct ccm_agent *a, struct wm_view *w);
+void ccm_view_own(const struct ccm_agent *a, struct wm_view *w);
 /* Does w already describe the groups of `a`? */
 bool ccm_view_fits(const struct ccm_agent *a, const struct wm_view *w);
 
@@ -239,7 +255,7 @@ void ccm_agent_addresses(struct ccm_agent *a, const struct wm_addresses *x);
 void ccm_peer_stopped(struct ccm *m, struct ccm_agent *a, const struct wm_stopped *v);
 /* Records that p's process runs again, or that p is removed. */
 void ccm_peer_goes_on(struct ccm *m, struct ccm_peer *p);
-/* Counts p, which is registered, among the stopped newcomers (`is`), or no longer. */
+/* Counts p, a registered peer, as a stopped newcomer. If `is` is false, stops counting p. */
 void ccm_asleep_count(struct ccm *m, struct ccm_peer *p, bool is);
 /* Names the newcomers whose processes are stopped. */
 void ccm_name_asleep(const struct ccm *m, uint64_t now, char *text, size_t size);
@@ -252,9 +268,9 @@ bool ccm_name_stopped(const struct ccm_group *g, uint64_t now, bool exact, char 
  * `exact`: also name times, which change from call to call. */
 void ccm_op_awaited(const struct ccm *m, const struct ccm_op *o, uint64_t now, bool exact,
 	char *text, size_t size);
-/* Appends the names of peers whose topology votes (else: pending votes) are missing. */
-void ccm_name_voters(
-	const struct ccm *m, bool topology, uint64_t now, bool exact, char *text, size_t size);
+/* Appends the names of peers whose votes are missing. */
+void ccm_name_voters(const struct ccm *m, enum wire_ballot kind, uint64_t now, bool exact,
+	char *text, size_t size);
 
 /* ccm_standstill.c */
 void ccm_standstill(struct ccm *m, struct ccm_agent *a, const struct wm_standstill *x);
@@ -286,10 +302,10 @@ void ccm_op_report(struct ccm *m, struct ccm_agent *a, const struct wm_op_report
 /* Checks which operations are complete, after a peer without votes has left g. */
 void ccm_group_recount(struct ccm *m, struct ccm_group *g);
 /* Takes back the votes of the peers of s, unless an operation of the group has started or is to be
- * aborted. These peers are about to be kicked, and have been told of a loss already, like all
- * others. */
+ * aborted. These peers are about to be kicked. Like all other peers, they have already been told of
+ * a loss. */
 void ccm_op_withdraw(struct ccm *m, struct ccm_membership *s);
-/* Aborts all all-reduces of g. `halted`: also a synchronization that has started. */
+/* Aborts every all-reduce of g. `halted`: also aborts a synchronization that has started. */
 void ccm_group_abort(
 	struct ccm *m, struct ccm_group *g, uint32_t code, const char *text, bool halted);
 void ccm_op_abort(struct ccm *m, struct ccm_op *o, uint32_t code, const char *text);
@@ -297,16 +313,16 @@ void ccm_op_abort(struct ccm *m, struct ccm_op *o, uint32_t code, const char *te
 void ccm_op_done(struct ccm *m, struct ccm_op *o);
 /* Releases the voters of o and frees o. Nothing is sent. */
 void ccm_op_drop(struct ccm *m, struct ccm_op *o);
-/* Makes room for peers that have joined since o began. Returns false when memory is exhausted. */
-bool ccm_op_room(struct ccm *m, struct ccm_op *o);
+/* Makes room for peers that have joined since o began. */
+void ccm_op_room(struct ccm_op *o);
 /* Counts p's vote for o. */
 void ccm_op_count(struct ccm_op *o, struct ccm_peer *p);
 /* Takes back p's vote for o, because p is lost. */
 void ccm_op_unvote(struct ccm *m, struct ccm_op *o, struct ccm_peer *p);
 /* Counts the report of an agent that has a part in o. */
 void ccm_op_reported(struct ccm *m, struct ccm_op *o, struct ccm_part *part);
-/* Handles a failure report (ok is false). With a code only o fails, with this code. Without a code
- * all operations of the group fail. */
+/* Handles a failure report (ok is false). If the report has a code, only o fails, and it ends with
+ * this code. Otherwise all operations of the group fail. */
 void ccm_op_failed(
 	struct ccm *m, struct ccm_agent *a, struct ccm_op *o, const struct wm_op_report *r);
 /* Writes "group 0 tag 7" or "group 0, shared state,". Returns buf. */
@@ -316,14 +332,14 @@ void ccm_op_settle(struct ccm *m);
 /* Counts a vote from a snapshot without acting on it. Returns the operation, or NULL if no vote
  * counts. */
 struct ccm_op *ccm_op_collect(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v);
-/* Starts o, or continues it after it was collected, as attempt seq if it has all votes. Returns
- * false if o was dropped. */
+/* If o has all votes, starts o as attempt seq, or continues that attempt if o was collected from
+ * snapshots. Returns false if o was dropped. */
 bool ccm_op_continue(struct ccm *m, struct ccm_op *o, uint64_t seq);
 void ccm_op_tell_start(struct ccm *m, const struct ccm_op *o, struct ccm_agent *a);
 /* Tells `a` how the attempt v->seq has ended. */
 void ccm_op_tell_end(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v, uint32_t code,
 	const char *text);
-/* Answers a vote that cannot count as if its operation was aborted. */
+/* Refuses a vote that cannot count, with the same answer as if its operation had been aborted. */
 void ccm_op_refuse(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v, uint32_t code,
 	const char *text);
 bool ccm_op_voted(const struct ccm_op *o, const struct ccm_peer *p);

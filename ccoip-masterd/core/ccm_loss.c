@@ -51,11 +51,11 @@ void ccm_view_tell(struct ccm *m, const struct ccm_agent *a)
 
 	m->view_id++;
 	ccm_view_totals(m, w);
-	ccm_view_own(m, a, w);
+	ccm_view_own(a, w);
 }
 
 /* Keeps the first view with each new generation. Calls that end because of a loss show this view
- * and no later one, even if they are made and refused when more members are lost already. */
+ * and no later one, even calls that are made and refused after further losses. */
 static void keep_at_loss(const struct ccm *m, const struct wm_view *totals)
 {
 	struct ccm_group *g;
@@ -88,7 +88,7 @@ void ccm_view_announce(struct ccm *m)
 		if (!w || !ccm_view_fits(a, w)) {
 			w = &ccm_send_all(m, WM_VIEW)->u.view;
 			*w = totals;
-			ccm_view_own(m, a, w);
+			ccm_view_own(a, w);
 		}
 		ccm_send_to(m, a);
 	}
@@ -106,7 +106,7 @@ void ccm_view_tell_group(struct ccm *m, const struct ccm_group *g)
 		if (!w || !ccm_view_fits(s->agent, w)) {
 			w = &ccm_send_all(m, WM_VIEW)->u.view;
 			*w = totals;
-			ccm_view_own(m, s->agent, w);
+			ccm_view_own(s->agent, w);
 		}
 		ccm_send_to(m, s->agent);
 	}
@@ -141,7 +141,7 @@ void ccm_loss_announce(struct ccm *m)
 	struct ccm_group *g, *next;
 
 	/* Settling a group may kick other peers. Then the view is sent again. */
-	while (m->lost && !m->oom) {
+	while (m->lost) {
 		ccm_view_announce(m);
 		g = m->lost;
 		m->lost = NULL;

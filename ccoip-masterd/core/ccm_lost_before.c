@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Peers that the last master had lost and that do not know it. The run has continued without them,
- * as other peers show. If there is a journal, it names the members instead.
+ * as other peers show. If there is a journal, the master takes the members from it instead.
  */
 #include "ccoip-masterd/core/ccm_internal.h"
 
@@ -45,7 +45,8 @@ static uint64_t last_named(const struct ccm_peer *p)
 }
 
 /* Has the group done something without p? Another peer knows of an attempt that has succeeded since
- * the last attempt that p names. If p had been in it, p would ask for it as well. */
+ * the last attempt that p names. If p had taken part in that attempt, p would ask for its outcome
+ * as well. */
 static bool was_left_out(const struct ccm_peer *p)
 {
 	uint64_t last = last_named(p);
@@ -107,11 +108,14 @@ static bool is_lost_before(
 	const struct ccm *m, const struct ccm_peer *p, const struct ccm_merged *y)
 {
 	uint64_t epoch = y->epoch > m->peers_epoch ? y->epoch : m->peers_epoch;
+	uint32_t k;
 
 	if (p->snap_epoch == 0 || p->snap_epoch >= epoch || p->snap_prepared >= y->ring_epoch)
 		return false;
-	return p->snap_topo_ballot < y->topo_ballot || p->snap_pending_ballot < y->pending_ballot ||
-	       was_left_out(p) || began_without(p);
+	for (k = 0; k < WIRE_BALLOTS; k++)
+		if (p->snap_ballots[k] < y->ballots[k])
+			return true;
+	return was_left_out(p) || began_without(p);
 }
 
 static bool was_lost(const struct ccm *m, const struct ccm_peer *p, const struct ccm_merged *y)
@@ -133,13 +137,13 @@ uint32_t ccm_peers_lost_before(
 	return n;
 }
 
-/* Is the ballot `told` more than one behind? The end of one ballot may have been lost. */
-static bool is_overtaken(uint64_t told, uint64_t ballot)
+/* Is `told` more than one ballot behind? One message about the end of a ballot may be lost. */
+static bool is_overtaken(uint64_t told, uint64_t number)
 {
-	return told > 0 && told + 1 < ballot;
+	return told > 0 && wire_ballot_count(told) + 1 < wire_ballot_count(number);
 }
 
-/* Does p's agent know the rounds of the run itself? */
+/* Does p's agent itself know the rounds of the run? */
 static bool has_state(const struct ccm_peer *p)
 {
 	const struct ccm_snapshot *t = p->membership->agent->snapshot;
@@ -150,10 +154,12 @@ static bool has_state(const struct ccm_peer *p)
 /* Has the run had ballots without p? Every member takes part in each ballot. */
 static bool has_missed_votes(const struct ccm *m, const struct ccm_peer *p)
 {
-	return !m->restored && p->phase == CCM_PEER_ACCEPTED &&
-	       (is_overtaken(p->snap_topo_ballot, m->topo_ballot) ||
-		       is_overtaken(wire_pending_votes(p->snap_pending_ballot),
-			       wire_pending_votes(m->pending_ballot)));
+	uint32_t k;
+
+	for (k = 0; k < WIRE_BALLOTS; k++)
+		if (is_overtaken(p->snap_ballots[k], m->ballots[k].number))
+			return !m->restored && p->phase == CCM_PEER_ACCEPTED;
+	return false;
 }
 
 /* Are more peers here than the group has had since p's last view? Then some peer was kicked and
@@ -167,8 +173,8 @@ static bool may_be_too_many(const struct ccm *m, const struct ccm_peer *p)
 	       p->snap_view_id > 0 && p->snap_view_id < g->known_view_id;
 }
 
-/* Like is_no_member, for a peer that had prepared a round: the peers that know of its commit, or of
- * a later view, are the whole group. */
+/* Like is_no_member, but for a peer that had prepared a round: true if the peers that know of the
+ * round's commit, or of a later view, are the whole group. */
 static bool left_after(const struct ccm *m, const struct ccm_peer *p, uint64_t round)
 {
 	const struct ccm_group *g = p->membership->group;
@@ -202,14 +208,14 @@ static void drop_agent(struct ccm *m, struct ccm_agent *a)
 				ccm_peer_kick(m, p, WIRE_RANK_CONNECTION_LOST, "%s", CCM_WAS_LOST);
 }
 
-/* ---- losses that are known already ---- */
+/* ---- losses that are already known ---- */
 
 void ccm_lost_before_begin(struct ccm *m)
 {
 	m->lost_before = true;
 }
 
-/* Does g have the members that were sent with its generation? */
+/* Does g have as many members as its latest known view says? */
 static bool is_as_told(const struct ccm_group *g)
 {
 	return g->known_view_id > 0 && g->known_view_id >= g->snap_view_id &&

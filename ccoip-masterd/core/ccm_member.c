@@ -66,22 +66,12 @@ const char *ccm_peer_label(const struct ccm_peer *p, char buf[3 * WM_NAME_MAX])
 	return buf;
 }
 
-uint32_t ccm_slot_get(struct ccm *m, struct ccm_slots *s)
+uint32_t ccm_slot_get(struct ccm_slots *s)
 {
-	uint32_t cap, *v;
-
 	if (s->n_free > 0)
 		return s->free[--s->n_free];
-	if (s->n == s->cap) {
-		cap = s->cap ? 2 * s->cap : 8;
-		v = realloc(s->free, cap * sizeof *v);
-		if (!v) {
-			m->oom = true;
-			return UINT32_MAX;
-		}
-		s->free = v;
-		s->cap = cap;
-	}
+	if (s->n == s->cap)
+		s->free = cc_must_grow(s->free, &s->cap, 8, sizeof *s->free);
 	return s->n++;
 }
 
@@ -97,17 +87,10 @@ static struct ccm_group *group_get(struct ccm *m, uint32_t id)
 	HASH_FIND(hh, m->groups, &id, sizeof id, g);
 	if (g)
 		return g;
-	g = ccm_calloc(m, 1, sizeof *g);
-	if (!g)
-		return NULL;
+	g = cc_must_zalloc(1, sizeof *g);
 	g->id = id;
 	g->last = ccm_revision_find(m, id);
 	HASH_ADD(hh, m->groups, id, sizeof g->id, g);
-	if (g->unhashed) {
-		m->oom = true;
-		free(g);
-		return NULL;
-	}
 	return g;
 }
 
@@ -137,18 +120,10 @@ struct ccm_membership *ccm_membership_get(struct ccm *m, struct ccm_agent *a, ui
 	if (s)
 		return s;
 	g = group_get(m, group);
-	if (!g)
-		return NULL;
-	s = ccm_calloc(m, 1, sizeof *s);
-	if (!s)
-		goto err_group;
+	s = cc_must_zalloc(1, sizeof *s);
 	s->key = (struct ccm_membership_key){a->no, group};
-	s->slot = ccm_slot_get(m, &g->membership_slots);
-	if (m->oom)
-		goto err_membership;
+	s->slot = ccm_slot_get(&g->membership_slots);
 	HASH_ADD(hh, m->memberships, key, sizeof s->key, s);
-	if (s->unhashed)
-		goto err_slot;
 	s->agent = a;
 	s->group = g;
 	DL_APPEND2(a->memberships, s, prev_a, next_a);
@@ -156,14 +131,6 @@ struct ccm_membership *ccm_membership_get(struct ccm *m, struct ccm_agent *a, ui
 	a->n_memberships++;
 	g->n_memberships++;
 	return s;
-err_slot:
-	m->oom = true;
-	ccm_slot_put(&g->membership_slots, s->slot);
-err_membership:
-	free(s);
-err_group:
-	group_drop(m, g);
-	return NULL;
 }
 
 static void membership_free(struct ccm *m, struct ccm_membership *s)
@@ -235,8 +202,7 @@ void ccm_agent_claim(struct ccm *m, struct ccm_agent *a)
 	if (a->claimed)
 		return;
 	HASH_ADD(hh_id, m->by_id, hello.agent, sizeof a->hello.agent, a);
-	a->claimed = !a->unhashed;
-	m->oom |= a->unhashed;
+	a->claimed = true;
 }
 
 void ccm_membership_add(struct ccm_membership *s, struct ccm_peer *p)
@@ -269,11 +235,9 @@ static void reorder(struct ccm_membership *s, struct ccm_peer *p)
 
 struct ccm_peer *ccm_peer_new(struct ccm *m, struct ccm_agent *a, const struct wm_join *j)
 {
-	struct ccm_membership *s = m->oom ? NULL : ccm_membership_get(m, a, j->group);
-	struct ccm_peer *p = s ? ccm_calloc(m, 1, sizeof *p) : NULL;
+	struct ccm_membership *s = ccm_membership_get(m, a, j->group);
+	struct ccm_peer *p = cc_must_zalloc(1, sizeof *p);
 
-	if (!p)
-		return NULL;
 	p->id = j->peer;
 	p->token = j->token;
 	p->pid = j->pid;
@@ -281,11 +245,6 @@ struct ccm_peer *ccm_peer_new(struct ccm *m, struct ccm_agent *a, const struct w
 	p->state_since = m->now;
 	ccm_copy(p->name, sizeof p->name, j->name);
 	HASH_ADD(hh, m->peers, id, sizeof p->id, p);
-	if (p->unhashed) {
-		m->oom = true;
-		free(p);
-		return NULL;
-	}
 	ccm_membership_add(s, p);
 	ccm_unmet_thread(m, p, j->thread);
 	s->group->n_peers++;
@@ -321,7 +280,7 @@ void ccm_member_join(struct ccm *m, struct ccm_agent *a, const struct wm_join *j
 	}
 	if (p && ccm_peer_return(m, a, p, j))
 		return;
-	if (!p && j->left) /* its leave came first and has removed it */
+	if (!p && j->left) /* the peer's leave came before its join, and has removed the peer */
 		return;
 	if (m->recovering && ccm_resume_join(m, a, j))
 		return;
@@ -337,26 +296,13 @@ void ccm_member_join(struct ccm *m, struct ccm_agent *a, const struct wm_join *j
 	ccm_agent_claim(m, a);
 	ccm_newcomer_joins(m, a);
 	p = ccm_peer_new(m, a, j);
-	if (p)
-		ccm_log(m, CCM_LOG_INFO, "%s registered in group %u", ccm_peer_label(p, label),
-			j->group);
+	ccm_log(m, CCM_LOG_INFO, "%s registered in group %u", ccm_peer_label(p, label), j->group);
 }
 
 static void leave_note(struct ccm *m, const struct ccm_agent *a, const struct cc_id *peer)
 {
-	struct ccm_leave *v;
-	uint32_t cap;
-
-	if (m->n_taken == m->cap_taken) {
-		cap = m->cap_taken ? 2 * m->cap_taken : 8;
-		v = realloc(m->taken, cap * sizeof *v);
-		if (!v) {
-			m->oom = true;
-			return;
-		}
-		m->taken = v;
-		m->cap_taken = cap;
-	}
+	if (m->n_taken == m->cap_taken)
+		m->taken = cc_must_grow(m->taken, &m->cap_taken, 8, sizeof *m->taken);
 	m->taken[m->n_taken++] = (struct ccm_leave){a->conn, *peer};
 }
 
@@ -393,7 +339,7 @@ void ccm_leaves_answer(struct ccm *m)
 	struct ccm_agent *a;
 	uint32_t i;
 
-	for (i = 0; i < m->n_taken && !m->oom; i++) {
+	for (i = 0; i < m->n_taken; i++) {
 		a = ccm_agent_find(m, m->taken[i].conn);
 		if (a)
 			ccm_send(m, a, WM_LEFT)->u.left.peer = m->taken[i].peer;
@@ -469,7 +415,7 @@ void ccm_ring_remove(struct ccm_group *g, struct ccm_membership *s)
 
 	if (!s->in_ring)
 		return;
-	s->in_ring = false;
+	s->in_ring = s->mesh_up = false;
 	g->n_ring--;
 	for (i = s->pos; i < g->n_ring; i++) {
 		g->ring[i] = g->ring[i + 1];
@@ -484,8 +430,9 @@ static void count_loss(struct ccm *m, const struct ccm_peer *p, const char *why)
 	char label[3 * WM_NAME_MAX], text[WM_TEXT_MAX];
 
 	/* No operation has started since p was disconnected, or since the group's last loss. Often
-	 * that is the same loss, reported by a neighbour whose link broke. Members were told of it
-	 * if necessary, so it is not counted again. */
+	 * the last loss is the loss of p itself, which a neighbour whose link broke has reported.
+	 * Members were told of that loss if necessary, so the loss of p is not counted once
+	 * more. */
 	if (p->n_ops == 0 && ((g->generation_sent && (!g->lost || g->n_lost == 0)) ||
 				     (p->membership->agent->disconnected && g->n_accepted > 1))) {
 		ccm_group_changed(m, g);
@@ -540,13 +487,7 @@ void ccm_peer_withdraw(struct ccm *m, struct ccm_peer *p)
 {
 	struct ccm_membership *s = p->membership;
 
-	if (p->topo_voted) {
-		m->n_topo--;
-		s->group->n_topo--;
-	}
-	if (p->pending_voted)
-		m->n_pending--;
-	p->topo_voted = p->pending_voted = false;
+	ccm_ballot_withdraw(m, p);
 	if (ccm_in_round(m, p->round)) {
 		if (s->agent->n_accepted == 0)
 			ccm_round_spoilt(m);
@@ -594,9 +535,7 @@ void ccm_peer_accept(struct ccm *m, struct ccm_peer *p)
 	struct ccm_group *g = s->group;
 	char label[3 * WM_NAME_MAX];
 
-	p->slot = ccm_slot_get(m, &g->peer_slots);
-	if (m->oom)
-		return;
+	p->slot = ccm_slot_get(&g->peer_slots);
 	if (p->stopped_ns)
 		ccm_asleep_count(m, p, false);
 	p->phase = CCM_PEER_ACCEPTED;

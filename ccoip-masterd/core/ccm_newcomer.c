@@ -12,13 +12,14 @@
 /* A newcomer that takes longer is slow: other newcomers do not wait for it. */
 #define SLOW_MS 1000u
 #define MANY    64u
-/* Slow newcomers of a group that are tried at the same time, each in a ring of its own. */
+/* The largest number of slow newcomers of one group that are tried at the same time, each in a ring
+ * of its own. */
 #define SLOW_MAX 32u
-/* The time in which a newcomer is tried at other positions in the ring after a failure. */
+/* For this time after a failure, a newcomer is tried at other positions in the ring. */
 #define PROBING_MS 5000u
-/* Probes at a time around members that do not reach each other. */
+/* The largest number of probes at a time around members that do not reach each other. */
 #define AROUND_MAX 4096u
-/* Failed links to members after which a newcomer is refused. */
+/* A newcomer is refused when this number of its links to members have failed. */
 #define FAILURES 3u
 /* A probe is repeated after this time. Its old result is used until the answer comes. */
 #define KNOWN_MS 15000u
@@ -34,7 +35,7 @@
 /* The backoff of all newcomers after the second spoiled round. */
 #define SHUT_MIN_MS 4000u
 #define SHUT_MAX_MS 30000u
-/* The most spoiled rounds that are counted. */
+/* Spoiled rounds beyond this number are not counted. */
 #define SPOILT_MAX 5u
 /* After this time one spoiled round is not counted any more. */
 #define FORGIVE_MS 60000u
@@ -105,16 +106,10 @@ static struct ccm_probe *probe_get(struct ccm *m, uint64_t from, uint64_t to)
 
 	if (p)
 		return p;
-	p = ccm_calloc(m, 1, sizeof *p);
-	if (!p)
-		return NULL;
+	p = cc_must_zalloc(1, sizeof *p);
 	p->key = (struct ccm_pair_key){from, to};
 	HASH_ADD(hh, m->probes, key, sizeof p->key, p);
-	if (!p->unhashed)
-		return p;
-	m->oom = true;
-	free(p);
-	return NULL;
+	return p;
 }
 
 /* Does the probe prove a link from s to t? A probe between two members does not test the port for
@@ -125,14 +120,14 @@ static bool probe_tells(
 	return p->good && (!p->members || (s->n_accepted > 0 && t->n_accepted > 0));
 }
 
-/* Probes the link from s to t, unless its result is known or expected. Also probes t's port for
- * shared state, unless both are members. */
+/* Probes the link from s to t, unless the result is known or a probe is under way. Also probes t's
+ * port for shared state, unless both are members. */
 static void probe_ask(struct ccm *m, const struct ccm_membership *s, const struct ccm_membership *t)
 {
 	struct ccm_probe *p = probe_get(m, s->agent->no, t->agent->no);
 	struct wm_probe *x;
 
-	if (!p || p->number || p->failed ||
+	if (p->number || p->failed ||
 		(probe_tells(p, s, t) && ccm_age(m->now, p->known_ns) < KNOWN_MS * CCM_NS_PER_MS))
 		return;
 	x = &ccm_send(m, s->agent, WM_PROBE)->u.probe;
@@ -304,10 +299,8 @@ static struct ccm_shunned *shunned_find(struct ccm *m, const struct ccm_agent *a
 
 static struct ccm_shunned *shunned_new(struct ccm *m, const struct ccm_agent *a)
 {
-	struct ccm_shunned *s = ccm_calloc(m, 1, sizeof *s);
+	struct ccm_shunned *s = cc_must_zalloc(1, sizeof *s);
 
-	if (!s)
-		return NULL;
 	if (m->n_shunned == SHUNNED_MAX)
 		shunned_free(m, m->shunned);
 	ccm_print(s->name, sizeof s->name, "%s", a->hello.name);
@@ -371,7 +364,7 @@ uint32_t ccm_round_patience_ms(const struct ccm *m, const struct ccm_agent *a)
 {
 	bool short_of_it = a->n_accepted == 0 && n_spoilt(m) > 0;
 
-	/* After a spoiled round a newcomer gets only the time of its link. */
+	/* After a spoiled round a newcomer gets only the time for opening one link. */
 	return m->cfg.bounds.ms[short_of_it ? CC_BOUND_NEW_LINK : CC_BOUND_ROUND];
 }
 
@@ -384,8 +377,6 @@ void ccm_newcomer_failed(struct ccm *m, struct ccm_agent *a, bool round)
 		ccm_round_spoilt(m);
 	if (!s)
 		s = shunned_new(m, a);
-	if (!s)
-		return;
 	if (round)
 		ms = back_off_ms(++s->rounds, SHUN_ROUND_MIN_MS, SHUN_ROUND_MAX_MS);
 	else
@@ -454,8 +445,8 @@ void ccm_probes_keep(struct ccm *m)
 
 enum ring_state { RING_PROVEN = 0, RING_UNPROVEN, RING_IMPOSSIBLE };
 
-/* Counts the registered peers of s that run. With a stopped peer, all would wait for it in the next
- * vote. */
+/* Counts the registered peers of s whose processes run. If a round admitted a stopped peer, all
+ * others would wait for it in the next vote. */
 static uint32_t awake(const struct ccm_membership *s)
 {
 	return s->n_peers - s->n_accepted - s->n_asleep;
@@ -487,8 +478,8 @@ static bool is_proven(
 	return p && probe_tells(p, s, t);
 }
 
-/* Does s belong to the ring that is tried? `fresh`: the ring has all fresh newcomers. `one`: it has
- * this newcomer. */
+/* Does s belong to the ring that is tried? `fresh`: the ring contains all fresh newcomers. `one`:
+ * the newcomer that the ring contains in any case, or NULL. */
 static bool is_tried(const struct ccm *m, const struct ccm_membership *s, bool fresh,
 	const struct ccm_membership *one)
 {
@@ -513,17 +504,15 @@ static bool ring_is_proven(struct ccm *m, struct ccm_membership *const *ring, ui
 	return proven;
 }
 
-/* Tries a ring of g's members and its ready newcomers, and of all fresh newcomers (`fresh`) or of
- * `one`. Sends the probes that are missing. */
+/* Tries a ring that contains g's members and g's ready newcomers, and in addition all fresh
+ * newcomers (if `fresh` is set) or the newcomer `one`. Sends the probes that are missing. */
 static enum ring_state try_ring(
 	struct ccm *m, const struct ccm_group *g, bool fresh, const struct ccm_membership *one)
 {
-	struct ccm_membership **v = ccm_memberships_new(m, 2 * g->n_memberships), **ring, *s;
+	struct ccm_membership **v = ccm_memberships_new(2 * g->n_memberships), **ring, *s;
 	enum ring_state state;
 	uint32_t n = 0;
 
-	if (!v)
-		return RING_UNPROVEN;
 	ring = v + g->n_memberships;
 	DL_FOREACH2 (g->memberships, s, next_g)
 		if (is_tried(m, s, fresh, one))
@@ -546,8 +535,8 @@ static void set_ready(struct ccm *m, const struct ccm_group *g)
 }
 
 /* Counts the failed links between s and hosts that are in the ring or ready. *ret is one of them.
- * Recent failures do not count: a host that could not be reached may have died, and this is about
- * to be reported. */
+ * Recent failures do not count: a host that could not be reached may have died, and its death may
+ * be reported soon. */
 static uint32_t failures(
 	const struct ccm *m, const struct ccm_membership *s, const struct ccm_probe **ret)
 {
@@ -601,8 +590,8 @@ static void settle_slow(struct ccm *m, struct ccm_membership *s)
 		refuse(m, s, why);
 }
 
-/* Starts the time of newcomers, and marks slow ones. Returns the number of newcomers that are tried
- * together. */
+/* Records when the probes of new newcomers begin, and marks slow newcomers. Returns the number of
+ * newcomers that are tried together. */
 static uint32_t count_fresh(struct ccm *m, struct ccm_group *g)
 {
 	struct ccm_membership *s;
@@ -648,7 +637,7 @@ bool ccm_newcomers_doubt(struct ccm_group *g)
 /* May another newcomer be tried? */
 static bool has_room(const struct ccm *m)
 {
-	return !m->oom && m->ring_work > 0 && (!is_wary(m) || ccm_newcomers_ready(m) == 0);
+	return m->ring_work > 0 && (!is_wary(m) || ccm_newcomers_ready(m) == 0);
 }
 
 static void settle_group(struct ccm *m, struct ccm_group *g)
@@ -670,14 +659,15 @@ static void settle_group(struct ccm *m, struct ccm_group *g)
 	}
 }
 
-/* Frees the answered probes when no newcomers are left. Other probes may be between members. */
+/* Frees the answered probes when no newcomers are left. Probes that are still under way may be
+ * between members, so they stay. */
 static void probes_end(struct ccm *m)
 {
 	struct ccm_probe *p, *tmp;
 
 	HASH_ITER (hh, m->probes, p, tmp)
 		if (!p->number)
-			/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): it loses track of the list */
+			/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): analyzer loses the list */
 			probe_free(m, p);
 }
 
@@ -685,7 +675,7 @@ void ccm_newcomers_settle(struct ccm *m)
 {
 	struct ccm_group *g;
 
-	if (!m->newcomers || m->round.active || m->oom)
+	if (!m->newcomers || m->round.active)
 		return;
 	m->newcomers = false;
 	m->ring_work = CCM_TOUR_WORK; /* for all groups together */
@@ -693,7 +683,7 @@ void ccm_newcomers_settle(struct ccm *m)
 		probes_end(m);
 	if (m->n_registered == 0 || m->n_accepted == m->n_disconnected)
 		return;
-	for (g = m->groups; g && !m->oom; g = g->hh.next)
+	for (g = m->groups; g; g = g->hh.next)
 		if (g->n_peers > g->n_accepted)
 			settle_group(m, g);
 }
@@ -726,7 +716,7 @@ void ccm_newcomers_name(const struct ccm *m, uint64_t now, char *text, size_t si
 	const struct ccm_membership *s;
 
 	if (m->n_asleep > 0) {
-		ccm_print(text, size, "waiting for newcomers to run again: ");
+		ccm_print(text, size, "waiting for stopped newcomers to run again: ");
 		ccm_name_asleep(m, now, text, size);
 	}
 	if (m->n_registered > m->n_asleep)
@@ -739,7 +729,9 @@ void ccm_newcomers_name(const struct ccm *m, uint64_t now, char *text, size_t si
 			(double)(m->spoilt.until_ns - now) / 1e9);
 	for (s = m->memberships; s; s = s->hh.next)
 		if (is_new(s) && s->agent->shunned && now < s->agent->shunned_ns)
-			ccm_append(text, size, "; %s has failed, the next attempt is in %.1f s",
+			ccm_append(text, size,
+				"; newcomers on %s could not be admitted, the next attempt is in "
+				"%.1f s",
 				s->agent->hello.name, (double)(s->agent->shunned_ns - now) / 1e9);
 	while (p && !p->failed)
 		p = p->hh.next;

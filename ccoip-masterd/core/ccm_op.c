@@ -34,36 +34,20 @@ const char *ccm_op_label(const struct ccm_op *o, char buf[64])
 
 /* Makes room for all slots of the group, whose number may have grown since the operation was
  * made. */
-bool ccm_op_room(struct ccm *m, struct ccm_op *o)
+void ccm_op_room(struct ccm_op *o)
 {
-	uint32_t words = o->group->peer_slots.n / 64 + 1, parts = o->group->membership_slots.n, i;
-	struct ccm_part *p;
-	uint64_t *w;
+	uint32_t words = o->group->peer_slots.n / 64 + 1, parts = o->group->membership_slots.n;
 
 	if (words > o->n_words) {
-		w = realloc(o->voted, words * sizeof *w);
-		if (!w)
-			goto err_oom;
-		for (i = o->n_words; i < words; i++)
-			w[i] = 0;
-		o->voted = w;
+		o->voted = cc_must_extend(o->voted, o->n_words, words, sizeof *o->voted);
 		o->n_words = words;
 	}
-	if (o->sync && !ccm_sync_room(o->sync, words * 64))
-		goto err_oom;
+	if (o->sync)
+		ccm_sync_room(o->sync, words * 64);
 	if (parts > o->n_parts) {
-		p = realloc(o->parts, parts * sizeof *p);
-		if (!p)
-			goto err_oom;
-		for (i = o->n_parts; i < parts; i++)
-			p[i] = (struct ccm_part){0};
-		o->parts = p;
+		o->parts = cc_must_extend(o->parts, o->n_parts, parts, sizeof *o->parts);
 		o->n_parts = parts;
 	}
-	return true;
-err_oom:
-	m->oom = true;
-	return false;
 }
 
 static struct ccm_op *op_get(struct ccm *m, struct ccm_group *g, const struct wm_op_vote *v)
@@ -72,31 +56,24 @@ static struct ccm_op *op_get(struct ccm *m, struct ccm_group *g, const struct wm
 	struct ccm_op *o;
 
 	HASH_FIND(hh, m->ops, &key, sizeof key, o);
-	if (o)
-		return ccm_op_room(m, o) ? o : NULL;
-	o = ccm_calloc(m, 1, sizeof *o);
-	if (!o)
-		return NULL;
+	if (o) {
+		ccm_op_room(o);
+		return o;
+	}
+	o = cc_must_zalloc(1, sizeof *o);
 	if (v->is_sync)
-		o->sync = ccm_sync_new(m, &v->sync);
+		o->sync = ccm_sync_new(&v->sync);
 	o->key = key;
 	o->group = g;
 	o->born_ns = m->now;
 	o->generation = v->is_sync ? g->generation : v->generation;
-	if (m->oom || !ccm_op_room(m, o))
-		goto err_free;
+	ccm_op_room(o);
 	HASH_ADD(hh, m->ops, key, sizeof o->key, o);
-	if (o->unhashed)
-		goto err_free;
 	DL_APPEND(g->ops, o);
 	if (o->sync)
 		g->sync = o;
 	ccm_waits_add(m, o);
 	return o;
-err_free:
-	m->oom = true;
-	ccm_op_free(o);
-	return NULL;
 }
 
 void ccm_op_drop(struct ccm *m, struct ccm_op *o)
@@ -180,6 +157,7 @@ static void fill_start(const struct ccm *m, const struct ccm_op *o, struct wm_op
 	x->tag = o->key.tag;
 	x->seq = o->seq;
 	x->epoch = m->epoch;
+	x->route = o->route;
 }
 
 void ccm_op_unvote(struct ccm *m, struct ccm_op *o, struct ccm_peer *p)
@@ -237,6 +215,8 @@ static void op_start(struct ccm *m, struct ccm_op *o)
 {
 	uint64_t spec_seq = ccm_spec_commit(m, o);
 
+	if (!spec_seq)
+		o->route = ccm_mesh_route(m, o);
 	if (!ccm_op_continue(m, o, spec_seq ? spec_seq : ++m->last_seq))
 		return;
 	if (spec_seq) {
@@ -249,7 +229,8 @@ static void op_start(struct ccm *m, struct ccm_op *o)
 
 static bool may_start(const struct ccm *m, const struct ccm_op *o)
 {
-	return !m->round.active && !m->rewire && o->group->n_topo == 0 && !ccm_sync_excludes(o);
+	return !m->round.active && !m->rewire && !ccm_ballot_bars(o->group) &&
+	       !ccm_sync_excludes(o);
 }
 
 /* Starts or aborts o if it has all its votes. May free o. */
@@ -278,8 +259,7 @@ void ccm_group_recount(struct ccm *m, struct ccm_group *g)
 	struct ccm_op *o, *tmp;
 
 	DL_FOREACH_SAFE (g->ops, o, tmp)
-		if (!m->oom)
-			op_evaluate(m, o);
+		op_evaluate(m, o);
 }
 
 void ccm_op_settle(struct ccm *m)
@@ -289,7 +269,7 @@ void ccm_op_settle(struct ccm *m)
 	/* A commit may have admitted newcomers, whose votes are missing, or a round may have
 	 * begun. */
 	DL_FOREACH_SAFE2 (m->ready, o, tmp, next_r)
-		if ((may_start(m, o) || o->n_votes < o->group->n_accepted) && !m->oom)
+		if (may_start(m, o) || o->n_votes < o->group->n_accepted)
 			op_evaluate(m, o);
 }
 
@@ -327,16 +307,21 @@ static void note_conflict(
 	} f[] = {
 		{"data type", wire_dtype_name, p->dtype, q->dtype},
 		{"operator", wire_op_name, p->op, q->op},
-		{"quantization algorithm", wire_quant_name, p->quant_algo, q->quant_algo},
-		{"quantized data type", wire_dtype_name, p->quant_dtype, q->quant_dtype},
+		{"quantized data type", wire_quant_dtype_name, p->quant.dtype, q->quant.dtype},
+		{"distribution hint", wire_hint_name, p->quant.hint, q->quant.hint},
 	};
-	char first[24], other[24];
+	char first[WIRE_QUANT_NAME], other[WIRE_QUANT_NAME];
 	size_t i;
 
 	if (p->count != q->count) {
 		ccm_print(first, sizeof first, "%" PRIu64, p->count);
 		ccm_print(other, sizeof other, "%" PRIu64, q->count);
 		set_conflict(o, "count", first, other, who);
+	} else if (p->quant.algo != q->quant.algo &&
+		   (p->quant.dtype == q->quant.dtype || p->quant.algo == WIRE_QUANT_NONE ||
+			   q->quant.algo == WIRE_QUANT_NONE)) {
+		set_conflict(o, "quantization algorithm", wire_quant_name(p->quant.algo, first),
+			wire_quant_name(q->quant.algo, other), who);
 	}
 	for (i = 0; i < sizeof f / sizeof f[0] && !o->abort_code; i++)
 		if (f[i].first != f[i].other)
@@ -387,7 +372,7 @@ static const char *vote_objection(
 	if (p->membership->group->id != v->group)
 		return "of a group that it is not in";
 	if (o && (o->seq != 0 || ccm_op_voted(o, p)))
-		return "that it has voted for already";
+		return "that it has already voted for";
 	if (p->n_ops >= CCM_PEER_OPS_MAX)
 		return "with too many operations outstanding";
 	return NULL;
@@ -475,15 +460,14 @@ struct ccm_op *ccm_op_collect(struct ccm *m, struct ccm_agent *a, const struct w
 	uint32_t i;
 
 	HASH_FIND(hh, m->ops, &key, sizeof key, o);
-	for (i = 0; i < v->n_peers && !m->oom; i++) {
+	for (i = 0; i < v->n_peers; i++) {
 		p = ccm_peer_find(m, &v->peers[i]);
 		if (!p || p->membership->agent != a || vote_objection(p, v, o))
 			continue;
 		o = op_get(m, p->membership->group, v);
-		if (o)
-			count_vote(m, o, p, v);
+		count_vote(m, o, p, v);
 	}
-	return m->oom ? NULL : o;
+	return o;
 }
 
 bool ccm_op_continue(struct ccm *m, struct ccm_op *o, uint64_t seq)
@@ -499,11 +483,6 @@ bool ccm_op_continue(struct ccm *m, struct ccm_op *o, uint64_t seq)
 	o->group->generation_sent = false;
 	o->seq = seq;
 	HASH_ADD(hh_seq, m->started, seq, sizeof o->seq, o);
-	if (o->unhashed) {
-		o->seq = 0;
-		m->oom = true;
-		return false;
-	}
 	ccm_waits_remove(m, o, true);
 	ccm_unmet_forget(m, o);
 	ccm_op_set_state(m, o, CCM_PERFORM_COLLECTIVE_COMMS);
@@ -587,7 +566,7 @@ void ccm_op_vote(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v)
 		return;
 	}
 	HASH_FIND(hh, m->ops, &key, sizeof key, o);
-	for (i = 0; i < v->n_peers && !m->oom; i++) {
+	for (i = 0; i < v->n_peers; i++) {
 		p = ccm_peer_of(m, a, &v->peers[i], "an operation's vote");
 		if (a->dead)
 			return;
@@ -601,12 +580,10 @@ void ccm_op_vote(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v)
 		if (!vote_counts(m, a, v, p->membership->group))
 			return;
 		o = op_get(m, p->membership->group, v);
-		if (!o)
-			return;
 		o->changed_ns = m->now;
 		count_vote(m, o, p, v);
 	}
-	if (o && !m->oom)
+	if (o)
 		op_evaluate(m, o);
 }
 
@@ -619,7 +596,7 @@ void ccm_op_done(struct ccm *m, struct ccm_op *o)
 	x = &ccm_send_all(m, WM_OP_DONE)->u.op_done;
 	x->seq = o->seq;
 	x->revision = o->sync ? o->sync->revision : 0;
-	x->next = o->sync ? 0 : ccm_spec_reserve(m, o);
+	x->next = o->sync ? 0 : ccm_spec_reserve(m, o, &x->next_route);
 	send_to_voters(m, o);
 	m->ops_done++;
 	ccm_breaks_over(m, o);
@@ -654,9 +631,9 @@ static bool is_silence(
 	return r->silent && suspect && suspect != a && a->n_accepted > 0 && suspect->n_accepted > 0;
 }
 
-/* Handles the failure of a speculative start whose operation has not started. If its link was
- * silent, rings must avoid the link. A pair that is known already may be the reason why the attempt
- * has ended, so it changes nothing. */
+/* Handles the failure of a speculative start whose operation has not started. If the link that
+ * failed was silent, rings must avoid it. If trouble between the two hosts is already known, it may
+ * be the reason why the attempt has ended, so nothing changes. */
 static void hear_silence(struct ccm *m, const struct ccm_agent *a, const struct wm_op_report *r)
 {
 	const struct ccm_agent *suspect = suspect_of(m, r);

@@ -2,7 +2,7 @@
  *
  * Records of shared state for operators: the result of the last election of each group, the peers
  * that differed from the elected contents, and the end of the synchronization. Nothing else depends
- * on these records. A record is left out if there is no memory for it.
+ * on these records.
  */
 #include "ccoip-masterd/core/ccm_record.h"
 
@@ -28,10 +28,9 @@ struct entry {
 struct ccm_record {
 	uint32_t group;
 	UT_hash_handle hh;
-	bool unhashed;
 	uint64_t ns, seq;
 	enum ccm_sync_end end;
-	struct wm_sync_vote elected; /* its revision is the group's revision once all are equal */
+	struct wm_sync_vote elected; /* its revision is the group's once all contents are equal */
 	char text[WM_TEXT_MAX];      /* FAILED: the reason */
 	uint32_t n;
 	struct entry v[];
@@ -58,12 +57,7 @@ static struct wm_sync_vote vote_of(const struct ccm_candidate *c)
 
 static char *copy_text(const char *text)
 {
-	size_t len = strlen(text);
-	char *s = malloc(len + 1);
-
-	if (s)
-		memcpy(s, text, len + 1);
-	return s;
+	return cc_must_copy(text, strlen(text) + 1, 1);
 }
 
 static void fill_entry(struct entry *x, const struct ccm_peer *p, const struct ccm_candidate *c,
@@ -110,23 +104,16 @@ static struct ccm_record *find(const struct ccm *m, uint32_t group)
 	return r;
 }
 
-/* Adds a record with room for n peers, in place of the group's last one. Returns NULL when memory
- * is exhausted. */
+/* Adds a record with room for n peers, in place of the group's last one. */
 static struct ccm_record *add(struct ccm *m, uint32_t group, uint32_t n)
 {
-	struct ccm_record *r = calloc(1, sizeof *r + n * sizeof r->v[0]);
+	struct ccm_record *r = cc_must_zalloc(1, sizeof *r + n * sizeof r->v[0]);
 
 	drop(m, find(m, group));
 	if (HASH_COUNT(m->records) == RECORDS_MAX)
 		drop(m, m->records);
-	if (!r)
-		return NULL;
 	r->group = group;
 	HASH_ADD(hh, m->records, group, sizeof r->group, r);
-	if (r->unhashed) {
-		free(r);
-		return NULL;
-	}
 	return r;
 }
 
@@ -138,8 +125,6 @@ void ccm_record_election(struct ccm *m, uint32_t group, struct ccm_peer *const *
 	char text[WM_TEXT_MAX];
 	uint32_t i;
 
-	if (!r)
-		return;
 	r->ns = m->now;
 	r->end = e->nobody ? CCM_SYNC_NOBODY : CCM_SYNC_RUNNING;
 	if (!e->nobody) {
@@ -289,10 +274,10 @@ static void describe(const struct ccm_record *r, const struct entry *x, char *te
 		return;
 	}
 	if (other)
-		ccm_print(text, size, "revision %" PRIu64 ", elected is %" PRIu64, have->revision,
-			want->revision);
+		ccm_print(text, size, "revision %" PRIu64 ", but revision %" PRIu64 " was elected",
+			have->revision, want->revision);
 	if (x->misses)
-		ccm_append(text, size, "%scontents " DIGEST ", elected are " DIGEST,
+		ccm_append(text, size, "%scontents " DIGEST ", but " DIGEST " were elected",
 			other ? "; " : "", have->content.hi, have->content.lo, want->content.hi,
 			want->content.lo);
 	else if (other)

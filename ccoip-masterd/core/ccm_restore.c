@@ -19,7 +19,7 @@ static struct wj_record *record(struct ccm *m, enum wj_type type)
 
 static bool writes(const struct ccm *m)
 {
-	return m->cfg.journal && !m->stale && !m->oom;
+	return m->cfg.journal && !m->stale;
 }
 
 /* Writes the id and the term of the run, which must come before all other records. */
@@ -37,15 +37,13 @@ static void write_run(struct ccm *m)
 	r->term = m->term;
 }
 
-static struct wj_member *list_members(struct ccm *m)
+static struct wj_member *list_members(const struct ccm *m)
 {
-	struct wj_member *v = ccm_calloc(m, m->n_accepted, sizeof *v), *x = v;
+	struct wj_member *v = cc_must_zalloc(m->n_accepted, sizeof *v), *x = v;
 	struct ccm_group *g;
 	struct ccm_membership *s;
 	struct ccm_peer *p;
 
-	if (!v)
-		return NULL;
 	for (g = m->groups; g; g = g->hh.next) {
 		DL_FOREACH2 (g->memberships, s, next_g) {
 			DL_FOREACH (s->peers, p) {
@@ -65,40 +63,33 @@ static struct wj_member *list_members(struct ccm *m)
 	return v;
 }
 
-static struct wj_record snapshot(struct ccm *m)
+static struct wj_record snapshot(const struct ccm *m)
 {
-	struct wj_member *v = list_members(m);
 	uint32_t n;
 	struct wj_revision *revisions = ccm_revision_list(m, &n);
-
-	return (struct wj_record){.type = WJ_MEMBERS,
-		.members = v,
-		.n = v ? m->n_accepted : 0,
+	struct wj_record r = {.type = WJ_MEMBERS,
+		.members = list_members(m),
+		.n = m->n_accepted,
 		.revisions = revisions,
 		.n_revisions = n,
 		.epoch = m->epoch,
 		.round = m->committed,
 		.view_id = m->view_id,
 		.generation = m->last_generation,
-		.last_seq = m->last_seq,
-		.topo_ballot = m->topo_ballot,
-		.pending_ballot = m->pending_ballot};
+		.last_seq = m->last_seq};
+
+	ccm_ballot_numbers(m, r.ballots);
+	return r;
 }
 
 void ccm_journal_members(struct ccm *m)
 {
-	struct wj_record s;
-
 	m->n_unsaved = 0;
 	m->resave = false;
 	if (!writes(m))
 		return;
 	write_run(m);
-	s = snapshot(m);
-	if (m->oom)
-		wire_journal_clear(&s);
-	else
-		*record(m, WJ_MEMBERS) = s;
+	*record(m, WJ_MEMBERS) = snapshot(m);
 }
 
 void ccm_journal_lost(struct ccm *m)
@@ -110,8 +101,8 @@ void ccm_journal_lost(struct ccm *m)
 		r = record(m, WJ_LOST);
 		r->view_id = m->view_id;
 		r->generation = m->last_generation;
-		r->members = ccm_calloc(m, m->n_unsaved, sizeof *r->members);
-		for (i = 0; r->members && i < m->n_unsaved; i++)
+		r->members = cc_must_zalloc(m->n_unsaved, sizeof *r->members);
+		for (i = 0; i < m->n_unsaved; i++)
 			r->members[r->n++].peer = m->unsaved[i];
 	}
 	m->n_unsaved = 0;
@@ -121,21 +112,10 @@ void ccm_journal_lost(struct ccm *m)
 
 void ccm_journal_note(struct ccm *m, const struct cc_id *peer)
 {
-	struct cc_id *v;
-	uint32_t cap;
-
 	if (!m->cfg.journal)
 		return;
-	if (m->n_unsaved == m->cap_unsaved) {
-		cap = m->cap_unsaved ? 2 * m->cap_unsaved : 8;
-		v = realloc(m->unsaved, cap * sizeof *v);
-		if (!v) {
-			m->oom = true;
-			return;
-		}
-		m->unsaved = v;
-		m->cap_unsaved = cap;
-	}
+	if (m->n_unsaved == m->cap_unsaved)
+		m->unsaved = cc_must_grow(m->unsaved, &m->cap_unsaved, 8, sizeof *m->unsaved);
 	m->unsaved[m->n_unsaved++] = *peer;
 }
 
@@ -169,28 +149,11 @@ static void members_lost(struct ccm *m, const struct wj_record *r)
 	}
 }
 
-/* Copies an array. Returns NULL when memory is exhausted. */
-static void *copy(const void *v, size_t n, size_t size)
-{
-	void *p = calloc(n ? n : 1, size);
-
-	if (p && n > 0)
-		memcpy(p, v, n * size);
-	return p;
-}
-
 /* Takes a record of all members, which replaces everything that is known of them. */
-static int members_restore(struct ccm *m, const struct wj_record *r)
+static void members_restore(struct ccm *m, const struct wj_record *r)
 {
 	struct wj_record *saved = &m->saved;
-	struct wj_member *v = copy(r->members, r->n, sizeof *v);
-	struct wj_revision *w = copy(r->revisions, r->n_revisions, sizeof *w);
 
-	if (!v || !w) {
-		free(v);
-		free(w);
-		return CC_ERR_NOMEM;
-	}
 	free(saved->members);
 	free(saved->revisions);
 	*saved = (struct wj_record){.type = WJ_RUN,
@@ -200,20 +163,17 @@ static int members_restore(struct ccm *m, const struct wj_record *r)
 		.epoch = r->epoch,
 		.round = r->round,
 		.last_seq = r->last_seq,
-		.topo_ballot = r->topo_ballot,
-		.pending_ballot = r->pending_ballot,
 		.view_id = r->view_id,
 		.generation = r->generation,
 		.n = r->n,
-		.members = v,
+		.members = cc_must_copy(r->members, r->n, sizeof *r->members),
 		.n_revisions = r->n_revisions,
-		.revisions = w};
-	return 0;
+		.revisions = cc_must_copy(r->revisions, r->n_revisions, sizeof *r->revisions)};
+	memcpy(saved->ballots, r->ballots, sizeof saved->ballots);
 }
 
-int ccm_restore(struct ccm *m, const struct wj_record *r)
+void ccm_restore(struct ccm *m, const struct wj_record *r)
 {
-
 	switch (r->type) {
 	case WJ_RUN:
 		m->has_saved = !cc_id_is_zero(&r->run);
@@ -224,14 +184,12 @@ int ccm_restore(struct ccm *m, const struct wj_record *r)
 		m->saved.term = r->term;
 		break;
 	case WJ_MEMBERS:
-		if (members_restore(m, r) < 0)
-			return CC_ERR_NOMEM;
+		members_restore(m, r);
 		break;
 	case WJ_LOST:
 		members_lost(m, r);
 		break;
 	}
-	return m->oom ? CC_ERR_NOMEM : 0;
 }
 
 /* Returns the agent of a member in the journal. Makes it if necessary. */
@@ -242,9 +200,7 @@ static struct ccm_agent *restored_agent(struct ccm *m, const struct wj_member *x
 	HASH_FIND(hh_id, m->by_id, &x->agent, sizeof x->agent, a);
 	if (a)
 		return a;
-	a = ccm_calloc(m, 1, sizeof *a);
-	if (!a)
-		return NULL;
+	a = cc_must_zalloc(1, sizeof *a);
 	a->no = ++m->last_agent;
 	a->greeted = a->disconnected = a->restored = true;
 	a->disconnected_ns = m->now;
@@ -257,15 +213,14 @@ static struct ccm_agent *restored_agent(struct ccm *m, const struct wj_member *x
 
 static void restore_member(struct ccm *m, const struct wj_member *x)
 {
-	struct ccm_agent *a = ccm_peer_find(m, &x->peer) ? NULL : restored_agent(m, x);
 	struct wm_join j = {.peer = x->peer, .token = x->token, .group = x->group, .pid = x->pid};
 	struct ccm_peer *p;
 
+	if (ccm_peer_find(m, &x->peer))
+		return;
 	j.pool_size = 1;
 	ccm_copy(j.name, sizeof j.name, x->name);
-	p = a ? ccm_peer_new(m, a, &j) : NULL;
-	if (!p)
-		return;
+	p = ccm_peer_new(m, restored_agent(m, x), &j);
 	ccm_peer_accept(m, p);
 	p->membership->group->n_disconnected++;
 	m->n_disconnected++;
@@ -306,15 +261,15 @@ void ccm_restore_begin(struct ccm *m)
 	m->view_id = m->restored_view_id = s->view_id;
 	m->last_generation = s->generation;
 	m->last_seq = s->last_seq;
-	m->topo_ballot = s->topo_ballot;
-	m->pending_ballot = s->pending_ballot;
-	for (i = 0; i < s->n_revisions && !m->oom; i++)
+	for (i = 0; i < WIRE_BALLOTS; i++)
+		m->ballots[i].number = s->ballots[i];
+	for (i = 0; i < s->n_revisions; i++)
 		restore_revision(m, &s->revisions[i]);
-	for (i = 0; i < s->n && !m->oom; i++)
+	for (i = 0; i < s->n; i++)
 		restore_member(m, &s->members[i]);
 	DL_FOREACH2 (m->disconnected, a, next_ab) {
 		if (a->claimed) {
-			/* A claimed agent is in by_id, which is not empty then.
+			/* A claimed agent is in by_id, so by_id is not empty.
 			 * NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
 			HASH_DELETE(hh_id, m->by_id, a);
 		}
@@ -328,8 +283,7 @@ void ccm_restore_begin(struct ccm *m)
 		m->epoch += ccm_unheard(m);
 		m->last_seq += ccm_unheard(m);
 		m->last_round += ccm_unheard(m);
-		m->topo_ballot += ccm_unheard(m);
-		m->pending_ballot += ccm_unheard(m);
+		ccm_ballots_skip(m);
 		ccm_at_least(&m->view_id, m->term << CCM_VIEW_SHIFT);
 	}
 	if (writes(m))
@@ -354,7 +308,7 @@ void ccm_restore_outdated(struct ccm *m)
 		if (a->restored)
 			ccm_agent_lost(m, a, "the journal was outdated");
 	HASH_ITER (hh, m->gone, x, tmp) {
-		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): it loses track of the list */
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): analyzer loses track of the list */
 		HASH_DELETE(hh, m->gone, x);
 		free(x);
 	}
@@ -366,19 +320,19 @@ void ccm_restore_outdated(struct ccm *m)
 
 /* ---- a master that was suspended ---- */
 
-static struct wj_record lost_ones(struct ccm *m)
+static struct wj_record lost_ones(const struct ccm *m)
 {
 	struct wj_record r = {.type = WJ_LOST};
 	struct ccm_lost *x;
 
-	r.members = ccm_calloc(m, HASH_COUNT(m->gone), sizeof *r.members);
-	for (x = m->gone; r.members && x; x = x->hh.next)
+	r.members = cc_must_zalloc(HASH_COUNT(m->gone), sizeof *r.members);
+	for (x = m->gone; x; x = x->hh.next)
 		r.members[r.n++].peer = x->peer;
 	return r;
 }
 
 /* Gives `to` the records that a complete journal would have. */
-static void hand_over(struct ccm *m, struct ccm *to)
+static void hand_over(const struct ccm *m, struct ccm *to)
 {
 	struct wj_record r[] = {
 		{.type = WJ_RUN,
@@ -391,29 +345,27 @@ static void hand_over(struct ccm *m, struct ccm *to)
 	size_t i;
 
 	for (i = 0; i < sizeof r / sizeof r[0]; i++) {
-		if (!m->oom && ccm_restore(to, &r[i]) < 0)
-			m->oom = true;
+		ccm_restore(to, &r[i]);
 		wire_journal_clear(&r[i]);
 	}
 }
 
-/* Hands over the outcomes of attempts, so that attempts whose end was told are not judged again. */
-static void hand_over_outcomes(struct ccm *m, struct ccm *to)
+/* Hands over the outcomes of attempts, so that attempts whose end agents already know are not
+ * judged again. */
+static void hand_over_outcomes(const struct ccm *m, struct ccm *to)
 {
 	const struct ccm_group *g;
 	uint32_t i;
 
 	to->ended =
-		ccm_calloc(m, (size_t)HASH_COUNT(m->groups) * WM_OUTCOMES_MAX, sizeof *to->ended);
-	if (!to->ended)
-		return;
+		cc_must_zalloc((size_t)HASH_COUNT(m->groups) * WM_OUTCOMES_MAX, sizeof *to->ended);
 	for (g = m->groups; g; g = g->hh.next)
 		for (i = 0; i < WM_OUTCOMES_MAX && i < g->n_ended; i++)
 			to->ended[to->n_ended++] = g->ended[i];
 }
 
-/* Swaps the contents of m and `with`. The new contents continue in the same process at the same
- * time. */
+/* Swaps the contents of m and `with`. Before that, `with` takes over from m what belongs to the
+ * process: the time, and where actions go. */
 static void replace(struct ccm *m, struct ccm *with)
 {
 	struct ccm old = *m;
@@ -434,44 +386,30 @@ void ccm_restart(struct ccm *m, uint32_t gone, const char *why)
 
 	cfg.run = m->born_run;
 	fresh = ccm_new(&cfg);
-	if (!fresh) {
-		m->oom = true;
-		return;
-	}
 	hand_over(m, fresh);
 	hand_over_outcomes(m, fresh);
 	for (a = m->agents; a; a = a->hh.next)
 		if (a->conn != gone)
 			ccm_close(m, a->conn, why);
-	if (m->oom) {
-		ccm_free(fresh);
-		return;
-	}
 	fresh->restarted_run = true;
 	replace(m, fresh);
 	ccm_free(fresh);
 }
 
-/* ---- a master that gives up the run that newcomers have founded ---- */
+/* ---- a master that yields the run that newcomers have founded ---- */
 
 struct ccm_agent *ccm_yield_run(struct ccm *m, const struct ccm_agent *a)
 {
-	struct ccm *old = m->oom ? NULL : ccm_new(&m->cfg);
+	struct ccm *old = ccm_new(&m->cfg);
 	struct ccm_agent *x, *ret = NULL;
 	uint32_t conn = a->conn;
 
-	if (!old) {
-		m->oom = true;
-		return NULL;
-	}
 	replace(m, old);
 	ccm_resume_step(m);
-	for (a = old->agents; a && !m->oom; a = a->hh.next) {
+	for (a = old->agents; a; a = a->hh.next) {
 		ccm_agent_open(m,
 			&(struct ccm_event){.conn = a->conn, .addr = a->from, .local = a->local});
 		x = ccm_agent_find(m, a->conn);
-		if (!x)
-			break;
 		x->hello = a->hello;
 		x->greeted = a->greeted;
 		x->hello_deferred = a->hello_deferred;
@@ -479,5 +417,5 @@ struct ccm_agent *ccm_yield_run(struct ccm *m, const struct ccm_agent *a)
 			ret = x;
 	}
 	ccm_free(old);
-	return m->oom ? NULL : ret;
+	return ret;
 }

@@ -11,7 +11,8 @@
 /* The recovery waits this long for messages that may follow: a peer that came through a new agent
  * may ask for outcomes, and an agent may send the rest of its snapshot. */
 #define ASK_NS (UINT64_C(200) * CCM_NS_PER_MS)
-/* The recovery is extended at most by this time, for agents that are still sending at its end. */
+/* If agents are still sending at the end of the recovery, it is extended for them by at most this
+ * time. */
 #define SPEAK_NS (UINT64_C(1000) * CCM_NS_PER_MS)
 /* For this long, a run that newcomers have founded here gives way to a run that members bring. By
  * default, members wait for a master for about this time. */
@@ -20,10 +21,10 @@
  * hosts. */
 #define CUT_OFF_NS YOUNG_NS
 
-struct ccm_snapshot *ccm_snapshot_get(struct ccm *m, struct ccm_agent *a)
+struct ccm_snapshot *ccm_snapshot_get(struct ccm_agent *a)
 {
 	if (!a->snapshot)
-		a->snapshot = ccm_calloc(m, 1, sizeof *a->snapshot);
+		a->snapshot = cc_must_zalloc(1, sizeof *a->snapshot);
 	return a->snapshot;
 }
 
@@ -76,7 +77,7 @@ void ccm_resuming_set(struct ccm *m, struct ccm_agent *a, bool resuming)
 
 /* ---- the run and its term ---- */
 
-/* Has nothing happened here yet? */
+/* Is this master new? Then it has no members, has committed no round and has taken over no run. */
 static bool is_fresh(const struct ccm *m)
 {
 	return !m->committed_here && m->n_accepted == 0 && !m->recovering && !m->recovered;
@@ -113,8 +114,8 @@ static void adopt(struct ccm *m, struct ccm_agent *a)
 	m->cfg.run = a->hello.run;
 	m->restored = false;
 	m->term = a->hello.term + 1;
-	/* A new agent does not know the term, and an agent that is cut off may know the last one.
-	 * The new term must be higher than any earlier term, every time. */
+	/* A new agent does not know the term, and an agent that is cut off may know only an old
+	 * term. Every new term must be higher than any earlier term. */
 	if (cc_id_is_zero(&a->hello.run_key)) {
 		m->term += CCM_UNHEARD;
 		if (m->term < m->cfg.first_number >> CCM_TERM_SHIFT)
@@ -201,16 +202,14 @@ static bool gives_way(const struct ccm *m, const struct wm_hello *h)
 	       is_young(m);
 }
 
-/* Handles the run that `a` names. Returns the agent, which may be a new object; NULL if it is gone,
- * or if it has made us stale. */
+/* Handles the run that `a` names. Returns the agent, which may be a new object; NULL if it has made
+ * us stale. */
 static struct ccm_agent *place_in_run(struct ccm *m, struct ccm_agent *a)
 {
 	if (gives_way(m, &a->hello)) {
 		ccm_journal_void(m); /* the next master must not continue our run */
 		dismiss_newcomers(m, a);
 		a = ccm_yield_run(m, a);
-		if (!a)
-			return NULL;
 	}
 	if (!cc_id_eq(&a->hello.run, &m->cfg.run) && !a->hello.left && is_fresh(m))
 		adopt(m, a);
@@ -243,8 +242,8 @@ void ccm_resume_hello(struct ccm *m, struct ccm_agent *a)
 /* ---- storing the snapshots ---- */
 
 /* Can peers of `a` be members of this run? A newcomer may have started a new agent first, so that
- * its hello named no run. Peers that come through it later know that they belong to the run that
- * our answer has named. */
+ * the agent's hello named no run. Members that come through this agent later know that they belong
+ * to the run that our answer has named. */
 static bool knows_run(const struct ccm_agent *a)
 {
 	return a->knows_run || cc_id_is_zero(&a->hello.run);
@@ -301,19 +300,16 @@ bool ccm_resume_join(struct ccm *m, struct ccm_agent *a, const struct wm_join *j
 	}
 	ccm_agent_claim(m, a);
 	p = ccm_peer_new(m, a, j);
-	t = p ? ccm_snapshot_get(m, a) : NULL;
-	if (!t)
-		return true;
+	t = ccm_snapshot_get(a);
 	if (j->phase == WM_JOIN_PREPARED) {
 		p->prepared = true;
 		t->n_prepared++;
 		m->n_prepared++;
 		return true;
 	}
-	ccm_vote_learn(m, j->topo_ballot, j->pending_ballot);
+	ccm_ballot_learn(m, j->ballots);
 	p->believed = !stateless;
-	p->snap_topo_ballot = j->topo_ballot;
-	p->snap_pending_ballot = j->pending_ballot;
+	memcpy(p->snap_ballots, j->ballots, sizeof p->snap_ballots);
 	p->snap_epoch = j->epoch;
 	p->snap_prepared = j->prepared;
 	keep_view(m, p, j);
@@ -333,24 +329,16 @@ void ccm_peer_restarted(struct ccm *m, struct ccm_peer *p)
 	p->restarted = true;
 }
 
-static void keep_peer_vote(
-	struct ccm *m, struct ccm_agent *a, const struct wm_peer *v, bool topology)
+static void keep_ballot_vote(struct ccm *m, struct ccm_agent *a, const struct wm_ballot_vote *v)
 {
 	struct ccm_peer *p = ccm_peer_of(m, a, &v->peer, "a vote");
 
-	if (!p)
-		return;
-	if (topology) {
-		p->raw_topo = true;
-		p->raw_topo_ballot = v->ballot;
-	} else {
-		p->raw_pending = true;
-		p->raw_pending_ballot = v->ballot;
-	}
+	if (p)
+		p->raw_votes[v->kind] = (struct ccm_raw_vote){true, v->number};
 }
 
-/* Has `a` sent more than any honest agent, even one that does not know yet that a peer was refused?
- * Then kicks `a` and returns true. */
+/* Kicks `a` and returns true if it has sent more than any honest agent would, even an agent that
+ * does not know yet that a peer was refused. */
 static bool says_too_much(struct ccm *m, struct ccm_agent *a, uint32_t n)
 {
 	if (n < (a->n_peers + 1) * CCM_PEER_OPS_MAX)
@@ -362,10 +350,10 @@ static bool says_too_much(struct ccm *m, struct ccm_agent *a, uint32_t n)
 
 static void keep_op_vote(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v)
 {
-	struct ccm_snapshot *t = ccm_snapshot_get(m, a);
+	struct ccm_snapshot *t = ccm_snapshot_get(a);
 	struct ccm_raw *x = NULL, *first;
 
-	if (!t || says_too_much(m, a, t->n_ops++))
+	if (says_too_much(m, a, t->n_ops++))
 		return;
 	if (v->seq)
 		HASH_FIND(hh, t->started, &v->seq, sizeof v->seq, x);
@@ -375,16 +363,9 @@ static void keep_op_vote(struct ccm *m, struct ccm_agent *a, const struct wm_op_
 			"protocol violation: a second vote for an attempt");
 		return;
 	}
-	x = ccm_calloc(m, 1, sizeof *x);
-	if (!x)
-		return;
+	x = cc_must_zalloc(1, sizeof *x);
 	x->vote = *v;
-	x->vote.peers = ccm_calloc(m, v->n_peers, sizeof *v->peers);
-	if (!x->vote.peers) {
-		free(x);
-		return;
-	}
-	memcpy(x->vote.peers, v->peers, v->n_peers * sizeof *v->peers);
+	x->vote.peers = cc_must_copy(v->peers, v->n_peers, sizeof *v->peers);
 	DL_APPEND(t->ops, x);
 	if (first) {
 		x->more = first->more;
@@ -393,7 +374,6 @@ static void keep_op_vote(struct ccm *m, struct ccm_agent *a, const struct wm_op_
 	if (!v->seq || first)
 		return;
 	HASH_ADD(hh, t->started, vote.seq, sizeof x->vote.seq, x);
-	m->oom |= x->unhashed;
 }
 
 /* Adds the failed peers of r to `to`. Returns false if nothing else must be done for r. */
@@ -401,35 +381,29 @@ static bool add_failures(
 	struct ccm *m, struct ccm_agent *a, struct wm_op_report *to, const struct wm_op_report *r)
 {
 	uint32_t n = to->n_failed + r->n_failed;
-	struct wm_sync_failure *v;
 
 	if (r->n_failed == 0)
 		return true;
 	if (n > WM_PEERS_MAX) {
 		ccm_agent_kick(m, a, WIRE_RANK_CONNECTION_LOST,
-			"protocol violation: more failures than a group can have peers here");
+			"protocol violation: its reports on one operation name more failed peers "
+			"than a group can have");
 		return false;
 	}
-	v = realloc(to->failed, n * sizeof *v);
-	if (!v) {
-		m->oom = true;
-		return false;
-	}
-	memcpy(v + to->n_failed, r->failed, r->n_failed * sizeof *v);
-	to->failed = v;
+	to->failed = cc_must_extend(to->failed, to->n_failed, n, sizeof *to->failed);
+	memcpy(to->failed + to->n_failed, r->failed, r->n_failed * sizeof *to->failed);
 	to->n_failed = n;
 	return true;
 }
 
 static void keep_op_report(struct ccm *m, struct ccm_agent *a, const struct wm_op_report *r)
 {
-	struct ccm_snapshot *t = ccm_snapshot_get(m, a);
+	const struct ccm_snapshot *t = ccm_snapshot_get(a);
 	struct wm_sync_failure *failed;
-	struct ccm_raw *x = NULL;
+	struct ccm_raw *x;
 	uint32_t n;
 
-	if (t)
-		HASH_FIND(hh, t->started, &r->seq, sizeof r->seq, x);
+	HASH_FIND(hh, t->started, &r->seq, sizeof r->seq, x);
 	if (!x || !add_failures(m, a, &x->report, r))
 		return;
 	x->reported = true;
@@ -445,14 +419,12 @@ static void keep_op_report(struct ccm *m, struct ccm_agent *a, const struct wm_o
 
 static void keep_query(struct ccm *m, struct ccm_agent *a, const struct wm_op_query *q)
 {
-	struct ccm_snapshot *t = ccm_snapshot_get(m, a);
+	struct ccm_snapshot *t = ccm_snapshot_get(a);
 	struct ccm_ask *x;
 
-	if (!t || says_too_much(m, a, t->n_asks++))
+	if (says_too_much(m, a, t->n_asks++))
 		return;
-	x = ccm_calloc(m, 1, sizeof *x);
-	if (!x)
-		return;
+	x = cc_must_zalloc(1, sizeof *x);
 	x->q = *q;
 	x->next = t->asks;
 	t->asks = x;
@@ -462,40 +434,29 @@ static void keep_query(struct ccm *m, struct ccm_agent *a, const struct wm_op_qu
  * link. */
 static void keep_link(struct ccm *m, struct ccm_agent *a, const struct wm_link_lost *l)
 {
-	struct ccm_snapshot *t = ccm_snapshot_get(m, a);
+	struct ccm_snapshot *t = ccm_snapshot_get(a);
 	struct ccm_lost_link *x;
 
-	if (!t || says_too_much(m, a, t->n_links++))
+	if (says_too_much(m, a, t->n_links++))
 		return;
-	x = ccm_calloc(m, 1, sizeof *x);
-	if (!x)
-		return;
+	x = cc_must_zalloc(1, sizeof *x);
 	x->l = *l;
 	x->next = t->links;
 	t->links = x;
 }
 
-static void *copy(struct ccm *m, const void *v, size_t n, size_t size)
-{
-	void *p = ccm_calloc(m, n, size);
-
-	if (p && n > 0)
-		memcpy(p, v, n * size);
-	return p;
-}
-
 static void keep_resume(struct ccm *m, struct ccm_agent *a, const struct wm_resume *r)
 {
-	struct ccm_snapshot *t = ccm_snapshot_get(m, a);
+	struct ccm_snapshot *t = ccm_snapshot_get(a);
 
 	ccm_resuming_set(m, a, false);
-	if (!t || t->complete)
+	if (t->complete)
 		return;
 	t->complete = true;
 	t->r = *r;
-	t->r.view.own = copy(m, r->view.own, r->view.n, sizeof *r->view.own);
-	t->r.positions = copy(m, r->positions, r->n_positions, sizeof *r->positions);
-	t->r.outcomes = copy(m, r->outcomes, r->n_outcomes, sizeof *r->outcomes);
+	t->r.view.own = cc_must_copy(r->view.own, r->view.n, sizeof *r->view.own);
+	t->r.positions = cc_must_copy(r->positions, r->n_positions, sizeof *r->positions);
+	t->r.outcomes = cc_must_copy(r->outcomes, r->n_outcomes, sizeof *r->outcomes);
 	if (r->view.view_id >= m->newest_view_id) {
 		m->newest_view_id = r->view.view_id;
 		m->newest_world_size = r->view.global;
@@ -507,9 +468,8 @@ bool ccm_resume_msg(struct ccm *m, struct ccm_agent *a, const struct wm_msg *msg
 	if (a->resuming && msg->type != WM_HEARTBEAT)
 		m->said_ns = m->now;
 	switch (msg->type) {
-	case WM_TOPO_VOTE:
-	case WM_PENDING_VOTE:
-		keep_peer_vote(m, a, &msg->u.peer, msg->type == WM_TOPO_VOTE);
+	case WM_BALLOT_VOTE:
+		keep_ballot_vote(m, a, &msg->u.ballot_vote);
 		return true;
 	case WM_OP_VOTE:
 		keep_op_vote(m, a, &msg->u.op_vote);
@@ -535,11 +495,11 @@ bool ccm_resume_msg(struct ccm *m, struct ccm_agent *a, const struct wm_msg *msg
 
 /* ---- is the recovery complete? ---- */
 
-/* Can a round after `committed` have been committed? Its agents had reported that they are ready,
- * and may have received the commit or not. It was not committed if one of them had not reported, or
- * if all of them are here and do not know of a commit. Agents that have died may have reported,
- * too. If one of two rounds was dropped in favour of the other, the function does not distinguish
- * which. */
+/* Can a round after `committed` have been committed? The agents of such a round had reported that
+ * they are ready, and may have received the commit or not. The round was not committed if one of
+ * them had not reported, or if all of them are here and do not know of a commit. Agents that have
+ * died may have reported, too. If there were two such rounds and the master dropped one in favour
+ * of the other, the function does not find out which one was dropped. */
 static bool in_doubt(const struct ccm *m, uint64_t committed)
 {
 	uint64_t last = committed, here = 0, others = 0;
@@ -579,11 +539,13 @@ static void raise_to(uint64_t *v, uint64_t to)
 /* Adds the complete snapshot of one agent to *y. */
 static void merge_snapshot(const struct ccm *m, const struct ccm_snapshot *t, struct ccm_merged *y)
 {
+	uint32_t k;
+
 	raise_to(&y->epoch, t->r.epoch);
 	raise_to(&y->committed, t->r.round);
 	raise_to(&y->ring_epoch, t->r.ring_epoch);
-	raise_to(&y->topo_ballot, t->r.topo_ballot);
-	raise_to(&y->pending_ballot, t->r.pending_ballot);
+	for (k = 0; k < WIRE_BALLOTS; k++)
+		raise_to(&y->ballots[k], t->r.ballots[k]);
 	if (t->r.view.view_id > y->view_id && !ccm_snapshot_lags(m, t)) {
 		y->view_id = t->r.view.view_id;
 		y->expected = t->r.view.global;
@@ -609,11 +571,9 @@ void ccm_merged(const struct ccm *m, struct ccm_merged *y)
 {
 	const struct ccm_agent *a;
 
-	*y = (struct ccm_merged){.epoch = m->epoch,
-		.committed = m->committed,
-		.ring_epoch = m->ring_epoch,
-		.topo_ballot = m->topo_ballot,
-		.pending_ballot = m->pending_ballot};
+	*y = (struct ccm_merged){
+		.epoch = m->epoch, .committed = m->committed, .ring_epoch = m->ring_epoch};
+	ccm_ballot_numbers(m, y->ballots);
 	if (!m->restored) {
 		y->view_id = m->peers_view_id;
 		y->expected = m->peers_world_size;
@@ -693,8 +653,9 @@ static bool redirect(struct ccm *m)
 	return true;
 }
 
-/* Disconnects remote agents only for a minute, because one host whose connection breaks again and
- * again must not keep newcomers away. */
+/* The first call disconnects remote agents; later calls do so only within a minute after the first
+ * one, because one host whose connection breaks again and again must not keep newcomers away for
+ * ever. */
 void ccm_resume_cut_off(struct ccm *m)
 {
 	struct ccm_agent *a, *tmp;
@@ -704,8 +665,8 @@ void ccm_resume_cut_off(struct ccm *m)
 	if (!m->cut_off_ns)
 		m->cut_off_ns = m->now;
 	ccm_log(m, CCM_LOG_WARNING,
-		"the master has heard no remote host for %.1f s during the takeover and assumes "
-		"that its own network is down: remote agents must connect again",
+		"the master has received nothing from remote hosts for %.1f s during the takeover "
+		"and assumes that its own network is down: remote agents must connect again",
 		(double)ccm_age(m->now, m->heard_ns) / 1e9);
 	HASH_ITER (hh, m->agents, a, tmp) {
 		if (!a->greeted || a->local)
@@ -761,7 +722,7 @@ bool ccm_resume_settle(struct ccm *m)
 {
 	if (!m->recovering)
 		return true;
-	if (m->oom || !m->look)
+	if (!m->look)
 		return false;
 	m->look = false;
 	if (!enough(m) || redirect(m))

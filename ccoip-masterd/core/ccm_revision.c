@@ -32,7 +32,7 @@ static void drop(struct ccm *m, struct ccm_revision *r)
 
 	if (g)
 		g->last = NULL;
-	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): it loses track of the list */
+	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): analyzer loses track of the list */
 	HASH_DELETE(hh, m->revisions, r);
 	free(r);
 }
@@ -58,11 +58,6 @@ static void add(struct ccm *m, struct ccm_revision *r)
 	struct ccm_group *g = group_of(m, r->group);
 
 	HASH_ADD(hh, m->revisions, group, sizeof r->group, r);
-	if (r->unhashed) {
-		m->oom = true;
-		free(r);
-		r = NULL;
-	}
 	if (g)
 		g->last = r;
 }
@@ -76,9 +71,7 @@ static void set(struct ccm *m, uint32_t group, uint64_t expected, uint64_t view_
 		HASH_DELETE(hh, m->revisions, r);
 	} else {
 		make_room(m);
-		r = ccm_calloc(m, 1, sizeof *r);
-		if (!r)
-			return;
+		r = cc_must_zalloc(1, sizeof *r);
 		r->group = group;
 	}
 	r->expected = expected;
@@ -172,14 +165,12 @@ void ccm_revisions_add(struct ccm *m, const struct ccm_agent *a, const struct wm
 	}
 }
 
-struct wj_revision *ccm_revision_list(struct ccm *m, uint32_t *n)
+struct wj_revision *ccm_revision_list(const struct ccm *m, uint32_t *n)
 {
-	struct wj_revision *v = ccm_calloc(m, HASH_COUNT(m->revisions), sizeof *v);
+	struct wj_revision *v = cc_must_zalloc(HASH_COUNT(m->revisions), sizeof *v);
 	struct ccm_revision *r, *tmp;
 
 	*n = 0;
-	if (!v)
-		return NULL;
 	HASH_ITER (hh, m->revisions, r, tmp) {
 		if (*n == WJ_GROUPS_MAX)
 			break;

@@ -4,7 +4,6 @@
  */
 #include <stdlib.h>
 
-#include "common/cc_zalloc.h"
 #include "ccoip-masterd/core/ccm_internal.h"
 
 static struct ccm_pair *pair_find(const struct ccm *m, uint64_t from, uint64_t to)
@@ -16,29 +15,24 @@ static struct ccm_pair *pair_find(const struct ccm *m, uint64_t from, uint64_t t
 	return p;
 }
 
-/* Makes a pair. Returns NULL if the pair exists already, or if memory is exhausted. */
-static struct ccm_pair *pair_new(
+/* Makes a pair, unless it exists already. */
+static void pair_new(
 	struct ccm *m, uint64_t from, uint64_t to, enum ccm_pair_state state, const char *text)
 {
-	struct ccm_pair *p = pair_find(m, from, to) ? NULL : ccm_calloc(m, 1, sizeof *p);
+	struct ccm_pair *p;
 
-	if (!p)
-		return NULL;
+	if (pair_find(m, from, to))
+		return;
+	p = cc_must_zalloc(1, sizeof *p);
 	p->key = (struct ccm_pair_key){from, to};
 	p->state = state;
 	HASH_ADD(hh, m->pairs, key, sizeof p->key, p);
-	if (p->unhashed) {
-		m->oom = true;
-		free(p);
-		return NULL;
-	}
 	ccm_print(p->text, sizeof p->text, "%s", text);
-	return p;
 }
 
 static void pair_free(struct ccm *m, struct ccm_pair *p)
 {
-	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): it loses track of the list */
+	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): analyzer loses track of the list */
 	HASH_DELETE(hh, m->pairs, p);
 	free(p);
 }
@@ -49,13 +43,13 @@ void ccm_pair_add(struct ccm *m, uint64_t from, uint64_t to, const char *text)
 
 	ccm_probes_void(m, from, to);
 	if (!p)
-		(void)pair_new(m, from, to, CCM_PAIR_FAILED, text);
+		pair_new(m, from, to, CCM_PAIR_FAILED, text);
 	else if (p->state != CCM_PAIR_SILENT) /* the text of a silent pair says more */
 		ccm_print(p->text, sizeof p->text, "%s", text);
 	if (p)
 		p->state = CCM_PAIR_FAILED;
 	if (!back)
-		(void)pair_new(m, to, from, CCM_PAIR_UNTRIED, text);
+		pair_new(m, to, from, CCM_PAIR_UNTRIED, text);
 	else if (back->state == CCM_PAIR_SILENT)
 		back->state = CCM_PAIR_FAILED; /* a path that is gone is gone in both directions */
 }
@@ -63,13 +57,13 @@ void ccm_pair_add(struct ccm *m, uint64_t from, uint64_t to, const char *text)
 void ccm_pair_silent(struct ccm *m, uint64_t one, uint64_t other, const char *text)
 {
 	ccm_probes_void(m, one, other);
-	(void)pair_new(m, one, other, CCM_PAIR_SILENT, text);
-	(void)pair_new(m, other, one, CCM_PAIR_SILENT, text);
+	pair_new(m, one, other, CCM_PAIR_SILENT, text);
+	pair_new(m, other, one, CCM_PAIR_SILENT, text);
 }
 
 void ccm_pair_doubtful(struct ccm *m, uint64_t from, uint64_t to, const char *text)
 {
-	(void)pair_new(m, from, to, CCM_PAIR_SILENT, text);
+	pair_new(m, from, to, CCM_PAIR_SILENT, text);
 }
 
 bool ccm_pair_is_known(const struct ccm *m, uint64_t one, uint64_t other)
@@ -124,12 +118,11 @@ void ccm_pairs_doubt(struct ccm *m, uint64_t agent_no)
 	}
 }
 
-#define STEP_LOOKS 10u /* one step of the depth-first search takes as long as 10 looks */
+#define STEP_LOOKS 10u /* a step of the depth-first search takes as long as 10 looks at links */
 
-/* Depth-first search. Position d takes the first membership in order that is free and that is no
- * failed pair with the membership before it. Free memberships are a linked list of indices, so an
- * order without obstacles costs n steps. The first membership stays first, because a ring has no
- * beginning. */
+/* Depth-first search. Position d takes the first free membership whose pair with the membership
+ * before it has not failed. Free memberships are a linked list of indices, so an order without
+ * obstacles costs n steps. The first membership stays first, because a ring has no beginning. */
 struct search {
 	struct ccm *m;
 	enum ccm_pair_state takes; /* pairs up to this state are allowed, except failed ones */
@@ -138,7 +131,7 @@ struct search {
 	uint32_t n;
 	uint32_t *next; /* free list; index n is its head and its end */
 	uint32_t *sel;  /* chosen, by position */
-	uint32_t *pre;  /* the free membership before the chosen one when it was taken */
+	uint32_t *pre;  /* the membership before the chosen one in the free list */
 	uint32_t *at;   /* where the search continues, by position */
 };
 
@@ -233,13 +226,14 @@ static bool search_tour(struct search *s)
 {
 	struct ccm *m = s->m;
 	uint32_t most = m->ring_work < CCM_TOUR_WORK ? m->ring_work : CCM_TOUR_WORK, left = most;
-	bool worth = ccm_tour_is_worth(s->n, most), found;
-	uint8_t *barred = worth ? cc_zalloc(s->n, s->n) : NULL;
+	uint8_t *barred;
+	bool found;
 
-	if (!barred) {
-		work(m, worth ? 0 : most);
+	if (!ccm_tour_is_worth(s->n, most)) {
+		work(m, most);
 		return false;
 	}
+	barred = cc_must_zalloc(s->n, s->n);
 	bar_all(s, barred);
 	found = ccm_tour_find(barred, s->n, &left, s->sel);
 	work(m, most - left);
@@ -247,10 +241,10 @@ static bool search_tour(struct search *s)
 	return found;
 }
 
-struct ccm_membership **ccm_memberships_new(struct ccm *m, uint32_t n)
+struct ccm_membership **ccm_memberships_new(uint32_t n)
 {
-	return ccm_calloc(
-		m, n, sizeof(struct ccm_membership *)); /* NOLINT(bugprone-sizeof-expression) */
+	/* NOLINTNEXTLINE(bugprone-sizeof-expression) */
+	return cc_must_zalloc(n, sizeof(struct ccm_membership *));
 }
 
 static bool order(struct search *s, struct ccm_membership **ret)
@@ -258,9 +252,7 @@ static bool order(struct search *s, struct ccm_membership **ret)
 	uint32_t *block, i, n = s->n;
 	bool found, tired = false;
 
-	block = ccm_calloc(s->m, (size_t)4 * (n + 1), sizeof *block);
-	if (!block)
-		return false;
+	block = cc_must_zalloc((size_t)4 * (n + 1), sizeof *block);
 	s->next = block;
 	s->sel = block + (n + 1);
 	s->pre = block + (size_t)2 * (n + 1);

@@ -6,7 +6,7 @@
 
 #include "ccoip-masterd/core/ccm_internal.h"
 
-/* The longest path of one agent that counts, because all members wait for it. */
+/* A longer path of an agent counts as this, because all members wait for the agent. */
 #define PATH_MAX_MS 2000u
 
 static bool is_candidate(const struct ccm *m, const struct ccm_peer *p, bool accept)
@@ -25,12 +25,8 @@ static bool plan_ring(struct ccm *m, struct ccm_group *g, bool accept)
 
 	free(g->next_ring);
 	g->n_next = 0;
-	g->next_ring = ccm_memberships_new(m, g->n_memberships);
-	v = ccm_memberships_new(m, g->n_memberships);
-	if (!v || !g->next_ring) {
-		free(v);
-		return true;
-	}
+	g->next_ring = ccm_memberships_new(g->n_memberships);
+	v = ccm_memberships_new(g->n_memberships);
 	DL_FOREACH2 (g->memberships, s, next_g) {
 		s->n_candidates = s->n_accepted + (accept ? ccm_membership_newcomers(m, s) : 0);
 		if (s->agent->disconnected)
@@ -38,11 +34,11 @@ static bool plan_ring(struct ccm *m, struct ccm_group *g, bool accept)
 		if (s->n_candidates > 0)
 			v[n++] = s;
 	}
-	m->ring_work = 3 * CCM_TOUR_WORK; /* one share for each set of pairs that may be used */
+	m->ring_work = 3 * CCM_TOUR_WORK; /* one share for each of the three sets of pairs */
 	ok = ccm_ring_order(m, v, n, g->next_ring);
 	free(v);
 	if (!ok)
-		return m->oom;
+		return false;
 	for (i = 0; i < n; i++)
 		g->next_ring[i]->next_pos = i;
 	g->n_next = n;
@@ -83,17 +79,18 @@ static bool leads_to(const struct ccm_membership *s, const struct ccm_agent *to)
 	return s->in_ring && g->n_ring > 1 && g->ring[(s->pos + 1) % g->n_ring]->agent == to;
 }
 
-/* Must s open a new link to the next host, even if it has one? Its end there may be lost. If no
- * ring in force has this link, the link is from a round that was dropped, and perhaps only a dead
- * master knew of its loss. */
-static bool reopens(const struct ccm_membership *s)
+/* Must s open a new link to the next host, even if it has a link? The next host may have lost that
+ * link. If the link is in no ring in force and in no mesh, it is from a round that was dropped, and
+ * perhaps only a dead master knew of its loss. Operations of another group may use a link of a
+ * mesh. */
+static bool reopens(const struct ccm *m, const struct ccm_membership *s)
 {
 	const struct ccm_group *g = s->group;
 	const struct ccm_agent *to = g->next_ring[(s->next_pos + 1) % g->n_next]->agent;
 	const struct ccm_membership *x;
 
 	DL_FOREACH2 (s->agent->memberships, x, next_a)
-		if (leads_to(x, to))
+		if (leads_to(x, to) || ccm_mesh_leads_to(m, x, to))
 			return s->reopen_to == to->no;
 	return true;
 }
@@ -112,13 +109,11 @@ static void fill_ring(struct ccm *m, const struct ccm_membership *s, bool accept
 		prev = prev_membership->agent;
 		ccm_agent_endpoint(next, s->agent, &r->next);
 		r->prev = prev->hello.agent;
-		r->reopen = reopens(s);
-		r->prev_reopens = reopens(prev_membership);
+		r->reopen = reopens(m, s);
+		r->prev_reopens = reopens(m, prev_membership);
 		ccm_print(r->prev_name, sizeof r->prev_name, "%s", prev->hello.name);
 	}
-	r->members = ccm_calloc(m, s->n_candidates, sizeof *r->members);
-	if (!r->members)
-		return;
+	r->members = cc_must_zalloc(s->n_candidates, sizeof *r->members);
 	DL_FOREACH (s->peers, p)
 		if (is_candidate(m, p, accept))
 			r->members[r->n_members++] = p->id;
@@ -135,18 +130,19 @@ static void send_round(struct ccm *m, struct ccm_agent *a)
 	struct wm_round *w = &ccm_send(m, a, WM_ROUND)->u.round;
 	struct ccm_peer *p;
 	struct ccm_membership *s;
+	uint32_t others = 0;
 
 	a->round_accept = m->round.accept;
 	w->round = m->last_round;
 	w->peers = round_peers(m, m->round.accept);
 	w->run_key = m->cfg.run_key;
-	w->rings = ccm_calloc(m, a->n_memberships, sizeof *w->rings);
-	if (!w->rings)
-		return;
+	w->rings = cc_must_zalloc(a->n_memberships, sizeof *w->rings);
 	DL_FOREACH2 (a->memberships, s, next_a) {
 		if (s->n_candidates == 0)
 			continue;
 		fill_ring(m, s, m->round.accept, &w->rings[w->n_rings]);
+		ccm_mesh_fill(m, s, others, &w->rings[w->n_rings]);
+		others += w->rings[w->n_rings].n_others;
 		w->rings[w->n_rings++].pool_size = s->group->next_pool;
 		DL_FOREACH (s->peers, p)
 			a->round_accept |= p->untold;
@@ -218,25 +214,23 @@ static void round_start(struct ccm *m, bool accept)
 		round_peers(m, accept), m->round.n_agents);
 }
 
-/* Plans the rings and starts the round. Returns true if peers had to go first, so that the caller
- * must begin again. */
+/* Plans the rings and starts the round. Returns true if newcomers had to be left out or peers to be
+ * kicked first, so that the caller must try again. */
 static bool round_begin(struct ccm *m, bool accept)
 {
 	struct ccm_group *g;
 	bool failed = false;
 
-	for (g = m->groups; g && !m->oom; g = g->hh.next) {
+	for (g = m->groups; g; g = g->hh.next) {
 		g->failed = !plan_ring(m, g, accept);
 		if (g->failed && accept && m->n_accepted > 0 && ccm_newcomers_doubt(g)) {
 			g->failed = false;
-			return true; /* begin again without the newcomers */
+			return true; /* try again without the newcomers */
 		}
 		failed |= g->failed;
 		if (!g->failed)
 			g->next_pool = group_pool(m, g, accept);
 	}
-	if (m->oom)
-		return false;
 	if (failed) {
 		ccm_groups_judge(m, false);
 		return true;
@@ -268,10 +262,9 @@ struct wm_commit *ccm_commit_new(
 	c->round = m->committed;
 	c->epoch = m->epoch;
 	c->accept = true;
-	c->topo_ballot = m->topo_ballot;
-	c->pending_ballot = m->pending_ballot;
+	ccm_ballot_numbers(m, c->ballots);
 	c->view = *totals;
-	ccm_view_own(m, a, &c->view);
+	ccm_view_own(a, &c->view);
 	return c;
 }
 
@@ -308,21 +301,11 @@ static void send_commits(struct ccm *m, bool unchanged)
 	}
 }
 
-void ccm_votes_clear(struct ccm *m)
+static void topology_vote_end(struct ccm *m)
 {
-	struct ccm_group *g;
-	struct ccm_peer *p;
+	uint64_t number = m->ballots[WIRE_TOPOLOGY].number;
 
-	for (p = m->peers; p; p = p->hh.next) {
-		p->topo_voted = false;
-		p->n_alone = 0;
-		ccm_peer_refresh(m, p);
-	}
-	for (g = m->groups; g; g = g->hh.next) {
-		g->n_topo = 0;
-		g->generation_sent = false; /* the vote settles all losses before it */
-	}
-	m->n_topo = 0;
+	ccm_ballot_end(m, WIRE_TOPOLOGY, wire_ballot_next(number, false));
 }
 
 /* Puts the planned ring of g in force. Returns true if it differs from the old one. */
@@ -333,6 +316,8 @@ static bool adopt_ring(struct ccm_group *g)
 
 	for (i = 0; same && i < g->n_ring; i++)
 		same = g->ring[i] == g->next_ring[i];
+	if (!same)
+		ccm_mesh_reset(g);
 	for (i = 0; i < g->n_ring; i++)
 		g->ring[i]->in_ring = false;
 	free(g->ring);
@@ -374,8 +359,6 @@ static void round_commit(struct ccm *m)
 			changed = true;
 		}
 		p->untold = false;
-		if (!accept)
-			ccm_peer_refresh(m, p);
 	}
 	for (g = m->groups; g; g = g->hh.next) {
 		if (g->n_next == 0)
@@ -384,10 +367,11 @@ static void round_commit(struct ccm *m)
 		links_work(m, g);
 	}
 	ccm_probes_keep(m);
-	if (accept) {
-		m->topo_ballot++;
-		ccm_votes_clear(m);
-	}
+	if (accept)
+		topology_vote_end(m);
+	for (p = m->peers; p; p = p->hh.next)
+		if (p->round == m->last_round)
+			ccm_peer_refresh(m, p);
 	m->changed = false;
 	m->reorder_ns = 0;
 	ccm_at_least(&m->epoch, m->heard_epoch);
@@ -400,8 +384,7 @@ static void round_commit(struct ccm *m)
 /* Answers a topology vote for which there is nothing to do. */
 static void commit_unchanged(struct ccm *m)
 {
-	m->topo_ballot++;
-	ccm_votes_clear(m);
+	topology_vote_end(m);
 	m->last_round++;
 	send_commits(m, true);
 }
@@ -416,8 +399,7 @@ static bool round_failed(const struct ccm *m)
 	return false;
 }
 
-/* Have the addresses of an agent changed that could not be reached? Then the failure shows
- * nothing. */
+/* Has an agent that could not be reached changed its addresses? Then the failure proves nothing. */
 static bool failed_by_move(const struct ccm *m)
 {
 	const struct ccm_agent *a, *to;
@@ -471,8 +453,6 @@ bool ccm_round_settle(struct ccm *m)
 {
 	bool accept;
 
-	if (m->oom)
-		return false;
 	if (m->round.active && m->round.stale)
 		round_drop(m);
 	if (m->round.active)
@@ -491,7 +471,7 @@ bool ccm_round_settle(struct ccm *m)
 	return round_begin(m, accept);
 }
 
-/* Is `id` the next host of a in some ring of this round? */
+/* Is `id` the agent after `a` in some ring of this round? */
 static bool is_next(const struct ccm_agent *a, const struct cc_id *id)
 {
 	struct ccm_membership *s;
@@ -505,13 +485,13 @@ static bool is_next(const struct ccm_agent *a, const struct cc_id *id)
 	return false;
 }
 
-static void keep_failures(struct ccm *m, struct ccm_agent *a, const struct wm_round_report *r)
+static void keep_failures(struct ccm_agent *a, const struct wm_round_report *r)
 {
 	uint32_t i;
 
 	free(a->failures);
-	a->failures = ccm_calloc(m, r->n_failures, sizeof *a->failures);
-	for (i = 0; a->failures && i < r->n_failures; i++) {
+	a->failures = cc_must_zalloc(r->n_failures, sizeof *a->failures);
+	for (i = 0; i < r->n_failures; i++) {
 		a->failures[i].agent = r->failures[i].agent;
 		a->failures[i].limit = r->failures[i].limit;
 		ccm_copy(a->failures[i].text, sizeof a->failures[i].text, r->failures[i].text);
@@ -549,12 +529,13 @@ void ccm_round_report(struct ccm *m, struct ccm_agent *a, const struct wm_round_
 	}
 	a->reported = true;
 	m->round.n_reported++;
-	keep_failures(m, a, r);
+	keep_failures(a, r);
 }
 
 /* Handles the loss of the link from s to the agent `to`. Data that was sent into the link may be
- * lost, and so may the next data, because only one end may know of the loss. */
-static void edge_lost(
+ * lost, and so may the next data, because only one end may know of the loss. Returns true if the
+ * link is part of a mesh. */
+static bool edge_lost(
 	struct ccm *m, struct ccm_membership *s, struct ccm_agent *to, const struct wm_link_lost *l)
 {
 	struct ccm_group *g = s->group;
@@ -567,7 +548,7 @@ static void edge_lost(
 		m->round.stale |= l->inbound || s->agent->reported;
 	}
 	if (!leads_to(s, to))
-		return;
+		return ccm_mesh_lost(m, s, to, l);
 	if (!m->round.active) {
 		if (l->inbound)
 			s->reopen_to = to->no;
@@ -576,17 +557,19 @@ static void edge_lost(
 	if (l->smaller)
 		ccm_break_is_mended(m, s->agent, to);
 	if (!has_started(g))
-		return;
+		return false;
 	ccm_copy(text, sizeof text, l->text);
 	ccm_break_count(m, g, s->agent, to, text);
 	ccm_group_interrupt(m, g, "the link from host %s to host %s broke: %s",
 		s->agent->hello.name, to->hello.name, text);
+	return false;
 }
 
 void ccm_link_lost(struct ccm *m, struct ccm_agent *a, const struct wm_link_lost *l)
 {
 	struct ccm_agent *from = NULL, *to = a;
 	struct ccm_membership *s;
+	bool mesh = false;
 
 	HASH_FIND(hh_id, m->by_id, &l->agent, sizeof l->agent, from);
 	if (!l->inbound) {
@@ -596,7 +579,9 @@ void ccm_link_lost(struct ccm *m, struct ccm_agent *a, const struct wm_link_lost
 	if (!from || !to || from == to)
 		return;
 	DL_FOREACH2 (from->memberships, s, next_a)
-		edge_lost(m, s, to, l);
+		mesh |= edge_lost(m, s, to, l);
+	if (mesh && l->inbound)
+		ccm_mesh_reopen(m, from, to);
 }
 
 void ccm_link_failed(struct ccm *m, const struct ccm_group *g, struct ccm_agent *a,
@@ -653,9 +638,7 @@ static void end_try(struct ccm *m, struct ccm_agent *a)
 		return;
 	free(a->failures);
 	a->n_failures = 0;
-	a->failures = ccm_calloc(m, n, sizeof *a->failures);
-	if (!a->failures)
-		return;
+	a->failures = cc_must_zalloc(n, sizeof *a->failures);
 	DL_FOREACH2 (a->memberships, s, next_a) {
 		if (s->n_candidates == 0 || !next_is_silent(m, s))
 			continue;

@@ -9,10 +9,10 @@
 #include "ccoip-masterd/core/ccm_run.h"
 
 /* ccm_round.c */
-/* Handles the report of `a` that a link was lost, at one of its ends at least. */
+/* Handles the report of `a` that a link was lost, at least at one end. */
 void ccm_link_lost(struct ccm *m, struct ccm_agent *a, const struct wm_link_lost *l);
-/* Counts a break: a's part of an operation of g failed because of its link with `other`. The two
- * need not be neighbours in the ring; then nothing is counted. */
+/* Counts a break: a's part of an operation of g failed because of its link with `other`. If the two
+ * are not neighbours in the ring, nothing is counted. */
 void ccm_link_failed(struct ccm *m, const struct ccm_group *g, struct ccm_agent *a,
 	struct ccm_agent *other, const char *text);
 void ccm_round_report(struct ccm *m, struct ccm_agent *a, const struct wm_round_report *r);
@@ -26,23 +26,41 @@ struct wm_commit *ccm_commit_new(
  * calls. */
 struct wm_commit *ccm_commit_to(struct ccm *m, const struct ccm_agent *a,
 	const struct wm_view *totals, bool accept, struct wm_commit *c);
-/* Clears all topology votes after their answer, so that every peer may vote again. */
-void ccm_votes_clear(struct ccm *m);
 /* Returns an agent that is still sending its snapshot, or NULL. No round begins before the snapshot
  * ends, because the agent expects to find all accepted peers in the rings. */
 const struct ccm_agent *ccm_round_waits(const struct ccm *m);
-/* Begins, ends or drops a round if it is time. Returns true if the caller must settle and call it
- * again. */
+/* Begins, ends or drops a round if it is time. Returns true if the caller must handle newcomers
+ * and losses again, and then call this function again. */
 bool ccm_round_settle(struct ccm *m);
 static inline bool ccm_in_round(const struct ccm *m, uint64_t round)
 {
 	return m->round.active && round == m->last_round;
 }
 
+/* ccm_mesh.c */
+bool ccm_mesh_is_wanted(const struct ccm *m, uint32_t hosts);
+/* Returns the route that an operation takes if it starts now. */
+enum cc_algo ccm_mesh_route(const struct ccm *m, const struct ccm_op *o);
+void ccm_mesh_report(struct ccm *m, struct ccm_agent *a, const struct wm_mesh *x);
+/* The ring of g is replaced. */
+void ccm_mesh_reset(struct ccm_group *g);
+/* Is there a link from s to the agent `to` that a mesh in use contains? */
+bool ccm_mesh_leads_to(
+	const struct ccm *m, const struct ccm_membership *s, const struct ccm_agent *to);
+/* The link from a host to the agent `to` is lost. Returns true if the link is part of a mesh. */
+bool ccm_mesh_lost(struct ccm *m, struct ccm_membership *from, struct ccm_agent *to,
+	const struct wm_link_lost *l);
+/* Orders `from` to open the link to `to` again, because `to` has lost it. */
+void ccm_mesh_reopen(struct ccm *m, struct ccm_agent *from, const struct ccm_agent *to);
+/* Adds the other hosts of the planned ring of s to a round, whose other rings have n of them. */
+void ccm_mesh_fill(
+	const struct ccm *m, const struct ccm_membership *s, uint32_t n, struct wm_ring *r);
+
 /* ccm_newcomer.c */
 /* Can a round admit the registered peers of s whose processes run, as far as is known? */
 bool ccm_membership_ready(const struct ccm *m, const struct ccm_membership *s);
-/* Count the registered peers that a round can admit: those of s; those of the run. */
+/* These functions count the registered peers that a round can admit: the first one those of s, the
+ * second one those of the run. */
 uint32_t ccm_membership_newcomers(const struct ccm *m, const struct ccm_membership *s);
 uint32_t ccm_newcomers_ready(const struct ccm *m);
 void ccm_newcomers_settle(struct ccm *m);
@@ -60,8 +78,8 @@ void ccm_newcomer_failed(struct ccm *m, struct ccm_agent *a, bool round);
 void ccm_newcomer_accepted(struct ccm *m, const struct ccm_membership *s);
 /* Was `a` admitted less than a minute ago? */
 bool ccm_newcomer_on_trial(const struct ccm *m, const struct ccm_agent *a);
-/* Records that members on `a` are kicked because of its connections. Soon after they were admitted,
- * this counts as a failed round. */
+/* Records that members on `a` are kicked because of its connections. If they were admitted
+ * recently, this counts as a failed round. */
 void ccm_newcomer_put_out(struct ccm *m, struct ccm_agent *a);
 /* Records that the round must begin again because of a newcomer in it. */
 void ccm_round_spoilt(struct ccm *m);
@@ -73,8 +91,8 @@ uint32_t ccm_paths_ms(const struct ccm *m);
 /* Turns failed probes between hosts that are members by now into doubtful pairs. Rings use these
  * only if no other ring is possible. */
 void ccm_probes_keep(struct ccm *m);
-/* Probes other links while the next ring is tried, because members s and t could not open their
- * link: the links of the host with more failures (of both, if equal). */
+/* Called when members s and t could not open their link. While the next ring is tried, probes other
+ * links of the host that has more failures; or of both hosts, if they have equally many. */
 void ccm_probe_around(
 	struct ccm *m, const struct ccm_membership *s, const struct ccm_membership *t);
 /* Has the last probe of this link failed? Always false between two members. */
@@ -111,7 +129,7 @@ void ccm_break_is_mended(struct ccm *m, struct ccm_agent *from, struct ccm_agent
  * true if links break in each operation: their pairs count as failed from now on, or a newcomer
  * that has such links with several hosts was kicked. */
 bool ccm_breaks_judge(struct ccm *m);
-/* Forgets breaks of the links in o's ring: they have carried o, which is done. */
+/* Forgets breaks of the links in o's ring, because these links have carried o, which is done. */
 void ccm_breaks_over(struct ccm *m, const struct ccm_op *o);
 void ccm_breaks_forget(struct ccm *m, uint64_t agent_no);
 void ccm_breaks_free(struct ccm *m);
@@ -121,15 +139,16 @@ void ccm_breaks_free(struct ccm *m);
 void ccm_flaps_over(struct ccm_agent *a);
 /* Looks at a peer's vote. A higher ballot number than before shows that the agent received the end
  * of the last ballot. */
-void ccm_flaps_vote(struct ccm_agent *a, bool topology, uint64_t ballot);
+void ccm_flaps_vote(struct ccm_agent *a, const struct wm_ballot_vote *v);
 /* Copies the counts of `from` to `a` when a peer moves there. */
 void ccm_flaps_move(struct ccm_agent *a, const struct ccm_agent *from);
 /* Counts the end of a's connection. Returns true if the agent is not waited for any more. */
 bool ccm_flaps_count(struct ccm *m, struct ccm_agent *a);
-void ccm_flaps_end(struct ccm *m, struct ccm_agent *a); /* removes such an agent */
+/* Removes the agent, after ccm_flaps_count has returned true. */
+void ccm_flaps_end(struct ccm *m, struct ccm_agent *a);
 
 /* ccm_ring.c */
-struct ccm_membership **ccm_memberships_new(struct ccm *m, uint32_t n); /* NULL sets m->oom */
+struct ccm_membership **ccm_memberships_new(uint32_t n);
 /* Records that the link failed. Rings avoid the other direction as well, if they can. */
 void ccm_pair_add(struct ccm *m, uint64_t from, uint64_t to, const char *text);
 /* Records that nothing came through a link between the two. */
@@ -154,10 +173,10 @@ bool ccm_ring_order(
 
 /* ccm_tour.c */
 /* Orders 0 .. n - 1 (n at least 3) in ret as a ring that begins with 0 and has no link for which
- * barred[from * n + to] is set. *work: the looks at links that the search may take; afterwards
- * those that are left. Returns false if it found no ring, or if memory is exhausted. */
+ * barred[from * n + to] is set. *work: how many looks at links the search may take; on return, how
+ * many are left. Returns false if it found no ring. */
 bool ccm_tour_find(const uint8_t *barred, uint32_t n, uint32_t *work, uint32_t *ret);
-/* Is this work enough for a useful search among n? */
+/* Is this work enough for a useful search among n hosts? */
 bool ccm_tour_is_worth(uint32_t n, uint32_t work);
 
 #endif

@@ -17,7 +17,7 @@ enum ccm_pair_state {
 	CCM_PAIR_UNTRIED, /* only the link from `to` to `from` is known to fail; this one may work
 			   */
 	/* Nothing came through a link between the two, and no new link was tried since. Or the pair
-	 * had failed, and this is in doubt again (ccm_pairs_doubt). */
+	 * had failed, but may work again (ccm_pairs_doubt). */
 	CCM_PAIR_SILENT,
 };
 
@@ -26,7 +26,6 @@ struct ccm_pair {
 	struct ccm_pair_key key;
 	enum ccm_pair_state state;
 	char text[WM_TEXT_MAX];
-	bool unhashed;
 	UT_hash_handle hh;
 };
 
@@ -36,7 +35,6 @@ struct ccm_break {
 	struct ccm_streak streak;
 	uint64_t from; /* the agent that the last broken link came from */
 	char text[WM_TEXT_MAX];
-	bool unhashed;
 	UT_hash_handle hh;
 };
 
@@ -45,13 +43,12 @@ struct ccm_probe {
 	struct ccm_pair_key key;
 	uint64_t number;   /* of the probe that is not answered yet, or 0 */
 	bool good, failed; /* the last known result */
-	bool limit;        /* failed: because an agent has reached a limit */
+	bool limit;        /* the probe failed because an agent has reached a limit */
 	/* Both were members when the probe was sent, so it tested only their link, not the port for
 	 * shared state. */
 	bool members;
 	uint64_t asked_ns, known_ns;
 	char text[WM_TEXT_MAX]; /* failed: the reason */
-	bool unhashed;
 	UT_hash_handle hh;
 };
 
@@ -62,7 +59,7 @@ struct ccm_shunned {
 	uint16_t port_p2p;
 	uint32_t n_addrs;
 	struct cc_addr addrs[WM_ADDRS_MAX];
-	uint32_t probes, rounds; /* that have failed */
+	uint32_t probes, rounds; /* failed probes, failed rounds */
 	uint64_t until_ns;       /* the host is not tried before this time */
 	uint64_t admitted_ns;    /* when it was admitted, if it has not failed since; or 0 */
 	struct ccm_shunned *prev, *next;
@@ -70,7 +67,7 @@ struct ccm_shunned {
 
 /* Rounds that newcomers have spoiled: they did not report, could not open their links, or left. */
 struct ccm_spoilt {
-	uint32_t n;        /* one less for each minute since the last of them */
+	uint32_t n;        /* their number, less one for each minute since the last of them */
 	uint64_t ns;       /* time of the last of them */
 	uint64_t round;    /* number of the last of them */
 	uint64_t until_ns; /* no newcomer is tried before this time */
@@ -80,7 +77,6 @@ struct ccm_spoilt {
 struct ccm_lost {
 	struct cc_id peer;
 	uint64_t ns;
-	bool unhashed;
 	UT_hash_handle hh;
 };
 
@@ -91,8 +87,7 @@ struct ccm_raw {
 	struct wm_op_report report; /* owns failed */
 	bool used;
 	struct ccm_raw *more; /* a synchronization: the agent's next vote for the attempt */
-	bool unhashed;
-	UT_hash_handle hh; /* by vote.seq, if this is not 0 */
+	UT_hash_handle hh;    /* by vote.seq, if this is not 0 */
 	struct ccm_raw *prev, *next;
 };
 
@@ -123,7 +118,7 @@ struct ccm_snapshot {
 /* The merged snapshots of all agents. */
 struct ccm_merged {
 	uint64_t epoch, committed, ring_epoch; /* the highest that any agent knows */
-	uint64_t topo_ballot, pending_ballot;  /* the highest that any agent or peer knows */
+	uint64_t ballots[WIRE_BALLOTS];        /* the highest that any agent or peer knows */
 	uint64_t view_id;                      /* of the newest view that is known */
 	uint32_t expected;                     /* accepted peers in that view; 0: unknown */
 	uint32_t back;                         /* those of them that are here, or have left again */
@@ -137,15 +132,22 @@ struct ccm_round {
 	bool rewire; /* the value of ccm->rewire when the round began */
 	bool tries;  /* a ring has links between hosts whose last link was silent */
 	uint64_t since_ns;
-	uint64_t failed_ns; /* when all had reported, if some links failed; 0: not yet */
+	uint64_t failed_ns; /* when all agents had reported, if some links failed; 0: not yet */
 	uint32_t n_agents, n_reported;
 };
 
-/* A topology or pending vote that has not ended for seconds. */
+/* A ballot that has not ended for seconds. */
 struct ccm_late {
-	uint64_t since_ns; /* time of the first vote; 0: the vote is not late */
+	uint64_t since_ns; /* time of the first vote; 0: the ballot is not late */
 	uint64_t looked_ns;
 	unsigned text_hash;
+};
+
+struct ccm_ballot {
+	uint64_t number; /* of the last ballot that has ended (wire_ballot.h) */
+	uint32_t n_votes;
+	uint64_t since_ns; /* when n_votes rose from 0 */
+	struct ccm_late late;
 };
 
 /* A leave whose agent waits for WM_LEFT. */
@@ -170,7 +172,7 @@ struct ccm {
 	struct ccm_op *ready;
 	struct ccm_op *fresh; /* not started: by age */
 	struct ccm_op *late;  /* not started for some seconds: by looked_ns */
-	struct ccm_late topo_late, pending_late;
+	struct ccm_ballot ballots[WIRE_BALLOTS];
 	bool stopped_news; /* some group has stopped_news */
 	uint64_t woke_ns;  /* when the last suspension of this process ended */
 	struct ccm_pair *pairs;
@@ -179,7 +181,7 @@ struct ccm {
 	uint64_t last_probe;
 	uint32_t n_probing;          /* probes that are not answered */
 	bool newcomers;              /* something has changed for newcomers */
-	struct ccm_shunned *shunned; /* the host that has failed first comes first */
+	struct ccm_shunned *shunned; /* in the order of the first failures */
 	uint32_t n_shunned;
 	struct ccm_spoilt spoilt;
 	struct ccm_lost *gone;      /* lost peers, the oldest first */
@@ -190,13 +192,11 @@ struct ccm {
 	char over[WM_TEXT_MAX]; /* why the run is over and the master ends; or "" */
 	uint64_t committed;     /* the last committed round */
 	uint64_t ring_epoch;    /* while recovering: the ring epoch */
-	uint64_t topo_ballot,
-		pending_ballot; /* ballot numbers; pending_ballot also carries the last answer */
 	bool recovering, recovered;
 	bool restored;      /* from the journal */
 	bool restarted_run; /* after ccm_restart: the term is still the same */
 	bool key_unknown;   /* recovering: no agent has sent the run key */
-	bool acked;         /* an agent of the run was sent our term */
+	bool acked;         /* our term was sent to an agent of the run */
 	bool lost_before; /* peers that are removed now were probably lost by the previous master */
 	bool committed_here; /* this master has committed a round */
 	bool adopting;       /* hellos without a run are deferred */
@@ -204,7 +204,7 @@ struct ccm {
 	uint64_t started_ns; /* time of the first step in this process */
 	bool look;           /* recovering: the recovery may be complete */
 	bool redirected;     /* recovering: the few agents that came were redirected, once */
-	uint64_t cut_off_ns; /* when the master found that it hears no remote host, or 0 */
+	uint64_t cut_off_ns; /* when the master found that all remote hosts are silent, or 0 */
 	uint64_t recover_ns; /* recovering: when the first agent came, or 0 */
 	uint64_t asked_ns;   /* when a peer last came through a new agent, or 0 */
 	uint64_t said_ns;    /* when an agent last sent a part of its snapshot, or 0 */
@@ -212,12 +212,12 @@ struct ccm {
 	uint64_t heard_epoch; /* the highest epoch of agents that came after the recovery */
 	uint64_t peers_epoch, peers_ring_epoch; /* recovering: the highest epoch that a peer was in,
 						   and the last committed round that a peer knows */
-	uint64_t peers_view_id;    /* recovering: the highest view id that was sent to a peer */
-	uint32_t peers_world_size; /* accepted peers in that view */
-	uint32_t n_snapshots;      /* peers that have reported that view */
-	uint64_t peers_prepared; /* recovering: the last round that a peer had prepared whose agent
-				    died */
-	uint64_t newest_view_id; /* the highest view id that agents or peers have reported */
+	uint64_t peers_view_id;     /* recovering: the highest view id that was sent to a peer */
+	uint32_t peers_world_size;  /* accepted peers in that view */
+	uint32_t n_snapshots;       /* peers that have reported that view */
+	uint64_t peers_prepared;    /* recovering: the last round that was prepared by a peer whose
+				       agent died */
+	uint64_t newest_view_id;    /* the highest view id that agents or peers have reported */
 	uint32_t newest_world_size; /* accepted peers in that view; 0: unknown */
 	uint32_t n_prepared;        /* peers that have come with the mark `prepared` */
 	uint32_t n_resuming;        /* agents that are resuming */
@@ -229,28 +229,30 @@ struct ccm {
 	uint64_t written_term;
 	struct cc_id written_run;
 	struct cc_id *unsaved; /* accepted peers that were lost since the journal was written */
-	uint32_t n_unsaved, cap_unsaved;
+	uint32_t n_unsaved;
+	size_t cap_unsaved;
 	struct ccm_leave *taken; /* leaves of accepted peers that are not answered yet */
-	uint32_t n_taken, cap_taken;
+	uint32_t n_taken;
+	size_t cap_taken;
 	bool resave;              /* revisions must be settled, and written with all members */
 	struct wm_outcome *ended; /* known outcomes that the last master had sent; by seq */
 	uint32_t n_ended;
 	uint64_t last_agent, last_round, last_seq, last_generation, epoch, view_id;
-	uint32_t n_registered, n_accepted, n_topo, n_pending;
-	uint32_t n_asleep;       /* registered peers whose processes are stopped */
-	uint32_t n_disconnected; /* accepted peers on disconnected agents */
-	uint64_t topo_since, pending_since, registered_since; /* when each count rose from 0 */
+	uint32_t n_registered, n_accepted;
+	uint32_t n_asleep;         /* registered peers whose processes are stopped */
+	uint32_t n_disconnected;   /* accepted peers on disconnected agents */
+	uint64_t registered_since; /* when n_registered rose from 0 */
 	struct ccm_round round;
 	bool rewire;         /* a round must check links or rings */
 	bool changed;        /* accepted members are gone since the last commit */
-	uint32_t ring_work;  /* looks at links that are left for searches for rings */
-	uint64_t reorder_ns; /* when orders of rings began to fail; 0: they do not fail */
+	uint32_t ring_work;  /* how many looks at links the searches for rings may still take */
+	uint64_t reorder_ns; /* when the search for rings began to fail; 0: it does not fail */
 	struct ccm_group *lost;
 	struct ccm_membership *reap;
 	struct ccm_agent *dead;
 	uint64_t tick_ns, beat_ns;
-	bool awaited;          /* its value in the last heartbeats */
-	uint64_t heard_ns;     /* when any remote host was last heard */
+	bool awaited;          /* the last heartbeats said that votes are awaited */
+	uint64_t heard_ns;     /* when the last message of any remote host came */
 	struct cc_detect any;  /* for the least bound, which is the same for all agents */
 	uint64_t lost_members; /* accepted peers that are gone for any reason */
 	uint64_t leaves;       /* those of them that left cleanly */
@@ -264,8 +266,6 @@ struct ccm {
 	/* during a step */
 	uint64_t now;
 	struct ccm_actions *out;
-	bool oom;                  /* never cleared */
-	struct ccm_action scratch; /* takes actions when memory is exhausted */
 };
 
 #endif

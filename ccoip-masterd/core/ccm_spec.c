@@ -2,9 +2,9 @@
  *
  * Speculative starts of operations. The end of an all-reduce carries the reserved seq of the next
  * one with its tag. Agents that have this number exchange a small operand at once, and name the
- * number in their votes. If all votes name it, the operation has started under it with the last
- * vote, and no OP_START is sent. Otherwise the operation starts as usual, and the speculative work
- * is void.
+ * number in their votes. If all votes name this number, the last vote starts the operation under
+ * it, and no OP_START is sent. Otherwise the operation starts as usual, and the speculative work is
+ * void.
  */
 #include <stdlib.h>
 
@@ -20,7 +20,7 @@ static struct ccm_reserved *reserved_find(struct ccm_group *g, uint64_t tag)
 	return NULL;
 }
 
-uint64_t ccm_spec_reserve(struct ccm *m, const struct ccm_op *o)
+uint64_t ccm_spec_reserve(struct ccm *m, const struct ccm_op *o, uint32_t *route)
 {
 	struct ccm_reserved *x = reserved_find(o->group, o->key.tag);
 
@@ -29,7 +29,9 @@ uint64_t ccm_spec_reserve(struct ccm *m, const struct ccm_op *o)
 	*x = (struct ccm_reserved){.tag = o->key.tag,
 		.seq = ++m->last_seq,
 		.round = m->last_round,
-		.generation = o->group->generation};
+		.generation = o->group->generation,
+		.route = ccm_mesh_route(m, o)};
+	*route = x->route;
 	return x->seq;
 }
 
@@ -48,6 +50,15 @@ void ccm_spec_void(struct ccm_op *o)
 
 	if (x)
 		x->seq = 0;
+}
+
+void ccm_spec_void_routed(struct ccm_group *g)
+{
+	uint32_t i;
+
+	for (i = 0; i < CCM_RESERVED_MAX; i++)
+		if (g->reserved[i].route != CC_ALGO_RING)
+			g->reserved[i].seq = 0;
 }
 
 void ccm_spec_forget(struct ccm *m, struct ccm_op *o)
@@ -70,7 +81,6 @@ void ccm_spec_voted(struct ccm *m, struct ccm_op *o, uint64_t seq)
 	} else if (o->n_votes == 0 && is_reserved(m, o, seq)) {
 		o->spec_seq = seq;
 		HASH_ADD(hh_spec, m->spec_ops, spec_seq, sizeof o->spec_seq, o);
-		m->oom |= o->unhashed;
 	}
 }
 
@@ -84,6 +94,7 @@ uint64_t ccm_spec_commit(struct ccm *m, struct ccm_op *o)
 	}
 	HASH_DELETE(hh_spec, m->spec_ops, o);
 	o->spec_seq = 0;
+	o->route = reserved_find(o->group, o->key.tag)->route;
 	return seq;
 }
 

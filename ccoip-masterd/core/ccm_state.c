@@ -4,30 +4,43 @@
  * else writes it.
  */
 #include "ccoip-masterd/core/ccm_internal.h"
+#include "common/cc_sm.h"
 
-#define BIT(s) (1u << (s))
+#define TO(s) CC_SM_TO(s)
 
 #define IDLE       CCM_IDLE
 #define VOTING     CCM_VOTE_ACCEPT_NEW_PEERS
 #define REWIRING   CCM_VOTE_NO_NEW_PEERS_ESTABLISH_P2P_CONNECTIONS
 #define CONNECTING CCM_CONNECTING_TO_PEERS
 #define RUNNING    CCM_COLLECTIVE_COMMUNICATIONS_RUNNING
+#define OPTIMIZING CCM_VOTE_OPTIMIZE_TOPOLOGY
 
-/* The states that may follow each state. No peer votes on the topology while its operations run, so
- * RUNNING and VOTING never follow each other. */
-static const unsigned peer_next[] = {
-	[IDLE] = BIT(VOTING) | BIT(REWIRING) | BIT(CONNECTING) | BIT(RUNNING),
-	[VOTING] = BIT(IDLE) | BIT(REWIRING) | BIT(CONNECTING),
-	[REWIRING] = BIT(IDLE) | BIT(VOTING) | BIT(RUNNING),
-	[CONNECTING] = BIT(IDLE) | BIT(VOTING),
-	[RUNNING] = BIT(IDLE) | BIT(REWIRING),
+/* A peer gives an exclusive vote only while none of its operations runs, so RUNNING and VOTING or
+ * OPTIMIZING never follow each other. */
+static const struct cc_sm_state peer_states[] = {
+	[IDLE] = {"IDLE",
+		TO(VOTING) | TO(REWIRING) | TO(CONNECTING) | TO(RUNNING) | TO(OPTIMIZING)},
+	[VOTING] = {"VOTE_ACCEPT_NEW_PEERS",
+		TO(IDLE) | TO(REWIRING) | TO(CONNECTING) | TO(OPTIMIZING)},
+	[REWIRING] = {"VOTE_NO_NEW_PEERS_ESTABLISH_P2P_CONNECTIONS",
+		TO(IDLE) | TO(VOTING) | TO(RUNNING) | TO(OPTIMIZING)},
+	[CONNECTING] = {"CONNECTING_TO_PEERS", TO(IDLE) | TO(VOTING) | TO(OPTIMIZING)},
+	[RUNNING] = {"COLLECTIVE_COMMUNICATIONS_RUNNING", TO(IDLE) | TO(REWIRING)},
+	[OPTIMIZING] = {"VOTE_OPTIMIZE_TOPOLOGY",
+		TO(IDLE) | TO(VOTING) | TO(REWIRING) | TO(CONNECTING)},
 };
+static const struct cc_sm peer_machine =
+	CC_SM(peer_states, "a peer changed to a state that its previous state does not allow");
 
-static const unsigned op_next[] = {
-	[CCM_VOTE_INITIATE_COLLECTIVE_COMMS] = BIT(CCM_PERFORM_COLLECTIVE_COMMS),
-	[CCM_PERFORM_COLLECTIVE_COMMS] = BIT(CCM_VOTE_COMPLETE_COLLECTIVE_COMMS),
-	[CCM_VOTE_COMPLETE_COLLECTIVE_COMMS] = 0,
+static const struct cc_sm_state op_states[] = {
+	[CCM_VOTE_INITIATE_COLLECTIVE_COMMS] = {"VOTE_INITIATE_COLLECTIVE_COMMS",
+		TO(CCM_PERFORM_COLLECTIVE_COMMS)},
+	[CCM_PERFORM_COLLECTIVE_COMMS] = {"PERFORM_COLLECTIVE_COMMS",
+		TO(CCM_VOTE_COMPLETE_COLLECTIVE_COMMS)},
+	[CCM_VOTE_COMPLETE_COLLECTIVE_COMMS] = {"VOTE_COMPLETE_COLLECTIVE_COMMS", 0},
 };
+static const struct cc_sm op_machine =
+	CC_SM(op_states, "an operation changed to a state that its previous state does not allow");
 
 const char *ccm_phase_name(enum ccm_connection_phase p)
 {
@@ -36,34 +49,22 @@ const char *ccm_phase_name(enum ccm_connection_phase p)
 
 const char *ccm_state_name(enum ccm_connection_state s)
 {
-	static const char *const names[] = {
-		[IDLE] = "IDLE",
-		[VOTING] = "VOTE_ACCEPT_NEW_PEERS",
-		[REWIRING] = "VOTE_NO_NEW_PEERS_ESTABLISH_P2P_CONNECTIONS",
-		[CONNECTING] = "CONNECTING_TO_PEERS",
-		[RUNNING] = "COLLECTIVE_COMMUNICATIONS_RUNNING",
-	};
-
-	return (unsigned)s < sizeof names / sizeof names[0] ? names[s] : "?";
+	return cc_sm_name(&peer_machine, s);
 }
 
 const char *ccm_collective_name(enum ccm_collective_state s)
 {
-	static const char *const names[] = {
-		[CCM_VOTE_INITIATE_COLLECTIVE_COMMS] = "VOTE_INITIATE_COLLECTIVE_COMMS",
-		[CCM_PERFORM_COLLECTIVE_COMMS] = "PERFORM_COLLECTIVE_COMMS",
-		[CCM_VOTE_COMPLETE_COLLECTIVE_COMMS] = "VOTE_COMPLETE_COLLECTIVE_COMMS",
-	};
-
-	return (unsigned)s < sizeof names / sizeof names[0] ? names[s] : "?";
+	return cc_sm_name(&op_machine, s);
 }
 
 enum ccm_connection_state ccm_peer_state(const struct ccm *m, const struct ccm_peer *p)
 {
 	if (ccm_in_round(m, p->round))
 		return m->round.accept ? CONNECTING : REWIRING;
-	if (p->topo_voted)
+	if (p->voted[WIRE_TOPOLOGY])
 		return VOTING;
+	if (p->voted[WIRE_OPTIMIZE])
+		return OPTIMIZING;
 	return p->n_running > 0 ? RUNNING : IDLE;
 }
 
@@ -74,8 +75,7 @@ void ccm_peer_refresh(struct ccm *m, struct ccm_peer *p)
 
 	if (s == p->state)
 		return;
-	if (!(peer_next[p->state] & BIT(s)))
-		m->broken = "a peer changed to a state that must not follow";
+	cc_sm_move(&peer_machine, p->state, s, &m->broken);
 	if (ccm_logs(m, CCM_LOG_DEBUG))
 		ccm_log(m, CCM_LOG_DEBUG, "%s: %s -> %s", ccm_peer_label(p, label),
 			ccm_state_name(p->state), ccm_state_name(s));
@@ -85,8 +85,7 @@ void ccm_peer_refresh(struct ccm *m, struct ccm_peer *p)
 
 void ccm_op_set_state(struct ccm *m, struct ccm_op *o, enum ccm_collective_state s)
 {
-	if (!(op_next[o->state] & BIT(s)))
-		m->broken = "an operation changed to a state that must not follow";
+	cc_sm_move(&op_machine, o->state, s, &m->broken);
 	if (ccm_logs(m, CCM_LOG_DEBUG))
 		ccm_log(m, CCM_LOG_DEBUG, "group %u tag %llu seq %llu: %s -> %s", o->group->id,
 			(unsigned long long)o->key.tag, (unsigned long long)o->seq,

@@ -10,27 +10,19 @@
 
 #include "ccoip-masterd/core/ccm_record.h"
 
-bool ccm_sync_room(struct ccm_sync *y, uint32_t n)
+void ccm_sync_room(struct ccm_sync *y, uint32_t n)
 {
-	struct ccm_sync_peer *v;
-
 	if (n <= y->n_sync_peers)
-		return true;
-	v = realloc(y->sync_peers, n * sizeof *v);
-	if (!v)
-		return false;
-	memset(v + y->n_sync_peers, 0, (n - y->n_sync_peers) * sizeof *v);
-	y->sync_peers = v;
+		return;
+	y->sync_peers = cc_must_extend(y->sync_peers, y->n_sync_peers, n, sizeof *y->sync_peers);
 	y->n_sync_peers = n;
-	return true;
 }
 
-struct ccm_sync *ccm_sync_new(struct ccm *m, const struct wm_sync_vote *first)
+struct ccm_sync *ccm_sync_new(const struct wm_sync_vote *first)
 {
-	struct ccm_sync *y = ccm_calloc(m, 1, sizeof *y);
+	struct ccm_sync *y = cc_must_zalloc(1, sizeof *y);
 
-	if (y)
-		y->bytes = first->bytes;
+	y->bytes = first->bytes;
 	return y;
 }
 
@@ -105,27 +97,23 @@ static void ballot_free(struct ballot *b)
 	free(b->scratch);
 }
 
-static bool ballot_new(struct ccm *m, const struct ccm_op *o, struct ballot *b)
+static void ballot_new(const struct ccm_op *o, struct ballot *b)
 {
 	struct ccm_group *g = o->group;
 	struct ccm_membership *s;
 	uint32_t i;
 
 	*b = (struct ballot){.cap = o->n_votes};
-	b->peers = ccm_calloc(m, b->cap, sizeof(struct ccm_peer *));
-	b->v = ccm_calloc(m, b->cap + 1, sizeof b->v[0]); /* and for the elected candidate */
-	b->s = ccm_calloc(m, b->cap, sizeof b->s[0]);
-	b->scratch = ccm_calloc(m, b->cap, sizeof b->scratch[0]);
-	if (m->oom) {
-		ballot_free(b);
-		return false;
-	}
+	b->peers = cc_must_zalloc(b->cap, sizeof(struct ccm_peer *));
+	b->v = cc_must_zalloc(
+		(size_t)b->cap + 1, sizeof b->v[0]); /* one more: the elected candidate */
+	b->s = cc_must_zalloc(b->cap, sizeof b->s[0]);
+	b->scratch = cc_must_zalloc(b->cap, sizeof b->scratch[0]);
 	for (i = 0; i < g->n_ring; i++)
 		ballot_add(b, o, g->ring[i]);
 	DL_FOREACH2 (g->memberships, s, next_g)
 		if (!s->in_ring)
 			ballot_add(b, o, s);
-	return true;
 }
 
 /* Kicks the peers that have lost the election. */
@@ -180,8 +168,7 @@ void ccm_sync_start(struct ccm *m, struct ccm_op *o)
 	uint32_t group = o->group->id;
 	struct ballot b;
 
-	if (!ballot_new(m, o, &b))
-		return;
+	ballot_new(o, &b);
 	ccm_elect(ccm_revision_of(o->group), b.v, b.n, b.scratch, b.s, &b.e);
 	ccm_record_election(m, group, b.peers, b.v, b.n, b.s, &b.e);
 	if (b.e.nobody) {
@@ -206,10 +193,10 @@ void ccm_sync_readopt(struct ccm *m, struct ccm_op *o, const struct wm_op_vote *
 	elected.content = told->elected.content;
 	elected.torn = false;
 	o->generation = o->group->generation; /* the group may have had losses since the votes */
-	if (!ballot_new(m, o, &b))
-		return;
+	ballot_new(o, &b);
 	b.v[b.n] = candidate(&elected);
 	ccm_elect_replay(expected, b.v, b.n, b.s, &b.e);
+	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): ballot_free frees b.v */
 	ccm_record_election(m, o->group->id, b.peers, b.v, b.n, b.s, &b.e);
 	ccm_lost_before_begin(m); /* peers that know of the start know of the kicks, too */
 	go_on(m, o, &b);
@@ -222,11 +209,11 @@ void ccm_sync_readopt(struct ccm *m, struct ccm_op *o, const struct wm_op_vote *
 /* The agents of a synchronization. */
 struct cast {
 	const struct ccm_op *o;
-	struct ccm_membership **holding; /* with holders */
+	struct ccm_membership **holding; /* memberships that have holders */
 	uint32_t *n_holders;
-	struct ccm_membership **lacking; /* with receivers only */
+	struct ccm_membership **lacking; /* memberships that have only receivers */
 	uint32_t n_holding, n_lacking;
-	uint32_t turn; /* number of agents whose receivers have their sources so far */
+	uint32_t turn; /* number of agents with receivers that have been given sources so far */
 };
 
 static const struct ccm_sync_peer *sync_peer_of(const struct ccm_op *o, const struct ccm_peer *p)
@@ -255,19 +242,15 @@ static void cast_free(struct cast *c)
 	free(c->lacking);
 }
 
-static bool cast_new(struct ccm *m, const struct ccm_op *o, struct cast *c)
+static void cast_new(const struct ccm_op *o, struct cast *c)
 {
 	struct ccm_membership *s;
 	uint32_t holders, receivers;
 
 	*c = (struct cast){.o = o};
-	c->holding = ccm_memberships_new(m, o->n_voters);
-	c->lacking = ccm_memberships_new(m, o->n_voters);
-	c->n_holders = ccm_calloc(m, o->n_voters, sizeof *c->n_holders);
-	if (m->oom) {
-		cast_free(c);
-		return false;
-	}
+	c->holding = ccm_memberships_new(o->n_voters);
+	c->lacking = ccm_memberships_new(o->n_voters);
+	c->n_holders = cc_must_zalloc(o->n_voters, sizeof *c->n_holders);
 	DL_FOREACH2 (o->group->memberships, s, next_g) {
 		count(o, s, &holders, &receivers);
 		if (holders > 0) {
@@ -277,21 +260,17 @@ static bool cast_new(struct ccm *m, const struct ccm_op *o, struct cast *c)
 			c->lacking[c->n_lacking++] = s;
 		}
 	}
-	return true;
 }
 
 /* Lists the agents of v as sources for s, from v[first] on, in a circle. Leaves out s itself, and
  * agents without a port for shared state. Returns the number of sources. */
-static uint32_t list_sources(struct ccm *m, const struct ccm_membership *s,
-	struct ccm_membership **v, const uint32_t *holders, uint32_t n, uint32_t first,
-	struct wm_sync_source **ret)
+static uint32_t list_sources(const struct ccm_membership *s, struct ccm_membership **v,
+	const uint32_t *holders, uint32_t n, uint32_t first, struct wm_sync_source **ret)
 {
-	struct wm_sync_source *x = ccm_calloc(m, WM_SOURCES_MAX, sizeof *x);
+	struct wm_sync_source *x = cc_must_zalloc(WM_SOURCES_MAX, sizeof *x);
 	uint32_t i, k, found = 0;
 
 	*ret = x;
-	if (!x)
-		return 0;
 	for (i = 0; i < n && found < WM_SOURCES_MAX; i++) {
 		k = (uint32_t)(((uint64_t)first + i) % n);
 		if (v[k] == s || !v[k]->agent->hello.port_shared_state)
@@ -302,15 +281,13 @@ static uint32_t list_sources(struct ccm *m, const struct ccm_membership *s,
 	return found;
 }
 
-static void fill_peers(struct ccm *m, const struct ccm_op *o, const struct ccm_membership *s,
-	struct wm_sync_start *x)
+static void fill_peers(
+	const struct ccm_op *o, const struct ccm_membership *s, struct wm_sync_start *x)
 {
 	const struct ccm_sync_peer *sync_peer;
 	const struct ccm_peer *p;
 
-	x->peers = ccm_calloc(m, o->parts[s->slot].n_votes, sizeof *x->peers);
-	if (!x->peers)
-		return;
+	x->peers = cc_must_zalloc(o->parts[s->slot].n_votes, sizeof *x->peers);
 	DL_FOREACH (s->peers, p) {
 		sync_peer = sync_peer_of(o, p);
 		if (sync_peer)
@@ -319,10 +296,9 @@ static void fill_peers(struct ccm *m, const struct ccm_op *o, const struct ccm_m
 	}
 }
 
-/* Lists the sources of s. To spread the load, each agent with receivers begins with another holding
- * agent, and each lacking agent begins with the lacking agent after itself. */
-static void fill_sources(
-	struct ccm *m, struct cast *c, const struct ccm_membership *s, struct wm_sync_start *x)
+/* Lists the sources of s. To spread the load, the lists of different agents begin with different
+ * holding agents. The list of lacking agents begins, for each of them, with the agent after it. */
+static void fill_sources(struct cast *c, const struct ccm_membership *s, struct wm_sync_start *x)
 {
 	uint32_t holders, receivers, at = 0;
 
@@ -332,8 +308,8 @@ static void fill_sources(
 	while (at < c->n_lacking && c->lacking[at] != s)
 		at++;
 	x->n_sources =
-		list_sources(m, s, c->holding, c->n_holders, c->n_holding, c->turn++, &x->sources);
-	x->n_others = list_sources(m, s, c->lacking, NULL, c->n_lacking, at + 1, &x->others);
+		list_sources(s, c->holding, c->n_holders, c->n_holding, c->turn++, &x->sources);
+	x->n_others = list_sources(s, c->lacking, NULL, c->n_lacking, at + 1, &x->others);
 }
 
 static void tell_start(struct ccm *m, struct cast *c, const struct ccm_membership *s)
@@ -349,8 +325,8 @@ static void tell_start(struct ccm *m, struct cast *c, const struct ccm_membershi
 	x->sync.hash_type = o->sync->hash_type;
 	x->sync.keys = o->sync->keys;
 	x->sync.content = o->sync->content;
-	fill_peers(m, o, s, &x->sync);
-	fill_sources(m, c, s, &x->sync);
+	fill_peers(o, s, &x->sync);
+	fill_sources(c, s, &x->sync);
 }
 
 /* Sends the start to all agents that have not received it. */
@@ -362,11 +338,12 @@ static void tell_starts(struct ccm *m, struct ccm_op *o)
 
 	for (i = 0; i < o->n_parts; i++)
 		n += o->parts[i].membership && !o->parts[i].start_sent;
-	if (n == 0 || m->oom || !cast_new(m, o, &c))
+	if (n == 0)
 		return;
+	cast_new(o, &c);
 	DL_FOREACH2 (o->group->memberships, s, next_g) {
 		if (s->slot >= o->n_parts || o->parts[s->slot].membership != s ||
-			o->parts[s->slot].start_sent || m->oom)
+			o->parts[s->slot].start_sent)
 			continue;
 		o->parts[s->slot].start_sent = true;
 		tell_start(m, &c, s);

@@ -37,17 +37,16 @@ struct ccm_sync {
 struct ccm_revision {
 	uint32_t group;
 	uint64_t expected; /* the next revision; 0 (only while recovering): any will do */
-	uint64_t view_id;  /* while recovering: of the view that contained it */
+	uint64_t view_id;  /* while recovering: the id of the view that contained the revision */
 	bool lost;         /* since the last synchronization a member was lost without a leave */
 	bool over;         /* the last member has left by itself; this is not settled yet */
-	bool unhashed;
 	UT_hash_handle hh; /* in ccm->revisions */
 };
 
 /* ccm_sync.c */
-/* Makes room for n peers. Returns false when memory is exhausted. */
-bool ccm_sync_room(struct ccm_sync *y, uint32_t n);
-struct ccm_sync *ccm_sync_new(struct ccm *m, const struct wm_sync_vote *first);
+/* Makes room for n peers. */
+void ccm_sync_room(struct ccm_sync *y, uint32_t n);
+struct ccm_sync *ccm_sync_new(const struct wm_sync_vote *first);
 void ccm_sync_free(struct ccm_sync *y);
 /* Must o wait? A synchronization and other operations of the same group exclude each other. */
 bool ccm_sync_excludes(const struct ccm_op *o);
@@ -64,8 +63,7 @@ void ccm_sync_report(
 	struct ccm *m, struct ccm_agent *a, struct ccm_op *o, const struct wm_op_report *r);
 /* Handles the success of o: raises the revision that the group expects, and tells the agents. */
 void ccm_sync_done(struct ccm *m, const struct ccm_op *o);
-/* Does a remaining peer of o, which has started, have the elected contents, and does it send
- * them? */
+/* Does o, which has started, still have a peer that has the elected contents and sends them? */
 bool ccm_sync_has_holder(const struct ccm_op *o);
 
 /* ccm_sync_disconnect.c: members whose agents are gone */
@@ -77,16 +75,16 @@ uint32_t ccm_sync_count_disconnected(const struct ccm_op *o);
 /* Forgets p's query, because p's agent is gone again. The next agent repeats the query. */
 void ccm_sync_unask(struct ccm_op *o, const struct ccm_peer *p);
 /* Takes p's query for outcomes. Returns true if one of the attempts is still in progress: then the
- * query is answered when it ends. */
-bool ccm_sync_ask(struct ccm *m, const struct ccm_peer *p, const struct wm_op_query *q);
+ * query is answered when that attempt ends. */
+bool ccm_sync_ask(const struct ccm_peer *p, const struct wm_op_query *q);
 /* Answers the queries that wait for o, which has ended. */
 void ccm_sync_answer(struct ccm *m, struct ccm_op *o);
 /* Handles a vote from an agent that comes back and is in the attempt v->seq. Returns true if the
  * attempt is still in progress and has the agent's peers again. */
 bool ccm_sync_rejoin(struct ccm *m, const struct ccm_agent *a, const struct wm_op_vote *v);
 
-/* Continues o under its number, after it was collected from snapshots. `told` contains the elected
- * contents. Peers that do not know of the start receive it, or are kicked. */
+/* Continues the attempt o, which was collected from snapshots, under the number that it had. `told`
+ * contains the elected contents. Peers that do not know of the start receive it, or are kicked. */
 void ccm_sync_readopt(struct ccm *m, struct ccm_op *o, const struct wm_op_vote *told);
 
 /* ccm_revision.c */
@@ -98,7 +96,7 @@ static inline uint64_t ccm_revision_of(const struct ccm_group *g)
 }
 /* Raises the revision that the group expects to `expected`, if it is lower. */
 void ccm_revision_raise(struct ccm *m, uint32_t group, uint64_t expected);
-/* Records that a member of g is gone. `left`: by itself. */
+/* Records that a member of g is gone. `left`: the member has left by itself. */
 void ccm_revision_left(struct ccm *m, struct ccm_group *g, bool left);
 /* Forgets the revisions of groups whose run is over. */
 void ccm_revisions_settle(struct ccm *m);
@@ -108,13 +106,13 @@ void ccm_revisions_settle(struct ccm *m);
  * since. */
 void ccm_revisions_learn(struct ccm *m, const struct ccm_agent *a);
 /* Learns revisions from an agent that comes after the recovery, for groups in which it has a member
- * and whose revision is unknown. It does not count if a synchronization has started, because that
- * one was elected without it. */
+ * and whose revision is unknown. The agent's revision does not count if a synchronization has
+ * started, because the election was held without it. */
 void ccm_revisions_add(struct ccm *m, const struct ccm_agent *a, const struct wm_view *w);
 /* Forgets the revision of g, because nobody knows what g expects. */
 void ccm_revision_forget(struct ccm *m, struct ccm_group *g);
-/* Returns the revisions for the journal: *n entries, malloc'd; or NULL when memory is exhausted. */
-struct wj_revision *ccm_revision_list(struct ccm *m, uint32_t *n);
+/* Returns the revisions for the journal: *n entries, malloc'd. */
+struct wj_revision *ccm_revision_list(const struct ccm *m, uint32_t *n);
 void ccm_revisions_free(struct ccm *m);
 
 #endif

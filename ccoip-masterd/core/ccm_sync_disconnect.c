@@ -3,9 +3,10 @@
  * Synchronizations that continue without disconnected members.
  *
  * An agent reports when all its peers have the elected contents and their processes know this. If
- * the agent dies after that, nothing more is expected of its peers, and the others continue. These
- * peers learn the outcome when they are back, like all peers that ask for an attempt in doubt; but
- * this attempt may still be in progress then. An agent that has survived takes its part again.
+ * the agent dies after that, nothing more is expected of its peers, and the others continue. The
+ * peers of the dead agent ask for the outcome when they are back, as after any attempt in doubt.
+ * The attempt may still be in progress at that time. An agent that has only lost its connection
+ * takes part in the attempt again.
  */
 #include <stdlib.h>
 
@@ -94,7 +95,7 @@ static bool asks_for(const struct wm_op_query *q, uint64_t seq)
 	return false;
 }
 
-bool ccm_sync_ask(struct ccm *m, const struct ccm_peer *p, const struct wm_op_query *q)
+bool ccm_sync_ask(const struct ccm_peer *p, const struct wm_op_query *q)
 {
 	struct ccm_op *o = p->membership->group->sync;
 	struct ccm_ask *x;
@@ -102,9 +103,7 @@ bool ccm_sync_ask(struct ccm *m, const struct ccm_peer *p, const struct wm_op_qu
 	if (!o || !ccm_sync_is_disconnected(o, p) || !asks_for(q, o->seq))
 		return false;
 	ccm_sync_unask(o, p); /* p asks again */
-	x = ccm_calloc(m, 1, sizeof *x);
-	if (!x)
-		return true;
+	x = cc_must_zalloc(1, sizeof *x);
 	x->q = *q;
 	x->next = o->sync->asks;
 	o->sync->asks = x;
@@ -143,7 +142,8 @@ bool ccm_sync_rejoin(struct ccm *m, const struct ccm_agent *a, const struct wm_o
 	HASH_FIND(hh_seq, m->started, &v->seq, sizeof v->seq, o);
 	if (!o || !o->sync || !v->is_sync || o->group->id != v->group)
 		return false;
-	for (i = 0; i < v->n_peers && ccm_op_room(m, o); i++) {
+	ccm_op_room(o);
+	for (i = 0; i < v->n_peers; i++) {
 		p = ccm_peer_find(m, &v->peers[i]);
 		/* Other peers in the vote were lost; the agent is told so. */
 		if (p && p->membership->agent == a && p->membership->group == o->group &&

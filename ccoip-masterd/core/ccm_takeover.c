@@ -62,8 +62,7 @@ static void take_resume(struct ccm *m, struct ccm_agent *a)
 	ccm_at_least(&m->last_round, r->prepared);
 	ccm_at_least(&m->last_seq, r->last_seq);
 	ccm_at_least(&m->view_id, r->view.view_id);
-	ccm_at_least(&m->topo_ballot, r->topo_ballot);
-	ccm_at_least(&m->pending_ballot, r->pending_ballot);
+	ccm_ballot_raise(m, r->ballots);
 	for (i = 0; i < r->n_outcomes; i++)
 		ccm_at_least(&m->last_seq, r->outcomes[i].seq);
 	take_views(m, a);
@@ -151,7 +150,8 @@ static void settle_members(struct ccm *m)
 		g->interrupted = false;
 		m->changed |= ccm_group_has_lost(g);
 		if (g->known_view_id == 0 && g->n_accepted > 0)
-			g->generation = ++m->last_generation; /* higher than its peers know */
+			g->generation =
+				++m->last_generation; /* higher than its peers' generation */
 	}
 }
 
@@ -171,7 +171,7 @@ static const struct wm_ring_position *position_of(const struct ccm_membership *s
 }
 
 /* Puts the memberships at the positions that their agents report, if these make a ring. */
-static void rebuild_ring(struct ccm *m, struct ccm_group *g)
+static void rebuild_ring(struct ccm_group *g)
 {
 	const struct wm_ring_position *x;
 	struct ccm_membership *s, **v;
@@ -179,9 +179,7 @@ static void rebuild_ring(struct ccm *m, struct ccm_group *g)
 
 	DL_FOREACH2 (g->memberships, s, next_g)
 		n += s->n_accepted > 0 && !s->agent->disconnected;
-	v = ccm_memberships_new(m, n);
-	if (!v)
-		return;
+	v = ccm_memberships_new(n);
 	DL_FOREACH2 (g->memberships, s, next_g) {
 		if (s->n_accepted == 0 || s->agent->disconnected)
 			continue;
@@ -214,7 +212,7 @@ static void rebuild_rings(struct ccm *m)
 		DL_FOREACH2 (g->memberships, s, next_g)
 			s->in_ring = false;
 		g->n_ring = 0;
-		rebuild_ring(m, g);
+		rebuild_ring(g);
 	}
 	m->rewire = m->n_accepted > 0;
 }
@@ -239,25 +237,30 @@ static void tell_promoted(struct ccm *m)
 
 /* ---- messages that have waited ---- */
 
+/* Counts the votes of p. Returns p, or NULL if p was kicked. */
+static struct ccm_peer *count_votes(struct ccm *m, struct ccm_peer *p)
+{
+	struct wm_ballot_vote v = {.peer = p->id};
+	uint32_t k;
+
+	for (k = 0; p && k < WIRE_BALLOTS; k++) {
+		if (!p->raw_votes[k].is)
+			continue;
+		p->raw_votes[k].is = false;
+		v.kind = (enum wire_ballot)k;
+		v.number = p->raw_votes[k].number;
+		ccm_ballot_vote(m, p->membership->agent, &v);
+		p = ccm_peer_find(m, &v.peer);
+	}
+	return p;
+}
+
 static void peer_votes(struct ccm *m)
 {
 	struct ccm_peer *p, *tmp;
-	struct wm_peer v;
 
 	HASH_ITER (hh, m->peers, p, tmp) {
-		v.peer = p->id;
-		if (p->raw_pending) {
-			p->raw_pending = false;
-			v.ballot = p->raw_pending_ballot;
-			ccm_vote_pending(m, p->membership->agent, &v);
-			p = ccm_peer_find(m, &v.peer);
-		}
-		if (p && p->raw_topo) {
-			p->raw_topo = false;
-			v.ballot = p->raw_topo_ballot;
-			ccm_vote_topology(m, p->membership->agent, &v);
-			p = ccm_peer_find(m, &v.peer);
-		}
+		p = count_votes(m, p);
 		if (p && p->raw_waits_for.kind != WM_WAIT_FOR_NONE) {
 			ccm_peer_waits_for(m, p->membership->agent, &p->raw_waits_for);
 			p->raw_waits_for.kind = WM_WAIT_FOR_NONE;
@@ -284,7 +287,7 @@ static void later_votes(struct ccm *m, struct ccm_agent *a)
 	if (!a->snapshot)
 		return;
 	DL_FOREACH_SAFE (a->snapshot->ops, x, next) {
-		if (a->dead || m->oom)
+		if (a->dead)
 			return;
 		if (x->vote.seq == 0 && !x->used)
 			ccm_op_vote(m, a, &x->vote);
@@ -306,10 +309,8 @@ void ccm_takeover(struct ccm *m)
 	m->last_round += ccm_unheard(m);
 	settle_members(m);
 	ccm_at_least(&m->epoch, m->peers_epoch);
-	if (m->n_accepted == 0) {
-		m->topo_ballot += ccm_unheard(m);
-		m->pending_ballot += ccm_unheard(m);
-	}
+	if (m->n_accepted == 0)
+		ccm_ballots_skip(m);
 	ccm_takeover_op_judge(m);
 	rebuild_rings(m);
 	m->view_id++;

@@ -39,12 +39,12 @@ void ccm_resume_hello(struct ccm *m, struct ccm_agent *a);
 void ccm_snapshot_left(struct ccm_snapshot *t, const struct ccm_peer *p);
 /* Ends the recovery, even if some agents have not come. */
 void ccm_resume_end(struct ccm *m);
-/* While recovering: handle a message, and the join of an unknown peer. Each returns true if nothing
- * else must be done for it. */
+/* While recovering: the first function handles a message, the second one the join of an unknown
+ * peer. Both return true if the caller has nothing more to do. */
 bool ccm_resume_msg(struct ccm *m, struct ccm_agent *a, const struct wm_msg *msg);
 bool ccm_resume_join(struct ccm *m, struct ccm_agent *a, const struct wm_join *j);
-/* While recovering, when no remote host is heard: disconnects all remote agents. They may come
- * back. */
+/* While recovering, when nothing is received from remote hosts: disconnects all remote agents. They
+ * may come back. */
 void ccm_resume_cut_off(struct ccm *m);
 /* Begins the first step, and ends waits of the recovery whose time is over. Called at the beginning
  * of each step. */
@@ -54,8 +54,8 @@ bool ccm_resume_settle(struct ccm *m);
 void ccm_resuming_set(struct ccm *m, struct ccm_agent *a, bool resuming);
 /* Records that p has come through another agent than before. */
 void ccm_peer_restarted(struct ccm *m, struct ccm_peer *p);
-/* Finds or makes the snapshot of `a`. Returns NULL when memory is exhausted. */
-struct ccm_snapshot *ccm_snapshot_get(struct ccm *m, struct ccm_agent *a);
+/* Finds or makes the snapshot of `a`. */
+struct ccm_snapshot *ccm_snapshot_get(struct ccm_agent *a);
 void ccm_snapshot_free(struct ccm_agent *a);
 void ccm_merged(const struct ccm *m, struct ccm_merged *y);
 
@@ -69,13 +69,13 @@ bool ccm_snapshot_is_old(
 /* Counts the accepted peers of `a` that were lost, as they and other peers report. */
 uint32_t ccm_peers_lost_before(
 	const struct ccm *m, const struct ccm_agent *a, const struct ccm_merged *y);
-/* Was the round committed that newcomers of `a` were prepared for, and were these newcomers lost
- * since? They do not know that they were members. */
+/* Was the round committed that `a` had prepared with its newcomers, and has the run lost these
+ * newcomers since? They do not know that they were members. */
 bool ccm_prepared_lost(const struct ccm *m, const struct ccm_agent *a);
 /* Kicks the peers that the last master had lost. */
 void ccm_lost_before_drop(struct ccm *m, const struct ccm_merged *y);
-/* Between these two calls only peers are removed that the last master had lost. If the other peers
- * already know of the loss, it is not counted again, so that operations that began since can
+/* All peers that are removed between these two calls were lost by the last master. If the other
+ * peers already know of the loss, it is not counted again, so that operations that began since can
  * continue. */
 void ccm_lost_before_begin(struct ccm *m);
 void ccm_lost_before_end(struct ccm *m);
@@ -86,15 +86,15 @@ void ccm_journal_members(struct ccm *m);
 /* Writes the losses since the last record. Call it before anything is sent that depends on them. */
 void ccm_journal_lost(struct ccm *m);
 void ccm_journal_note(struct ccm *m, const struct cc_id *peer); /* an accepted peer is lost */
-void ccm_journal_void(struct ccm *m);  /* its run must not be restored any more */
+void ccm_journal_void(struct ccm *m);  /* the run in it must not be restored */
 void ccm_restore_begin(struct ccm *m); /* called in the first step */
 void ccm_restore_outdated(struct ccm *m);
-/* Begins again with the known members, as if they were restored from a journal, in the same term.
- * Connections, votes and operations are dropped. `gone`: a connection that is closed already, or 0.
- * `why`: the reason, for the other connections. */
+/* Restarts the run with the known members, in the same term, as if they were restored from a
+ * journal. Connections, votes and operations are dropped. `gone`: a connection that is closed
+ * already, or 0. `why`: the reason, for the other connections. */
 void ccm_restart(struct ccm *m, uint32_t gone, const char *why);
-/* Begins again with nothing but the connections: no peer has joined through them. Returns the new
- * agent that replaces `a`, or NULL when memory is exhausted; `a` is freed. */
+/* Abandons the run and keeps only the connections. They have no peers any more. Returns the new
+ * agent that replaces `a`; `a` is freed. */
 struct ccm_agent *ccm_yield_run(struct ccm *m, const struct ccm_agent *a);
 
 /* ccm_over.c */
@@ -113,8 +113,8 @@ uint64_t ccm_unheard(const struct ccm *m);
 void ccm_at_least(uint64_t *v, uint64_t to);
 
 /* ccm_takeover_op.c */
-/* Take outcomes and revisions from snapshots: from those of all agents; from that of `a`, which is
- * about to be freed. */
+/* These functions take outcomes and revisions from snapshots: the first one from the snapshots of
+ * all agents, the second one from the snapshot of `a`, which is about to be freed. */
 void ccm_outcomes_take(struct ccm *m);
 void ccm_outcomes_keep(struct ccm *m, const struct ccm_agent *a);
 /* Kicks a peer that comes after the recovery, through its own agent or a new one, and was told of a

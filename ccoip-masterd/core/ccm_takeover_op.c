@@ -31,8 +31,8 @@ static uint32_t count_told(const struct ccm_snapshot *t)
 	return n;
 }
 
-/* Outcomes are stored for the whole run, because agents do not name their groups. One agent or peer
- * that knows an outcome is enough, because the last master had sent it. */
+/* Outcomes are stored for the whole run, because agents report outcomes without naming groups. One
+ * agent or peer that knows an outcome is enough, because the last master had sent it. */
 void ccm_outcomes_keep(struct ccm *m, const struct ccm_agent *a)
 {
 	const struct ccm_snapshot *t = a->snapshot;
@@ -43,12 +43,7 @@ void ccm_outcomes_keep(struct ccm *m, const struct ccm_agent *a)
 	ccm_revisions_learn(m, a);
 	if (n == m->n_ended)
 		return;
-	v = realloc(m->ended, n * sizeof *v);
-	if (!v) {
-		m->oom = true;
-		return;
-	}
-	m->ended = v;
+	v = m->ended = cc_must_extend(m->ended, m->n_ended, n, sizeof *v);
 	for (i = 0; i < t->r.n_outcomes; i++)
 		v[m->n_ended++] = t->r.outcomes[i];
 	for (q = t->asks; q; q = q->next)
@@ -56,8 +51,8 @@ void ccm_outcomes_keep(struct ccm *m, const struct ccm_agent *a)
 			v[m->n_ended++] = (struct wm_outcome){q->q.seqs[i], WIRE_SUCCESS};
 }
 
-/* The list also has outcomes from agents that are gone, and after a restart from snapshot those
- * that this master knows itself. */
+/* The list already has the outcomes from agents that are gone. After a restart from snapshot, it
+ * also has the outcomes that this master itself knows. */
 void ccm_outcomes_take(struct ccm *m)
 {
 	const struct ccm_agent *a;
@@ -140,7 +135,8 @@ uint32_t ccm_outcome_of(const struct ccm *m, const struct ccm_group *g, uint64_t
 	return x ? x->code : WIRE_RANK_CONNECTION_LOST;
 }
 
-/* Are members of g missing without news of them? They are with another master, or dead. */
+/* Are members of g missing that this master has not seen leave? They are with another master, or
+ * dead. */
 static bool misses_some(const struct ccm_group *g)
 {
 	return g->n_lost_ever > g->n_left || g->known_world_size > g->n_accepted + g->n_left ||
@@ -152,7 +148,7 @@ bool ccm_group_has_lost(const struct ccm_group *g)
 	return g->n_left > 0 || misses_some(g);
 }
 
-/* Is the size of g unknown to all agents here? Then more members may come, too late. */
+/* Is the size of g unknown to all agents here? Then more members may still come, but too late. */
 static bool is_unknown(const struct ccm *m, const struct ccm_group *g)
 {
 	return !m->restored && g->known_view_id == 0;
@@ -327,14 +323,11 @@ static bool has_reported(const struct ccm *m, const struct entry *e)
 	return e->raw->reported && r->ok;
 }
 
-/* Do both votes have the same parameters? An attempt that began speculatively may have begun with
- * other parameters on each host. */
+/* Do both votes have the same parameters? An attempt that began speculatively may have different
+ * parameters on each host. */
 static bool same_params(const struct wm_op_vote *v, const struct wm_op_vote *w)
 {
-	const struct wm_op_params *p = &v->params, *q = &w->params;
-
-	return p->count == q->count && p->dtype == q->dtype && p->op == q->op &&
-	       p->quant_algo == q->quant_algo && p->quant_dtype == q->quant_dtype;
+	return wm_op_params_eq(&v->params, &w->params);
 }
 
 /* Does every remaining peer of the group have the whole result, as its host reports? For a
@@ -398,7 +391,8 @@ static void look_late(struct ccm *m, struct ccm_agent *a, struct ccm_raw *x, voi
 }
 
 /* Can the synchronization continue? All agents must have received the same start, and some peer
- * must be able to serve: a peer in e, or a peer that does not know of the start and begins now. */
+ * must be able to send the contents: a peer in e, or a peer that does not know of the start and
+ * begins now. */
 static bool can_sync(struct ccm *m, struct ccm_group *g, const struct entry *e, uint32_t n)
 {
 	struct late_holder late = {.v = &e->raw->vote};
@@ -415,8 +409,8 @@ static bool can_sync(struct ccm *m, struct ccm_group *g, const struct entry *e, 
 	return has_holder || late.found;
 }
 
-/* Can the attempt continue? Every member must be here, and must have voted or need nothing more of
- * a synchronization. No attempt of an all-reduce spans a loss. */
+/* Can the attempt continue? Every member must be here, and must have voted or, in a
+ * synchronization, need nothing more. No attempt of an all-reduce spans a loss. */
 static bool can_go_on(struct ccm *m, struct ccm_group *g, const struct entry *e, uint32_t n)
 {
 	const struct wm_op_vote *v = &e[0].raw->vote;
@@ -442,8 +436,8 @@ static struct ccm_group *group_of(const struct ccm *m, const struct entry *e)
 	return g;
 }
 
-/* Does the group expect a revision after v? Then this synchronization was done: agents receive the
- * next revision first, and a journal has it before them. */
+/* Does the group expect a later revision than the one that v elected? Then this synchronization was
+ * done: agents receive the next revision before the success, and the journal before the agents. */
 static bool is_overtaken(const struct ccm_group *g, const struct wm_op_vote *v)
 {
 	return v->is_sync && ccm_revision_of(g) > v->elected.revision;
@@ -485,13 +479,12 @@ static void judge(struct ccm *m, const struct entry *e, uint32_t n)
 }
 
 /* Lets o continue without the peers that ask for its outcome. */
-static void ignore_missing(struct ccm *m, struct ccm_group *g, struct ccm_op *o, uint64_t seq)
+static void ignore_missing(struct ccm_group *g, struct ccm_op *o, uint64_t seq)
 {
 	struct ccm_membership *s;
 	struct ccm_peer *p;
 
-	if (!ccm_op_room(m, o))
-		return;
+	ccm_op_room(o);
 	DL_FOREACH2 (g->memberships, s, next_g)
 		DL_FOREACH (s->peers, p)
 			if (asks_for(p, seq) && !ccm_op_voted(o, p))
@@ -530,13 +523,15 @@ static bool go_on(struct ccm *m, struct ccm_group *g, const struct entry *e, uin
 	for (i = 0; i < n; i++)
 		collect_started(m, &e[i], &o);
 	each_unstarted(m, g, &e->raw->vote, collect, &o);
-	if (o && o->abort_code && !m->oom) {
+	if (o && o->abort_code) {
 		fail_evicted(m, g, e, n, o);
 		return true;
 	}
 	if (o && o->sync)
-		ignore_missing(m, g, o, e->raw->vote.seq);
-	if (!o || m->oom || !ccm_op_continue(m, o, e->raw->vote.seq))
+		ignore_missing(g, o, e->raw->vote.seq);
+	if (o)
+		o->route = (enum cc_algo)e->raw->vote.route;
+	if (!o || !ccm_op_continue(m, o, e->raw->vote.seq))
 		return false;
 	each_unstarted(m, g, &e->raw->vote, start_late, &o);
 	if (o->sync)
@@ -635,16 +630,14 @@ static void each_started(
 
 	for (a = m->agents; a; a = a->hh.next)
 		n += a->snapshot ? HASH_COUNT(a->snapshot->started) : 0;
-	e = ccm_calloc(m, n, sizeof *e);
-	if (!e)
-		return;
+	e = cc_must_zalloc(n, sizeof *e);
 	n = 0;
 	for (a = m->agents; a; a = a->hh.next)
 		for (x = a->snapshot ? a->snapshot->started : NULL; x; x = x->hh.next)
 			if (voters_in(m, a, x) > 0)
 				e[n++] = (struct entry){a, x};
 	qsort(e, n, sizeof *e, by_attempt);
-	for (i = 0; i < n && !m->oom; i = k) {
+	for (i = 0; i < n; i = k) {
 		for (k = i; k < n && e[k].raw->vote.seq == e[i].raw->vote.seq; k++)
 			;
 		fn(m, &e[i], k - i);
@@ -679,9 +672,9 @@ static void doubt_revision(struct ccm *m, const struct wm_op_query *q)
 }
 
 /* Kicks the peers that lack the result of an attempt that was done. Some members do not know of its
- * end yet, so no peer was admitted since it started. A peer that lacks the result took part in it,
- * and has counted it as failed when its agent died. The last master had kicked this peer, or was
- * about to. Agents that know the run report their own parts, so they are left out. */
+ * end yet, so no peer was admitted since it started. A peer that lacks the result took part in the
+ * attempt, and counted it as failed when its agent died. The last master had kicked this peer, or
+ * was about to. Agents that know the run report their own parts, so they are left out. */
 static void drop_failed(struct ccm *m, struct ccm_group *g, uint64_t seq)
 {
 	struct ccm_peer *p, *next;

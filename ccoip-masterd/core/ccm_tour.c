@@ -8,14 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/cc_zalloc.h"
 #include "ccoip-masterd/core/ccm_internal.h"
 
-/* A search that never turns back looks at this number times n * n links. */
+/* A search that never turns back takes STRAIGHT * n * n looks at links. */
 #define STRAIGHT 4u
 
 struct paths {
-	int in, out, any; /* any: hosts that it may come from or go to */
+	int in, out, any; /* any: hosts with a possible link in at least one direction */
 };
 
 struct tour {
@@ -23,8 +22,8 @@ struct tour {
 	uint32_t n;
 	uint64_t work, work_max; /* looks at links */
 	uint32_t *sel;           /* chosen, by position */
-	/* Of the free hosts: possible links from other free hosts and the end of the path, and to
-	 * other free hosts and the start. */
+	/* For each free host, the number of possible links. in: from other free hosts and from the
+	 * end of the path. out: to other free hosts and to the start. */
 	struct paths *paths;
 	bool *taken;
 	int closing; /* free hosts with a link to the start */
@@ -83,8 +82,8 @@ static bool comes_before(const struct tour *t, uint32_t v, uint32_t than)
 	       (v < than && t->paths[v].any == t->paths[than].any);
 }
 
-/* Returns the free host after `last` in the order in which they are tried. n as `last` means the
- * first one; n as the result means none. */
+/* Returns the free host after `last` in the order in which free hosts are tried; the first one if
+ * `last` is n. Returns n if there is none. */
 static uint32_t next_host(struct tour *t, uint32_t from, uint32_t last)
 {
 	uint32_t v, best = t->n;
@@ -163,10 +162,10 @@ bool ccm_tour_find(const uint8_t *barred, uint32_t n, uint32_t *work, uint32_t *
 	uint32_t i, k;
 	bool found;
 
-	t.sel = cc_zalloc(n, sizeof *t.sel);
-	t.paths = cc_zalloc(n, sizeof *t.paths);
-	t.taken = cc_zalloc(n, sizeof *t.taken);
-	found = t.sel && t.paths && t.taken && find(&t);
+	t.sel = cc_must_zalloc(n, sizeof *t.sel);
+	t.paths = cc_must_zalloc(n, sizeof *t.paths);
+	t.taken = cc_must_zalloc(n, sizeof *t.taken);
+	found = find(&t);
 	for (i = 0; found && t.sel[i] != 0; i++)
 		;
 	for (k = 0; found && k < n; k++)

@@ -11,10 +11,6 @@
 #include <stdint.h>
 
 #include "common/cc_hash.h"
-
-#define HASH_NONFATAL_OOM        1
-#define uthash_nonfatal_oom(obj) ((obj)->unhashed = true)
-#include <uthash.h>
 #include <utlist.h>
 
 /* A lookup reads one cache line for each element of a chain that it passes. Short chains avoid
@@ -24,7 +20,7 @@
 
 #include "ccoip-masterd/core/ccm.h"
 #include "common/cc_detect.h"
-#include "common/cc_err.h"
+#include "common/cc_must.h"
 #include "proto/wire_codes.h"
 
 #define CCM_NS_PER_MS UINT64_C(1000000)
@@ -36,16 +32,16 @@
 	"the peer was told of a success that no other peer knows: call pcclConnect again"
 #define CCM_WAS_LOST       "this peer was declared lost by the master: call pcclConnect again"
 #define CCM_FAILED_UNHEARD "the operation failed on another host; see the log of the master"
-#define CCM_BREAKS_MAX     3u /* breaks of a pair's links in a row, each during an operation */
-#define CCM_FLAPS_MAX      8u /* connections of an agent that broke, in a row */
-/* A connection that lasts longer than this number times timeout_ms does not count towards
- * CCM_FLAPS_MAX. */
+#define CCM_BREAKS_MAX     3u /* consecutive operations during which a pair's link broke */
+#define CCM_FLAPS_MAX      8u /* broken connections of one agent, one after the other */
+/* After a connection that has lasted longer than this number times timeout_ms, earlier breaks do
+ * not count towards CCM_FLAPS_MAX. */
 #define CCM_FLAP_TIMES 2u
-/* The time for a new link between hosts whose last link was silent: a part of the time for any
+/* The time for a new link between hosts whose last link was silent; new_ms is the time for any
  * other new link. */
 #define CCM_TRY_MS(new_ms) ((new_ms) / 5 * 3)
 #define CCM_RING_STEPS     100000u
-/* Looks at links: about 50 ms, during which no agent is answered. */
+/* The looks at links that one search may take: about 50 ms, during which no agent is answered. */
 #define CCM_TOUR_WORK 20000000u
 /* The time for which rings are tried while members do not reach each other. */
 #define CCM_SEARCH_MS(round_ms) (2 * (round_ms))
@@ -68,15 +64,15 @@ struct ccm_membership;
 struct ccm_group;
 struct ccm_op;
 
-/* Connections of an agent that broke soon after they were opened, in a row. No call of its peers
- * has ended since. */
+/* Counts consecutive connections of one agent that broke. All of them except the first one broke
+ * soon after they were opened, and no call of the agent's peers has ended in the meantime. */
 struct ccm_flaps {
 	uint32_t n;
 	uint64_t first_ns;
-	uint64_t topo_ballot, pending_ballot; /* the highest in votes of its peers */
+	uint64_t ballots[WIRE_BALLOTS]; /* the highest in votes of its peers */
 };
 
-/* Operations in a row during which a link broke. */
+/* Counts consecutive operations during each of which a link broke. */
 struct ccm_streak {
 	uint32_t n;
 	uint64_t round; /* the last committed round at the last report, plus 1. It detects the
@@ -90,10 +86,10 @@ struct ccm_streak {
 struct ccm_agent {
 	UT_hash_handle hh; /* by conn, in ccm->agents */
 	uint32_t conn;
-	bool unhashed;
 	bool greeted;        /* hello is valid */
 	bool claimed;        /* holds its agent id: in ccm->by_id */
 	bool local;          /* on the master's host */
+	uint32_t reopens;    /* WM_LINK_REOPEN messages sent to it on this connection */
 	bool dead;           /* waits for ccm_reap, which frees it */
 	bool disconnected;   /* has no connection: in ccm->disconnected instead of ccm->agents */
 	bool knows_run;      /* it, or a peer that joined through it, was in the run before this
@@ -115,7 +111,7 @@ struct ccm_agent {
 	bool round_accept; /* the round that was sent to it accepts newcomers */
 	struct cc_detect life;
 	uint64_t spoke_ns; /* time of its last message */
-	uint64_t no;       /* its number in the core; never used again */
+	uint64_t no;       /* its number in the core; never reused */
 	struct wm_failure *failures;
 	struct ccm_snapshot *snapshot; /* while recovering: its snapshot, or NULL */
 	uint64_t disconnected_ns, acked_ns;
@@ -124,7 +120,7 @@ struct ccm_agent {
 	uint64_t shunned_ns;               /* shunned: it is not tried before this time */
 	uint64_t admitted_ns; /* when it was admitted as a newcomer to a run with members; 0: it was
 				 not */
-	struct ccm_streak breaks; /* since then: breaks of its links to earlier members */
+	struct ccm_streak breaks; /* since its admission: breaks of its links to earlier members */
 	uint64_t breaks_with;     /* number of the other agent at the first of these breaks */
 	bool breaks_with_others;
 	struct cc_addr from;
@@ -150,21 +146,21 @@ struct ccm_peer {
 	uint32_t slot;      /* ACCEPTED: index of its bit in the group's operations */
 	uint32_t n_ops;     /* operations it has voted for */
 	uint32_t n_running; /* those of them that have started */
-	bool topo_voted, pending_voted;
+	bool voted[WIRE_BALLOTS];
 	bool leaving;       /* leaves by itself, and is removed in this step */
 	bool untold;        /* accepted, but its agent still waits for the answer to its join */
 	bool waits_on_main; /* the thread that waits for waits_on is the peer's main thread */
-	bool helper;        /* its process has a thread besides the main one that waits at times */
-	bool shares;        /* another peer of the agent has the same thread */
-	uint8_t n_alone;   /* how often in a row its votes were answered as unmet, without any other
-			      act */
-	uint64_t acted_ns; /* when it last voted, or when its last wait ended */
+	bool helper;     /* its process has, besides the main thread, another thread that sometimes
+			    waits */
+	bool shares;     /* another peer of the agent has the same thread */
+	uint8_t n_alone; /* how often its votes were answered as unmet since it last did anything
+			    else */
+	uint64_t acted_ns;       /* when it last voted, or when its last wait ended */
 	struct ccm_op *waits_on; /* the peer does nothing until this operation, which has not
 				    started, ends; or NULL */
-	bool waits_on_any; /* it goes on when any operation that it has voted for ends; none has
-			      started */
+	bool waits_on_any; /* the peer goes on when any of the operations that it has voted for
+			      ends; none of them has started */
 	bool any_meets;    /* used by find_ends: one of these operations can end */
-	bool unhashed;
 	struct ccm_peer *next, *prev; /* in membership->peers: accepted peers first, then registered
 					 ones, each in the order of joining */
 	uint64_t stopped_ns; /* since when its process is stopped, as its agent reports; 0: it runs
@@ -172,14 +168,15 @@ struct ccm_peer {
 	/* while recovering */
 	bool prepared; /* becomes a member if the round that its agent had prepared was committed */
 	bool believed; /* accepted because its agent says so */
-	bool restarted; /* accepted, and has come back through a new agent */
-	uint64_t snap_topo_ballot,
-		snap_pending_ballot; /* accepted: the last ballots whose end it knows, or 0 */
-	uint64_t snap_epoch;         /* accepted: the last epoch that it was in */
-	uint64_t snap_prepared;      /* accepted: the last round that it had prepared */
-	uint64_t snap_view_id;       /* accepted: the id of the last view that was sent to it */
-	bool raw_topo, raw_pending;  /* votes that are not counted yet */
-	uint64_t raw_topo_ballot, raw_pending_ballot;
+	bool restarted;                      /* accepted, and has come back through a new agent */
+	uint64_t snap_ballots[WIRE_BALLOTS]; /* accepted: the last ballots whose end it knows */
+	uint64_t snap_epoch;                 /* accepted: the last epoch that it was in */
+	uint64_t snap_prepared;              /* accepted: the last round that it had prepared */
+	uint64_t snap_view_id; /* accepted: the id of the last view that was sent to it */
+	struct ccm_raw_vote {
+		bool is;
+		uint64_t number;
+	} raw_votes[WIRE_BALLOTS];         /* votes that are not counted yet */
 	struct wm_waits_for raw_waits_for; /* kind NONE: its agent has not reported a wait */
 	struct cc_id token;
 	char name[WM_NAME_MAX];
@@ -202,20 +199,20 @@ struct ccm_membership {
 	uint32_t pos;
 	uint32_t next_pos; /* index in group->next_ring, when n_candidates > 0 */
 	uint32_t at;       /* used in ccm_ring.c only: index in the given order */
-	/* The number of the agent that has lost the link from here at its end, so that the link
-	 * must be reopened; or 0. */
+	/* The number of the agent at the other end of the link from here, if that agent has lost
+	 * the link, so that it must be reopened; else 0. */
 	uint64_t reopen_to;
+	bool mesh_up;       /* in_ring: its links to all other hosts of the ring are up */
 	bool ready;         /* a newcomer: all links that it would have in a ring are proven */
 	bool slow;          /* a newcomer: other newcomers do not wait for it */
 	uint64_t probed_ns; /* a newcomer: when its probes began; 0: not yet */
 	uint32_t suspect_from, suspect_to;
-	bool evicted;  /* used in ccm_evict.c only: its peers will be kicked */
-	bool short_of; /* used in ccm_evict.c only: because of a limit that an agent has reached */
+	bool evicted;    /* used in ccm_evict.c only: its peers will be kicked */
+	bool short_of;   /* used in ccm_evict.c only: an agent has reached a limit */
 	char *evict_why; /* the reason */
 	struct ccm_membership *next_evicted;
 	bool reaping;
 	struct ccm_membership *next_reap;
-	bool unhashed;
 	UT_hash_handle hh;
 };
 
@@ -223,21 +220,24 @@ struct ccm_membership {
  * memory. */
 struct ccm_slots {
 	uint32_t n; /* numbers handed out so far, including those that are free again */
-	uint32_t *free, n_free, cap;
+	uint32_t *free, n_free;
+	size_t cap;
 };
 
 /* The reserved seq of a tag. Agents may begin this attempt speculatively. */
 struct ccm_reserved {
 	uint64_t tag, seq;          /* seq 0: none */
 	uint64_t round, generation; /* void when one of them has changed */
+	enum cc_algo route;
 };
 
 struct ccm_group {
 	uint32_t id;
 	struct ccm_membership
 		*memberships; /* in the order of their first peers, which is the preferred ring */
-	uint32_t n_memberships, n_peers, n_accepted, n_topo;
-	struct ccm_membership **ring; /* the ring in force: memberships with accepted peers */
+	uint32_t n_memberships, n_peers, n_accepted;
+	uint32_t n_votes[WIRE_BALLOTS]; /* votes of its peers in ballots that have not ended */
+	struct ccm_membership **ring;   /* the ring in force: memberships with accepted peers */
 	uint32_t n_ring;
 	uint32_t n_disconnected;           /* accepted peers on disconnected agents */
 	struct ccm_membership **next_ring; /* planned in the round in progress */
@@ -245,9 +245,9 @@ struct ccm_group {
 	struct ccm_op *ops;
 	struct ccm_op *sync;       /* the synchronization among ops, or NULL */
 	struct ccm_revision *last; /* ccm_sync.h; NULL: nothing has been synchronized */
-	uint32_t n_waited_ops; /* operations that some peer waits for without doing anything else */
+	uint32_t n_waited_ops; /* operations for which a peer waits while it does nothing else */
 	uint32_t n_late;       /* operations in ccm->late */
-	unsigned late_for;     /* hash of the text that was logged last for such an operation */
+	unsigned late_for;     /* hash of the text that was last logged for a late operation */
 	bool stopped;          /* agents were told that processes of some peers are stopped */
 	bool stopped_news;     /* agents are to be told again, with the next tick */
 	uint64_t generation;   /* m->last_generation at the group's last loss */
@@ -270,15 +270,14 @@ struct ccm_group {
 	uint32_t n_lost_ever, n_left; /* lost accepted peers; those lost while recovering */
 	uint64_t known_view_id;
 	uint32_t known_world_size; /* accepted peers in the view known_view_id */
-	bool too_many;             /* more accepted peers have come: ccm_lost_before.c */
-	uint32_t n_lost_before;    /* accepted peers that were lost while m->lost_before; loss names
-				      the first */
-	uint64_t snap_view_id;     /* the highest view id that its peers have reported */
-	uint32_t snap_world_size;  /* its accepted peers in that view */
+	bool too_many; /* more accepted peers have come than that view has: ccm_lost_before.c */
+	uint32_t n_lost_before;   /* accepted peers that were lost while m->lost_before; loss names
+				     the first */
+	uint64_t snap_view_id;    /* the highest view id that its peers have reported */
+	uint32_t snap_world_size; /* its accepted peers in that view */
 	uint32_t n_snapshots;     /* peers that have reported that view; some may have left since */
 	uint64_t snap_ring_epoch; /* the last round that these peers know to be committed */
 	struct ccm_group *next_lost;
-	bool unhashed;
 	UT_hash_handle hh;
 };
 
@@ -294,7 +293,8 @@ struct ccm_part {                          /* one membership's share of an opera
 	bool reported;
 	uint64_t reported_ns;
 	uint64_t sent; /* bytes that it had sent when it reported a standstill: ccm_standstill.c */
-	bool start_sent; /* a synchronization: OP_START was sent to it */
+	uint64_t still_ns; /* another route than the ring: when it last reported a standstill */
+	bool start_sent;   /* a synchronization: OP_START was sent to it */
 };
 
 struct ccm_op {
@@ -307,10 +307,11 @@ struct ccm_op {
 	uint64_t born_ns,
 		changed_ns;         /* time of the first vote; of the last vote, start or report */
 	struct wm_op_params params; /* of the first vote */
+	enum cc_algo route;         /* with seq */
 	struct ccm_sync *sync;      /* ccm_sync.h; NULL: an all-reduce */
 	uint64_t generation;        /* the group's generation: the same in all votes */
 	uint32_t abort_code; /* not 0: it ends with this code once all have voted, because a vote
-				differed or a call failed on its own host; text says which */
+				differed or a call failed locally; text says which */
 	char text[WM_TEXT_MAX];
 	uint32_t n_votes;
 	uint64_t *voted; /* bit per peer slot */
@@ -319,7 +320,7 @@ struct ccm_op {
 	uint32_t n_parts;       /* length of parts */
 	uint32_t n_voters;      /* parts with votes */
 	uint32_t n_reported;
-	uint32_t n_waiting; /* not started: peers that wait for it without doing anything else */
+	uint32_t n_waiting; /* not started: peers that do nothing but wait for it */
 	bool meets;         /* used in ccm_unmet.c only: it can end */
 	bool ready; /* all votes are here, but a round, a topology vote or another operation is in
 		       the way */
@@ -327,8 +328,7 @@ struct ccm_op {
 	bool logged;        /* this was logged, too */
 	uint64_t looked_ns; /* late: when this was last looked at */
 	unsigned text_hash; /* hash of the text that its voters were told */
-	bool unhashed;
-	UT_hash_handle hh; /* by key, in ccm->ops */
+	UT_hash_handle hh;  /* by key, in ccm->ops */
 	UT_hash_handle hh_seq;
 	UT_hash_handle hh_spec;
 	struct ccm_op *prev, *next;     /* in group->ops */

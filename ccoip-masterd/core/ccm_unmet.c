@@ -13,8 +13,8 @@
 
 #include "ccoip-masterd/core/ccm_sync.h"
 
-/* Answers in a row to a peer that does nothing else. The next answer waits for a tick, so that a
- * loop of such calls does not keep the master busy. */
+/* After this number of answers in a row to a peer that does nothing else, the next answer waits for
+ * a tick, so that a loop of such calls does not keep the master busy. */
 #define ALONE_MAX 4u
 /* After this number of answers, the peer is assumed to wait for an act of peers that wait for
  * it. */
@@ -27,8 +27,8 @@
 
 /* The votes that can end. For operations see ccm_op.meets. */
 struct ends {
-	bool topology, pending;
-	bool any; /* some peer waits for any of its operations */
+	bool ballot[WIRE_BALLOTS];
+	bool any; /* some peer waits until any of its operations ends */
 };
 
 /* ---- waiting peers, as votes come and go ---- */
@@ -140,13 +140,17 @@ void ccm_unmet_thread(struct ccm *m, struct ccm_peer *p, uint64_t thread)
  * thread that launches operations. */
 static bool wait_ends(const struct ends *e, const struct ccm_peer *p, bool main, bool *waits)
 {
+	uint32_t k;
+
 	if (p->phase != CCM_PEER_ACCEPTED) { /* a newcomer in pcclConnect */
 		*waits = true;
-		return e->topology;
+		return e->ballot[WIRE_TOPOLOGY];
 	}
-	*waits |= p->topo_voted || p->pending_voted;
-	if ((p->topo_voted && e->topology) || (p->pending_voted && e->pending))
-		return true;
+	for (k = 0; k < WIRE_BALLOTS; k++) {
+		*waits |= p->voted[k];
+		if (p->voted[k] && e->ballot[k])
+			return true;
+	}
 	if (!p->waits_on || (main && !p->waits_on_main))
 		return false;
 	*waits = true;
@@ -161,6 +165,17 @@ static bool thread_may_act(const struct ccm_peer *p)
 	       ccm_age(p->membership->agent->spoke_ns, p->acted_ns) < THREADS_NS;
 }
 
+/* Has p sent an exclusive vote, or one of another kind? */
+static bool has_voted(const struct ccm_peer *p, bool exclusive)
+{
+	uint32_t k;
+
+	for (k = 0; k < WIRE_BALLOTS; k++)
+		if (p->voted[k] && wire_ballot_kinds[k].is_exclusive == exclusive)
+			return true;
+	return false;
+}
+
 /* May p still do something by itself? */
 static bool moves(const struct ends *e, const struct ccm_peer *p)
 {
@@ -170,7 +185,7 @@ static bool moves(const struct ends *e, const struct ccm_peer *p)
 
 	if (p->stopped_ns || p->membership->agent->disconnected || wait_ends(e, p, false, &waits))
 		return true;
-	if (p->helper && p->pending_voted && !p->waits_on && thread_may_act(p))
+	if (p->helper && has_voted(p, false) && !p->waits_on && thread_may_act(p))
 		return true;
 	if (!p->shares)
 		return !waits;
@@ -181,21 +196,23 @@ static bool moves(const struct ends *e, const struct ccm_peer *p)
 	return !waits;
 }
 
-/* May p's main thread still ask for pending peers, while another thread waits for an operation? */
-static bool may_ask(const struct ccm_peer *p)
+/* May p's main thread still send a vote that is not exclusive, while another thread waits for an
+ * operation? */
+static bool may_vote_beside(const struct ccm_peer *p)
 {
-	return p->waits_on && !p->waits_on_main && !p->topo_voted && !p->shares &&
+	return p->waits_on && !p->waits_on_main && !has_voted(p, true) && !p->shares &&
 	       thread_may_act(p);
 }
 
-static bool vote_ends(const struct ccm *m, const struct ends *e, bool topology)
+static bool ballot_ends(const struct ccm *m, const struct ends *e, uint32_t kind)
 {
+	bool exclusive = wire_ballot_kinds[kind].is_exclusive;
 	const struct ccm_peer *p;
 
 	for (p = m->peers; p; p = p->hh.next) {
 		if (p->phase != CCM_PEER_ACCEPTED)
 			continue;
-		if (topology ? p->topo_voted : p->pending_voted || may_ask(p))
+		if (p->voted[kind] || (!exclusive && may_vote_beside(p)))
 			continue;
 		if (!moves(e, p))
 			return false;
@@ -207,9 +224,11 @@ static bool op_ends(const struct ends *e, const struct ccm_op *o)
 {
 	const struct ccm_membership *s;
 	const struct ccm_peer *p;
+	uint32_t k;
 
-	if (o->group->n_topo > 0 && !e->topology) /* o starts only after this vote */
-		return false;
+	for (k = 0; k < WIRE_BALLOTS; k++) /* o starts only after an exclusive vote */
+		if (o->group->n_votes[k] > 0 && wire_ballot_kinds[k].is_exclusive && !e->ballot[k])
+			return false;
 	DL_FOREACH2 (o->group->memberships, s, next_g)
 		DL_FOREACH (s->peers, p)
 			if (p->phase == CCM_PEER_ACCEPTED && !ccm_op_voted(o, p) && !moves(e, p))
@@ -248,9 +267,10 @@ static void find_ends(struct ccm *m, struct ends *e)
 {
 	struct ccm_peer *p;
 	struct ccm_op *o;
+	uint32_t k;
 	bool grown;
 
-	e->topology = e->pending = e->any = false;
+	*e = (struct ends){.any = false};
 	for (p = m->peers; p; p = p->hh.next) {
 		p->any_meets = false;
 		e->any |= p->waits_on_any;
@@ -262,26 +282,27 @@ static void find_ends(struct ccm *m, struct ends *e)
 	do {
 		grown = grow_ops(e, m->fresh);
 		grown |= grow_ops(e, m->late);
-		if (!e->topology && vote_ends(m, e, true))
-			e->topology = grown = true;
-		if (!e->pending && vote_ends(m, e, false))
-			e->pending = grown = true;
+		for (k = 0; k < WIRE_BALLOTS; k++)
+			if (!e->ballot[k] && ballot_ends(m, e, k))
+				e->ballot[k] = grown = true;
 	} while (grown);
 }
 
 /* Are there two calls that could wait for each other? */
 static bool is_worth_it(const struct ccm *m)
 {
-	bool votes = m->n_topo > 0 || m->n_pending > 0;
+	uint32_t k, open = 0;
 
-	return (m->n_topo > 0 && m->n_pending > 0) || (votes && m->n_waited_ops > 0) ||
-	       m->n_crossed > 0 || (m->shares && m->n_accepted > 0);
+	for (k = 0; k < WIRE_BALLOTS; k++)
+		open += m->ballots[k].n_votes > 0;
+	return open > 1 || (open > 0 && m->n_waited_ops > 0) || m->n_crossed > 0 ||
+	       (m->shares && m->n_accepted > 0);
 }
 
 static bool may_decide(const struct ccm *m)
 {
 	return !m->recovering && !m->round.active && !m->rewire && m->n_disconnected == 0 &&
-	       !m->lost && !m->oom && !ccm_round_waits(m);
+	       !m->lost && !ccm_round_waits(m);
 }
 
 /* ---- the answers ---- */
@@ -296,83 +317,68 @@ static void add_unmet(struct ccm *m, const struct ccm_agent *a, const struct wm_
 	if (!*last || (*last)->n_peers == room) {
 		*last = &ccm_send(m, a, WM_UNMET)->u.unmet;
 		**last = *what;
-		(*last)->peers = ccm_calloc(m, room, sizeof *(*last)->peers);
-		if (!(*last)->peers)
-			return;
+		(*last)->peers = cc_must_zalloc(room, sizeof *(*last)->peers);
 	}
 	(*last)->peers[(*last)->n_peers++] = p->id;
 }
 
 /* Has each peer with this vote been answered n times? */
-static bool all_answered(const struct ccm *m, bool topology, uint32_t n)
+static bool all_answered(const struct ccm *m, uint32_t kind, uint32_t n)
 {
 	const struct ccm_peer *p;
 
 	for (p = m->peers; p; p = p->hh.next)
-		if ((topology ? p->topo_voted : p->pending_voted) && p->n_alone < n)
+		if (p->voted[kind] && p->n_alone < n)
 			return false;
 	return true;
 }
 
 /* Must the next answer to peers with this vote wait for a tick? */
-static bool is_patient(const struct ccm *m, bool topology)
+static bool is_patient(const struct ccm *m, uint32_t kind)
 {
-	return !m->ticking && all_answered(m, topology, ALONE_MAX);
+	return !m->ticking && all_answered(m, kind, ALONE_MAX);
 }
 
-/* Do peers with votes do nothing else but vote? */
+/* Do the peers that have voted do nothing but vote? */
 static bool is_hopeless(const struct ccm *m)
 {
-	return m->ticking && all_answered(m, true, ALONE_HOPELESS) &&
-	       all_answered(m, false, ALONE_HOPELESS);
+	uint32_t k;
+
+	for (k = 0; k < WIRE_BALLOTS; k++)
+		if (!all_answered(m, k, ALONE_HOPELESS))
+			return false;
+	return m->ticking;
 }
 
-static void answer_peer(struct ccm *m, struct ccm_peer *p, bool topology)
+/* Answers the peers that have voted. The ballot does not end; their votes are void, as if the peers
+ * had not voted. Returns false if the answer waits for a tick. */
+static bool answer_votes(struct ccm *m, enum wire_ballot kind, bool answer)
 {
-	p->acted_ns = m->now;
-	if (p->n_alone < ALONE_HOPELESS)
-		p->n_alone++;
-	if (topology)
-		p->topo_voted = false;
-	else
-		p->pending_voted = false;
-	ccm_peer_refresh(m, p);
-}
-
-/* Answers the peers with this vote. The ballot does not end; their votes are void, as if they were
- * not given. */
-static bool answer_vote(struct ccm *m, bool topology, bool newcomers)
-{
-	struct wm_unmet what = {
-		.kind = topology ? WM_WAIT_TOPOLOGY : WM_WAIT_PENDING, .pending = newcomers};
+	struct wm_unmet what = {.kind = WM_WAIT_BALLOT, .ballot = kind, .answer = answer};
+	uint32_t votes = m->ballots[kind].n_votes;
 	struct ccm_agent *a;
-	struct ccm_group *g;
 	struct ccm_membership *s;
 	struct ccm_peer *p;
 	struct wm_unmet *last;
 
-	if (is_patient(m, topology))
+	if (is_patient(m, kind))
 		return false;
 	for (a = m->agents; a; a = a->hh.next) {
 		last = NULL;
 		DL_FOREACH2 (a->memberships, s, next_a)
 			DL_FOREACH (s->peers, p)
-				if (topology ? p->topo_voted : p->pending_voted)
+				if (p->voted[kind])
 					add_unmet(m, a, &what, &last, p);
 	}
-	for (p = m->peers; p; p = p->hh.next)
-		if (topology ? p->topo_voted : p->pending_voted)
-			answer_peer(m, p, topology);
-	ccm_log(m, CCM_LOG_DEBUG, "the %s ends for %u of %u peers: the others wait for them",
-		topology ? "topology vote" : "vote on pending peers",
-		topology ? m->n_topo : m->n_pending, m->n_accepted);
-	if (!topology) {
-		m->n_pending = 0;
-		return true;
+	for (p = m->peers; p; p = p->hh.next) {
+		if (!p->voted[kind])
+			continue;
+		ccm_ballot_release(m, p, kind);
+		if (p->n_alone < ALONE_HOPELESS)
+			p->n_alone++;
 	}
-	m->n_topo = 0;
-	for (g = m->groups; g; g = g->hh.next)
-		g->n_topo = 0;
+	ccm_log(m, CCM_LOG_DEBUG, "the %s ends for %u of %u peers: the others wait for them",
+		wire_ballot_kinds[kind].name, votes, m->n_accepted);
 	return true;
 }
 
@@ -390,7 +396,7 @@ static bool refuse_newcomer(struct ccm *m, const struct ends *e)
 		DL_FOREACH2 (p->membership->agent->memberships, s, next_a)
 			DL_FOREACH (s->peers, q)
 				if (is_beside(p, q) && q->phase == CCM_PEER_ACCEPTED &&
-					!q->topo_voted && !moves(e, q)) {
+					!q->voted[WIRE_TOPOLOGY] && !moves(e, q)) {
 					ccm_peer_kick(m, p, WIRE_INVALID_USAGE,
 						"pcclConnect waits for a vote of %s, a "
 						"communicator of the same thread: use one thread "
@@ -435,14 +441,14 @@ static void name_op(const struct ccm_op *o, bool first, char *text, size_t size)
 }
 
 /* Names the peers that have done nothing else for a hundred answers. */
-static void name_askers(const struct ccm *m, bool topology, char *text, size_t size)
+static void name_voters(const struct ccm *m, uint32_t kind, char *text, size_t size)
 {
 	char label[3 * WM_NAME_MAX], more[32] = "";
 	const struct ccm_peer *p, *first = NULL;
 	uint32_t n = 0;
 
 	for (p = m->peers; p; p = p->hh.next) {
-		if (!(topology ? p->topo_voted : p->pending_voted))
+		if (!p->voted[kind])
 			continue;
 		first = first ? first : p;
 		n++;
@@ -451,9 +457,8 @@ static void name_askers(const struct ccm *m, bool topology, char *text, size_t s
 		return;
 	if (n > 1)
 		ccm_print(more, sizeof more, " and %u more", n - 1);
-	ccm_append(text, size, ", %s, %u times (%s%s)",
-		topology ? "pcclUpdateTopology" : "pcclArePeersPending", ALONE_HOPELESS,
-		ccm_peer_label(first, label), more);
+	ccm_append(text, size, ", %s, %u times (%s%s)", wire_ballot_kinds[kind].call,
+		ALONE_HOPELESS, ccm_peer_label(first, label), more);
 }
 
 static void end_op(struct ccm *m, struct ccm_op *o, const char *text)
@@ -483,7 +488,7 @@ static void end_op(struct ccm *m, struct ccm_op *o, const char *text)
 }
 
 /* Can no peer of g continue? A peer that can continue would call alone after the others were
- * refused, so it is waited for. */
+ * refused, so the master waits for it. */
 static bool all_stuck(const struct ends *e, const struct ccm_group *g)
 {
 	const struct ccm_membership *s;
@@ -516,9 +521,7 @@ static bool end_operations(struct ccm *m, const struct ends *e)
 
 	DL_COUNT2(m->fresh, o, n, next_w);
 	DL_COUNT2(m->late, o, i, next_w);
-	v = ccm_calloc(m, (size_t)n + i, sizeof(struct ccm_op *));
-	if (!v)
-		return false;
+	v = cc_must_zalloc((size_t)n + i, sizeof(struct ccm_op *));
 	n = take_ended(e, m->fresh, v, 0);
 	n = take_ended(e, m->late, v, n);
 	for (i = 0; i < n; i++) {
@@ -529,10 +532,9 @@ static bool end_operations(struct ccm *m, const struct ends *e)
 	if (waiting > named)
 		ccm_append(text, sizeof text, " and %u more", waiting - named);
 	if (waiting > 0) {
-		if (!e->topology)
-			name_askers(m, true, text, sizeof text);
-		if (!e->pending)
-			name_askers(m, false, text, sizeof text);
+		for (i = 0; i < WIRE_BALLOTS; i++)
+			if (!e->ballot[i])
+				name_voters(m, i, text, sizeof text);
 		ccm_log(m, CCM_LOG_WARNING, "%s", text);
 	}
 	for (i = 0; i < n && waiting > 0; i++)
@@ -559,24 +561,37 @@ static bool may_admit(const struct ccm *m)
 	return ccm_newcomers_ready(m) > 0 && !is_stuck_op(m->fresh) && !is_stuck_op(m->late);
 }
 
+static bool is_stuck(const struct ccm *m, const struct ends *e, enum wire_ballot kind)
+{
+	return m->ballots[kind].n_votes > 0 && !e->ballot[kind];
+}
+
+/* Answers all votes that cannot end. Their peers continue, and may meet the others. */
+static bool answer_stuck(struct ccm *m, const struct ends *e)
+{
+	bool answered = false;
+	uint32_t k;
+
+	if (is_stuck(m, e, WIRE_TOPOLOGY) && is_stuck(m, e, WIRE_PENDING) && may_admit(m))
+		return answer_votes(m, WIRE_PENDING, true);
+	for (k = 0; k < WIRE_BALLOTS; k++)
+		if (is_stuck(m, e, (enum wire_ballot)k))
+			answered |= answer_votes(m, (enum wire_ballot)k, false);
+	return answered;
+}
+
 static bool decide(struct ccm *m)
 {
 	struct ends e;
-	bool topology, pending;
+	uint32_t k = 0;
 
 	find_ends(m, &e);
 	if (refuse_newcomer(m, &e))
 		return true;
-	topology = m->n_topo > 0 && !e.topology;
-	pending = m->n_pending > 0 && !e.pending;
-	if ((topology || pending) && !is_hopeless(m)) {
-		if (topology && pending && may_admit(m))
-			return answer_vote(m, false, true);
-		/* These peers continue, and may meet the others. */
-		topology = topology && answer_vote(m, true, false);
-		pending = pending && answer_vote(m, false, false);
-		return topology || pending;
-	}
+	while (k < WIRE_BALLOTS && !is_stuck(m, &e, (enum wire_ballot)k))
+		k++;
+	if (k < WIRE_BALLOTS && !is_hopeless(m))
+		return answer_stuck(m, &e);
 	return end_operations(m, &e);
 }
 

@@ -76,39 +76,39 @@ static void write_recovering(const struct ccm *m, uint64_t now, struct names *x)
 static void write_round(const struct ccm *m, uint64_t now, char *text, size_t size)
 {
 	if (m->round.failed_ns) {
-		ccm_print(text, size, "deciding on connection round %llu, which has failed",
+		ccm_print(text, size, "connection round %llu has failed: deciding how to go on",
 			(unsigned long long)m->last_round);
 		return;
 	}
 	ccm_print(text, size,
-		"waiting for %u of %u agents to report on connection round %llu for %.1f s: ",
+		"waiting for %u of %u agents to report on connection round %llu (%.1f s so far): ",
 		m->round.n_agents - m->round.n_reported, m->round.n_agents,
 		(unsigned long long)m->last_round, seconds(now, m->round.since_ns));
 	ccm_name_reporters(m, text, size);
 }
 
-/* Does the run wait only for newcomers, of which no round can admit one? */
+/* Does the run wait only for newcomers, none of which a round can admit? */
 static bool waits_for_newcomers(const struct ccm *m)
 {
-	return m->n_topo == 0 && m->n_pending == 0 && m->n_registered > 0 &&
+	return ccm_ballot_open(m) == WIRE_BALLOTS && m->n_registered > 0 &&
 	       ccm_newcomers_ready(m) == 0;
 }
 
 static void write_votes(const struct ccm *m, uint64_t now, char *text, size_t size)
 {
-	if (m->n_topo > 0 || (m->n_registered > 0 && m->n_pending == 0)) {
-		ccm_print(text, size,
-			"waiting for %u of %u peers to vote on the topology for %.1f s: ",
-			m->n_accepted - m->n_topo, m->n_accepted,
-			seconds(now, m->n_topo > 0 ? m->topo_since : m->registered_since));
-		ccm_name_voters(m, true, now, true, text, size);
-	} else if (m->n_pending > 0) {
-		ccm_print(text, size,
-			"waiting for %u of %u peers to ask for pending peers for %.1f s: ",
-			m->n_accepted - m->n_pending, m->n_accepted,
-			seconds(now, m->pending_since));
-		ccm_name_voters(m, false, now, true, text, size);
-	}
+	enum wire_ballot kind = ccm_ballot_open(m);
+	uint64_t since = m->registered_since;
+
+	if (kind != WIRE_BALLOTS)
+		since = m->ballots[kind].since_ns;
+	else if (m->n_registered > 0) /* newcomers wait for a topology vote */
+		kind = WIRE_TOPOLOGY;
+	else
+		return;
+	ccm_print(text, size, "waiting for %u of %u peers to call %s (%.1f s so far): ",
+		m->n_accepted - m->ballots[kind].n_votes, m->n_accepted,
+		wire_ballot_kinds[kind].call, seconds(now, since));
+	ccm_name_voters(m, kind, now, true, text, size);
 }
 
 static void write_waiting(const struct ccm *m, uint64_t now, char *text, size_t size)
@@ -314,9 +314,7 @@ static void each_snapshot(const struct ccm *m, uint64_t now_ns,
 
 	for (a = m->agents; a; a = a->hh.next)
 		n += a->snapshot ? a->snapshot->n_ops : 0;
-	v = calloc(n + 1, sizeof *v);
-	if (!v)
-		return;
+	v = cc_must_zalloc(n, sizeof *v);
 	n = 0;
 	for (a = m->agents; a; a = a->hh.next)
 		for (x = a->snapshot ? a->snapshot->ops : NULL; x; x = x->next)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Calls that wait: operations that have not started, topology votes and pending votes. A wait that
+ * Calls that wait: operations that have not started, and votes of ballots. A wait that
  * takes too long is logged once, and the agents of peers that have voted are told of it, for their
  * users. Stopped processes are reported to all agents of their group at once.
  */
@@ -28,7 +28,7 @@ struct list {
 	uint32_t peers; /* peers that these names stand for */
 	uint64_t now;
 	bool exact;
-	bool odd; /* names peers that have some trouble; else peers that have just not called */
+	bool odd; /* true: names peers in trouble; false: names peers that are merely late */
 };
 
 __attribute__((format(printf, 3, 4))) static void add(
@@ -85,7 +85,7 @@ static void add_stopped(struct list *x, const struct ccm_peer *p)
 		add(x, 1, "%s (is stopped)", label);
 }
 
-/* Names p if x lists peers of its kind. */
+/* Names p, unless x lists only peers of another kind (x->odd). */
 static void add_peer(const struct ccm *m, struct list *x, const struct ccm_peer *p)
 {
 	char label[3 * WM_NAME_MAX], trouble[64];
@@ -141,20 +141,32 @@ static void add_membership(
 			s->n_accepted);
 }
 
-/* Names the obstacle of o, which has all its votes. */
+/* Returns the kind of the votes that keep operations of g from starting. */
+static enum wire_ballot barring_kind(const struct ccm_group *g)
+{
+	uint32_t k = 0;
+
+	while (g->n_votes[k] == 0 || !wire_ballot_kinds[k].is_exclusive)
+		k++;
+	return (enum wire_ballot)k;
+}
+
+/* Names the reason why o, which has all its votes, does not start. */
 static void name_obstacle(const struct ccm *m, const struct ccm_op *o, uint64_t now, bool exact,
 	char *text, size_t size)
 {
 	const struct ccm_agent *a = ccm_round_waits(m);
+	enum wire_ballot kind;
 
 	if (m->round.active && m->round.failed_ns) {
 		ccm_print(text, size, "the master to decide on a connection round that failed");
 	} else if (m->round.active) {
 		ccm_print(text, size, "the connection round: ");
 		ccm_name_reporters(m, text, size);
-	} else if (o->group->n_topo > 0) {
-		ccm_print(text, size, "the topology vote: ");
-		ccm_name_voters(m, true, now, exact, text, size);
+	} else if (ccm_ballot_bars(o->group)) {
+		kind = barring_kind(o->group);
+		ccm_print(text, size, "the %s: ", wire_ballot_kinds[kind].name);
+		ccm_name_voters(m, kind, now, exact, text, size);
 	} else if (ccm_sync_excludes(o)) {
 		ccm_print(text, size, "%s of the same group",
 			o->sync ? "an operation" : "the synchronization of shared state");
@@ -185,8 +197,8 @@ void ccm_op_awaited(const struct ccm *m, const struct ccm_op *o, uint64_t now, b
 	add_rest(&x, g->n_accepted - o->n_votes);
 }
 
-void ccm_name_voters(
-	const struct ccm *m, bool topology, uint64_t now, bool exact, char *text, size_t size)
+void ccm_name_voters(const struct ccm *m, enum wire_ballot kind, uint64_t now, bool exact,
+	char *text, size_t size)
 {
 	struct list x = {.text = text, .size = size, .now = now, .exact = exact};
 	const struct ccm_peer *p;
@@ -195,11 +207,10 @@ void ccm_name_voters(
 	for (pass = 0; pass < 2; pass++) {
 		x.odd = pass == 0;
 		for (p = m->peers; p && !is_full(&x); p = p->hh.next)
-			if (p->phase == CCM_PEER_ACCEPTED &&
-				!(topology ? p->topo_voted : p->pending_voted))
+			if (p->phase == CCM_PEER_ACCEPTED && !p->voted[kind])
 				add_peer(m, &x, p);
 	}
-	add_rest(&x, m->n_accepted - (topology ? m->n_topo : m->n_pending));
+	add_rest(&x, m->n_accepted - m->ballots[kind].n_votes);
 }
 
 /* ---- messages to agents ---- */
@@ -310,48 +321,56 @@ static void look_at_ops(struct ccm *m)
 	}
 }
 
-/* ---- topology and pending votes ---- */
+/* ---- ballots ---- */
 
-static bool vote_waits(const struct ccm *m, bool topology)
+static bool ballot_waits(const struct ccm *m, enum wire_ballot kind)
 {
-	uint32_t votes = topology ? m->n_topo : m->n_pending;
+	uint32_t votes = m->ballots[kind].n_votes;
 
-	return votes > 0 && votes < m->n_accepted && !(topology && m->round.active);
+	return votes > 0 && votes < m->n_accepted && !(kind == WIRE_TOPOLOGY && m->round.active);
 }
 
-/* Does `a` have a peer that waits for the end of the vote? Newcomers wait for a topology vote,
- * too. */
-static bool takes_part(const struct ccm_agent *a, bool topology)
+/* Does `a` have a peer that waits for the end of the ballot? */
+static bool takes_part(const struct ccm_agent *a, enum wire_ballot kind)
 {
 	const struct ccm_membership *s;
 	const struct ccm_peer *p;
 
 	DL_FOREACH2 (a->memberships, s, next_a)
 		DL_FOREACH (s->peers, p)
-			if (topology ? p->topo_voted || p->phase == CCM_PEER_REGISTERED
-				     : p->pending_voted)
+			if (p->voted[kind] ||
+				(wire_ballot_kinds[kind].admits && p->phase == CCM_PEER_REGISTERED))
 				return true;
 	return false;
 }
 
-static void tell_voters(struct ccm *m, bool topology, uint64_t since, const char *text)
+static void tell_voters(struct ccm *m, enum wire_ballot kind, uint64_t since, const char *text)
 {
 	struct wm_waits w = {
-		.kind = topology ? WM_WAIT_TOPOLOGY : WM_WAIT_PENDING,
+		.kind = WM_WAIT_BALLOT,
+		.ballot = kind,
 		.waited_ms = milliseconds(ccm_age(m->now, since)),
 	};
 	const struct ccm_agent *a;
 
 	ccm_print(w.text, sizeof w.text, "%s", text);
 	for (a = m->agents; a; a = a->hh.next)
-		if (takes_part(a, topology))
+		if (takes_part(a, kind))
 			tell(m, a, &w);
 }
 
-static void look_at_vote(struct ccm *m, struct ccm_late *w, bool topology, uint64_t since)
+static void name_missing(
+	const struct ccm *m, enum wire_ballot kind, bool exact, char text[WM_TEXT_MAX])
 {
-	const char *name = topology ? "topology vote" : "vote on pending peers";
-	uint32_t votes = topology ? m->n_topo : m->n_pending;
+	ccm_print(text, WM_TEXT_MAX, "%u of %u peers: ", m->n_accepted - m->ballots[kind].n_votes,
+		m->n_accepted);
+	ccm_name_voters(m, kind, m->now, exact, text, WM_TEXT_MAX);
+}
+
+static void look_at_late_ballot(struct ccm *m, enum wire_ballot kind)
+{
+	struct ccm_late *w = &m->ballots[kind].late;
+	uint64_t since = m->ballots[kind].since_ns;
 	bool first = w->since_ns == 0;
 	char text[WM_TEXT_MAX];
 	unsigned what;
@@ -360,33 +379,30 @@ static void look_at_vote(struct ccm *m, struct ccm_late *w, bool topology, uint6
 		return;
 	w->since_ns = since;
 	w->looked_ns = m->now;
-	ccm_print(text, sizeof text, "%u of %u peers: ", m->n_accepted - votes, m->n_accepted);
-	ccm_name_voters(m, topology, m->now, false, text, sizeof text);
+	name_missing(m, kind, false, text);
 	what = cc_hash(text, strlen(text));
 	if (first || what != w->text_hash)
-		tell_voters(m, topology, since, text);
+		tell_voters(m, kind, since, text);
 	w->text_hash = what;
 	if (!first)
 		return;
-	ccm_print(text, sizeof text, "%u of %u peers: ", m->n_accepted - votes, m->n_accepted);
-	ccm_name_voters(m, topology, m->now, true, text, sizeof text);
-	ccm_log(m, CCM_LOG_WARNING, "the %s has waited for %.1f s for %s", name,
-		(double)ccm_age(m->now, since) / 1e9, text);
+	name_missing(m, kind, true, text);
+	ccm_log(m, CCM_LOG_WARNING, "the %s has waited for %.1f s for %s",
+		wire_ballot_kinds[kind].name, (double)ccm_age(m->now, since) / 1e9, text);
 }
 
-static void look_at_votes(struct ccm *m, struct ccm_late *w, bool topology)
+static void look_at_ballot(struct ccm *m, enum wire_ballot kind)
 {
-	uint64_t since = topology ? m->topo_since : m->pending_since;
-	bool waits = vote_waits(m, topology);
+	struct ccm_late *w = &m->ballots[kind].late;
+	bool waits = ballot_waits(m, kind);
 
-	if (w->since_ns && (!waits || w->since_ns != since)) {
+	if (w->since_ns && (!waits || w->since_ns != m->ballots[kind].since_ns)) {
 		ccm_log(m, CCM_LOG_NOTICE, "the wait for the %s is over after %.1f s",
-			topology ? "topology vote" : "vote on pending peers",
-			(double)ccm_age(m->now, w->since_ns) / 1e9);
+			wire_ballot_kinds[kind].name, (double)ccm_age(m->now, w->since_ns) / 1e9);
 		*w = (struct ccm_late){0};
 	}
 	if (waits)
-		look_at_vote(m, w, topology, since);
+		look_at_late_ballot(m, kind);
 }
 
 /* ---- stopped processes ---- */
@@ -492,15 +508,21 @@ void ccm_stopped_tell(struct ccm *m, const struct ccm_peer *p)
 /* Operations in m->fresh are sorted by age, so the first one is the oldest. */
 bool ccm_waits_any(const struct ccm *m)
 {
-	return m->late || (m->fresh && waited(m, m->fresh->born_ns) >= MOMENT_NS) ||
-	       (vote_waits(m, true) && waited(m, m->topo_since) >= MOMENT_NS) ||
-	       (vote_waits(m, false) && waited(m, m->pending_since) >= MOMENT_NS);
+	uint32_t k;
+
+	for (k = 0; k < WIRE_BALLOTS; k++)
+		if (ballot_waits(m, (enum wire_ballot)k) &&
+			waited(m, m->ballots[k].since_ns) >= MOMENT_NS)
+			return true;
+	return m->late || (m->fresh && waited(m, m->fresh->born_ns) >= MOMENT_NS);
 }
 
 void ccm_waits_tick(struct ccm *m)
 {
+	uint32_t k;
+
 	look_at_ops(m);
-	look_at_votes(m, &m->topo_late, true);
-	look_at_votes(m, &m->pending_late, false);
+	for (k = 0; k < WIRE_BALLOTS; k++)
+		look_at_ballot(m, (enum wire_ballot)k);
 	tell_all_stopped(m);
 }

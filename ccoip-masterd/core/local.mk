@@ -10,6 +10,7 @@ libccm_la_SOURCES = \
 	ccoip-masterd/core/ccm_action.c \
 	ccoip-masterd/core/ccm_agent.c \
 	ccoip-masterd/core/ccm_lost_before.c \
+	ccoip-masterd/core/ccm_ballot.c \
 	ccoip-masterd/core/ccm_breaks.c \
 	ccoip-masterd/core/ccm_check.c \
 	ccoip-masterd/core/ccm_takeover.c \
@@ -20,6 +21,7 @@ libccm_la_SOURCES = \
 	ccoip-masterd/core/ccm_takeover.h \
 	ccoip-masterd/core/ccm_loss.c \
 	ccoip-masterd/core/ccm_member.c \
+	ccoip-masterd/core/ccm_mesh.c \
 	ccoip-masterd/core/ccm_newcomer.c \
 	ccoip-masterd/core/ccm_op.c \
 	ccoip-masterd/core/ccm_restore.c \
@@ -38,6 +40,6 @@ libccm_la_SOURCES = \
 	ccoip-masterd/core/ccm_view.c \
 	ccoip-masterd/core/ccm_types.h \
 	ccoip-masterd/core/ccm_waits.c \
-	ccoip-masterd/core/ccm_vote.c
+	ccoip-masterd/core/ccm_world.c
 
 EXTRA_DIST += ccoip-masterd/core/README.md

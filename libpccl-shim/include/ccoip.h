@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * The default TCP ports of a run. Other hosts must reach the last three ports of each host,
- * whatever the number of its peers. The host of the master needs the first port. If a port is in
- * use, an agent takes the next free port above it and reports this port to the master.
+ * whatever the number of its peers. All hosts must reach the first port on the host of the master.
+ * If a port is in use, an agent takes the next free port above it and reports this port to the
+ * master.
  */
 #ifndef CCOIP_H
 #define CCOIP_H

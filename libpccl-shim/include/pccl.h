@@ -21,37 +21,39 @@
  *		while (result == pcclRankConnectionLost);
  *		if (result != pcclSuccess && result != pcclTooFewPeers)
  *			errx(1, "%s", pcclGetLastError());
- *		apply(gradients);                     // alone: pcclTooFewPeers, as they were
+ *		apply(gradients);                     // unchanged if this peer is alone
  *	}
  *	pcclDestroyCommunicator(comm);
  *
  * The host's agent, pcclagentd, does all network traffic. The library talks to it over a local
- * socket and shared memory. Environment: PCCL_AGENT_SOCKET names the agent's socket if it is not
- * the system's. If no agent is running, the library starts a private one for this user, unless
- * PCCL_AGENT_AUTOSPAWN is 0. The private agent reads two variables of the process that started it:
- * PCCL_ADVERTISE, the addresses at which other hosts reach it, and PCCL_INTERFACES, the interfaces
- * to use. PCCL_AGENTD and PCCL_MASTERD name the programs to start if they are not where they were
- * installed. pcclSynchronizeSharedState reads PCCL_HASH_TYPE. PCCL_LOG_LEVEL applies to
- * pcclRunMaster and to a private agent.
+ * socket and shared memory. Environment: PCCL_AGENT_SOCKET names the agent's socket; the default is
+ * the socket of the system's agent. If no agent is running, the library starts a private one for
+ * this user, unless PCCL_AGENT_AUTOSPAWN is 0. The private agent reads two variables of the process
+ * that started it: PCCL_ADVERTISE, the addresses at which other hosts reach it, and
+ * PCCL_INTERFACES, the interfaces to use. PCCL_AGENTD and PCCL_MASTERD name the programs to start
+ * if they are not where they were installed. pcclSynchronizeSharedState reads PCCL_HASH_TYPE.
+ * PCCL_LOG_LEVEL applies to pcclRunMaster and to a private agent.
  *
  * The death or restart of an agent does not end the run. A thread of the library notices it, waits
  * for the next agent, and presents the process's communicators and memory there. Connected
  * communicators stay the same peers. Operations in flight at that moment return
- * pcclRankConnectionLost, unless the whole result was there and all others have it. Every other
- * call waits and then continues. If no agent comes back within PCCL_AGENT_LEASE_MS milliseconds
- * (default 30000; 0 means no waiting), or if an agent does not answer for this time, calls return
- * pcclAgentUnavailable until pcclConnect has joined the run again. pcclConnect and pcclMemAlloc
- * read the variable. If the process has no connected communicator, these two functions wait
- * themselves for this time. They do not wait if the process has had no agent yet, or has already
- * waited for an agent without success. Functions that free memory or a communicator do not wait for
- * the next agent. The thread blocks all signals except those of faults.
+ * pcclRankConnectionLost, unless their whole result was already in this process and all other peers
+ * have it. Every other call waits and then continues. If no agent comes back within
+ * PCCL_AGENT_LEASE_MS milliseconds (default 30000; 0 means no waiting), or if an agent does not
+ * answer for this time, calls return pcclAgentUnavailable until pcclConnect has joined the run
+ * again. pcclConnect and pcclMemAlloc read the variable. If the process has no connected
+ * communicator, pcclConnect and pcclMemAlloc themselves wait for the next agent, for this time at
+ * most. They do not wait if the process has not reached any agent yet, or has already waited for an
+ * agent without success. Functions that free memory or a communicator do not wait for the next
+ * agent. The thread of the library that waits for agents blocks all signals except those of faults.
  *
  * A communicator can stop being a peer: it was removed from the run, or lost the master for good.
  * Then the calls under way, or else the next call of any function, return pcclRankConnectionLost
  * or the code that names the reason. Later calls on it return pcclInvalidUsage with the same
- * sentence, so that programs which repeat lost calls come to an end. pcclMasterConnectionFailed and
- * pcclAgentUnavailable do not change to pcclInvalidUsage, because programs do not repeat a call
- * after them. pcclConnect joins the run again.
+ * sentence, so that programs which repeat lost calls stop repeating them.
+ * pcclMasterConnectionFailed and pcclAgentUnavailable do not change to pcclInvalidUsage, because
+ * programs do not repeat a call that has returned one of these codes. pcclConnect joins the run
+ * again.
  *
  * Results. Every function that can fail returns a pcclResult_t. Outputs are written only on
  * success, unless a function states otherwise. pcclGetLastError returns a sentence that says what
@@ -70,8 +72,8 @@
  * that thread has awaited all of its operations, the main thread may only call pcclArePeersPending
  * and pcclGetAttribute on the communicator. The thread that started an operation awaits it. Each
  * function below names the threads that may call it. A call that breaks these rules returns
- * pcclInvalidUsage, changes nothing, and pcclGetLastError names the rule. Different communicators
- * of one process are independent of each other; different threads may use them if each connects its
+ * pcclInvalidUsage and changes nothing; pcclGetLastError names the rule. Different communicators of
+ * one process are independent of each other; different threads may use them if each connects its
  * own. Any thread may call functions that take no communicator. A process created by fork() must
  * not use its parent's communicators or memory of pcclMemAlloc. Its calls return pcclInvalidUsage
  * until it has called pcclInit; after that it can create its own.
@@ -84,8 +86,8 @@
  * continues and meets the others. So a newcomer may begin with pcclUpdateTopology while the others
  * reduce. If all peers of a group wait in all-reduces and synchronizations that can never meet, all
  * of these calls return pcclInvalidUsage, and pcclGetLastError names which peer waits in which
- * call. Buffers are as before. Operations that are in flight and not awaited do not count as
- * waiting.
+ * call. Buffers are as before. A peer does not count as waiting for an operation in flight as long
+ * as it does not await the operation.
  *
  * Values, names and layouts are those of the PCCL 1.0 binary interface, extended but never changed.
  */
@@ -172,8 +174,8 @@ typedef enum pcclResult_t {
 	/* This user may not use the agent's socket. Have the user added to the socket's group, or
 	 * name another agent's socket in PCCL_AGENT_SOCKET. */
 	pcclPermissionDenied = 66,
-	/* This process was suspended while its session with the agent began, for longer than the
-	 * agent waits for a hello. The call may be repeated. No call that waits for other peers
+	/* While this process opened its session with the agent, it was suspended for longer than
+	 * the agent waits for a hello. The call may be repeated. No call that waits for other peers
 	 * ends with this code. */
 	pcclTimeout = 67,
 	/* Memory is exhausted, or the agent's limit for this user is reached. Free memory, use
@@ -205,7 +207,13 @@ typedef enum pcclDataType_t {
 	pcclFloat16 = 8,  /* IEEE 754 binary16 */
 	pcclBFloat16 = 9, /* the upper half of a binary32 */
 	pcclFloat = 10,   /* IEEE 754 binary32 */
-	pcclDouble = 11   /* IEEE 754 binary64 */
+	pcclDouble = 11,  /* IEEE 754 binary64 */
+
+	/* Types that exist only on the network, as quantized_datatype of pcclQuantBlockwise.
+	 * Extensions to PCCL 1.0. */
+	pcclInt4 = 64,
+	pcclFloat8E4M3 = 65, /* 4 exponent bits, largest number 448 */
+	pcclFloat8E5M2 = 66  /* 5 exponent bits, largest number 57344 */
 } pcclDataType_t;
 
 /* The device in whose memory a tensor lies. */
@@ -215,8 +223,8 @@ typedef enum pcclDeviceType_t {
 } pcclDeviceType_t;
 
 /* The operation that combines the elements. All peers get the same bits, whatever the number of
- * peers. ARITHMETIC in pccl(7) defines the rules. A NaN in any operand makes that element of the
- * result NaN, with Max and Min as well. */
+ * peers. ARITHMETIC in pccl(7) defines the rules. If an element is NaN in any operand, it is NaN in
+ * the result, also with Max and Min. */
 typedef enum pcclRedOp_t {
 	/* Integers wrap around. Half types are summed in binary32 and rounded at every host; a sum
 	 * of pcclFloat16 above 65504 is infinite. Floating point sums have the order of the ring,
@@ -234,7 +242,7 @@ typedef enum pcclRedOp_t {
  * always restored. Extension to PCCL 1.0. */
 typedef enum pcclOutputPolicy_t {
 	pcclOutputKept = 0,      /* the contents from before the operation */
-	pcclOutputDisposable = 1 /* any contents, unless it is also the send buffer */
+	pcclOutputDisposable = 1 /* any contents, unless the buffer is also the send buffer */
 } pcclOutputPolicy_t;
 
 /* Attributes that pcclGetAttribute reads. */
@@ -254,8 +262,8 @@ typedef enum pcclSharedStateSyncStrategy_t {
 	 * peer does not pass received contents on to other peers. */
 	PCCL_SHARED_STATE_SYNC_STRATEGY_RECEIVE_ONLY = 1,
 	/* This peer's contents are right: they are never overwritten. Peers that choose this
-	 * strategy must have equal contents, or all of them are removed from the run. A peer that
-	 * would have to receive because it is outdated is removed, too. */
+	 * strategy must have equal contents, or all of them are removed from the run. An outdated
+	 * peer with this strategy would have to receive contents, so it is removed, too. */
 	PCCL_SHARED_STATE_SYNC_STRATEGY_SEND_ONLY = 2
 } pcclSharedStateSyncStrategy_t;
 
@@ -271,15 +279,49 @@ typedef enum pcclDistributionHint_t {
 } pcclDistributionHint_t;
 
 /*
- * The compression of values on the network. This release has only pcclQuantNone; calls with another
- * algorithm return pcclInternalError. Values from 64 on are reserved for extensions of this
- * library.
+ * The compression of values on the network: the algorithm, and the type to which elements are
+ * quantized (quantized_datatype). Only pcclFloat16, pcclBFloat16, pcclFloat and pcclDouble can be
+ * quantized. Sums are computed in pcclFloat, those of pcclDouble in pcclDouble. Between processes
+ * of one host nothing is quantized. All peers get the same bits.
+ *
+ *  - pcclQuantMinMax, pcclQuantZeroPointScale: to pcclUint8, pcclInt8, pcclUint16 or pcclInt16,
+ *    with one scale for each segment (at most 256 KiB of the operand). The codes of MinMax are
+ *    spread evenly between the least and the greatest number of the segment; those of
+ *    ZeroPointScale include 0 exactly. With pcclFloat16 or pcclBFloat16 as quantized_datatype the
+ *    elements, of a wider type, are only rounded.
+ *  - pcclQuantBlockwise: to pcclInt8, pcclInt4, pcclFloat8E4M3 or pcclFloat8E5M2, with one scale
+ *    for each block. So an element that is much larger than all others costs accuracy only in its
+ *    block. The distribution hint may improve the accuracy; with pcclDistributionNormal, the codes
+ *    of pcclInt4 are spread like the normal distribution.
+ *
+ * PCCL_QUANT_BLOCKWISE makes the number of an algorithm with another block, and with options.
+ * Values from 64 on, and options, are extensions to PCCL 1.0.
+ *
+ * If an element is NaN or infinite, all elements that share its scale become NaN, on all peers.
+ *
+ * pcclSetErrorFeedback makes operations add what the last operation with the same tag has lost.
  */
 typedef enum pcclQuantizationAlgorithm_t {
 	pcclQuantNone = 0,
 	pcclQuantMinMax = 1,
-	pcclQuantZeroPointScale = 2
+	pcclQuantZeroPointScale = 2,
+	pcclQuantBlockwise = 64, /* blocks of 256 elements, of pcclInt4 32; scales in binary16 */
+
+	/* Options, to be combined with `|`. */
+
+	/* The scales of the blocks are bfloat16. */
+	PCCL_QUANT_BF16_SCALES = 1 << 12,
+	/* Rounds up or down at random, so that the expected result is exact. Only for integers,
+	 * with any algorithm. The random numbers depend only on the operation and the position. */
+	PCCL_QUANT_STOCHASTIC = 1 << 13,
+	/* Sends sums as pcclInt4, and results as pcclInt8 in blocks of 256 elements. */
+	PCCL_QUANT_MIXED = 1 << 14
 } pcclQuantizationAlgorithm_t;
+
+/* The algorithm pcclQuantBlockwise with 2^log2_block elements in a block, 5 to 10, and options of
+ * pcclQuantizationAlgorithm_t, or 0. */
+#define PCCL_QUANT_BLOCKWISE(log2_block, options)                                                  \
+	((pcclQuantizationAlgorithm_t)(64 | (log2_block) << 8 | (options)))
 
 /* A communicator: one peer of a run. pcclCreateCommunicator creates it. */
 typedef struct pcclComm_t pcclComm_t;
@@ -290,7 +332,7 @@ typedef struct pcclRankInfo_t pcclRankInfo_t;
 /* A master that this process runs. pcclCreateMaster creates it. */
 typedef struct pcclMasterInstanceState_t pcclMasterInstance_t;
 
-/* The identifier that the master gave to a peer. */
+/* The identifier of a peer. Reserved; no function of this release uses it. */
 typedef struct pcclRankUuid_t {
 	uint8_t data[16];
 } pcclRankUuid_t;
@@ -336,7 +378,8 @@ typedef struct pcclQuantizationOptions_t {
 	pcclQuantizationAlgorithm_t algorithm;
 } pcclQuantizationOptions_t;
 
-/* One all-reduce. All peers of the group must give the same values, except for the hint. */
+/* One all-reduce. All peers of the group must give the same values, except for a hint that has no
+ * effect. */
 typedef struct pcclReduceDescriptor_t {
 	size_t count; /* elements in each of the two buffers; with 0 the call returns at once and
 		       * takes no part in an operation of other peers */
@@ -395,7 +438,8 @@ typedef struct pcclSharedStateSyncInfo_t {
 /*
  * Initializes the library. Must be called once per process before other functions; further calls
  * do nothing. Opens no connection. Any thread.
- * Returns pcclSuccess or pcclInternalError (the operating system refused something basic).
+ * Returns pcclSuccess or pcclInternalError (the system has no memory for the library's handlers of
+ * fork()).
  */
 PCCL_EXPORT pcclResult_t pcclInit(void);
 
@@ -421,7 +465,7 @@ PCCL_EXPORT const char *pcclGetVersion(void);
 
 /*
  * Returns a short description of a result code. The string is static and never NULL. If the number
- * is not a result code, the text states this. Any thread, any time.
+ * is not a result code, the text says so. Any thread, any time.
  */
 PCCL_EXPORT const char *pcclGetErrorString(pcclResult_t result);
 
@@ -472,7 +516,7 @@ PCCL_EXPORT pcclResult_t pcclCreateCommunicator(
 
 /*
  * Leaves the run, if connected, and frees the communicator. Blocks until everything that belongs to
- * the communicator has ended. Gives up operations in flight. Their buffers belong to the caller
+ * the communicator has ended. Abandons operations in flight: their buffers belong to the caller
  * again, with the contents from before the operation. Calls of other peers that wait for this peer
  * return pcclRankConnectionLost. The pointer is invalid after success. Any thread.
  *
@@ -485,7 +529,7 @@ PCCL_EXPORT pcclResult_t pcclDestroyCommunicator(pcclComm_t *communicator);
  * A later peer waits, without limit, until the accepted peers call pcclUpdateTopology. Only these
  * waits have a limit: connect_timeout_ms of the agent to reach a master, master_lease_ms of the
  * agent if the master dies in the meantime, and PCCL_AGENT_LEASE_MS if the agent dies. Any thread
- * may call this function and is the main thread from then on.
+ * may call this function, and becomes the main thread by this call.
  *
  * pcclMasterConnectionFailed  no master answers at the address, or no new master took over in time
  * pcclRankConnectionFailed    this host and the hosts of the run's peers could not be connected
@@ -504,12 +548,13 @@ PCCL_EXPORT pcclResult_t pcclConnect(pcclComm_t *communicator);
  * if the agent does not respond. That call returns pcclInterrupted, its buffers are as before, and
  * this peer has left the run as with pcclDestroyCommunicator. An operation that is under way with
  * memory of pcclMemAlloc still waits for an agent that does not respond, because the agent may use
- * that memory. This wait ends after PCCL_AGENT_LEASE_MS, like that of any call. Operations in
+ * that memory. This wait ends after PCCL_AGENT_LEASE_MS, like the wait of any call. Operations in
  * flight end, too, and must still be awaited; after that, pcclConnect joins the run again. If the
  * result of the blocked call comes before the interrupt, the call returns this result. If no call
- * is blocked, the next call that has to wait ends. If a call fails while it is interrupted, the
- * interrupt does not end a later call. Returns at once. May be called from a signal handler and
- * from any thread. Does not change the text of pcclGetLastError.
+ * is blocked, the interrupt ends the next call that has to wait. If a call fails while an interrupt
+ * is pending for it, the interrupt counts as used: it does not end a later call as well. Returns at
+ * once. May be called from a signal handler and from any thread. Does not change the text of
+ * pcclGetLastError.
  *
  * pcclInvalidArgument  the pointer is NULL, or not a communicator
  * pcclInvalidUsage     the communicator belongs to the process that this one was forked from
@@ -518,11 +563,11 @@ PCCL_EXPORT pcclResult_t pcclInterrupt(pcclComm_t *communicator);
 
 /*
  * Chooses the contents that the receive buffer of a failed operation may have. Applies to
- * operations that are started on this communicator from now on. The default is pcclOutputKept: old
- * contents are kept until the end, which takes as much memory as the buffer has. With
- * pcclOutputDisposable results are written directly and nothing is kept, if the receive buffers of
- * all peers of a host lie in memory of pcclMemAlloc, are not the send buffers and are disposable.
- * Peers of a group may choose differently. Any thread.
+ * operations that are started on this communicator from now on. The default is pcclOutputKept: the
+ * old contents are kept until the operation ends, which takes as much memory as the buffer itself.
+ * If the receive buffers of all peers of a host are disposable, differ from the send buffers, and
+ * lie in memory of pcclMemAlloc, results are written directly and nothing is kept. Peers of a group
+ * may choose differently. Any thread.
  *
  * pcclInvalidArgument  also: there is no such policy
  * pcclInvalidUsage     the communicator belongs to the process that this one was forked from
@@ -530,10 +575,48 @@ PCCL_EXPORT pcclResult_t pcclInterrupt(pcclComm_t *communicator);
 PCCL_EXPORT pcclResult_t pcclSetOutputPolicy(pcclComm_t *communicator, pcclOutputPolicy_t policy);
 
 /*
+ * Switches error feedback on or off for the quantized all-reduces with this tag that are started on
+ * this communicator from now on. It is off by default. With error feedback, the library keeps what
+ * a host has lost by quantization, the *residual*, and adds it to the operand of the host at the
+ * next operation with the tag. So over many operations the errors cancel out instead of adding up.
+ * The residual contains the loss of the host's operands and of the sums and results that the host
+ * encodes. The caller's buffers do not contain it. Extension to PCCL 1.0.
+ *
+ * All peers of the group must choose the same for a tag. Otherwise the operation returns
+ * pcclInvalidArgument, and pcclGetLastError names "error feedback". Operations with error feedback
+ * must be pcclSum or pcclAvg; other operators return pcclInvalidArgument. Operations with the tag
+ * that are not quantized neither use nor change the residual.
+ *
+ * Only an operation that has succeeded replaces the residual. A failed one leaves it as it was, so
+ * a repeated call adds the same residual again. The next operation with the tag begins without a
+ * residual after each of these events:
+ *  - A peer has joined or left the group, or an operation of the group has failed with
+ *    pcclRankConnectionLost.
+ *  - An operation with this tag has succeeded with another count, type, operator or quantization,
+ *    or quantized without error feedback.
+ *  - The agent of this host has restarted. Other hosts then still have their residuals.
+ *
+ * Memory: on each host, for each tag, 4 bytes for each element of the operand, or 8 bytes if the
+ * elements are pcclDouble, and twice that from the second operation on; and less than 1 KiB. The
+ * number of peers on the host has no effect. If all peers are on one host, nothing is quantized,
+ * and no memory is needed. The agent counts the memory against its limit for this user. If it does
+ * not fit, the operation returns pcclOutOfMemory to all peers, and pcclGetLastError names the limit
+ * and the host. The memory is freed when the residual is dropped; after a change of the group this
+ * is at the next operation of the group. It is also freed when all communicators of the group on
+ * the host are gone. To free the memory of a tag that is still in use, switch error feedback off on
+ * all peers and quantize one operation with the tag. Any thread.
+ *
+ * pcclInvalidArgument  also: not a communicator
+ * pcclInvalidUsage     the communicator belongs to the process that this one was forked from
+ * pcclOutOfMemory      the process has no memory for another tag
+ */
+PCCL_EXPORT pcclResult_t pcclSetErrorFeedback(pcclComm_t *communicator, uint64_t tag, bool enabled);
+
+/*
  * Reads an attribute as of the end of the last call on this communicator. Only calls that involve
  * other peers change the values. All peers that have made the same call see the same values after
- * it. Does not block. A thread that awaits operations sees the values as of the latest end among
- * the operations that it has awaited; another thread may see older values. Any thread.
+ * this call. Does not block. Of the operations that a thread has awaited, the one that ended last
+ * determines the values; another thread may see older values. Any thread.
  *
  * pcclInvalidUsage  not connected, or no longer part of the run, as an earlier call has reported
  * pcclMasterConnectionFailed, pcclAgentUnavailable: as an earlier call has reported
@@ -563,9 +646,9 @@ PCCL_EXPORT pcclResult_t pcclUpdateTopology(pcclComm_t *communicator);
  * get the same answer. Blocks until all accepted peers have called it. If another peer waits in an
  * operation that needs this peer, the answer is false: no newcomer can be admitted before that
  * operation. If the others wait in pcclUpdateTopology, the answer tells whether newcomers are
- * waiting. A newcomer that begins to wait after the answer counts at the next call. A newcomer that
- * cannot be reached does not count: agents first probe the connections to it in the background.
- * Main thread, also while operations of this or of another thread are in flight.
+ * waiting. A newcomer that begins to wait after the answer is counted only by the next call. A
+ * newcomer that cannot be reached does not count: agents first probe in the background whether they
+ * can connect to it. Main thread, also while operations of this or of another thread are in flight.
  *
  * peers_pending_out: receives the answer.
  *
@@ -584,8 +667,8 @@ PCCL_EXPORT pcclResult_t pcclAreNewPeersPending(
  * Measures links between peers that have not been measured, and puts the ring in a better order.
  * Blocks until all accepted peers have called it and adopted the order. Main thread.
  *
- * This release measures nothing and keeps the order of the ring. It votes as pcclUpdateTopology
- * does: peers may call either function, and waiting newcomers are admitted.
+ * This release measures nothing and keeps the order of the ring. The call admits no newcomers. If
+ * the others wait in pcclUpdateTopology instead, all of these calls return without a change.
  *
  * pcclInvalidUsage                fewer than two peers in the run, not connected, or not the main
  *                                 thread
@@ -604,8 +687,8 @@ PCCL_EXPORT pcclResult_t pcclOptimizeTopology(const pcclComm_t *communicator);
  *
  * sendbuff: descriptor->count elements of this peer, naturally aligned. Never written, unless it is
  * also recvbuff.
- * recvbuff: receives the result, which has as many elements. If recvbuff is equal to sendbuff, the
- * operation reduces in place. Otherwise the two must not overlap.
+ * recvbuff: receives the result, which also has descriptor->count elements. If recvbuff is equal to
+ * sendbuff, the operation reduces in place. Otherwise the two must not overlap.
  * descriptor: read only during the call.
  * reduce_info_out: NULL, or receives information about the operation. Written only on success.
  *
@@ -627,8 +710,8 @@ PCCL_EXPORT pcclResult_t pcclOptimizeTopology(const pcclComm_t *communicator);
  * pcclOutOfMemory         one of the peers, or its agent, has no memory for the operation: the call
  *                         ends with this code for all peers, and pcclGetLastError names the host
  *                         and the limit. No peer is lost. Call again when there is more memory
- * pcclInternalError       also: quantization is not in this release; or the agent of one of the
- *                         peers has died twice in a row while it carried out this operation
+ * pcclInternalError       also: the agent of one of the peers has died twice in a row while it
+ *                         carried out this operation
  * pcclMasterConnectionFailed
  */
 PCCL_EXPORT pcclResult_t pcclAllReduce(const void *sendbuff, void *recvbuff,
@@ -644,17 +727,17 @@ PCCL_EXPORT pcclResult_t pcclAllReduce(const void *sendbuff, void *recvbuff,
  * reduce_handle_out: receives the handle to await. Each operation that was started must be awaited,
  * exactly once.
  *
- * A communicator carries out 60 operations at the same time. Further operations wait and follow in
- * the order of the calls, while the thread that started them starts or awaits operations. If a call
- * has to wait for room, it waits until any of the 60 has ended. If none of these can end, the call
- * ends like other calls that can never meet.
+ * A communicator carries out up to 60 operations at the same time. Further operations wait. They
+ * begin in the order of the calls, but only while the thread that started them is in a call that
+ * starts or awaits operations. If a call has to wait for room, it waits until any of the 60 has
+ * ended. If none of the 60 can end, the call ends like other calls that can never meet.
  *
  * Threads: the main thread, or another thread while the main thread makes no call on the
  * communicator except pcclArePeersPending and pcclGetAttribute. The thread that starts operations
  * awaits them. Until this thread has awaited all of them, no other thread may start any.
  *
- * Errors are those of pcclAllReduce. Either this call or the await returns them. The await reports
- * a lost peer.
+ * Errors are those of pcclAllReduce. Either this call or the await returns them. The loss of a peer
+ * is reported by the await.
  * pcclInvalidUsage  also: operations of another thread are in flight; or the main thread is in a
  *                   call that allows no operations in flight
  */
@@ -692,8 +775,8 @@ PCCL_EXPORT pcclResult_t pcclAwaitAsyncReduce(
  * If the peers disagree on an operation (pcclInvalidArgument), or one of them cannot take part in
  * it (pcclOutOfMemory, pcclInternalError), only this operation fails, and the others are carried
  * out. Any other error ends the call, after it has awaited all operations under way. The call
- * returns the first error in the order of awaiting. Completed operations have their results; the
- * buffers of all others are as before.
+ * returns the first error in the order in which it awaits the operations. Completed operations have
+ * their results; the buffers of all others are as before.
  *
  * The table can be wrong as a whole: a tag appears twice, max_in_flight is below 1, or there is no
  * memory for the table. Then the call fails on all peers: this peer takes part in each operation of
@@ -746,8 +829,8 @@ PCCL_EXPORT pcclResult_t pcclAllReduceMultipleWithRetry(const pcclReduceOpDescri
  * strategy. The process remembers the hash of the contents that the failed call has left. As long
  * as the tensors have these contents they stay torn, also with another revision, after a new
  * connection, with a new communicator, in other memory or in a new run. A call that succeeds ends
- * the torn state. An application can also end it: it replaces all tensors itself, for example by
- * those of a checkpoint, and then uses another revision (higher or lower) or a new communicator.
+ * the torn state. An application can also end this state by replacing all tensors, for example by
+ * those of a checkpoint, and then using another revision (higher or lower) or a new communicator.
  *
  * Tensors are hashed by all CPUs that the calling thread may use, in threads that exist only during
  * the call. Environment: PCCL_HASH_TYPE may be simple or crc32c, which needs the library ISA-L; it
@@ -768,8 +851,8 @@ PCCL_EXPORT pcclResult_t pcclAllReduceMultipleWithRetry(const pcclReduceOpDescri
  * pcclPendingAsyncOps     await outstanding operations first; nothing was changed
  * pcclRankConnectionLost  all peers that had the elected contents were lost, or the agent of a
  *                         peer's host was restarted: call again. No other loss ends the call: the
- *                         remaining peers elect, or continue, and the next call of each reports a
- *                         loss that came after the election
+ *                         remaining peers elect, or continue. If the loss came after the election,
+ *                         the next call of each peer reports it
  * pcclInternalError       also: tensors on CUDA devices are not in this release
  * pcclMasterConnectionFailed
  */

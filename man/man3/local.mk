@@ -25,6 +25,7 @@ dist_man_MANS = \
 	man/man3/pcclMemFree.3 \
 	man/man3/pcclOptimizeTopology.3 \
 	man/man3/pcclRunMaster.3 \
+	man/man3/pcclSetErrorFeedback.3 \
 	man/man3/pcclSetOutputPolicy.3 \
 	man/man3/pcclSynchronizeSharedState.3 \
 	man/man3/pcclUpdateTopology.3

@@ -15,12 +15,12 @@ struct ops;
 
 struct adm_ops {
 	void (*get_stats)(void *arg, struct agentd_stats *ret);
-	/* Checks at once which processes are stopped. While the agent is quiet, these checks are
+	/* Checks at once which processes are stopped. While the agent is quiet, its own checks are
 	 * rare. */
 	void (*look)(void *arg);
 };
 
-/* Listens on cfg.admin_fd, and takes it over. NULL: no memory. */
+/* Listens on cfg.admin_fd, and takes the descriptor over. Returns NULL if there is no memory. */
 struct adm *adm_new(struct base *b, struct ops *o, const struct adm_ops *ops, void *arg);
 void adm_free(struct adm *a); /* NULL is fine */
 

@@ -216,7 +216,7 @@ static uint64_t bytes_done(uint64_t bytes, const struct eng_progress *p)
 /* The progress of an operation on this host. */
 struct motion {
 	uint64_t done, tx_bytes, rx_bytes, standstill_ns;
-	char waits[WM_TEXT_MAX]; /* the peers for which it waits, or "" */
+	char waits[WM_TEXT_MAX]; /* the peers for which the operation waits, or "" */
 };
 
 static struct motion look(const struct fill *f, struct run *r, const struct agt_op_info *o)
@@ -269,9 +269,9 @@ static void fill_op(void *arg, const struct agt_op_info *o)
 static const char *set_master(struct adm *a, const struct wa_request *q, struct agt_event *ev)
 {
 	if (q->from[0] && (cc_addr_parse(q->from, 0, &ev->from) < 0 || ev->from.port == 0))
-		return "the address where the master was must be ADDR:PORT, numeric";
+		return "the old address of the master must be ADDR:PORT, numeric";
 	if (q->to[0] && (cc_addr_parse(q->to, 0, &ev->to) < 0 || ev->to.port == 0))
-		return "the address where the master is must be ADDR:PORT, numeric";
+		return "the new address of the master must be ADDR:PORT, numeric";
 	if (q->to[0] && cc_addr_flaw(&ev->to))
 		return cc_addr_flaw(&ev->to);
 	if (q->run && !op_run(a->o, q->run))

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The tables of shared state on an agent's host: groups, the last candidates of their local peers,
- * the keys in which these differed, the jobs in progress, and the keys.
+ * the keys in which these peers differed, the jobs in progress, and the keys of each group's last
+ * job.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 
 /* A table of keys has about this many bytes at most, so that the reply fits into a frame. */
 #define ROOM ((size_t)WIRE_FRAME_MAX / 4)
-/* The most bytes of a row, without its texts. */
+/* A row has at most this many bytes, without its texts. */
 #define ROW_BYTES 96u
 
 struct fill {
@@ -20,10 +21,11 @@ struct fill {
 	uint64_t now;
 	struct wa_table *peers, *differed, *transfers, *sources, *receivers, *keys;
 	size_t differed_room, keys_room;
-	struct diff_report *going; /* difference report of the job that was queried last; or NULL */
+	/* The difference report of the latest job for which a report was fetched; or NULL. */
+	struct diff_report *going;
 };
 
-/* Takes room for a row with these texts. False: there is not enough. */
+/* Takes room for a row with these texts. Returns false if there is not enough room. */
 static bool take_room(size_t *room, const char *a, const char *b)
 {
 	size_t need = ROW_BYTES + strlen(a) + strlen(b);
@@ -142,7 +144,7 @@ static const struct wa_column differed_cols[] = {
 	{"why", WA_KIND_TEXT},
 };
 
-/* Returns the name of the key. "": the row is the sum of several keys. */
+/* Returns the name of the key, or "" if the row is the sum of several keys. */
 static const char *key_of(const struct diff_entry *d)
 {
 	return d->name ? d->name : "";
@@ -213,7 +215,8 @@ static void fill_differed(struct fill *f, const struct agt_synced_info *s)
 			differed_row(f->differed, s, report, m, &rest[i]);
 }
 
-/* Returns the bytes that a peer has sent and received until now, if its job is running. */
+/* Sets the bytes that a peer has sent and received until now. Returns false unless its job is
+ * running. */
 static bool get_member(
 	const struct fill *f, const struct agt_synced_info *s, struct ste_member_view *ret)
 {

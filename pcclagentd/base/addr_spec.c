@@ -108,8 +108,8 @@ static const char *parse(const char *text, struct place *ret)
 		return parse_net(text, slash, ret) ? check_net(&ret->addr) : "";
 	if (cc_addr_parse(text, 0, &ret->addr) < 0)
 		return parse_name(text, ret);
-	/* The second argument is the port of a text without a port. So port 0 was given in the
-	 * text. */
+	/* The second argument is the port for a text without a port. So if the port is 0, the text
+	 * gave it. */
 	if (cc_addr_parse(text, 1, &other) == 0 && other.port == 0)
 		return bad_port;
 	return cc_addr_flaw(&ret->addr);

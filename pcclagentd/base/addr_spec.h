@@ -19,8 +19,8 @@
  */
 struct place {
 	enum { ADDR_SPEC_ADDR, ADDR_SPEC_NET, ADDR_SPEC_INTERFACE, ADDR_SPEC_NAME } kind;
-	/* ADDR: the address; NAME: only the port. The port replaces the p2p port; 0: it does not.
-	 * NET: the network. */
+	/* ADDR: the address. NET: the network. NAME: only the port is set. A port that is not 0
+	 * replaces the p2p port. */
 	struct cc_addr addr;
 	uint8_t bits;                  /* NET */
 	char name[ADDR_SPEC_NAME_MAX]; /* INTERFACE, NAME */

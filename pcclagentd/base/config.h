@@ -16,7 +16,7 @@
 
 #define AGENTD_MASTERS_MAX 64u
 
-struct agentd_master { /* the master with address `from` is, or will be, at `to` */
+struct agentd_master { /* the master with address `from` is at `to`, or will be */
 	struct cc_addr from, to;
 };
 
@@ -31,18 +31,19 @@ struct agentd_config {
 	int admin_fd;           /* listening SOCK_STREAM socket, owned by the agent; -1: none */
 	struct cc_addr bind;    /* address of the TCP ports; port is ignored */
 	uint16_t port_shared_state, port_p2p, port_benchmark; /* 0: any free port */
-	/* Gives its ports to another agent that wants them, because this agent is private. */
+	/* This agent is private, so it gives its ports to any other agent that wants them. */
 	bool gives_ports;
-	/* The addresses at which other hosts reach this one; none: those of its interfaces. */
+	/* The addresses at which other hosts reach this host; none: the addresses of its
+	 * interfaces. */
 	struct addrs advertise;
 	struct addrs interfaces; /* the interfaces that data uses; none: all */
-	/* The ports that other hosts get, if they differ from the ports on which the agent listens;
-	 * or 0. */
+	/* The ports to which other hosts connect, if these differ from the ports on which the agent
+	 * listens; otherwise 0. */
 	uint16_t advertise_port_shared_state, advertise_port_p2p, advertise_port_benchmark;
 	/* Bytes of shared memory; 0: half of the RAM, or half of the cgroup's limit. */
 	uint64_t mem_total, mem_per_user;
-	/* Bytes of the agent's own memory that users may cause, mostly by tables of shared state;
-	 * 0: half of the cgroup's limit. */
+	/* Bytes of memory that the agent itself may take for users, mostly for tables of shared
+	 * state; 0: half of the cgroup's limit. */
 	uint64_t mem_own;
 	/* mem_total or mem_per_user was set from the cgroup's limit; agentd_new sets this */
 	bool mem_of_cgroup;
@@ -54,7 +55,7 @@ struct agentd_config {
 	uint32_t stopped_timeout_ms;     /* a process that is stopped for longer counts as lost */
 	uint32_t beat_timeout_ms; /* a process that does not answer for longer counts as stopped */
 	struct agentd_masters masters;
-	uint32_t idle_exit_ms; /* the agent ends when it had no session for this long; 0: never */
+	uint32_t idle_exit_ms; /* the agent ends if it has had no session for this long; 0: never */
 };
 
 /* Sets the limits on memory that are 0, from the memory of this host or of the cgroup. */

@@ -39,8 +39,7 @@ static void step(struct base *b, const struct agt_event *ev)
 {
 	struct events *e = b->events;
 
-	if (agt_step(b->core, ev, cc_now_ns(), &e->acts) < 0)
-		rep_out_of_memory("the agent's core");
+	agt_step(b->core, ev, cc_now_ns(), &e->acts);
 	for (size_t i = 0; i < e->acts.n; i++)
 		e->ops->carry_out(e->arg, &e->acts.v[i]);
 	agt_actions_clear(&e->acts);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Events to the core: each event is passed to the core, and then its actions are carried out. An
- * event that arrives meanwhile waits until this is done. So a function cannot lose its own object
- * through an event that it has posted. Loop thread.
+ * event that arrives while an action is carried out waits until all actions are done. So a function
+ * cannot lose its own object through an event that it has posted. Loop thread.
  */
 #ifndef EVENTS_H
 #define EVENTS_H
@@ -17,7 +17,8 @@ struct events;
 
 struct ev_ops {
 	void (*carry_out)(void *arg, struct agt_action *a);
-	/* A waiting event is dropped if this number has changed for it while it waited. */
+	/* Returns a number for an event. The event is dropped if its number changes while it waits.
+	 */
 	uint32_t (*stamp)(void *arg, const struct agt_event *ev);
 	/* Called after each event and all events that followed from it. */
 	void (*after)(void *arg);

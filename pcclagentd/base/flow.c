@@ -8,7 +8,8 @@
 
 #include "common/cc_sys.h"
 
-/* A check that is later than this starts the time again. Checks are rare while nothing is sent. */
+/* If more time than this has passed since the last check, the measurement starts again. Such gaps
+ * are normal, because checks are rare while nothing is sent. */
 #define LATE_NS 2500000000ull
 
 bool flow_is_stuck(struct flow *f, int fd, uint32_t stuck_ms)

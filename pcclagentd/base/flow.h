@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Streams are checked with this interval while data is sent. */
+/* While data is sent, streams are checked at this interval. */
 #define FLOW_LOOK_MS 200u
 /* A host that is silent for this long may be gone: an idle stream receives something once a second.
  */
@@ -16,8 +16,8 @@
 
 /* A stream is stuck if packets from its host keep arriving, but none of the sent data is delivered,
  * for CC_BOUND_STUCK and FLOW_STUCK_TRIES repetitions. The usual cause is that large packets are
- * lost on the path. A host that takes no data has announced that it has no room; then nothing is
- * sent, and the stream is not stuck. */
+ * lost on the path. If a host takes no data, it has announced that it has no room. Nothing is sent
+ * to such a host, so the stream is not stuck. */
 #define FLOW_STUCK_TRIES 3u
 #define FLOW_STUCK_TEXT  "large packets are lost: check the MTU"
 struct flow {

@@ -94,8 +94,8 @@ enum hs_answer hs_take_answer(const uint8_t buf[WLK_ACK_SIZE], const struct cc_k
 		return ret->code == WLK_REFUSED_LIMIT ? HS_LIMIT : HS_REFUSED;
 	}
 	if (ret->version < WLK_VERSION_MIN || ret->version > WLK_VERSION_MAX) {
-		snprintf(text, size, "answered with version %u, known are %u to %u", ret->version,
-			WLK_VERSION_MIN, WLK_VERSION_MAX);
+		snprintf(text, size, "answered with version %u, this agent knows %u to %u",
+			ret->version, WLK_VERSION_MIN, WLK_VERSION_MAX);
 		return HS_REFUSED;
 	}
 	if (!key)

@@ -3,8 +3,8 @@
  * The handshake of a stream between agents (proto/wire_link.h), for both ends. The agent that
  * connects proves that the master has sent it; the agent that answers proves that it is the agent
  * that was meant. Only these two and the master know `key`, see cc_link_key. The functions that
- * send need a socket on which nothing was sent yet; they do not block. net/in_link.c handles hellos
- * that are repeated or late.
+ * send do not block; nothing may have been sent on their socket before. net/in_link.c handles
+ * hellos that are repeated or late.
  */
 #ifndef HANDSHAKE_H
 #define HANDSHAKE_H
@@ -33,8 +33,8 @@ enum hs_answer {
 	HS_REFUSED, /* refused, or no agent or the wrong agent answers */
 	HS_LIMIT,   /* refused, because that agent has reached a limit */
 };
-/* Checks the answer in `buf`. key: NULL for a probe, for which nothing is proven. text: the reason
- * if the answer is not HS_WELCOME. */
+/* Checks the answer in `buf`. key: NULL for a probe, whose answer carries no proof. text: the
+ * reason if the answer is not HS_WELCOME. */
 enum hs_answer hs_take_answer(const uint8_t buf[WLK_ACK_SIZE], const struct cc_key *key,
 	const struct cc_key *proof, struct wlk_ack *ret, char *text, size_t size);
 

@@ -9,16 +9,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Ends the process, with everything that it holds: the agent cannot go on without memory for its
+/* Ends the process and thereby frees everything: the agent cannot go on without memory for its
  * tables. */
 __attribute__((noreturn)) void rep_out_of_memory(const char *what);
 #define uthash_fatal(msg) rep_out_of_memory(msg)
-#include <uthash.h>
+#include "common/cc_hash.h"
 #include <utlist.h>
 
-/* Describes a failed call, with its errno. Returns the code for the callers, and writes "what: "
- * and the limit that this process has reached to text. call: the name of the failed system call,
- * which a filter may have refused. */
+/* Describes a failed call, with its errno. Returns the result code for the trainers, and writes
+ * "what: " and the limit that this process has reached to text. call: the name of the failed system
+ * call, which a seccomp filter may have refused. */
 uint32_t rep_shortage(const char *what, const char *call, char *text, size_t size);
 
 #define REP_BURST 20u
@@ -26,11 +26,11 @@ uint32_t rep_shortage(const char *what, const char *call, char *text, size_t siz
 struct report {
 	uint64_t refill_ns;
 	uint32_t tokens, dropped;
-	int level; /* of the most severe line that was left out */
+	int level; /* level of the most severe line that was left out */
 };
 
-/* Logs a line, at most REP_BURST at once and then two in a second. Lines that are left out are
- * counted in the next line. Loop thread. */
+/* Logs a line, at most REP_BURST at once and then two in a second. If lines were left out, a line
+ * with their number comes before the next line. Loop thread. */
 __attribute__((format(printf, 3, 4))) void rep_complain(
 	struct report *r, int level, const char *fmt, ...);
 

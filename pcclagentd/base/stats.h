@@ -14,7 +14,8 @@ struct agentd_stats {
 	uint32_t streams; /* TCP connections of these links */
 	uint64_t mem_used, mem_limit;
 	uint16_t port_shared_state, port_p2p, port_benchmark;
-	/* Addresses that are sent to other agents; addresses that do not fit into the message. */
+	/* The numbers of addresses that are sent to other agents, and of those that do not fit into
+	 * the message. */
 	uint32_t addresses, addresses_left_out;
 };
 

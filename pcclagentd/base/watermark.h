@@ -10,10 +10,11 @@
 
 struct watermark {
 	uint64_t moved;    /* a count that changes with any progress */
-	uint64_t since_ns; /* when the count changed last */
+	uint64_t since_ns; /* the time at which the count changed last */
 };
 
-/* Starts the time again: there is progress, or the time until now does not count. */
+/* Starts the measurement again, because there is progress, or because the time until now does not
+ * count. */
 static inline void watermark_touch(struct watermark *w, uint64_t now_ns)
 {
 	w->since_ns = now_ns;

@@ -118,8 +118,8 @@ void wrk_command(struct worker *w, uint64_t command, bool wake)
 	bool waited = false;
 
 	while (!cc_spsc_push(&w->commands, command)) {
-		/* A thread that waits for room for its events takes no commands, so its events are
-		 * taken. */
+		/* While the thread waits for room for its events, it takes no commands. So this
+		 * function makes room by taking events of the thread. */
 		defer_events(w);
 		waited = true;
 		wrk_wake(w);

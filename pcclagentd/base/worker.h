@@ -33,7 +33,7 @@ struct wrk_backlog;
  * atomic. */
 struct worker {
 	int epfd;
-	int wake_fd;         /* in epfd, with WRK_DATA_WAKE */
+	int wake_fd;         /* watched by epfd, with WRK_DATA_WAKE */
 	int event_fd;        /* owned by the caller */
 	bool ready, running; /* L */
 	pthread_t thread;    /* L */
@@ -41,14 +41,16 @@ struct worker {
 		**backlog_end;   /* L: events that were taken while a command had to wait */
 	struct cc_spsc commands; /* L pushes */
 	struct cc_spsc events;   /* L pops */
-	/* The thread sets it before it sleeps. The thread that clears it wakes this thread. */
+	/* The worker thread sets this flag before it sleeps. Another thread that clears the flag
+	 * wakes the worker thread. */
 	_Atomic bool sleeping;
 };
 
 /* The epoll user data of wake_fd; callers use other values. */
 #define WRK_DATA_WAKE ((uint64_t)0)
 
-/* ---- commands and events: a pointer to 8 bytes, or a number of 61 bits, with a type ---- */
+/* ---- commands and events: a type, and a pointer that is aligned to 8 bytes or a number of 61 bits
+ * ---- */
 
 #define WRK_TYPE_BITS 3u
 #define WRK_TYPE_MASK ((UINT64_C(1) << WRK_TYPE_BITS) - 1)
@@ -80,8 +82,8 @@ static inline uint64_t wrk_num(uint64_t v)
 
 /* ---- for the loop ---- */
 
-/* Initializes *w, which must be zero. capacity: of each ring. event_fd is written when
- * wrk_next_event may have an event. Returns 0, or CC_ERR_* + errno; then *w is zero again. */
+/* Initializes *w, which must be zero. capacity: the capacity of each ring. event_fd is written to
+ * when wrk_next_event may have an event. Returns 0, or CC_ERR_* + errno; then *w is zero again. */
 int wrk_init(struct worker *w, uint32_t capacity, int event_fd);
 /* Frees the rings and descriptors. The thread must have ended. *w may be zero. */
 void wrk_destroy(struct worker *w);
@@ -109,9 +111,9 @@ void wrk_unwatch(const struct worker *w, int fd);
 /* Sends an event; never fails. wake: false if the event is not urgent. */
 void wrk_notify(struct worker *w, uint64_t event, bool wake);
 
-/* Prepares to sleep. Returns false if there are commands. After true, all new work wakes the
- * thread; so the caller checks its other sources of work, and then calls wrk_wait or
- * wrk_stay_awake. */
+/* Prepares to sleep. Returns false if there are commands. If true is returned, all new work wakes
+ * the thread from now on; so the caller checks its other sources of work, and then calls wrk_wait
+ * or wrk_stay_awake. */
 static inline bool wrk_may_sleep(struct worker *w)
 {
 	atomic_store(&w->sleeping, true);

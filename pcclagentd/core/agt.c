@@ -10,10 +10,8 @@
 
 struct agt *agt_new(const struct agt_config *cfg)
 {
-	struct agt *a = calloc(1, sizeof *a);
+	struct agt *a = cc_must_zalloc(1, sizeof *a);
 
-	if (!a)
-		return NULL;
 	a->cfg = *cfg;
 	if (a->cfg.max_comms_per_uid == 0)
 		a->cfg.max_comms_per_uid = AGT_MAX_COMMS;
@@ -46,7 +44,8 @@ void agt_free(struct agt *a)
 		agt_run_free(a, r);
 	}
 	HASH_ITER (hh, a->comms, c, next_comm) {
-		/* The analyzer does not see the head move on, and believes that it is freed.
+		/* The analyzer does not see that the table gets another head, and believes that
+		 * the freed element is still the head.
 		 * NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
 		HASH_DELETE(hh, a->comms, c);
 		free(c->attach);
@@ -54,7 +53,8 @@ void agt_free(struct agt *a)
 		free(c);
 	}
 	HASH_ITER (hh, a->sessions, s, next_session) {
-		/* The analyzer does not see the head move on, and believes that it is freed.
+		/* The analyzer does not see that the table gets another head, and believes that
+		 * the freed element is still the head.
 		 * NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
 		HASH_DELETE(hh, a->sessions, s);
 		free(s);
@@ -172,12 +172,12 @@ static void dispatch(struct agt *a, const struct agt_event *ev)
 	}
 }
 
-int agt_step(struct agt *a, const struct agt_event *ev, uint64_t now_ns, struct agt_actions *out)
+void agt_step(struct agt *a, const struct agt_event *ev, uint64_t now_ns, struct agt_actions *out)
 {
 	struct agt_run *r, *next;
 
 	if (a->ended)
-		return a->err;
+		return;
 	a->now = now_ns;
 	a->out = out;
 	dispatch(a, ev);
@@ -185,5 +185,4 @@ int agt_step(struct agt *a, const struct agt_event *ev, uint64_t now_ns, struct 
 		HASH_ITER (hh, a->runs, r, next)
 			agt_run_settle(a, r);
 	a->out = NULL;
-	return a->err;
 }

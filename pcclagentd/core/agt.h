@@ -10,8 +10,8 @@
  * - passes AGT_EV_TICK at least every 100 ms, or every AGT_QUIET_TICK_MS while agt_is_quiet();
  * - lets no thread touch the memory of a transfer after AGT_EV_XFER_CANCELLED, or the memory of a
  *   member after AGT_EV_SYNC_DROPPED;
- * - carries out actions in their order, and ends the process after CC_ERR_NOMEM.
- * AGT_EV_END is the last event.
+ * - carries out actions in their order.
+ * AGT_EV_END is the last event. Exhausted memory ends the process (common/cc_must.h).
  */
 #ifndef AGT_H
 #define AGT_H
@@ -39,20 +39,19 @@ enum agt_event_type {
 	AGT_EV_SESSION_CLOSED,
 	/* session, stopped: the session's process is stopped, or runs again. */
 	AGT_EV_SESSION_STOPPED,
-	/* session, request: COMM_CREATE, _CONNECT, _ATTACH, _DESTROY, UPDATE_TOPOLOGY or
-	 * ARE_PENDING. */
+	/* session, request: COMM_CREATE, _CONNECT, _ATTACH, _DESTROY or VOTE. */
 	AGT_EV_REQUEST,
 	/* comm: the action COMM_OPEN for this new communicator failed; the caller has already
 	 * reported the failure to its process. */
 	AGT_EV_COMM_UNOPENED,
-	/* comm, slot (< SHM_SLOTS, not in use), sub; text: why sub is refused, if it is. With code
+	/* comm, slot (< SHM_SLOTS, not in use), sub; text: why sub is refused, or NULL. With code
 	 * != 0 the entry was bad and sub is NULL: complete the slot with code and text. */
 	AGT_EV_SUBMIT,
 	/* comm, slot (< SHM_SLOTS): the slot's caller has waited for a moment and does nothing
 	 * else. */
 	AGT_EV_ASLEEP,
 	/* comm, n_ops: the process waits until any of its operations ends, and does nothing else.
-	 * n_ops: how many operations of comm were in flight then. */
+	 * n_ops: how many operations of comm were in flight when it began to wait. */
 	AGT_EV_ASLEEP_ANY,
 	/* run, path_ms: the TCP connection is made. On a slow path an answer may take path_ms
 	 * longer. */
@@ -60,15 +59,15 @@ enum agt_event_type {
 	/* run: the other end of the connection has answered. */
 	AGT_EV_MASTER_UP,
 	/* run, text, code, foreign: the connection is down or could not be made. code is not 0 if
-	 * this host lacks a resource that the run needs; then the run ends, but a run with members
-	 * is first tried again for a while. Answers the last MASTER_OPEN, unless a MASTER_DROP or
-	 * _CLOSE came after it. */
+	 * this host lacks a resource that the run needs. Then the run ends; if it has members, the
+	 * agent first tries again for AGT_SHORT_MS. Answers the last MASTER_OPEN, unless a
+	 * MASTER_DROP or _CLOSE came after it. */
 	AGT_EV_MASTER_DOWN,
 	/* addresses: where other hosts reach this agent from now on. */
 	AGT_EV_ADDRESSES,
 	/* from, to: the master with address `from` can also be reached at `to` (family 0: it has no
-	 * other address any more). Holds for later runs, too, or only for `run` if that is given.
-	 * now: leave a master even if it is up. */
+	 * other address any more). If `run` is given, this applies only to that run, otherwise to
+	 * all present and later runs. now: leave the master at `from` even if it is up. */
 	AGT_EV_SET_MASTER,
 	/* run, msg (stays owned by the caller): a message of the master. */
 	AGT_EV_MASTER_MSG,
@@ -77,20 +76,20 @@ enum agt_event_type {
 	AGT_EV_LINK_UP,
 	/* run, peer, text: the link to the peer could not be opened. */
 	AGT_EV_LINK_FAILED,
-	/* run, peer, text: an established link broke, either the one to the peer or, with inbound,
-	 * the one from it. silent: nothing was received from the other host. ended: the other host
-	 * has closed the link itself, so it knows. smaller: nothing was delivered, and the next
-	 * link will use smaller segments. */
+	/* run, peer, text: the established link to the peer broke, or, with inbound, the link from
+	 * the peer. silent: nothing was received from the other host. ended: the other host has
+	 * closed the link itself, so it knows of the end. smaller: nothing was delivered, and the
+	 * next link will use smaller segments. */
 	AGT_EV_LINK_DOWN,
-	/* run, peer, silent: for a while nothing has been received on the established link to the
-	 * peer; or something is received again. */
+	/* run, peer, silent: nothing has been received for a while on the established link to the
+	 * peer (silent), or something has been received again. */
 	AGT_EV_LINK_SILENT,
-	/* run, seq: the number of the probe. code == 0: that agent can be reached; otherwise text
-	 * says why not. */
+	/* run, seq: the number of the probe. code == 0: the probed agent can be reached; otherwise
+	 * text says why not. */
 	AGT_EV_PROBED,
 	/* run, seq. code == 0: all data of this host is final and sent. Otherwise the transfer
-	 * failed, with text; the operation ends with this code for all members, or as a loss if the
-	 * code is pcclRankConnectionLost. */
+	 * failed, and text says why. The operation ends with this code for all members; if the code
+	 * is pcclRankConnectionLost, it ends as a loss. */
 	AGT_EV_XFER_DONE,
 	/* run, seq: no thread uses the transfer any more. */
 	AGT_EV_XFER_CANCELLED,
@@ -99,8 +98,9 @@ enum agt_event_type {
 	AGT_EV_XFER_STANDSTILL,
 	/* run, seq, results. code == 0: every receiver of this host that has not failed is
 	 * complete; the event comes again if another member fails later. Otherwise the job failed,
-	 * with text. pcclRankConnectionLost: no remaining peer has the elected contents. Another
-	 * code: this agent cannot do the job, so the synchronization is aborted for all members. */
+	 * and text says why. pcclRankConnectionLost: no remaining peer has the elected contents.
+	 * Another code: this agent cannot do the job, so the synchronization is aborted for all
+	 * members. */
 	AGT_EV_SYNC_DONE,
 	/* run, seq, comm, results (of this member): no thread uses the member's memory any more. */
 	AGT_EV_SYNC_DROPPED,
@@ -155,8 +155,8 @@ struct agt_event {
 	uint64_t tx_bytes, rx_bytes; /* XFER_DONE, XFER_STANDSTILL */
 	uint32_t still_ms;           /* XFER_STANDSTILL */
 	uint32_t n_results;
-	/* SYNC_*: of all members of the job, in any order; SYNC_DROPPED: of one member. May be
-	 * fewer if the job could not be started. */
+	/* SYNC_*: of all members of the job, in any order; SYNC_DROPPED: of one member. If the job
+	 * could not be started, results of some members may be missing. */
 	const struct agt_sync_result *results;
 	uint32_t code; /* pcclResult_t */
 	const char *text;
@@ -166,9 +166,8 @@ struct agt;
 
 struct agt *agt_new(const struct agt_config *cfg);
 void agt_free(struct agt *a);
-/* Handles an event and appends actions to *out. Returns 0, or CC_ERR_NOMEM, after which the process
- * should end. */
-int agt_step(struct agt *a, const struct agt_event *ev, uint64_t now_ns, struct agt_actions *out);
+/* Handles an event and appends actions to *out. */
+void agt_step(struct agt *a, const struct agt_event *ev, uint64_t now_ns, struct agt_actions *out);
 /* Returns NULL, or a static text that names a broken invariant. For tests and the simulator. */
 const char *agt_check(const struct agt *a);
 
@@ -240,7 +239,7 @@ struct agt_op_info {
 void agt_each_op(const struct agt *a, uint64_t now_ns,
 	void (*fn)(void *arg, const struct agt_op_info *o), void *arg);
 
-/* The last synchronization of each communicator that has tried one. */
+/* The last synchronization of each communicator that has tried to synchronize. */
 enum agt_sync_end { AGT_SYNC_VOTED = 0, AGT_SYNC_RUNNING, AGT_SYNC_DONE, AGT_SYNC_FAILED };
 const char *agt_sync_end_name(enum agt_sync_end e);
 

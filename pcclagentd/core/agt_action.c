@@ -14,8 +14,9 @@ void agt_action_clear(struct agt_action *x)
 {
 	if (x->type == AGT_ACT_MASTER_SEND) {
 		wire_master_clear(&x->u.msg);
-	} else if (x->type == AGT_ACT_XFER_START) {
+	} else if (x->type == AGT_ACT_XFER_START || x->type == AGT_ACT_XFER_EXPECT) {
 		free(x->u.xfer.members);
+		free(x->u.xfer.agents);
 	} else if (x->type == AGT_ACT_SYNC_START) {
 		free(x->u.sync.members);
 		free(x->u.sync.sources);
@@ -39,34 +40,17 @@ void agt_actions_free(struct agt_actions *a)
 	a->cap = 0;
 }
 
-void agt_no_memory(struct agt *a)
-{
-	a->err = CC_ERR_NOMEM;
-}
-
-static struct agt_action *take_scratch(struct agt *a)
-{
-	agt_no_memory(a);
-	agt_action_clear(&a->scratch);
-	return &a->scratch;
-}
-
-/* Appends an action. Clears only the first `size` bytes of its union. */
-static struct agt_action *emit(struct agt *a, enum agt_action_type type, size_t size)
+/* Appends an action. Clears only the first `size` bytes of its union. This must not be inlined,
+ * because the compiler would replace memset by a string instruction, which is slower. */
+__attribute__((noinline)) static struct agt_action *emit(
+	struct agt *a, enum agt_action_type type, size_t size)
 {
 	struct agt_actions *out = a->out;
 	struct agt_action *x;
 
-	if (out->n == out->cap) {
-		size_t cap = out->cap ? out->cap * 2 : 16;
-		struct agt_action *v = reallocarray(out->v, cap, sizeof *v);
-
-		if (v) {
-			out->v = v;
-			out->cap = cap;
-		}
-	}
-	x = out->n < out->cap ? &out->v[out->n++] : take_scratch(a);
+	if (out->n == out->cap)
+		out->v = cc_must_grow(out->v, &out->cap, 16, sizeof *x);
+	x = &out->v[out->n++];
 	memset(x, 0, offsetof(struct agt_action, u) + size);
 	x->type = type;
 	return x;
@@ -101,7 +85,7 @@ struct wm_msg *agt_send(struct agt *a, struct agt_run *r, enum wm_type type)
 {
 	struct agt_action *x;
 
-	/* A run without a master sends a snapshot to the next one, or is over. */
+	/* A run without a master is over, or will send a snapshot to its next master. */
 	if (r->state != AGT_RUN_UP && type != WM_HELLO) {
 		x = &a->unsent;
 		agt_action_clear(x);

@@ -16,7 +16,8 @@ enum agt_action_type {
 	/* session, reply: send the reply. */
 	AGT_ACT_REPLY = 1,
 	/* session, reply (req_id 0, code, text): say goodbye and close the session. The core has
-	 * forgotten it: it sends no COMM_CLOSE, and ignores a later SESSION_CLOSED. */
+	 * forgotten the session: the core sends no COMM_CLOSE, and ignores a later SESSION_CLOSED.
+	 */
 	AGT_ACT_SESSION_END,
 	/* session, comm, open: make the queue pair, publish open.attrs, send open.reply with the
 	 * descriptors. */
@@ -41,9 +42,10 @@ enum agt_action_type {
 	AGT_ACT_MASTER_CLOSE,
 	/* run, id: accept inbound links of this run from now on. */
 	AGT_ACT_RUN_READY,
-	/* run, endpoint, n_streams: open the link. Answered by LINK_UP or LINK_FAILED. */
+	/* run, endpoint, n_streams, probe: open the link; if `probe`, probe the path before.
+	 * Answered by LINK_UP or LINK_FAILED. */
 	AGT_ACT_LINK_OPEN,
-	/* run, endpoint.agent: close the outbound link to this agent, open or opening, if it
+	/* run, endpoint.agent: close the outbound link to that agent, open or opening, if it
 	 * exists. No event of the link follows. */
 	AGT_ACT_LINK_CLOSE,
 	/* run, probe: check whether a link can be opened there. Answered by PROBED, unless the run
@@ -55,12 +57,12 @@ enum agt_action_type {
 	AGT_ACT_XFER_CANCEL,
 	/* run, xfer.seq: free the transfer's memory. Comes after DONE (ok) or CANCELLED. */
 	AGT_ACT_XFER_FREE,
-	/* run, xfer.seq: forget this speculative transfer and free its memory at once, whatever it
-	 * does. Its members may take part in another transfer next. */
+	/* run, xfer.seq: forget this speculative transfer and free its memory at once, in whatever
+	 * state it is. The members may take part in another transfer next. */
 	AGT_ACT_XFER_ROLLBACK,
 	/* run, xfer.seq, xfer.hosts, xfer.prev: the next eager operation of a tag may start
-	 * speculatively, and on other hosts earlier than here. Keep its data until it starts here.
-	 */
+	 * speculatively, and on other hosts earlier than here. Keep its data that arrives before it
+	 * starts here. */
 	AGT_ACT_XFER_EXPECT,
 	/* run, xfer.seq: the expected transfer never started here. Drop its data. */
 	AGT_ACT_XFER_FORGET,
@@ -70,9 +72,9 @@ enum agt_action_type {
 	 * agents until it is cancelled. Answered by SYNC_DONE, at least once. If the job cannot be
 	 * started, SYNC_DONE has code != 0 or failed members. */
 	AGT_ACT_SYNC_START,
-	/* run, sync.seq, comm: this member is out, and its process may be gone. The job goes on
-	 * without it. Answered by SYNC_DROPPED, unless the job is cancelled first. Not sent for the
-	 * last member: then the job is cancelled. */
+	/* run, sync.seq, comm: this member takes no part any more, and its process may be gone. The
+	 * job goes on without it. Answered by SYNC_DROPPED, unless the job is cancelled first. Not
+	 * sent for the last member: instead, the job is cancelled. */
 	AGT_ACT_SYNC_DROP,
 	/* run, sync.seq: cancel the job, in whatever state it is, also if it could not be started.
 	 * Answered by SYNC_CANCELLED; no SYNC_DONE follows. */
@@ -127,12 +129,17 @@ struct agt_xfer {
 	bool spec; /* eager, and the master has not started it yet, so it may be rolled back */
 	uint32_t group;
 	struct wm_op_params params;
-	uint32_t world_size; /* peers that contribute, everywhere: the divisor of an average */
-	/* The view at the start, for the callers if this agent dies before the end. */
+	uint32_t world_size; /* contributing peers on all hosts: the divisor of an average */
+	uint64_t generation; /* of the group; equal on all hosts */
+	/* The view at the start. The callers get it if this agent dies before the end. */
 	struct wire_view begin;
 	uint32_t hosts, pos, segment_max;
 	struct cc_id next, prev;     /* agents; zero when hosts == 1 */
 	char prev_name[WM_NAME_MAX]; /* the host name of `prev` */
+	uint32_t route;              /* enum cc_algo */
+	/* The agents of all hosts, in ring order, if the route is not the ring; else NULL. Owned by
+	 * the action list. */
+	struct cc_id *agents;
 	uint32_t n_members;
 	struct agt_member *members; /* owned by the action list */
 };
@@ -144,7 +151,7 @@ struct agt_sync_member {
 	struct shm_submission sub;
 };
 
-/* An agent from which leaves can be got. */
+/* An agent from which leaves can be requested. */
 struct agt_sync_source {
 	struct wm_endpoint endpoint; /* the port and the addresses for shared state */
 	/* The agent has holders; otherwise only receivers, which may have some of the leaves. */
@@ -158,7 +165,7 @@ struct agt_sync {
 	uint64_t revision;  /* the elected revision */
 	uint32_t hash_type; /* enum wm_hash_type, or a number unknown here */
 	struct wm_digest keys, content;
-	/* The view at the start, for the callers if this agent dies before the end. */
+	/* The view at the start. The callers get it if this agent dies before the end. */
 	struct wire_view begin;
 	uint32_t n_members;              /* 1 .. AGT_MEMBERS_MAX */
 	struct agt_sync_member *members; /* owned by the action list */
@@ -170,6 +177,7 @@ struct agt_action {
 	enum agt_action_type type;
 	uint32_t session, comm, run, slot;
 	uint32_t n_streams;
+	bool probe;
 	uint32_t level;
 	struct cc_id id;
 	struct cc_addr addr;

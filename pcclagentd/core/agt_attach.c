@@ -31,17 +31,13 @@ void agt_attach_request(struct agt *a, struct agt_session *s, const struct wl_re
 	}
 	if (peer_is_here(a, &q->peer)) {
 		agt_refuse_request(a, s, q, WIRE_INVALID_USAGE,
-			"this peer is connected through this agent already");
+			"this peer is already connected through this agent");
 		return;
 	}
 	c = agt_comm_new(a, s, q);
 	if (!c)
 		return;
-	t = calloc(1, sizeof *t);
-	if (!t) {
-		agt_no_memory(a);
-		return;
-	}
+	t = cc_must_zalloc(1, sizeof *t);
 	t->run = q->run;
 	t->n = q->n_seqs;
 	t->n_succeeded = q->n_succeeded;
@@ -52,8 +48,7 @@ void agt_attach_request(struct agt *a, struct agt_session *s, const struct wl_re
 	c->peer = q->peer;
 	c->token = q->token;
 	c->thread = q->thread;
-	c->topo_ballot = q->topo_ballot;
-	c->pending_ballot = q->pending_ballot;
+	memcpy(c->ballots, q->ballots, sizeof c->ballots);
 	c->epoch = q->epoch;
 	c->ring_epoch = q->ring_epoch;
 	c->prepared = q->prepared;
@@ -97,10 +92,11 @@ void agt_attach_outcomes(struct agt *a, struct agt_run *r, const struct wm_op_ou
 		for (j = 0; j < t->n; j++)
 			if (t->seqs[j] == m->v[i].seq)
 				t->done |= UINT64_C(1) << j;
-		/* The next master may learn this outcome only from this agent. */
+		/* This agent may be the only one from which the next master can learn this outcome.
+		 */
 		if (m->v[i].seq > r->last_seq)
 			r->last_seq = m->v[i].seq;
-		agt_history_add(a, r, c->group, m->v[i].seq, WIRE_SUCCESS);
+		agt_history_add(r, c->group, m->v[i].seq, WIRE_SUCCESS);
 	}
 	t->known = true;
 	agt_attach_try(a, c);
@@ -122,8 +118,7 @@ void agt_attach_try(struct agt *a, struct agt_comm *c)
 	r->run = c->run->run_id;
 	r->generation = c->grp->generation;
 	r->done = c->attach->done;
-	r->topo_ballot = c->topo_ballot;
-	r->pending_ballot = c->pending_ballot;
+	memcpy(r->ballots, c->ballots, sizeof r->ballots);
 	agt_comm_attrs(c, &c->attrs);
 	x->u.open.attrs = c->attrs;
 	c->opened = true;
@@ -142,7 +137,7 @@ void agt_attach_check_run(struct agt *a, struct agt_run *r, const struct cc_id *
 	struct agt_end_status v;
 
 	agt_end_status_set(&v, WIRE_MASTER_CONNECTION_FAILED,
-		"the master at %s has another run now: call pcclConnect to join that one",
+		"the master at %s has another run now: call pcclConnect to join that run",
 		cc_addr_str(&r->connect_addr, addr));
 	DL_FOREACH_SAFE2 (r->comms, c, next, next_r)
 		if (c->attach && !cc_id_eq(&c->attach->run, run))

@@ -24,7 +24,7 @@ static const char *check_comm_run(const struct agt_comm *c)
 		c->counted != (c->state == AGT_COMM_ACCEPTED))
 		return "a communicator's marks and its state do not agree";
 	if (c->state == AGT_COMM_JOINING && c->run->state == AGT_RUN_UP)
-		return "a communicator joins a run that is up";
+		return "a communicator is still joining a run that is up already";
 	if (in_run && c->state != AGT_COMM_JOINING && !agt_run_lives(c->run))
 		return "a communicator is in a run that never had a master";
 	return NULL;
@@ -36,12 +36,12 @@ static const char *check_comm_attach(const struct agt_comm *c)
 
 	if ((c->wait == WL_COMM_ATTACH) != attaches || attaches != !c->opened ||
 		(attaches && !is_in_run(c)))
-		return "an attach waits for nothing, or the other way round";
+		return "a communicator's state does not agree with the attach that it waits for";
 	if ((c->wait == WL_COMM_CONNECT || (attaches && !c->counted)) !=
 		(c->state == AGT_COMM_JOINING || c->state == AGT_COMM_REGISTERED))
-		return "a connect waits without joining, or the other way round";
+		return "a communicator waits to connect but is not joining, or the reverse";
 	if (attaches && c->counted && c->attach->known)
-		return "an attach is due to be answered";
+		return "an attach waits although its answer is known";
 	if (attaches && c->n_ops)
 		return "a communicator that attaches has operations";
 	return NULL;
@@ -50,12 +50,11 @@ static const char *check_comm_attach(const struct agt_comm *c)
 static const char *check_comm_waits(const struct agt_comm *c)
 {
 	if ((c->wait == WL_COMM_DESTROY) != (c->state == AGT_COMM_LEAVING))
-		return "a destroy waits without leaving, or the other way round";
-	if ((c->wait == WL_UPDATE_TOPOLOGY || c->wait == WL_ARE_PENDING) &&
-		c->state != AGT_COMM_ACCEPTED)
-		return "a vote waits on a communicator that is not accepted";
-	if (c->wait == WL_UPDATE_TOPOLOGY && c->n_ops)
-		return "a topology vote waits with operations in flight";
+		return "a communicator waits to be destroyed but is not leaving, or the reverse";
+	if (c->wait == WL_VOTE && c->state != AGT_COMM_ACCEPTED)
+		return "a communicator that is not accepted has a vote that waits";
+	if (c->wait == WL_VOTE && wire_ballot_kinds[c->vote].is_exclusive && c->n_ops)
+		return "an exclusive vote waits with operations in flight";
 	if (c->state == AGT_COMM_LEAVING && c->n_ops == 0 && !c->untold)
 		return "a leaving communicator has nothing to wait for";
 	return NULL;
@@ -89,9 +88,9 @@ static const char *check_sync_member(const struct agt_op *o, const struct agt_op
 	if (!m->sub.is_sync || (m->comm && m->comm->n_ops != 1))
 		return "a communicator has a synchronization and another operation";
 	if (m->failed && o->state <= AGT_OP_VOTING)
-		return "a member failed before the start";
+		return "a member of a synchronization failed before the start";
 	if (m->fresh && !m->out && o->state == AGT_OP_REPORTED && o->ok)
-		return "a failure that was not reported";
+		return "a synchronization reported success, but not the failure of a member";
 	return NULL;
 }
 
@@ -108,18 +107,20 @@ static const char *check_sync(const struct agt_op *o)
 	if (o->key.tag || o->tx_bytes || o->rx_bytes)
 		return "a synchronization is mixed up with an all-reduce";
 	if (o->xfer != (o->state > AGT_OP_VOTING))
-		return "a synchronization has no job, or one too early";
+		return "a synchronization has no job after the vote, or has a job before the "
+		       "vote has ended";
 	if (o->won && o->state != AGT_OP_CANCELLING)
 		return "a synchronization goes on after its success";
 	if (o->doubt_ns && (o->state != AGT_OP_RUNNING || !o->run->doubt_ns))
-		return "an operation is in doubt and its run is not";
+		return "an operation is in doubt, but its run is not marked as in doubt";
 	for (i = 0; i < o->n; i++) {
 		wrong = check_sync_member(o, &o->members[i]);
 		if (wrong)
 			return wrong;
 		n += receives(&o->members[i]);
 	}
-	return o->doubt_ns && n == 0 ? "an operation is in doubt without receivers" : NULL;
+	return o->doubt_ns && n == 0 ? "an operation is in doubt although it has no receivers"
+				     : NULL;
 }
 
 static const char *check_op_member(const struct agt_op *o, const struct agt_op_member *m)
@@ -127,7 +128,7 @@ static const char *check_op_member(const struct agt_op *o, const struct agt_op_m
 	if (!m->out && !o->won && (!m->comm || !m->comm->counted || m->comm->run != o->run))
 		return "a member of an operation is not in the run";
 	if (m->comm && m->comm->slots[m->sub.slot] != o)
-		return "a member's slot does not lead back";
+		return "a member's slot does not lead back to the operation";
 	return NULL;
 }
 
@@ -145,7 +146,7 @@ static const char *check_op_members(const struct agt_op *o)
 			return wrong;
 	}
 	if (in != o->n && !o->xfer)
-		return "an operation without a transfer keeps members that are out";
+		return "an operation without a transfer keeps members that have left";
 	if (in == 0 && o->state != AGT_OP_CANCELLING)
 		return "an operation goes on without members";
 	return NULL;
@@ -164,7 +165,7 @@ static const char *check_op_state(const struct agt_op *o)
 	bool transfers = o->state == AGT_OP_RUNNING || o->state == AGT_OP_CANCELLING || o->spec;
 
 	if (o->spec && !may_be_ahead(o))
-		return "an operation is speculative that may not be";
+		return "an operation that may not be speculative is speculative";
 	if (o->xfer != transfers && o->state != AGT_OP_REPORTED)
 		return "an operation's state and its transfer do not agree";
 	if (o->run->state == AGT_RUN_OVER && o->state != AGT_OP_CANCELLING)
@@ -184,13 +185,13 @@ static const char *check_collecting(const struct agt_op *o)
 	if (g->world_size < 2 && !o->key.is_sync)
 		return "an operation collects in a group that is too small";
 	if (o->generation != g->generation)
-		return "an operation collects across a loss";
+		return "a collecting operation has an old generation";
 	if (o->n == g->accepted && !agt_op_find(o->run->active, &o->key))
-		return "an operation is complete and has not voted";
+		return "all local members have submitted an operation, but no vote was sent";
 	return NULL;
 }
 
-static const char *check_op(const struct agt *a, const struct agt_op *o)
+static const char *check_op(const struct agt_op *o)
 {
 	const char *wrong = check_op_members(o);
 
@@ -198,7 +199,7 @@ static const char *check_op(const struct agt *a, const struct agt_op *o)
 		wrong = check_op_state(o);
 	if (!wrong && o->key.is_sync)
 		wrong = check_sync(o);
-	if (!wrong && o->state == AGT_OP_COLLECTING && !a->err)
+	if (!wrong && o->state == AGT_OP_COLLECTING)
 		wrong = check_collecting(o);
 	return wrong;
 }
@@ -220,14 +221,14 @@ static const char *check_round(const struct agt_run *r)
 	const struct agt_link *l;
 
 	if (!agt_run_lives(r) && (rd->active || HASH_COUNT(r->links)) && r->state != AGT_RUN_OVER)
-		return "rounds or links before the master is up";
+		return "a run has a round or links before its master is up";
 	if (agt_run_orphaned(r) && rd->active && !(rd->reported && rd->ok))
 		return "a round goes on without a master";
 	for (l = r->links; l && agt_run_lives(r); l = l->hh.next)
 		if (!agt_link_is_used(r, &l->peer))
-			return "a link is kept that nothing uses";
+			return "a link that nothing uses is kept";
 	if (rd->active && !rd->reported && !round_in_doubt(r))
-		return "a round is due to be reported";
+		return "a round is not reported although all its links are known";
 	return NULL;
 }
 
@@ -239,7 +240,7 @@ static const char *check_history(const struct agt_run *r)
 	for (h = r->history; h; h = h->hh.next)
 		for (i = 0; i < h->n; i++)
 			if (h->v[i].seq > r->last_seq)
-				return "an outcome of an attempt that has not begun";
+				return "an outcome is recorded for an attempt that has not begun";
 	return NULL;
 }
 
@@ -251,15 +252,16 @@ static const char *check_leaves(const struct agt *a, const struct agt_run *r)
 	LL_FOREACH(r->ghosts, g)
 	{
 		if (!agt_run_lives(r))
-			return "leaves are kept that no master is told";
+			return "leaves are kept in a run that had no master or is over";
 		if (r->state == AGT_RUN_UP && (!g->join.left || !(r->features & WM_LEAVES)))
-			return "a leave was not told, or is kept for a master without the feature "
-			       "leaves";
+			return "a leave was not sent to the master, or is kept for a master "
+			       "without the feature leaves";
 		if (!g->comm)
 			continue;
 		HASH_FIND(hh, a->comms, &g->comm, sizeof g->comm, c);
 		if (c && (r->state != AGT_RUN_UP || !c->untold || c->state != AGT_COMM_LEAVING))
-			return "a communicator waits for a master that is gone";
+			return "a communicator waits until a master that is gone confirms its "
+			       "leave";
 	}
 	return NULL;
 }
@@ -280,7 +282,7 @@ static const char *check_run_comms(const struct agt_run *r)
 		users += g->users;
 		accepted += g->accepted;
 		if (g->users == 0)
-			return "a group without users";
+			return "a group has no communicators";
 	}
 	if (comms != r->n_comms || comms != users || counted != accepted)
 		return "the communicators of a run do not add up";
@@ -292,15 +294,15 @@ static const char *check_run_state(const struct agt_run *r)
 	bool idle = r->n_comms == 0 && !r->ghosts;
 
 	if ((r->state == AGT_RUN_OVER) != idle || (r->state == AGT_RUN_OVER && !r->ops))
-		return "a run lives without need, or is over too early";
+		return "a run goes on although nothing needs it, or is over too early";
 	if (r->state == AGT_RUN_UP && r->connecting)
-		return "the master of a run that is up is sought";
+		return "a run that is up still seeks its master";
 	if ((r->state == AGT_RUN_GREETING || r->state == AGT_RUN_RESUMING) && !r->connecting)
-		return "a run greets a master without a connection";
+		return "a run greets a master, but has no connection";
 	return NULL;
 }
 
-static const char *check_run_ops(const struct agt *a, const struct agt_run *r)
+static const char *check_run_ops(const struct agt_run *r)
 {
 	const struct agt_op *o;
 	const char *wrong;
@@ -308,7 +310,7 @@ static const char *check_run_ops(const struct agt *a, const struct agt_run *r)
 	DL_FOREACH2 (r->ops, o, next_op) {
 		if (o->run != r)
 			return "an operation is on the list of another run";
-		wrong = check_op(a, o);
+		wrong = check_op(o);
 		if (wrong)
 			return wrong;
 	}
@@ -326,7 +328,7 @@ static const char *check_run(const struct agt *a, const struct agt_run *r)
 	if (!wrong)
 		wrong = check_history(r);
 	if (!wrong)
-		wrong = check_run_ops(a, r);
+		wrong = check_run_ops(r);
 	return wrong ? wrong : check_round(r);
 }
 

@@ -100,8 +100,9 @@ void agt_conn_alias(struct agt_run *r, const struct cc_addr *addr)
 		r->aliases[r->n_aliases++] = *addr;
 }
 
-/* Publishes where the master of r is, if that has changed: the address where it was reached, or the
- * new address that was set for this one. The peers keep it for their next agent. */
+/* Publishes the address of r's master if it has changed: the address where the master was reached,
+ * or the new address that was set in its place. The peers keep the published address for their next
+ * agent. */
 static void tell_master_addr(struct agt *a, struct agt_run *r)
 {
 	const struct cc_addr *at = r->reached.family ? &r->reached : &r->addr;
@@ -215,8 +216,8 @@ static void lease_over(struct agt *a, struct agt_run *r)
 	struct agt_end_status v;
 
 	agt_end_status_set(&v, WIRE_MASTER_CONNECTION_FAILED,
-		"lost the master at %s (%.100s), and no other has taken the run over within "
-		"%.1f s: call pcclConnect again when there is one",
+		"lost the master at %s (%.100s), and no other master has taken the run over within "
+		"%.1f s: call pcclConnect again when there is a master",
 		cc_addr_str(&r->addr, addr), r->why, (double)a->cfg.master_lease_ms / 1e3);
 	agt_log(a, AGT_LOG_WARNING, "%s", v.text);
 	agt_run_over(a, r, &v);
@@ -245,7 +246,8 @@ static uint32_t master_addr_ms(const struct agt *a, const struct agt_run *r)
 }
 
 /* Returns the time that one address has to answer, in ms. A master that has accepted the connection
- * may have reasons to answer the hello late; but a master that was up a moment ago has none. */
+ * may have reasons to answer the hello late; but a master that was up a moment ago has no such
+ * reason. */
 static uint32_t attempt_ms(const struct agt *a, const struct agt_run *r)
 {
 	uint32_t limit = a->cfg.connect_timeout_ms;
@@ -279,7 +281,7 @@ void agt_conn_tick(struct agt *a, struct agt_run *r)
 	uint32_t limit = attempt_ms(a, r);
 	char why[WM_TEXT_MAX];
 
-	/* This process stood still, so the lease of the master is extended by this time. */
+	/* If this process stood still, the lease is extended by that time. */
 	if (a->tick_ns && a->now - a->tick_ns > AGT_STOOD_STILL_NS)
 		r->lease_ns += a->now - a->tick_ns;
 	if (agt_run_orphaned(r) && a->now > r->lease_ns &&
@@ -332,14 +334,13 @@ static void moved_set(struct agt *a, const struct agt_event *ev)
 			*m = a->masters[--a->n_masters];
 	} else if (ev->to.family && a->n_masters == AGT_MASTERS_MAX) {
 		agt_log(a, AGT_LOG_ERR,
-			"the new address of the master %s is not stored: %u are stored, the limit",
+			"the new address of the master %s is not stored: the limit is %u addresses",
 			cc_addr_str(&ev->from, addr), AGT_MASTERS_MAX);
 	} else if (ev->to.family) {
 		*m = (struct agt_moved){.from = ev->from, .to = ev->to};
 		a->n_masters++;
 	}
-	/* The master is at this address now, so an entry that moves it away from there is removed.
-	 */
+	/* The master is at `to` now, so an entry that moves a master away from `to` is removed. */
 	for (m = a->masters; m < a->masters + a->n_masters; m++)
 		if (cc_addr_eq(&m->from, &ev->to)) {
 			*m = a->masters[--a->n_masters];

@@ -6,6 +6,7 @@
  *   agt_action.c   actions out
  *   agt_state.c    the states and their names; only this file changes them
  *   agt_session.c  sessions, communicators, their requests
+ *   agt_ballot.c   ballots: votes of local peers, and their answers
  *   agt_run.c      runs: joining, leaving, the end
  *   agt_master.c   the messages of masters
  *   agt_conn.c     the addresses at which masters are sought, and the attempts to connect
@@ -13,11 +14,12 @@
  *   agt_resume.c   runs without a master, and the snapshot for the next master
  *   agt_attach.c   peers that outlived their agent
  *   agt_round.c    links, rounds, rings, world sizes
+ *   agt_mesh.c     meshes: links to all other hosts of a ring
  *   agt_op.c       operations: from the start to the end
  *   agt_spec.c     speculative starts of operations
  *   agt_sync.c     synchronizations of shared state: their jobs
  *   agt_submit.c   submissions: checks, collecting, the vote
- *   agt_waits.c    peers that are awaited by operations and votes that are late
+ *   agt_waits.c    the peers for which late operations and votes wait
  *   agt_unmet.c    peers that wait in a call and do nothing else
  *   agt_view.c     tables of the core's state, for operators
  *   agt_record.c   results of synchronizations of shared state, for operators
@@ -27,19 +29,17 @@
 #define AGT_INTERNAL_H
 #include "pcclagentd/core/agt_run.h"
 
-/* agt_action.c. Appends an action. Never returns NULL: if there is no memory, the caller fills a
- * scratch action, and the step fails. */
+/* agt_action.c. Appends an action. */
 struct agt_action *agt_emit(struct agt *a, enum agt_action_type type);
 /* Appends a message to the master of r. The message is empty except for its type; everything that
  * it points to must be malloc'd. While r has no master, the message is dropped: the next master
- * gets the state of that time. */
+ * gets a snapshot of the state when it comes. */
 struct wm_msg *agt_send(struct agt *a, struct agt_run *r, enum wm_type type);
 struct wl_reply *agt_reply(
 	struct agt *a, const struct agt_comm *c, uint32_t req_id, uint32_t code, const char *text);
 void agt_complete(struct agt *a, uint32_t comm, uint32_t slot, const struct agt_done *done);
 __attribute__((format(printf, 3, 4))) void agt_log(
 	struct agt *a, uint32_t level, const char *fmt, ...);
-void agt_no_memory(struct agt *a);
 /* Frees the memory that x owns. */
 void agt_action_clear(struct agt_action *x);
 /* Copies `text`, which may be NULL, and cuts it if it is too long. */
@@ -73,8 +73,7 @@ void agt_session_stopped(struct agt *a, const struct agt_event *ev);
 void agt_sessions_tick(struct agt *a);
 void agt_request(struct agt *a, const struct agt_event *ev);
 struct agt_comm *agt_comm_find(struct agt *a, uint32_t id);
-/* Returns a new communicator that is not opened yet. NULL: the request was refused and answered, or
- * there is no memory. */
+/* Returns a new communicator that is not opened yet. NULL: the request was refused and answered. */
 struct agt_comm *agt_comm_new(struct agt *a, struct agt_session *s, const struct wl_request *q);
 void agt_refuse_request(struct agt *a, const struct agt_session *s, const struct wl_request *q,
 	uint32_t code, const char *text);
@@ -86,8 +85,6 @@ uint64_t agt_comm_ring_epoch(const struct agt_comm *c);
 void agt_comm_attrs(const struct agt_comm *c, struct agt_attrs *ret);
 /* Records that c's request `q` waits for its answer. */
 void agt_comm_wait(struct agt *a, struct agt_comm *c, const struct wl_request *q);
-/* Sends the vote of c's request to the master: WM_TOPO_VOTE or WM_PENDING_VOTE. */
-void agt_vote_send(struct agt *a, struct agt_comm *c, enum wm_type type);
 /* Publishes the attributes of c if they have changed. */
 void agt_comm_publish(struct agt *a, struct agt_comm *c);
 /* Returns the view for a call of c that ends now. The view id is 0 unless c is accepted. */
@@ -95,14 +92,25 @@ void agt_comm_view(const struct agt_comm *c, struct wire_view *ret);
 /* Returns the view for a call of c that was made with `generation` and ends now with `code`. */
 void agt_comm_view_after(
 	const struct agt_comm *c, uint64_t generation, uint32_t code, struct wire_view *ret);
-/* Answers c's call of pcclArePeersPending, which waits. */
-void agt_pending_answer(struct agt *a, struct agt_comm *c, bool pending);
 /* Answers the request of c that waits, if there is one. Frees c if this is a failed attach. */
 void agt_comm_answer(struct agt *a, struct agt_comm *c, uint32_t code, const char *text);
 /* Answers the destroy of c, which is LEAVING and has no operation any more, and frees c. */
 void agt_comm_finish(struct agt *a, struct agt_comm *c);
 void agt_comm_free(struct agt *a, struct agt_comm *c);
 void agt_comm_unopened(struct agt *a, const struct agt_event *ev);
+
+/* agt_ballot.c */
+/* Does a vote of c wait for the end of a ballot of this kind? */
+bool agt_ballot_waits(const struct agt_comm *c, enum wire_ballot kind);
+/* Handles the request for a vote of c. */
+void agt_ballot_vote(struct agt *a, struct agt_comm *c, const struct wl_request *q);
+/* Sends all votes that wait to the master, as part of a snapshot. */
+void agt_ballot_tell(struct agt *a, struct agt_run *r);
+/* Answers c's vote, which waits. */
+void agt_ballot_answer(struct agt *a, struct agt_comm *c, bool answer);
+/* Answers c's vote if it waits for the end of this ballot. */
+void agt_ballot_ended(struct agt *a, struct agt_comm *c, enum wire_ballot kind, uint64_t number);
+void agt_ballot_end(struct agt *a, struct agt_run *r, const struct wm_ballot_end *m);
 
 /* agt_run.c */
 struct agt_run *agt_run_find(struct agt *a, uint32_t id);
@@ -148,7 +156,8 @@ void agt_run_tick(struct agt *a, struct agt_run *r);
 /* Handles a lack of resources of agent or master. A run with members is tried again for a while;
  * any other run ends with *v. open: the connection to the master still stands. */
 void agt_run_short(struct agt *a, struct agt_run *r, const struct agt_end_status *v, bool open);
-/* Does the run have peers that could lose a membership, because they were accepted or attach? */
+/* Does the run have members, or peers that attach and may be members? Only these can lose a
+ * membership. */
 bool agt_run_has_members(const struct agt_run *r);
 /* Handles a breach of the protocol by the master. The run ends, unless it was resuming with this
  * master. */
@@ -179,8 +188,8 @@ void agt_conn_failed(struct agt *a, struct agt_run *r, const char *why, bool ope
 void agt_conn_refused(struct agt *a, struct agt_run *r, const struct agt_end_status *v, bool open);
 /* Records that a master has answered at the address to which the agent has connected. */
 void agt_conn_reached(struct agt *a, struct agt_run *r);
-/* Handles a redirect by the master at the address of the last success: the other addresses are
- * tried first. */
+/* Handles a redirect by the master at the address where it was reached last: the other addresses
+ * are tried first. */
 void agt_conn_redirected(const struct agt *a, struct agt_run *r);
 /* Records that `addr` is another address of r's master. */
 void agt_conn_alias(struct agt_run *r, const struct cc_addr *addr);
@@ -192,7 +201,7 @@ void agt_conn_set_master(struct agt *a, const struct agt_event *ev);
 /* agt_resume.c */
 /* Handles the loss of the master of a run that is up. open: its connection still stands. */
 void agt_orphan(struct agt *a, struct agt_run *r, const char *why, bool open);
-void agt_history_add(struct agt *a, struct agt_run *r, uint32_t group, uint64_t seq, uint32_t code);
+void agt_history_add(struct agt_run *r, uint32_t group, uint64_t seq, uint32_t code);
 void agt_history_free(struct agt_run *r);
 /* Returns the highest known term of this run; 0: not known. */
 uint64_t agt_term_of(const struct agt *a, const struct cc_id *run);
@@ -226,13 +235,37 @@ void agt_attach_try(struct agt *a, struct agt_comm *c);
 void agt_attach_check_run(struct agt *a, struct agt_run *r, const struct cc_id *run);
 void agt_attach_tick(struct agt *a);
 
+/* agt_mesh.c */
+/* Is the agent another host of this ring, which has a mesh? */
+bool agt_mesh_has(const struct wm_ring *g, const struct cc_id *peer);
+/* The rings in force are new: opens their meshes. */
+void agt_mesh_open(struct agt *a, struct agt_run *r);
+/* Reports meshes that are up now, or no longer. */
+void agt_mesh_check(struct agt *a, struct agt_run *r);
+/* Reports all meshes, because the master may not know them. */
+void agt_mesh_tell(struct agt *a, struct agt_run *r);
+/* The link to this agent has broken, and was forgotten. */
+void agt_mesh_link_down(struct agt *a, struct agt_run *r, const struct cc_id *peer);
+/* Logs that a link of a mesh could not be opened. */
+void agt_mesh_link_failed(struct agt *a, const struct agt_link *l);
+/* This agent has lost the link at its end: opens a new one. */
+void agt_mesh_reopen(struct agt *a, struct agt_run *r, const struct cc_id *peer);
+/* Returns the agents of all hosts, in ring order; the own entry is zero. The caller frees them. */
+struct cc_id *agt_mesh_agents(const struct wm_ring *g);
+/* Returns NULL, or which link of the mesh is missing. */
+const char *agt_mesh_broken(
+	struct agt_run *r, const struct wm_ring *g, const struct cc_id **suspect);
+
 /* agt_round.c */
 struct agt_group *agt_group_find(struct agt_run *r, uint32_t group);
-struct agt_group *agt_group_get(struct agt *a, struct agt_run *r, uint32_t group);
+struct agt_group *agt_group_get(struct agt_run *r, uint32_t group);
 void agt_group_put(struct agt_run *r, struct agt_group *g);
 void agt_round_begin(struct agt *a, struct agt_run *r, const struct wm_round *m);
 void agt_round_commit(struct agt *a, struct agt_run *r, const struct wm_commit *m);
 void agt_round_clear(struct agt_round *rd);
+/* Is a round in progress? Not if a commit with a greater number has come since: then the master has
+ * dropped the round. */
+bool agt_in_round(const struct agt_run *r);
 /* Drops the ring of g, after the last local member of g has left. */
 void agt_ring_leave(struct agt_run *r, struct agt_group *g);
 /* Is the peer a member of the round, and was the round reported as prepared? */
@@ -241,12 +274,22 @@ void agt_view_set(struct agt *a, struct agt_run *r, const struct wm_view *w);
 /* Returns the latest view, for the peers of g. */
 struct wire_view agt_view_of(const struct agt_run *r, const struct agt_group *g);
 /* Returns the generation and the view for a call that was made with `generation` and ends now with
- * `code`. If a loss ends the call, they are those of the first loss after `generation`, so that
- * they are equal for all members. */
+ * `code`. If a loss ends the call, they are the generation and the view of the first loss after
+ * `generation`, so that all members get equal values. */
 struct agt_generation agt_view_after(
 	const struct agt_run *r, const struct agt_group *g, uint64_t generation, uint32_t code);
 void agt_link_event(struct agt *a, const struct agt_event *ev);
 bool agt_link_is_up(struct agt_run *r, const struct cc_id *peer);
+/* Is the link to this agent up, or being opened with this proof or a newer one? The other agent may
+ * refuse older proofs. */
+bool agt_link_exists(struct agt_run *r, const struct wm_endpoint *to);
+/* Reports that the link from this agent is lost at this end. */
+void agt_link_tell_lost(struct agt *a, struct agt_run *r, const struct cc_id *peer);
+/* Makes sure that there is a link to `to` with this many streams. A link that is up is kept, unless
+ * it must be reopened, is silent while no operation runs on it, or has too few streams while
+ * nothing flows through it. */
+void agt_link_want(struct agt *a, struct agt_run *r, const struct wm_endpoint *to, uint32_t streams,
+	bool reopen);
 /* Returns true while it is not known whether the outbound link to the peer can be used. */
 bool agt_link_in_doubt(const struct agt_run *r, const struct cc_id *peer);
 void agt_links_sweep(struct agt *a, struct agt_run *r);

@@ -13,7 +13,7 @@ static void answer(struct agt *a, struct agt_ghost *g)
 	struct agt_comm *c = g->comm ? agt_comm_find(a, g->comm) : NULL;
 
 	g->comm = 0;
-	if (!c) /* its process is gone, too */
+	if (!c) /* the process that waited is gone, too */
 		return;
 	c->untold = false;
 	if (c->n_ops == 0)
@@ -28,11 +28,7 @@ static struct agt_ghost *ghost_new(struct agt *a, struct agt_run *r, const struc
 	agt_run_fill_join(c, &join);
 	if (join.phase == WM_JOIN_NEW || r->n_ghosts == AGT_GHOSTS_MAX)
 		return NULL;
-	g = calloc(1, sizeof *g);
-	if (!g) {
-		agt_no_memory(a);
-		return NULL;
-	}
+	g = cc_must_zalloc(1, sizeof *g);
 	g->join = join;
 	g->since_ns = a->now;
 	LL_PREPEND(r->ghosts, g);

@@ -43,8 +43,8 @@ static void merge_into(struct agt *a, struct agt_run *from, struct agt_run *to)
 		agt_conn_open(a, to, &from->connect_addr);
 }
 
-/* Returns the run that the peers of r want, if it is up by now. A second hello would look as if the
- * agent had lost its first connection. */
+/* Returns the run that the peers of r want, if it is already up over another connection. A second
+ * hello to its master would look as if the agent had lost the first connection. */
 static struct agt_run *wanted_run(const struct agt *a, const struct agt_run *r)
 {
 	struct agt_run *x;
@@ -175,8 +175,8 @@ static void join_anew(struct agt *a, struct agt_run *r, const struct wm_hello_ac
 	}
 }
 
-/* Can the run be given up? The master does not take r's members back, and no leave is left to be
- * sent to another master. */
+/* Can the run be given up? Only if the master does not take members of r back, and no leave still
+ * has to be sent to another master. */
 static bool is_given_up(const struct agt_run *r, const struct wm_hello_ack *m)
 {
 	bool resumes = m->resume && cc_id_eq(&m->run, &r->run_id);
@@ -289,37 +289,7 @@ static void got_kick(struct agt *a, struct agt_run *r, const struct wm_kick *m)
 	agt_run_lose(a, c, AGT_EXIT_KICKED, &v);
 }
 
-void agt_pending_answer(struct agt *a, struct agt_comm *c, bool pending)
-{
-	struct agt_action *x;
-
-	c->wait = 0;
-	x = agt_emit(a, AGT_ACT_REPLY);
-	x->session = c->session->id;
-	x->u.reply.req_id = c->wait_req;
-	x->u.reply.comm = c->id;
-	x->u.reply.flag = pending;
-	agt_comm_view(c, &x->u.reply.view);
-	x->u.reply.pending_ballot = c->pending_ballot;
-}
-
-static void got_pending_answer(struct agt *a, struct agt_run *r, const struct wm_pending_answer *m)
-{
-	struct agt_comm *c;
-
-	if (m->ballot > r->pending_ballot)
-		agt_waits_over(a, r, &r->pending_awaited);
-	if (m->ballot >= r->pending_ballot)
-		r->pending_ballot = m->ballot;
-	DL_FOREACH2 (r->comms, c, next_r) {
-		if (c->wait != WL_ARE_PENDING || c->pending_ballot >= m->ballot)
-			continue;
-		c->pending_ballot = m->ballot;
-		agt_pending_answer(a, c, wire_pending_answer(m->ballot));
-	}
-}
-
-/* Starts a probe. The master needs the result before it lets peers wait for that agent. */
+/* Starts a probe. The master needs the result before it lets peers wait for the probed agent. */
 static void got_probe(struct agt *a, struct agt_run *r, const struct wm_probe *m)
 {
 	struct agt_action *x;
@@ -380,11 +350,14 @@ static void got_msg(struct agt *a, struct agt_run *r, const struct wm_msg *m)
 	case WM_OP_DONE:
 		agt_op_done(a, r, &m->u.op_done);
 		break;
-	case WM_PENDING_ANSWER:
-		got_pending_answer(a, r, &m->u.pending_answer);
+	case WM_BALLOT_END:
+		agt_ballot_end(a, r, &m->u.ballot_end);
 		break;
 	case WM_LEFT:
 		agt_left(a, r, &m->u.left);
+		break;
+	case WM_LINK_REOPEN:
+		agt_mesh_reopen(a, r, &m->u.link_reopen.agent);
 		break;
 	case WM_KICK:
 		got_kick(a, r, &m->u.kick);

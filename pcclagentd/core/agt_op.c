@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/cc_zalloc.h"
 #include "pcclagentd/core/agt_internal.h"
 #include "pcclagentd/core/agt_record.h"
 
@@ -43,43 +42,25 @@ const char *agt_op_name(const struct agt_op *o, char *buf, size_t size)
 struct agt_op *agt_op_new(
 	struct agt *a, struct agt_run *r, const struct agt_group *g, const struct agt_op_key *key)
 {
-	struct agt_op *o = cc_zalloc(1, sizeof *o);
+	struct agt_op *o = cc_must_zalloc(1, sizeof *o);
 
-	if (!o) {
-		agt_no_memory(a);
-		return NULL;
-	}
 	o->run = r;
 	o->key = *key;
 	o->generation = g->generation;
 	o->born_ns = a->now;
 	HASH_ADD(hh_key, r->collecting, key, sizeof o->key, o);
-	if (o->unhashed) {
-		free(o);
-		agt_no_memory(a);
-		return NULL;
-	}
 	DL_APPEND2(r->ops, o, prev_op, next_op);
 	agt_waits_add(a, o);
 	return o;
 }
 
-int agt_op_add(struct agt *a, struct agt_op *o, struct agt_comm *c, const struct shm_submission *s,
+void agt_op_add(struct agt *a, struct agt_op *o, struct agt_comm *c, const struct shm_submission *s,
 	const struct agt_end_status *refusal)
 {
 	struct agt_op_member *m;
 
-	if (o->n == o->cap) {
-		uint32_t cap = o->cap ? o->cap * 2 : c->grp->accepted;
-
-		m = reallocarray(o->members, cap, sizeof *m);
-		if (!m) {
-			agt_no_memory(a);
-			return CC_ERR_NOMEM;
-		}
-		o->members = m;
-		o->cap = cap;
-	}
+	if (o->n == o->cap)
+		o->members = cc_must_grow(o->members, &o->cap, c->grp->accepted, sizeof *m);
 	m = &o->members[o->n++];
 	memset(m, 0, sizeof *m);
 	m->comm = c;
@@ -93,7 +74,6 @@ int agt_op_add(struct agt *a, struct agt_op *o, struct agt_comm *c, const struct
 	c->n_waited += s->waited;
 	if (s->is_sync && !s->refused)
 		agt_record_voted(a, c, &s->sync);
-	return 0;
 }
 
 void agt_op_free(struct agt *a, struct agt_op *o)
@@ -110,11 +90,13 @@ void agt_op_free(struct agt *a, struct agt_op *o)
 	DL_DELETE2(r->ops, o, prev_op, next_op);
 	free(o->awaited);
 	free(o->members);
+	free(o->agents);
 	free(o);
 }
 
-/* Returns the generation that the application knows after this end. The application learns of a
- * later loss only from an end that reports a loss. Otherwise its next call reports the loss. */
+/* Returns the generation that the application knows after o has ended with *v. If the group has had
+ * a loss since the submission of o, the application learns of it now only if *v reports a loss.
+ * Otherwise its next call reports the loss. */
 static uint64_t generation_told(
 	const struct agt_op *o, const struct agt_comm *c, const struct agt_end_status *v)
 {
@@ -427,7 +409,31 @@ const char *agt_op_cannot_start(
 		*suspect = &g->ring.prev;
 		return "the link from the previous host is down";
 	}
-	return NULL;
+	return o->route == CC_ALGO_RING ? NULL : agt_mesh_broken(o->run, &g->ring, suspect);
+}
+
+bool agt_op_uses(const struct agt_op *o, const struct cc_id *peer, bool inbound)
+{
+	uint32_t i;
+
+	if (!o->agents)
+		return cc_id_eq(inbound ? &o->prev : &o->next, peer);
+	for (i = 0; i < o->hosts; i++)
+		if (cc_id_eq(&o->agents[i], peer))
+			return true;
+	return false;
+}
+
+/* Notes the agents of all hosts, for an operation that takes another route than the ring. */
+static void set_agents(struct agt_op *o, const struct wm_ring *ring, struct agt_xfer *t)
+{
+	o->hosts = ring->hosts;
+	free(o->agents);
+	o->agents = NULL;
+	if (o->route == CC_ALGO_RING)
+		return;
+	o->agents = agt_mesh_agents(ring);
+	t->agents = agt_mesh_agents(ring);
 }
 
 void agt_op_xfer_start(struct agt *a, struct agt_op *o, const struct agt_group *g)
@@ -444,10 +450,13 @@ void agt_op_xfer_start(struct agt *a, struct agt_op *o, const struct agt_group *
 	t->group = g->group;
 	t->params = agt_sub_params(&o->members[0].sub);
 	t->world_size = o->world_size = g->world_size;
+	t->generation = o->generation;
 	t->begin = agt_view_of(o->run, g);
 	t->hosts = g->ring.hosts;
 	t->pos = g->ring.pos;
 	t->segment_max = o->run->segment_max;
+	t->route = o->route;
+	set_agents(o, &g->ring, t);
 	if (t->hosts > 1) {
 		t->next = o->next = g->ring.next.agent;
 		t->prev = o->prev = g->ring.prev;
@@ -456,11 +465,7 @@ void agt_op_xfer_start(struct agt *a, struct agt_op *o, const struct agt_group *
 	for (i = 0; i < o->n; i++)
 		o->members[i].rank = o->members[i].comm->rank;
 	qsort(o->members, o->n, sizeof *o->members, by_rank);
-	t->members = cc_zalloc(o->n, sizeof *t->members);
-	if (!t->members) {
-		agt_no_memory(a);
-		return;
-	}
+	t->members = cc_must_zalloc(o->n, sizeof *t->members);
 	for (i = 0; i < o->n; i++) {
 		t->members[i].comm = o->members[i].comm_id;
 		t->members[i].sub = o->members[i].sub;
@@ -548,11 +553,8 @@ void agt_op_start(struct agt *a, struct agt_run *r, const struct wm_op_start *m)
 	}
 	o->seq = m->seq;
 	o->epoch = m->epoch;
+	o->route = m->route;
 	HASH_ADD(hh_seq, r->started, seq, sizeof o->seq, o);
-	if (o->unhashed) {
-		agt_no_memory(a);
-		return;
-	}
 	agt_waits_remove(a, o);
 	agt_waits_started(a, o);
 	if (m->is_sync)
@@ -582,7 +584,7 @@ void agt_op_abort(struct agt *a, struct agt_run *r, const struct wm_op_abort *m)
 	agt_log(a, AGT_LOG_INFO, "run %u, %s, seq %" PRIu64 ": %s", r->id,
 		agt_op_name(o, name, sizeof name), o->seq, o->end_status.text);
 	if (o->seq)
-		agt_history_add(a, r, o->key.group, o->seq, o->end_status.code);
+		agt_history_add(r, o->key.group, o->seq, o->end_status.code);
 	if (o->xfer)
 		agt_op_cancel(a, o);
 	else
@@ -609,7 +611,7 @@ void agt_op_done(struct agt *a, struct agt_run *r, const struct wm_op_done *m)
 			a, r, "OP_DONE of an operation that this host did not report as done");
 		return;
 	}
-	agt_history_add(a, r, o->key.group, o->seq, WIRE_SUCCESS);
+	agt_history_add(r, o->key.group, o->seq, WIRE_SUCCESS);
 	if (o->key.is_sync) {
 		agt_sync_won(a, o, m->revision);
 		return;
@@ -622,7 +624,7 @@ void agt_op_done(struct agt *a, struct agt_run *r, const struct wm_op_done *m)
 	bytes = o->members[0].sub.bytes;
 	agt_op_end(a, o, NULL);
 	if (m->next)
-		agt_spec_reserve(a, r, &key, bytes, m->next);
+		agt_spec_reserve(a, r, &key, bytes, m);
 }
 
 void agt_op_xfer_done(struct agt *a, const struct agt_event *ev)
@@ -662,7 +664,7 @@ void agt_op_xfer_cancelled(struct agt *a, const struct agt_event *ev)
 		agt_op_end(a, o, &o->end_status);
 }
 
-/* Reports a standstill. The master compares it with the reports of the neighbours. */
+/* Reports a standstill. The master compares it with the reports of the other hosts. */
 void agt_op_xfer_standstill(struct agt *a, const struct agt_event *ev)
 {
 	struct agt_run *r = agt_run_find(a, ev->run);
@@ -684,9 +686,7 @@ void agt_op_link_down(struct agt *a, struct agt_run *r, const struct agt_event *
 		ev->inbound ? "from" : "to", cc_id_short(&ev->peer, peer),
 		ev->text ? ev->text : "closed");
 	DL_FOREACH2 (r->ops, o, next_op) {
-		const struct cc_id *neighbour = ev->inbound ? &o->prev : &o->next;
-
-		if (!o->xfer || !cc_id_eq(neighbour, &ev->peer))
+		if (!o->xfer || !agt_op_uses(o, &ev->peer, ev->inbound))
 			continue;
 		if (o->spec && o->state == AGT_OP_VOTING)
 			agt_spec_failed(a, o, &ev->peer, why)->silent = ev->silent;

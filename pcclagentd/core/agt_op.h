@@ -22,7 +22,7 @@ bool agt_subs_agree(const struct shm_submission *x, const struct shm_submission 
 /* Stores the reserved number of this key's next attempt. bytes: the size of the last operand; the
  * next one is expected to have the same. */
 void agt_spec_reserve(struct agt *a, struct agt_run *r, const struct agt_op_key *key,
-	uint64_t bytes, uint64_t seq);
+	uint64_t bytes, const struct wm_op_done *m);
 /* Drops the reserved numbers of the group under which nothing has started. */
 void agt_spec_forget(struct agt *a, const struct agt_run *r, struct agt_group *g);
 void agt_spec_forget_all(struct agt *a, const struct agt_run *r);
@@ -43,11 +43,11 @@ void agt_spec_committed(struct agt *a, struct agt_op *o);
 /* Starts to watch o, which is new, for missing local members. */
 void agt_waits_add(struct agt *a, struct agt_op *o);
 void agt_waits_remove(struct agt *a, struct agt_op *o);
-/* Have the submitters of o waited long enough for the other local members, so that they vote
- * without them? */
+/* Have the submitters of o waited so long for the other local members that they now vote without
+ * the others? */
 bool agt_waits_enough(const struct agt *a, const struct agt_op *o);
-/* Returns a local member that has not submitted o, if o has not started: the one that has been
- * stopped for longest, or any; or NULL. */
+/* Returns a local member that has not submitted o: the member that has been stopped for longest, or
+ * any member if none is stopped. Returns NULL if there is no such member, or if o has started. */
 const struct agt_comm *agt_waits_missing(const struct agt_op *o);
 /* Writes the pid and the name of c's process to `buf`, and for how long it has been stopped, if it
  * is. */
@@ -56,7 +56,7 @@ void agt_waits_started(struct agt *a, const struct agt_op *o);
 void agt_waits_tick(struct agt *a);
 void agt_waits_set(struct agt *a, struct agt_run *r, const struct wm_waits *m);
 /* Ends the record of a late vote: the vote has ended. */
-void agt_waits_over(struct agt *a, const struct agt_run *r, struct agt_awaited *w);
+void agt_waits_over(struct agt *a, struct agt_run *r, enum wire_ballot kind);
 /* Forgets all that the last master has said about awaited and stopped peers of r. */
 void agt_waits_forget(struct agt_run *r);
 /* Tells the master whether c's process is stopped. */
@@ -68,11 +68,12 @@ void agt_tell_stopped(struct agt *a, const struct agt_comm *c);
 void agt_stuck_look(struct agt *a, const struct agt_comm *c);
 /* Returns enum wm_wait_for_kind: how the caller of `s` waits. */
 uint32_t agt_stuck_kind(const struct shm_submission *s);
-/* Returns enum wm_wait_for_kind for a vote: how the member waits, as far as the master may know. */
+/* Returns enum wm_wait_for_kind for a vote: how the member waits; WM_WAIT_FOR_NONE if not all its
+ * votes have been sent. */
 uint32_t agt_stuck_said(const struct agt_op_member *m);
-/* Reports the members from `first` on that wait to the master, after the vote for them. said: the
- * vote itself has reported that they wait. Then only members with several operations are reported,
- * because their other operations may have waited for this vote. */
+/* Reports to the master which members from `first` on wait. To be called after the vote for them.
+ * said: the vote itself has reported that they wait. Then only members with several operations are
+ * reported, because their other operations may have waited for this vote. */
 void agt_stuck_voted(struct agt *a, const struct agt_op *o, bool said, uint32_t first);
 void agt_stuck_asleep(struct agt *a, const struct agt_event *ev);
 void agt_stuck_any(struct agt *a, const struct agt_event *ev);
@@ -86,7 +87,7 @@ bool agt_op_has(const struct agt_op *o, const struct agt_comm *c);
 void agt_sync_start(struct agt *a, struct agt_op *o, const struct wm_op_start *m);
 /* Handles the success of o. o ends when no thread uses its memory any more. */
 void agt_sync_won(struct agt *a, struct agt_op *o, uint64_t revision);
-/* Sets the revision that the group's next synchronization will have at least. */
+/* Sets the lowest revision that the group's next synchronization can have. */
 void agt_revision_set(struct agt_run *r, uint32_t group, uint64_t revision);
 /* Takes m out of o, which has a job. */
 void agt_sync_drop(struct agt *a, struct agt_op *o, struct agt_op_member *m, enum agt_exit how,
@@ -110,10 +111,11 @@ struct agt_op *agt_op_by_seq(struct agt_run *r, uint64_t seq);
 const char *agt_op_name(const struct agt_op *o, char *buf, size_t size);
 struct agt_op *agt_op_new(
 	struct agt *a, struct agt_run *r, const struct agt_group *g, const struct agt_op_key *key);
-/* Adds c's submission to o. Returns 0 or CC_ERR_NOMEM. refusal: why c cannot take part, if
- * s->refused. */
-int agt_op_add(struct agt *a, struct agt_op *o, struct agt_comm *c, const struct shm_submission *s,
+/* Adds c's submission to o. refusal: why c cannot take part, if s->refused. */
+void agt_op_add(struct agt *a, struct agt_op *o, struct agt_comm *c, const struct shm_submission *s,
 	const struct agt_end_status *refusal);
+/* Does the operation send to this agent, or receive from it (inbound)? */
+bool agt_op_uses(const struct agt_op *o, const struct cc_id *peer, bool inbound);
 /* Returns NULL, or why o cannot start on this host now. *suspect: the agent that probably causes
  * this, or NULL. */
 const char *agt_op_cannot_start(
@@ -128,9 +130,9 @@ void agt_op_complete(struct agt *a, const struct agt_op *o, struct agt_op_member
 	const struct agt_end_status *v);
 /* Cancels the transfer or job of o. o ends when the engine has released the memory. */
 void agt_op_cancel(struct agt *a, struct agt_op *o);
-/* Marks m as out of o, whose transfer goes on. */
+/* Records that m takes no part in o any more. The transfer of o goes on. */
 void agt_op_member_out(struct agt_op_member *m, enum agt_exit how, const struct agt_end_status *v);
-/* Removes members that are out from o, which has no transfer any more. */
+/* Removes the members that take no part any more (`out`) from o, which has no transfer any more. */
 void agt_op_drop_out(struct agt *a, struct agt_op *o);
 uint32_t agt_op_members_in(const struct agt_op *o);
 struct wm_op_report *agt_op_report(struct agt *a, struct agt_run *r, uint64_t seq,

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The last synchronization of each communicator, for operators: its candidate and its result. These
- * records do not influence any decision of the core. If there is no memory for a record, it is left
- * out.
+ * records do not influence any decision of the core.
  */
 #include "pcclagentd/core/agt_record.h"
 
@@ -22,15 +21,10 @@ struct agt_record {
 
 void agt_record_voted(struct agt *a, struct agt_comm *c, const struct wm_sync_vote *v)
 {
-	struct agt_record *r = c->record;
-
-	if (!r)
-		r = c->record = malloc(sizeof *r);
-	if (r)
-		*r = (struct agt_record){.group = c->group,
-			.candidate = *v,
-			.end = AGT_SYNC_VOTED,
-			.since_ns = a->now};
+	if (!c->record)
+		c->record = cc_must_zalloc(1, sizeof *c->record);
+	*c->record = (struct agt_record){
+		.group = c->group, .candidate = *v, .end = AGT_SYNC_VOTED, .since_ns = a->now};
 }
 
 void agt_record_started(struct agt_comm *c, uint64_t seq, uint64_t revision, bool holder)

@@ -10,11 +10,11 @@
 #include "pcclagentd/core/agt_internal.h"
 
 #define OUTCOMES_MAX 32768u /* in one snapshot: a frame holds no more */
-#define MOMENTS_MAX  8u     /* masters in a row that may be lost after a moment */
+#define MOMENTS_MAX  8u     /* masters in a row that may be lost soon after they came */
 
 /* Starts the lease of a run that has lost its master. The lease is not renewed if one master after
- * the other is lost after a moment, for example because only the answer to the hello gets through.
- */
+ * the other is lost soon after it came, for example because only the answer to the hello gets
+ * through. */
 static void run_lease(const struct agt *a, struct agt_run *r)
 {
 	bool moment = a->now - r->since_ns < UINT64_C(2) * r->timeout_ms * AGT_NS_PER_MS;
@@ -38,7 +38,7 @@ void agt_orphan(struct agt *a, struct agt_run *r, const char *why, bool open)
 	r->redirected = false;
 	agt_waits_forget(r);
 	agt_leaves_answer(a, r);
-	/* A round that was not reported as prepared here is in force nowhere. */
+	/* A round that this agent has not reported as prepared is in force nowhere. */
 	if (rd->active && (!rd->reported || !rd->ok)) {
 		r->aborted_round = rd->number;
 		agt_round_clear(rd);
@@ -52,7 +52,7 @@ void agt_orphan(struct agt *a, struct agt_run *r, const char *why, bool open)
 
 /* ---- outcomes of attempts ---- */
 
-static struct agt_history *history_get(struct agt *a, struct agt_run *r, uint32_t group)
+static struct agt_history *history_get(struct agt_run *r, uint32_t group)
 {
 	struct agt_history *h, *next;
 
@@ -67,22 +67,13 @@ static struct agt_history *history_get(struct agt *a, struct agt_run *r, uint32_
 			free(h);
 		}
 	}
-	h = calloc(1, sizeof *h);
-	if (!h) {
-		agt_no_memory(a);
-		return NULL;
-	}
+	h = cc_must_zalloc(1, sizeof *h);
 	h->group = group;
 	HASH_ADD(hh, r->history, group, sizeof h->group, h);
-	if (h->unhashed) {
-		free(h);
-		agt_no_memory(a);
-		return NULL;
-	}
 	return h;
 }
 
-/* Is the outcome of `seq` recorded already? Several peers of the group may have asked for it. */
+/* Is the outcome of `seq` recorded already? Several peers of the group may have asked about it. */
 static bool knows(const struct agt_history *h, uint64_t seq)
 {
 	uint32_t i;
@@ -95,11 +86,11 @@ static bool knows(const struct agt_history *h, uint64_t seq)
 
 /* Outcomes are kept in the order of their ends, so an attempt that started long ago is not the
  * first to be dropped. */
-void agt_history_add(struct agt *a, struct agt_run *r, uint32_t group, uint64_t seq, uint32_t code)
+void agt_history_add(struct agt_run *r, uint32_t group, uint64_t seq, uint32_t code)
 {
-	struct agt_history *h = history_get(a, r, group);
+	struct agt_history *h = history_get(r, group);
 
-	if (!h || knows(h, seq))
+	if (knows(h, seq))
 		return;
 	if (h->n == WM_OUTCOMES_MAX)
 		memmove(&h->v[0], &h->v[1], --h->n * sizeof h->v[0]);
@@ -161,17 +152,8 @@ static void tell_members(struct agt *a, struct agt_run *r)
 	agt_leaves_tell(a, r);
 }
 
-static void tell_waiting(struct agt *a, struct agt_run *r, uint32_t wait, enum wm_type type)
-{
-	struct agt_comm *c;
-
-	DL_FOREACH2 (r->comms, c, next_r)
-		if (c->wait == wait)
-			agt_vote_send(a, c, type);
-}
-
 /* Fills in the latest outcomes of each group; all of them if there is room. */
-static int fill_outcomes(const struct agt_run *r, struct wm_resume *m)
+static void fill_outcomes(const struct agt_run *r, struct wm_resume *m)
 {
 	const struct agt_history *h;
 	uint32_t each = OUTCOMES_MAX / (HASH_COUNT(r->history) + 1);
@@ -180,16 +162,13 @@ static int fill_outcomes(const struct agt_run *r, struct wm_resume *m)
 	for (h = r->history; h; h = h->hh.next)
 		n += h->n < each ? h->n : each;
 	if (n == 0)
-		return 0;
-	m->outcomes = calloc(n, sizeof *m->outcomes);
-	if (!m->outcomes)
-		return CC_ERR_NOMEM;
+		return;
+	m->outcomes = cc_must_zalloc(n, sizeof *m->outcomes);
 	for (h = r->history; h; h = h->hh.next) {
 		n = h->n < each ? h->n : each;
 		memcpy(m->outcomes + m->n_outcomes, h->v + h->n - n, n * sizeof h->v[0]);
 		m->n_outcomes += n;
 	}
-	return 0;
 }
 
 static struct wire_view last_generation(const struct agt_group *g)
@@ -197,18 +176,16 @@ static struct wire_view last_generation(const struct agt_group *g)
 	return g->n_lost ? g->lost[g->n_lost - 1].view : (struct wire_view){.view_id = 0};
 }
 
-static int fill_groups(const struct agt_run *r, struct wm_resume *m)
+static void fill_groups(const struct agt_run *r, struct wm_resume *m)
 {
 	uint32_t n = HASH_COUNT(r->groups);
 	const struct agt_group *g;
 
 	m->view = r->view;
 	if (n == 0)
-		return 0;
-	m->view.own = calloc(n, sizeof *m->view.own);
-	m->positions = calloc(n, sizeof *m->positions);
-	if (!m->view.own || !m->positions)
-		return CC_ERR_NOMEM;
+		return;
+	m->view.own = cc_must_zalloc(n, sizeof *m->view.own);
+	m->positions = cc_must_zalloc(n, sizeof *m->positions);
 	for (g = r->groups; g; g = g->hh.next) {
 		if (g->world_size == 0)
 			continue;
@@ -222,13 +199,13 @@ static int fill_groups(const struct agt_run *r, struct wm_resume *m)
 			m->positions[m->n_positions++] =
 				(struct wm_ring_position){g->group, g->ring.hosts, g->ring.pos};
 	}
-	return 0;
 }
 
 void agt_resume_end(struct agt *a, struct agt_run *r)
 {
 	struct wm_resume *m = &agt_send(a, r, WM_RESUME)->u.resume;
 	const struct agt_comm *c;
+	uint32_t kind;
 
 	m->epoch = r->epoch;
 	m->round = r->committed;
@@ -237,17 +214,14 @@ void agt_resume_end(struct agt *a, struct agt_run *r)
 	m->prepared_peers = r->round.peers;
 	m->aborted_round = r->aborted_round;
 	m->last_seq = r->last_seq;
-	m->topo_ballot = r->topo_ballot;
-	m->pending_ballot = r->pending_ballot;
+	memcpy(m->ballots, r->ballots, sizeof m->ballots);
 	/* peers may know later ballots from an agent that has died since */
-	DL_FOREACH2 (r->comms, c, next_r) {
-		if (c->topo_ballot > m->topo_ballot)
-			m->topo_ballot = c->topo_ballot;
-		if (c->pending_ballot > m->pending_ballot)
-			m->pending_ballot = c->pending_ballot;
-	}
-	if (fill_groups(r, m) < 0 || fill_outcomes(r, m) < 0)
-		agt_no_memory(a);
+	DL_FOREACH2 (r->comms, c, next_r)
+		for (kind = 0; kind < WIRE_BALLOTS; kind++)
+			if (c->ballots[kind] > m->ballots[kind])
+				m->ballots[kind] = c->ballots[kind];
+	fill_groups(r, m);
+	fill_outcomes(r, m);
 }
 
 /* Sends a snapshot of the present state to the master. */
@@ -260,17 +234,18 @@ static void tell(struct agt *a, struct agt_run *r)
 	tell_members(a, r);
 	DL_FOREACH2 (r->ops, o, next_op)
 		agt_op_tell(a, o);
-	tell_waiting(a, r, WL_UPDATE_TOPOLOGY, WM_TOPO_VOTE);
-	tell_waiting(a, r, WL_ARE_PENDING, WM_PENDING_VOTE);
+	agt_ballot_tell(a, r);
 	agt_resume_end(a, r);
+	r->reopens = 0;
 	agt_links_tell(a, r);
 	DL_FOREACH2 (r->comms, c, next_r)
 		if (c->attach)
 			agt_attach_query(a, c);
 }
 
-/* Ends the run, because the master does not take it back. same: the master has the run of r: it has
- * taken the run over from agents without state, and the run has gone on before this agent came. */
+/* Ends the run, because the master does not take it back. same: the master does have the run of r,
+ * but it took the run over from agents without state, and the run went on before this agent came.
+ */
 static void refused(struct agt *a, struct agt_run *r, bool same)
 {
 	char addr[CC_ADDR_STR_SIZE];
@@ -284,7 +259,7 @@ static void refused(struct agt *a, struct agt_run *r, bool same)
 			r->why, addr);
 	else
 		agt_end_status_set(&v, WIRE_MASTER_CONNECTION_FAILED,
-			"lost the master (%.100s); the master at %s does not know its run: call "
+			"lost the master (%.100s); the master at %s does not know that run: call "
 			"pcclConnect to join the run of that master",
 			r->why, addr);
 	agt_log(a, AGT_LOG_WARNING, "%s", v.text);
@@ -309,7 +284,7 @@ void agt_resume_ack(struct agt *a, struct agt_run *r, const struct wm_hello_ack 
 	if (m->term < r->term) {
 		agt_log(a, AGT_LOG_WARNING,
 			"the master at %s is stale: term %" PRIu64
-			", the run had one of term %" PRIu64,
+			", the run had a master of term %" PRIu64,
 			addr, m->term, r->term);
 		agt_conn_failed(a, r, "stale", true);
 		return;

@@ -7,6 +7,10 @@
 
 #include "pcclagentd/core/agt_internal.h"
 
+/* The time for which a lost link from an agent that is no neighbour is remembered: as long as a run
+ * can be without a master. */
+#define SPARED_NS UINT64_C(60000000000)
+
 struct agt_group *agt_group_find(struct agt_run *r, uint32_t group)
 {
 	struct agt_group *g;
@@ -15,24 +19,15 @@ struct agt_group *agt_group_find(struct agt_run *r, uint32_t group)
 	return g;
 }
 
-struct agt_group *agt_group_get(struct agt *a, struct agt_run *r, uint32_t group)
+struct agt_group *agt_group_get(struct agt_run *r, uint32_t group)
 {
 	struct agt_group *g = agt_group_find(r, group);
 
 	if (g)
 		return g;
-	g = calloc(1, sizeof *g);
-	if (!g) {
-		agt_no_memory(a);
-		return NULL;
-	}
+	g = cc_must_zalloc(1, sizeof *g);
 	g->group = group;
 	HASH_ADD(hh, r->groups, group, sizeof g->group, g);
-	if (g->unhashed) {
-		free(g);
-		agt_no_memory(a);
-		return NULL;
-	}
 	return g;
 }
 
@@ -42,6 +37,7 @@ void agt_group_put(struct agt_run *r, struct agt_group *g)
 		return;
 	HASH_DELETE(hh, r->groups, g);
 	free(g->ring.members);
+	free(g->ring.others);
 	free(g);
 }
 
@@ -49,43 +45,37 @@ void agt_round_clear(struct agt_round *rd)
 {
 	uint32_t i;
 
-	for (i = 0; i < rd->n_rings; i++)
+	for (i = 0; i < rd->n_rings; i++) {
 		free(rd->rings[i].members);
+		free(rd->rings[i].others);
+	}
 	free(rd->rings);
 	memset(rd, 0, sizeof *rd);
 }
 
-static int ring_copy(struct wm_ring *dst, const struct wm_ring *src)
+static void ring_copy(struct wm_ring *dst, const struct wm_ring *src)
 {
-	struct cc_id *members = NULL;
-
-	if (src->n_members) {
-		members = calloc(src->n_members, sizeof *members);
-		if (!members)
-			return CC_ERR_NOMEM;
-		memcpy(members, src->members, src->n_members * sizeof *members);
-	}
 	*dst = *src;
-	dst->members = members;
-	return 0;
+	dst->members = cc_must_copy(src->members, src->n_members, sizeof *src->members);
+	dst->others = cc_must_copy(src->others, src->n_others, sizeof *src->others);
 }
 
-static int round_copy(struct agt_round *rd, const struct wm_round *m)
+static void round_copy(struct agt_round *rd, const struct wm_round *m)
 {
 	agt_round_clear(rd);
-	if (m->n_rings) {
-		rd->rings = calloc(m->n_rings, sizeof *rd->rings);
-		if (!rd->rings)
-			return CC_ERR_NOMEM;
-	}
+	rd->rings = cc_must_zalloc(m->n_rings, sizeof *rd->rings);
 	for (; rd->n_rings < m->n_rings; rd->n_rings++)
-		if (ring_copy(&rd->rings[rd->n_rings], &m->rings[rd->n_rings]) < 0)
-			return CC_ERR_NOMEM;
+		ring_copy(&rd->rings[rd->n_rings], &m->rings[rd->n_rings]);
 	rd->active = true;
 	rd->accept = m->accept;
 	rd->number = m->round;
 	rd->peers = m->peers;
-	return 0;
+}
+
+static bool leads_here(const struct agt *a, const struct wm_ring *g)
+{
+	return cc_id_eq(&g->next.agent, &a->cfg.agent) || cc_id_eq(&g->prev, &a->cfg.agent) ||
+	       agt_mesh_has(g, &a->cfg.agent);
 }
 
 /* Checks the rings of a round. Returns NULL, or what is wrong with them. */
@@ -102,8 +92,7 @@ static const char *check_rings(const struct agt *a, const struct wm_round *m)
 			return "a ring with an impossible number of streams";
 		if (g->hosts > 1 && (cc_id_is_zero(&g->next.agent) || cc_id_is_zero(&g->prev)))
 			return "a ring without neighbours";
-		if (g->hosts > 1 && (cc_id_eq(&g->next.agent, &a->cfg.agent) ||
-					    cc_id_eq(&g->prev, &a->cfg.agent)))
+		if (g->hosts > 1 && leads_here(a, g))
 			return "a ring that leads from this agent to itself";
 		for (j = 0; j < i; j++)
 			if (m->rings[j].group == g->group)
@@ -124,17 +113,13 @@ bool agt_link_from_lost(const struct agt_run *r, const struct cc_id *peer)
 	return false;
 }
 
-static void lost_remember(struct agt *a, struct agt_run *r, const struct cc_id *peer)
+static void lost_remember(struct agt_run *r, const struct cc_id *peer)
 {
 	struct agt_lost_link *x;
 
 	if (agt_link_from_lost(r, peer))
 		return;
-	x = calloc(1, sizeof *x);
-	if (!x) {
-		agt_no_memory(a);
-		return;
-	}
+	x = cc_must_zalloc(1, sizeof *x);
 	x->peer = *peer;
 	LL_PREPEND(r->lost_links, x);
 }
@@ -159,14 +144,16 @@ static bool ring_has(const struct wm_ring *g, const struct cc_id *peer, bool inb
 	return g->hosts > 1 && cc_id_eq(inbound ? &g->prev : &g->next.agent, peer);
 }
 
-/* Is the link from the peer (inbound) or to it part of a ring in force or of the round? */
+/* Is the link to the peer (inbound: from the peer) part of a ring in force, or of a ring of the
+ * round? */
 static bool is_of_ring(const struct agt_run *r, const struct cc_id *peer, bool inbound)
 {
 	const struct agt_group *g;
 	uint32_t i;
 
 	for (g = r->groups; g; g = g->hh.next)
-		if (g->has_ring && ring_has(&g->ring, peer, inbound))
+		if (g->has_ring &&
+			(ring_has(&g->ring, peer, inbound) || agt_mesh_has(&g->ring, peer)))
 			return true;
 	for (i = 0; r->round.active && i < r->round.n_rings; i++)
 		if (ring_has(&r->round.rings[i], peer, inbound))
@@ -185,21 +172,21 @@ static struct wm_link_lost *tell_lost(
 	return m;
 }
 
-/* Removes lost links from agents that are no neighbours any more: these agents close their links,
- * or have closed them. An entry stays for one more commit, because the other agent may already know
- * the next round and may have opened the link for it. */
-static void lost_sweep(struct agt_run *r)
+/* Removes lost links from agents that have been no neighbours for a long time: these agents have
+ * closed their links. An agent that is disconnected from the master does not know that it is no
+ * neighbour. When it comes back, it believes that its link is up, and may be a neighbour again. */
+static void lost_sweep(struct agt *a, struct agt_run *r)
 {
 	struct agt_lost_link *x, *next;
 
 	LL_FOREACH_SAFE(r->lost_links, x, next)
 	{
 		if (is_of_ring(r, &x->peer, true))
-			continue;
-		if (x->spared)
+			x->spared_ns = 0;
+		else if (x->spared_ns == 0)
+			x->spared_ns = a->now;
+		else if (a->now - x->spared_ns > SPARED_NS)
 			lost_forget(r, &x->peer);
-		else
-			x->spared = true;
 	}
 }
 
@@ -218,7 +205,21 @@ bool agt_link_is_up(struct agt_run *r, const struct cc_id *peer)
 	return l && l->state == AGT_LINK_UP;
 }
 
-static void link_emit(
+bool agt_link_exists(struct agt_run *r, const struct wm_endpoint *to)
+{
+	const struct agt_link *l = link_find(r, &to->agent);
+
+	if (l && l->state == AGT_LINK_OPENING)
+		return l->endpoint.key_no >= to->key_no;
+	return l && l->state == AGT_LINK_UP;
+}
+
+void agt_link_tell_lost(struct agt *a, struct agt_run *r, const struct cc_id *peer)
+{
+	tell_lost(a, r, peer, true, "it was lost before");
+}
+
+static struct agt_action *link_emit(
 	struct agt *a, const struct agt_run *r, const struct agt_link *l, enum agt_action_type type)
 {
 	struct agt_action *x = agt_emit(a, type);
@@ -226,6 +227,7 @@ static void link_emit(
 	x->run = r->id;
 	x->n_streams = l->n_streams;
 	x->u.endpoint = l->endpoint;
+	return x;
 }
 
 static void link_reopen(struct agt *a, struct agt_run *r, struct agt_link *l)
@@ -242,12 +244,12 @@ static bool link_carries_xfer(const struct agt_run *r, const struct cc_id *peer)
 	const struct agt_op *o;
 
 	DL_FOREACH2 (r->ops, o, next_op)
-		if (o->xfer && cc_id_eq(&o->next, peer))
+		if (o->xfer && agt_op_uses(o, peer, false))
 			return true;
 	return false;
 }
 
-/* Returns how many streams the rings of the round want to this agent; 0: no ring leads there. */
+/* Returns how many streams to the peer the rings of the round want; 0: no ring leads to it. */
 static uint32_t round_streams(const struct agt_round *rd, const struct cc_id *peer)
 {
 	uint32_t i, n = 0;
@@ -261,21 +263,29 @@ static uint32_t round_streams(const struct agt_round *rd, const struct cc_id *pe
 	return n;
 }
 
-static struct agt_link *link_new(struct agt *a, struct agt_run *r, const struct cc_id *peer)
+bool agt_in_round(const struct agt_run *r)
 {
-	struct agt_link *l = calloc(1, sizeof *l);
+	return r->round.active && r->round.number > r->committed;
+}
 
-	if (!l) {
-		agt_no_memory(a);
-		return NULL;
-	}
+/* Does a round wait for the link to the peer? If not, it is a link of a mesh. */
+static bool round_waits_for(const struct agt_run *r, const struct cc_id *peer)
+{
+	return agt_in_round(r) && round_streams(&r->round, peer) > 0;
+}
+
+/* A probe would lengthen the round. Links of a mesh are probed, because nobody waits for them. */
+static void link_open(struct agt *a, const struct agt_run *r, const struct agt_link *l)
+{
+	link_emit(a, r, l, AGT_ACT_LINK_OPEN)->probe = !round_waits_for(r, &l->peer);
+}
+
+static struct agt_link *link_new(struct agt_run *r, const struct cc_id *peer)
+{
+	struct agt_link *l = cc_must_zalloc(1, sizeof *l);
+
 	l->peer = *peer;
 	HASH_ADD(hh, r->links, peer, sizeof l->peer, l);
-	if (l->unhashed) {
-		free(l);
-		agt_no_memory(a);
-		return NULL;
-	}
 	return l;
 }
 
@@ -284,7 +294,7 @@ static bool link_is_in_use(const struct agt_run *r, const struct agt_link *l)
 	const struct agt_op *o;
 
 	DL_FOREACH2 (r->ops, o, next_op)
-		if (o->state == AGT_OP_RUNNING && cc_id_eq(&o->next, &l->peer))
+		if (o->state == AGT_OP_RUNNING && agt_op_uses(o, &l->peer, false))
 			return true;
 	return false;
 }
@@ -304,26 +314,20 @@ static bool link_serves(const struct agt_run *r, const struct agt_link *l,
 	return link_carries_xfer(r, &l->peer) || l->n_streams >= streams;
 }
 
-/* Makes sure that there is a link to `to` with this many streams. A link that is up is kept, unless
- * it must be reopened, is silent while no operation runs on it, or has too few streams while
- * nothing flows through it. */
-static void link_want(struct agt *a, struct agt_run *r, const struct wm_endpoint *to,
-	uint32_t streams, bool reopen)
+void agt_link_want(struct agt *a, struct agt_run *r, const struct wm_endpoint *to, uint32_t streams,
+	bool reopen)
 {
 	struct agt_link *l = link_find(r, &to->agent);
 
-	if (!l) {
-		l = link_new(a, r, &to->agent);
-		if (!l)
-			return;
-	} else if (link_serves(r, l, to, streams, reopen)) {
+	if (!l)
+		l = link_new(r, &to->agent);
+	else if (link_serves(r, l, to, streams, reopen))
 		return;
-	} else {
+	else
 		link_reopen(a, r, l);
-	}
 	l->endpoint = *to;
 	l->n_streams = streams;
-	link_emit(a, r, l, AGT_ACT_LINK_OPEN);
+	link_open(a, r, l);
 }
 
 static void add_failure(struct wm_round_report *m, const struct agt_link *l)
@@ -371,19 +375,14 @@ static const struct agt_link *failed_link(const struct agt_run *r, const struct 
 	return ring->hosts > 1 && l && l->state == AGT_LINK_FAILED ? l : NULL;
 }
 
-static void report_failures(
-	struct agt *a, const struct agt_run *r, uint32_t failed, struct wm_round_report *m)
+static void report_failures(const struct agt_run *r, uint32_t failed, struct wm_round_report *m)
 {
 	const struct agt_round *rd = &r->round;
 	const struct agt_link *l;
 	uint32_t i;
 
-	m->failures =
-		calloc(failed < WM_FAILURES_MAX ? failed : WM_FAILURES_MAX, sizeof *m->failures);
-	if (!m->failures) {
-		agt_no_memory(a);
-		return;
-	}
+	m->failures = cc_must_zalloc(
+		failed < WM_FAILURES_MAX ? failed : WM_FAILURES_MAX, sizeof *m->failures);
 	for (i = 0; i < rd->n_rings; i++) {
 		l = failed_link(r, &rd->rings[i]);
 		if (l)
@@ -417,7 +416,7 @@ static void round_report(struct agt *a, struct agt_run *r)
 		if (g->left == AGT_NEXT_ROUND)
 			g->left = rd->number;
 	if (failed > 0)
-		report_failures(a, r, failed, m);
+		report_failures(r, failed, m);
 }
 
 void agt_round_begin(struct agt *a, struct agt_run *r, const struct wm_round *m)
@@ -430,10 +429,7 @@ void agt_round_begin(struct agt *a, struct agt_run *r, const struct wm_round *m)
 		agt_run_violation(a, r, wrong);
 		return;
 	}
-	if (round_copy(rd, m) < 0) {
-		agt_no_memory(a);
-		return;
-	}
+	round_copy(rd, m);
 	if (!cc_id_is_zero(&m->run_key))
 		r->run_key = m->run_key;
 	rd->segment_max = r->segment_wanted;
@@ -446,7 +442,7 @@ void agt_round_begin(struct agt *a, struct agt_run *r, const struct wm_round *m)
 			continue;
 		if (!g->prev_reopens && agt_link_from_lost(r, &g->prev))
 			tell_lost(a, r, &g->prev, true, "it was not reopened");
-		link_want(a, r, &g->next, round_streams(rd, &g->next.agent), g->reopen);
+		agt_link_want(a, r, &g->next, round_streams(rd, &g->next.agent), g->reopen);
 	}
 	round_report(a, r);
 }
@@ -465,12 +461,13 @@ static int ring_rank(const struct wm_ring *g, const struct cc_id *peer)
 static void ring_drop(struct agt_group *g)
 {
 	free(g->ring.members);
+	free(g->ring.others);
 	memset(&g->ring, 0, sizeof g->ring);
 	g->has_ring = false;
 }
 
 /* The ring continues without this host. The next host expects that this host closes its link.
- * Otherwise, if only the next host knew that the link is broken, a later ring could use it. */
+ * Otherwise a later ring could use a link that only the next host knows to be broken. */
 void agt_ring_leave(struct agt_run *r, struct agt_group *g)
 {
 	ring_drop(g);
@@ -493,6 +490,8 @@ static void put_in_force(struct agt_run *r)
 		g->ring = rd->rings[i];
 		g->has_ring = true;
 		rd->rings[i].members = NULL;
+		rd->rings[i].others = NULL;
+		rd->rings[i].n_others = 0;
 	}
 	r->segment_max = rd->segment_max;
 	agt_round_clear(rd);
@@ -527,10 +526,8 @@ static bool admit(struct agt *a, struct agt_run *r, const struct wm_commit *m)
 		if (c->state != AGT_COMM_REGISTERED)
 			continue;
 		agt_run_comm_accepted(a, c);
-		if (!c->attach) {
-			c->topo_ballot = m->topo_ballot;
-			c->pending_ballot = m->pending_ballot;
-		}
+		if (!c->attach)
+			memcpy(c->ballots, m->ballots, sizeof c->ballots);
 	}
 	return true;
 }
@@ -549,7 +546,7 @@ struct wire_view agt_view_of(const struct agt_run *r, const struct agt_group *g)
 static void loss_add(
 	struct agt_group *g, uint64_t generation, const struct wire_view *at_generation)
 {
-	if (generation < g->generation) /* another master has started its count again */
+	if (generation < g->generation) /* another master has begun a new count */
 		g->n_lost = 0;
 	if (generation != g->generation || g->n_lost == 0) {
 		if (g->n_lost == AGT_GENERATIONS_MAX)
@@ -599,14 +596,13 @@ static void committed(struct agt *a, struct agt_comm *c, const struct wm_commit 
 	agt_comm_publish(a, c);
 	if (c->wait == WL_COMM_CONNECT)
 		agt_comm_answer(a, c, WIRE_SUCCESS, "");
-	if (c->wait != WL_UPDATE_TOPOLOGY || !m->accept || c->topo_ballot >= m->topo_ballot)
-		return;
-	c->topo_ballot = m->topo_ballot;
-	agt_comm_answer(a, c, WIRE_SUCCESS, "");
+	if (m->accept)
+		agt_ballot_ended(a, c, WIRE_TOPOLOGY, m->ballots[WIRE_TOPOLOGY]);
 }
 
 void agt_round_commit(struct agt *a, struct agt_run *r, const struct wm_commit *m)
 {
+	uint32_t kind;
 	struct agt_group *g;
 	struct agt_comm *c;
 
@@ -621,12 +617,14 @@ void agt_round_commit(struct agt *a, struct agt_run *r, const struct wm_commit *
 		}
 		put_in_force(r);
 		if (!admit(a, r, m)) {
-			agt_run_violation(a, r, "COMMIT of rings without a peer that was accepted");
+			agt_run_violation(
+				a, r, "COMMIT of rings in which an accepted peer is missing");
 			return;
 		}
 		r->check_links = true;
-		lost_sweep(r);
+		lost_sweep(a, r);
 		r->ring_epoch = m->round;
+		agt_mesh_open(a, r);
 	}
 	agt_spec_forget_all(a, r);
 	for (g = r->groups; g; g = g->hh.next)
@@ -634,13 +632,13 @@ void agt_round_commit(struct agt *a, struct agt_run *r, const struct wm_commit *
 			g->left = 0;
 	r->epoch = m->epoch;
 	r->committed = m->round;
-	if (m->topo_ballot > r->topo_ballot || m->accept)
-		agt_waits_over(a, r, &r->topo_awaited);
-	if (m->topo_ballot > r->topo_ballot)
-		r->topo_ballot = m->topo_ballot;
-	if (m->pending_ballot > r->pending_ballot)
-		r->pending_ballot = m->pending_ballot;
+	if (m->accept || m->ballots[WIRE_TOPOLOGY] > r->ballots[WIRE_TOPOLOGY])
+		agt_waits_over(a, r, WIRE_TOPOLOGY);
+	for (kind = 0; kind < WIRE_BALLOTS; kind++)
+		if (m->ballots[kind] > r->ballots[kind])
+			r->ballots[kind] = m->ballots[kind];
 	view_set(a, r, &m->view);
+	agt_mesh_tell(a, r);
 	DL_FOREACH2 (r->comms, c, next_r)
 		committed(a, c, m);
 }
@@ -656,8 +654,8 @@ struct agt_generation agt_view_after(
 	return (struct agt_generation){g->generation, agt_view_of(r, g)};
 }
 
-/* Stores and publishes a new view. Attempts that are aborted next end with this view, so the peers
- * must know it even if this agent dies then. */
+/* Stores and publishes a new view. The attempts that the master aborts next will end with this
+ * view. So the peers must know it even if this agent dies before they end. */
 void agt_view_set(struct agt *a, struct agt_run *r, const struct wm_view *w)
 {
 	struct agt_comm *c;
@@ -669,16 +667,19 @@ void agt_view_set(struct agt *a, struct agt_run *r, const struct wm_view *w)
 
 static void outbound_down(struct agt *a, struct agt_run *r, struct agt_link *l)
 {
+	struct cc_id peer = l->peer;
+
 	if (l->state != AGT_LINK_UP)
 		return;
 	if (r->round.active && !r->round.reported && round_streams(&r->round, &l->peer)) {
 		link_reopen(a, r, l);
-		link_emit(a, r, l, AGT_ACT_LINK_OPEN);
+		link_open(a, r, l);
 		return;
 	}
 	link_emit(a, r, l, AGT_ACT_LINK_CLOSE);
 	HASH_DELETE(hh, r->links, l);
 	free(l);
+	agt_mesh_link_down(a, r, &peer);
 }
 
 void agt_links_tell(struct agt *a, struct agt_run *r)
@@ -695,6 +696,7 @@ void agt_links_tell(struct agt *a, struct agt_run *r)
 			tell_lost(a, r, &g->ring.next.agent, false,
 				"it broke while the master was disconnected");
 	}
+	agt_mesh_tell(a, r);
 }
 
 /* Handles the end of a link. If the other agent has closed the link that it opened (ended), it
@@ -709,7 +711,7 @@ static void link_down(
 		    (ev->inbound || (l && l->state == AGT_LINK_UP));
 
 	if (ev->inbound && !ev->ended)
-		lost_remember(a, r, &ev->peer);
+		lost_remember(r, &ev->peer);
 	if (l && !ev->inbound)
 		outbound_down(a, r, l);
 	if (ev->silent)
@@ -719,6 +721,7 @@ static void link_down(
 			ev->smaller;
 	if (!ev->silent)
 		agt_op_link_down(a, r, ev);
+	agt_mesh_check(a, r);
 }
 
 void agt_link_event(struct agt *a, const struct agt_event *ev)
@@ -751,8 +754,11 @@ void agt_link_event(struct agt *a, const struct agt_event *ev)
 		agt_link_set_state(a, l, AGT_LINK_FAILED);
 		l->limit = ev->code == WIRE_OUT_OF_MEMORY;
 		agt_copy_text(l->text, sizeof l->text, ev->text);
+		if (!round_waits_for(r, &l->peer))
+			agt_mesh_link_failed(a, l);
 	}
 	round_report(a, r);
+	agt_mesh_check(a, r);
 	r->check_links = true;
 }
 
@@ -761,7 +767,8 @@ bool agt_link_is_used(const struct agt_run *r, const struct cc_id *peer)
 	const struct agt_group *g;
 
 	for (g = r->groups; g; g = g->hh.next)
-		if (g->has_ring && g->ring.hosts > 1 && cc_id_eq(&g->ring.next.agent, peer))
+		if (g->has_ring &&
+			(ring_has(&g->ring, peer, false) || agt_mesh_has(&g->ring, peer)))
 			return true;
 	return (r->round.active && round_streams(&r->round, peer)) || link_carries_xfer(r, peer);
 }
@@ -776,7 +783,8 @@ void agt_links_sweep(struct agt *a, struct agt_run *r)
 			continue;
 		if (l->state != AGT_LINK_FAILED)
 			link_emit(a, r, l, AGT_ACT_LINK_CLOSE);
-		/* The analyzer does not see the head move on, and believes that it is freed.
+		/* The analyzer does not see that the table gets another head, and believes that
+		 * the freed element is still the head.
 		 * NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
 		HASH_DELETE(hh, r->links, l);
 		free(l);
@@ -789,7 +797,8 @@ void agt_links_free(struct agt_run *r)
 
 	lost_forget(r, NULL);
 	HASH_ITER (hh, r->links, l, next) {
-		/* The analyzer does not see the head move on, and believes that it is freed.
+		/* The analyzer does not see that the table gets another head, and believes that
+		 * the freed element is still the head.
 		 * NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
 		HASH_DELETE(hh, r->links, l);
 		free(l);

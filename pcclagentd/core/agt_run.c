@@ -40,11 +40,11 @@ static struct agt_run *run_by_addr(struct agt *a, const struct agt_comm *c)
 			continue;
 		if (r->hinted && r->hint_uid != c->session->uid)
 			continue;
-		/* this run only seeks its master to report leaves */
+		/* this run seeks its master only to report that peers have left */
 		if (agt_run_orphaned(r) && !agt_run_has_members(r))
 			continue;
-		/* c knows a newer address of the master than a run that still seeks it under the
-		 * old one */
+		/* not this run if it still seeks the master at an old address, and c knows a newer
+		 * one */
 		if (!c->at.family || r->reached.family)
 			return r;
 	}
@@ -54,12 +54,8 @@ static struct agt_run *run_by_addr(struct agt *a, const struct agt_comm *c)
 /* Creates a run for c's master, and connects. want: the run that is expected there, or NULL. */
 static struct agt_run *run_open(struct agt *a, const struct agt_comm *c, const struct cc_id *want)
 {
-	struct agt_run *r = calloc(1, sizeof *r);
+	struct agt_run *r = cc_must_zalloc(1, sizeof *r);
 
-	if (!r) {
-		agt_no_memory(a);
-		return NULL;
-	}
 	do {
 		r->id = ++a->last_run;
 	} while (r->id == 0 || agt_run_find(a, r->id));
@@ -71,11 +67,6 @@ static struct agt_run *run_open(struct agt *a, const struct agt_comm *c, const s
 	if (want)
 		r->want_run = *want;
 	HASH_ADD(hh, a->runs, id, sizeof r->id, r);
-	if (r->unhashed) {
-		free(r);
-		agt_no_memory(a);
-		return NULL;
-	}
 	agt_conn_next(a, r);
 	return r;
 }
@@ -110,8 +101,7 @@ void agt_run_fill_join(const struct agt_comm *c, struct wm_join *ret)
 	agt_copy_text(ret->name, sizeof ret->name, c->session->name);
 	if (c->counted || c->attach) {
 		ret->phase = WM_JOIN_ACCEPTED;
-		ret->topo_ballot = c->topo_ballot;
-		ret->pending_ballot = c->pending_ballot;
+		memcpy(ret->ballots, c->ballots, sizeof ret->ballots);
 		ret->epoch = agt_comm_epoch(c);
 		ret->ring_epoch = agt_comm_ring_epoch(c);
 		ret->prepared = c->prepared;
@@ -147,12 +137,8 @@ __attribute__((format(printf, 3, 4))) static void connect_failed(
 /* Lets c enter r. If this fails, c may be freed. */
 static void enter(struct agt *a, struct agt_comm *c, struct agt_run *r)
 {
-	struct agt_group *g = agt_group_get(a, r, c->group);
+	struct agt_group *g = agt_group_get(r, c->group);
 
-	if (!g) { /* agt_no_memory was called: the process is about to end */
-		agt_comm_set_state(a, c, AGT_COMM_NEW);
-		return;
-	}
 	if (g->users >= AGT_MEMBERS_MAX) {
 		connect_failed(a, c,
 			"peer group %u has %u peers on this host, the limit: use another group or "
@@ -185,10 +171,7 @@ void agt_run_join(struct agt *a, struct agt_comm *c)
 
 	if (!r)
 		r = run_open(a, c, NULL);
-	if (r)
-		enter(a, c, r);
-	else
-		agt_comm_set_state(a, c, AGT_COMM_NEW);
+	enter(a, c, r);
 }
 
 static struct agt_run *run_by_id(struct agt *a, const struct cc_id *run)
@@ -214,10 +197,7 @@ void agt_run_attach(struct agt *a, struct agt_comm *c)
 		else
 			r = run_open(a, c, want);
 	}
-	if (r)
-		enter(a, c, r);
-	else
-		agt_comm_set_state(a, c, AGT_COMM_NEW);
+	enter(a, c, r);
 }
 
 void agt_run_comm_accepted(struct agt *a, struct agt_comm *c)
@@ -328,7 +308,8 @@ void agt_run_violation(struct agt *a, struct agt_run *r, const char *what)
 
 	(void)cc_addr_str(&r->addr, addr);
 	agt_log(a, AGT_LOG_ERR, "master %s broke the protocol: %s", addr, what);
-	/* This may be another program. The run's own master can still be found. */
+	/* The program at this address may not be the run's master. The real master can still be
+	 * found. */
 	if (r->state == AGT_RUN_RESUMING) {
 		agt_conn_failed(a, r, what, true);
 		return;
@@ -392,8 +373,8 @@ void agt_run_master_down(struct agt *a, const struct agt_event *ev)
 		agt_conn_failed(a, r, why, false);
 }
 
-/* Is a heartbeat due, or would it be overdue at the next tick, if this tick takes as long as the
- * last one? */
+/* Is a heartbeat due now, or would it be overdue at the next tick? The time until the next tick is
+ * assumed to equal the time since the last one. */
 static bool beat_is_due(const struct agt *a, const struct agt_run *r)
 {
 	uint64_t most = AGT_QUIET_TICK_MS * (uint64_t)AGT_NS_PER_MS;

@@ -8,12 +8,13 @@
 
 #include "pcclagentd/core/agt_types.h"
 
-/* A link from another agent that broke at this end. The other agent may not know. A new link will
- * replace it. */
+/* A link from another agent that broke at this end. The other agent may not know that it broke. A
+ * new link will replace it. */
 struct agt_lost_link {
 	struct cc_id peer;
-	/* A commit left it in the list, although the other agent was no neighbour any more. */
-	bool spared;
+	/* when a commit left it in the list, although the other agent was no neighbour any more; 0:
+	 * none has */
+	uint64_t spared_ns;
 	struct agt_lost_link *next;
 };
 
@@ -25,7 +26,6 @@ struct agt_link {
 	bool silent;            /* UP: nothing was received from the other host for a while */
 	bool limit;             /* FAILED: see limit in struct wm_failure */
 	char text[WM_TEXT_MAX]; /* FAILED: why it failed */
-	bool unhashed;
 	UT_hash_handle hh;
 };
 
@@ -41,7 +41,7 @@ struct agt_round {
 
 /* A peer that has left; no master has confirmed the leave yet. */
 struct agt_ghost {
-	/* join.left: a master was told of the leave, perhaps one that is gone now */
+	/* join.left: the leave was sent to a master, perhaps to a master that is gone now */
 	struct wm_join join;
 	struct wm_leave leave;
 	uint32_t comm; /* the communicator whose process waits until the master knows, or 0 */
@@ -55,7 +55,6 @@ struct agt_history {
 	uint32_t n;
 	uint64_t highest; /* the highest seq of all attempts of the group */
 	struct wm_outcome v[WM_OUTCOMES_MAX];
-	bool unhashed;
 	UT_hash_handle hh;
 };
 
@@ -66,6 +65,7 @@ struct agt_awaited {
 };
 
 struct agt_run {
+	uint32_t reopens; /* WM_LINK_REOPEN messages of this connection to the master */
 	uint32_t id;
 	struct cc_addr addr;
 	uint32_t n_aliases;
@@ -84,9 +84,10 @@ struct agt_run {
 	uint32_t n_connects; /* addresses tried since the master was reached last */
 	bool taken;          /* the connection of this attempt was accepted */
 	bool foreign;        /* the program that answered speaks another protocol */
-	uint32_t n_refused;  /* attempts in a row that were refused, not left without an answer */
-	uint64_t sought_ns;  /* while connecting: since when no master has answered */
-	bool connecting;     /* waits for the answer to MASTER_OPEN or to WM_HELLO */
+	/* consecutive attempts that were refused; those without an answer do not count */
+	uint32_t n_refused;
+	uint64_t sought_ns; /* while connecting: since when no master has answered */
+	bool connecting;    /* waits for the answer to MASTER_OPEN or to WM_HELLO */
 	/* Attempts since the last success that were neither accepted nor refused. */
 	uint32_t n_silent;
 	uint32_t path_ms;    /* how much longer an answer may take, from MASTER_TAKEN */
@@ -95,7 +96,7 @@ struct agt_run {
 	uint64_t short_ns;     /* since when agent or master lack a resource, or 0 */
 	uint64_t orphan_ns;    /* since when the run has no master */
 	uint64_t lease_ns;     /* when the run's lease started */
-	uint32_t n_moments;    /* masters in a row that were lost after a moment */
+	uint32_t n_moments;    /* masters in a row that were lost soon after they came */
 	char why[WM_TEXT_MAX]; /* why the last master was lost */
 	/* The last master lives and has redirected this agent; the agent may come back to it. */
 	bool redirected;
@@ -110,7 +111,8 @@ struct agt_run {
 	uint32_t heartbeat_ms, timeout_ms;
 	uint64_t features;       /* features that agent and master share */
 	uint32_t segment_wanted; /* the largest segment that its master wants */
-	uint32_t segment_max;    /* of the rings in force; all hosts must cut an operand alike */
+	/* largest segment of the rings in force: all hosts must cut an operand alike */
+	uint32_t segment_max;
 	struct agt_comm *comms;
 	uint32_t n_comms;
 	struct agt_group *groups;
@@ -122,10 +124,10 @@ struct agt_run {
 	uint64_t epoch, last_seq;
 	uint64_t committed; /* number of the last committed round */
 	uint64_t ring_epoch;
-	/* The run lost its master in this round, before the round was prepared; or 0. */
+	/* The round that was not prepared yet when the run lost its master; or 0. */
 	uint64_t aborted_round;
-	uint64_t topo_ballot, pending_ballot; /* the ballots that have ended */
-	struct agt_awaited topo_awaited, pending_awaited;
+	uint64_t ballots[WIRE_BALLOTS]; /* the last ballots that have ended */
+	struct agt_awaited late[WIRE_BALLOTS];
 	struct agt_ghost *ghosts;
 	uint32_t n_ghosts;
 	struct agt_history *history;
@@ -136,7 +138,6 @@ struct agt_run {
 	uint64_t doubt_ns;
 	bool check_votes; /* the local members changed, so collecting operations may be complete */
 	bool check_links; /* some links may not be needed any more */
-	bool unhashed;
 	UT_hash_handle hh;
 };
 
@@ -169,12 +170,13 @@ struct agt_comm {
 	bool until_left;     /* LEAVING: its destroy is to wait for the master's WM_LEFT */
 	bool untold;         /* LEAVING: its destroy waits for WM_LEFT */
 	struct agt_group *grp;
-	uint32_t wait; /* enum wl_type of the request that waits, or 0 */
+	uint32_t wait;         /* enum wl_type of the request that waits, or 0 */
+	enum wire_ballot vote; /* with wait == WL_VOTE */
 	uint32_t wait_req;
 	uint64_t wait_ns;
-	struct agt_attach *attach;            /* with wait == WL_COMM_ATTACH */
-	uint64_t topo_ballot, pending_ballot; /* the last ballots whose end this peer knows */
-	uint64_t epoch, ring_epoch;           /* from its previous agent; 0: none */
+	struct agt_attach *attach;      /* with wait == WL_COMM_ATTACH */
+	uint64_t ballots[WIRE_BALLOTS]; /* the last ballots whose end this peer knows */
+	uint64_t epoch, ring_epoch;     /* from its previous agent; 0: none */
 	/* The last round with this peer that was reported as prepared, by this agent or the
 	 * previous one. */
 	uint64_t prepared;
@@ -191,7 +193,6 @@ struct agt_comm {
 	/* Its process waits until any of its operations ends, and does nothing else. */
 	bool waits_any;
 	uint32_t thread; /* id of its main thread, given by the process; 0: not known */
-	bool unhashed;
 	UT_hash_handle hh;
 	struct agt_comm *prev, *next;     /* in session->comms */
 	struct agt_comm *prev_r, *next_r; /* in run->comms */
@@ -228,9 +229,7 @@ struct agt {
 	/* Only during a step: */
 	uint64_t now;
 	struct agt_actions *out;
-	int err;                   /* stays CC_ERR_NOMEM once it is set */
-	struct agt_action scratch; /* takes an action for which there was no memory */
-	struct agt_action unsent;  /* takes a message that no master is there to receive */
+	struct agt_action unsent; /* takes a message while there is no master to receive it */
 };
 
 #endif

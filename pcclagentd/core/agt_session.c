@@ -33,20 +33,12 @@ void agt_session_open(struct agt *a, const struct agt_event *ev)
 		agt_log(a, AGT_LOG_ERR, "session %u was opened twice", ev->session);
 		return;
 	}
-	s = calloc(1, sizeof *s);
-	if (!s) {
-		agt_no_memory(a);
-		return;
-	}
+	s = cc_must_zalloc(1, sizeof *s);
 	s->id = ev->session;
 	s->uid = ev->uid;
 	s->pid = ev->pid;
 	agt_copy_text(s->name, sizeof s->name, ev->name);
 	HASH_ADD(hh, a->sessions, id, sizeof s->id, s);
-	if (s->unhashed) {
-		free(s);
-		agt_no_memory(a);
-	}
 }
 
 void agt_comm_free(struct agt *a, struct agt_comm *c)
@@ -243,9 +235,8 @@ void agt_comm_publish(struct agt *a, struct agt_comm *c)
 void agt_comm_answer(struct agt *a, struct agt_comm *c, uint32_t code, const char *text)
 {
 	struct wl_reply *r;
-	uint32_t wait = c->wait;
 
-	if (!wait)
+	if (!c->wait)
 		return;
 	c->wait = 0;
 	agt_comm_publish(a, c);
@@ -257,10 +248,7 @@ void agt_comm_answer(struct agt *a, struct agt_comm *c, uint32_t code, const cha
 		return;
 	}
 	r->generation = c->grp->generation;
-	r->topo_ballot = c->topo_ballot;
-	if (wait != WL_COMM_CONNECT)
-		return;
-	r->pending_ballot = c->pending_ballot;
+	memcpy(r->ballots, c->ballots, sizeof r->ballots);
 	r->run = c->run->run_id;
 }
 
@@ -280,15 +268,13 @@ void agt_comm_wait(struct agt *a, struct agt_comm *c, const struct wl_request *q
 	c->wait_ns = a->now;
 }
 
-static const char *wait_name(uint32_t type)
+static const char *wait_name(const struct agt_comm *c)
 {
-	switch (type) {
+	switch (c->wait) {
 	case WL_COMM_CONNECT:
 		return "pcclConnect";
-	case WL_UPDATE_TOPOLOGY:
-		return "pcclUpdateTopology";
-	case WL_ARE_PENDING:
-		return "pcclArePeersPending";
+	case WL_VOTE:
+		return wire_ballot_kinds[c->vote].call;
 	default:
 		return "pcclDestroyCommunicator";
 	}
@@ -361,11 +347,7 @@ struct agt_comm *agt_comm_new(struct agt *a, struct agt_session *s, const struct
 		agt_refuse_request(a, s, q, code, text);
 		return NULL;
 	}
-	c = calloc(1, sizeof *c);
-	if (!c) {
-		agt_no_memory(a);
-		return NULL;
-	}
+	c = cc_must_zalloc(1, sizeof *c);
 	do {
 		c->id = ++a->last_comm;
 	} while (c->id == 0 || agt_comm_find(a, c->id));
@@ -376,11 +358,6 @@ struct agt_comm *agt_comm_new(struct agt *a, struct agt_session *s, const struct
 	c->group = q->group;
 	c->pool_size = q->pool_size ? q->pool_size : 1;
 	HASH_ADD(hh, a->comms, id, sizeof c->id, c);
-	if (c->unhashed) {
-		free(c);
-		agt_no_memory(a);
-		return NULL;
-	}
 	DL_APPEND(s->comms, c);
 	return c;
 }
@@ -412,7 +389,8 @@ static void comm_connect(struct agt *a, struct agt_comm *c, const struct wl_requ
 	c->peer = q->peer;
 	c->token = q->token;
 	c->thread = q->thread;
-	c->epoch = c->ring_epoch = c->prepared = c->topo_ballot = c->pending_ballot = 0;
+	c->epoch = c->ring_epoch = c->prepared = 0;
+	memset(c->ballots, 0, sizeof c->ballots);
 	c->view_id = c->generation = 0;
 	c->global = c->world_size = 0;
 	agt_comm_wait(a, c, q);
@@ -439,62 +417,10 @@ static void comm_destroy(struct agt *a, struct agt_comm *c, const struct wl_requ
 	idle = c->n_ops == 0;
 	if (c->run)
 		agt_run_detach(a, c, AGT_EXIT_CLEAN, q->text, &v);
-	/* Otherwise the end of its last operation, or the master's WM_LEFT, finishes c. In this
-	 * case c may be freed already. */
+	/* If c still waits, the end of its last operation, or the master's WM_LEFT, finishes c. In
+	 * this case c may already be freed. */
 	if (idle && !c->untold)
 		agt_comm_finish(a, c);
-}
-
-/* Checks whether c may vote: only accepted peers may. If not, answers the request and returns
- * false. */
-static bool check_voter(struct agt *a, struct agt_comm *c, const struct wl_request *q)
-{
-	if (c->state == AGT_COMM_LOST) {
-		agt_reply(a, c, q->req_id, c->lost.code, c->lost.text);
-		return false;
-	}
-	if (c->state != AGT_COMM_ACCEPTED) {
-		agt_reply(a, c, q->req_id, WIRE_INVALID_USAGE,
-			"the communicator is not connected: call pcclConnect first");
-		return false;
-	}
-	return true;
-}
-
-void agt_vote_send(struct agt *a, struct agt_comm *c, enum wm_type type)
-{
-	struct wm_peer *m = &agt_send(a, c->run, type)->u.peer;
-
-	m->peer = c->peer;
-	m->ballot = type == WM_TOPO_VOTE ? c->topo_ballot : c->pending_ballot;
-}
-
-static void update_topology(struct agt *a, struct agt_comm *c, const struct wl_request *q)
-{
-	char text[WL_TEXT_MAX];
-
-	if (!check_voter(a, c, q))
-		return;
-	if (c->n_ops) {
-		(void)snprintf(text, sizeof text,
-			"%u operation%s of this communicator in flight: await all of them before "
-			"pcclUpdateTopology",
-			c->n_ops, c->n_ops == 1 ? " is" : "s are");
-		agt_reply(a, c, q->req_id, WIRE_PENDING_ASYNC_OPS, text);
-		return;
-	}
-	agt_comm_wait(a, c, q);
-	agt_vote_send(a, c, WM_TOPO_VOTE);
-	agt_stuck_look(a, c);
-}
-
-static void are_pending(struct agt *a, struct agt_comm *c, const struct wl_request *q)
-{
-	if (!check_voter(a, c, q))
-		return;
-	agt_comm_wait(a, c, q);
-	agt_vote_send(a, c, WM_PENDING_VOTE);
-	agt_stuck_look(a, c);
 }
 
 /* Handles a request about an existing communicator. */
@@ -513,7 +439,7 @@ static void comm_request(struct agt *a, struct agt_session *s, const struct agt_
 	if (c->state == AGT_COMM_LEAVING || (c->wait && q->type != WL_COMM_DESTROY)) {
 		(void)snprintf(text, sizeof text,
 			"%s is in progress on this communicator: one such call at a time",
-			wait_name(c->wait));
+			wait_name(c));
 		agt_refuse_request(a, s, q, WIRE_INVALID_USAGE, text);
 		return;
 	}
@@ -521,10 +447,8 @@ static void comm_request(struct agt *a, struct agt_session *s, const struct agt_
 		comm_connect(a, c, q);
 	else if (q->type == WL_COMM_DESTROY)
 		comm_destroy(a, c, q);
-	else if (q->type == WL_UPDATE_TOPOLOGY)
-		update_topology(a, c, q);
 	else
-		are_pending(a, c, q);
+		agt_ballot_vote(a, c, q);
 }
 
 void agt_request(struct agt *a, const struct agt_event *ev)
@@ -543,8 +467,7 @@ void agt_request(struct agt *a, const struct agt_event *ev)
 		break;
 	case WL_COMM_CONNECT:
 	case WL_COMM_DESTROY:
-	case WL_UPDATE_TOPOLOGY:
-	case WL_ARE_PENDING:
+	case WL_VOTE:
 		comm_request(a, s, ev);
 		break;
 	default:

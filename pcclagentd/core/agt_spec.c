@@ -60,32 +60,37 @@ void agt_spec_forget_all(struct agt *a, const struct agt_run *r)
 }
 
 void agt_spec_reserve(struct agt *a, struct agt_run *r, const struct agt_op_key *key,
-	uint64_t bytes, uint64_t seq)
+	uint64_t bytes, const struct wm_op_done *m)
 {
+	uint64_t seq = m->next;
 	struct agt_group *g = agt_group_find(r, key->group);
 	struct agt_reserved *x = g ? reserved_find(g, key->tag) : NULL;
 	struct agt_xfer *t;
 
 	if (seq > r->last_seq)
 		r->last_seq = seq;
-	if (!g || g->left || !g->has_ring || !shm_is_eager(bytes, g->ring.hosts))
+	if (!g || g->left || !g->has_ring || !cc_route_is_eager(bytes, g->ring.hosts))
 		return;
 	if (!x)
 		x = &g->reserved[g->n_reserved++ % AGT_RESERVED_MAX];
 	forget(a, r, x);
-	*x = (struct agt_reserved){.tag = key->tag, .seq = seq};
+	*x = (struct agt_reserved){.tag = key->tag, .seq = seq, .route = m->next_route};
 	t = emit(a, r, AGT_ACT_XFER_EXPECT, seq);
 	t->hosts = g->ring.hosts;
+	t->pos = g->ring.pos;
 	t->prev = g->ring.prev;
+	t->route = x->route;
+	if (x->route != CC_ALGO_RING)
+		t->agents = agt_mesh_agents(&g->ring);
 }
 
-/* Have all local members of the group submitted the same, and can o start? */
+/* Have all local members of the group submitted o with the same parameters, and can o start? */
 static bool can_begin(struct agt_op *o, const struct agt_group *g)
 {
 	const struct cc_id *suspect;
 
 	return o->run->state == AGT_RUN_UP && o->n == g->accepted && g->has_ring &&
-	       shm_is_eager(o->members[0].sub.bytes, g->ring.hosts) &&
+	       cc_route_is_eager(o->members[0].sub.bytes, g->ring.hosts) &&
 	       !agt_op_cannot_start(o, g, &suspect);
 }
 
@@ -96,7 +101,9 @@ void agt_spec_start(struct agt *a, struct agt_op *o, struct agt_group *g)
 
 	if (!x)
 		return;
+	o->route = x->route;
 	if (!can_begin(o, g)) {
+		o->route = CC_ALGO_RING;
 		forget(a, r, x);
 		return;
 	}
@@ -104,10 +111,6 @@ void agt_spec_start(struct agt *a, struct agt_op *o, struct agt_group *g)
 	o->epoch = r->epoch;
 	x->seq = 0;
 	HASH_ADD(hh_seq, r->started, seq, sizeof o->seq, o);
-	if (o->unhashed) {
-		agt_no_memory(a);
-		return;
-	}
 	o->spec = true;
 	agt_op_xfer_start(a, o, g);
 }
@@ -117,7 +120,7 @@ void agt_spec_rollback(struct agt *a, struct agt_op *o)
 	struct agt_run *r = o->run;
 
 	(void)emit(a, r, AGT_ACT_XFER_ROLLBACK, o->seq);
-	agt_history_add(a, r, o->key.group, o->seq, WIRE_RANK_CONNECTION_LOST);
+	agt_history_add(r, o->key.group, o->seq, WIRE_RANK_CONNECTION_LOST);
 	HASH_DELETE(hh_seq, r->started, o);
 	o->rolled_back = o->seq;
 	o->seq = 0;

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
- * Submissions until the vote: which are refused at once, and when all local members have submitted.
+ * Submissions, until the vote: which submissions are refused at once, and when all local members
+ * have submitted.
  */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/cc_zalloc.h"
 #include "pcclagentd/core/agt_internal.h"
 
 struct wm_op_params agt_sub_params(const struct shm_submission *s)
 {
-	return (struct wm_op_params){.count = s->count, .dtype = s->dtype, .op = s->op};
+	return (struct wm_op_params){
+		.count = s->count, .dtype = s->dtype, .op = s->op, .quant = s->quant};
 }
 
 static bool digests_equal(const struct wm_digest *x, const struct wm_digest *y)
@@ -34,7 +35,8 @@ bool agt_subs_agree(const struct shm_submission *x, const struct shm_submission 
 		return false;
 	if (x->is_sync)
 		return y->is_sync && candidates_equal(&x->sync, &y->sync);
-	return !y->is_sync && x->count == y->count && x->dtype == y->dtype && x->op == y->op;
+	return !y->is_sync && x->count == y->count && x->dtype == y->dtype && x->op == y->op &&
+	       wire_quant_eq(&x->quant, &y->quant);
 }
 
 static bool sync_in_flight(const struct agt_comm *c)
@@ -76,7 +78,8 @@ static void group_lost(struct agt_end_status *v, const struct agt_group *g, cons
 		agt_end_status_set(v, WIRE_RANK_CONNECTION_LOST, "%s; %s", g->loss, advice);
 	else
 		agt_end_status_set(v, WIRE_RANK_CONNECTION_LOST,
-			"group %u has lost a peer or the connection to one; %s", g->group, advice);
+			"group %u has lost a peer or the connection to a peer; %s", g->group,
+			advice);
 }
 
 /* Checks whether c can start an operation. If so, v->code stays 0. */
@@ -87,10 +90,10 @@ static void check_caller(const struct agt_comm *c, struct agt_end_status *v)
 	else if (c->state != AGT_COMM_ACCEPTED)
 		agt_end_status_set(v, WIRE_INVALID_USAGE,
 			"the communicator is not connected: call pcclConnect first");
-	else if (c->wait == WL_UPDATE_TOPOLOGY)
+	else if (c->wait == WL_VOTE && wire_ballot_kinds[c->vote].is_exclusive)
 		agt_end_status_set(v, WIRE_INVALID_USAGE,
-			"pcclUpdateTopology is in progress on this communicator: start operations "
-			"after it");
+			"%s is in progress on this communicator: start operations after it",
+			wire_ballot_kinds[c->vote].call);
 }
 
 /* Checks a submission. If it is in order, v->code stays 0. */
@@ -125,7 +128,7 @@ static void check_submission(
 		too_few(v, c->group, c->grp->world_size);
 }
 
-/* Does m vote? A member that has left a synchronization that goes on does not. */
+/* Does m vote? No, if m has left a synchronization that goes on without it. */
 static bool votes(const struct agt_op_member *m, const struct agt_op *o)
 {
 	return !(o->key.is_sync && m->out);
@@ -141,6 +144,7 @@ static void fill_vote(const struct agt_op *o, uint32_t first, struct wm_op_vote 
 	m->generation = o->generation;
 	m->seq = o->state > AGT_OP_VOTING ? o->seq : 0;
 	m->spec_seq = o->spec && !o->awaits_start ? o->seq : 0;
+	m->route = m->seq ? o->route : CC_ALGO_RING;
 	m->is_sync = o->key.is_sync;
 	m->refusal.code = x->sub.refused;
 	if (m->refusal.code)
@@ -162,11 +166,7 @@ static void send_vote(struct agt *a, struct agt_op *o, uint32_t first)
 	uint32_t i;
 
 	fill_vote(o, first, m);
-	m->peers = cc_zalloc(o->n - first, sizeof *m->peers);
-	if (!m->peers) {
-		agt_no_memory(a);
-		return;
-	}
+	m->peers = cc_must_zalloc(o->n - first, sizeof *m->peers);
 	m->waits_for = m->seq ? WM_WAIT_FOR_NONE : WM_WAIT_FOR_MAIN;
 	for (i = first; i < o->n; i++) {
 		const struct agt_op_member *x = &o->members[i];
@@ -234,10 +234,6 @@ void agt_op_try_vote(struct agt *a, struct agt_op *o)
 		agt_waits_remove(a, o);
 	HASH_DELETE(hh_key, r->collecting, o);
 	HASH_ADD(hh_key, r->active, key, sizeof o->key, o);
-	if (o->unhashed) {
-		agt_no_memory(a);
-		return;
-	}
 	agt_op_set_state(a, o, AGT_OP_VOTING);
 	agt_spec_start(a, o, g);
 	send_votes(a, o);
@@ -253,7 +249,7 @@ static void refuse_submission(struct agt *a, const struct agt_comm *c, const str
 		done.generation = v->code == WIRE_RANK_CONNECTION_LOST ? c->grp->generation
 								       : ev->sub->generation;
 	memcpy(done.text, v->text, sizeof done.text);
-	/* A late call fails once, with the last loss. */
+	/* A call that was made before the last loss fails once, with this loss. */
 	agt_comm_view_after(c, c->grp ? c->grp->generation - 1 : 0, v->code, &done.after);
 	agt_complete(a, c->id, ev->slot, &done);
 }
@@ -261,12 +257,11 @@ static void refuse_submission(struct agt *a, const struct agt_comm *c, const str
 static void join_vote(struct agt *a, struct agt_op *o, struct agt_comm *c,
 	const struct shm_submission *s, const struct agt_end_status *refusal)
 {
-	/* The speculative start is of the rings before c was accepted, so no master counts it any
-	 * more. */
+	/* The speculative start belongs to the rings that were in force before c was accepted, so
+	 * no master counts it any more. */
 	if (o->spec)
 		agt_spec_rollback(a, o);
-	if (agt_op_add(a, o, c, s, refusal) < 0)
-		return;
+	agt_op_add(a, o, c, s, refusal);
 	send_vote(a, o, o->n - 1);
 	if (o->n >= c->grp->accepted)
 		agt_waits_remove(a, o);
@@ -309,8 +304,7 @@ void agt_submit(struct agt *a, const struct agt_event *ev)
 	o = agt_op_find(c->run->collecting, &key);
 	if (!o)
 		o = agt_op_new(a, c->run, c->grp, &key);
-	if (!o || agt_op_add(a, o, c, s, &refusal) < 0)
-		return;
+	agt_op_add(a, o, c, s, &refusal);
 	agt_op_try_vote(a, o);
 	if (s->waited)
 		agt_stuck_look(a, c);

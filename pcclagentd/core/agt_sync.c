@@ -66,17 +66,13 @@ static bool take_roles(struct agt_op *o, const struct wm_sync_start *s)
 	return true;
 }
 
-static void fill_sources(struct agt *a, const struct wm_sync_start *s, struct agt_sync *ret)
+static void fill_sources(const struct wm_sync_start *s, struct agt_sync *ret)
 {
 	uint32_t i, n = s->n_sources + s->n_others;
 
 	if (n == 0)
 		return;
-	ret->sources = calloc(n, sizeof *ret->sources);
-	if (!ret->sources) {
-		agt_no_memory(a);
-		return;
-	}
+	ret->sources = cc_must_zalloc(n, sizeof *ret->sources);
 	for (i = 0; i < n; i++) {
 		bool holds = i < s->n_sources;
 
@@ -87,16 +83,11 @@ static void fill_sources(struct agt *a, const struct wm_sync_start *s, struct ag
 	ret->n_sources = n;
 }
 
-static void fill_members(struct agt *a, const struct agt_op *o, struct agt_sync *ret)
+static void fill_members(const struct agt_op *o, struct agt_sync *ret)
 {
 	uint32_t i;
 
-	/* NOLINTNEXTLINE(clang-analyzer-optin.portability.UnixAPI): an operation has members */
-	ret->members = calloc(o->n, sizeof *ret->members);
-	if (!ret->members) {
-		agt_no_memory(a);
-		return;
-	}
+	ret->members = cc_must_zalloc(o->n, sizeof *ret->members);
 	for (i = 0; i < o->n; i++) {
 		ret->members[i].comm = o->members[i].comm_id;
 		ret->members[i].holder = o->members[i].holder;
@@ -120,8 +111,8 @@ static void job_start(
 	y->keys = s->keys;
 	y->content = s->content;
 	y->begin = agt_view_of(o->run, g);
-	fill_members(a, o, y);
-	fill_sources(a, s, y);
+	fill_members(o, y);
+	fill_sources(s, y);
 }
 
 void agt_sync_start(struct agt *a, struct agt_op *o, const struct wm_op_start *m)
@@ -132,7 +123,7 @@ void agt_sync_start(struct agt *a, struct agt_op *o, const struct wm_op_start *m
 	/* The members are accepted, so there is a group. */
 	if (!g || !take_roles(o, s)) {
 		agt_run_violation(a, o->run,
-			"OP_START of a synchronization without a peer that has voted for it");
+			"OP_START of a synchronization omits a peer that has voted for it");
 		return;
 	}
 	o->elected = (struct agt_elected){.revision = s->revision,
@@ -167,11 +158,7 @@ static void report(struct agt *a, struct agt_op *o, bool ok)
 	m->ok = ok;
 	if (n == 0)
 		return;
-	m->failed = calloc(n, sizeof *m->failed);
-	if (!m->failed) {
-		agt_no_memory(a);
-		return;
-	}
+	m->failed = cc_must_zalloc(n, sizeof *m->failed);
 	for (i = 0; i < o->n; i++) {
 		struct agt_op_member *x = &o->members[i];
 		struct wm_sync_failure *f = &m->failed[m->n_failed];
@@ -268,11 +255,12 @@ static uint64_t doubt_until(const struct agt *a, const struct agt_op *o)
 	return since + ms * AGT_NS_PER_MS;
 }
 
-/* Ends the doubt of o. If the holders were gone, the master would have missed them by now. So they
+/* Ends the doubt of o. If the holders were gone, the master would have noticed this by now. So they
  * are alive, but this host cannot reach them, or their contents are not the elected ones. Therefore
- * the receivers of this host fail, and no call ends with a loss after which it would be repeated.
- * If o->resumed, there is another possible reason: the holders got the start from the next master
- * after the job of this host was over. Then the whole operation fails without a suspect. */
+ * the receivers of this host fail. No call ends with a loss, because the application would then
+ * repeat it. If o->resumed, there is another possible reason: the holders got the start from the
+ * next master after the job of this host was over. Then the whole operation fails without a
+ * suspect. */
 static void give_up(struct agt *a, struct agt_op *o)
 {
 	struct agt_end_status why = o->end_status;
@@ -347,7 +335,8 @@ void agt_sync_done(struct agt *a, const struct agt_event *ev)
 	else if (ev->code == WIRE_RANK_CONNECTION_LOST)
 		doubt(a, o, ev->text);
 	else
-		agt_op_failed(a, o, NULL, ev->code, ev->text ? ev->text : "the agent cannot do it");
+		agt_op_failed(
+			a, o, NULL, ev->code, ev->text ? ev->text : "the agent cannot synchronize");
 }
 
 void agt_sync_won(struct agt *a, struct agt_op *o, uint64_t revision)
@@ -369,7 +358,7 @@ static void drop_from_job(struct agt *a, const struct agt_op *o, const struct ag
 void agt_sync_drop(struct agt *a, struct agt_op *o, struct agt_op_member *m, enum agt_exit how,
 	const struct agt_end_status *v)
 {
-	if (o->won || m->out) { /* the member has its result, or its part ends already */
+	if (o->won || m->out) { /* the member has its result, or its part is already ending */
 		if (how == AGT_EXIT_DIED)
 			m->comm = NULL;
 		return;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The agent core's limits and states, and its structures of sessions, communicators' operations and
- * groups. The structures of runs are in agt_run.h.
+ * The agent core's limits and states, and its structures of sessions, operations and groups. The
+ * structures of runs are in agt_run.h.
  */
 #ifndef AGT_TYPES_H
 #define AGT_TYPES_H
@@ -11,14 +11,10 @@
 #include <stdint.h>
 
 #include "common/cc_hash.h"
-
-#define HASH_NONFATAL_OOM        1
-#define uthash_nonfatal_oom(obj) ((obj)->unhashed = true)
-#include <uthash.h>
 #include <utlist.h>
 
 #include "common/cc_detect.h"
-#include "common/cc_err.h"
+#include "common/cc_must.h"
 #include "pcclagentd/core/agt.h"
 #include "proto/wire_codes.h"
 
@@ -40,7 +36,7 @@
 #define AGT_RECONNECT_MIN  50u /* ms between attempts to reach a master that is gone */
 #define AGT_RECONNECT_MAX  500u
 #define AGT_MASTER_ADDR_MS 1000u
-/* ms; how long a run with members is tried again when agent or master lack a resource */
+/* ms; how long the agent tries again for a run with members when agent or master lack a resource */
 #define AGT_SHORT_MS    4000u
 #define AGT_ALIASES_MAX 8u
 #define AGT_MASTERS_MAX 64u
@@ -50,9 +46,9 @@
 #define AGT_GHOSTS_MAX       4096u
 /* ms; a destroy waits at most this long for the master to confirm the leave */
 #define AGT_LEAVE_MS 2000u
-/* ms; added to the time after which the master misses an agent */
+/* ms; added to the time after which the master notices that an agent is gone */
 #define AGT_DOUBT_MS 1000u
-/* ms; local votes wait at most this long for those of other local peers, then they are sent */
+/* ms; local votes wait at most this long for the votes of other local peers, then they are sent */
 #define AGT_PART_MS 1000u
 
 enum agt_comm_state {
@@ -60,7 +56,7 @@ enum agt_comm_state {
 	AGT_COMM_JOINING,    /* waits until its run reaches the master */
 	AGT_COMM_REGISTERED, /* WM_JOIN sent */
 	AGT_COMM_ACCEPTED,
-	AGT_COMM_LOST,    /* was accepted; kicked, or the master is gone */
+	AGT_COMM_LOST,    /* was accepted, and then kicked or without a master */
 	AGT_COMM_LEAVING, /* to be destroyed when its last operation has ended */
 	AGT_COMM_STATES,
 };
@@ -94,7 +90,6 @@ struct agt_session {
 	char name[WL_NAME_MAX];
 	uint64_t stopped_ns; /* when its process was stopped; 0: it runs */
 	struct agt_comm *comms;
-	bool unhashed;
 	UT_hash_handle hh;
 };
 
@@ -110,7 +105,8 @@ struct agt_op_member {
 	struct cc_id peer;
 	uint32_t rank;
 	bool out; /* has left the run or was kicked; counts as a member until the operation ends */
-	/* The end of a member that is out, has failed, or whose submission is refused. */
+	/* The result status of this member if it is out or has failed, or if its submission is
+	 * refused. */
 	struct agt_end_status own;
 	struct shm_submission sub;
 	/* Only for a synchronization that has started: */
@@ -135,7 +131,8 @@ struct agt_elected {
 	struct wm_digest keys, content;
 };
 
-/* The generations that a group keeps. A call that is older than all of them gets the oldest one. */
+/* How many generations a group keeps. A call that was made before all of these gets the oldest of
+ * them. */
 #define AGT_GENERATIONS_MAX 16u
 /* A generation of a group, and the view that the master sent with the loss that raised the group's
  * generation to it. */
@@ -173,11 +170,11 @@ struct agt_op {
 	bool awaits_start;
 	/* The number under which its speculative start was rolled back, or 0. */
 	uint64_t rolled_back;
-	bool spoiled; /* VOTING: a voter has left, and its vote may have been counted */
+	bool spoiled; /* VOTING: a voter has left, but the master may have counted its vote */
 	bool xfer;    /* the engine has its transfer or job */
 	bool ok;      /* REPORTED: success was reported */
-	/* CANCELLING: the end for members that are not out; REPORTED, not ok: the text of the
-	 * report */
+	/* CANCELLING: the result status of the members that are not `out`; REPORTED, not ok: the
+	 * text of the report */
 	struct agt_end_status end_status;
 	bool won; /* CANCELLING, only for a synchronization: it has succeeded */
 	/* RUNNING, only for a synchronization: since when no holder can be reached, while it is not
@@ -192,12 +189,14 @@ struct agt_op {
 	bool silent;          /* REPORTED, not ok: as in the report */
 	uint32_t world_size;
 	struct cc_id next, prev;
+	uint32_t route, hosts; /* with seq: enum cc_algo, and the hosts of the ring */
+	struct cc_id *agents; /* of all hosts, in ring order, if the route is not the ring; owned */
 	uint64_t tx_bytes, rx_bytes;
 	/* CANCELLING: the generation and the view when the end was decided */
 	struct agt_generation at_end;
-	uint32_t n, cap;
+	uint32_t n;
+	size_t cap;
 	struct agt_op_member *members;
-	bool unhashed;
 	UT_hash_handle hh_key;            /* in run->collecting or run->active */
 	UT_hash_handle hh_seq;            /* in run->started */
 	struct agt_op *prev_op, *next_op; /* in run->ops */
@@ -207,6 +206,7 @@ struct agt_op {
 #define AGT_RESERVED_MAX 16u /* tags of a group whose next attempt has a reserved number */
 struct agt_reserved {
 	uint64_t tag, seq; /* seq 0: none */
+	uint32_t route;    /* enum cc_algo */
 };
 
 #define AGT_NEXT_ROUND UINT64_MAX
@@ -226,7 +226,11 @@ struct agt_group {
 	/* Names the peers whose processes are stopped, according to the master; or "". */
 	char stopped[WM_TEXT_MAX];
 	bool has_ring;
-	struct wm_ring ring; /* the ring in force; owns its members */
+	struct wm_ring ring; /* the ring in force; owns its members and others */
+	bool mesh_up; /* the links to all hosts of the ring are up, and the master knows it */
+	/* Since the ring is in force: links to hosts other than the next one that were lost at this
+	 * end, and those that the master has ordered to be reopened. */
+	uint32_t mesh_breaks, mesh_orders;
 	uint32_t n_reserved;
 	/* Entry n_reserved % AGT_RESERVED_MAX is the next to be replaced. */
 	struct agt_reserved reserved[AGT_RESERVED_MAX];
@@ -234,7 +238,6 @@ struct agt_group {
 	 * the leave. AGT_NEXT_ROUND: the next round that this agent reports; 0: no peer has left.
 	 */
 	uint64_t left;
-	bool unhashed;
 	UT_hash_handle hh;
 };
 

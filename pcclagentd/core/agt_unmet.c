@@ -10,8 +10,7 @@
 
 static bool waits(const struct agt_comm *c)
 {
-	return c->n_waited > 0 || c->waits_any || c->wait == WL_UPDATE_TOPOLOGY ||
-	       c->wait == WL_ARE_PENDING;
+	return c->n_waited > 0 || c->waits_any || c->wait == WL_VOTE;
 }
 
 /* Do all local members of the group wait? Then none of them will join a collecting operation. */
@@ -49,8 +48,8 @@ uint32_t agt_stuck_kind(const struct shm_submission *s)
 	return s->by_main ? WM_WAIT_FOR_MAIN : WM_WAIT_FOR_HELPER;
 }
 
-/* Have the votes for all of c's operations been sent? If not, votes that are held back here may be
- * the ones for which other peers wait, so c does not count as waiting. */
+/* Have the votes for all of c's operations been sent? If not, other peers may be waiting for these
+ * votes, so c does not count as waiting. */
 static bool all_voted(const struct agt_comm *c)
 {
 	uint32_t i;
@@ -186,18 +185,14 @@ static bool is_named(const struct wm_unmet *m, const struct cc_id *peer)
 	return false;
 }
 
-static void answer_votes(struct agt *a, struct agt_run *r, const struct wm_unmet *m, uint32_t wait)
+static void answer_votes(struct agt *a, struct agt_run *r, const struct wm_unmet *m)
 {
 	struct agt_comm *c;
 
-	DL_FOREACH2 (r->comms, c, next_r) {
-		if (c->wait != wait || !is_named(m, &c->peer))
-			continue;
-		if (wait == WL_UPDATE_TOPOLOGY)
-			agt_comm_answer(a, c, WIRE_SUCCESS, "");
-		else
-			agt_pending_answer(a, c, m->pending);
-	}
+	agt_waits_over(a, r, m->ballot);
+	DL_FOREACH2 (r->comms, c, next_r)
+		if (agt_ballot_waits(c, m->ballot) && is_named(m, &c->peer))
+			agt_ballot_answer(a, c, m->answer);
 }
 
 static uint32_t count_named(const struct wm_unmet *m, const struct agt_op *o)
@@ -241,7 +236,7 @@ static void end_op(struct agt *a, struct agt_run *r, const struct wm_unmet *m)
 	if (n < o->n && o->spec)
 		agt_spec_rollback(a, o);
 	if (o->seq)
-		agt_history_add(a, r, o->key.group, o->seq, o->end_status.code);
+		agt_history_add(r, o->key.group, o->seq, o->end_status.code);
 	if (n < o->n)
 		end_members(a, o, m);
 	else if (o->xfer)
@@ -252,13 +247,8 @@ static void end_op(struct agt *a, struct agt_run *r, const struct wm_unmet *m)
 
 void agt_unmet(struct agt *a, struct agt_run *r, const struct wm_unmet *m)
 {
-	if (m->kind == WM_WAIT_TOPOLOGY) {
-		agt_waits_over(a, r, &r->topo_awaited);
-		answer_votes(a, r, m, WL_UPDATE_TOPOLOGY);
-	} else if (m->kind == WM_WAIT_PENDING) {
-		agt_waits_over(a, r, &r->pending_awaited);
-		answer_votes(a, r, m, WL_ARE_PENDING);
-	} else {
+	if (m->kind == WM_WAIT_BALLOT)
+		answer_votes(a, r, m);
+	else
 		end_op(a, r, m);
-	}
 }

@@ -81,7 +81,7 @@ void agt_get_status(const struct agt *a, struct agt_status *ret)
 	ret->submissions_refused = a->refused;
 }
 
-static const char *awaited_by(const struct agt_comm *c)
+static const char *awaited_by(const struct agt_comm *c, char buf[64])
 {
 	if (c->run && agt_run_orphaned(c->run))
 		return "a master to take the run over";
@@ -99,12 +99,14 @@ static const char *awaited_by(const struct agt_comm *c)
 	default:
 		break;
 	}
-	if (c->wait == WL_UPDATE_TOPOLOGY)
-		/* Only accepted communicators vote, and they have a run.
-		 * NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
-		return c->run->round.active ? "all hosts to open their links"
-					    : "all accepted peers to call pcclUpdateTopology";
-	return "all accepted peers to call pcclArePeersPending";
+	/* Only accepted communicators vote, and they have a run.
+	 * NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
+	if (c->run->round.active)
+		(void)snprintf(buf, 64, "all hosts to open their links");
+	else
+		(void)snprintf(
+			buf, 64, "all accepted peers to call %s", wire_ballot_kinds[c->vote].call);
+	return buf;
 }
 
 /* Returns for how long c's process has been stopped, in ns; 0: it runs. */
@@ -116,18 +118,20 @@ static uint64_t stopped_for(const struct agt_comm *c, uint64_t now_ns)
 /* Writes what c waits for to `buf`, with the peers that are awaited according to the master. */
 static void comm_awaits(const struct agt_comm *c, uint64_t now_ns, char *buf, size_t size)
 {
+	/* a newcomer waits for a topology vote, too */
+	enum wire_ballot kind = c->wait == WL_VOTE ? c->vote : WIRE_TOPOLOGY;
 	const struct agt_awaited *w = NULL;
+	char by[64];
 	double waited = (double)(now_ns - c->wait_ns) / 1e9;
 
 	if (c->run && !agt_run_orphaned(c->run) && !c->run->round.active && !c->attach &&
 		c->state != AGT_COMM_LEAVING)
-		w = c->wait == WL_ARE_PENDING ? &c->run->pending_awaited : &c->run->topo_awaited;
+		w = &c->run->late[kind];
 	if (w && w->since_ns)
 		(void)snprintf(buf, size, "waiting for %.1f s for the call of %s by %.300s", waited,
-			c->wait == WL_ARE_PENDING ? "pcclArePeersPending" : "pcclUpdateTopology",
-			w->text);
+			wire_ballot_kinds[kind].call, w->text);
 	else
-		(void)snprintf(buf, size, "waiting for %s for %.1f s", awaited_by(c), waited);
+		(void)snprintf(buf, size, "waiting for %s for %.1f s", awaited_by(c, by), waited);
 }
 
 void agt_each_comm(const struct agt *a, uint64_t now_ns,
@@ -258,7 +262,7 @@ static void op_awaits(
 		what = "waiting for the master to start it";
 		break;
 	case AGT_OP_RUNNING:
-		what = o->doubt_ns ? "waiting to hear if the peers with the state are lost"
+		what = o->doubt_ns ? "waiting to learn if the peers with the state are lost"
 				   : "data";
 		break;
 	case AGT_OP_REPORTED:

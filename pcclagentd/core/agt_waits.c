@@ -17,7 +17,8 @@
 #define LINES_MAX 10u /* the most such lines in LINES_NS */
 #define LINES_NS  (UINT64_C(10000) * AGT_NS_PER_MS)
 
-/* Returns for how long o has waited, without the time before this process last stood still. */
+/* Returns for how long o has waited. If this process has stood still, only the time since then
+ * counts. */
 static uint64_t waited(const struct agt *a, const struct agt_op *o)
 {
 	return a->now - (o->born_ns > a->woke_ns ? o->born_ns : a->woke_ns);
@@ -170,17 +171,11 @@ static void op_told(struct agt *a, struct agt_run *r, const struct wm_waits *m)
 {
 	struct agt_op_key key = agt_op_key(m->group, m->tag, m->kind == WM_WAIT_SYNC);
 	struct agt_op *o = agt_op_find(r->active, &key);
-	char *text;
 
 	if (!o || o->state != AGT_OP_VOTING)
 		return;
-	text = strdup(m->text);
-	if (!text) {
-		agt_no_memory(a);
-		return;
-	}
 	free(o->awaited);
-	o->awaited = text;
+	o->awaited = cc_must_copy(m->text, strlen(m->text) + 1, 1);
 	o->waits_ns = since(a, m);
 	/* If local members are missing, the agent's own line names them, now or later. */
 	if (o->told || agt_waits_missing(o) || !may_log(a))
@@ -190,9 +185,9 @@ static void op_told(struct agt *a, struct agt_run *r, const struct wm_waits *m)
 		o->awaited);
 }
 
-static void vote_told(
-	struct agt *a, const struct agt_run *r, struct agt_awaited *w, const struct wm_waits *m)
+static void vote_told(struct agt *a, struct agt_run *r, const struct wm_waits *m)
 {
+	struct agt_awaited *w = &r->late[m->ballot];
 	bool first = w->since_ns == 0;
 	char addr[CC_ADDR_STR_SIZE];
 
@@ -201,8 +196,8 @@ static void vote_told(
 	if (first)
 		agt_log(a, AGT_LOG_WARNING,
 			"a vote on %s of master %s has waited for %.1f s for %s",
-			m->kind == WM_WAIT_TOPOLOGY ? "the topology" : "pending peers",
-			cc_addr_str(&r->addr, addr), seconds(a, w->since_ns), w->text);
+			wire_ballot_kinds[m->ballot].subject, cc_addr_str(&r->addr, addr),
+			seconds(a, w->since_ns), w->text);
 }
 
 static void stopped_told(struct agt_run *r, const struct wm_waits *m)
@@ -219,10 +214,8 @@ void agt_waits_set(struct agt *a, struct agt_run *r, const struct wm_waits *m)
 		op_told(a, r, m);
 	else if (m->kind == WM_WAIT_STOPPED)
 		stopped_told(r, m);
-	else if (m->kind == WM_WAIT_TOPOLOGY)
-		vote_told(a, r, &r->topo_awaited, m);
 	else
-		vote_told(a, r, &r->pending_awaited, m);
+		vote_told(a, r, m);
 }
 
 void agt_waits_started(struct agt *a, const struct agt_op *o)
@@ -231,14 +224,15 @@ void agt_waits_started(struct agt *a, const struct agt_op *o)
 		log_op(a, o, AGT_LOG_NOTICE, "goes on after %.1f s", seconds(a, o->born_ns));
 }
 
-void agt_waits_over(struct agt *a, const struct agt_run *r, struct agt_awaited *w)
+void agt_waits_over(struct agt *a, struct agt_run *r, enum wire_ballot kind)
 {
+	struct agt_awaited *w = &r->late[kind];
 	char addr[CC_ADDR_STR_SIZE];
 
 	if (w->since_ns)
 		agt_log(a, AGT_LOG_NOTICE, "a vote on %s of master %s is over after %.1f s",
-			w == &r->topo_awaited ? "the topology" : "pending peers",
-			cc_addr_str(&r->addr, addr), seconds(a, w->since_ns));
+			wire_ballot_kinds[kind].subject, cc_addr_str(&r->addr, addr),
+			seconds(a, w->since_ns));
 	w->since_ns = 0;
 }
 
@@ -247,7 +241,7 @@ void agt_waits_forget(struct agt_run *r)
 	struct agt_group *g;
 	struct agt_op *o;
 
-	r->topo_awaited.since_ns = r->pending_awaited.since_ns = 0;
+	memset(r->late, 0, sizeof r->late);
 	for (g = r->groups; g; g = g->hh.next)
 		g->stopped[0] = '\0';
 	DL_FOREACH2 (r->ops, o, next_op) {

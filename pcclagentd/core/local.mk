@@ -8,11 +8,13 @@ libagt_la_SOURCES = \
 	pcclagentd/core/agt_action.c \
 	pcclagentd/core/agt_spec.c \
 	pcclagentd/core/agt_attach.c \
+	pcclagentd/core/agt_ballot.c \
 	pcclagentd/core/agt_check.c \
 	pcclagentd/core/agt_conn.c \
 	pcclagentd/core/agt_internal.h pcclagentd/core/agt_run.h pcclagentd/core/agt_types.h \
 	pcclagentd/core/agt_leave.c \
 	pcclagentd/core/agt_master.c \
+	pcclagentd/core/agt_mesh.c \
 	pcclagentd/core/agt_op.c pcclagentd/core/agt_op.h \
 	pcclagentd/core/agt_record.c pcclagentd/core/agt_record.h \
 	pcclagentd/core/agt_resume.c \

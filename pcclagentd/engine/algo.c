@@ -26,16 +26,16 @@ static void threads_release(struct eng_work *w)
 	eng_release(w->eng, w->seq);
 }
 
-static bool ring_can(const struct eng_xfer_spec *spec)
+static bool routed_can(const struct eng_xfer_spec *spec)
 {
 	return spec->plan.hosts > 1 && !eng_has_windows(spec);
 }
 
-const struct eng_algo eng_ring = {
-	.name = "ring",
+const struct eng_algo eng_routed = {
+	.name = "routed",
 	.outputs = ENG_OUTPUT(SHM_RESULT_AREA) | ENG_OUTPUT(SHM_RESULT_UNDO) |
 		   ENG_OUTPUT(SHM_RESULT_STAGED) | ENG_OUTPUT(SHM_RESULT_DIRECT),
-	.can = ring_can,
+	.can = routed_can,
 	.start = threads_start,
 	.progress = threads_progress,
 	.cancel = threads_cancel,

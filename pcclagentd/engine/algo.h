@@ -34,8 +34,8 @@ struct eng_algo {
 	uint32_t outputs;
 	/* Can the algorithm do this operation? `spec` has no area, flags and direct yet. The answer
 	 * must be equal on all hosts, so it depends only on values that are equal on all hosts
-	 * (elements, type, operator, plan). It may also depend on the use of windows: a call for
-	 * which there is no algorithm fails and is repeated. */
+	 * (elements, type, operator, quantization, plan, route). It may also depend on the use of
+	 * windows: a call for which there is no algorithm fails and is repeated. */
 	bool (*can)(const struct eng_xfer_spec *spec);
 	/* Starts the operation. The memory in `spec` stays valid until `release`. The spec and its
 	 * members are copied. 0 or CC_ERR_*. When the result is complete and everything was sent,
@@ -51,8 +51,9 @@ struct eng_algo {
 	void (*release)(struct eng_work *w);
 };
 
-/* The ring: partial sums go around the ring of hosts, then results go around. */
-extern const struct eng_algo eng_ring;
+/* Partial sums and results go from host to host along the route of the operation
+ * (common/cc_route.h). */
+extern const struct eng_algo eng_routed;
 /* The reduction on one host, for groups whose peers are all on this host. */
 extern const struct eng_algo eng_on_host;
 

@@ -4,6 +4,8 @@
  *
  *   engine.c  functions that the event loop calls; sleeping, waking and events of the threads
  *   algo.c    the algorithms that the threads carry out
+ *   routes.c  the part of the routes that one host has in a transfer
+ *   quant.c   quantized transfers
  *   xfer.c    functions of both threads for transfers
  *   life.c    functions of both threads for streams: options, signs of life
  *   rx.c      the RX thread
@@ -25,36 +27,84 @@
 #define ENG_SEGS_MAX  (1u << 22)
 #define ENG_BUCKETS   256u
 #define ENG_EPOLL_MAX 64
+/* The buffer of a stream. An encoded segment may be a little longer than the segment. */
+#define ENG_BUFFER_BYTES (CC_PLAN_SEGMENT_MAX + 4096)
 
 /* The state of a segment at this host; R. */
 enum eng_seg_state {
-	ENG_SEG_REDUCED = 1u << 0, /* its partial sum has begun to arrive */
-	ENG_SEG_FINAL = 1u << 1,   /* its final value is here, or has begun to arrive */
-	ENG_SEG_SPILLED = 1u << 2, /* its partial sum lies in `spilled`, or in the area */
+	ENG_SEG_FINAL = 1u << 0, /* its final value is here, or has begun to arrive */
+	/* Its partial sums have arrived, and wait for local input. The partial sum of a chunk with
+	 * one child lies in `spilled`, or in the area. */
+	ENG_SEG_SPILLED = 1u << 1,
 };
+
+#define ENG_NO_LANE UINT32_MAX
+
+/* The part of this host in the reduction and distribution of one chunk. */
+struct eng_chunk {
+	uint32_t parent;                  /* lane of the partial sum; ENG_NO_LANE: the owner */
+	uint32_t n_children;              /* hosts that send partial sums */
+	uint32_t first_input;             /* n_children > 1: the chunk's first input in the inbox */
+	uint32_t first_target, n_targets; /* in eng_routes.targets: the lanes of the result */
+};
+
+/* A host to which this host sends segments of a transfer. */
+struct eng_lane {
+	uint32_t pos, link;
+	/* T: the segments that start here are those of chunks without children. The search for the
+	 * next one continues at this chunk, and at its segment `origin_seg`. */
+	uint32_t origin_chunk, chunks_left, origin_seg;
+	uint32_t cap;        /* segments that are sent on: the room in `queue` */
+	uint32_t *queue;     /* T: segments to be sent on */
+	uint32_t head, tail; /* T: of `queue`. It never wraps. */
+};
+
+/* The lanes and chunks of a transfer. */
+struct eng_routes {
+	struct eng_chunk *chunks; /* plan.hosts */
+	uint32_t n_lanes;
+	struct eng_lane *lanes;
+	uint32_t *targets;      /* numbers of lanes */
+	uint32_t n_inputs;      /* in the inbox: places for segments */
+	uint64_t segment_bytes; /* of a place in the inbox or in the outbox */
+	uint32_t cap_hosts, cap_queue;
+	uint32_t *queue; /* memory of the lanes' queues */
+};
+
+/* Segments by what their senders wait for: for no other host, for partial sums, for results. */
+enum { ENG_WAITS = 3 };
+/* Hosts that may send to this host; see eng_progress.awaited. */
+#define ENG_SENDERS (CC_ROUTE_HOSTS_MAX - 1)
 
 struct eng_xfer {
 	struct eng_xfer_spec spec;
 	struct eng_member *members; /* copies; the next transfer uses the same memory */
 	uint32_t cap_members;
+	struct eng_peer *peers; /* likewise */
+	uint32_t cap_peers;
+	struct eng_routes routes;
 	uint64_t bytes;             /* of the operand */
 	struct cc_spsc forward;     /* R pushes, T pops: eng_forward values */
 	_Atomic uint32_t work_left; /* segments to become final here + segments to be sent */
 	_Atomic uint32_t segs_final;
 	_Atomic uint32_t next_local; /* hosts == 1: the next segment to be reduced */
 	_Atomic uint64_t tx_bytes, rx_bytes;
+	/* By eng_xfer_wait: the number of segments that have not arrived yet. */
+	_Atomic uint32_t awaited[ENG_WAITS * ENG_SENDERS];
 	_Atomic uint8_t *leaving; /* T sets 1 when it begins to send a segment's partial sum */
 	uint8_t *seg_state;       /* R: enum eng_seg_state of each segment */
-	uint8_t *spilled;         /* R: memory for spilled segments, or NULL */
-	uint32_t n_spilled;       /* R: spilled segments */
-	uint64_t spilled_input;   /* R: eng_xfer_input when the last segment was spilled */
-	uint64_t tried_input;     /* R: eng_xfer_input when spilled segments were last tried */
-	uint64_t block_end_ns; /* R: from then on it blocks no stream; 0: no stream was blocked */
-	struct eng_xfer *rx_next; /* R: chain of the bucket */
-	uint32_t origin_next;     /* T: segments already taken of the chunk that starts here */
-	struct eng_xfer *tx_next; /* T: list of active transfers */
-	uint32_t cap_segs;        /* L: segments for which the arrays have room */
-	uint32_t acks_awaited;    /* L: threads that still know this object */
+	uint64_t *arrived;  /* R: bit i: the segment's partial sum of child i has begun to arrive */
+	uint8_t *n_sent;    /* T: in place: the number of targets to which the result was sent */
+	uint8_t *n_arrived; /* R: the number of the segment's partial sums that have arrived */
+	uint8_t *spilled;   /* R: memory for spilled segments, or NULL */
+	uint32_t n_spilled; /* R: spilled segments */
+	uint64_t spilled_input; /* R: eng_xfer_input when the last segment was spilled */
+	uint64_t tried_input;   /* R: eng_xfer_input when spilled segments were last tried */
+	uint64_t block_end_ns;  /* R: after this time it blocks no stream; 0: it has blocked none */
+	struct eng_xfer *rx_next;       /* R: chain of the bucket */
+	struct eng_xfer *tx_next;       /* T: list of active transfers */
+	uint32_t cap_segs;              /* L: segments for which the arrays have room */
+	uint32_t acks_awaited;          /* L: threads that still know this object */
 	bool cancelled, done, released; /* L */
 	struct eng_xfer *next;          /* L: list of all transfers, or of free objects */
 };
@@ -71,6 +121,8 @@ struct eng_stream {
 	uint32_t left;         /* payload bytes still to be received or sent */
 	struct eng_xfer *xfer; /* NULL: the payload is stale, or was spilled */
 	uint32_t seg;
+	uint32_t child;         /* RX: the sender of a partial sum, as a child of this host */
+	uint32_t wait;          /* RX: the index of the segment in eng_xfer.awaited */
 	uint8_t phase;          /* enum wlk_phase */
 	bool busy;              /* a segment is being received or sent */
 	uint8_t *partial;       /* buffer of a partial sum that arrives or starts here; owned */
@@ -94,6 +146,13 @@ struct eng_stream {
 
 struct eng_thread;
 
+/* Buffers of a thread for one segment of a quantized transfer. */
+struct eng_quant_buffers {
+	void *acc, *own; /* in the accumulator type */
+	uint8_t *native; /* in the type of the operand */
+	uint8_t *wire;   /* encoded */
+};
+
 /* The functions of the RX thread, or of the TX thread. The thread itself calls them. */
 struct eng_role {
 	const char *name;
@@ -114,6 +173,8 @@ struct eng_thread {
 	struct eng_stream *streams; /* own */
 	struct eng_stream *closed;  /* freed after the present batch of epoll events */
 	uint64_t looked_ns;         /* when the streams were last checked */
+	/* Allocated by the loop thread before the first quantized transfer. */
+	struct eng_quant_buffers quant;
 	bool quit;
 };
 
@@ -160,6 +221,14 @@ static inline uint64_t eng_forward(uint32_t seg, enum wlk_phase phase)
 {
 	return (uint64_t)seg << 8 | phase;
 }
+static inline uint32_t eng_forward_seg(uint64_t v)
+{
+	return (uint32_t)(v >> 8);
+}
+static inline enum wlk_phase eng_forward_phase(uint64_t v)
+{
+	return (enum wlk_phase)(v & 0xff);
+}
 
 /* Packs a link, milliseconds and a flag into a number of 60 bits. */
 #define ENG_HEARD_MS_BITS 27u
@@ -195,6 +264,34 @@ bool eng_run_commands(struct eng_thread *t);
 /* Closes the streams of a link that belong to this thread. */
 void eng_close_link(struct eng_thread *t, uint32_t link);
 
+/* routes.c */
+/* Computes the routes of a transfer. CC_ERR_NOMEM, or CC_ERR_LIMIT if the route is not possible
+ * with so many hosts. */
+int eng_routes_setup(struct eng_routes *r, const struct eng_xfer_spec *spec);
+void eng_routes_free(struct eng_routes *r);
+static inline uint32_t eng_chunk_of(const struct eng_xfer_spec *spec, uint32_t seg)
+{
+	return seg / spec->plan.segs_per_chunk;
+}
+
+/* quant.c */
+/* Allocates the buffers, unless they exist. 0 or CC_ERR_NOMEM. */
+int eng_quant_buffers_new(struct eng_quant_buffers *b);
+void eng_quant_buffers_free(struct eng_quant_buffers *b);
+/* Encodes the local operands of a segment into `wire`. */
+void eng_quant_origin(
+	const struct eng_xfer *x, uint32_t seg, const struct eng_quant_buffers *b, uint8_t *wire);
+/* Encodes the sum of the local operands and all partial sums into the outbox. `with`: the partial
+ * sum if the chunk has one child. It may lie in the outbox. */
+void eng_quant_reduce(const struct eng_xfer *x, uint32_t seg, const struct eng_quant_buffers *b,
+	const uint8_t *with);
+/* Does the same at the owner: encodes the result into the outbox, and writes it to `dst`. */
+void eng_quant_finish(const struct eng_xfer *x, uint32_t seg, const struct eng_quant_buffers *b,
+	const uint8_t *with, uint8_t *dst);
+/* Decodes a result into `dst`. */
+void eng_quant_decode(const struct eng_xfer *x, uint32_t seg, const struct eng_quant_buffers *b,
+	const uint8_t *wire, uint8_t *dst);
+
 /* life.c */
 /* Sets the socket options of a stream. Called by the loop thread. */
 void eng_tune(int fd);
@@ -202,6 +299,10 @@ void eng_tune(int fd);
 void eng_look_at_streams(struct eng_thread *t, bool starts);
 
 /* xfer.c */
+/* Returns the index in eng_xfer.awaited for segments of a chunk that come from the host at position
+ * `from`. */
+uint32_t eng_xfer_wait(
+	const struct eng_xfer_spec *s, uint32_t chunk, enum wlk_phase phase, uint32_t from);
 struct eng_xfer *eng_xfer_new(void);
 int eng_xfer_setup(struct eng_xfer *x, const struct eng_xfer_spec *spec);
 void eng_xfer_free(struct eng_xfer *x);
@@ -210,13 +311,27 @@ static inline bool eng_xfer_in_place(const struct eng_xfer *x)
 {
 	return x->spec.area == x->spec.members[0].in;
 }
+/* Are results sent from that memory? Then they must not be published before they are sent. */
+static inline bool eng_xfer_sends_in_place(const struct eng_xfer *x)
+{
+	return eng_xfer_in_place(x) && !x->spec.quant.on;
+}
 /* Has all local input of this span been copied? If not, the doorbell will ring when more input is
  * there. */
 bool eng_xfer_ready(struct eng_xfer *x, struct cc_span span);
 /* Returns how many bytes of their operands the processes have copied, as they claim. */
 uint64_t eng_xfer_input(const struct eng_xfer *x);
-/* Reduces the partial sum `with` (unless it is NULL) and all local operands of the segment into
- * `dst`. */
+/* Returns the place of a partial sum in the inbox. Its chunk has several children. */
+uint8_t *eng_xfer_input_at(const struct eng_xfer *x, uint32_t seg, uint32_t child);
+/* Returns the place of an encoded segment in the outbox. */
+uint8_t *eng_xfer_outbox_at(const struct eng_xfer *x, uint32_t seg);
+/* Returns the bytes of a segment on the network. */
+uint32_t eng_xfer_wire_len(
+	const struct eng_xfer *x, enum wlk_phase phase, const struct cc_span *span);
+/* Reduces all local operands of the segment into `dst`. */
+void eng_xfer_combine_local(const struct eng_xfer *x, uint32_t seg, uint8_t *dst);
+/* Reduces all local operands of the segment into `dst`, and the partial sums of all children.
+ * `with`: the partial sum if the chunk has one child; else NULL. */
 void eng_xfer_combine(const struct eng_xfer *x, uint32_t seg, uint8_t *dst, const uint8_t *with);
 /* The segment's final value is in the output: sets its flag, and wakes processes that wait for it.
  * The processes may overwrite the segment from now on if it lies in their memory. */

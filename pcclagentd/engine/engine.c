@@ -216,6 +216,8 @@ static void destroy(struct eng *e)
 {
 	wrk_destroy(&e->rx.worker);
 	wrk_destroy(&e->tx.worker);
+	eng_quant_buffers_free(&e->rx.quant);
+	eng_quant_buffers_free(&e->tx.quant);
 	free(e->sum);
 	free(e);
 }
@@ -302,7 +304,7 @@ static int add_stream(struct eng_thread *t, uint32_t link, const struct cc_id *f
 		return CC_ERR_NOMEM;
 	}
 	memset(s, 0, sizeof *s);
-	s->partial = aligned_alloc(64, CC_PLAN_SEGMENT_MAX);
+	s->partial = aligned_alloc(64, ENG_BUFFER_BYTES);
 	if (!s->partial) {
 		free(s);
 		close(fd);
@@ -382,6 +384,9 @@ int eng_start(struct eng *e, const struct eng_xfer_spec *spec)
 		return CC_ERR_EXIST;
 	if (spec->segment_max > CC_PLAN_SEGMENT_MAX)
 		return CC_ERR_LIMIT;
+	if (spec->quant.on && (eng_quant_buffers_new(&e->rx.quant) < 0 ||
+				      eng_quant_buffers_new(&e->tx.quant) < 0))
+		return CC_ERR_NOMEM;
 	x = take_free(e, spec->plan.n_segs);
 	if (!x)
 		return CC_ERR_NOMEM;
@@ -514,6 +519,20 @@ static void add_input(const struct eng_xfer *x, struct eng_progress *ret)
 	}
 }
 
+/* Returns the hosts whose data is missing, see eng_progress.awaited. */
+static uint64_t find_awaited(const struct eng_xfer *x)
+{
+	uint64_t ret = 0;
+
+	for (uint32_t i = 0; i < ENG_WAITS * ENG_SENDERS; i++) {
+		if (i % ENG_SENDERS == 0 && ret)
+			break;
+		if (atomic_load_explicit(&x->awaited[i], memory_order_relaxed) > 0)
+			ret |= UINT64_C(1) << i % ENG_SENDERS;
+	}
+	return ret;
+}
+
 bool eng_get_progress(struct eng *e, uint64_t seq, struct eng_progress *ret)
 {
 	struct eng_xfer *x = find(e, seq);
@@ -525,6 +544,7 @@ bool eng_get_progress(struct eng *e, uint64_t seq, struct eng_progress *ret)
 	ret->tx_bytes = atomic_load_explicit(&x->tx_bytes, memory_order_relaxed);
 	ret->rx_bytes = atomic_load_explicit(&x->rx_bytes, memory_order_relaxed);
 	ret->moved = ret->tx_bytes + ret->rx_bytes + ret->segs_done;
+	ret->awaited = find_awaited(x);
 	add_input(x, ret);
 	return true;
 }

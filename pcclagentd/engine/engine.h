@@ -18,7 +18,9 @@
 #include "common/cc_bounds.h"
 #include "common/cc_id.h"
 #include "common/cc_plan.h"
+#include "common/cc_route.h"
 #include "kernels/krn.h"
+#include "kernels/qnt.h"
 #include "pcclagentd/base/flow.h"
 #include "pcclagentd/engine/algo.h"
 #include "proto/shm_queue.h"
@@ -38,12 +40,12 @@ void eng_bell_remove(struct eng *e, int fd);
 
 /*
  * These functions add a stream after its hello. The engine owns `fd` from now on, also if the call
- * fails. `link` is the number of the link to which the stream belongs. The caller chooses it and
- * never uses it again, nor for the other direction. 0 or CC_ERR_*.
+ * fails. `link` is the number of the link to which the stream belongs. The caller chooses the
+ * number, and uses it for only one link and one direction. 0 or CC_ERR_*.
  *
  * A stream of a stream set takes new segments only while this set sends. After ENG_SET_NS the next
  * set takes over at the first operation that starts while no other operation is in progress. The
- * streams of a link belong to all sets, or all of them to ENG_NO_SET and always send.
+ * streams of a link are either divided among all sets, or they all have ENG_NO_SET and always send.
  */
 #define ENG_SETS   3u
 #define ENG_SET_NS UINT64_C(5000000000)
@@ -56,9 +58,9 @@ int eng_add_rx_stream(struct eng *e, uint32_t link, const struct cc_id *from, in
  * longer time without a call does not count as silence.
  *
  * A link is broken if its other host was silent on all streams for CC_BOUND_LINK, and longer on a
- * slow path (cc_tcp_path_ms). If all packets of one stream are lost, while the host is heard on
- * other streams, the link is broken after CC_BOUND_STREAM. A host that sends signs of life but
- * takes no data is never given up.
+ * slow path (cc_tcp_path_ms). If all packets of one stream are lost, while packets of the host
+ * arrive on other streams, the link is broken after CC_BOUND_STREAM. A host that sends signs of
+ * life but takes no data is never given up.
  *
  * `starts`: operations can be started now. If not, stalled streams wait without a time limit.
  */
@@ -79,24 +81,49 @@ struct eng_member {
 
 #define ENG_MEMBERS_MAX 1024
 
+/* Another host of the group. The links are directed: this host sends on `link`, and receives from
+ * the streams that `agent` has opened. */
+struct eng_peer {
+	struct cc_id agent;
+	uint32_t link; /* 0: no link. The route of the operation does not need it. */
+};
+
+/* The quantization of a transfer between hosts. */
+struct eng_quant {
+	bool on;
+	struct qnt_format sum;    /* of operands and partial sums */
+	struct qnt_format result; /* of results */
+};
+
 struct eng_xfer_spec {
 	uint64_t seq, tag, epoch;
 	uint32_t group;
 	enum krn_dtype dtype;
 	enum krn_op op;
+	struct eng_quant quant;
 	struct cc_plan plan;
 	uint32_t segment_max;
+	enum cc_algo route;
 	uint32_t pos;
 	uint32_t world_size; /* divisor of an average */
-	uint32_t tx_link;    /* link to the next host; unused when plan.hosts == 1 */
-	struct cc_id prev;   /* agent that sends the segments; unused when plan.hosts == 1 */
+	/* The hosts of the group, in ring order: plan.hosts entries; unused when plan.hosts == 1.
+	 * The own entry, and those of hosts that the route does not use, may be zero. */
+	const struct eng_peer *peers;
 	/* count * esize bytes for partial sums and the result, or for the undo copies. The area may
 	 * be a disposable output, or the only member's staged operand. Each segment of a staged
 	 * operand is used once, before it is overwritten. */
 	uint8_t *area;
 	_Atomic uint8_t *flags; /* plan.n_segs bytes, zero: see shm_result_mode */
 	uint8_t *direct;        /* NULL, or the only member's registered output (SHM_RESULT_UNDO) */
-	uint32_t n_members;     /* 1 .. ENG_MEMBERS_MAX, in rank order */
+	/* eng_scratch_size bytes: the inbox, for partial sums that arrive, and the outbox, for
+	 * encoded segments that are sent on. May be NULL if the size is 0. */
+	uint8_t *scratch;
+	/* Error feedback, or NULL: plan.count numbers of the accumulator type. The residual is
+	 * added to the operands of this host; NULL: it is 0. What this host loses in its encodings
+	 * is written to `loss`, which is the next residual. */
+	const void *residual;
+	void *loss;
+	uint32_t n_members; /* 1 .. ENG_MEMBERS_MAX, in rank order */
 	const struct eng_member *members;
 };
 
@@ -111,12 +138,23 @@ static inline bool eng_has_windows(const struct eng_xfer_spec *spec)
 /* The shim decides in the same way, and never puts operands of small operations into windows. */
 static inline bool eng_is_small(const struct eng_xfer_spec *spec)
 {
-	return shm_is_eager(spec->plan.count * spec->plan.esize, spec->plan.hosts);
+	return cc_route_is_eager(spec->plan.count * spec->plan.esize, spec->plan.hosts);
 }
 
+/* Returns the key of the noise of stochastic rounding: other numbers for each operation, host and
+ * use. Use 0 is the operand of this host. */
+uint64_t eng_noise_key(const struct eng_xfer_spec *spec, uint32_t use);
+/* Adds the residual to n numbers of the accumulator type that begin with element `first`. */
+void eng_add_residual(const struct eng_xfer_spec *spec, void *acc, uint64_t first, size_t n);
+/* Returns the place of an element in spec->loss. */
+void *eng_loss_at(const struct eng_xfer_spec *spec, uint64_t element);
+/* Returns the bytes of spec->scratch. `spec` needs a type, a plan, a route, a position and the
+ * quantization. */
+uint64_t eng_scratch_size(const struct eng_xfer_spec *spec);
+
 /* Starts a transfer. The memory in `spec` must stay mapped until the caller has taken ENG_XFER_DONE
- * or ENG_XFER_CANCELLED. The spec and its members are copied. 0 or CC_ERR_NOMEM, CC_ERR_EXIST,
- * CC_ERR_LIMIT. */
+ * or ENG_XFER_CANCELLED. The spec, its peers and members are copied. 0 or CC_ERR_NOMEM,
+ * CC_ERR_EXIST, CC_ERR_LIMIT. */
 int eng_start(struct eng *e, const struct eng_xfer_spec *spec);
 /* The transfer with this number will not start on this host. The engine drops segments of it, so
  * that they do not stall their streams. Numbers ascend. */
@@ -130,8 +168,8 @@ enum eng_event_type {
 	ENG_XFER_DONE = 1,  /* all segments on this host are final, and all of them were sent */
 	ENG_XFER_CANCELLED, /* no thread uses the transfer's memory any longer */
 	ENG_LINK_BROKEN,    /* link, text; its streams are closed; once per link */
-	/* link, heard_ms, congested. The answer to eng_probe. Comes also when a stream becomes
-	 * silent for FLOW_QUIET_MS, or is heard again. */
+	/* link, heard_ms, congested. The answer to eng_probe. Comes also when a stream has been
+	 * silent for FLOW_QUIET_MS, or receives something again. */
 	ENG_LINK_HEARD,
 };
 
@@ -160,6 +198,10 @@ struct eng_progress {
 	uint64_t moved; /* changes with any progress; an equal value later means a standstill */
 	/* The member that has copied least of its operand; ENG_NO_MEMBER: all are complete. */
 	uint32_t copying;
+	/* Bit i: data is missing from the host that is i + 1 positions before this host. Hosts that
+	 * may themselves wait for data are left out if there are others. On the ring only the
+	 * previous host sends, and other routes have at most CC_ROUTE_HOSTS_MAX hosts. */
+	uint64_t awaited;
 };
 #define ENG_NO_MEMBER UINT32_MAX
 bool eng_get_progress(struct eng *e, uint64_t seq, struct eng_progress *ret);

@@ -11,9 +11,9 @@
  * nothing new, but the kernel of the sending end counts them as received segments. If this count
  * stands still, the other host is gone.
  *
- * If a router drops large packets and sends no ICMP, the other host is heard, but no data reaches
- * it. The kernel retries for a quarter of an hour. A new stream with smaller segments gets through
- * (see net/link.c).
+ * If a router drops large packets and sends no ICMP, packets of the other host arrive, but no data
+ * reaches it. The kernel retries for a quarter of an hour. A new stream with smaller segments gets
+ * through (see net/link.c).
  */
 #include <linux/tcp.h>
 #include <netinet/in.h>
@@ -53,7 +53,7 @@ void eng_tune(int fd)
 
 /*
  * Makes a stream send at its own measured rate. A stream with a large window would fill the queue
- * of a router at once. Then signs of life would wait in this queue longer than any before them.
+ * of a router at once. Then signs of life would wait in this queue longer than all earlier ones.
  * With pacing, the queue grows slowly enough to be measured.
  */
 static void pace(struct eng_stream *s)
@@ -126,8 +126,8 @@ static bool give_up(struct eng_thread *t, struct eng_stream *gone)
 	return true;
 }
 
-/* Reports links of which a stream has become silent or is heard again. The report has the time
- * since the link's last sign of life on any stream. */
+/* Reports links of which a stream has become silent or receives something again. The report has the
+ * time since the link's last sign of life on any stream. */
 static void tell_quiet(struct eng_thread *t)
 {
 	for (struct eng_stream *s = t->streams; s; s = s->next) {

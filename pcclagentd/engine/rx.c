@@ -20,7 +20,8 @@
 
 /* Bytes received from one stream before the next stream has its turn. */
 #define RX_BUDGET ((size_t)1 << 20)
-/* The time limit of a stalled stream. The start of its transfer is under way from the master. */
+/* The time limit of a stalled stream. The message by which the master starts its transfer is under
+ * way. */
 #define STALL_MAX_NS 30000000000ull
 /* A stream is blocked for at most this time while no input is copied. Copying 256 KiB takes a
  * hundredth of it. */
@@ -56,50 +57,57 @@ static void save_undo(const struct eng_xfer *x, uint32_t seg, struct cc_span spa
 	atomic_store_explicit(&x->spec.flags[seg], 1, memory_order_release);
 }
 
-/* A segment is final: passes it on (`forward`) or publishes it. */
+/* A segment is final: passes it on if `forward`, and publishes it here or in the TX thread. */
 static void finish(struct eng_thread *t, struct eng_xfer *x, uint32_t seg, bool forward)
 {
 	if (forward)
 		pass_on(t->e, x, seg, WLK_GATHER);
 	/* A process may overwrite a published segment in its own memory. So a segment that is to be
 	 * sent from there is published later, by the TX thread. */
-	if (!forward || !eng_xfer_in_place(x))
+	if (!forward || !eng_xfer_sends_in_place(x))
 		eng_xfer_publish(t, x, seg);
 }
 
-/* Computes the final value from the partial sum and the local operands. */
-static void finish_sum(
-	struct eng_thread *t, struct eng_xfer *x, uint32_t seg, struct cc_span span, uint8_t *sum)
+/* Computes the final value from the partial sums and the local operands. */
+static void finish_sum(struct eng_thread *t, struct eng_xfer *x, uint32_t seg, struct cc_span span,
+	const uint8_t *sum)
 {
 	const struct eng_xfer_spec *spec = &x->spec;
-	uint8_t *out = spec->direct ? sum : spec->area + span.off;
+	uint8_t *out = (spec->direct ? spec->direct : spec->area) + span.off;
 
-	eng_xfer_combine(x, seg, out, sum);
-	if (spec->op == KRN_AVG)
-		krn_divide(spec->dtype, out, span.len / spec->plan.esize, spec->world_size);
-	if (spec->direct) {
-		save_undo(x, seg, span);
-		memcpy(spec->direct + span.off, out, span.len);
+	if (spec->direct)
+		save_undo(x, seg, span); /* the operand may be there */
+	if (spec->quant.on) {
+		eng_quant_finish(x, seg, &t->quant, sum, out);
+	} else {
+		eng_xfer_combine(x, seg, out, sum);
+		if (spec->op == KRN_AVG)
+			krn_divide(spec->dtype, out, span.len / spec->plan.esize, spec->world_size);
 	}
 	x->seg_state[seg] |= ENG_SEG_FINAL;
 	finish(t, x, seg, true);
 }
 
-/* Reduces a segment whose local input has been copied. `sum` is overwritten. */
-static void reduce(
-	struct eng_thread *t, struct eng_xfer *x, uint32_t seg, struct cc_span span, uint8_t *sum)
+/* Reduces a segment whose local input has been copied. `sum`: the partial sum if the chunk has one
+ * child. */
+static void reduce(struct eng_thread *t, struct eng_xfer *x, uint32_t seg, struct cc_span span,
+	const uint8_t *sum)
 {
-	const struct cc_plan *p = &x->spec.plan;
+	const struct eng_chunk *c = &x->routes.chunks[eng_chunk_of(&x->spec, seg)];
 
-	if (cc_plan_is_owner(p, seg / p->segs_per_chunk, x->spec.pos)) {
+	if (c->parent == ENG_NO_LANE) {
 		finish_sum(t, x, seg, span, sum);
 	} else {
-		eng_xfer_combine(x, seg, x->spec.area + span.off, sum);
+		if (x->spec.quant.on)
+			eng_quant_reduce(x, seg, &t->quant, sum);
+		else
+			eng_xfer_combine(x, seg, x->spec.area + span.off, sum);
 		pass_on(t->e, x, seg, WLK_REDUCE);
 	}
 }
 
-/* Reduces the segment that the stream has received. Returns false if local input is missing. */
+/* Reduces the segment that the stream has received as the only partial sum. Returns false if local
+ * input is missing. */
 static bool reduce_received(struct eng_thread *t, struct eng_stream *s)
 {
 	struct cc_span span = cc_plan_segment(&s->xfer->spec.plan, s->seg);
@@ -113,21 +121,35 @@ static bool reduce_received(struct eng_thread *t, struct eng_stream *s)
 
 /* ---- spilled segments ---- */
 
-/* Returns memory for spilled segments. The area is used, because nobody else needs it yet. If the
- * area is the operand that is still being copied, other memory is used. NULL: no memory. */
-static uint8_t *spilled(struct eng_xfer *x)
+/* Returns memory for a spilled segment. The outbox or the area is used, because nobody else needs
+ * it yet. If the area is the operand that is still being copied, other memory is used. NULL: no
+ * memory. */
+static uint8_t *spilled(struct eng_xfer *x, uint32_t seg, uint64_t off)
 {
 	const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 	void *p;
 
+	if (x->spec.quant.on)
+		return eng_xfer_outbox_at(x, seg);
 	if (!eng_xfer_in_place(x))
-		return x->spec.area;
+		return x->spec.area + off;
 	if (!x->spilled) {
 		/* cppcheck-suppress invalidFunctionArg ; no file is mapped */
 		p = mmap(NULL, x->bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
 		x->spilled = p == MAP_FAILED ? NULL : p;
 	}
-	return x->spilled;
+	return x->spilled ? x->spilled + off : NULL;
+}
+
+/* All partial sums of the segment are here, but no local input. */
+static void wait_for_input(struct eng_thread *t, struct eng_xfer *x, uint32_t seg)
+{
+	x->seg_state[seg] |= ENG_SEG_SPILLED;
+	x->spilled_input = eng_xfer_input(x);
+	if (x->n_spilled++ == 0) {
+		t->e->n_spilled++;
+		x->tried_input = UINT64_MAX;
+	}
 }
 
 /* Spills the segment that the stream has received. Returns false if there is no memory. */
@@ -135,17 +157,12 @@ static bool spill_segment(struct eng_thread *t, struct eng_stream *s)
 {
 	struct eng_xfer *x = s->xfer;
 	struct cc_span span = cc_plan_segment(&x->spec.plan, s->seg);
-	uint8_t *to = spilled(x);
+	uint8_t *to = spilled(x, s->seg, span.off);
 
 	if (!to)
 		return false;
-	memcpy(to + span.off, s->partial, span.len);
-	x->seg_state[s->seg] |= ENG_SEG_SPILLED;
-	x->spilled_input = eng_xfer_input(x);
-	if (x->n_spilled++ == 0) {
-		t->e->n_spilled++;
-		x->tried_input = UINT64_MAX;
-	}
+	memcpy(to, s->partial, eng_xfer_wire_len(x, WLK_REDUCE, &span));
+	wait_for_input(t, x, s->seg);
 	s->xfer = NULL;
 	return true;
 }
@@ -158,6 +175,18 @@ static bool is_stopped(const struct eng_xfer *x)
 	       (eng_xfer_input(x) <= x->spilled_input || cc_now_ns() >= x->block_end_ns);
 }
 
+/* Returns the spilled partial sum of a segment. If it lies in the area, it is copied, because the
+ * contents of the output may be saved there before it is used. */
+static const uint8_t *take_spilled(
+	struct eng *e, struct eng_xfer *x, uint32_t seg, struct cc_span span)
+{
+	const uint8_t *sum = spilled(x, seg, span.off);
+
+	if (!x->spec.direct || x->spec.quant.on)
+		return sum;
+	return memcpy(e->sum, sum, span.len);
+}
+
 static void retry_spilled(struct eng_thread *t, struct eng_xfer *x)
 {
 	uint64_t input = eng_xfer_input(x);
@@ -167,13 +196,16 @@ static void retry_spilled(struct eng_thread *t, struct eng_xfer *x)
 	x->tried_input = input;
 	for (uint32_t seg = 0; seg < x->spec.plan.n_segs && x->n_spilled > 0; seg++) {
 		struct cc_span span = cc_plan_segment(&x->spec.plan, seg);
+		const uint8_t *sum;
 
 		if (!(x->seg_state[seg] & ENG_SEG_SPILLED) || !eng_xfer_ready(x, span))
 			continue;
-		memcpy(t->e->sum, spilled(x) + span.off, span.len);
+		sum = NULL;
+		if (x->routes.chunks[eng_chunk_of(&x->spec, seg)].n_children == 1)
+			sum = take_spilled(t->e, x, seg, span);
 		x->seg_state[seg] &= (uint8_t)~ENG_SEG_SPILLED;
 		t->e->n_spilled -= --x->n_spilled == 0;
-		reduce(t, x, seg, span, t->e->sum);
+		reduce(t, x, seg, span, sum);
 	}
 }
 
@@ -208,14 +240,49 @@ static void set_blocked(struct eng_thread *t, struct eng_stream *s, bool blocked
 	t->e->n_blocked_streams += blocked ? 1u : -1u;
 }
 
+/* One of several partial sums of a segment is in the inbox. */
+static void input_arrived(
+	struct eng_thread *t, struct eng_xfer *x, uint32_t seg, uint32_t n_children)
+{
+	struct cc_span span = cc_plan_segment(&x->spec.plan, seg);
+
+	if (++x->n_arrived[seg] < n_children)
+		return;
+	if (eng_xfer_ready(x, span))
+		reduce(t, x, seg, span, NULL);
+	else
+		wait_for_input(t, x, seg);
+}
+
+/* An encoded result has arrived: decodes it. */
+static void decode_result(
+	struct eng_thread *t, struct eng_xfer *x, uint32_t seg, const uint8_t *wire)
+{
+	struct cc_span span = cc_plan_segment(&x->spec.plan, seg);
+	uint8_t *to = x->spec.area;
+
+	if (x->spec.direct) {
+		save_undo(x, seg, span);
+		to = x->spec.direct;
+	}
+	eng_quant_decode(x, seg, &t->quant, wire, to + span.off);
+}
+
 static void segment_arrived(struct eng_thread *t, struct eng_stream *s)
 {
 	struct eng_xfer *x = s->xfer;
-	uint32_t chunk = s->seg / x->spec.plan.segs_per_chunk;
+	const struct eng_chunk *c = &x->routes.chunks[eng_chunk_of(&x->spec, s->seg)];
 
+	atomic_fetch_sub_explicit(&x->awaited[s->wait], 1, memory_order_relaxed);
 	if (s->phase == WLK_GATHER) {
-		finish(t, x, s->seg, cc_plan_forwards_result(&x->spec.plan, chunk, x->spec.pos));
+		if (x->spec.quant.on)
+			decode_result(t, x, s->seg,
+				c->n_targets > 0 ? eng_xfer_outbox_at(x, s->seg) : s->partial);
+		finish(t, x, s->seg, c->n_targets > 0);
 		s->xfer = NULL;
+	} else if (c->n_children > 1) {
+		s->xfer = NULL;
+		input_arrived(t, x, s->seg, c->n_children);
 	} else if (!reduce_received(t, s) && !(is_stopped(x) && spill_segment(t, s))) {
 		set_blocked(t, s, true);
 	}
@@ -251,38 +318,66 @@ static void retry(struct eng_thread *t)
 	}
 }
 
-/* Checks a segment against the plan. Returns NULL or an objection. */
+static bool comes_from(const struct eng_xfer *x, const struct eng_stream *s, uint32_t pos)
+{
+	return pos < x->spec.plan.hosts && cc_id_eq(&s->from, &x->spec.peers[pos].agent);
+}
+
+/* Checks the sender and the state of a partial sum, and notes the sender in `s`. Returns NULL or an
+ * objection. */
+static const char *check_sum(const struct eng_xfer *x, struct eng_stream *s, uint32_t seg)
+{
+	struct cc_route route = {.algo = x->spec.route, .hosts = x->spec.plan.hosts};
+	uint32_t list[CC_ROUTE_FANOUT_MAX], i = 0;
+	uint32_t n = cc_route_children(&route, eng_chunk_of(&x->spec, seg), x->spec.pos, list);
+
+	while (i < n && !comes_from(x, s, list[i]))
+		i++;
+	if (i == n)
+		return "partial sum of a chunk that its sender does not send here";
+	if (x->arrived[seg] >> i & 1)
+		return "partial sum received twice";
+	if (x->seg_state[seg] & ENG_SEG_FINAL)
+		return "partial sum of a segment that is final";
+	s->child = i;
+	s->wait = eng_xfer_wait(&x->spec, eng_chunk_of(&x->spec, seg), WLK_REDUCE, list[i]);
+	return NULL;
+}
+
+/* Does the same for a result. */
+static const char *check_result(const struct eng_xfer *x, struct eng_stream *s, uint32_t seg)
+{
+	struct cc_route route = {.algo = x->spec.route, .hosts = x->spec.plan.hosts};
+	uint32_t source = cc_route_source(&route, eng_chunk_of(&x->spec, seg), x->spec.pos);
+
+	if (!comes_from(x, s, source))
+		return "result of a chunk that its sender does not send here";
+	if (x->seg_state[seg] & ENG_SEG_FINAL)
+		return "result received twice";
+	if (!atomic_load_explicit(&x->leaving[seg], memory_order_acquire))
+		return "result of a sum that this host has not sent";
+	s->wait = eng_xfer_wait(&x->spec, eng_chunk_of(&x->spec, seg), WLK_GATHER, source);
+	return NULL;
+}
+
+/* Checks a segment against the plan and the routes. Returns NULL or an objection. */
 static const char *check_segment(
-	const struct eng_xfer *x, const struct eng_stream *s, const struct wlk_data *d)
+	const struct eng_xfer *x, const struct wlk_data *d, struct eng_stream *s)
 {
 	const struct cc_plan *p = &x->spec.plan;
 	struct cc_span span;
-	uint32_t chunk;
 
-	if (!cc_id_eq(&s->from, &x->spec.prev))
-		return "segment of a group in whose ring its sender is not the previous host";
+	if (p->hosts < 2)
+		return "segment of an operation that has one host";
 	if (d->tag != x->spec.tag || d->group != x->spec.group || d->epoch != x->spec.epoch)
 		return "segment of another operation under this sequence number";
 	if (d->seg >= p->n_segs)
 		return "segment number past the end of the operation";
 	span = cc_plan_segment(p, d->seg);
-	if (d->offset != span.off || d->len != span.len)
+	if (d->offset != span.off ||
+		d->len != eng_xfer_wire_len(x, (enum wlk_phase)d->phase, &span))
 		return "segment offset or length is not what the plan says";
-	chunk = d->seg / p->segs_per_chunk;
-	if (d->phase == WLK_REDUCE) {
-		if (p->hosts < 2 || cc_plan_reduce_hop(p, chunk, x->spec.pos) < 0)
-			return "partial sum of a chunk that starts here";
-		if (x->seg_state[d->seg])
-			return "partial sum received twice";
-	} else {
-		if (cc_plan_is_owner(p, chunk, x->spec.pos))
-			return "result of a chunk that is computed here";
-		if (x->seg_state[d->seg] & ENG_SEG_FINAL)
-			return "result received twice";
-		if (!atomic_load_explicit(&x->leaving[d->seg], memory_order_acquire))
-			return "result of a sum that has not left here";
-	}
-	return NULL;
+	return d->phase == WLK_REDUCE ? check_sum(x, s, d->seg) : check_result(x, s, d->seg);
 }
 
 static void set_stalled(struct eng_thread *t, struct eng_stream *s, bool stalled)
@@ -293,6 +388,29 @@ static void set_stalled(struct eng_thread *t, struct eng_stream *s, bool stalled
 	s->stalled = stalled;
 	s->stalled_ns = stalled ? cc_now_ns() : 0;
 	t->e->n_stalled += stalled ? 1u : -1u;
+}
+
+/* Returns the memory into which the partial sum of the stream is received. */
+static uint8_t *place_of_sum(struct eng_xfer *x, struct eng_stream *s)
+{
+	x->arrived[s->seg] |= UINT64_C(1) << s->child;
+	return x->routes.chunks[eng_chunk_of(&x->spec, s->seg)].n_children > 1
+		       ? eng_xfer_input_at(x, s->seg, s->child)
+		       : s->partial;
+}
+
+/* Returns the memory into which the result of the stream is received. */
+static uint8_t *place_of_result(struct eng_xfer *x, struct eng_stream *s, const struct wlk_data *d)
+{
+	x->seg_state[s->seg] |= ENG_SEG_FINAL;
+	if (x->spec.quant.on)
+		return x->routes.chunks[eng_chunk_of(&x->spec, s->seg)].n_targets > 0
+			       ? eng_xfer_outbox_at(x, s->seg)
+			       : s->partial;
+	if (!x->spec.direct)
+		return x->spec.area + d->offset;
+	save_undo(x, s->seg, (struct cc_span){d->offset, d->len});
+	return x->spec.direct + d->offset;
 }
 
 /* Handles a complete header. Returns NULL, or the reason why the stream must end. */
@@ -319,22 +437,12 @@ static const char *begin_segment(struct eng_thread *t, struct eng_stream *s)
 	s->xfer = x;
 	if (!x)
 		return NULL; /* stale: its payload is received and dropped */
-	why = check_segment(x, s, &d);
+	why = check_segment(x, &d, s);
 	if (why) {
 		s->xfer = NULL;
 		return why;
 	}
-	if (d.phase == WLK_REDUCE) {
-		x->seg_state[d.seg] |= ENG_SEG_REDUCED;
-		s->data = s->partial;
-	} else {
-		x->seg_state[d.seg] |= ENG_SEG_FINAL;
-		s->data = x->spec.area + d.offset;
-		if (x->spec.direct) {
-			save_undo(x, d.seg, (struct cc_span){d.offset, d.len});
-			s->data = x->spec.direct + d.offset;
-		}
-	}
+	s->data = d.phase == WLK_REDUCE ? place_of_sum(x, s) : place_of_result(x, s, &d);
 	atomic_fetch_add_explicit(&x->rx_bytes, WLK_DATA_SIZE, memory_order_relaxed);
 	return NULL;
 }
@@ -363,8 +471,8 @@ static ssize_t receive_payload(struct eng_thread *t, struct eng_stream *s, const
 	ssize_t n;
 
 	if (!s->xfer) {
-		if (len > CC_PLAN_SEGMENT_MAX)
-			len = CC_PLAN_SEGMENT_MAX;
+		if (len > ENG_BUFFER_BYTES)
+			len = ENG_BUFFER_BYTES;
 		n = receive(s, s->partial, len, why);
 	} else {
 		n = receive(s, s->data, len, why);

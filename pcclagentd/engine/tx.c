@@ -48,46 +48,100 @@ struct job {
 	struct cc_span span;
 };
 
-/* Takes the next segment of the chunk that starts here. Returns false if there is none, or if its
- * local input is missing. With several members the segment is combined in `sum`, which stays in the
- * cache because its contents are sent at once. */
-static bool take_origin(struct eng_xfer *x, uint8_t *sum, struct job *ret)
+/* Moves the lane's search for segments that start here to the next segment. */
+static void next_origin(const struct cc_plan *p, struct eng_lane *l)
+{
+	if (++l->origin_seg < p->segs_per_chunk)
+		return;
+	l->origin_seg = 0;
+	l->origin_chunk = l->origin_chunk + 1 < p->hosts ? l->origin_chunk + 1 : 0;
+	l->chunks_left--;
+}
+
+/* Does the chunk start here, and go to this lane first? */
+static bool starts_here(const struct eng_routes *r, const struct eng_lane *l, uint32_t chunk)
+{
+	return r->chunks[chunk].n_children == 0 && r->chunks[chunk].parent != ENG_NO_LANE &&
+	       &r->lanes[r->chunks[chunk].parent] == l;
+}
+
+/* Takes the next segment that starts here. Returns false if there is none, or if its local input is
+ * missing. With several members, or with quantization, the segment is made in `buffer`, which stays
+ * in the cache because its contents are sent at once. */
+static bool take_origin(struct eng_xfer *x, struct eng_lane *l,
+	const struct eng_quant_buffers *quant, uint8_t *buffer, struct job *ret)
 {
 	const struct cc_plan *p = &x->spec.plan;
-	uint32_t base = cc_plan_first_chunk(p, x->spec.pos) * p->segs_per_chunk;
 
-	while (x->origin_next < p->segs_per_chunk) {
-		uint32_t seg = base + x->origin_next;
+	for (; l->chunks_left > 0; next_origin(p, l)) {
+		uint32_t seg = l->origin_chunk * p->segs_per_chunk + l->origin_seg;
 		struct cc_span span = cc_plan_segment(p, seg);
 
-		if (span.len == 0) {
-			x->origin_next++;
+		if (span.len == 0 || !starts_here(&x->routes, l, l->origin_chunk))
 			continue;
-		}
 		if (!eng_xfer_ready(x, span))
 			return false;
-		x->origin_next++;
-		*ret = (struct job){x, seg, WLK_REDUCE, x->spec.members[0].in + span.off, span};
-		if (x->spec.n_members > 1) {
-			eng_xfer_combine(x, seg, sum, NULL);
-			ret->data = sum;
-		}
+		next_origin(p, l);
+		*ret = (struct job){x, seg, WLK_REDUCE, buffer, span};
+		if (x->spec.quant.on)
+			eng_quant_origin(x, seg, quant, buffer);
+		else if (x->spec.n_members > 1)
+			eng_xfer_combine_local(x, seg, buffer);
+		else
+			ret->data = x->spec.members[0].in + span.off;
 		return true;
 	}
 	return false;
 }
 
-static bool take_forward(struct eng_xfer *x, struct job *ret)
+/* Hands the segments that came from other hosts to the lanes on which they are sent on. */
+static void sort_forwards(struct eng_xfer *x)
+{
+	struct eng_routes *r = &x->routes;
+	uint64_t v;
+
+	while (cc_spsc_pop(&x->forward, &v)) {
+		const struct eng_chunk *c = &r->chunks[eng_chunk_of(&x->spec, eng_forward_seg(v))];
+		struct eng_lane *l;
+
+		if (eng_forward_phase(v) == WLK_REDUCE) {
+			l = &r->lanes[c->parent];
+			l->queue[l->tail++] = (uint32_t)v;
+			continue;
+		}
+		for (uint32_t i = 0; i < c->n_targets; i++) {
+			l = &r->lanes[r->targets[c->first_target + i]];
+			l->queue[l->tail++] = (uint32_t)v;
+		}
+	}
+}
+
+static bool take_forward(struct eng_xfer *x, struct eng_lane *l, struct job *ret)
 {
 	uint64_t v;
 
-	if (!cc_spsc_pop(&x->forward, &v))
+	sort_forwards(x);
+	if (l->head == l->tail)
 		return false;
-	*ret = (struct job){.x = x, .seg = (uint32_t)(v >> 8), .phase = (enum wlk_phase)(v & 0xff)};
+	v = l->queue[l->head++];
+	*ret = (struct job){.x = x, .seg = eng_forward_seg(v), .phase = eng_forward_phase(v)};
 	ret->span = cc_plan_segment(&x->spec.plan, ret->seg);
-	ret->data = (ret->phase == WLK_GATHER && x->spec.direct ? x->spec.direct : x->spec.area) +
-		    ret->span.off;
+	if (x->spec.quant.on)
+		ret->data = eng_xfer_outbox_at(x, ret->seg);
+	else if (ret->phase == WLK_GATHER && x->spec.direct)
+		ret->data = x->spec.direct + ret->span.off;
+	else
+		ret->data = x->spec.area + ret->span.off;
 	return true;
+}
+
+/* Returns the transfer's lane on this link, or NULL. */
+static struct eng_lane *lane_on(const struct eng_xfer *x, uint32_t link)
+{
+	for (uint32_t i = 0; i < x->routes.n_lanes; i++)
+		if (x->routes.lanes[i].link == link)
+			return &x->routes.lanes[i];
+	return NULL;
 }
 
 /* Takes the next segment for this stream, from each transfer in turn. Returns false if there is
@@ -100,9 +154,12 @@ static bool next_job(struct eng *e, const struct eng_stream *s, struct job *ret)
 	if (!last)
 		return false;
 	do {
+		struct eng_lane *l;
+
 		x = x->tx_next;
-		if (x->spec.plan.hosts > 1 && x->spec.tx_link == s->link &&
-			(take_origin(x, s->partial, ret) || take_forward(x, ret))) {
+		l = lane_on(x, s->link);
+		if (l && (take_origin(x, l, &e->tx.quant, s->partial, ret) ||
+				 take_forward(x, l, ret))) {
 			e->active = x;
 			return true;
 		}
@@ -119,7 +176,7 @@ static void load(struct eng_stream *s, const struct job *j)
 		.seq = spec->seq,
 		.tag = spec->tag,
 		.seg = j->seg,
-		.len = (uint32_t)j->span.len,
+		.len = eng_xfer_wire_len(j->x, j->phase, &j->span),
 		.offset = j->span.off};
 
 	wlk_data_put(s->hdr, &d);
@@ -136,12 +193,19 @@ static void load(struct eng_stream *s, const struct job *j)
 		atomic_store_explicit(&j->x->leaving[j->seg], 1, memory_order_release);
 }
 
+/* The result of the segment was sent to one more target. Was it the last one? */
+static bool is_sent_to_all(struct eng_xfer *x, uint32_t seg)
+{
+	return ++x->n_sent[seg] == x->routes.chunks[eng_chunk_of(&x->spec, seg)].n_targets;
+}
+
 static void sent_all(struct eng_thread *t, struct eng_stream *s)
 {
 	s->busy = false;
 	free(s->tail_buf);
 	s->tail_buf = NULL;
-	if (s->xfer && s->phase == WLK_GATHER && eng_xfer_in_place(s->xfer))
+	if (s->xfer && s->phase == WLK_GATHER && eng_xfer_sends_in_place(s->xfer) &&
+		is_sent_to_all(s->xfer, s->seg))
 		eng_xfer_publish(t, s->xfer, s->seg);
 	if (s->xfer)
 		eng_xfer_work_done(t, s->xfer);
@@ -305,23 +369,32 @@ static bool reduce_local(struct eng_thread *t)
 	return any;
 }
 
-/* Is there a segment from the ring that a stream can take now? The thread need not stay awake for a
- * segment of a link whose streams are all full or closed. */
+/* Has the transfer a segment from another host that a stream can take now? */
+static bool has_forward(const struct eng_thread *t, struct eng_xfer *x)
+{
+	sort_forwards(x);
+	for (const struct eng_stream *s = t->streams; s; s = s->next) {
+		const struct eng_lane *l = lane_on(x, s->link);
+
+		if (s->writable && at_work(t->e, s) && l && l->head != l->tail)
+			return true;
+	}
+	return false;
+}
+
+/* Is there a segment from another host that a stream can take now? The thread need not stay awake
+ * for a segment of a link whose streams are all full or closed. */
 static bool can_forward(const struct eng_thread *t)
 {
-	const struct eng *e = t->e;
-	struct eng_xfer *x = e->active;
+	struct eng_xfer *x = t->e->active;
 
 	if (!x)
 		return false;
 	do {
 		x = x->tx_next;
-		if (cc_spsc_empty(&x->forward))
-			continue;
-		for (const struct eng_stream *s = t->streams; s; s = s->next)
-			if (s->writable && at_work(e, s) && s->link == x->spec.tx_link)
-				return true;
-	} while (x != e->active);
+		if (has_forward(t, x))
+			return true;
+	} while (x != t->e->active);
 	return false;
 }
 

@@ -27,7 +27,12 @@ void eng_xfer_free(struct eng_xfer *x)
 	cc_spsc_destroy(&x->forward);
 	free((void *)x->leaving);
 	free(x->seg_state);
+	free(x->arrived);
+	free(x->n_arrived);
+	free(x->n_sent);
 	free(x->members);
+	free(x->peers);
+	eng_routes_free(&x->routes);
 	if (x->spilled)
 		munmap(x->spilled, x->bytes);
 	free(x);
@@ -42,11 +47,18 @@ static int grow(struct eng_xfer *x, uint32_t segs)
 	cc_spsc_destroy(&x->forward);
 	free((void *)x->leaving);
 	free(x->seg_state);
+	free(x->arrived);
+	free(x->n_arrived);
+	free(x->n_sent);
 	x->cap_segs = 0;
 	x->leaving = malloc(cap);
 	x->seg_state = malloc(cap);
+	x->arrived = malloc(cap * sizeof *x->arrived);
+	x->n_arrived = malloc(cap);
+	x->n_sent = malloc(cap);
 	/* Every segment is forwarded at most once per phase. */
-	if (!cc_spsc_init(&x->forward, 2 * cap) || !x->leaving || !x->seg_state)
+	if (!cc_spsc_init(&x->forward, 2 * cap) || !x->leaving || !x->seg_state || !x->arrived ||
+		!x->n_arrived || !x->n_sent)
 		return CC_ERR_NOMEM;
 	x->cap_segs = cap;
 	return 0;
@@ -67,24 +79,78 @@ static int copy_members(struct eng_xfer *x, const struct eng_xfer_spec *spec)
 	return 0;
 }
 
-/* Returns the units of work: each segment that is not empty becomes final once, and may be sent as
- * a partial sum and as a result. */
-static uint32_t count_work(const struct eng_xfer_spec *s)
+static int copy_peers(struct eng_xfer *x, const struct eng_xfer_spec *spec)
 {
+	uint32_t hosts = spec->plan.hosts;
+
+	if (hosts < 2)
+		return 0;
+	if (hosts > x->cap_peers) {
+		free(x->peers);
+		x->cap_peers = 0;
+		x->peers = calloc(hosts, sizeof *x->peers);
+		if (!x->peers)
+			return CC_ERR_NOMEM;
+		x->cap_peers = hosts;
+	}
+	memcpy(x->peers, spec->peers, hosts * sizeof *x->peers);
+	x->spec.peers = x->peers;
+	return 0;
+}
+
+/* Returns the number of segments of the chunk that are not empty. */
+static uint32_t filled_segments(const struct cc_plan *p, uint32_t chunk)
+{
+	uint64_t elements = cc_plan_chunk(p, chunk).len / p->esize;
+
+	/* The elements are spread evenly. */
+	return elements < p->segs_per_chunk ? (uint32_t)elements : p->segs_per_chunk;
+}
+
+uint32_t eng_xfer_wait(
+	const struct eng_xfer_spec *s, uint32_t chunk, enum wlk_phase phase, uint32_t from)
+{
+	struct cc_route route = {.algo = s->route, .hosts = s->plan.hosts};
+	uint32_t list[CC_ROUTE_FANOUT_MAX], wait = 2;
+
+	if (phase == WLK_REDUCE)
+		wait = cc_route_children(&route, chunk, from, list) > 0;
+	return wait * ENG_SENDERS + (s->pos + s->plan.hosts - from - 1) % s->plan.hosts;
+}
+
+/* Counts the segments that will arrive. */
+static void count_awaited(struct eng_xfer *x)
+{
+	const struct eng_xfer_spec *s = &x->spec;
+	struct cc_route route = {.algo = s->route, .hosts = s->plan.hosts};
+	uint32_t list[CC_ROUTE_FANOUT_MAX];
+
+	for (uint32_t i = 0; i < ENG_WAITS * ENG_SENDERS; i++)
+		atomic_init(&x->awaited[i], 0);
+	for (uint32_t chunk = 0; chunk < s->plan.hosts; chunk++) {
+		uint32_t segs = filled_segments(&s->plan, chunk);
+		uint32_t n = cc_route_children(&route, chunk, s->pos, list);
+		uint32_t source = cc_route_source(&route, chunk, s->pos);
+
+		for (uint32_t i = 0; i < n; i++)
+			x->awaited[eng_xfer_wait(s, chunk, WLK_REDUCE, list[i])] += segs;
+		if (source != CC_ROUTE_NONE)
+			x->awaited[eng_xfer_wait(s, chunk, WLK_GATHER, source)] += segs;
+	}
+}
+
+/* Returns the units of work: each segment that is not empty becomes final once, and may be sent as
+ * a partial sum, and as a result to each target. */
+static uint32_t count_work(const struct eng_xfer *x)
+{
+	const struct cc_plan *p = &x->spec.plan;
 	uint32_t work = 0;
 
-	for (uint32_t chunk = 0; chunk < s->plan.hosts; chunk++) {
-		uint64_t elements = cc_plan_chunk(&s->plan, chunk).len / s->plan.esize;
-		uint32_t filled = s->plan.segs_per_chunk, times = 1;
+	for (uint32_t chunk = 0; chunk < p->hosts; chunk++) {
+		const struct eng_chunk *c = &x->routes.chunks[chunk];
 
-		/* The elements are spread evenly. */
-		if (elements < filled)
-			filled = (uint32_t)elements;
-		if (s->plan.hosts > 1) {
-			times += !cc_plan_is_owner(&s->plan, chunk, s->pos);
-			times += cc_plan_forwards_result(&s->plan, chunk, s->pos);
-		}
-		work += filled * times;
+		work += filled_segments(p, chunk) *
+			(1u + (c->parent != ENG_NO_LANE) + c->n_targets);
 	}
 	return work;
 }
@@ -92,6 +158,7 @@ static uint32_t count_work(const struct eng_xfer_spec *s)
 int eng_xfer_setup(struct eng_xfer *x, const struct eng_xfer_spec *spec)
 {
 	uint32_t segs = spec->plan.n_segs;
+	int err;
 
 	if (segs > ENG_SEGS_MAX || spec->n_members == 0 || spec->n_members > ENG_MEMBERS_MAX)
 		return CC_ERR_LIMIT;
@@ -99,21 +166,27 @@ int eng_xfer_setup(struct eng_xfer *x, const struct eng_xfer_spec *spec)
 		return CC_ERR_NOMEM;
 	memset((void *)x->leaving, 0, segs);
 	memset(x->seg_state, 0, segs);
+	memset(x->arrived, 0, segs * sizeof *x->arrived);
+	memset(x->n_arrived, 0, segs);
+	memset(x->n_sent, 0, segs);
 	/* The previous transfer may have been cancelled with entries left. */
 	for (uint64_t v; cc_spsc_pop(&x->forward, &v);)
 		;
 	x->spec = *spec;
-	if (copy_members(x, spec) < 0)
+	if (copy_members(x, spec) < 0 || copy_peers(x, spec) < 0)
 		return CC_ERR_NOMEM;
+	err = eng_routes_setup(&x->routes, spec);
+	if (err < 0)
+		return err;
 	x->bytes = spec->plan.count * spec->plan.esize;
-	atomic_init(&x->work_left, count_work(spec));
+	count_awaited(x);
+	atomic_init(&x->work_left, count_work(x));
 	atomic_init(&x->segs_final, 0);
 	atomic_init(&x->next_local, 0);
 	atomic_init(&x->tx_bytes, 0);
 	atomic_init(&x->rx_bytes, 0);
 	x->rx_next = NULL;
 	x->block_end_ns = 0;
-	x->origin_next = 0;
 	x->tx_next = NULL;
 	x->acks_awaited = 0;
 	x->cancelled = false;
@@ -186,19 +259,83 @@ uint64_t eng_xfer_input(const struct eng_xfer *x)
 	return sum;
 }
 
+uint8_t *eng_xfer_input_at(const struct eng_xfer *x, uint32_t seg, uint32_t child)
+{
+	const struct cc_plan *p = &x->spec.plan;
+	const struct eng_chunk *c = &x->routes.chunks[seg / p->segs_per_chunk];
+	uint64_t place = c->first_input + (uint64_t)(seg % p->segs_per_chunk) * c->n_children;
+
+	return x->spec.scratch + (place + child) * x->routes.segment_bytes;
+}
+
+uint8_t *eng_xfer_outbox_at(const struct eng_xfer *x, uint32_t seg)
+{
+	return x->spec.scratch + ((uint64_t)x->routes.n_inputs + seg) * x->routes.segment_bytes;
+}
+
+uint32_t eng_xfer_wire_len(
+	const struct eng_xfer *x, enum wlk_phase phase, const struct cc_span *span)
+{
+	const struct eng_quant *q = &x->spec.quant;
+
+	if (!q->on)
+		return (uint32_t)span->len;
+	return (uint32_t)qnt_wire_size(
+		phase == WLK_REDUCE ? &q->sum : &q->result, span->len / x->spec.plan.esize);
+}
+
+static unsigned add_operands(
+	const struct eng_xfer_spec *s, uint32_t seg, uint64_t off, const void **srcs, unsigned n)
+{
+	for (uint32_t i = 0; i < s->n_members; i++) {
+		const struct eng_member *m = &s->members[i];
+
+		srcs[n++] = m->in + (m->window > 0 ? shm_window_off(m->window, seg) : off);
+	}
+	return n;
+}
+
+/* Adds the partial sums of several children and the local operands, in the order of the ring. */
+static unsigned add_inputs(const struct eng_xfer *x, uint32_t seg, uint64_t off, const void **srcs)
+{
+	const struct eng_xfer_spec *s = &x->spec;
+	struct cc_route route = {.algo = s->route, .hosts = s->plan.hosts};
+	uint32_t children[CC_ROUTE_FANOUT_MAX];
+	uint32_t n_children = cc_route_children(&route, eng_chunk_of(s, seg), s->pos, children);
+	unsigned n = 0;
+	uint32_t i = 0;
+
+	for (; i < n_children && children[i] < s->pos; i++)
+		srcs[n++] = eng_xfer_input_at(x, seg, i);
+	n = add_operands(s, seg, off, srcs, n);
+	for (; i < n_children; i++)
+		srcs[n++] = eng_xfer_input_at(x, seg, i);
+	return n;
+}
+
+void eng_xfer_combine_local(const struct eng_xfer *x, uint32_t seg, uint8_t *dst)
+{
+	const struct eng_xfer_spec *s = &x->spec;
+	struct cc_span span = cc_plan_segment(&s->plan, seg);
+	const void *srcs[ENG_MEMBERS_MAX];
+	unsigned n = add_operands(s, seg, span.off, srcs, 0);
+
+	krn_reduce(s->dtype, s->op, dst, srcs, n, span.len / s->plan.esize);
+}
+
 void eng_xfer_combine(const struct eng_xfer *x, uint32_t seg, uint8_t *dst, const uint8_t *with)
 {
 	const struct eng_xfer_spec *s = &x->spec;
 	struct cc_span span = cc_plan_segment(&s->plan, seg);
-	const void *srcs[ENG_MEMBERS_MAX + 1];
+	const void *srcs[ENG_MEMBERS_MAX + CC_ROUTE_FANOUT_MAX];
 	unsigned n = 0;
 
-	if (with)
-		srcs[n++] = with;
-	for (uint32_t i = 0; i < s->n_members; i++) {
-		const struct eng_member *m = &s->members[i];
-
-		srcs[n++] = m->in + (m->window > 0 ? shm_window_off(m->window, seg) : span.off);
+	if (x->routes.chunks[eng_chunk_of(s, seg)].n_children > 1) {
+		n = add_inputs(x, seg, span.off, srcs);
+	} else {
+		if (with)
+			srcs[n++] = with;
+		n = add_operands(s, seg, span.off, srcs, n);
 	}
 	krn_reduce(s->dtype, s->op, dst, srcs, n, span.len / s->plan.esize);
 }

@@ -63,8 +63,8 @@ static uint64_t count_touched(const struct loc_region *r)
 	return n * page;
 }
 
-/* Returns how many bytes other users have reserved that are not in memory. The time for this count
- * depends on the other users, so it is not repeated at every call. */
+/* Returns how many bytes other users have reserved but not touched. Other users can make this count
+ * slow, so its result is used for a while. */
 static uint64_t count_untouched(const struct loc *loc, struct account *a)
 {
 	uint64_t began = cc_now_ns(), touched;
@@ -82,11 +82,11 @@ static uint64_t count_untouched(const struct loc *loc, struct account *a)
 	return a->untouched;
 }
 
-/* Do `more` bytes fit? A user who has less than an equal part is not locked out by memory that
- * other users have only reserved. */
+/* Do `more` bytes fit? For a user who has less than an equal part, memory that other users have
+ * reserved but not touched does not count. */
 static bool fits_in_total(const struct loc *loc, struct account *a, uint64_t more)
 {
-	/* NOLINTNEXTLINE(clang-analyzer-core.DivideZero): there is this account */
+	/* NOLINTNEXTLINE(clang-analyzer-core.DivideZero): there is at least this user's account */
 	uint64_t total = loc->base->cfg.mem_total, part = total / HASH_COUNT(loc->accounts),
 		 untouched;
 
@@ -143,9 +143,9 @@ static bool fits_in_own(const struct loc *loc, uint64_t more, char *text)
 	if (more <= loc->base->cfg.mem_own && loc->own_used <= loc->base->cfg.mem_own - more)
 		return true;
 	snprintf(text, WL_TEXT_MAX,
-		"the agent's tables of shared state may take %s, half of its cgroup's memory, and "
-		"take %s now: %s more do not fit; use fewer tensors, or raise the cgroup's limit "
-		"and restart the agent",
+		"the agent's tables of shared state and its residuals of error feedback may take "
+		"%s, half of its cgroup's memory, and take %s now: %s more do not fit; use less "
+		"of them, or raise the cgroup's limit and restart the agent",
 		mib(loc->base->cfg.mem_own, limit), mib(loc->own_used, used), mib(more, asked));
 	return false;
 }

@@ -46,7 +46,7 @@ static void read_answers(struct beat *b)
 			loc_beat_forget(b);
 			continue;
 		}
-		/* The process has closed its end, or ends. */
+		/* The process has closed its end of the connection, or is ending. */
 		if (n == 0 || errno != EAGAIN)
 			loc_beat_close(b);
 		return;

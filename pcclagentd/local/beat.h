@@ -12,7 +12,7 @@
 #include "pcclagentd/local/process.h"
 
 #define BEAT_ASKS  6u  /* this many asks without an answer: the process counts as stopped */
-#define BEAT_PARTS 64u /* parts of an interval between two asks */
+#define BEAT_PARTS 64u /* the interval between two asks has this many parts */
 
 struct beat {
 	int fd;           /* -1: the process has no such thread */
@@ -24,20 +24,20 @@ struct beat {
 /* Opens the connection for asks. *ret_other: the end for the process; the caller closes it. Returns
  * 0 or CC_ERR_IO. */
 int loc_beat_open(struct beat *b, int *ret_other);
-/* Closes the connection. Also fine if it was never opened, with fd -1. */
+/* Closes the connection. Does nothing if it was never opened (fd is -1). */
 void loc_beat_close(struct beat *b);
 
-/* Is the process stopped? Reads its answers, and asks again if it is due and every_ns have passed
- * since the last ask. A process that is not due is not asked, so an idle process is not woken. If
- * /proc shows that the process runs or waits for a CPU, the process is not stopped: only its answer
- * is late. */
+/* Is the process stopped? Reads its answers, and asks again if the process is `due` and every_ns
+ * have passed since the last ask. A process that is not due is not asked, so an idle process is not
+ * woken. If /proc shows that the process runs or waits for a CPU, the process is not stopped: only
+ * its answer is late. */
 bool loc_beat_is_silent(
 	struct beat *b, const struct process *p, uint64_t every_ns, bool due, uint64_t now);
-/* Forgets the missing answers. For a process that is known to be stopped by other means. */
+/* Forgets the missing answers. To be called when /proc shows that the process is stopped. */
 void loc_beat_forget(struct beat *b);
-/* Returns how many parts of an interval count, for the text of /proc/loadavg and the number of
- * CPUs. A process that /proc does not show may be waiting for a CPU, and it waits longer if more
- * threads want to run. */
+/* Returns how many of the BEAT_PARTS parts of an unanswered interval are counted, from the text of
+ * /proc/loadavg and the number of CPUs: fewer if more threads want to run. A process that /proc
+ * does not show may only be waiting for a CPU, and then it waits longer. */
 uint32_t loc_beat_parts(const char *loadavg, long cpus);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Structures and functions that the files of this folder share. Only one file writes each object:
+ * Structures and functions that the files of this folder share. Each object is written by only one
+ * file:
  *
  *   local.c     the whole: construction, the end, counts
  *   session.c   processes' connections; packet.c: their packets; outbox.c: replies that wait;
@@ -51,8 +52,8 @@ struct account { /* the memory and regions of one user */
 	uint32_t uid;
 	uint32_t sessions, regions;
 	uint64_t bytes;
-	/* Bytes that other users had reserved and not touched at the last count, and until when
-	 * this count is used. */
+	/* Bytes that other users had reserved but not touched at the last count, and the time until
+	 * which this count is used. */
 	uint64_t untouched, untouched_until_ns;
 	UT_hash_handle hh;
 };
@@ -82,9 +83,10 @@ struct loc_region {
 	uint64_t charged;
 	uint8_t *map;
 	_Atomic bool *mapped; /* see struct ste_region; NULL before the first synchronization */
-	int fd; /* of a result region; of another region if descriptors are not scarce; else -1 */
+	int fd; /* kept for result regions, and for others unless descriptors are scarce; else -1 */
 	uint32_t refs; /* slots and operations that use it */
-	/* References that only need the memory to send it, and accept that the owner frees it. */
+	/* References of users that only send the memory, and that accept that the owner frees
+	 * it. */
 	uint32_t lent;
 	bool orphan; /* its owner is gone: it is freed with the last reference */
 	UT_hash_handle hh;
@@ -161,7 +163,8 @@ void loc_session_free_all(struct loc *loc);
 
 /* ---- queue.c ---- */
 
-/* Handles the result of a manifest's check. m: the manifest, which the slot owns then; or NULL. */
+/* Handles the result of a manifest's check. m: the manifest, which the slot owns from now on; or
+ * NULL. */
 void loc_comm_checked(struct loc *loc, struct loc_comm *c, const struct shm_submission *sub,
 	struct loc_manifest *m, uint32_t code, const char *text);
 /* Is the reader's submission still in the slot, busy or with a result that the shim has not taken
@@ -171,10 +174,10 @@ bool loc_comm_holds(const struct loc_reader *h);
 /* ---- account.c ---- */
 
 struct account *loc_account_get(struct loc *loc, uint32_t uid);
-/* Frees the account if the user has nothing. */
+/* Frees the account if the user has no memory and no regions. */
 void loc_account_put(struct loc *loc, struct account *a);
-/* Books `more` bytes for a user. Returns WIRE_SUCCESS, or another code with the limit that is
- * reached in text. */
+/* Books `more` bytes for a user. Returns WIRE_SUCCESS, or another code; then text names the limit
+ * that was reached. */
 uint32_t loc_account_book(struct loc *loc, struct account *a, uint64_t more, char *text);
 void loc_account_unbook(struct loc *loc, uint32_t uid, uint64_t bytes, uint32_t regions);
 
@@ -210,8 +213,8 @@ struct loc_result *loc_result_find(
 /* Records that the communicator's process has the region's descriptor. False: there are too many
  * such processes. */
 bool loc_result_add_mapper(struct loc_result *res, uint32_t comm);
-/* The communicator's process may have unmapped its results. So the results that it is recorded to
- * have mapped are not used again. */
+/* The communicator's process may have unmapped its results. So the result regions that are recorded
+ * as mapped by this process are not used again. */
 void loc_result_comm_closed(struct loc *loc, const struct loc_comm *c);
 void loc_result_free_all(struct loc *loc);
 

@@ -30,7 +30,7 @@ struct loc_region;   /* shared memory, mapped by the agent */
 struct loc_manifest; /* a peer's candidate for a synchronization, checked */
 struct loc_result;   /* a region for results, lent to one operation */
 
-/* Calls to the parts of the agent that use this one. */
+/* Calls to the parts of the agent that use this folder. */
 struct loc_ops {
 	/* The doorbell of a communicator has rung after loc_comm_await_operand. */
 	void (*doorbell)(void *arg);
@@ -96,7 +96,8 @@ void loc_comm_unref(struct loc_comm *c);
 void loc_comm_publish(struct loc *loc, uint32_t id, const struct agt_attrs *a);
 void loc_comm_complete(struct loc *loc, uint32_t id, uint32_t slot, const struct agt_done *done);
 struct shm_slot *loc_comm_slot(const struct loc_comm *c, uint32_t slot);
-/* Writes the view so that the shim never reads a part of it, whenever this process dies. */
+/* Writes the view. The shim never reads a half-written view, even if this process dies
+ * meanwhile. */
 void loc_comm_put_view(struct shm_slot *s, const struct wire_view *w);
 /* Asks for one call of loc_ops.doorbell when the submission doorbell rings next. */
 void loc_comm_await_operand(struct loc_comm *c);
@@ -135,10 +136,10 @@ uint8_t *loc_region_map(const struct loc_region *r);
 struct loc_region *loc_region_lend(struct loc_region *r);
 void loc_region_return(struct loc *loc, struct loc_region *r);
 
-/* Books the agent's own memory that a user causes. Shared memory may be charged to cgroups of other
- * processes, but this memory is not. So its sum never exceeds mem_own, which follows from the
- * agent's cgroup, whatever mem_total is. Returns WIRE_SUCCESS, or a code and a sentence in
- * text[WL_TEXT_MAX]. */
+/* Books memory that the agent itself needs for a user. Shared memory may be charged to cgroups of
+ * other processes; the agent's own memory is always charged to its own cgroup. So the sum of this
+ * memory never exceeds mem_own, which follows from that cgroup, whatever mem_total is. Returns
+ * WIRE_SUCCESS, or a code and a sentence in text[WL_TEXT_MAX]. */
 uint32_t loc_account_charge(struct loc *loc, uint32_t uid, uint64_t bytes, char *text);
 void loc_account_discharge(struct loc *loc, uint32_t uid, uint64_t bytes);
 

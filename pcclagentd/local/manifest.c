@@ -90,7 +90,7 @@ hsh_leaf_fn *loc_manifest_leaf_fn(struct loc *loc, uint32_t hash_type, char *tex
 	if (hash_type == HSH_SIMPLE)
 		return hsh_leaf;
 	if (hash_type != HSH_CRC32C) {
-		snprintf(text, WL_TEXT_MAX, "hash_type: %" PRIu32 " is none that this agent knows",
+		snprintf(text, WL_TEXT_MAX, "hash_type: this agent does not know type %" PRIu32,
 			hash_type);
 		return NULL;
 	}
@@ -100,7 +100,7 @@ hsh_leaf_fn *loc_manifest_leaf_fn(struct loc *loc, uint32_t hash_type, char *tex
 	return loc->crc32c;
 }
 
-/* ---- the check, in the loop thread or its own ---- */
+/* ---- the check, in the loop thread or in a thread of its own ---- */
 
 __attribute__((format(printf, 2, 3))) static void refuse(struct check *k, const char *fmt, ...)
 {
@@ -283,7 +283,7 @@ static bool charge_for_good(struct check *k)
 	return true;
 }
 
-/* Takes references to the regions in which tensors lie. False: one was freed meanwhile. */
+/* Takes references to the regions in which tensors lie. False: a region was freed meanwhile. */
 static bool pin_regions(struct check *k)
 {
 	struct loc_manifest *m = k->m;
@@ -298,7 +298,7 @@ static bool pin_regions(struct check *k)
 		if (!k->known[i].used)
 			continue;
 		if (!r || r->session != k->comm->session) {
-			refuse(k, "region: the memory %" PRIu64 " was freed in the call",
+			refuse(k, "region: the memory %" PRIu64 " was freed during the call",
 				k->known[i].id);
 			return false;
 		}
@@ -356,7 +356,7 @@ static void run_next(struct checks *c)
 		k->threaded = pthread_create(&k->thread, NULL, thread_main, k) == 0;
 		if (k->threaded)
 			pthread_setname_np(k->thread, "pccl-manifest");
-		else /* the loop waits in this case */
+		else /* without a thread, the loop thread does the check */
 			(void)thread_main(k);
 	}
 }
@@ -383,7 +383,7 @@ static void on_done(void *arg)
 		c->n_threads--;
 		DL_DELETE(c->list, k);
 		finish(k);
-		next = c->list; /* its consequences may have changed the list */
+		next = c->list; /* finish may have changed the list */
 	}
 	run_next(c);
 }

@@ -116,6 +116,6 @@ void loc_packet_close_foreign(int fd)
 	atomic_fetch_add(&closers, 1);
 	if (pthread_create(&t, NULL, close_one, (void *)(intptr_t)fd) == 0)
 		pthread_detach(t);
-	/* Without a thread, the descriptor stays open and counts for ever. This is better than
-	 * waiting for it. */
+	/* Without a thread, the descriptor stays open, and closers stays raised by one. This is
+	 * better than a close that may block. */
 }

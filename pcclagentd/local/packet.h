@@ -28,7 +28,7 @@ struct packet {
 int loc_packet_receive(int sock, struct packet *ret);
 
 /* Closes a descriptor that came from outside. Closing a file can block without limit if its file
- * system does not answer, so a thread of its own does it, except for memory. The number of these
+ * system does not answer, so a separate thread closes it, unless it is a memfd. The number of these
  * threads is small; while all are busy, no descriptors are received. */
 void loc_packet_close_foreign(int fd);
 

@@ -77,9 +77,9 @@ static void read_file(int fd, char *buf, size_t size)
 	buf[n > 0 ? n : 0] = '\0';
 }
 
-/* Reads for the main thread the time on a CPU and how often it was given a CPU. A sleeping process
- * has to run before it can become stopped. So while this text stays the same, the process is
- * asleep. Kernels that do not count report zeroes; then the text is set to "". */
+/* Reads the main thread's time on a CPU, and how often it was given a CPU. A sleeping process has
+ * to run before it can become stopped. So while this text stays the same, the process is asleep.
+ * Kernels that do not count report zeroes; then the text is set to "". */
 static void read_sched(const struct process *p, char sched[PROCESS_SCHED_SIZE])
 {
 	read_file(p->sched_fd, sched, PROCESS_SCHED_SIZE);

@@ -88,7 +88,9 @@ static bool submit(struct loc *loc, struct loc_comm *c, const struct shm_sqe *e)
 	}
 	if (err == 0 && sub.is_sync && !sub.refused && in->use != WL_REGION_STATE) {
 		err = CC_ERR_INVAL;
-		snprintf(why, sizeof why, "region: %" PRIu64 " is not for manifests (use STATE)",
+		snprintf(why, sizeof why,
+			"region: %" PRIu64
+			" cannot hold a manifest: it was not allocated for use STATE",
 			in->id);
 	}
 	s = &c->slot[e->slot];
@@ -143,7 +145,8 @@ static void drain(struct loc_comm *c)
 			return;
 		if (tail - c->head > SHM_SLOTS) {
 			loc_session_drop(loc, c->session, WIRE_INVALID_ARGUMENT,
-				"malformed submission ring: %" PRIu32 " entries, it holds %u",
+				"malformed submission ring: it claims %" PRIu32
+				" entries, but holds at most %u",
 				tail - c->head, SHM_SLOTS);
 			return;
 		}
@@ -158,8 +161,8 @@ static void drain(struct loc_comm *c)
 	}
 }
 
-/* Reports that the process waits until any of its operations ends. This holds only if all its
- * submissions have been taken. */
+/* If all submissions of the process have been taken, reports that it waits until any of its
+ * operations ends. */
 static void take_any(struct loc_comm *c)
 {
 	struct agt_event ev = {.type = AGT_EV_ASLEEP_ANY, .comm = c->id};
@@ -300,8 +303,8 @@ void loc_comms_leave_state(struct loc *loc, const struct ste *e)
 
 /* ---- opening and closing ---- */
 
-/* Makes the queue pair. Returns 0 or CC_ERR_*; then *ret_call is the system call that has failed,
- * and errno is set. */
+/* Makes the queue pair. Returns 0 or CC_ERR_*. After an error, *ret_call is the system call that
+ * has failed, and errno is set. */
 static int make_comm(struct loc *loc, struct loc_comm *c, int *ret_fd, const char **ret_call)
 {
 	struct shm_header *h;
@@ -334,7 +337,7 @@ err:
 	return CC_ERR_IO;
 }
 
-/* Refuses a communicator for lack of resources. A communicator that is a member already cannot be
+/* Refuses a communicator for lack of resources. A communicator that is already a member cannot be
  * refused, so its session is closed; its process comes back and attaches again. */
 static void refuse_comm(struct loc *loc, uint32_t session, uint32_t id, uint32_t req_id,
 	const struct agt_attrs *attrs, const char *call)

@@ -28,7 +28,8 @@ static uint32_t no_memory(int err, uint64_t size, char *text)
 
 	if (err == CC_ERR_PERM || err == CC_ERR_INVAL) {
 		snprintf(text, WL_TEXT_MAX,
-			"the descriptor is no writable, sealed memfd of %" PRIu64 " bytes", size);
+			"the descriptor is not a writable, sealed memfd of %" PRIu64 " bytes",
+			size);
 		return WIRE_INVALID_ARGUMENT;
 	}
 	snprintf(text, WL_TEXT_MAX, "the agent could not get %" PRIu64 " bytes: %s", size,
@@ -108,9 +109,9 @@ static uint64_t whole_pages(uint64_t size)
 	return (size + page - 1) / page * page;
 }
 
-/* Returns a duplicate of fd, or -1 if descriptors are scarce. It is kept because other processes
- * may get access to the memory (sync_shown). Half of the descriptors that the agent may open are
- * left for other uses. */
+/* Returns a duplicate of fd, or -1 if descriptors are scarce. The duplicate is kept because other
+ * processes may get access to the memory (op_sync_shown). Half of the descriptors that the agent
+ * may open are left for other uses. */
 static int keep(int fd)
 {
 	struct rlimit rl;

@@ -2,10 +2,10 @@
  *
  * Result regions. A transfer gets a region for its partial sums and results, or for the undo
  * copies. The shims of its members map the region and copy out of it, also after the operation has
- * completed. So a region is reused only when the shims have taken back every slot that it was for,
- * and only for transfers whose members include all processes that have the region mapped. A shim
- * whose session has ended may still be reading: such a region is left to the shim and never used
- * again.
+ * completed. So a region is reused only when the shims have taken back every slot whose operation
+ * used it, and only for transfers whose members include all processes that have the region mapped.
+ * A shim whose session has ended may still read the region: then the region is left to the shim and
+ * never used again.
  *
  * Sizes are rounded up to powers of two. This costs addresses, not memory, because a page exists
  * only after it was touched. The largest part that was ever used is charged.

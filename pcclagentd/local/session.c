@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Processes' connections. Each packet is one message. Replies are written to the socket at once. If
- * its buffer is full, they wait in the session's outbox, and meanwhile requests wait in the socket.
+ * the socket's buffer is full, replies wait in the session's outbox, and requests are not read
+ * meanwhile.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -132,7 +133,7 @@ static void on_room(void *arg)
 	drop_unsent(s->loc, s->id, s->watch ? err : CC_ERR_NOMEM);
 }
 
-/* Stops reading requests until all replies are sent, if some wait. */
+/* If replies wait, stops reading requests until all of them are sent. */
 static int await_room(struct session *s)
 {
 	if (s->outbox.n == 0 || s->room_watch)
@@ -219,7 +220,8 @@ static bool handle_hello(struct loc *loc, struct session *s, const struct wl_req
 	return true;
 }
 
-/* Returns the region with this id that the agent has named to a communicator of the session, or
+/* Returns the region with this id, if the communicator of the request may map it: a result region
+ * of this communicator, or a region of another member of its synchronization. Otherwise returns
  * NULL. */
 static struct loc_region *find_named(
 	struct loc *loc, const struct session *s, const struct wl_request *q)
@@ -252,12 +254,13 @@ static void handle_region(struct loc *loc, struct session *s, const struct wl_re
 		if (!region) {
 			r.code = WIRE_INVALID_USAGE;
 			snprintf(r.text, sizeof r.text,
-				"no operation of this communicator has its result in region "
-				"%" PRIu64 ", and no synchronization names it",
+				"no operation of this communicator keeps its result in region "
+				"%" PRIu64 ", and no synchronization refers to that region",
 				q->region);
 			break;
 		}
-		/* Other processes map this memory, too, so this one gets a read-only descriptor. */
+		/* Other processes map this memory, too, so this process gets a read-only
+		 * descriptor. */
 		fd = cc_shm_read_only(region->fd);
 		if (fd < 0) {
 			region = NULL;
@@ -334,8 +337,8 @@ static const char *check_packet(const struct packet *p, struct wl_request *ret)
 		return why;
 	if (ret->type != WL_REGION_ADOPT)
 		return p->fd >= 0 || p->surplus ? "descriptors came with it" : NULL;
-	/* A single descriptor that the agent could not receive gets another error (handle_adopt).
-	 */
+	/* If the agent could not receive a single descriptor, handle_adopt answers with another
+	 * error. */
 	if (p->fd < 0 && !p->surplus)
 		return "no descriptor came with it";
 	return p->fd >= 0 && p->surplus ? "more than one descriptor came with it" : NULL;
@@ -497,8 +500,8 @@ void loc_session_stop_listening(struct loc *loc)
 	loc->listener = NULL;
 }
 
-/* Is the process stopped? /proc shows this at once. The beat finds it out if /proc does not show
- * it. */
+/* Is the process stopped? /proc shows this at once. If /proc does not show it, the beat finds it
+ * out. */
 static bool is_stopped(struct loc *loc, struct session *s, uint64_t now)
 {
 	bool due = s->stopped || agt_session_is_due(loc->base->core, s->id);

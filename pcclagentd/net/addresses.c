@@ -159,8 +159,8 @@ static void log_addresses(const struct found *f)
 			len >= sizeof text - CC_ADDR_STR_SIZE ? ", ..." : "");
 	if (f->missing[0])
 		cc_log(CC_LOG_WARNING,
-			"this host has no address in %s, which advertise or interfaces name: "
-			"correct these if that is a mistake",
+			"this host has no address in %s: if this is a mistake, correct the "
+			"setting advertise or interfaces",
 			f->missing);
 	if (f->left_out > 0)
 		cc_log(CC_LOG_WARNING,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * Connections on the ports that have not yet sent a proven hello. Anyone can connect to the ports.
- * So before a hello proves that the master has sent the other agent, only few bytes, little time
- * and few connections are granted. A hello that proves nothing has no effect. If there are too many
- * connections without a hello, the oldest is closed, because members send their hello at once.
+ * So until a hello proves that the other agent comes from the master, it gets only a few bytes, a
+ * short time and a few connections. A hello that proves nothing has no effect. If there are too
+ * many connections without a hello, the oldest is closed, because members send their hello at once.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -21,7 +21,7 @@
 #define GUESTS_PER_SOURCE 64u
 #define HELLO_NS          BASE_MS(5000)
 #define BULK_TRIPS        UINT64_C(8)
-#define LINGER_NS         BASE_MS(1000) /* for the other agent to read why it was refused */
+#define LINGER_NS         BASE_MS(1000) /* time for the other agent to read the refusal */
 #define LINGER_BYTES      WLK_BULK_SIZE
 
 static struct base *base_of(const struct net_guest *g)
@@ -64,8 +64,8 @@ void net_guest_refuse(struct net_guest *g, enum wlk_code code, const char *text)
 	refuse_as(g, code == WLK_REFUSED_RUN ? CC_LOG_INFO : CC_LOG_WARNING, code, text);
 }
 
-/* Answers the hello of a probe. Anyone may probe: the answer only says that this is the wanted
- * agent, which any refusal says too, and it has no more bytes than the hello. */
+/* Answers the hello of a probe. Anyone may probe: the answer is no longer than the hello. Like a
+ * refusal, it shows only whether this is the wanted agent. */
 static void answer_probe(struct net_guest *g)
 {
 	uint64_t features = g->hello.features & WLK_BULK;
@@ -78,7 +78,8 @@ static void answer_probe(struct net_guest *g)
 	g->deadline = cc_now_ns() + HELLO_NS + BULK_TRIPS * cc_tcp_round_trip_us(g->fd) * 1000;
 }
 
-/* Returns the run whose master has sent the other agent, as its hello proves, or NULL. */
+/* Returns the run whose master told the other agent to connect here, as the hello proves; or NULL.
+ */
 static struct net_run *find_run(struct net_guest *g)
 {
 	struct net_run *r;
@@ -118,8 +119,8 @@ static void judge(struct net_guest *g)
 		answer_probe(g);
 	else if (!g->run)
 		net_guest_refuse(g, WLK_REFUSED_RUN,
-			"this agent is not in that run, or its master has not announced the agent "
-			"that connects");
+			"this agent is not in that run, or the run's master has not announced the "
+			"agent that connects");
 	else if (g->port->service != g->hello.service)
 		net_guest_refuse(g, WLK_REFUSED_SERVICE, "this port offers another service");
 	else
@@ -155,7 +156,7 @@ static bool looks_right(struct net_guest *g)
 
 	if (memcmp(g->buf, magic, g->have < 4 ? g->have : 4) != 0) {
 		rep_complain(&base_of(g)->report, CC_LOG_WARNING,
-			"%s sent something else than a hello to port %u",
+			"%s sent something other than a hello to port %u",
 			cc_addr_str(&g->from, from), g->port->number);
 		guest_free(g, false);
 		return false;
@@ -165,7 +166,8 @@ static bool looks_right(struct net_guest *g)
 	if (le16(g->buf + 4) <= WLK_VERSION_MAX && le16(g->buf + 6) >= WLK_VERSION_MIN)
 		return true;
 	snprintf(text, sizeof text,
-		"the other agent speaks versions %u to %u of the link protocol, this one %u to %u",
+		"the other agent speaks versions %u to %u of the link protocol, this agent %u to "
+		"%u",
 		le16(g->buf + 4), le16(g->buf + 6), WLK_VERSION_MIN, WLK_VERSION_MAX);
 	net_guest_refuse(g, WLK_REFUSED_VERSION, text);
 	return false;
@@ -219,8 +221,8 @@ static bool same_host(const struct cc_addr *a, const struct cc_addr *b)
 	       memcmp(a->ip, b->ip, a->family == CC_INET6 ? 8 : sizeof a->ip) == 0;
 }
 
-/* Makes room for a guest from `from`. Closes the oldest guest from the same host if this host has
- * too many, or the oldest guest of all if there are too many in all. */
+/* Makes room for a guest from `from`. If the host of `from` has too many guests, closes the oldest
+ * of these. Otherwise, if there are too many guests in all, closes the oldest of all. */
 static void make_room(struct net *n, const struct cc_addr *from)
 {
 	struct net_guest *g, *oldest = NULL;

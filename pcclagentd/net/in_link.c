@@ -78,7 +78,7 @@ static bool is_echo(struct net_run *r, const struct wlk_hello *h)
 		if (!c)
 			rep_out_of_memory("links");
 		c->agent = h->from;
-		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): it loses track of the list */
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): analyzer loses track of the list */
 		HASH_ADD(hh, r->callers, agent, sizeof c->agent, c);
 	}
 	c->last = number;
@@ -90,7 +90,7 @@ static void free_callers(struct net_run *r)
 	struct caller *c, *tmp;
 
 	HASH_ITER (hh, r->callers, c, tmp) {
-		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): it loses track of the list */
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): analyzer loses track of the list */
 		HASH_DEL(r->callers, c);
 		free(c);
 	}
@@ -206,8 +206,8 @@ static struct net_in_link *begin_link(struct net_guest *g)
 	struct net_in_link *l = net_in_link_of(r, &h->from);
 
 	if (h->number < r->committed || is_echo(r, h)) {
-		net_guest_refuse(
-			g, WLK_REFUSED_RUN, "this hello is outdated: newer ones have followed it");
+		net_guest_refuse(g, WLK_REFUSED_RUN,
+			"this hello is outdated: newer hellos have followed it");
 		return NULL;
 	}
 	if (l)
@@ -233,7 +233,8 @@ static struct net_in_link *join_link(struct net_guest *g)
 		return begin_link(g);
 	if (l && is_of(l, &g->hello))
 		return l;
-	/* The other agent may also have closed the link, if the end of stream 0 was seen first. */
+	/* Perhaps the other agent has closed the whole link, and this agent has seen the end of
+	 * stream 0 first. */
 	net_guest_refuse(
 		g, WLK_REFUSED_RUN, "the link of this stream does not exist here, or has ended");
 	return NULL;

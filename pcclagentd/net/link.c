@@ -65,8 +65,8 @@ struct out_link *net_link_find(const struct net_run *r, const struct cc_id *peer
 	return NULL;
 }
 
-/* The link was stuck: has the next link to this agent use smaller segments, and logs that. Returns
- * false if there are no smaller segments. */
+/* The link was stuck: makes the next link to the same agent use smaller segments, and logs this.
+ * Returns false if there are no smaller segments. */
 static bool learn_stuck(const struct out_link *l)
 {
 	uint32_t known = net_narrow_size(l->run->narrow, &l->to.agent), next = l->segments + 1;
@@ -77,8 +77,8 @@ static bool learn_stuck(const struct out_link *l)
 		rep_out_of_memory("links");
 	if (next < CC_TCP_SIZES)
 		cc_log(CC_LOG_WARNING,
-			"the link to host %s delivers nothing: %s; the next one has segments of %u "
-			"bytes at most",
+			"the link to host %s delivers nothing: %s; the next link has segments of "
+			"%u bytes at most",
 			l->to.name, FLOW_STUCK_TEXT, cc_tcp_sizes[next]);
 	else
 		cc_log(CC_LOG_WARNING,
@@ -105,6 +105,7 @@ void net_link_close(struct net_run *r, const struct cc_id *peer)
 {
 	struct out_link *l = net_link_find(r, peer);
 
+	net_probe_cancel(r, peer);
 	if (l)
 		net_link_free(l);
 }
@@ -247,7 +248,7 @@ static void look_at_eager(struct out_link *l)
 	struct eng_event how = {.link = l->num};
 
 	if (l->send_failed)
-		snprintf(how.text, sizeof how.text, "it takes no more operands");
+		snprintf(how.text, sizeof how.text, "the other host takes no more operands");
 	else if (l->eager &&
 		 flow_is_stuck(&l->eager_flow, l->eager_fd, net_link_bound_ms(l, CC_BOUND_STUCK)))
 		snprintf(how.text, sizeof how.text, "%s", FLOW_STUCK_TEXT);

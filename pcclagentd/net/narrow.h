@@ -23,7 +23,7 @@ struct narrow {
 	struct narrow *next;
 };
 
-/* Returns the largest segment size that is known to pass to this agent, see narrow.size. */
+/* Returns the largest segment size that is known to pass to `agent`, see narrow.size. */
 uint32_t net_narrow_size(const struct narrow *list, const struct cc_id *agent);
 /* Records that `size` is the largest segment size that passes on the path to `to`. Returns -1 if
  * there is no memory. */

@@ -21,7 +21,7 @@ struct base;
 struct net;
 struct net_run;
 struct net_in_link; /* a link that another agent has opened to this one */
-struct net_guest;   /* a connection whose hello is proven, and not answered yet */
+struct net_guest;   /* a connection whose hello is proven, but not answered yet */
 
 /* Opens the three ports. Logs an error and returns NULL if that fails. */
 struct net *net_new(struct base *b);
@@ -33,7 +33,8 @@ void net_tick(struct net *n, uint64_t now);
 struct net_stats {
 	uint32_t half_open;
 	uint16_t port_shared_state, port_p2p, port_benchmark;
-	uint32_t addresses, addresses_left_out; /* advertised; above the limit, not advertised */
+	/* addresses that are advertised; those above the limit */
+	uint32_t addresses, addresses_left_out;
 };
 void net_get_stats(const struct net *n, struct net_stats *ret);
 
@@ -68,12 +69,12 @@ void net_addresses_refresh(struct net *n);
  * addresses of this host itself. Addresses of one kind keep their order. */
 void net_addresses_sort(const struct net *n, struct cc_addr *v, uint32_t count);
 /* Has this host lost the address, while it has other addresses? Then everything that uses the lost
- * address should start again with another one. `last` remembers the last answer, so that many calls
- * for the same address check it only once. It is zero at first. */
+ * address should start again with another address. `last` remembers the last answer, so that many
+ * calls for the same address check it only once. It is zero at first. */
 struct net_lost_address {
 	struct cc_addr addr;
 	bool gone;
-	char text[128]; /* if `gone`: a sentence about it */
+	char text[128]; /* if `gone`: a sentence that names the lost address */
 };
 bool net_address_is_lost(struct net_lost_address *last, const struct cc_addr *addr);
 
@@ -100,7 +101,8 @@ void net_run_ready(struct net_run *r, const struct cc_id *run_id, struct eng *en
 void net_run_close(struct net_run *r);
 void net_run_set_bounds(struct net_run *r, const struct cc_bounds *b);
 void net_run_set_reached(struct net_run *r, const struct cc_addr *master);
-/* Adds a key that proves hellos from agents that the master has sent. Keeps the last few keys. */
+/* Adds a key that proves the hellos of agents that the master has told to connect here. Keeps the
+ * last few keys. */
 void net_run_add_key(struct net_run *r, const struct cc_key *key);
 /* The links of this round are in use: hellos of earlier rounds are refused from now on. */
 void net_run_committed(struct net_run *r, uint64_t round);
@@ -116,12 +118,14 @@ void net_run_get_stats(const struct net_run *r, struct net_run_stats *ret);
 
 /* ---- links ---- */
 
-void net_link_open(struct net_run *r, const struct wm_endpoint *to, uint32_t n_streams);
+/* Opens a link, instead of an older link to the same agent. AGT_EV_LINK_UP or AGT_EV_LINK_FAILED
+ * follows. `probe`: the path is probed before. */
+void net_link_open(struct net_run *r, const struct wm_endpoint *to, uint32_t n_streams, bool probe);
 void net_link_close(struct net_run *r, const struct cc_id *peer);
-/* Returns the number of the established link to this agent, or 0. */
+/* Returns the number of the established link to the peer, or 0. */
 uint32_t net_link_number(const struct net_run *r, const struct cc_id *peer);
-/* Events of the engine about a link: the link has broken, or the time at which the other host was
- * last heard. */
+/* Handle events of the engine about a link. net_link_broken: the link has broken; net_link_heard:
+ * the time of the other host's last sign of life. */
 void net_link_broken(struct net_run *r, const struct eng_event *e);
 void net_link_heard(struct net_run *r, const struct eng_event *e);
 /* Sends an operand of the eager path on the link with this number, if it exists. If the stream
@@ -146,7 +150,7 @@ struct net_neighbour net_neighbour(const struct net_run *r, const struct cc_id *
 /* Requests the state of both links from the engine: net_link_heard follows. At most one request for
  * each value of `now`. */
 void net_neighbour_probe(struct net_run *r, const struct cc_id *peer, uint64_t now);
-/* Returns the largest segment size that passes to this agent, as an index of cc_tcp_sizes, or
+/* Returns the largest segment size that passes to `agent`, as an index of cc_tcp_sizes, or
  * CC_TCP_SIZES if segments of no size pass. */
 uint32_t net_segments(const struct net_run *r, const struct cc_id *agent);
 

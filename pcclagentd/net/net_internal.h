@@ -61,7 +61,7 @@ struct net_run {
 	bool ready;
 	struct cc_id run_id;
 	struct eng *eng;
-	struct cc_bounds bounds; /* that the last master has sent */
+	struct cc_bounds bounds; /* as sent by the last master */
 	struct cc_addr reached;  /* address at which the master was reached */
 	/* The agent's keys from its connections to masters of this run, the latest key first. Other
 	 * agents may still use earlier keys. */
@@ -130,7 +130,7 @@ bool net_run_proves(const struct net_run *r, const struct wlk_hello *h,
 
 /* ---- link.c ---- */
 
-/* Opens the connection of a probe. `segments`: their size, an index of cc_tcp_sizes.
+/* Opens the connection of a probe. `segments`: the size of its segments, an index of cc_tcp_sizes.
  * net_probe_reached or net_probe_failed follows, perhaps before this returns. */
 void net_link_probe(struct net_run *r, struct probe *p, const struct wm_endpoint *to,
 	enum wlk_service service, uint32_t segments);
@@ -147,9 +147,14 @@ uint32_t net_link_streams(const struct net_run *r);
  * can exchange the bytes of a probe. The probe may be freed when this returns. */
 void net_probe_reached(struct probe *p, enum wlk_service service, int fd, bool bulk);
 void net_probe_failed(struct probe *p, uint32_t code, const char *text);
+/* Probes the path of a link, then opens the link with this number of streams. If the probe fails,
+ * AGT_EV_LINK_FAILED follows. */
+void net_probe_for_link(struct net_run *r, const struct wm_endpoint *to, uint32_t n_streams);
+/* Ends the probe for a link to this agent, if there is one. The link is not opened. */
+void net_probe_cancel(struct net_run *r, const struct cc_id *peer);
 /* Sends the bytes of a probe and the end of the stream. */
 bool net_probe_send_bulk(int fd);
-/* Writes the reason why a link to a host to which segments of no size pass is not opened. */
+/* Writes why no link to a host is opened: segments of no size pass. */
 void net_probe_narrow_text(char *text, size_t size);
 void net_probes_tick(struct net_run *r, uint64_t now);
 /* To be called after net_links_free. */

@@ -74,7 +74,7 @@ static const struct connect_try *find_short(
 	return NULL;
 }
 
-/* Fails the link with the error of stream `culprit`. If `culprit` is NULL, with the errors of all
+/* Fails the link with the error of stream `culprit`, or, if that is NULL, with the errors of all
  * candidates. */
 static void link_fail(struct out_link *l, const struct connect_try *culprit)
 {
@@ -356,16 +356,22 @@ static struct out_link *new_link(struct net_run *r, enum wlk_service service, ui
 	return l;
 }
 
-void net_link_open(struct net_run *r, const struct wm_endpoint *to, uint32_t n_streams)
+void net_link_begin(struct net_run *r, const struct wm_endpoint *to, uint32_t n_streams)
 {
-	struct out_link *l = net_link_find(r, &to->agent);
+	struct out_link *l = new_link(r, WLK_P2P, net_narrow_size(r->narrow, &to->agent));
 
-	if (l)
-		net_link_free(l);
-	l = new_link(r, WLK_P2P, net_narrow_size(r->narrow, &to->agent));
 	if (n_streams > 1)
 		l->asked = n_streams < WM_POOL_MAX ? n_streams : WM_POOL_MAX;
 	start(l, to);
+}
+
+void net_link_open(struct net_run *r, const struct wm_endpoint *to, uint32_t n_streams, bool probe)
+{
+	net_link_close(r, &to->agent);
+	if (probe)
+		net_probe_for_link(r, to, n_streams);
+	else
+		net_link_begin(r, to, n_streams);
 }
 
 void net_link_probe(struct net_run *r, struct probe *p, const struct wm_endpoint *to,

@@ -9,7 +9,7 @@
  * only after a second. So if nothing comes back, several connections are tried for one stream.
  *
  * If a link was stuck (see base/flow.h), its packets were too large for the path. So the next link
- * to this agent has smaller segments. If the smallest segments are too large, too, no link is
+ * to the same agent has smaller segments. If the smallest segments are too large, too, no link is
  * opened until a probe gets through. Until then the pair fails like a pair that cannot connect.
  */
 #ifndef OUT_LINK_H
@@ -62,11 +62,11 @@ struct out_link {
 	uint32_t asked;      /* requested number of streams */
 	uint32_t n_streams;  /* actual number, without the stream for the eager path */
 	bool sets;           /* the streams are divided into stream sets */
-	struct probe *probe; /* that this connection belongs to; NULL: this is a link */
+	struct probe *probe; /* the probe that uses this connection; NULL: this is a link */
 	bool bulk;           /* the other agent can exchange the bytes of a probe */
 	enum wlk_service service;
 	bool up;     /* established */
-	bool silent; /* the core was told so by AGT_EV_LINK_SILENT */
+	bool silent; /* AGT_EV_LINK_SILENT has reported that the link is silent */
 	struct link_health health;
 	struct cc_addr here; /* local address, if `up` */
 	uint64_t since, deadline, next_try;
@@ -80,7 +80,7 @@ struct out_link {
 	struct cc_conn *eager; /* the stream for the eager path, if `up` */
 	int eager_fd;          /* the socket of `eager`, which owns it */
 	struct flow eager_flow;
-	uint32_t segments; /* their size: index of cc_tcp_sizes */
+	uint32_t segments; /* the size of its segments: index of cc_tcp_sizes */
 	bool send_failed;  /* `eager` has not taken an operand */
 	struct out_link *prev, *next;
 };
@@ -109,6 +109,9 @@ void net_link_go_on(struct out_link *l, uint64_t now);
 /* ---- link.c ---- */
 
 struct out_link *net_link_find(const struct net_run *r, const struct cc_id *peer);
+/* Opens a link whose path needs no probe, or whose probe has succeeded. There must be no link to
+ * the same agent. */
+void net_link_begin(struct net_run *r, const struct wm_endpoint *to, uint32_t n_streams);
 void net_link_free(struct out_link *l);
 /* Frees an established link and sends AGT_EV_LINK_DOWN. Of `how` it uses silent, stuck and text. */
 void net_link_break(struct out_link *l, const struct eng_event *how);

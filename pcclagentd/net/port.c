@@ -25,8 +25,8 @@ static const char *const services[] = {
 /* ---- asking for a port ---- */
 
 /* Returns the name of the socket on which an agent can be asked for the port. The name is in the
- * abstract namespace. Like the port, this belongs to a network namespace, so two agents can find
- * each other even if they do not see the same files or processes. */
+ * abstract namespace. Like the port, the name belongs to a network namespace, so two agents can
+ * find each other even if they do not see the same files or processes. */
 static socklen_t name_socket(struct sockaddr_un *sun, uint16_t port)
 {
 	int n;
@@ -41,7 +41,8 @@ static int ask_socket(void)
 	return socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 }
 
-/* Asks the private agent that has the port to give it back. Returns false if there is none. */
+/* Asks the private agent that has the port to give it back. Returns false if there is no such
+ * agent. */
 static bool ask_for(uint16_t port)
 {
 	struct sockaddr_un sun;
@@ -93,7 +94,7 @@ static int listen_from(const struct net *n, enum wlk_service service, struct cc_
 	fd = cc_listen_tcp(addr, AGENTD_PORT_BUMP - 1);
 	if (fd >= 0)
 		cc_log(n->base->cfg.gives_ports ? CC_LOG_INFO : CC_LOG_WARNING,
-			"port %u is in use: %s has port %u; open that port in firewalls", wanted,
+			"port %u is in use: %s gets port %u, which firewalls must allow", wanted,
 			services[service], addr->port);
 	return fd;
 }
@@ -115,7 +116,7 @@ static int listen_anywhere(const struct net *n, enum wlk_service service, uint16
 		cc_log(CC_LOG_ERR, "cannot listen on %s: this host has no such address",
 			cc_addr_str(&addr, str));
 	else if (fd < 0)
-		cc_log(CC_LOG_ERR, "cannot listen on %s or up to %u ports above: %s",
+		cc_log(CC_LOG_ERR, "cannot listen on %s or on any of the next %u ports: %s",
 			cc_addr_str(&addr, str), AGENTD_PORT_BUMP,
 			fd == CC_ERR_IO ? strerror(errno) : cc_err_str(fd));
 	else
@@ -155,8 +156,8 @@ static void stop_being_asked(struct port *p)
 	p->asked_fd = -1;
 }
 
-/* Gives the port to another agent. Any process on this host can ask, but the port that is used next
- * is not given back again. */
+/* Gives the port to another agent. Any process on this host can ask, but this agent does not give
+ * back the port that it uses next. */
 static void on_asked(void *arg)
 {
 	struct port *p = arg;
@@ -165,7 +166,8 @@ static void on_asked(void *arg)
 	stop_being_asked(p);
 	if (start(p, next < STANDARD_END ? STANDARD_END : next) < 0)
 		return;
-	cc_log(CC_LOG_NOTICE, "port %u is given to another agent of this host: %s has port %u now",
+	cc_log(CC_LOG_NOTICE,
+		"port %u is given up to another agent of this host: this agent's %s port is %u now",
 		old, services[p->service], p->number);
 	net_addresses_refresh(p->net);
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Probes. A probe checks whether a link could be opened, before the master admits newcomers, and
- * whether larger segments pass again on a narrow path. A hello is small and may pass where data
- * does not. So after the answer to the hello, both agents exchange full packets. If these stand
- * still, another connection tries smaller segments. But if the kernel has counted that some full
- * packets have passed, the path is not narrow; it loses packets of all sizes. The segment size that
- * passes is remembered for links. At last the other agent's shared-state port must answer, too.
+ * Probes. A probe checks whether a link could be opened: before the master admits newcomers, and
+ * before a link of a mesh is opened. Another kind of probe checks whether larger segments pass
+ * again on a narrow path. A hello is small and may pass where data does not. So after the answer to
+ * the hello, both agents exchange full packets. If this exchange stands still, another connection
+ * tries smaller segments. But if the kernel has counted that some full packets have passed, the
+ * path is not narrow; it loses packets of all sizes. The segment size that passes is remembered for
+ * links. Finally, the other agent's shared-state port must answer, too.
  */
 #include <errno.h>
 #include <linux/sockios.h>
@@ -18,10 +19,11 @@
 #include <unistd.h>
 
 #include "pcclagentd/base/watermark.h"
-#include "pcclagentd/net/net_internal.h"
+#include "pcclagentd/net/out_link.h"
 
-#define STILL_NS BASE_MS(1000) /* and TRIPS round trips without a byte: packets get lost */
-#define LATE_NS  BASE_MS(500)  /* if a check is later than this, this agent was suspended */
+/* If no byte passes for this time plus TRIPS round trips, packets get lost. */
+#define STILL_NS BASE_MS(1000)
+#define LATE_NS  BASE_MS(500) /* if a check is later than this, this agent was suspended */
 #define TRIPS    4u
 
 /* The kernel's counts of segments that have passed on a connection. */
@@ -29,16 +31,24 @@ struct counts {
 	uint32_t out, in;
 };
 
+enum purpose {
+	FOR_MASTER, /* the master has ordered the probe */
+	FOR_LINK,   /* a link is opened when the probe has succeeded */
+	FOR_SIZE,   /* to find out whether larger segments pass again */
+};
+
 struct probe {
 	struct net_run *run;
-	uint64_t number; /* from the master; 0: this agent has started the probe itself */
+	enum purpose purpose;
+	uint64_t number;              /* FOR_MASTER: of the order */
+	uint32_t n_streams;           /* FOR_LINK: of the link */
 	struct wm_endpoint to, state; /* the other agent; its shared-state port */
 	uint32_t size, end; /* segment size that is tried; the first size that is not tried */
 	int fd;             /* of the exchange, or -1 */
 	struct cc_watch *watch;
 	uint32_t got;          /* bytes that have arrived */
 	struct counts begun;   /* at the start of the exchange */
-	struct watermark mark; /* progress of both counts */
+	struct watermark mark; /* sum of both counts, and when it last grew */
 	uint64_t looked_ns;
 	struct probe *prev, *next;
 };
@@ -59,22 +69,26 @@ static void probe_free(struct probe *p)
 	free(p);
 }
 
-/* Ends the probe and reports its result. `code`: WIRE_SUCCESS if the agent can be reached. */
+/* Ends the probe and reports its result, or opens its link. `code`: WIRE_SUCCESS if the agent can
+ * be reached. */
 static void end(struct probe *p, uint32_t code, const char *text)
 {
-	struct agt_event ev = {.type = AGT_EV_PROBED,
-		.run = p->run->id,
+	struct probe was = *p;
+	struct agt_event ev = {.run = p->run->id,
 		.peer = p->to.agent,
 		.seq = p->number,
 		.code = code,
 		.text = text};
-	struct base *b = p->run->net->base;
 
-	if (!p->number && text)
-		net_narrow_remains(p->run->narrow, &p->to.agent);
 	probe_free(p);
-	if (ev.seq)
-		ev_post(b, &ev);
+	if (was.purpose == FOR_LINK && code == WIRE_SUCCESS) {
+		net_link_begin(was.run, &was.to, was.n_streams);
+	} else if (was.purpose != FOR_SIZE) {
+		ev.type = was.purpose == FOR_LINK ? AGT_EV_LINK_FAILED : AGT_EV_PROBED;
+		ev_post(was.run->net->base, &ev);
+	} else if (code != WIRE_SUCCESS) {
+		net_narrow_remains(was.run->narrow, &was.to.agent);
+	}
 }
 
 /* Ends the probe. `text`: NULL for success, or the reason of the failure. */
@@ -203,9 +217,9 @@ static void on_bulk(void *arg)
 	if (n < 0)
 		breaks(p, strerror(errno));
 	else if (p->got == 0)
-		breaks(p, "it ended before any data passed");
+		breaks(p, "the connection ended before any data passed");
 	else if (n > 0)
-		probe_end(p, "its answer was not that of a probe");
+		probe_end(p, "it sent more bytes than a probe has");
 	else
 		passed(p);
 }
@@ -250,28 +264,62 @@ static void look(struct probe *p, uint64_t now)
 		stands_still(p);
 }
 
-static void begin(struct net_run *r, const struct wm_probe *m, uint32_t size, uint32_t end)
+static void begin(struct net_run *r, const struct probe *how)
 {
-	struct probe *p = calloc(1, sizeof *p);
+	struct probe *p = malloc(sizeof *p);
 
 	if (!p)
 		rep_out_of_memory("links");
-	*p = (struct probe){.run = r,
-		.number = m->number,
-		.to = m->to,
-		.state = m->state,
-		.size = size,
-		.end = end,
-		.fd = -1};
+	*p = *how;
+	p->run = r;
+	p->fd = -1;
 	DL_APPEND(r->probes, p);
-	net_link_probe(r, p, &p->to, WLK_P2P, size);
+	net_link_probe(r, p, &p->to, WLK_P2P, p->size);
+}
+
+/* Returns the segment size that is tried first to find out whether the agent can be reached. */
+static uint32_t first_size(const struct net_run *r, const struct cc_id *peer)
+{
+	uint32_t size = net_narrow_size(r->narrow, peer);
+
+	return size < CC_TCP_SIZES ? size : 0;
 }
 
 void net_probe(struct net_run *r, const struct wm_probe *m)
 {
-	uint32_t size = net_narrow_size(r->narrow, &m->to.agent);
+	begin(r, &(struct probe){.purpose = FOR_MASTER,
+			 .number = m->number,
+			 .to = m->to,
+			 .state = m->state,
+			 .size = first_size(r, &m->to.agent),
+			 .end = CC_TCP_SIZES});
+}
 
-	begin(r, m, size < CC_TCP_SIZES ? size : 0, CC_TCP_SIZES);
+void net_probe_for_link(struct net_run *r, const struct wm_endpoint *to, uint32_t n_streams)
+{
+	begin(r, &(struct probe){.purpose = FOR_LINK,
+			 .n_streams = n_streams,
+			 .to = *to,
+			 .size = first_size(r, &to->agent),
+			 .end = CC_TCP_SIZES});
+}
+
+void net_probe_cancel(struct net_run *r, const struct cc_id *peer)
+{
+	struct out_link *l, *next;
+	struct probe *p;
+
+	DL_FOREACH (r->probes, p) {
+		if (p->purpose == FOR_LINK && cc_id_eq(&p->to.agent, peer))
+			break;
+	}
+	if (!p)
+		return;
+	DL_FOREACH_SAFE (r->out_links, l, next) {
+		if (l->probe == p)
+			net_link_free(l);
+	}
+	probe_free(p);
 }
 
 void net_probes_tick(struct net_run *r, uint64_t now)
@@ -284,7 +332,7 @@ void net_probes_tick(struct net_run *r, uint64_t now)
 			look(p, now);
 	}
 	if (n)
-		begin(r, &(struct wm_probe){.to = n->to}, 0, n->size);
+		begin(r, &(struct probe){.purpose = FOR_SIZE, .to = n->to, .end = n->size});
 }
 
 void net_probes_free(struct net_run *r)

@@ -15,12 +15,12 @@
 #include "pcclagentd/base/handshake.h"
 #include "pcclagentd/net/out_link.h"
 
-/* A hello without an acknowledgement for this time and two round trips was lost. */
+/* If a hello gets no acknowledgement for this time plus two round trips, it was lost. */
 #define LOST_NS    BASE_MS(150)
 #define SYN_MAX_MS 600000u
 #define SYN_NS     BASE_MS(200) /* between the starts of two connections for one stream */
 
-#define HIGH_RTT_STREAM_US   12000u /* one stream for each such part of the round trip */
+#define HIGH_RTT_STREAM_US   12000u /* one stream for each 12 ms of the round trip */
 #define HIGH_RTT_STREAMS_MIN 4u
 #define HIGH_RTT_STREAMS_MAX 8u
 
@@ -42,8 +42,8 @@ static uint64_t slow_ns(const struct out_link *l)
 	return l->trip_ns < CC_PACED_RTT_US * UINT64_C(1000) ? 0 : CC_PACED_RTT_TRIPS * l->trip_ns;
 }
 
-/* Returns the most time that a link may take in all. This time ends before the master gives the
- * round up (see ccm_paths_ms, and CC_ROUND_SELF_MS for the master's own part). */
+/* Returns the most time that a link may take in all. This time ends before the master abandons the
+ * round (see ccm_paths_ms, and CC_ROUND_SELF_MS for the master's own part). */
 static uint64_t most_ns(const struct out_link *l)
 {
 	uint64_t near = BASE_MS(2 * CC_PATH_MS), far = l->trip_ns > near ? l->trip_ns - near : 0;
@@ -153,7 +153,7 @@ static void on_ack(void *arg)
  *
  * BBR stops a connection for 200 ms or more when its shortest round trip is ten seconds old
  * (PROBE_RTT in Linux's tcp_bbr.c), and it stops most connections of a link at the same time. A
- * connection that begins to send again after such a time takes its next round trip as the shortest
+ * connection that has sent nothing for ten seconds takes its next round trip as the shortest
  * instead. So there are three times as many streams in three stream sets. A set sends for five
  * seconds, or until the present operation has ended, and rests for ten seconds.
  */
@@ -298,10 +298,11 @@ const char *net_try_lacks(const struct connect_try *t)
 	int n = 0;
 
 	if (t->state != TRY_HELLO && t->stream != 0)
-		return "packets get lost: other streams connected, this one did not in time";
+		return "packets get lost: other streams connected, but this one did not connect in "
+		       "time";
 	if (t->state != TRY_HELLO)
 		return "no connection in time";
 	if (ioctl(t->fd, SIOCOUTQ, &n) == 0 && n > 0)
 		return "packets get lost: connected, but nothing arrives in time";
-	return "no answer in time, though it has connected";
+	return "connected, but no answer in time";
 }

@@ -4,4 +4,4 @@
  */
 #include "pcclagentd/ops/ops_internal.h"
 
-const struct eng_algo *const op_algos[] = {&op_eager, &eng_on_host, &eng_ring, NULL};
+const struct eng_algo *const op_algos[] = {&op_eager, &eng_on_host, &eng_routed, NULL};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * Difference reports, for people: the keys of a job with the elected hashes, the keys in which this
- * host's peers differed, and whether these were repaired. There are reports of jobs in progress,
- * and of each communicator's last job while the communicator exists. A report for which there is no
- * memory is dropped. Used by the loop thread.
+ * host's peers differed, and whether these keys were repaired. There are reports of jobs in
+ * progress, and of each communicator's last job while the communicator exists. A report for which
+ * there is no memory is dropped. Used by the loop thread.
  */
 #ifndef DIFF_REPORT_H
 #define DIFF_REPORT_H
@@ -33,7 +33,7 @@ struct diff_keys {
 	uint32_t refs, uid;
 	uint64_t charged;
 	struct wm_digest digest;
-	uint32_t n_tensors, n; /* all keys; keys that are kept: the first by name */
+	uint32_t n_tensors, n; /* all keys; the keys that are kept, which are the first by name */
 	struct diff_key *v;
 	char *names;
 };

@@ -12,7 +12,8 @@
 #include "pcclagentd/ops/ops_internal.h"
 
 #define CACHE_LINE 64u
-#define PIECE      ((uint64_t)64 << 10) /* reduced at once, while the bytes are in the cache */
+#define PIECE      ((uint64_t)64 << 10) /* bytes reduced together, while in the cache */
+#define SCALES_MAX 4096u /* bytes by which an encoded operand may be longer than the operand */
 
 /* The operands of the hosts, in the order of the ring. If this host has only one member, its own
  * operand lies in the member's memory instead. Send queues hold references to this struct. */
@@ -26,10 +27,11 @@ struct parts {
 /* Unexpected operands of an operation that may begin speculatively on this host. */
 struct unexpected {
 	uint64_t seq;
-	uint32_t hosts;
-	struct cc_id prev; /* the agent that sends the operands */
-	struct wlk_data d; /* header of the first operand; the others must be of its operation */
-	uint64_t bytes;    /* of each operand; 0 before the first one has come */
+	uint32_t hosts, pos;
+	enum cc_algo route;
+	struct cc_id *agents; /* of all hosts, in ring order; with the ring only the previous one */
+	struct wlk_data d;    /* header of the first operand; the others must be of its operation */
+	uint64_t bytes;       /* of each operand; 0 before the first one has come */
 	struct parts *parts;
 	uint64_t *got; /* bytes of each operand that have arrived */
 	UT_hash_handle hh;
@@ -37,12 +39,14 @@ struct unexpected {
 
 struct eager {
 	struct eng_xfer_spec spec; /* spec.members points to `members` below */
-	uint64_t bytes;            /* of an operand */
+	uint64_t bytes;            /* of an operand on the network */
+	void *acc;                 /* quantized: the buffer for pieces; else NULL */
 	struct parts *parts;       /* NULL if there is only one host */
 	uint64_t *got;             /* bytes of each operand that have arrived */
 	const void **srcs;         /* arguments of the kernels: one for each host */
 	uint32_t n_have;           /* operands that are complete */
-	uint64_t reduced;          /* bytes of the result that are final */
+	uint32_t step;             /* route TREE: the next step */
+	uint64_t reduced;          /* bytes of each operand that are reduced */
 	uint64_t tx_bytes, rx_bytes;
 	struct eng_member members[];
 };
@@ -88,22 +92,37 @@ static void unexpected_free(struct run *r, struct unexpected *e)
 	HASH_DEL(r->unexpected, e);
 	parts_unref(NULL, 0, e->parts);
 	free(e->got);
+	free(e->agents);
 	free(e);
 }
 
-void op_eager_expect(struct run *r, uint64_t seq, uint32_t hosts, const struct cc_id *prev)
+static struct unexpected *unexpected_new(const struct agt_xfer *t)
 {
-	struct unexpected *e = hosts > 1 ? cc_zalloc(1, sizeof *e) : NULL;
+	struct unexpected *e = cc_zalloc(1, sizeof *e);
+	struct cc_id *agents = cc_zalloc(t->hosts, sizeof *agents);
 
-	if (hosts > 1 && !e)
+	if (!e || !agents)
 		rep_out_of_memory("operations");
-	if (e) {
-		e->seq = seq;
-		e->hosts = hosts;
-		e->prev = *prev;
+	e->seq = t->seq;
+	e->hosts = t->hosts;
+	e->pos = t->pos;
+	e->route = (enum cc_algo)t->route;
+	e->agents = agents;
+	if (t->agents)
+		memcpy(agents, t->agents, t->hosts * sizeof *agents);
+	else
+		agents[t->pos > 0 ? t->pos - 1 : t->hosts - 1] = t->prev;
+	return e;
+}
+
+void op_eager_expect(struct run *r, const struct agt_xfer *t)
+{
+	if (t->hosts > 1) {
+		struct unexpected *e = unexpected_new(t);
+
 		HASH_ADD(hh, r->unexpected, seq, sizeof e->seq, e);
 	}
-	op_eager_started(r, seq);
+	op_eager_started(r, t->seq);
 }
 
 void op_eager_forget(struct run *r, uint64_t seq)
@@ -129,7 +148,7 @@ static bool is_of(const struct unexpected *e, uint64_t tag, uint32_t group, uint
 }
 
 /* Makes room for the unexpected operands. Returns false if the operand of `d` belongs to another
- * operation than the first one. An operand that is dropped is not sent again. So if there is no
+ * operation than the first operand. An operand that is dropped is not sent again. So if there is no
  * memory for it, the agent ends; its peers survive that. */
 static bool unexpected_room(struct run *r, struct unexpected *e, const struct wlk_data *d)
 {
@@ -144,30 +163,36 @@ static bool unexpected_room(struct run *r, struct unexpected *e, const struct wl
 	return true;
 }
 
-static const char *origin_objection(const struct cc_id *prev, const struct cc_id *from)
+bool op_eager_is_possible(uint64_t bytes, uint32_t hosts)
 {
-	return cc_id_eq(prev, from)
-		       ? NULL
-		       : "an operand of a group in whose ring it is not the previous host";
+	return cc_route_is_eager(bytes > SCALES_MAX ? bytes - SCALES_MAX : 0, hosts);
+}
+
+/* Checks whether `sender`, to whom the route leads, has sent the operand. */
+static const char *sender_objection(const struct cc_id *sender, const struct cc_id *from)
+{
+	return cc_id_eq(sender, from) ? NULL : "an operand that its sender does not send here";
 }
 
 const char *op_eager_unexpected_objection(
 	struct run *r, const struct wlk_data *d, const struct cc_id *from)
 {
 	const struct unexpected *e = unexpected_find(r, d->seq);
+	struct cc_route route;
 
-	if (!e)
+	if (!e || d->seg >= e->hosts)
 		return NULL;
-	if (e->got && d->seg < e->hosts && e->got[d->seg] == e->bytes)
-		return "an operand that is here already";
-	return origin_objection(&e->prev, from);
+	if (e->got && e->got[d->seg] == e->bytes)
+		return "an operand that has already arrived";
+	route = (struct cc_route){.algo = e->route, .hosts = e->hosts};
+	return sender_objection(&e->agents[cc_route_sender(&route, e->pos, d->seg)], from);
 }
 
 uint8_t *op_eager_unexpected_dst(struct run *r, const struct wlk_data *d)
 {
 	struct unexpected *e = unexpected_find(r, d->seq);
 
-	if (!e || d->seg >= e->hosts || !shm_is_eager(d->len, e->hosts) || d->len == 0 ||
+	if (!e || d->seg >= e->hosts || !op_eager_is_possible(d->len, e->hosts) || d->len == 0 ||
 		!unexpected_room(r, e, d))
 		return NULL;
 	return e->parts->bytes + d->seg * e->bytes;
@@ -218,8 +243,9 @@ static void eager_free(struct eager *s)
 
 static struct eager *eager_new(const struct xfer *x, const struct eng_xfer_spec *spec)
 {
-	struct loc_region *own = x->n_members == 1 ? x->members[0].in : NULL;
-	uint64_t bytes = spec->plan.count * spec->plan.esize;
+	bool lends = x->n_members == 1 && !spec->quant.on;
+	struct loc_region *own = lends ? x->members[0].in : NULL;
+	uint64_t bytes = spec->quant.on ? op_pieces_size(spec) : x->bytes;
 	uint32_t hosts = spec->plan.hosts;
 	struct eager *s = malloc(sizeof *s + spec->n_members * sizeof *s->members);
 
@@ -235,13 +261,20 @@ static struct eager *eager_new(const struct xfer *x, const struct eng_xfer_spec 
 		s->parts = parts_new(x->run->o->loc, hosts * bytes);
 	}
 	s->srcs = malloc(hosts * sizeof *s->srcs);
-	if (s->got && s->srcs && s->parts) {
+	if (spec->quant.on)
+		s->acc = op_pieces_buffer(x->run->o);
+	if (s->got && s->srcs && s->parts && !spec->quant.on == !s->acc) {
 		s->parts->own = loc_region_lend(own);
 		s->got[spec->pos] = 0;
 		return s;
 	}
 	eager_free(s);
 	return NULL;
+}
+
+static struct cc_route route_of(const struct eager *s)
+{
+	return (struct cc_route){.algo = s->spec.route, .hosts = s->spec.plan.hosts};
 }
 
 static uint8_t *part(const struct eager *s, uint32_t pos)
@@ -259,7 +292,7 @@ static bool is_there(const struct eager *s, uint32_t member)
 {
 	const struct eng_member *m = &s->spec.members[member];
 
-	return !m->staged || shm_slot_copied(m->slot) >= s->bytes;
+	return !m->staged || shm_slot_copied(m->slot) >= s->spec.plan.count * s->spec.plan.esize;
 }
 
 /* Returns the first member whose operand is not completely copied, or n_members. */
@@ -298,6 +331,19 @@ static void combine(const struct eager *s, uint8_t *dst)
 	krn_reduce(s->spec.dtype, s->spec.op, dst, srcs, s->spec.n_members, s->spec.plan.count);
 }
 
+/* Encodes the operands of this host as one operand. The area is free until the first piece is
+ * reduced, which needs the encoded operand. */
+static void encode_own(struct eager *s)
+{
+	const uint8_t *operand = s->spec.members[0].in;
+
+	if (s->spec.n_members > 1) {
+		combine(s, s->spec.area);
+		operand = s->spec.area;
+	}
+	op_pieces_encode(&s->spec, s->acc, operand, part(s, s->spec.pos));
+}
+
 /* Reduces as many bytes as have arrived of the operands of all hosts. */
 static void reduce(struct eager *s)
 {
@@ -306,6 +352,12 @@ static void reduce(struct eager *s)
 
 	for (uint32_t i = 0; i < hosts; i++)
 		to = s->got[i] < to ? s->got[i] : to;
+	if (s->acc) {
+		for (uint32_t i = 0; i < hosts; i++)
+			s->srcs[i] = part(s, i);
+		s->reduced = op_pieces_reduce(&s->spec, s->acc, s->srcs, from, to);
+		return;
+	}
 	if (to < s->bytes)
 		to -= to % PIECE;
 	if (to <= from)
@@ -321,7 +373,7 @@ static void finish(struct xfer *x)
 {
 	const struct eager *s = small_of(x);
 
-	if (s->spec.op == KRN_AVG)
+	if (s->spec.op == KRN_AVG && !s->acc)
 		krn_divide(s->spec.dtype, s->spec.area, s->spec.plan.count, s->spec.world_size);
 	/* The flags wake nobody. The end of the operation follows in a moment and wakes all. */
 	for (uint32_t i = 0; i < s->spec.plan.n_segs; i++)
@@ -330,8 +382,8 @@ static void finish(struct xfer *x)
 	op_xfer_done(x, s->tx_bytes, s->rx_bytes);
 }
 
-/* Sends the operand of the host at this position to the next host, unless it is that host's own. */
-static void pass_on(struct xfer *x, uint32_t pos)
+/* Sends the operand of the host at position `pos` to the host at position `to`. */
+static void send_operand(struct xfer *x, uint32_t pos, uint32_t to)
 {
 	struct eager *s = small_of(x);
 	struct wlk_data d = {.phase = WLK_EAGER,
@@ -341,16 +393,51 @@ static void pass_on(struct xfer *x, uint32_t pos)
 		.tag = s->spec.tag,
 		.seg = pos,
 		.len = (uint32_t)s->bytes};
-	uint32_t next_pos = s->spec.pos + 1 < s->spec.plan.hosts ? s->spec.pos + 1 : 0;
 	uint8_t hdr[WLK_DATA_SIZE];
 
-	if (next_pos == pos)
-		return;
 	wlk_data_put(hdr, &d);
 	s->parts->refs++;
-	net_link_send(
-		x->run->net, x->tx_link, hdr, operand(s, pos), s->bytes, parts_unref, s->parts);
+	net_link_send(x->run->net, x->peers[to].link, hdr, operand(s, pos), s->bytes, parts_unref,
+		s->parts);
 	s->tx_bytes += sizeof hdr + s->bytes;
+}
+
+/* Does the steps of the tree for which all operands are here. */
+static void do_steps(struct xfer *x)
+{
+	struct eager *s = small_of(x);
+	struct cc_route route = route_of(s);
+
+	for (uint32_t n; (n = cc_route_step(&route, s->step)) > 0; s->step++) {
+		for (uint32_t i = 0; i < UINT32_C(1) << s->step; i++)
+			if (s->got[cc_route_before(&route, s->spec.pos, i)] < s->bytes)
+				return;
+		for (uint32_t i = 0; i < n; i++)
+			send_operand(x, cc_route_before(&route, s->spec.pos, i),
+				cc_route_after(&route, s->spec.pos, UINT32_C(1) << s->step));
+	}
+}
+
+/* Sends the operand of the host at this position on, as the route demands. */
+static void pass_on(struct xfer *x, uint32_t pos)
+{
+	const struct eager *s = small_of(x);
+	uint32_t hosts = s->spec.plan.hosts;
+	uint32_t next = s->spec.pos + 1 < hosts ? s->spec.pos + 1 : 0;
+
+	switch (s->spec.route) {
+	case CC_ALGO_DIRECT:
+		for (uint32_t to = 0; pos == s->spec.pos && to < hosts; to++)
+			if (to != pos)
+				send_operand(x, pos, to);
+		break;
+	case CC_ALGO_TREE:
+		do_steps(x);
+		break;
+	default:
+		if (next != pos)
+			send_operand(x, pos, next);
+	}
 }
 
 void op_eager_got(const struct xfer *x, uint32_t pos, uint32_t bytes)
@@ -368,8 +455,9 @@ static void have(struct xfer *x, uint32_t pos)
 	struct eager *s = small_of(x);
 
 	s->n_have++;
+	s->got[pos] = s->bytes;
 	pass_on(x, pos);
-	op_eager_got(x, pos, (uint32_t)s->bytes);
+	reduce(s);
 }
 
 static void go_on(struct xfer *x)
@@ -385,7 +473,9 @@ static void go_on(struct xfer *x)
 		return;
 	}
 	if (s->got[pos] == 0) {
-		if (!s->parts->own)
+		if (s->acc)
+			encode_own(s);
+		else if (!s->parts->own)
 			combine(s, part(s, pos));
 		cc_loop_expect(x->run->o->base->loop);
 		have(x, pos);
@@ -440,6 +530,25 @@ static int eager_start(struct eng_work *w, const struct eng_xfer_spec *spec)
 	return 0;
 }
 
+/* Returns the hosts whose own operands are missing here. If there are none: the hosts that have not
+ * passed on operands. For the bits see eng_progress.awaited. */
+static uint64_t awaited(const struct eager *s)
+{
+	struct cc_route route = route_of(s);
+	uint64_t own = 0, passed = 0;
+
+	for (uint32_t i = 0; s->parts && i < route.hosts; i++) {
+		uint32_t from = i == s->spec.pos ? i : cc_route_sender(&route, s->spec.pos, i);
+		uint64_t bit = UINT64_C(1) << (s->spec.pos + route.hosts - from - 1) % route.hosts;
+
+		if (from == s->spec.pos || s->got[i] == s->bytes)
+			continue;
+		own |= from == i ? bit : 0;
+		passed |= bit;
+	}
+	return own ? own : passed;
+}
+
 static bool eager_progress(const struct eng_work *w, struct eng_progress *ret)
 {
 	const struct eager *s = w->own;
@@ -450,6 +559,7 @@ static bool eager_progress(const struct eng_work *w, struct eng_progress *ret)
 		.tx_bytes = s->tx_bytes,
 		.rx_bytes = s->rx_bytes,
 		.moved = s->n_have,
+		.awaited = awaited(s),
 		.copying = slow < s->spec.n_members ? slow : ENG_NO_MEMBER};
 	return true;
 }
@@ -482,21 +592,30 @@ const char *op_eager_objection(
 	const struct xfer *x, const struct wlk_data *d, const struct cc_id *from, bool *ret_grave)
 {
 	const struct eager *s = small_of(x);
-	const char *what = origin_objection(&x->prev, from);
+	const char *what;
+	struct cc_route route;
 
-	*ret_grave = !x->spec || what;
-	if (what)
-		return what;
+	*ret_grave = !x->spec;
 	if (!s)
 		return "an operand of an operation that is not eager";
 	if (d->tag != s->spec.tag || d->group != s->spec.group || d->epoch != s->spec.epoch)
 		return "an operand of another operation under this sequence number";
 	if (!s->parts || d->seg >= s->spec.plan.hosts || d->len != s->bytes)
-		return "an operand that is not what the ring says";
+		return "an operand that does not fit the ring";
+	route = route_of(s);
+	what = d->seg == s->spec.pos
+		       ? NULL
+		       : sender_objection(
+				 &x->peers[cc_route_sender(&route, s->spec.pos, d->seg)].agent,
+				 from);
+	if (what) {
+		*ret_grave = true;
+		return what;
+	}
 	if (s->got[d->seg] < s->bytes && d->seg != s->spec.pos)
 		return NULL;
 	*ret_grave = true;
-	return "an operand that is here already";
+	return "an operand that has already arrived";
 }
 
 uint8_t *op_eager_dst(const struct xfer *x, uint32_t pos)

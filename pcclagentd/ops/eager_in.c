@@ -14,7 +14,7 @@
 #include "pcclagentd/ops/ops_internal.h"
 
 #define READ_AHEAD 4096u               /* bytes: one system call reads many short operands */
-#define READ_MAX   ((size_t)128 << 10) /* bytes at once: reduced while they are in the cache */
+#define READ_MAX   ((size_t)128 << 10) /* bytes of one read: reduced while they are in the cache */
 #define TURN       ((size_t)4 << 20)   /* bytes before other parts of the loop have their turn */
 
 struct eager_in {
@@ -103,7 +103,7 @@ static enum step take_header(struct eager_in *in, const char **why)
 		refuse(in, what, why);
 		return STEP_END;
 	}
-	if (in->d.phase != WLK_EAGER || !shm_is_eager(in->d.len, 2) || in->d.offset != 0) {
+	if (in->d.phase != WLK_EAGER || !op_eager_is_possible(in->d.len, 2) || in->d.offset != 0) {
 		refuse(in, "a segment that is not of the eager path", why);
 		return STEP_END;
 	}
@@ -274,6 +274,7 @@ void op_eager_ins_look(struct run *r)
 	struct eager_in *in, *tmp;
 
 	DL_FOREACH_SAFE (r->eager_ins, in, tmp) {
-		go_on(in);
+		if (in->under_way)
+			go_on(in);
 	}
 }

@@ -16,6 +16,7 @@ static void on_doorbell(void *arg)
 static void on_comm_closed(void *arg, uint32_t comm)
 {
 	op_diff_forget(arg, comm);
+	op_feedback_comm_closed(arg, comm);
 }
 
 static struct loc_region *shown(void *arg, const struct loc_comm *c, uint64_t region)
@@ -77,6 +78,7 @@ void op_free(struct ops *o)
 		return;
 	op_runs_free(o);
 	op_diff_free(o);
+	free(o->piece);
 	free(o);
 }
 
@@ -115,7 +117,7 @@ static void carry_out(struct run *r, const struct agt_action *a)
 {
 	switch (a->type) {
 	case AGT_ACT_LINK_OPEN:
-		net_link_open(r->net, &a->u.endpoint, a->n_streams);
+		net_link_open(r->net, &a->u.endpoint, a->n_streams, a->probe);
 		break;
 	case AGT_ACT_PROBE:
 		net_probe(r->net, &a->u.probe);
@@ -130,7 +132,7 @@ static void carry_out(struct run *r, const struct agt_action *a)
 		op_xfer_rollback(r, a->u.xfer.seq);
 		break;
 	case AGT_ACT_XFER_EXPECT:
-		op_eager_expect(r, a->u.xfer.seq, a->u.xfer.hosts, &a->u.xfer.prev);
+		op_eager_expect(r, &a->u.xfer);
 		break;
 	case AGT_ACT_XFER_FORGET:
 		op_eager_forget(r, a->u.xfer.seq);

@@ -25,7 +25,7 @@ struct run;
 struct ops *op_new(struct base *b, struct loc *loc, struct net *net);
 void op_free(struct ops *o); /* accepts NULL */
 void op_tick(struct ops *o, uint64_t now);
-/* Halts all operations. If one cannot be halted, the process ends. */
+/* Halts all operations. If an operation cannot be halted, the process ends. */
 void op_halt(struct ops *o);
 /* Are neither operations nor probes in progress? */
 bool op_is_quiet(const struct ops *o);
@@ -67,8 +67,8 @@ bool op_get_progress(const struct run *r, uint64_t seq, uint64_t now, struct op_
 struct op_sync_view {
 	enum ste_phase phase;
 	const char *state; /* static: "starts", "compares", "copies", "serves", "failed" */
-	/* Bytes that differ, as far as known, over all receivers of this host; and of these, bytes
-	 * that are already written. */
+	/* Bytes that differ, as far as known, over all receivers of this host; the part of these
+	 * bytes that is already written. */
 	uint64_t bytes, done;
 	uint64_t rate; /* bytes per second, recently; 0: nothing moves; STE_UNMEASURED */
 	/* The time left at that rate. OP_LEFT_UNKNOWN: nothing moves, or some differences are still
@@ -79,7 +79,7 @@ struct op_sync_view {
 	 * tensors. */
 	uint64_t tx_bytes, rx_bytes;
 	uint32_t holders, receivers, failed; /* members */
-	/* Other agents that are sources: all, those with open streams, those that were given up. */
+	/* Other agents that are sources: all, those with open streams, those that are lost. */
 	uint32_t sources, sources_up, sources_lost;
 	uint64_t standstill_ns;  /* since the last progress; 0 when nothing is expected to move */
 	char waits[WM_TEXT_MAX]; /* "waits for data from b for 3.1 s"; "" while it moves */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Structures and functions that the files of this folder share. Only one file writes to an object:
+ * Structures and functions that the files of this folder share. Each object is written by only one
+ * file:
  *
  *   ops.c         creates the parts for the agent, and carries out the core's actions
  *   run.c         runs: the connections to masters, and the engine of each run
@@ -9,10 +10,13 @@
  *   algos.c       the table of algorithms
  *   eager.c       the algorithm of the eager path, which needs no engine
  *   eager_in.c    operands of the eager path from other hosts
+ *   pieces.c      quantized operands of the eager path
+ *   quant.c       the formats of quantized operations
+ *   feedback.c    the residuals of error feedback
  *   sync.c        synchronizations
  *   diff_report.c the differences that synchronizations have found
  *   progress.c    watches for standstills, and says who causes them
- *   benchmark.c   the benchmark service, which refuses
+ *   benchmark.c   the benchmark service, which refuses all requests
  */
 #ifndef OPS_INTERNAL_H
 #define OPS_INTERNAL_H
@@ -33,6 +37,8 @@
 
 struct unexpected; /* eager.c */
 struct eager_in;   /* eager_in.c */
+struct residual;   /* feedback.c */
+struct feedback;   /* feedback.c */
 
 struct ops {
 	struct base *base;
@@ -42,6 +48,7 @@ struct ops {
 	struct found *comm_reports; /* diff_report.c: by communicator */
 	uint64_t here_ns;           /* when the local addresses in use were last checked */
 	uint64_t progress_ns;       /* when progress.c last compared counters */
+	void *piece;                /* pieces.c: a buffer for one piece */
 };
 
 struct run {
@@ -53,7 +60,8 @@ struct run {
 	bool up;                 /* the master has answered on this connection */
 	struct cc_addr reached;  /* address at which the master was reached */
 	struct cc_bounds bounds; /* that the last master has sent */
-	char why[WM_TEXT_MAX];   /* a more exact reason than cc_conn's for the end, or "" */
+	/* why the connection ends, if known more exactly than cc_conn says; or "" */
+	char why[WM_TEXT_MAX];
 	struct cc_id run_id;
 	struct cc_seal *seal; /* of the connection; NULL: no connection */
 	uint64_t round;       /* number of the last round that the master has sent */
@@ -66,6 +74,7 @@ struct run {
 	struct xfer *xfers;
 	struct unexpected *unexpected; /* by seq */
 	struct eager_in *eager_ins;
+	struct feedback *feedbacks; /* by tag and group */
 	uint64_t last_seq; /* the greatest seq of operations that were started or skipped */
 	struct ste *ste;   /* NULL before the first synchronization */
 	int state_fd;
@@ -82,13 +91,12 @@ struct progress {
 
 struct xfer {
 	uint64_t seq, tag;
-	uint32_t group, hosts;
-	struct cc_id next, prev; /* agents, when hosts > 1 */
-	char prev_name[WM_NAME_MAX];
+	uint32_t group, hosts, pos;
+	char prev_name[WM_NAME_MAX]; /* the name of the previous host, when hosts > 1 */
 	struct run *run;
 	const struct eng_algo *algo; /* NULL: no algorithm can do it */
 	struct eng_work work;        /* owned by the algorithm */
-	bool started;                /* its algorithm has started it */
+	bool started;                /* the algorithm has started it */
 	bool finished;               /* no thread uses it any longer */
 	bool over;                   /* done or being cancelled: nothing is expected to move */
 	struct progress progress;
@@ -98,8 +106,14 @@ struct xfer {
 	/* A speculative start: it may be rolled back, and other hosts may use its seq for another
 	 * operation. */
 	bool spec;
+	bool cancelled;
+	/* feedback.c: */
+	bool quantized;
+	struct residual *residual; /* that is added to the operand; or NULL */
+	struct feedback *feedback; /* with the next residual; or NULL */
 	struct op_output output;
 	UT_hash_handle hh;
+	struct eng_peer *peers; /* in ring order; behind `members` */
 	uint32_t n_members;
 	struct loc_member members[];
 };
@@ -142,6 +156,41 @@ void op_run_free_if_done(struct run *r);
 void op_runs_tick(struct ops *o, uint64_t now);
 void op_runs_free(struct ops *o);
 
+/* ---- quant.c ---- */
+
+/* Returns the formats of an operation's quantization. 0, or CC_ERR_INVAL if there is no such mode.
+ */
+int op_quant_get(const struct wm_op_params *p, struct eng_quant *ret);
+
+/* ---- feedback.c ---- */
+
+/* Takes the residuals of an operation if its tag has error feedback: the last one, and memory for
+ * the next one, until op_feedback_give_back. Drops residuals of earlier memberships of the group.
+ * Returns WIRE_SUCCESS, or the code of the shortage with a sentence in text[WL_TEXT_MAX]. */
+uint32_t op_feedback_take(
+	struct xfer *x, const struct agt_xfer *t, struct eng_xfer_spec *spec, char *text);
+/* The operation has succeeded on all hosts: its residual replaces the last one of the tag. If the
+ * operation was quantized without error feedback, the last one is dropped. */
+void op_feedback_keep(struct xfer *x);
+/* No thread uses the residuals of the operation any longer. */
+void op_feedback_give_back(struct xfer *x);
+void op_feedback_comm_closed(struct ops *o, uint32_t comm);
+void op_feedback_drop_all(struct run *r);
+
+/* ---- pieces.c ---- */
+
+/* Returns the bytes of an encoded operand. */
+uint64_t op_pieces_size(const struct eng_xfer_spec *s);
+/* Returns the buffer `acc` of the functions below, or NULL if there is no memory. */
+void *op_pieces_buffer(struct ops *o);
+/* Encodes the operand of this host into `wire`. */
+void op_pieces_encode(
+	const struct eng_xfer_spec *s, void *acc, const uint8_t *operand, uint8_t *wire);
+/* Reduces the encoded operands of all hosts to s->area: the pieces that lie in [from, to) of each
+ * operand. Returns the end of the last one. `from` is such an end, or 0. */
+uint64_t op_pieces_reduce(const struct eng_xfer_spec *s, void *acc, const void *const *wires,
+	uint64_t from, uint64_t to);
+
 /* ---- xfer.c ---- */
 
 void op_xfer_start(struct run *r, const struct agt_xfer *t);
@@ -171,7 +220,7 @@ extern const struct eng_algo op_eager;
 /* More local operands may have been copied: continues all eager operations. */
 void op_eager_fed(struct ops *o);
 /* Checks whether the operand that `d` announces can be for `x`. Returns NULL or an objection.
- * *ret_grave: it is an error even if the other host uses this seq for another operation. */
+ * *ret_grave: the operand is wrong even if the other host uses this seq for another operation. */
 const char *op_eager_objection(
 	const struct xfer *x, const struct wlk_data *d, const struct cc_id *from, bool *ret_grave);
 /* Returns the memory for the operand of the host at this position, valid until `x` is over. */
@@ -182,15 +231,19 @@ void op_eager_got(const struct xfer *x, uint32_t pos, uint32_t bytes);
 void op_eager_arrived(struct xfer *x, const struct wlk_data *d);
 /* An operation (eager or not) was started, or will never start: streams that wait for it go on. */
 void op_eager_started(struct run *r, uint64_t seq);
-/* An operation on this many hosts may begin on another host first. Its operands from the previous
- * host are kept until the operation starts here, or until op_eager_forget. */
-void op_eager_expect(struct run *r, uint64_t seq, uint32_t hosts, const struct cc_id *prev);
+/* The operation may begin on another host first. Its operands from other hosts are kept until the
+ * operation starts here, or until op_eager_forget. Of `t` only seq, hosts, pos, prev, route and
+ * agents are set. */
+void op_eager_expect(struct run *r, const struct agt_xfer *t);
 void op_eager_forget(struct run *r, uint64_t seq);
 void op_eager_forget_all(struct run *r);
 /* Checks whether the unexpected operand that `d` announces can be kept. Returns NULL or an
  * objection: it comes from another host, or has arrived already. */
 const char *op_eager_unexpected_objection(
 	struct run *r, const struct wlk_data *d, const struct cc_id *from);
+/* Can an operand of this many bytes on the network belong to an eager operation of `hosts` hosts?
+ */
+bool op_eager_is_possible(uint64_t bytes, uint32_t hosts);
 /* Returns the memory for the unexpected operand that `d` announces, or NULL if it is not kept. */
 uint8_t *op_eager_unexpected_dst(struct run *r, const struct wlk_data *d);
 /* The first `bytes` bytes of this operand have arrived. */

@@ -9,7 +9,12 @@
 
 #include "pcclagentd/ops/ops_internal.h"
 
-#define FLAGS_ALIGN 64u
+#define ALIGN 64u
+
+static uint64_t align(uint64_t bytes)
+{
+	return (bytes + ALIGN - 1) / ALIGN * ALIGN;
+}
 
 static bool all_disposable(const struct agt_xfer *t)
 {
@@ -51,7 +56,7 @@ static uint8_t *output_of(const struct xfer *x, const struct agt_xfer *t, uint32
 	return loc_region_map(x->members[i].out) + t->members[i].sub.out_off;
 }
 
-/* Does the result region hold sums, results or undo copies before the flags? */
+/* Does the result region hold sums, results or undo copies in front of the flags? */
 static bool has_area(enum shm_result_mode mode)
 {
 	return mode == SHM_RESULT_AREA || mode == SHM_RESULT_UNDO;
@@ -62,18 +67,20 @@ uint32_t op_output_take(struct xfer *x, const struct agt_xfer *t, uint32_t modes
 {
 	struct loc_group group = {.run = x->run->id, .group = t->group};
 	struct op_output *out = &x->output;
+	uint64_t scratch_off;
 	uint32_t code;
 	uint8_t *map;
 
 	out->mode = choose_mode(x, t, modes);
-	out->flags_off =
-		has_area(out->mode) ? (x->bytes + FLAGS_ALIGN - 1) / FLAGS_ALIGN * FLAGS_ALIGN : 0;
-	code = loc_result_take(x->run->o->loc, &group, out->flags_off + spec->plan.n_segs,
+	out->flags_off = has_area(out->mode) ? align(x->bytes) : 0;
+	scratch_off = align(out->flags_off + spec->plan.n_segs);
+	code = loc_result_take(x->run->o->loc, &group, scratch_off + eng_scratch_size(spec),
 		x->members, x->n_members, &out->result, text);
 	if (code != WIRE_SUCCESS)
 		return code;
 	map = loc_result_map(out->result);
-	/* The shim restores the old contents if the agent dies, so it must have mapped them. */
+	/* The shim restores the old contents if the agent dies, so it must have mapped the region
+	 * that holds them. */
 	if (out->mode == SHM_RESULT_UNDO &&
 		!loc_result_is_mapped(out->result, x->members[0].h.comm))
 		out->mode = SHM_RESULT_AREA;
@@ -88,6 +95,7 @@ uint32_t op_output_take(struct xfer *x, const struct agt_xfer *t, uint32_t modes
 		members[i].out = output_of(x, t, i);
 	spec->flags = (_Atomic uint8_t *)(void *)(map + out->flags_off);
 	memset(map + out->flags_off, 0, spec->plan.n_segs);
+	spec->scratch = map + scratch_off;
 	return WIRE_SUCCESS;
 }
 

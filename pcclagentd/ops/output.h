@@ -16,7 +16,7 @@ struct xfer;
 struct op_output {
 	enum shm_result_mode mode; /* NONE: no memory was taken */
 	struct loc_result *result; /* result region, with the segment flags; or NULL */
-	uint64_t flags_off;        /* bytes of the result region before the flags */
+	uint64_t flags_off;        /* bytes of the result region in front of the flags */
 };
 
 /* Chooses one of the `modes` (ENG_OUTPUT), takes memory for it into x->output, and completes `spec`

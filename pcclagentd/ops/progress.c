@@ -12,11 +12,14 @@
 #include "pcclagentd/ops/ops_internal.h"
 
 #define LOOK_NS       BASE_MS(250)   /* between two comparisons of the counters */
-#define PROBE_NS      BASE_MS(500)   /* of standstill: the links are checked, too */
-#define STANDSTILL_NS BASE_MS(1000)  /* of standstill: it is logged */
+#define PROBE_NS      BASE_MS(500)   /* of standstill, until the links are checked */
+#define STANDSTILL_NS BASE_MS(1000)  /* of standstill, until it is logged */
 #define REPEAT_NS     BASE_MS(10000) /* until a standstill is logged again */
 #define SAY_NS        BASE_MS(1000)  /* between two reports of a standstill to the master */
 #define SILENT_NS     BASE_MS(2000)  /* idle streams probe the other host's kernel each second */
+/* A standstill names at most this many hosts. */
+#define AWAITED_NAMES 3u
+#define AWAITED_TEXT  (AWAITED_NAMES * (WM_NAME_MAX + 2))
 
 static bool has_begun(const struct xfer *x)
 {
@@ -83,40 +86,103 @@ static void append_process(
 		append(text, size, "waits for local pid %" PRIu32 " (%s) to copy its %s", p.pid,
 			p.name, doing);
 	else
-		append(text, size, "waits for a process that is gone");
+		append(text, size, "waits for a process that is gone,");
 	append(text, size, " for %.1f s%s", seconds(standstill),
 		p.stopped ? "; it is stopped" : "");
 }
 
-/* Returns the neighbour's state. `name`: the name of its host, in case net/ does not know it. */
-static struct net_neighbour look_up(const struct run *r, const struct cc_id *peer, const char *name)
+/* Returns the state of the host that is `distance` positions before this host. */
+static struct net_neighbour look_up(const struct xfer *x, uint32_t distance)
 {
-	struct net_neighbour n = net_neighbour(r->net, peer);
+	uint32_t pos = (x->pos + x->hosts - distance) % x->hosts;
+	struct net_neighbour n = net_neighbour(x->run->net, &x->peers[pos].agent);
 
 	if (!n.host[0])
-		n.host = name[0] ? name : "an unnamed host";
+		n.host = distance == 1 && x->prev_name[0] ? x->prev_name : "an unnamed host";
 	return n;
 }
 
-static void append_neighbour(const struct xfer *x, uint64_t now, char *text, size_t size)
+/* Does the transfer send data to the host that is `distance` positions before this host? */
+static bool sends_to(const struct xfer *x, uint32_t distance)
 {
-	struct net_neighbour next = look_up(x->run, &x->next, "");
-	struct net_neighbour prev = look_up(x->run, &x->prev, x->prev_name);
-	const struct net_neighbour *n = next.congested ? &next : &prev;
-	uint64_t silent = now > n->heard_ns ? now - n->heard_ns : 0;
+	return x->peers[(x->pos + x->hosts - distance) % x->hosts].link != 0;
+}
+
+/* Hosts for which a transfer waits. */
+struct awaited {
+	uint32_t n;
+	char names[AWAITED_TEXT];
+	struct net_neighbour quietest; /* of these hosts: the one that has been silent longest */
+};
+
+static void add_awaited(struct awaited *a, const struct net_neighbour *n)
+{
+	if (a->n == 0 || n->heard_ns < a->quietest.heard_ns)
+		a->quietest = *n;
+	if (a->n++ < AWAITED_NAMES)
+		append(a->names, sizeof a->names, "%s%s", a->n > 1 ? ", " : "", n->host);
+}
+
+/* Finds the hosts that take no data. */
+static struct awaited find_congested(const struct xfer *x)
+{
+	struct awaited a = {.n = 0};
+
+	for (uint32_t d = 1; d < x->hosts; d++) {
+		struct net_neighbour n = look_up(x, d);
+
+		if (n.congested && sends_to(x, d))
+			add_awaited(&a, &n);
+	}
+	return a;
+}
+
+/* Finds the hosts that send no data. `missing`: see eng_progress.awaited. */
+static struct awaited find_senders(const struct xfer *x, uint64_t missing)
+{
+	struct awaited a = {.n = 0};
+
+	for (uint32_t d = 1; d < x->hosts && missing > 0; d++, missing >>= 1) {
+		struct net_neighbour n = look_up(x, d);
+
+		if (missing & 1)
+			add_awaited(&a, &n);
+	}
+	return a;
+}
+
+static void append_awaited(
+	const struct awaited *a, const char *before, const char *after, char *text, size_t size)
+{
+	append(text, size, "%s%s", before, a->names);
+	if (a->n > AWAITED_NAMES)
+		append(text, size, " and %" PRIu32 " more hosts", a->n - AWAITED_NAMES);
+	append(text, size, "%s", after);
+}
+
+static void append_hosts(
+	const struct xfer *x, const struct eng_progress *p, uint64_t now, char *text, size_t size)
+{
 	const char *stopped = agt_stopped_in(x->run->o->base->core, x->run->id, x->group);
+	struct awaited congested = find_congested(x);
+	struct awaited a = congested.n > 0 ? congested : find_senders(x, p->awaited);
+	uint64_t silent = now > a.quietest.heard_ns ? now - a.quietest.heard_ns : 0;
 
 	if (stopped[0])
 		append(text, size, "%.340s; ", stopped);
-	append(text, size, next.congested ? "waits for %s to take data" : "waits for data from %s",
-		n->host);
+	if (congested.n > 0)
+		append_awaited(&a, "waits for ", " to take data", text, size);
+	else if (a.n > 0)
+		append_awaited(&a, "waits for data from ", "", text, size);
+	else
+		append(text, size, "waits until its data is sent");
 	append(text, size, " for %.1f s", seconds(standstill_ns(x, now)));
-	if (n->heard_ns == 0)
+	if (a.quietest.heard_ns == 0)
 		return;
 	append(text, size,
 		silent > SILENT_NS ? "; %s has been silent for %.1f s"
-				   : "; %s was last heard %.1f s ago",
-		n->host, seconds(silent));
+				   : "; %s was last heard from %.1f s ago",
+		a.quietest.host, seconds(silent));
 }
 
 static void describe(
@@ -127,7 +193,7 @@ static void describe(
 		append_process(p->copying < x->n_members ? x->members[p->copying].h.comm : NULL,
 			"operand in", standstill_ns(x, now), text, size);
 	else if (x->hosts > 1)
-		append_neighbour(x, now, text, size);
+		append_hosts(x, p, now, text, size);
 	else
 		append(text, size, "waits for the agent's threads for %.1f s",
 			seconds(standstill_ns(x, now)));
@@ -149,12 +215,11 @@ bool op_get_progress(const struct run *r, uint64_t seq, uint64_t now, struct op_
 
 /* ---- comparing ---- */
 
-static void probe_neighbours(const struct xfer *x, uint64_t now)
+static void probe_peers(const struct xfer *x, uint64_t now)
 {
-	if (x->hosts < 2)
-		return;
-	net_neighbour_probe(x->run->net, &x->next, now);
-	net_neighbour_probe(x->run->net, &x->prev, now);
+	for (uint32_t i = 0; i < x->hosts; i++)
+		if (!cc_id_is_zero(&x->peers[i].agent))
+			net_neighbour_probe(x->run->net, &x->peers[i].agent, now);
 }
 
 static void tell(const struct xfer *x, const struct eng_progress *p, uint64_t now)
@@ -180,8 +245,8 @@ void op_progress_moved(struct xfer *x, uint64_t now)
 	end_standstill(&x->progress, now);
 }
 
-/* Is it time to report the standstill to the master? Only if it waits for no process of this host:
- * then the reports of other hosts may show the cause. */
+/* Is it time to report the standstill to the master? Only if the transfer waits for no process of
+ * this host: then the reports of other hosts may show the cause. */
 static bool is_for_master(const struct xfer *x, const struct eng_progress *p, uint64_t now)
 {
 	return x->hosts > 1 && p->copying == ENG_NO_MEMBER && now - x->said_ns >= SAY_NS &&
@@ -218,7 +283,7 @@ static void look_at(struct xfer *x, uint64_t now)
 	if (x->spec)
 		return;
 	if (standstill_ns(x, now) >= PROBE_NS)
-		probe_neighbours(x, now);
+		probe_peers(x, now);
 	if (is_to_be_told(&x->progress, now))
 		tell(x, &p, now);
 }
@@ -235,8 +300,8 @@ static uint64_t sync_standstill_ns(const struct sync *x, uint64_t now)
 	return watermark_still_ns(&x->progress.mark, now);
 }
 
-/* Appends the names of sources: those with holders (`holds`), those without, or (`lost`) those that
- * were given up. Returns their number. */
+/* Appends the names of the sources with holders (`holds`), of the sources without holders, or, if
+ * `lost`, of the lost sources. Returns their number. */
 static uint32_t append_sources(const struct sync *x, bool holds, bool lost, char *text, size_t size)
 {
 	struct op_source_view s;
@@ -245,11 +310,7 @@ static uint32_t append_sources(const struct sync *x, bool holds, bool lost, char
 	for (uint32_t i = 0; op_sync_get_source(x->run, x->seq, i, &s); i++) {
 		if (s.lost != lost || (!lost && s.holds != holds))
 			continue;
-		append(text, size, "%s%s",
-			n++    ? ", "
-			: lost ? "; given up: "
-			       : "waits for ",
-			s.host);
+		append(text, size, "%s%s", n++ ? ", " : lost ? "; lost: " : "waits for ", s.host);
 		if (lost)
 			append(text, size, " (%.100s)", s.text);
 		else if (!s.up)
@@ -326,7 +387,7 @@ static void look_at_sync(struct sync *x, uint64_t now)
 	describe_sync(x, &p, now, waits, sizeof waits);
 	rep_complain(&x->run->o->base->report, CC_LOG_WARNING,
 		"the synchronization of group %" PRIu32 " of master %s stands still, %" PRIu64
-		" of %" PRIu64 " bytes are there: %s",
+		" of %" PRIu64 " bytes are written: %s",
 		x->group, cc_addr_str(&x->run->addr, master), p.done, p.bytes, waits);
 }
 

@@ -66,7 +66,8 @@ static void tell_code(struct run *r, uint32_t code, const char *text)
 	ev_post(r->o->base, &ev);
 }
 
-/* The agent lacks a resource for the run. errno: the reason. `call`: the call that has failed. */
+/* Reports to the core that the agent lacks a resource for the run. errno: the reason. `call`: the
+ * call that has failed. */
 static void tell_short(struct run *r, const char *what, const char *call)
 {
 	char text[WM_TEXT_MAX];
@@ -74,7 +75,8 @@ static void tell_short(struct run *r, const char *what, const char *call)
 	tell_code(r, rep_shortage(what, call, text, sizeof text), text);
 }
 
-/* The agent lacks a resource for the connection with the master, which `limit` names. */
+/* Reports to the core that the agent lacks a resource for the connection with the master. `limit`
+ * names the resource. */
 static void tell_no_connection(struct run *r, const char *limit)
 {
 	char addr[CC_ADDR_STR_SIZE], text[WM_TEXT_MAX];
@@ -216,7 +218,7 @@ static void on_connected(void *arg)
 	tell_unsent(r, err);
 }
 
-/* The master has answered: the core may begin. */
+/* Reports to the core that the master has answered. */
 static void tell_up(struct run *r)
 {
 	struct agt_event ev = {.type = AGT_EV_MASTER_UP, .run = r->id};
@@ -235,7 +237,7 @@ static int take_knock_ack(struct run *r, const struct wm_knock_ack *m)
 		tell_up(r);
 	else
 		snprintf(r->why, sizeof r->why,
-			"what answers there did not complete the key exchange");
+			"the program at that address did not complete the key exchange");
 	return err;
 }
 
@@ -310,13 +312,14 @@ static long take_frame(struct run *r, const uint8_t *buf, size_t len)
 		return 0;
 	if (n == CC_ERR_VERSION) {
 		snprintf(r->why, sizeof r->why,
-			"what answers there speaks framing version %u, this agent version %u",
+			"the program at that address speaks framing version %u, this agent speaks "
+			"version %u",
 			(unsigned)(buf[4] | buf[5] << 8), WIRE_FRAME_VERSION);
 		return n;
 	}
 	if (n < 0) {
 		snprintf(r->why, sizeof r->why,
-			"what answers there does not speak the master's protocol (%s)",
+			"the program at that address does not speak the master's protocol (%s)",
 			cc_err_str(n));
 		return n;
 	}
@@ -334,7 +337,8 @@ static long take_frame(struct run *r, const uint8_t *buf, size_t len)
 	return err < 0 ? err : (long)WIRE_FRAME_HDR + n;
 }
 
-/* Takes one frame for each call, because its message may close the connection and free the run. */
+/* Takes only one frame per call, because the message in the frame may close the connection and free
+ * the run. */
 static long on_data(void *arg, const uint8_t *buf, size_t len)
 {
 	return take_frame(arg, buf, len);
@@ -397,6 +401,7 @@ static void destroy(struct run *r)
 	cc_seal_free(r->seal);
 	net_run_free(r->net);
 	op_eager_forget_all(r);
+	op_feedback_drop_all(r);
 	if (r->eng)
 		eng_free(r->eng);
 	cc_watch_free(r->event_watch);
@@ -428,8 +433,8 @@ void op_run_open(struct ops *o, uint32_t id, const struct cc_addr *addr)
 	hang_up(r);
 	r->addr = *addr;
 	/* The core starts another attempt before the timeout of the connect. Segments are small in
-	 * both directions: on a path that loses large packets this agent would fall silent and lose
-	 * its peers. */
+	 * both directions: otherwise, on a path that loses large packets, this agent would fall
+	 * silent and lose its peers. */
 	r->conn = cc_conn_connect(o->base->loop, addr, o->base->cfg.connect_timeout_ms,
 		CC_TCP_NARROW, &master_ops, r);
 	if (!r->conn) {
@@ -464,7 +469,8 @@ static int send_hello(struct run *r, const struct wm_msg *m)
 void op_run_send(struct ops *o, uint32_t id, const struct wm_msg *m)
 {
 	struct run *r = op_run(o, id);
-	/* The report follows as soon as all operands have arrived. One packet can contain both. */
+	/* A vote with a speculative start may wait: the report follows as soon as all operands have
+	 * arrived, and one packet can contain vote and report. */
 	bool may_wait = m->type == WM_OP_VOTE && m->u.op_vote.spec_seq;
 	int err;
 
@@ -498,7 +504,7 @@ void op_run_ready(struct ops *o, uint32_t id, const struct cc_id *run_id)
 	if (!r)
 		return;
 	r->run_id = *run_id;
-	/* Not earlier, so that a master that was never reached costs no threads. */
+	/* The engine is not created earlier: a master that is never reached costs no threads. */
 	(void)has_engine(r);
 }
 
@@ -512,7 +518,7 @@ void op_run_free_if_done(struct run *r)
  * 15 seconds, or within three seconds after the next call. */
 #define QUIET_LOOK_MS 1700u
 
-/* Has the engine check its streams from time to time. Without a master, an operation may have
+/* Makes the engine check its streams from time to time. Without a master, an operation may have
  * started on some hosts only, and the other hosts take none of its data; so the engine has to know
  * whether the master is connected. */
 static void look(struct run *r, uint64_t now)
@@ -565,7 +571,7 @@ void op_runs_tick(struct ops *o, uint64_t now)
 		if (r->ste)
 			ste_tick(r->ste);
 	}
-	op_eager_fed(o); /* a shim that sees other rings may have rung another doorbell */
+	op_eager_fed(o); /* a shim with outdated rings may have rung only the data doorbell */
 }
 
 void op_halt(struct ops *o)

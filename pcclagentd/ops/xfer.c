@@ -46,6 +46,31 @@ static uint32_t add_members(struct xfer *x, const struct agt_xfer *t, char *text
 	return WIRE_SUCCESS;
 }
 
+/* Finds the links over which the operation goes. */
+static uint32_t find_links(struct xfer *x, const struct agt_xfer *t, char *text)
+{
+	uint32_t next = t->pos + 1 < t->hosts ? t->pos + 1 : 0;
+	uint32_t prev = t->pos > 0 ? t->pos - 1 : t->hosts - 1;
+
+	for (uint32_t i = 0; t->agents && i < t->hosts; i++) {
+		if (i == t->pos)
+			continue;
+		x->peers[i].agent = t->agents[i];
+		x->peers[i].link = net_link_number(x->run->net, &t->agents[i]);
+		if (x->peers[i].link == 0) {
+			snprintf(text, WL_TEXT_MAX, "a link to another host is down");
+			return WIRE_RANK_CONNECTION_LOST;
+		}
+	}
+	x->peers[prev].agent = t->prev;
+	x->peers[next].agent = t->next;
+	x->peers[next].link = x->tx_link = net_link_number(x->run->net, &t->next);
+	if (x->tx_link != 0)
+		return WIRE_SUCCESS;
+	snprintf(text, WL_TEXT_MAX, "the link to the next host is down");
+	return WIRE_RANK_CONNECTION_LOST;
+}
+
 static uint32_t make_spec(
 	struct xfer *x, const struct agt_xfer *t, struct eng_xfer_spec *spec, char *text)
 {
@@ -61,22 +86,19 @@ static uint32_t make_spec(
 	spec->segment_max = t->segment_max;
 	spec->pos = t->pos;
 	spec->world_size = t->world_size;
+	if (op_quant_get(p, &spec->quant) < 0) {
+		snprintf(text, WL_TEXT_MAX, "there is no such quantization");
+		return WIRE_INVALID_ARGUMENT;
+	}
 	if (cc_plan_init(&spec->plan, p->count, esize, t->hosts, t->segment_max) < 0) {
 		snprintf(text, WL_TEXT_MAX, "the operation is too large: %" PRIu64 " elements",
 			p->count);
 		return WIRE_INVALID_ARGUMENT;
 	}
-	if (t->hosts > 1) {
-		spec->prev = t->prev;
-		spec->tx_link = net_link_number(x->run->net, &t->next);
-		if (spec->tx_link == 0) {
-			snprintf(text, WL_TEXT_MAX, "the link to the next host is down");
-			return WIRE_RANK_CONNECTION_LOST;
-		}
-	}
-	x->tx_link = spec->tx_link;
+	spec->route = (enum cc_algo)t->route;
+	spec->peers = x->peers;
 	x->bytes = p->count * esize;
-	return WIRE_SUCCESS;
+	return t->hosts > 1 ? find_links(x, t, text) : WIRE_SUCCESS;
 }
 
 static void fill_members(const struct xfer *x, const struct agt_xfer *t, struct eng_member *ret)
@@ -139,32 +161,48 @@ static uint32_t start(struct xfer *x, const struct agt_xfer *t, char *text)
 	fill_members(x, t, members);
 	x->algo = choose_algo(&spec);
 	if (!x->algo) {
-		/* The ring had one host then, so the shim copied the operand through a window. */
+		/* When the call was made, the ring had one host, so the shim copied the operand
+		 * through a window. */
 		snprintf(text, WL_TEXT_MAX, "the ring has changed since the call: call again");
 		return WIRE_RANK_CONNECTION_LOST;
 	}
-	code = op_output_take(x, t, x->algo->outputs, &spec, members, text);
+	code = op_feedback_take(x, t, &spec, text);
+	if (code == WIRE_SUCCESS)
+		code = op_output_take(x, t, x->algo->outputs, &spec, members, text);
 	if (code != WIRE_SUCCESS)
 		return code;
 	op_output_announce(x, t);
 	return start_algo(x, &spec, text);
 }
 
+/* Returns a host to which the route needs a link that is missing, or NULL. */
+static const struct cc_id *missing_peer(const struct xfer *x, const struct agt_xfer *t)
+{
+	if (t->hosts > 1 && net_link_number(x->run->net, &t->next) == 0)
+		return &t->next;
+	for (uint32_t i = 0; t->agents && i < t->hosts; i++)
+		if (i != t->pos && net_link_number(x->run->net, &t->agents[i]) == 0)
+			return &t->agents[i];
+	return NULL;
+}
+
 static void tell_failed(
 	const struct xfer *x, const struct agt_xfer *t, uint32_t code, const char *text)
 {
+	const struct cc_id *peer = missing_peer(x, t);
 	struct run *r = x->run;
 	struct agt_event ev = {
 		.type = AGT_EV_XFER_DONE, .run = r->id, .seq = t->seq, .code = code, .text = text};
 
-	if (t->hosts > 1 && net_link_number(r->net, &t->next) == 0)
-		ev.peer = t->next;
+	if (peer)
+		ev.peer = *peer;
 	ev_post(r->o->base, &ev);
 }
 
 void op_xfer_start(struct run *r, const struct agt_xfer *t)
 {
-	struct xfer *x = malloc(sizeof *x + t->n_members * sizeof *x->members);
+	struct xfer *x =
+		malloc(sizeof *x + t->n_members * sizeof *x->members + t->hosts * sizeof *x->peers);
 	char text[WL_TEXT_MAX];
 	uint32_t code;
 
@@ -175,12 +213,13 @@ void op_xfer_start(struct run *r, const struct agt_xfer *t)
 		.tag = t->tag,
 		.group = t->group,
 		.hosts = t->hosts,
+		.pos = t->pos,
 		.spec = t->spec,
-		.next = t->next,
-		.prev = t->prev,
 		.progress.mark.since_ns = cc_now_ns(),
 		.work = {.eng = r->eng, .seq = t->seq, .owner = x},
 		.run = r};
+	x->peers = (struct eng_peer *)(void *)&x->members[t->n_members];
+	memset(x->peers, 0, t->hosts * sizeof *x->peers);
 	rep_copy_text(x->prev_name, sizeof x->prev_name, t->prev_name);
 	HASH_ADD(hh, r->xfers, seq, sizeof x->seq, x);
 	code = start(x, t, text);
@@ -212,7 +251,7 @@ void op_xfer_cancel(struct run *r, uint64_t seq)
 	struct xfer *x = find(r, seq);
 
 	if (x)
-		x->over = true;
+		x->over = x->cancelled = true;
 	if (!x || !cancel(x))
 		ev_post(r->o->base, &ev);
 }
@@ -225,6 +264,7 @@ static void destroy(struct xfer *x)
 	if (x->started)
 		x->algo->release(&x->work);
 	op_output_give_back(&x->output);
+	op_feedback_give_back(x);
 	for (uint32_t i = 0; i < x->n_members; i++)
 		loc_member_release(r->o->loc, &x->members[i]);
 	free(x);
@@ -247,6 +287,8 @@ void op_xfer_free(struct run *r, uint64_t seq)
 
 	if (!x)
 		return;
+	if (!x->cancelled)
+		op_feedback_keep(x);
 	destroy(x);
 	op_run_free_if_done(r);
 }
@@ -285,8 +327,9 @@ void op_xfer_event(struct run *r, const struct eng_event *e)
 bool op_xfers_use_link(const struct run *r, uint32_t link)
 {
 	for (const struct xfer *x = r->xfers; x; x = x->hh.next)
-		if (x->tx_link == link)
-			return true;
+		for (uint32_t i = 0; i < x->hosts; i++)
+			if (x->peers[i].link == link)
+				return true;
 	return false;
 }
 

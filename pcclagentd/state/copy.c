@@ -82,7 +82,7 @@ static void mark_wrong_source(struct ste_job *j, struct ste_block *b, struct ste
 	ste_peer_fail(j, p,
 		home_is_right || !p->complete ? "tensor \"%s\" changed while it was being written"
 					      : "tensor \"%s\" changed during the call: it "
-						"is not what its hashes say",
+						"does not match its hashes",
 		name);
 }
 
@@ -143,7 +143,7 @@ static uint64_t visible(const struct ste_block *b, const struct ste_peer *p)
 	return r->fd >= 0 ? r->id : 0;
 }
 
-/* Has the process of `p` copy the block from the region `from`. Returns false if there is no free
+/* Makes the process of `p` copy the block from the region `from`. Returns false if there is no free
  * slot now. */
 static bool show(struct ste_job *j, struct ste_block *b, struct ste_peer *p, uint64_t from)
 {
@@ -162,7 +162,8 @@ static bool show(struct ste_job *j, struct ste_block *b, struct ste_peer *p, uin
 	return true;
 }
 
-/* Writes the block to `p`, or has it written. Returns false if there is no free slot now. */
+/* Writes the block to `p`, or makes the process of `p` write it. Returns false if there is no free
+ * slot now. */
 static bool give(struct ste_job *j, struct ste_block *b, struct ste_peer *p)
 {
 	uint64_t from = visible(b, p);
@@ -214,7 +215,8 @@ static void spread(struct ste_job *j, struct ste_block *b)
 	{
 		if (b->bad)
 			break;
-		if (ste_set_has(&j->receivers, i)) /* an earlier give() may have failed it */
+		/* an earlier give() may have made this receiver fail */
+		if (ste_set_has(&j->receivers, i))
 			(void)give(j, b, &j->peers[i]);
 	}
 	finish_if_over(j, b);
@@ -292,8 +294,8 @@ void ste_block_refused(struct ste_job *j, struct ste_peer *p, int slot, bool wro
 	if (wrong && !b->bad && !ste_job_block_is(j, b, b->data))
 		mark_wrong_source(j, b, b->home);
 	else if (!b->bad)
-		/* The process could not map the home, which may be about to leave. The block will
-		 * be given to it in another way. */
+		/* The process could not map the memory of the block's home. The home is a member
+		 * that may be about to leave. The process will get the block in another way. */
 		ste_set_add(&p->blind, b->home->index);
 	finish_if_over(j, b);
 }
@@ -315,8 +317,8 @@ void ste_block_forget(struct ste_job *j, struct ste_peer *p)
 		if (b->state == STE_BLOCK_FREE || b->state == STE_BLOCK_LANDING)
 			continue;
 		ste_set_remove(&b->todo, p->index);
-		/* Bytes that lie at the home already can still be used, because copies are
-		 * verified. Bytes that the home had still to deliver will not come. */
+		/* Bytes that already lie at the home can still be used, because copies are
+		 * verified. Bytes that the home has not delivered yet will not come. */
 		if (b->home == p && b->state == STE_BLOCK_READING) {
 			b->bad = true;
 			b->state = STE_BLOCK_SPREADS;
@@ -355,7 +357,7 @@ void ste_block_evict(struct ste_job *j, struct ste_peer *p)
 
 /* ---- from holders on this host ---- */
 
-/* Takes leaf hashes of tensors that differ from the manifest of holder `p`. Returns true if there
+/* Takes, from the manifest of holder `p`, leaf hashes of tensors that differ. Returns true if there
  * is more to do at once. */
 static bool take_hashes(struct ste_job *j, struct ste_peer *p)
 {
@@ -377,7 +379,8 @@ static bool take_hashes(struct ste_job *j, struct ste_peer *p)
 		if (!ste_job_take_leaves(j, t)) {
 			ste_job_name(j, t, name, sizeof name);
 			ste_peer_fail(j, p,
-				"the leaf hashes of tensor \"%s\" are not those of its hash", name);
+				"the leaf hashes of tensor \"%s\" do not match the tensor hash",
+				name);
 			return true;
 		}
 		j->next_want++;

@@ -4,8 +4,9 @@
  *
  * A stream that has room requests the next range of missing leaves. So each source gets a share of
  * the work that fits its speed. A source that is a receiver itself begins its own work at a leaf
- * that follows from its agent id. It is asked from this leaf on, because it gets the leaves there
- * first. If a stream is lost, its unanswered requests are sent to other streams.
+ * that follows from its agent id. Requests to it begin at this leaf, because it gets this leaf and
+ * the next ones before all others. If a stream is lost, its unanswered requests are sent to other
+ * streams.
  */
 #include <stdio.h>
 #include <string.h>
@@ -26,10 +27,10 @@
 #define STRIKES_MAX  3u          /* losses of streams without a right answer in between */
 #define WRONG_MAX    3u          /* wrong answers, see wrong_of_member */
 #define ROUNDS_MAX   2u          /* attempts to reach any address of a source */
-#define NEXT_ADDR_NS STE_MS(250) /* until the next address is tried at the same time */
+#define NEXT_ADDR_NS STE_MS(250) /* until the next address is tried in parallel */
 #define RETRY_NS     STE_MS(100)
 #define LATE_NS      STE_MS(1000) /* if a round is later than this, this agent was suspended */
-#define SEGS_NS      STE_MS(500)  /* of silence, until TCP's counters are read */
+#define SEGS_NS      STE_MS(500)  /* silence after which TCP's counters are read */
 #define HERE_NS      STE_MS(200)  /* between two checks of this host's addresses */
 #define QUIET_MIN_NS STE_MS(2)
 #define QUIET_MAX_NS STE_MS(50)
@@ -173,7 +174,8 @@ void ste_stream_lost(struct ste_stream *s, enum ste_fault fault, const char *why
 	if (src->exhausted ? fault == STE_FAULT_LIMIT : fault != STE_FAULT_GONE || src->liars == 0)
 		memcpy(src->last, text, sizeof text);
 	src->retry_ns = j->e->now_ns + RETRY_NS;
-	/* No strike while other addresses can be tried, or if the stream waited for this agent. */
+	/* The loss does not count while other addresses can be tried, or if the stream waited for
+	 * this agent. */
 	if ((!was_up && src->good_addr < 0) || was_stalled || ignored)
 		return;
 	src->strikes++;
@@ -408,7 +410,7 @@ static bool ask_next(struct ste_stream *s)
 	return ask_block(s);
 }
 
-/* Measures the rate from time to time, and sets ste_src.waiting of all sources by it. */
+/* Measures the rate from time to time, and computes ste_src.waiting of all sources from it. */
 static void pace(struct ste_job *j)
 {
 	uint64_t now = j->e->now_ns, since = now - j->paced_ns, rx;

@@ -21,15 +21,15 @@ struct ste_src {
 	_Atomic uint32_t n_up;
 	int good_addr;      /* index of the address that was reached; -1: none so far */
 	uint32_t next_addr; /* to be tried */
-	uint32_t rounds;    /* in which no address was reached */
+	uint32_t rounds;    /* passes over all addresses in which none was reached */
 	uint64_t retry_ns;  /* no stream is opened before this time */
 	uint32_t strikes;   /* losses of streams since the last answer that was right */
 	uint64_t struck_ns; /* time of the last loss that counted */
 	uint32_t wrong;     /* wrong answers from an unknown or an excluded member */
 	uint64_t liars;     /* members whose data was wrong: excluded, see wst_request.without */
 	_Atomic uint32_t not_yet; /* consecutive answers WST_NOT_YET */
-	uint64_t not_yet_ns;      /* time of the first of these */
-	uint64_t cursor;          /* a source without holders is asked from this leaf on */
+	uint64_t not_yet_ns;      /* time of the first of these answers */
+	uint64_t cursor;          /* first leaf that is asked of a source without holders */
 	uint64_t base_ns;         /* shortest time of an answer; UINT64_MAX: none so far */
 	uint64_t waiting;         /* see ste_load */
 	/* One of the two agents lacks a resource for a stream. False again when a stream is up. */
@@ -56,7 +56,7 @@ void ste_fetch_step(struct ste_job *j);
 void ste_fetch_end(struct ste_job *j);
 /* Returns the time at which the next step is due. */
 uint64_t ste_fetch_next_ns(const struct ste_job *j);
-/* Closes the stream. Its unanswered requests will be sent again, to any source. */
+/* Closes the stream. The unanswered requests of this stream will be sent again, to any source. */
 void ste_stream_lost(struct ste_stream *s, enum ste_fault fault, const char *why);
 /* The other agent has answered the hello. */
 void ste_stream_up(struct ste_stream *up);

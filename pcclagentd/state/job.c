@@ -2,8 +2,9 @@
  *
  * The state of a job: its members, the elected hashes, the missing leaves, and its end.
  *
- * A leaf is named by its tensor and its number there, or by its number among all leaves of all
- * tensors. All members of a job have the same table of tensors. A member with another table fails.
+ * A leaf is named by its tensor and its number in this tensor, or by its number among all leaves of
+ * all tensors. All members of a job have the same table of tensors. A member with another table
+ * fails.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,8 +88,8 @@ bool ste_job_take_tensors(struct ste_job *j)
 			lacked = true;
 			atomic_store_explicit(&p->diffs[t].differs, true, memory_order_relaxed);
 		}
-		/* The hash of an empty tensor differs only if its process lies. That harms nobody
-		 * else. */
+		/* The hash of an empty tensor differs only if the process announced a wrong hash.
+		 * That harms nobody else. */
 		if (!lacked || s->bytes == 0) {
 			memset(j->leaf + s->first_leaf, STE_LEAF_HAVE, wire_leaf_count(s->bytes));
 			continue;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Sources whose large packets get lost on the path to this host. Such an agent accepts streams and
- * its kernel answers, but no answer to a request arrives. So the next streams to this source have
- * smaller segments. The segment size that this host announces limits the packets that the source
- * sends. A source whose agent is stopped looks the same for a moment. Therefore the smaller size is
- * forgotten after a while.
+ * Sources whose large packets get lost on the path to this host. Such a source accepts streams, and
+ * its kernel acknowledges data, but no answer to a request arrives. So the next streams to this
+ * source have smaller segments. The segment size that this host announces limits the packets that
+ * the source sends. A source whose agent is stopped looks the same for a moment. Therefore the
+ * smaller size is forgotten after a while.
  */
 #include <linux/tcp.h>
 #include <netinet/in.h>

@@ -9,7 +9,7 @@
  * narrower bottleneck of its own, its bytes wait there, and the other sources use the rate that it
  * leaves. A stream always has enough bytes waiting to keep its bottleneck busy, so no rate is lost.
  * (TCP Vegas, Brakmo and Peterson 1995, and FAST TCP, Jin, Wei and Low 2004, work like this. Like
- * LEDBAT, RFC 6817, the algorithm aims at a time that is added to the shortest time.)
+ * LEDBAT, RFC 6817, the algorithm aims at a certain delay on top of the shortest time.)
  *
  * Some of the bytes do not wait at the bottleneck, because the TCP of a sender limits the bytes
  * under way, and each TCP has another limit. So a source that has sent more than others gets fewer
@@ -18,22 +18,24 @@
 #include "pcclagentd/state/pace.h"
 #include "proto/wire_state.h"
 
-/* The bytes that wait are those that arrive in this time. It covers the buffer of a switch port,
- * and the delays of a busy host. */
+/* As many bytes wait as arrive in this time. This time covers the buffer of a switch port, and the
+ * delays of a busy host. */
 #define WAIT_NS ((uint64_t)30 * 1000000)
-/* The least bytes that wait: of all streams; of one stream, which receives a leaf while it requests
- * the next one. */
+/* The smallest number of bytes that wait, on all streams together and on one stream. A stream
+ * receives a leaf while it requests the next one. */
 #define ALL_MIN    ((uint64_t)2 << 20)
 #define WINDOW_MIN ((uint64_t)2 * WIRE_LEAF)
 #define WINDOW_MAX ((uint64_t)16 << 20)
-/* The weight of a source that has not sent more than the mean, and of a source that has sent more
- * by its share of all waiting bytes. */
+/* A source that has sent no more than the mean has the largest weight. A source has the smallest
+ * weight if the bytes that it has sent exceed the mean by at least an equal share of all waiting
+ * bytes. */
 #define WEIGHT_MAX 8u
 #define WEIGHT_MIN 3u
 
 uint64_t ste_pace_all(uint64_t rate, uint64_t base_ns)
 {
-	/* On a long path TCP speeds up only with more than twice the bytes under way. */
+	/* On a long path, TCP speeds up only if more than twice the bytes that the path holds are
+	 * under way. */
 	uint64_t wait_ns = 2 * base_ns > WAIT_NS ? 2 * base_ns : WAIT_NS;
 	uint64_t all = rate / 1000 * (wait_ns / 1000) / 1000;
 

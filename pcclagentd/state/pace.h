@@ -14,8 +14,8 @@ struct ste_load {         /* the load of one source */
 };
 struct ste_came {            /* an answer that has arrived */
 	uint64_t len, ahead; /* see ste_ask */
-	/* From the request to the end of the answer, not 0; the shortest time of any answer of this
-	 * source. */
+	/* The time from the request to the end of the answer, never 0; the shortest such time of
+	 * this source. */
 	uint64_t took_ns, base_ns;
 };
 /* Returns how many bytes of all streams together shall wait in queues. `rate`: bytes per second

@@ -26,7 +26,7 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "hashes are sent as they lie in memory");
 
-/* Bytes sent on one stream before the next stream has its turn, and with one call. */
+/* Bytes sent on one stream before the next stream has its turn; bytes sent with one call. */
 #define BUDGET   ((size_t)2 << 20)
 #define SEND_MAX ((size_t)512 << 10)
 #define PIECES   4u

@@ -25,7 +25,8 @@ void ste_conns_forget(struct ste *e, struct ste_job *j, const struct ste_peer *p
 void ste_conns_step(struct ste *e);
 /* Closes connections on which nothing has moved for too long. */
 void ste_conns_tick(struct ste *e);
-/* Frees closed connections. To be called when no unhandled epoll event can point to them. */
+/* Frees closed connections. To be called when no unhandled epoll event can point to these
+ * connections. */
 void ste_conns_free_closed(struct ste *e);
 
 #endif

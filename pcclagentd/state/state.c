@@ -50,7 +50,8 @@ int ste_watch(struct ste *e, struct ste_fd *f, uint32_t events)
 
 	if (f->events == (events | EPOLLERR))
 		return 0;
-	f->events = events | EPOLLERR; /* which epoll always reports; 0 would mean: not added */
+	/* epoll always reports EPOLLERR; without it, 0 would mean: not added */
+	f->events = events | EPOLLERR;
 	return epoll_ctl(e->worker.epfd, added ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, f->fd, &ev) < 0
 		       ? CC_ERR_IO
 		       : 0;

@@ -47,9 +47,9 @@ struct ste;
 /* The longest waits on a stream, as multiples of CC_BOUND_STREAM, which the master sends
  * (cc_bounds.h, pccl(7)). An answer may take longer than a link may be silent, because the source
  * may have to read the data from a process. */
-#define STE_ANSWERS  2u     /* from the end of an answer to the end of the next one */
-#define STE_STALLS   3u     /* for the other agent to take bytes of an answer */
-#define STE_UNASKED  6u     /* for the other agent to send a request */
+#define STE_ANSWERS  2u     /* longest time from the end of an answer to the end of the next one */
+#define STE_STALLS   3u     /* longest wait for the other agent to take bytes of an answer */
+#define STE_UNASKED  6u     /* longest wait for the other agent to send a request */
 #define STE_IDLE_MS  10000  /* default of ste_config.idle_ms */
 #define STE_POOL_MAX 7      /* threads that copy */
 #define STE_MAPPED   65536u /* bytes for each flag of ste_region.mapped */
@@ -58,7 +58,7 @@ struct ste;
 struct ste_config {
 	struct cc_id run, self; /* for the hello */
 	uint32_t idle_ms;       /* the thread ends after this idle time; 0: STE_IDLE_MS */
-	uint32_t streams;       /* of one job, if it has fewer sources; 1 .. 16 */
+	uint32_t streams;       /* streams of one job that has fewer sources than this; 1 .. 16 */
 	uint32_t hashes;        /* the most hashes of one request; 0: WST_HASHES_MAX */
 	/* Threads that copy. 0: one less than there are processors, at most STE_POOL_MAX.
 	 * STE_NO_POOL: none. */
@@ -117,7 +117,7 @@ struct ste_source {
 	struct cc_key key;       /* see base/handshake.h */
 	char name[STE_NAME_MAX]; /* of its host */
 	bool holds; /* it has holders; if not, it has only receivers, which may have some leaves */
-	/* The segment size of the links to this agent, an index of cc_tcp_sizes. Streams use no
+	/* The segment size of the links to the source, an index of cc_tcp_sizes. Streams use no
 	 * larger segments. CC_TCP_SIZES: segments of no size have passed. */
 	uint32_t segments;
 	uint32_t n_addrs;
@@ -207,8 +207,8 @@ enum ste_phase {
 
 struct ste_progress {
 	enum ste_phase phase;
-	/* Bytes that differ, as far as known, over all receivers of this host; and of these, bytes
-	 * that are already written. */
+	/* Bytes that differ, as far as known, over all receivers of this host; the part of these
+	 * bytes that is already written. */
 	uint64_t bytes, done;
 	uint64_t rate; /* bytes per second, recently; 0: nothing moves; STE_UNMEASURED */
 	uint64_t net_rx_bytes, net_tx_bytes; /* on sockets, with headers */

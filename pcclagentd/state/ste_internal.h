@@ -73,7 +73,7 @@ struct ste {
 enum ste_note { STE_NOTE_DONE = 0, STE_NOTE_FAILED, STE_NOTE_CANCELLED, STE_NOTE_MEMBERS };
 
 void ste_notify(struct ste_job *j, enum ste_note note);
-/* Has epoll watch `f` for these events. Can be called again with other events. 0 or CC_ERR_IO. */
+/* Makes epoll watch `f` for these events. Can be called again with other events. 0 or CC_ERR_IO. */
 int ste_watch(struct ste *e, struct ste_fd *f, uint32_t events);
 
 static inline uint32_t ste_bound_ms(const struct ste *e, enum cc_bound b)

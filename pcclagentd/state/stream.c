@@ -28,7 +28,8 @@
 #include "proto/wire_link.h"
 #include "proto/wire_state.h"
 
-/* Bytes received from one stream before the next stream has its turn, and with one call. */
+/* Bytes received from one stream before the next stream has its turn; bytes received with one call.
+ */
 #define BUDGET   ((size_t)2 << 20)
 #define RECV_MAX ((size_t)256 << 10)
 
@@ -266,7 +267,7 @@ static bool is_part(const struct ste_job *j, const struct wst_request *r)
 	return r->kind != WST_BLOCK && position(r) + r->n < count_hashes(j, r);
 }
 
-/* The source could not fulfil the request. */
+/* Handles an answer without data: the source could not fulfil the request. */
 static void not_had(struct ste_stream *s, uint8_t status)
 {
 	const struct wst_request *r = &s->cur.req;
@@ -353,8 +354,8 @@ static bool take_hashes(struct ste_stream *s)
 			s->hash_next = r->n;
 		return true;
 	}
-	/* The last of several parts. An answer without parts may come between two parts, and does
-	 * not end them. */
+	/* The last of several parts. The answer to a request for all hashes may come between two
+	 * parts, and does not end the series. */
 	if (from > 0)
 		s->hash_next = s->hash_end = 0;
 	if (r->kind == WST_TENSORS ? ste_job_take_tensors(j) : ste_job_take_leaves(j, r->tensor))
@@ -391,7 +392,8 @@ static void finish_answer(struct ste_stream *s)
 		lose(s, STE_FAULT_WRONG, "its hashes are not those that were elected");
 		return;
 	}
-	/* A part of the hashes does not count, because a source could send it again and again. */
+	/* A part of the hashes does not count as a right answer, because a source could send it
+	 * again and again. */
 	if (!is_part(s->j, &s->cur.req))
 		ste_stream_right(s, b ? s->len : 0);
 	ste_job_moved(s->j);

@@ -27,7 +27,7 @@ struct ste_ask {
 	struct wst_request req;
 	uint64_t sent_ns;
 	uint64_t len;   /* payload bytes expected */
-	uint64_t ahead; /* payload bytes expected on the stream then, these included */
+	uint64_t ahead; /* payload bytes expected on the stream at that time, including `len` */
 };
 
 enum ste_stream_state { STE_CONNECTING = 1, STE_GREETING, STE_UP };
@@ -38,7 +38,7 @@ struct ste_stream {
 	struct ste_src *src;
 	uint8_t state;  /* enum ste_stream_state */
 	bool busy;      /* the payload of an answer is coming in */
-	bool stalled;   /* a block comes for which there is no room */
+	bool stalled;   /* a block is arriving, and there is no room for it */
 	uint8_t narrow; /* its segment size: index of cc_tcp_sizes */
 	uint32_t addr, number, next_id;
 	struct cc_key proof;      /* of the hello */
@@ -55,8 +55,8 @@ struct ste_stream {
 	/* TCP's count of segments with data, also those that came after a lost segment. */
 	uint32_t segs_in;
 	uint64_t segs_ns; /* when that count was last seen to grow */
-	/* When the last bytes came, and when the last answer ended. If no answer was awaited then:
-	 * when the next request was made. */
+	/* When the last bytes came, and when the last answer ended. If no answer was awaited at
+	 * that time, both are the time of the next request. */
 	uint64_t heard_ns, answered_ns;
 	uint64_t quiet_ns;  /* sends no request before this time */
 	struct ste_ask cur; /* busy or stalled: the request that is being answered */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * Commands to a process whose tensors the agent cannot reach. The waiting thread of this process
- * copies between tensor and window slot. A slot has one command at a time. If a slot is put back
- * while the process carries out its command, the slot becomes free with the acknowledgement.
+ * copies between tensor and window slot. A slot has one command at a time. If the owner returns a
+ * slot while the process still carries out the slot's command, the slot becomes free with the
+ * acknowledgement.
  */
 #include "common/cc_futex.h"
 #include "common/cc_sys.h"
@@ -16,8 +17,8 @@
  * thread has nothing else to do. */
 #define BATCH 4u
 
-#define SERVE_SLOTS 4u /* of a receiver's window that serving may hold */
-#define READ_SLOTS  8u /* of a holder's window that local copies may hold */
+#define SERVE_SLOTS 4u /* the most slots of a receiver's window for serving */
+#define READ_SLOTS  8u /* the most slots of a holder's window for local copies */
 
 static struct shm_state_commands *commands(const struct ste_peer *p)
 {

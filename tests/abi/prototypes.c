@@ -23,6 +23,7 @@ static const struct {
 	pcclResult_t (*destroy_communicator)(pcclComm_t *);
 	pcclResult_t (*connect)(pcclComm_t *);
 	pcclResult_t (*set_output_policy)(pcclComm_t *, pcclOutputPolicy_t);
+	pcclResult_t (*set_error_feedback)(pcclComm_t *, uint64_t, bool);
 	pcclResult_t (*get_attribute)(const pcclComm_t *, pcclAttribute_t, int *);
 	pcclResult_t (*update_topology)(pcclComm_t *);
 	pcclResult_t (*are_peers_pending)(const pcclComm_t *, bool *);
@@ -56,6 +57,7 @@ static const struct {
 	pcclDestroyCommunicator,
 	pcclConnect,
 	pcclSetOutputPolicy,
+	pcclSetErrorFeedback,
 	pcclGetAttribute,
 	pcclUpdateTopology,
 	pcclArePeersPending,
@@ -135,6 +137,7 @@ static void check_null(void)
 		api.destroy_communicator(NULL),
 		api.connect(NULL),
 		api.set_output_policy(NULL, pcclOutputKept),
+		api.set_error_feedback(NULL, 1, true),
 		api.get_attribute(NULL, PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE, NULL),
 		api.update_topology(NULL),
 		api.are_peers_pending(NULL, NULL),
@@ -151,11 +154,11 @@ static void check_null(void)
 	};
 
 	for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
-		check(refused[i] == pcclInvalidArgument, "a function takes NULL");
-	check(api.mem_free(NULL) == pcclSuccess, "pcclMemFree does not take NULL");
+		check(refused[i] == pcclInvalidArgument, "a function accepts NULL");
+	check(api.mem_free(NULL) == pcclSuccess, "pcclMemFree refuses NULL");
 }
 
-/* Checks that functions that this release does not have return an error and a sentence. */
+/* Checks that functions without a communicator return an error and a sentence. */
 static void check_missing(void)
 {
 	check(api.optimize_topology(NULL) != pcclSuccess, "pcclOptimizeTopology succeeds");
@@ -177,9 +180,9 @@ int main(void)
 	check(api.get_version()[0] != '\0', "pcclGetVersion is empty");
 	check(api.get_last_error()[0] == '\0', "pcclGetLastError is not empty at the start");
 	check(api.get_build_info(&info) == pcclSuccess, "pcclGetBuildInfo fails before pcclInit");
-	check(api.get_build_info(NULL) == pcclInvalidArgument, "pcclGetBuildInfo takes NULL");
+	check(api.get_build_info(NULL) == pcclInvalidArgument, "pcclGetBuildInfo accepts NULL");
 	check(api.get_last_error()[0] != '\0', "pcclGetLastError is empty after a failure");
-	check(api.mem_alloc(1, &memory) == pcclNotInitialized, "pcclMemAlloc before pcclInit");
+	check(api.mem_alloc(1, &memory) == pcclNotInitialized, "pcclMemAlloc needs no pcclInit");
 	check(api.init() == pcclSuccess, "pcclInit fails");
 	check(api.get_last_error()[0] == '\0', "pcclGetLastError is not empty after success");
 	check(api.init() == pcclSuccess, "a second pcclInit fails");

@@ -19,7 +19,8 @@ static void teardown(void)
 	fx_free(f);
 }
 
-/* Attaches peer `peer` of group 7 in run fx_id(201). Its master was created as fx_addr(1). */
+/* Attaches peer `peer` of group 7 in run fx_id(201). The application gave fx_addr(1)
+ * as the address of the master. */
 static void attach(uint32_t session, unsigned peer, uint32_t n_seqs)
 {
 	struct wl_request q = {.type = WL_COMM_ATTACH,
@@ -32,8 +33,7 @@ static void attach(uint32_t session, unsigned peer, uint32_t n_seqs)
 		.token = fx_token(peer),
 		.run = fx_id(201),
 		.generation = 1,
-		.topo_ballot = 4,
-		.pending_ballot = 3,
+		.ballots = {4, 3},
 		.epoch = 17,
 		.ring_epoch = 16,
 		.prepared = 18,
@@ -135,9 +135,9 @@ START_TEST(peer_that_outlived_its_agent_joins_again)
 	ck_assert_uint_eq(x->u.open.reply.code, WIRE_SUCCESS);
 	ck_assert_uint_eq(x->u.open.reply.done, 5);
 	ck_assert_uint_eq(x->u.open.reply.generation, 2);
-	/* The number of the peer, not of the run. */
-	ck_assert_uint_eq(x->u.open.reply.topo_ballot, 4);
-	ck_assert_uint_eq(x->u.open.reply.pending_ballot, 3);
+	/* The ballot numbers are those of the peer, not of the run. */
+	ck_assert_uint_eq(x->u.open.reply.ballots[WIRE_TOPOLOGY], 4);
+	ck_assert_uint_eq(x->u.open.reply.ballots[WIRE_PENDING], 3);
 	ck_assert(fx_is(&x->u.open.reply.run, fx_id(201)));
 	ck_assert_uint_eq(x->u.open.attrs.state, SHM_COMM_CONNECTED);
 	f->generation = 2;
@@ -148,12 +148,12 @@ START_TEST(peer_that_outlived_its_agent_joins_again)
 	fx_op_done(f, 1, 20);
 	fx_expect_done(f, 0, comm, WIRE_SUCCESS, "");
 	/* The other peers have completed this ballot already. */
-	fx_request(f, 1, comm, WL_UPDATE_TOPOLOGY);
-	ck_assert_uint_eq(fx_msg(f, WM_TOPO_VOTE, 0)->u.peer.ballot, 4);
+	fx_request(f, 1, comm, FX_VOTE(WIRE_TOPOLOGY));
+	ck_assert_uint_eq(fx_vote(f, WIRE_TOPOLOGY, 0)->number, 4);
 	f->topo_ballot = 4;
 	fx_commit(f, 1, 8, true, &one, 1);
 	fx_expect_reply(f, WIRE_SUCCESS, "");
-	ck_assert_uint_eq(fx_get(f, AGT_ACT_REPLY, 0)->u.reply.topo_ballot, 5);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_REPLY, 0)->u.reply.ballots[WIRE_TOPOLOGY], 5);
 }
 END_TEST
 
@@ -164,7 +164,7 @@ START_TEST(attach_waits_for_outcomes_after_the_commit)
 	master_answers(1, true);
 	ring_of(8, &one);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMM_OPEN), 0);
-	outcomes(2, 0, 0, 0); /* of another peer */
+	outcomes(2, 0, 0, 0); /* these outcomes are for another peer */
 	ck_assert_uint_eq(f->acts.n, 0);
 	outcomes(1, 8, 8, 0);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMM_OPEN), 1);
@@ -194,8 +194,8 @@ START_TEST(attach_waits_without_limit_for_a_running_attempt)
 }
 END_TEST
 
-/* The first peer has voted already when the second one comes back. The second peer's vote is sent
- * by itself. */
+/* The first peer has already voted when the second one comes back. The agent sends the second
+ * peer's vote in a separate message. */
 START_TEST(peers_attach_one_by_one)
 {
 	struct fx_ring ring = one;
@@ -516,7 +516,7 @@ START_TEST(operator_confirms_an_address_for_all_users)
 }
 END_TEST
 
-START_TEST(create_brings_the_address_of_the_master)
+START_TEST(create_tells_the_agent_a_new_address_of_the_master)
 {
 	struct wl_request q = {.type = WL_COMM_CREATE, .group = 7, .pool_size = 2};
 	struct agt_event ev = {.type = AGT_EV_REQUEST, .session = 1, .request = &q};
@@ -559,7 +559,7 @@ Suite *attach_suite(void)
 	tcase_add_test(t, a_master_that_has_moved_is_found);
 	tcase_add_test(t, moved_master_is_found_although_another_has_its_address);
 	tcase_add_test(t, operator_confirms_an_address_for_all_users);
-	tcase_add_test(t, create_brings_the_address_of_the_master);
+	tcase_add_test(t, create_tells_the_agent_a_new_address_of_the_master);
 	suite_add_tcase(s, t);
 	return s;
 }

@@ -115,7 +115,7 @@ START_TEST(master_lease_ends_after_60_s)
 	fx_submit_all(f, comms, 2, 5);
 	fx_op_start(f, 1, 7, 5, 1);
 	fx_submit_all(f, comms, 2, 6);
-	fx_request(f, 1, comms[0], WL_ARE_PENDING);
+	fx_request(f, 1, comms[0], FX_VOTE(WIRE_PENDING));
 	fx_orphan(f);
 	for (i = 0; i < 119; i++) {
 		fx_tick(f, 500);
@@ -137,15 +137,15 @@ START_TEST(master_lease_ends_after_60_s)
 }
 END_TEST
 
-/* Each new master answers and breaks off after 2 s (_i == 0), so the lease goes on and ends. A
- * master that lasts 6 s (_i == 1) starts the lease again. */
-START_TEST(master_that_breaks_off_soon_does_not_renew_the_lease)
+/* Each new master answers and closes the connection after 2 s (_i == 0), so the lease is not
+ * restarted and expires. A master whose connection lasts 6 s (_i == 1) restarts the lease. */
+START_TEST(connection_that_breaks_soon_does_not_restart_the_lease)
 {
 	struct wm_msg ack = fx_ack(2), beat = {.type = WM_HEARTBEAT};
 	unsigned i, k;
 
 	fx_group(f, 1, 2, comms);
-	fx_request(f, 1, comms[0], WL_ARE_PENDING);
+	fx_request(f, 1, comms[0], FX_VOTE(WIRE_PENDING));
 	for (i = 0; i < 37; i++) {
 		fx_orphan(f);
 		fx_greet(f);
@@ -194,7 +194,8 @@ START_TEST(lasting_shortage_of_the_agent_ends_the_run)
 }
 END_TEST
 
-/* Members wait as long as for a shortage of their own agent. */
+/* When the master has a shortage, members wait for it for the same time as when their own agent has
+ * a shortage. */
 START_TEST(lasting_shortage_of_the_master_ends_the_run)
 {
 	struct wm_msg m = {.type = WM_REFUSE};
@@ -318,14 +319,14 @@ START_TEST(run_ends_if_a_master_does_not_resume_it)
 		uint32_t code;
 		const char *text;
 	} expected[] = {
-		{WIRE_MASTER_CONNECTION_FAILED, "does not know its run"},
+		{WIRE_MASTER_CONNECTION_FAILED, "does not know that run"},
 		{WIRE_RANK_CONNECTION_LOST, "has gone on"},
 		{WIRE_VERSION_MISMATCH, "protocol versions"},
 	};
 	struct wm_msg m = fx_ack(2);
 
 	fx_group(f, 1, 2, comms);
-	fx_request(f, 1, comms[0], WL_ARE_PENDING);
+	fx_request(f, 1, comms[0], FX_VOTE(WIRE_PENDING));
 	fx_orphan(f);
 	fx_greet(f);
 	if (_i == 0)
@@ -354,8 +355,8 @@ static void let_one_in_and_put_it_out(void)
 }
 
 /* Case 0: the master has another run, of which the agent has no peers. Case 1: the agent has peers
- * of that run. Case 2: the same run has started again. Case 3: a round prepared to admit a peer,
- * and this peer was kicked. */
+ * of that run. Case 2: the same run has started again. Case 3: the agent had prepared a
+ * round that would admit a peer, and this peer was kicked. */
 START_TEST(newcomers_join_whichever_run_the_master_has)
 {
 	struct wm_msg m = fx_ack(2);
@@ -409,12 +410,12 @@ START_TEST(peer_that_may_have_been_admitted_joins_no_other_run)
 	m.u.hello_ack.run = fx_id(999);
 	m.u.hello_ack.resume = false;
 	fx_from_master(f, 1, &m);
-	fx_expect_reply(f, WIRE_MASTER_CONNECTION_FAILED, "does not know its run");
+	fx_expect_reply(f, WIRE_MASTER_CONNECTION_FAILED, "does not know that run");
 }
 END_TEST
 
 /* The newcomer's own connection finds the address at which the master of the orphan run is now. */
-START_TEST(newcomer_brings_an_address_to_an_orphan_run)
+START_TEST(orphan_run_uses_the_address_that_a_newcomer_has_found)
 {
 	struct wm_msg m = fx_ack(2);
 	uint32_t c;
@@ -435,7 +436,7 @@ START_TEST(newcomer_brings_an_address_to_an_orphan_run)
 	fx_resume(f);
 	ck_assert_uint_eq(fx_sent(f, WM_JOIN), 2);
 	fx_orphan(f);
-	/* The last address that worked. */
+	/* The agent tries the last address that worked. */
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_MASTER_OPEN, 0)->addr.ip[3], 2);
 	fx_event(f, AGT_EV_MASTER_DOWN, 1, "Connection refused");
 	fx_tick(f, 50);
@@ -468,7 +469,7 @@ START_TEST(set_master_changes_the_order_of_addresses)
 	ck_assert_uint_eq(f->acts.n, 0);
 	fx_orphan(f);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_ATTRS), 0);
-	/* A master at the address that it has left may be stale, so this address comes last. */
+	/* A master at the old address may be stale, so this address comes last. */
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_MASTER_OPEN, 0)->addr.ip[3], 3);
 	for (i = 0; i < 2; i++) {
 		fx_event(f, AGT_EV_MASTER_DOWN, 1, "Connection refused");
@@ -571,7 +572,7 @@ Suite *connect_suite(void)
 	tcase_add_test(t, connects_time_out_after_1_s_then_2_s_then_4_s);
 	tcase_add_test(t, the_operator_sets_the_timeout_of_an_address);
 	tcase_add_test(t, master_lease_ends_after_60_s);
-	tcase_add_loop_test(t, master_that_breaks_off_soon_does_not_renew_the_lease, 0, 2);
+	tcase_add_loop_test(t, connection_that_breaks_soon_does_not_restart_the_lease, 0, 2);
 	tcase_add_loop_test(t, lasting_shortage_of_the_agent_ends_the_run, 0, 2);
 	tcase_add_test(t, lasting_shortage_of_the_master_ends_the_run);
 	tcase_add_test(t, pause_of_the_agent_does_not_use_up_the_lease);
@@ -581,7 +582,7 @@ Suite *connect_suite(void)
 	tcase_add_loop_test(t, run_ends_if_a_master_does_not_resume_it, 0, 3);
 	tcase_add_loop_test(t, newcomers_join_whichever_run_the_master_has, 0, 4);
 	tcase_add_test(t, peer_that_may_have_been_admitted_joins_no_other_run);
-	tcase_add_test(t, newcomer_brings_an_address_to_an_orphan_run);
+	tcase_add_test(t, orphan_run_uses_the_address_that_a_newcomer_has_found);
 	tcase_add_test(t, set_master_changes_the_order_of_addresses);
 	tcase_add_test(t, set_master_back_restores_the_first_address);
 	tcase_add_test(t, connect_tries_the_new_address_of_a_master_first);

@@ -151,7 +151,7 @@ START_TEST(operation_succeeds_for_others_after_a_member_died)
 }
 END_TEST
 
-START_TEST(new_attempt_collects_while_the_old_one_is_cancelled)
+START_TEST(new_attempt_collects_submissions_while_the_old_one_is_cancelled)
 {
 	uint32_t extra;
 	struct fx_ring ring = {
@@ -292,7 +292,7 @@ START_TEST(run_without_a_master_ends_its_operations_in_order)
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_CANCEL), 1);
 	ck_assert_uint_lt(
 		fx_index(f, AGT_ACT_XFER_CANCEL, 0), fx_index(f, AGT_ACT_MASTER_CLOSE, 0));
-	/* Joining again does not wait for the transfer that is being cancelled. */
+	/* The peer can join again before the cancel of the transfer has ended. */
 	fx_connect(f, 1, comms[0], 3);
 	again = fx_get(f, AGT_ACT_MASTER_OPEN, 0)->run;
 	ck_assert_uint_ne(again, 1);
@@ -342,7 +342,7 @@ START_TEST(end_of_the_agent_sends_no_leaves)
 }
 END_TEST
 
-/* The same is true while no master is connected. */
+/* The agent sends no leaves either if it ends while no master is connected. */
 START_TEST(end_of_the_agent_without_a_master_sends_no_leaves)
 {
 	fx_group(f, 1, 2, comms);
@@ -369,7 +369,7 @@ Suite *end_suite(void)
 	tcase_add_test(t, transfer_is_cancelled_when_no_member_is_left);
 	tcase_add_test(t, start_without_local_members_is_reported_as_failed);
 	tcase_add_test(t, operation_succeeds_for_others_after_a_member_died);
-	tcase_add_test(t, new_attempt_collects_while_the_old_one_is_cancelled);
+	tcase_add_test(t, new_attempt_collects_submissions_while_the_old_one_is_cancelled);
 	tcase_add_test(t, complete_attempt_votes_while_the_old_one_is_cancelled);
 	tcase_add_test(t, destroy_is_answered_after_its_operations_have_ended);
 	tcase_add_test(t, destroy_by_the_last_member_cancels_its_operation);

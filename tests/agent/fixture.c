@@ -35,7 +35,6 @@ struct fx *fx_new_addr(uint32_t master_addr_timeout_ms)
 
 	ck_assert_ptr_nonnull(f);
 	f->a = agt_new(&cfg);
-	ck_assert_ptr_nonnull(f->a);
 	f->now = 5000 * (uint64_t)MS;
 	f->heartbeat_ms = 1000;
 	f->timeout_ms = 3000;
@@ -54,7 +53,7 @@ void fx_step(struct fx *f, const struct agt_event *ev)
 	const char *wrong;
 
 	agt_actions_clear(&f->acts);
-	ck_assert_int_eq(agt_step(f->a, ev, f->now, &f->acts), 0);
+	agt_step(f->a, ev, f->now, &f->acts);
 	wrong = agt_check(f->a);
 	ck_assert_msg(!wrong, "%s", wrong);
 }
@@ -107,6 +106,33 @@ const struct wm_msg *fx_msg(const struct fx *f, enum wm_type type, uint32_t n)
 	return NULL;
 }
 
+static bool is_vote(const struct agt_action *x, enum wire_ballot kind)
+{
+	return x->type == AGT_ACT_MASTER_SEND && x->u.msg.type == WM_BALLOT_VOTE &&
+	       x->u.msg.u.ballot_vote.kind == kind;
+}
+
+uint32_t fx_votes(const struct fx *f, enum wire_ballot kind)
+{
+	uint32_t n = 0;
+	size_t i;
+
+	for (i = 0; i < f->acts.n; i++)
+		n += is_vote(&f->acts.v[i], kind);
+	return n;
+}
+
+const struct wm_ballot_vote *fx_vote(const struct fx *f, enum wire_ballot kind, uint32_t n)
+{
+	size_t i;
+
+	for (i = 0; i < f->acts.n; i++)
+		if (is_vote(&f->acts.v[i], kind) && n-- == 0)
+			return &f->acts.v[i].u.msg.u.ballot_vote;
+	ck_abort_msg("no such vote was sent");
+	return NULL;
+}
+
 void fx_expect_reply(const struct fx *f, uint32_t code, const char *text)
 {
 	const struct agt_action *x;
@@ -153,9 +179,11 @@ static void send_request(struct fx *f, uint32_t session, struct wl_request *q)
 	fx_step(f, &ev);
 }
 
-void fx_request(struct fx *f, uint32_t session, uint32_t comm, enum wl_type type)
+void fx_request(struct fx *f, uint32_t session, uint32_t comm, unsigned type)
 {
-	struct wl_request q = {.type = type,
+	bool votes = type >= FX_VOTE(0);
+	struct wl_request q = {.type = votes ? WL_VOTE : (enum wl_type)type,
+		.ballot = votes ? (enum wire_ballot)(type - FX_VOTE(0)) : WIRE_TOPOLOGY,
 		.comm = comm,
 		.peer = fx_id(50),
 		.token = fx_id(51),
@@ -230,10 +258,29 @@ void fx_left(struct fx *f, uint32_t run, unsigned peer)
 	fx_from_master(f, run, &m);
 }
 
+static struct wm_endpoint endpoint(unsigned agent, uint64_t round)
+{
+	return (struct wm_endpoint){
+		.agent = fx_id(agent), .key_no = round, .n_addrs = 1, .addrs = {fx_addr(agent)}};
+}
+
+/* Writes the hosts after the next one, up to the previous one. Returns their number. */
+static uint32_t fill_others(const struct fx_ring *v, uint64_t round, struct wm_endpoint ret[8])
+{
+	uint32_t n = v->hosts - 2, i;
+
+	if (!v->mesh)
+		return 0;
+	for (i = 0; i < n; i++)
+		ret[i] = endpoint(i + 1 < n ? 102 + i : 101, round);
+	return n;
+}
+
 void fx_round(struct fx *f, uint32_t run, uint64_t round, bool accept, const struct fx_ring *v,
 	unsigned n)
 {
 	struct wm_ring rings[8] = {0};
+	struct wm_endpoint others[8][8];
 	struct cc_id members[8][8];
 	struct wm_msg m = {.type = WM_ROUND, .u.round.run_key = fx_id(300)};
 	unsigned i, j;
@@ -241,12 +288,12 @@ void fx_round(struct fx *f, uint32_t run, uint64_t round, bool accept, const str
 	for (i = 0; i < n; i++) {
 		rings[i].group = v[i].group;
 		rings[i].hosts = v[i].hosts;
+		rings[i].pos = v[i].pos;
 		rings[i].pool_size = 2 + i;
+		rings[i].n_others = fill_others(&v[i], round, others[i]);
+		rings[i].others = others[i];
 		if (v[i].hosts > 1) {
-			rings[i].next.agent = fx_id(100);
-			rings[i].next.key_no = round;
-			rings[i].next.n_addrs = 1;
-			rings[i].next.addrs[0] = fx_addr(100);
+			rings[i].next = endpoint(100, round);
 			rings[i].prev = v[i].hosts == 2 ? fx_id(100) : fx_id(101);
 			rings[i].reopen = rings[i].prev_reopens = v[i].reopen;
 		}
@@ -293,7 +340,7 @@ void fx_commit(struct fx *f, uint32_t run, uint64_t round, bool accept, const st
 	m.u.commit.accept = accept;
 	f->topo_ballot += accept;
 	f->epoch = round;
-	m.u.commit.topo_ballot = f->topo_ballot;
+	m.u.commit.ballots[WIRE_TOPOLOGY] = f->topo_ballot;
 	fill_view(f, &m.u.commit.view, own, v, n);
 	fx_from_master(f, run, &m);
 }

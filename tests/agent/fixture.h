@@ -16,16 +16,19 @@
 
 #define MS UINT64_C(1000000)
 
+/* A request for a vote of this kind, as an argument of fx_request. */
+#define FX_VOTE(kind) (100u + (kind))
+
 struct fx {
 	struct agt *a;
 	struct agt_actions acts; /* actions of the last step */
 	uint64_t now;
-	uint32_t req_id; /* of the last request */
-	/* The generation that applications know and submit with. */
+	uint32_t req_id; /* id of the last request */
+	/* The generation that applications know and send with each submission. */
 	uint64_t generation;
-	uint64_t topo_ballot, epoch;       /* of the last commit */
-	uint64_t view_id;                  /* of the last view */
-	uint32_t heartbeat_ms, timeout_ms; /* of the next master; default 1000 and 3000 */
+	uint64_t topo_ballot, epoch;       /* in the last commit */
+	uint64_t view_id;                  /* id of the last view */
+	uint32_t heartbeat_ms, timeout_ms; /* bounds of the next master; default 1000 and 3000 */
 };
 
 struct fx *fx_new(void);
@@ -33,17 +36,20 @@ struct fx *fx_new_addr(uint32_t master_addr_timeout_ms);
 void fx_free(struct fx *f);
 void fx_step(struct fx *f, const struct agt_event *ev);
 
-/* Returns the number of actions of this type in the last step (fx_count), or the n-th of them
- * (fx_get). */
+/* Returns the number of actions of this type in the last step (fx_count), or the n-th action of
+ * this type (fx_get). */
 uint32_t fx_count(const struct fx *f, enum agt_action_type type);
 const struct agt_action *fx_get(const struct fx *f, enum agt_action_type type, uint32_t n);
-/* Does the same for messages to the master. */
+/* Do the same as fx_count and fx_get, for messages to the master. */
 uint32_t fx_sent(const struct fx *f, enum wm_type type);
 const struct wm_msg *fx_msg(const struct fx *f, enum wm_type type, uint32_t n);
+/* Do the same for votes of this kind. */
+uint32_t fx_votes(const struct fx *f, enum wire_ballot kind);
+const struct wm_ballot_vote *fx_vote(const struct fx *f, enum wire_ballot kind, uint32_t n);
 /* Returns the index of the n-th action of this type among all actions of the step. */
 size_t fx_index(const struct fx *f, enum agt_action_type type, uint32_t n);
-/* Checks that the only reply of the last step, or its n-th completion, has this code and contains
- * this text. */
+/* Check that the only reply of the last step, or the n-th completion of the step, has this code and
+ * contains this text. */
 void fx_expect_reply(const struct fx *f, uint32_t code, const char *text);
 void fx_expect_done(const struct fx *f, uint32_t n, uint32_t comm, uint32_t code, const char *text);
 
@@ -57,9 +63,9 @@ struct cc_addr fx_addr(unsigned n); /* 10.0.0.n:48148 */
 
 void fx_session(struct fx *f, uint32_t session, uint32_t uid); /* pid: 1000 + session */
 void fx_session_closed(struct fx *f, uint32_t session);
-void fx_request(struct fx *f, uint32_t session, uint32_t comm, enum wl_type type);
-/* Destroys the communicator the way the library does by itself. fx_request does it the way
- * pcclDestroyCommunicator does. */
+void fx_request(struct fx *f, uint32_t session, uint32_t comm, unsigned type);
+/* Destroys the communicator as the library does when the application has not called
+ * pcclDestroyCommunicator. fx_request destroys it as that call does. */
 void fx_destroy(struct fx *f, uint32_t session, uint32_t comm, const char *why);
 /* Calls pcclCreateCommunicator with a master at fx_addr(master). Returns the communicator. */
 uint32_t fx_create(struct fx *f, uint32_t session, uint32_t group, unsigned master);
@@ -74,15 +80,17 @@ void fx_master_up(struct fx *f, uint32_t run);
 /* Lets the master confirm that the peer has left. */
 void fx_left(struct fx *f, uint32_t run, unsigned peer);
 
-/* The ring of one group. It has `hosts` hosts, and this one is at position 0. The next host is
- * agent fx_id(100). The previous one is fx_id(101), or also fx_id(100) if there are two hosts. */
+/* The ring of one group. It has `hosts` hosts, and this one is at position `pos`. The next host is
+ * agent fx_id(100). The previous one is fx_id(101), or also fx_id(100) if there are two hosts. With
+ * a mesh, the hosts between them are fx_id(102), fx_id(103), ... */
 struct fx_ring {
-	uint32_t group, hosts, world_size;
+	uint32_t group, hosts, pos, world_size;
 	uint64_t generation;
 	const char *loss; /* the last loss; NULL if the master does not know it */
 	unsigned n;
 	unsigned members[8];
 	bool reopen; /* both links are reopened */
+	bool mesh;   /* links to all other hosts are wanted */
 };
 void fx_round(struct fx *f, uint32_t run, uint64_t round, bool accept, const struct fx_ring *v,
 	unsigned n);

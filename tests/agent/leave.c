@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Leaves: the moment at which a call is answered, and the leaves that are sent again until a master
+ * Peers that leave: when their call is answered, and which leaves are sent again until a master
  * has confirmed them.
  */
 #include "tests/agent/fixture.h"
@@ -56,7 +56,8 @@ START_TEST(destroy_is_answered_when_the_master_confirms_the_leave)
 }
 END_TEST
 
-/* The call does not wait, as after pcclInterrupt. The leave is sent again to the next master. */
+/* After pcclInterrupt, for example, the call does not wait. The leave is sent again to the next
+ * master. */
 START_TEST(destroy_without_waiting_is_answered_at_once)
 {
 	struct wm_msg m = fx_ack(2);
@@ -172,7 +173,7 @@ START_TEST(leave_is_sent_again_to_the_next_master)
 }
 END_TEST
 
-/* No master has received the leave, so the next master counts the peer as come back. */
+/* No master has received the leave, so the next master counts the peer as returned. */
 START_TEST(hello_says_left_only_after_a_leave_was_sent)
 {
 	struct wm_msg m = fx_ack(2);

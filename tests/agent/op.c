@@ -142,7 +142,7 @@ START_TEST(call_fails_if_its_application_does_not_know_the_loss)
 	fx_expect_done(f, 0, comms[0], WIRE_RANK_CONNECTION_LOST, "await all operations");
 	fx_submit(f, comms[0], 2, 5, 8);
 	fx_expect_done(f, 0, comms[0], WIRE_RANK_CONNECTION_LOST, "await all operations");
-	/* This peer had no operation, but the call fails for all. */
+	/* This peer had no operation before the loss, but the call must fail for all. */
 	fx_submit(f, comms[1], 0, 7, 8);
 	fx_expect_done(f, 0, comms[1], WIRE_RANK_CONNECTION_LOST, "await all operations");
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_COMPLETE, 0)->u.done.generation, 1);
@@ -219,7 +219,7 @@ START_TEST(replies_carry_the_generation)
 	ck_assert(fx_is(&r->run, fx_id(201)));
 	ring.generation = 5;
 	fx_view(f, 1, &ring, 1);
-	fx_request(f, 1, comm, WL_UPDATE_TOPOLOGY);
+	fx_request(f, 1, comm, FX_VOTE(WIRE_TOPOLOGY));
 	fx_commit(f, 1, 2, true, &ring, 1);
 	fx_expect_reply(f, WIRE_SUCCESS, "");
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_REPLY, 0)->u.reply.generation, 5);
@@ -413,14 +413,14 @@ START_TEST(topology_and_operations_exclude_each_other)
 {
 	fx_group(f, 1, 2, comms);
 	fx_submit(f, comms[0], 0, 5, 8);
-	fx_request(f, 1, comms[0], WL_UPDATE_TOPOLOGY);
+	fx_request(f, 1, comms[0], FX_VOTE(WIRE_TOPOLOGY));
 	fx_expect_reply(f, WIRE_PENDING_ASYNC_OPS, "1 operation is");
-	fx_request(f, 1, comms[0], WL_ARE_PENDING);
-	ck_assert_uint_eq(fx_sent(f, WM_PENDING_VOTE), 1);
+	fx_request(f, 1, comms[0], FX_VOTE(WIRE_PENDING));
+	ck_assert_uint_eq(fx_votes(f, WIRE_PENDING), 1);
 	fx_free(f);
 	f = fx_new();
 	fx_group(f, 1, 2, comms);
-	fx_request(f, 1, comms[0], WL_UPDATE_TOPOLOGY);
+	fx_request(f, 1, comms[0], FX_VOTE(WIRE_TOPOLOGY));
 	fx_submit(f, comms[0], 0, 5, 8);
 	fx_expect_done(f, 0, comms[0], WIRE_INVALID_USAGE, "pcclUpdateTopology is in progress");
 }

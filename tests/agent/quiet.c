@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The conditions under which the agent may tick seldom ("quiet"), and the events that end them.
+ * The conditions under which the agent may tick seldom ("quiet"), and the events that end this
+ * state.
  */
 #include "tests/agent/fixture.h"
 
@@ -147,7 +148,7 @@ END_TEST
 
 static const struct {
 	uint32_t heartbeat_ms;
-	unsigned ticks; /* ticks per heartbeat; 0: with such ticks the heartbeats would be late */
+	unsigned ticks; /* ticks per heartbeat; 0: never quiet, because heartbeats would be late */
 } masters[] = {{500, 1}, {1000, 2}, {1785, 3}, {499, 0}, {100, 0}};
 
 START_TEST(rare_ticks_omit_no_heartbeat)
@@ -161,7 +162,8 @@ START_TEST(rare_ticks_omit_no_heartbeat)
 	ck_assert_int_eq(agt_is_quiet(f->a), n > 0);
 	fx_tick(f, AGT_QUIET_TICK_MS);
 	for (i = 0; i < 6 && n > 0; i++) {
-		fx_request(f, 1, comms[0], WL_UPDATE_TOPOLOGY); /* a message that is sent at once */
+		fx_request(f, 1, comms[0],
+			FX_VOTE(WIRE_TOPOLOGY)); /* a message that is sent at once */
 		beat(false);
 		for (unsigned k = 1; k <= n; k++) {
 			fx_tick(f, AGT_QUIET_TICK_MS + k % 2 * 5); /* ticks are not exact */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Random events, some of them sensible, others hostile or without sense. A model checks that the
- * agent keeps its promises.
+ * Random events, some of them sensible, others hostile or senseless. A model checks that the agent
+ * keeps its promises.
  */
 #include "tests/agent/random.h"
 
@@ -49,14 +49,17 @@ static void do_session(struct rnd_run *w)
 static void do_request(struct rnd_run *w)
 {
 	static const enum wl_type types[] = {WL_COMM_CREATE, WL_COMM_CONNECT, WL_COMM_CONNECT,
-		WL_COMM_CONNECT, WL_COMM_CONNECT, WL_UPDATE_TOPOLOGY, WL_UPDATE_TOPOLOGY,
-		WL_ARE_PENDING, WL_COMM_DESTROY, WL_REGION_FREE, WL_COMM_ATTACH};
+		WL_COMM_CONNECT, WL_COMM_CONNECT, WL_VOTE, WL_VOTE, WL_VOTE, WL_COMM_DESTROY,
+		WL_REGION_FREE, WL_COMM_ATTACH};
+	static const enum wire_ballot kinds[] = {
+		WIRE_TOPOLOGY, WIRE_TOPOLOGY, WIRE_PENDING, WIRE_OPTIMIZE};
 	struct comm *c = some_comm(w);
 	struct wl_request q = {.type = types[rnd(w, 11)], .req_id = 1};
 	struct agt_event ev = {.type = AGT_EV_REQUEST, .request = &q};
 
 	if (q.type == WL_COMM_DESTROY && rnd(w, 8))
 		return;
+	q.ballot = kinds[rnd(w, 4)];
 	q.master = fx_addr(rnd(w, 6) == 0);
 	q.master.port = rnd(w, 16) ? 48148 : 0;
 	q.group = rnd(w, 2);

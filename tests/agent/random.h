@@ -36,7 +36,7 @@ struct peer { /* a peer as the master knows it */
 struct run {
 	bool open, connecting, up, acked, ready, closed;
 	struct cc_id id;
-	uint64_t term, topo_ballot, pending_ballot;
+	uint64_t term, ballots[WIRE_BALLOTS];
 	uint8_t links[LINKS]; /* 0 none, 1 opening, 2 up */
 	uint64_t round, seq, epoch;
 	uint64_t generation[2], vote_generation;

@@ -77,8 +77,8 @@ static void master_view(struct rnd_run *w, uint32_t run, struct run *r, enum wm_
 		if (!r->reported && m.u.commit.round == r->round && rnd(w, 100))
 			return;
 		m.u.commit.accept = rnd(w, 5);
-		r->topo_ballot += m.u.commit.accept;
-		m.u.commit.topo_ballot = r->topo_ballot;
+		r->ballots[WIRE_TOPOLOGY] += m.u.commit.accept;
+		m.u.commit.ballots[WIRE_TOPOLOGY] = r->ballots[WIRE_TOPOLOGY];
 	}
 	master_says(w, run, &m);
 }
@@ -190,7 +190,7 @@ void rw_master(struct rnd_run *w)
 	uint32_t run;
 	struct run *r = rw_run(w, &run);
 	struct agt_event ev = {.run = run, .text = "random"};
-	struct wm_msg m = {.type = WM_PENDING_ANSWER};
+	struct wm_msg m = {.type = WM_BALLOT_END};
 
 	if (!r)
 		return;
@@ -238,7 +238,8 @@ void rw_master(struct rnd_run *w)
 			master_kick(w, run);
 		break;
 	case 14:
-		m.u.pending_answer.ballot = ++r->pending_ballot;
+		m.u.ballot_end.kind = WIRE_PENDING + rnd(w, 2);
+		m.u.ballot_end.number = ++r->ballots[m.u.ballot_end.kind];
 		master_says(w, run, &m);
 		master_outcomes(w, run);
 		break;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * A model of the agent's promises. Each request gets one reply and each submission one completion.
- * No submission completes while the engine may use its memory. Transfers and links are opened and
- * closed in order. Nothing follows the end of a run.
+ * A submission does not complete while the engine may use its memory. Transfers and links are
+ * opened and closed in order. Nothing follows the end of a run.
  */
 #include "tests/agent/random.h"
 

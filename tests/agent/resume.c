@@ -23,7 +23,7 @@ static const struct wm_resume *resumed(void)
 	return &fx_msg(f, WM_RESUME, 0)->u.resume;
 }
 
-/* Passes time until the peers that have called vote without the other local peers. */
+/* Passes time until the agent votes without the local peers that have not called. */
 static void pass_part(void)
 {
 	struct wm_msg beat = {.type = WM_HEARTBEAT};
@@ -86,7 +86,7 @@ START_TEST(snapshot_contains_the_state_of_the_run)
 	r = resumed();
 	ck_assert(r->epoch == 1 && r->round == 1 && r->ring_epoch == 1 && r->prepared == 0 &&
 		  r->last_seq == 4);
-	ck_assert(r->topo_ballot == 1);
+	ck_assert(r->ballots[WIRE_TOPOLOGY] == 1);
 	ck_assert(r->view.global == 3 && r->view.n == 1);
 	ck_assert(r->view.own[0].group == 7 && r->view.own[0].world_size == 3);
 	ck_assert_uint_eq(r->view.own[0].begun, 1);
@@ -138,31 +138,31 @@ START_TEST(votes_are_sent_again_once)
 {
 	struct fx_ring ring = {
 		.group = 7, .hosts = 2, .world_size = 4, .n = 3, .members = {1, 2, 3}};
-	struct wm_msg m = {.type = WM_PENDING_ANSWER, .u.pending_answer = {.ballot = 5}};
+	struct wm_msg m = {.type = WM_BALLOT_END, .u.ballot_end = {WIRE_PENDING, 5}};
 
 	fx_group(f, 3, 2, comms);
-	fx_request(f, 1, comms[0], WL_UPDATE_TOPOLOGY);
+	fx_request(f, 1, comms[0], FX_VOTE(WIRE_TOPOLOGY));
 	fx_orphan(f);
-	fx_request(f, 2, comms[1], WL_UPDATE_TOPOLOGY);
+	fx_request(f, 2, comms[1], FX_VOTE(WIRE_TOPOLOGY));
 	ck_assert_uint_eq(f->acts.n, 0);
-	fx_request(f, 3, comms[2], WL_ARE_PENDING);
+	fx_request(f, 3, comms[2], FX_VOTE(WIRE_PENDING));
 	ck_assert_uint_eq(f->acts.n, 0);
 	fx_resume(f);
-	ck_assert_uint_eq(fx_sent(f, WM_TOPO_VOTE), 2);
-	ck_assert_uint_eq(fx_msg(f, WM_TOPO_VOTE, 0)->u.peer.ballot, 1);
-	ck_assert_uint_eq(fx_sent(f, WM_PENDING_VOTE), 1);
-	ck_assert(sent_at(WM_PENDING_VOTE) < sent_at(WM_RESUME));
+	ck_assert_uint_eq(fx_votes(f, WIRE_TOPOLOGY), 2);
+	ck_assert_uint_eq(fx_vote(f, WIRE_TOPOLOGY, 0)->number, 1);
+	ck_assert_uint_eq(fx_votes(f, WIRE_PENDING), 1);
+	ck_assert(sent_at(WM_BALLOT_VOTE) < sent_at(WM_RESUME));
 	fx_from_master(f, 1, &m);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 1);
-	ck_assert_uint_eq(fx_get(f, AGT_ACT_REPLY, 0)->u.reply.pending_ballot, 5);
-	fx_request(f, 3, comms[2], WL_ARE_PENDING);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_REPLY, 0)->u.reply.ballots[WIRE_PENDING], 5);
+	fx_request(f, 3, comms[2], FX_VOTE(WIRE_PENDING));
 	fx_from_master(f, 1, &m); /* the answer to the previous vote */
 	ck_assert_uint_eq(f->acts.n, 0);
 	fx_commit(f, 1, 2, true, &ring, 1);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 2);
-	ck_assert_uint_eq(fx_get(f, AGT_ACT_REPLY, 0)->u.reply.topo_ballot, 2);
-	fx_request(f, 1, comms[0], WL_UPDATE_TOPOLOGY);
-	ck_assert_uint_eq(fx_msg(f, WM_TOPO_VOTE, 0)->u.peer.ballot, 2);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_REPLY, 0)->u.reply.ballots[WIRE_TOPOLOGY], 2);
+	fx_request(f, 1, comms[0], FX_VOTE(WIRE_TOPOLOGY));
+	ck_assert_uint_eq(fx_vote(f, WIRE_TOPOLOGY, 0)->number, 2);
 	f->topo_ballot--; /* repeats the commit of the previous vote */
 	fx_commit(f, 1, 2, true, &ring, 1);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 0);
@@ -198,7 +198,7 @@ START_TEST(newcomers_join_the_next_master)
 	fx_session(f, 2, 1000);
 	c = fx_create(f, 2, 7, 1);
 	fx_connect(f, 2, c, 2); /* peer 2 is registered */
-	fx_request(f, 1, comms[0], WL_UPDATE_TOPOLOGY);
+	fx_request(f, 1, comms[0], FX_VOTE(WIRE_TOPOLOGY));
 	fx_round(f, 1, 2, true, &ring, 1); /* admits peers 2 and 3; peer 3 is not on this host */
 	ck_assert_uint_eq(fx_sent(f, WM_ROUND_REPORT), 1);
 	fx_orphan(f);
@@ -313,7 +313,7 @@ START_TEST(destroy_without_a_master_ends_running_operations)
 	fx_resume(f);
 	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
 	ck_assert_uint_eq(fx_msg(f, WM_OP_VOTE, 0)->u.op_vote.seq, 2);
-	fx_op_done(f, 1, 2); /* another host knew the success */
+	fx_op_done(f, 1, 2); /* another host knew of the success */
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 1);
 	fx_expect_done(f, 0, comms[1], WIRE_SUCCESS, "");
 }
@@ -337,7 +337,7 @@ START_TEST(repeated_start_has_no_effect)
 }
 END_TEST
 
-/* Other hosts may have started the attempt before the last master died, with the old size. */
+/* Other hosts may have started the attempt with the old size, before the last master died. */
 START_TEST(new_segment_size_applies_to_the_next_rings)
 {
 	struct fx_ring ring = {.group = 7, .hosts = 2, .world_size = 3, .n = 2, .members = {1, 2}};
@@ -365,8 +365,8 @@ START_TEST(new_segment_size_applies_to_the_next_rings)
 }
 END_TEST
 
-/* The next master counts only votes that are sent again. So the vote of this host continues without
- * the member that has left, and with the late member. */
+/* The next master counts only votes that are sent again. So this host does not vote again for the
+ * member that has left, but votes for the member that calls late. */
 START_TEST(next_master_gets_no_vote_of_a_peer_that_has_left)
 {
 	const struct wm_op_vote *v;
@@ -430,7 +430,7 @@ START_TEST(ballots_of_another_run_are_not_sent)
 	fx_event(f, AGT_EV_MASTER_UP, 2, NULL);
 	ack.u.hello_ack.run = fx_id(202);
 	fx_from_master(f, 2, &ack);
-	ck_assert_uint_eq(resumed()->topo_ballot, 1);
+	ck_assert_uint_eq(resumed()->ballots[WIRE_TOPOLOGY], 1);
 }
 END_TEST
 

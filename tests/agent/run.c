@@ -96,11 +96,11 @@ START_TEST(connect_is_answered_when_the_ring_lists_the_peer)
 	f->req_id++;
 	fx_connect(f, 1, c1, 3);
 	fx_expect_reply(f, WIRE_INVALID_USAGE, "connected already");
-	fx_request(f, 1, c1, WL_UPDATE_TOPOLOGY);
-	ck_assert_uint_eq(fx_sent(f, WM_TOPO_VOTE), 1);
+	fx_request(f, 1, c1, FX_VOTE(WIRE_TOPOLOGY));
+	ck_assert_uint_eq(fx_votes(f, WIRE_TOPOLOGY), 1);
 	fx_round(f, 1, 2, true, &both, 1);
 	fx_commit(f, 1, 2, true, &both, 1);
-	/* The first one is for the new epoch of c1, the second one for c2. */
+	/* The first action publishes the new epoch of c1, the second action the state of c2. */
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_ATTRS), 2);
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 1)->comm, c2);
 	/* The replies to the vote and to the connect. */
@@ -189,7 +189,8 @@ START_TEST(all_addresses_are_tried_in_turn)
 }
 END_TEST
 
-/* The master accepts the connection after a round trip of 1.5 s, and its answer takes as long. */
+/* The master accepts the connection after a round trip of 1.5 s, and its answer takes 1.5 s, too.
+ */
 START_TEST(connect_waits_longer_with_a_high_round_trip)
 {
 	uint32_t comm;
@@ -295,7 +296,7 @@ START_TEST(refusal_by_the_master_reaches_the_caller)
 	m.u.refuse.version_min = 3;
 	m.u.refuse.version_max = 4;
 	fx_from_master(f, 1, &m);
-	fx_expect_reply(f, WIRE_VERSION_MISMATCH, "versions 3 to 4, this agent 2 to 2");
+	fx_expect_reply(f, WIRE_VERSION_MISMATCH, "versions 3 to 4, this agent 3 to 3");
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_CLOSE), 1);
 	fx_connect(f, 1, comm, 2);
 	fx_event(f, AGT_EV_MASTER_UP, 2, NULL);
@@ -355,7 +356,7 @@ START_TEST(kick_fails_the_waiting_call_and_later_calls)
 	uint32_t comms[2];
 
 	fx_group(f, 2, 1, comms);
-	fx_request(f, 1, comms[0], WL_UPDATE_TOPOLOGY);
+	fx_request(f, 1, comms[0], FX_VOTE(WIRE_TOPOLOGY));
 	kick(1, 1, 0, "too slow");
 	fx_expect_reply(f, WIRE_RANK_CONNECTION_LOST, "too slow");
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_ATTRS, 0)->u.attrs.state, SHM_COMM_LOST);
@@ -364,7 +365,7 @@ START_TEST(kick_fails_the_waiting_call_and_later_calls)
 	ck_assert_uint_eq(fx_sent(f, WM_LEAVE), 0);
 	fx_submit(f, comms[0], 0, 1, 8);
 	fx_expect_done(f, 0, comms[0], WIRE_RANK_CONNECTION_LOST, "too slow");
-	fx_request(f, 1, comms[0], WL_ARE_PENDING);
+	fx_request(f, 1, comms[0], FX_VOTE(WIRE_PENDING));
 	fx_expect_reply(f, WIRE_RANK_CONNECTION_LOST, "too slow");
 	fx_connect(f, 1, comms[0], 9);
 	ck_assert_uint_eq(fx_sent(f, WM_JOIN), 1);
@@ -398,7 +399,7 @@ START_TEST(heartbeats_are_sent_and_a_silent_master_is_dropped)
 		fx_from_master(f, 1, &beat);
 		ck_assert_uint_eq(f->acts.n, 0);
 	}
-	fx_request(f, 1, comms[0], WL_ARE_PENDING);
+	fx_request(f, 1, comms[0], FX_VOTE(WIRE_PENDING));
 	advance(masters[_i].bound_ms);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_DROP), 0);
 	advance(1);
@@ -476,13 +477,13 @@ END_TEST
 
 START_TEST(pending_answer_reaches_all_callers)
 {
-	struct wm_msg m = {.type = WM_PENDING_ANSWER, .u.pending_answer = {.ballot = 3}};
+	struct wm_msg m = {.type = WM_BALLOT_END, .u.ballot_end = {WIRE_PENDING, 3}};
 	uint32_t comms[3];
 
 	fx_group(f, 3, 1, comms);
-	fx_request(f, 1, comms[0], WL_ARE_PENDING);
-	ck_assert_uint_eq(fx_sent(f, WM_PENDING_VOTE), 1);
-	fx_request(f, 3, comms[2], WL_ARE_PENDING);
+	fx_request(f, 1, comms[0], FX_VOTE(WIRE_PENDING));
+	ck_assert_uint_eq(fx_votes(f, WIRE_PENDING), 1);
+	fx_request(f, 3, comms[2], FX_VOTE(WIRE_PENDING));
 	fx_from_master(f, 1, &m);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 2);
 	ck_assert(fx_get(f, AGT_ACT_REPLY, 0)->u.reply.flag);
@@ -544,7 +545,7 @@ START_TEST(violation_by_the_master_ends_the_run)
 	uint32_t comms[2];
 
 	fx_group(f, 2, 1, comms);
-	fx_request(f, 1, comms[0], WL_ARE_PENDING);
+	fx_request(f, 1, comms[0], FX_VOTE(WIRE_PENDING));
 	fx_from_master(f, 1, &m);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_MASTER_CLOSE), 1);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_ATTRS), 2);

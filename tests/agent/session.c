@@ -102,9 +102,9 @@ START_TEST(votes_need_a_connection)
 {
 	uint32_t comm = fx_create(f, 1, 7, 1);
 
-	fx_request(f, 1, comm, WL_UPDATE_TOPOLOGY);
+	fx_request(f, 1, comm, FX_VOTE(WIRE_TOPOLOGY));
 	fx_expect_reply(f, WIRE_INVALID_USAGE, "call pcclConnect first");
-	fx_request(f, 1, comm, WL_ARE_PENDING);
+	fx_request(f, 1, comm, FX_VOTE(WIRE_PENDING));
 	fx_expect_reply(f, WIRE_INVALID_USAGE, "call pcclConnect first");
 	fx_submit(f, comm, 3, 0, 8);
 	fx_expect_done(f, 0, comm, WIRE_INVALID_USAGE, "call pcclConnect first");
@@ -121,7 +121,7 @@ START_TEST(second_waiting_call_of_a_communicator_fails)
 	connect = f->req_id;
 	fx_connect(f, 1, comm, 2);
 	fx_expect_reply(f, WIRE_INVALID_USAGE, "pcclConnect is in progress");
-	fx_request(f, 1, comm, WL_UPDATE_TOPOLOGY);
+	fx_request(f, 1, comm, FX_VOTE(WIRE_TOPOLOGY));
 	fx_expect_reply(f, WIRE_INVALID_USAGE, "pcclConnect is in progress");
 	/* Destroy interrupts the waiting call. */
 	fx_request(f, 1, comm, WL_COMM_DESTROY);

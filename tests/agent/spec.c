@@ -126,7 +126,8 @@ START_TEST(broken_link_rolls_back_and_is_reported)
 }
 END_TEST
 
-/* The abort is for the vote (seq 0), or for the attempt after the master has counted all votes. */
+/* The abort answers the vote (seq 0). If the master has counted all votes, the abort names the
+ * attempt. */
 START_TEST(abort_cancels_a_speculative_start)
 {
 	begun();

@@ -9,6 +9,8 @@
 	X(attach)                                                                                  \
 	X(end)                                                                                     \
 	X(leave)                                                                                   \
+	X(mesh)                                                                                    \
+	X(must)                                                                                    \
 	X(op)                                                                                      \
 	X(quiet)                                                                                   \
 	X(random)                                                                                  \

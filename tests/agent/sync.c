@@ -48,7 +48,7 @@ START_TEST(equal_candidates_vote_together)
 }
 END_TEST
 
-/* Changes each field of a candidate by itself. */
+/* Changes one field of a candidate at a time. */
 START_TEST(candidates_that_differ_in_a_field_vote_separately)
 {
 	struct wm_sync_vote candidate[9];
@@ -100,7 +100,7 @@ START_TEST(torn_state_is_reported_again)
 }
 END_TEST
 
-START_TEST(peers_that_have_called_vote_after_a_second)
+START_TEST(vote_waits_one_second_for_other_local_peers)
 {
 	fx_group(f, 2, 2, comms);
 	sy_candidate_all(f, comms, 1, 7, 1);
@@ -146,7 +146,7 @@ START_TEST(synchronization_excludes_other_operations)
 	fx_expect_done(f, 0, comms[1], WIRE_INVALID_USAGE, "pcclSynchronizeSharedState");
 	sy_submit_slot(f, comms[1], 3, &candidate);
 	fx_expect_done(f, 0, comms[1], WIRE_INVALID_USAGE, "pcclSynchronizeSharedState");
-	fx_request(f, 2, comms[1], WL_UPDATE_TOPOLOGY);
+	fx_request(f, 2, comms[1], FX_VOTE(WIRE_TOPOLOGY));
 	fx_expect_reply(f, WIRE_PENDING_ASYNC_OPS, "");
 }
 END_TEST
@@ -179,7 +179,8 @@ START_TEST(loss_before_the_start_does_not_end_a_synchronization)
 	sy_submit(f, comms[0], &candidate);
 	fx_view(f, 1, &ring, 1);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
-	sy_submit(f, comms[1], &candidate); /* this process does not know of the loss either */
+	/* Like the first process, this process does not know of the loss yet. */
+	sy_submit(f, comms[1], &candidate);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
 	ck_assert_uint_eq(vote(0)->generation, 1);
 	ck_assert_uint_eq(vote(0)->n_peers, 2);
@@ -214,8 +215,8 @@ START_TEST(job_has_the_elected_contents_and_roles)
 	ck_assert(fx_msg(f, WM_OP_REPORT, 0)->u.op_report.ok);
 	ck_assert_uint_eq(fx_msg(f, WM_OP_REPORT, 0)->u.op_report.n_failed, 0);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
-	/* The job serves other hosts until the success is known. No member gets its tensors back
-	 * before. */
+	/* The job serves other hosts until the success is known. Until then, no member
+	 * gets its tensors back. */
 	sy_op_done(f, 5, 7);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_SYNC_CANCEL), 1);
@@ -247,7 +248,7 @@ START_TEST(an_abort_cancels_the_job)
 	sy_cancelled(f, 5, comms, 2);
 	fx_expect_done(f, 1, comms[1], WIRE_RANK_CONNECTION_LOST, "peer 12 died");
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_COMPLETE, 1)->u.done.revision, 0);
-	/* The bytes are counted all the same. */
+	/* The bytes of the aborted job are counted, too. */
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_COMPLETE, 1)->u.done.tx_bytes, 1001);
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_COMPLETE, 1)->u.done.rx_bytes, 2001);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_SYNC_FREE), 1);
@@ -314,14 +315,14 @@ START_TEST(kicked_member_is_dropped_from_the_job)
 	fx_group(f, 3, 2, comms);
 	sy_candidate_all(f, comms, 3, 7, 1);
 	sy_start(f, 5, 7, "1H2R3R");
-	sy_kick(f, 2, "cannot be had");
+	sy_kick(f, 2, "cannot be read");
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_SYNC_CANCEL), 0);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_SYNC_DROP), 1);
 	ck_assert(fx_get(f, AGT_ACT_SYNC_DROP, 0)->comm == comms[1]);
 	ck_assert(fx_get(f, AGT_ACT_SYNC_DROP, 0)->u.sync.seq == 5);
 	sy_dropped(f, 5, comms[1]);
-	fx_expect_done(f, 0, comms[1], WIRE_INVALID_USAGE, "cannot be had");
+	fx_expect_done(f, 0, comms[1], WIRE_INVALID_USAGE, "cannot be read");
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_COMPLETE, 0)->u.done.rx_bytes, 88);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 1);
 	sy_dropped(f, 5, comms[1]);
@@ -433,7 +434,7 @@ START_TEST(losses_before_the_start_are_reported_with_the_result)
 	fx_expect_done(f, 0, comms[0], WIRE_SUCCESS, "");
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_COMPLETE, 0)->u.done.generation, 3);
 	f->generation = 3;
-	fx_submit(f, comms[0], 0, 5, 8); /* a call that knows only this loss fails for all */
+	fx_submit(f, comms[0], 0, 5, 8); /* the application does not know of loss 4 */
 	fx_expect_done(f, 0, comms[0], WIRE_RANK_CONNECTION_LOST, "");
 }
 END_TEST
@@ -455,7 +456,7 @@ START_TEST(revision_is_kept_and_sent_to_the_next_master)
 	ck_assert_uint_eq(told_revision(), 0);
 	sy_view_revision(f, 20);
 	ck_assert_uint_eq(told_revision(), 20);
-	sy_view_revision(f, 0); /* the group starts from the beginning */
+	sy_view_revision(f, 0); /* the next run of the group begins */
 	ck_assert_uint_eq(told_revision(), 0);
 	sy_view_revision(f, 20);
 	sy_candidate_all(f, comms, 1, 20, 1);
@@ -518,7 +519,7 @@ Suite *sync_suite(void)
 	tcase_add_test(t, equal_candidates_vote_together);
 	tcase_add_test(t, candidates_that_differ_in_a_field_vote_separately);
 	tcase_add_loop_test(t, torn_state_is_reported_again, 0, 2);
-	tcase_add_test(t, peers_that_have_called_vote_after_a_second);
+	tcase_add_test(t, vote_waits_one_second_for_other_local_peers);
 	tcase_add_test(t, a_group_of_one_may_synchronize);
 	tcase_add_test(t, synchronization_excludes_other_operations);
 	tcase_add_test(t, synchronization_is_not_the_operation_with_tag_0);

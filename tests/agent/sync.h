@@ -8,7 +8,7 @@
 
 #include "tests/agent/fixture.h"
 
-/* Returns a candidate with the strategy enforce-popular and the digest 33, 34 of the keys. */
+/* Returns a candidate with the strategy enforce-popular. Its keys digest is 33, 34. */
 struct wm_sync_vote sy_candidate(uint64_t revision, uint64_t content);
 /* Submits in slot 20, or in the given slot. */
 void sy_submit(struct fx *f, uint32_t comm, const struct wm_sync_vote *candidate);
@@ -21,15 +21,15 @@ void sy_candidate_all(
  * peer 2 a receiver. The elected content is 1. Agent fx_id(100) has two holders, agent fx_id(101)
  * has a receiver. */
 void sy_start(struct fx *f, uint64_t seq, uint64_t revision, const char *roles);
-void sy_abort(struct fx *f, uint64_t seq); /* with `seq` 0 the votes are aborted */
+void sy_abort(struct fx *f, uint64_t seq); /* if `seq` is 0, the votes are aborted */
 void sy_op_done(struct fx *f, uint64_t seq, uint64_t revision);
 void sy_kick(struct fx *f, unsigned peer, const char *text); /* with pcclInvalidUsage */
 /* Sends a view in which the group has three peers and generation 0. */
 void sy_view_revision(struct fx *f, uint64_t revision);
 /* Lets the engine finish its part. */
 void sy_done(struct fx *f, uint64_t seq);
-/* Lets the engine finish with a failure. With `comm`, this member has failed. With code 0 the rest
- * of the job is done, otherwise the job has failed as a whole. */
+/* Lets the engine finish with a failure. If `comm` is not 0, this member has failed. If `code` is
+ * 0, the rest of the job is done, otherwise the job has failed as a whole. */
 void sy_failed(struct fx *f, uint64_t seq, uint32_t comm, const char *text, uint32_t code);
 void sy_dropped(struct fx *f, uint64_t seq, uint32_t comm);
 /* Lets the engine confirm the cancel. comms[i] has sent 1000 + i bytes and received 2000 + i. */

@@ -240,8 +240,8 @@ START_TEST(wait_for_holders_is_longer_without_a_master)
 }
 END_TEST
 
-/* The start may come to the holder only from the next master. So its agent had no reason to send
- * data before, and no receiver is suspected. */
+/* It is possible that the holder's agent does not get the start before the next master sends it. So
+ * this agent had no reason to send data earlier, and no receiver is suspected. */
 START_TEST(no_receiver_is_suspected_after_a_takeover)
 {
 	run_three();
@@ -380,8 +380,8 @@ START_TEST(votes_are_sent_again_to_the_next_master)
 }
 END_TEST
 
-/* The outcome of a synchronization is remembered like any other, also after all members here have
- * continued. */
+/* The agent remembers the outcome of a synchronization like any other outcome, even after all its
+ * members have continued. */
 START_TEST(outcomes_are_sent_to_the_next_master)
 {
 	const struct wm_resume *r;
@@ -420,8 +420,8 @@ START_TEST(synchronization_ends_with_the_run)
 }
 END_TEST
 
-/* The receivers leave before the holder, which has everything. At that moment the part of this host
- * would be done. */
+/* The receivers leave before the holder, which has everything. Once they have left, the part of
+ * this host would be done. */
 START_TEST(no_report_is_sent_when_the_run_ends)
 {
 	unsigned i;
@@ -484,7 +484,7 @@ START_TEST(status_shows_a_synchronization)
 	sy_failed(f, 5, comms[1], "it lies", WIRE_RANK_CONNECTION_LOST);
 	o = look();
 	ck_assert_uint_eq(o.failed, 1);
-	ck_assert_str_eq(o.awaited, "waiting to hear if the peers with the state are lost");
+	ck_assert_str_eq(o.awaited, "waiting to learn if the peers with the state are lost");
 	ck_assert_str_eq(o.state, "running");
 	sy_done(f, 5);
 	ck_assert_str_eq(look().awaited, "waiting for the other hosts to report");
@@ -555,8 +555,8 @@ START_TEST(waits_of_a_synchronization_are_logged_and_shown)
 }
 END_TEST
 
-/* A member that fails after the outcome is known, a success (_i == 0) or not, does not count as
- * failed. The last event of the engine only reports its bytes. */
+/* A member that fails after the outcome is known does not count as failed. The outcome is a success
+ * (_i == 0) or an abort. From the last event of the engine, only the member's bytes are used. */
 START_TEST(failure_after_the_outcome_does_not_count)
 {
 	struct agt_sync_result r = {.comm = 0, .failed = true, .text = "cannot be read"};

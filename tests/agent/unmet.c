@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The agent reports the peers that wait in a call to the master. The master ends calls that can
+ * The agent reports to the master which of its peers wait in a call. The master ends calls that can
  * never meet.
  */
 #include "tests/agent/fixture.h"
@@ -68,6 +68,15 @@ static void unmet(enum wm_wait_kind kind, uint64_t tag, unsigned n, const unsign
 	fx_from_master(f, 1, &m);
 }
 
+static void unmet_vote(enum wire_ballot kind, unsigned peer)
+{
+	struct cc_id id = fx_id(peer);
+	struct wm_msg m = {.type = WM_UNMET,
+		.u.unmet = {.kind = WM_WAIT_BALLOT, .ballot = kind, .n_peers = 1, .peers = &id}};
+
+	fx_from_master(f, 1, &m);
+}
+
 START_TEST(vote_says_how_all_its_peers_wait)
 {
 	submit(0, 1, true, true);
@@ -103,8 +112,8 @@ START_TEST(peer_that_falls_asleep_is_reported)
 }
 END_TEST
 
-/* Other peers may wait for the votes that are kept back here. */
-START_TEST(peer_with_votes_kept_back_is_not_reported)
+/* Other peers may wait for the votes that this agent has deferred. */
+START_TEST(peer_with_deferred_votes_is_not_reported)
 {
 	submit(0, 1, false, true);
 	submit(0, 2, false, true);
@@ -137,7 +146,7 @@ START_TEST(wait_for_any_is_reported_once_all_votes_are_sent)
 
 	submit(0, 1, false, true);
 	submit(0, 2, false, true);
-	asleep_any(0, 3); /* one of three has ended, which the process did not know */
+	asleep_any(0, 3); /* one of the three has ended, but the process did not know this */
 	asleep_any(0, 1);
 	asleep_any(0, 0);
 	asleep_any(0, 2);
@@ -190,14 +199,14 @@ START_TEST(next_master_learns_of_waits_for_any)
 	fx_orphan(f);
 	fx_resume(f);
 	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 2);
-	/* The agent sends one after each vote. The last one is complete. */
+	/* The agent sends a WAITS_FOR after each vote. The last one names all votes. */
 	ck_assert_uint_eq(fx_sent(f, WM_WAITS_FOR), 2);
 	ck_assert_uint_eq(fx_msg(f, WM_WAITS_FOR, 1)->u.waits_for.any, 2);
 }
 END_TEST
 
-/* The started operation still writes to the memory of the process, and the caller reports again
- * that it sleeps. */
+/* The kicked peer's operation has started and may still write to the memory of its process. The
+ * caller, which still waits for it, reports again that it sleeps. */
 START_TEST(kicked_peer_reports_no_waits)
 {
 	struct wm_msg kick = {.type = WM_KICK, .u.kick = {.peer = fx_id(1), .code = 8}};
@@ -246,7 +255,7 @@ START_TEST(master_without_the_feature_gets_no_wait_for_any)
 END_TEST
 
 /* No other peer of this host will join the votes that are being collected. */
-START_TEST(votes_are_not_kept_back_for_a_peer_that_waits)
+START_TEST(votes_are_not_deferred_for_a_peer_that_waits)
 {
 	submit(0, 1, true, true);
 	submit(1, 1, true, true);
@@ -254,8 +263,8 @@ START_TEST(votes_are_not_kept_back_for_a_peer_that_waits)
 	if (_i == 0) {
 		submit(2, 2, true, true);
 	} else if (_i == 1) {
-		fx_request(f, 3, c[2], WL_UPDATE_TOPOLOGY);
-		ck_assert_uint_eq(fx_sent(f, WM_TOPO_VOTE), 1);
+		fx_request(f, 3, c[2], FX_VOTE(WIRE_TOPOLOGY));
+		ck_assert_uint_eq(fx_votes(f, WIRE_TOPOLOGY), 1);
 	} else {
 		submit(2, 2, false, true);
 		ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 0);
@@ -270,7 +279,7 @@ START_TEST(votes_are_not_kept_back_for_a_peer_that_waits)
 }
 END_TEST
 
-START_TEST(votes_are_kept_back_for_a_peer_that_may_submit)
+START_TEST(votes_are_deferred_for_a_peer_that_may_submit)
 {
 	submit(0, 1, true, true);
 	submit(1, 2, true, true);
@@ -282,23 +291,24 @@ END_TEST
 
 START_TEST(unmet_topology_call_is_answered_for_its_peer_only)
 {
-	fx_request(f, 1, c[0], WL_UPDATE_TOPOLOGY);
-	fx_request(f, 2, c[1], WL_UPDATE_TOPOLOGY);
-	unmet(WM_WAIT_TOPOLOGY, 0, 1, (unsigned[]){2});
+	fx_request(f, 1, c[0], FX_VOTE(WIRE_TOPOLOGY));
+	fx_request(f, 2, c[1], FX_VOTE(WIRE_TOPOLOGY));
+	unmet_vote(WIRE_TOPOLOGY, 2);
 	fx_expect_reply(f, WIRE_SUCCESS, "");
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_REPLY, 0)->session, 2);
-	ck_assert_uint_eq(fx_get(f, AGT_ACT_REPLY, 0)->u.reply.topo_ballot, f->topo_ballot);
-	unmet(WM_WAIT_TOPOLOGY, 0, 1, (unsigned[]){2}); /* the peer does not wait any more */
+	ck_assert_uint_eq(
+		fx_get(f, AGT_ACT_REPLY, 0)->u.reply.ballots[WIRE_TOPOLOGY], f->topo_ballot);
+	unmet_vote(WIRE_TOPOLOGY, 2); /* the peer does not wait any more */
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_REPLY), 0);
-	fx_request(f, 2, c[1], WL_UPDATE_TOPOLOGY);
-	ck_assert_uint_eq(fx_msg(f, WM_TOPO_VOTE, 0)->u.peer.ballot, f->topo_ballot);
+	fx_request(f, 2, c[1], FX_VOTE(WIRE_TOPOLOGY));
+	ck_assert_uint_eq(fx_vote(f, WIRE_TOPOLOGY, 0)->number, f->topo_ballot);
 }
 END_TEST
 
 START_TEST(unmet_pending_call_is_answered)
 {
-	fx_request(f, 1, c[0], WL_ARE_PENDING);
-	unmet(WM_WAIT_PENDING, 0, 1, (unsigned[]){1});
+	fx_request(f, 1, c[0], FX_VOTE(WIRE_PENDING));
+	unmet_vote(WIRE_PENDING, 1);
 	fx_expect_reply(f, WIRE_SUCCESS, "");
 	ck_assert(!fx_get(f, AGT_ACT_REPLY, 0)->u.reply.flag);
 }
@@ -367,13 +377,13 @@ START_TEST(next_master_learns_of_waits)
 	submit(1, 1, true, true);
 	submit(2, 1, false, true);
 	asleep(2, 1);
-	fx_request(f, 1, c[0], WL_ARE_PENDING);
+	fx_request(f, 1, c[0], FX_VOTE(WIRE_PENDING));
 	unmet(WM_WAIT_OP, 1, 1, (unsigned[]){9});
 	fx_orphan(f);
 	fx_resume(f);
 	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
 	ck_assert_uint_eq(fx_msg(f, WM_OP_VOTE, 0)->u.op_vote.waits_for, WM_WAIT_FOR_MAIN);
-	ck_assert_uint_eq(fx_sent(f, WM_PENDING_VOTE), 1);
+	ck_assert_uint_eq(fx_votes(f, WIRE_PENDING), 1);
 }
 END_TEST
 
@@ -385,14 +395,14 @@ Suite *unmet_suite(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_loop_test(tc, vote_says_how_all_its_peers_wait, 0, 3);
 	tcase_add_test(tc, peer_that_falls_asleep_is_reported);
-	tcase_add_test(tc, peer_with_votes_kept_back_is_not_reported);
+	tcase_add_test(tc, peer_with_deferred_votes_is_not_reported);
 	tcase_add_test(tc, wait_for_any_is_reported_once_all_votes_are_sent);
 	tcase_add_test(tc, wait_for_any_ends_with_the_first_operation);
 	tcase_add_test(tc, next_master_learns_of_waits_for_any);
 	tcase_add_test(tc, kicked_peer_reports_no_waits);
 	tcase_add_test(tc, master_without_the_feature_gets_no_wait_for_any);
-	tcase_add_loop_test(tc, votes_are_not_kept_back_for_a_peer_that_waits, 0, 4);
-	tcase_add_test(tc, votes_are_kept_back_for_a_peer_that_may_submit);
+	tcase_add_loop_test(tc, votes_are_not_deferred_for_a_peer_that_waits, 0, 4);
+	tcase_add_test(tc, votes_are_deferred_for_a_peer_that_may_submit);
 	tcase_add_test(tc, unmet_topology_call_is_answered_for_its_peer_only);
 	tcase_add_test(tc, unmet_pending_call_is_answered);
 	tcase_add_test(tc, unmet_operation_ends_for_the_named_peers);

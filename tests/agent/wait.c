@@ -65,7 +65,7 @@ START_TEST(status_shows_a_reason_for_each_wait)
 	ck_assert_str_eq(look().op, "waiting for local pid 1002 (trainer) to submit");
 	fx_submit(f, comms[1], 0, 5, 8);
 	ck_assert_str_eq(look().op, "waiting for the master to start it");
-	fx_request(f, 1, comms[0], WL_ARE_PENDING);
+	fx_request(f, 1, comms[0], FX_VOTE(WIRE_PENDING));
 	fx_orphan(f);
 	f->now += 1500 * MS;
 	ck_assert_str_eq(look().op, "waiting for a master to take the run over");
@@ -154,7 +154,7 @@ static unsigned lines(const char *text)
 	return n;
 }
 
-START_TEST(peers_that_have_called_vote_without_a_late_peer)
+START_TEST(vote_is_sent_without_a_late_local_peer)
 {
 	const struct wm_op_vote *v;
 
@@ -261,6 +261,15 @@ static void told(uint32_t kind, uint32_t ms, const char *text)
 	fx_from_master(f, 1, &m);
 }
 
+static void told_ballot(enum wire_ballot kind, uint32_t ms, const char *text)
+{
+	struct wm_msg m = {.type = WM_WAITS,
+		.u.waits = {.kind = WM_WAIT_BALLOT, .ballot = kind, .waited_ms = ms}};
+
+	(void)snprintf(m.u.waits.text, sizeof m.u.waits.text, "%s", text);
+	fx_from_master(f, 1, &m);
+}
+
 START_TEST(wait_text_of_the_master_is_shown_and_logged_once)
 {
 	fx_group(f, 1, 2, comms);
@@ -293,19 +302,19 @@ START_TEST(late_ballot_is_shown_and_logged)
 {
 	const struct fx_ring ring = {
 		.group = 7, .hosts = 2, .world_size = 2, .n = 1, .members = {1}};
-	struct wm_msg answer = {.type = WM_PENDING_ANSWER, .u.pending_answer.ballot = 1};
+	struct wm_msg answer = {.type = WM_BALLOT_END, .u.ballot_end = {WIRE_PENDING, 3}};
 
 	fx_group(f, 1, 2, comms);
-	fx_request(f, 1, comms[0], _i ? WL_ARE_PENDING : WL_UPDATE_TOPOLOGY);
+	fx_request(f, 1, comms[0], _i ? FX_VOTE(WIRE_PENDING) : FX_VOTE(WIRE_TOPOLOGY));
 	pass(4);
-	told(_i ? WM_WAIT_PENDING : WM_WAIT_TOPOLOGY, 2500, "1 of 2 peers: x");
+	told_ballot(_i ? WIRE_PENDING : WIRE_TOPOLOGY, 2500, "1 of 2 peers: x");
 	ck_assert_uint_eq(lines("has waited for 2.5 s for 1 of 2 peers: x"), 1);
 	ck_assert_str_eq(
 		look().comm, _i ? "waiting for 2.0 s for the call of pcclArePeersPending by "
 				  "1 of 2 peers: x"
 				: "waiting for 2.0 s for the call of pcclUpdateTopology by "
 				  "1 of 2 peers: x");
-	told(_i ? WM_WAIT_PENDING : WM_WAIT_TOPOLOGY, 4500, "1 of 2 peers: y");
+	told_ballot(_i ? WIRE_PENDING : WIRE_TOPOLOGY, 4500, "1 of 2 peers: y");
 	ck_assert_uint_eq(lines("has waited"), 0);
 	if (_i)
 		fx_from_master(f, 1, &answer);
@@ -344,7 +353,7 @@ Suite *wait_suite(void)
 	tcase_add_test(t, status_shows_a_reason_for_each_wait);
 	tcase_add_test(t, stopped_process_is_lost_after_10_s);
 	tcase_add_test(t, stopped_process_is_kept_after_a_pause_of_the_agent);
-	tcase_add_test(t, peers_that_have_called_vote_without_a_late_peer);
+	tcase_add_test(t, vote_is_sent_without_a_late_local_peer);
 	tcase_add_test(t, late_vote_has_its_own_parameters);
 	tcase_add_test(t, partial_vote_is_sent_again_to_the_next_master);
 	tcase_add_loop_test(t, the_log_names_a_late_process_once, 0, 2);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Another all-reduce algorithm, added as HACKING.md describes: it does the operations that it can
- * do, and no others. All tests of this program use its table instead of the agent's.
+ * do, and no others. All tests of this program use the table with this algorithm instead of the
+ * agent's table.
  */
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -74,7 +75,7 @@ static const struct eng_algo at_once = {
 	.release = at_once_release,
 };
 
-const struct eng_algo *const op_algos[] = {&at_once, &op_eager, &eng_on_host, &eng_ring, NULL};
+const struct eng_algo *const op_algos[] = {&at_once, &op_eager, &eng_on_host, &eng_routed, NULL};
 
 /* ---- the tests ---- */
 

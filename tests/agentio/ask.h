@@ -8,9 +8,9 @@
 #include "proto/wire_admin.h"
 #include "tests/agentio/fixture.h"
 
-/* Clear it. */
+/* The caller clears *ret. */
 void ask(struct fx *f, enum wa_verb verb, struct wa_reply *ret);
-/* Each fails the test if there is no such table, row or column. */
+/* Each of these functions fails the test if there is no such table, row or column. */
 const struct wa_table *ask_table(const struct wa_reply *r, const char *table);
 uint64_t ask_number(const struct wa_table *t, uint32_t row, const char *col);
 const char *ask_text(const struct wa_table *t, uint32_t row, const char *col);

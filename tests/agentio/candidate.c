@@ -110,8 +110,8 @@ void candidate_push(struct candidate *o)
 	queue_push(o->q, &o->sqe);
 }
 
-/* Returns the memory that a command copies from. NULL: the agent does not give it, because the job
- * is over. */
+/* Returns the memory that a command copies from. NULL: the agent refuses access, because the job is
+ * over. */
 static const uint8_t *see(struct candidate *o, const struct shm_state_command *c)
 {
 	struct wl_request q = {.type = WL_REGION_MAP, .comm = o->q->comm, .region = c->from};
@@ -306,7 +306,7 @@ void sync_abort(struct master *m)
 void sync_kick(struct master *m, uint8_t peer)
 {
 	struct wm_msg msg = {.type = WM_KICK,
-		.u.kick = {.peer = {{peer}}, .code = WIRE_INVALID_USAGE, .text = "out with it"}};
+		.u.kick = {.peer = {{peer}}, .code = WIRE_INVALID_USAGE, .text = "you are out"}};
 
 	master_send(m, &msg);
 }

@@ -21,7 +21,7 @@ struct candidate {
 	char name[CANDIDATE_TENSORS][16];
 	uint64_t bytes[CANDIDATE_TENSORS];
 	uint8_t *data[CANDIDATE_TENSORS];
-	/* the registered region; 0: memory of the test */
+	/* the registered region; 0: the data is in memory of the test */
 	uint64_t region[CANDIDATE_TENSORS], off[CANDIDATE_TENSORS];
 	bool may_differ[CANDIDATE_TENSORS];
 	uint32_t hash_type; /* the hash type of leaves */
@@ -51,8 +51,8 @@ bool candidate_wait(struct candidate *o, uint32_t timeout_ms);
 /* Carries out commands until the completion. Returns its code. */
 uint32_t candidate_await(struct candidate *o);
 struct shm_slot *candidate_slot(const struct candidate *o);
-bool candidate_complete(const struct candidate *o); /* does the manifest say so? */
-/* does the manifest say so about the agent's job? */
+bool candidate_complete(const struct candidate *o); /* returns the manifest's flag `complete` */
+/* Returns the manifest's flag `at_work`, which the agent sets with its job. */
 bool candidate_at_work(const struct candidate *o);
 /* Checks that all bytes of the tensors equal `fill`. */
 void candidate_check(const struct candidate *o, uint8_t fill);
@@ -61,8 +61,8 @@ void candidate_free(struct candidate *o); /* frees the test's memory */
 /* ---- the master's part */
 
 void sync_expect_votes(struct master *m, unsigned n);
-/* Elects the contents of `of`. The first and the second peer are holders, or receivers. src: a
- * source, or NULL. The attempt is m->seq. */
+/* Elects the contents of the candidate `of`. a_holds, b_holds: the first and the second peer are
+ * holders, not receivers. src: a source, or NULL. The attempt is m->seq. */
 void sync_elect(struct master *m, const struct candidate *of, bool a_holds, bool b_holds,
 	struct wm_sync_source *src);
 void sync_expect_report(struct master *m, unsigned n_failed, struct wm_msg *ret);
@@ -70,7 +70,7 @@ void sync_finish(struct master *m, uint64_t revision);
 void sync_abort(struct master *m);
 void sync_kick(struct master *m, uint8_t peer);
 
-/* ---- the part of another agent, 77 */
+/* ---- the part of another agent, agent 77 */
 
 /* Opens a stream to the agent for this attempt. Returns the test's end. */
 int stream_connect(const struct master *m, struct fx *f, uint64_t seq);
@@ -78,7 +78,8 @@ int stream_connect(const struct master *m, struct fx *f, uint64_t seq);
 int stream_accept(const struct master *m, int listener);
 /* Answers the hello of the stream that was accepted last. */
 void stream_welcome(int fd);
-/* Sends a request and expects an answer with this status. Its payload goes to `buf`. */
+/* Sends a request and expects an answer with this status. The answer's payload
+ * goes to `buf`. */
 void stream_ask(int fd, struct wst_request *r, enum wst_status status, uint8_t *buf, uint32_t len);
 
 #endif

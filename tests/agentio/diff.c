@@ -15,7 +15,9 @@
 
 #define BYTES ((uint64_t)3 << 20)
 
-static struct candidate oa, ob; /* a has what is elected, b has not, and copies by commands */
+/* Client a has the elected contents. Client b has other contents, and its process copies by
+ * commands. */
+static struct candidate oa, ob;
 
 static void setup(void)
 {
@@ -71,7 +73,7 @@ static struct answer differed(void)
 	return ret;
 }
 
-/* Those of keys "a" and "b". */
+/* Checks that the rows are those of the keys "a" and "b". */
 static void expect_rows(const struct answer *t)
 {
 	ck_assert_uint_eq(t->n, 2);
@@ -108,7 +110,8 @@ static bool has(uint32_t key)
 	return true;
 }
 
-/* Carries out commands until one of the keys is there; the other one is not, then. */
+/* Carries out commands until one key is complete and the other one is not. Returns the index of the
+ * complete key. */
 static uint32_t get_one(void)
 {
 	while (!has(0) && !has(1)) {
@@ -119,7 +122,7 @@ static uint32_t get_one(void)
 	return has(1);
 }
 
-START_TEST(of_a_failed_one_each_key_is_told)
+START_TEST(report_of_a_failed_job_shows_the_outcome_of_each_key)
 {
 	struct answer t;
 	uint32_t whole;
@@ -140,8 +143,8 @@ START_TEST(of_a_failed_one_each_key_is_told)
 }
 END_TEST
 
-/* Which ones differ, and how much of them is there. */
-START_TEST(of_one_that_goes_on_as_much_is_told_as_is_known)
+/* The report of a running job says which keys differ, and how many of their bytes have arrived. */
+START_TEST(report_of_a_running_job_shows_its_progress)
 {
 	struct answer t;
 	uint32_t whole;
@@ -170,8 +173,8 @@ START_TEST(of_one_that_goes_on_as_much_is_told_as_is_known)
 }
 END_TEST
 
-/* Its process does not do what it should: it fails alone, and the rest goes on. */
-START_TEST(of_one_who_fails_nothing_is_under_way)
+/* The process of one member sends a wrong acknowledgement. Only this member fails. */
+START_TEST(report_of_a_failed_member_has_no_key_under_way)
 {
 	struct shm_state_acks *acks;
 	struct answer t;
@@ -194,7 +197,7 @@ START_TEST(of_one_who_fails_nothing_is_under_way)
 }
 END_TEST
 
-/* Some more keys than are named. */
+/* Adds keys until there are more than the report can name. */
 static void add_keys(struct candidate *o, uint8_t fill)
 {
 	for (; o->n < CANDIDATE_TENSORS; o->n++) {
@@ -205,7 +208,7 @@ static void add_keys(struct candidate *o, uint8_t fill)
 	}
 }
 
-/* Of those that are not named. */
+/* Returns the number of complete keys among the keys that the report does not name. */
 static uint32_t count_rest(void)
 {
 	uint32_t n = 0;
@@ -215,7 +218,7 @@ static uint32_t count_rest(void)
 	return n;
 }
 
-START_TEST(of_many_those_that_failed_are_counted_apart)
+START_TEST(failed_keys_without_a_name_are_counted_separately)
 {
 	const uint32_t rest = CANDIDATE_TENSORS - NAMED;
 	struct answer t;
@@ -248,10 +251,10 @@ Suite *diff_suite(void)
 
 	tcase_set_timeout(t, 60);
 	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, of_a_failed_one_each_key_is_told);
-	tcase_add_test(t, of_one_that_goes_on_as_much_is_told_as_is_known);
-	tcase_add_test(t, of_one_who_fails_nothing_is_under_way);
-	tcase_add_test(t, of_many_those_that_failed_are_counted_apart);
+	tcase_add_test(t, report_of_a_failed_job_shows_the_outcome_of_each_key);
+	tcase_add_test(t, report_of_a_running_job_shows_its_progress);
+	tcase_add_test(t, report_of_a_failed_member_has_no_key_under_way);
+	tcase_add_test(t, failed_keys_without_a_name_are_counted_separately);
 	suite_add_tcase(s, t);
 	return s;
 }

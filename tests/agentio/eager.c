@@ -13,49 +13,22 @@
 #include "tests/agentio/suites.h"
 
 #define COUNT 5u
-#define MANY  30000u /* more than the agent reads ahead, and than a socket takes at once */
+#define MANY  30000u /* more than the agent reads ahead, and more than a socket takes at once */
 #define BYTES ((size_t)count * 4)
 
 static struct other other;
 /* the test's ends of the agent's link: the stream for the engine, and the eager stream */
 static int out[2];
-static int in[2]; /* the test's ends of its link to the agent, in the same order */
+static int in[2]; /* the test's ends of its own link to the agent, in the same order */
 static uint32_t count;
 static uint8_t packet[2 * (WLK_DATA_SIZE + MANY * 4)];
 static float v[MANY];
 
 static struct cc_id nonce; /* from the last answer to a stream 0 */
 
-/* Opens a stream of a link from this agent, with a hello that the master has proven. */
 static int open_from(const struct cc_id *from, uint16_t stream, enum wlk_code code)
 {
-	static uint8_t number;
-	struct wlk_hello h = {.version_min = WLK_VERSION_MIN,
-		.version_max = WLK_VERSION_MAX,
-		.service = WLK_P2P,
-		.run = m.run,
-		.nonce = nonce,
-		.number = 1,
-		.from = *from,
-		.to = m.agent,
-		.stream = stream,
-		.n_streams = 1};
-	uint8_t buf[WLK_HELLO_SIZE], answer[WLK_ACK_SIZE];
-	struct wlk_ack ack;
-	const char *why;
-	int fd = tcp_connect(fx_stats(&f).port_p2p);
-
-	if (stream == 0)
-		h.nonce = (struct cc_id){{++number}};
-	wlk_hello_put(buf, &h);
-	(void)master_prove(&m, buf);
-	tcp_send(fd, buf, sizeof buf);
-	ck_assert_uint_eq(tcp_receive(fd, answer, sizeof answer), sizeof answer);
-	ck_assert_msg(wlk_ack_get(answer, &ack, &why) == 0, "%s", why);
-	ck_assert_msg(ack.code == code, "%u: %s", ack.code, ack.text);
-	if (stream == 0)
-		nonce = ack.nonce;
-	return fd;
+	return other_open_in(from, &f, &m, stream, code, &nonce);
 }
 
 static int open_in(uint16_t stream, enum wlk_code code)
@@ -66,7 +39,7 @@ static int open_in(uint16_t stream, enum wlk_code code)
 static void setup(void)
 {
 	count = COUNT;
-	pair_begin_ring(&other, 65536, out);
+	pair_begin_ring(NULL, &other, 65536, out);
 	ck_assert_uint_eq(client_alloc(&a, (uint64_t)MANY * 4, &ma), WIRE_SUCCESS);
 	in[0] = open_in(0, WLK_OK);
 	in[1] = open_in(WLK_STREAM_EAGER, WLK_OK);
@@ -130,8 +103,8 @@ static void expect_data(uint64_t seq, uint64_t tag, uint32_t pos)
 	ck_assert_mem_eq(v, packet + WLK_DATA_SIZE, BYTES);
 }
 
-/* Submits the operation. Returns the number under which the agent has started it speculatively, or
- * 0. */
+/* Submits the operation. Returns the number under which the agent has started the operation
+ * speculatively, or 0. */
 static uint64_t launch(uint32_t slot, uint64_t tag)
 {
 	uint64_t spec_seq;
@@ -217,7 +190,7 @@ static void settle(void)
 		client_call(&a, &q, &r, NULL, 0);
 }
 
-/* Operands may arrive in any pieces, and together. */
+/* An operand may arrive in several pieces, and several operands in one piece. */
 START_TEST(operands_may_arrive_in_any_pieces)
 {
 	static const size_t cuts[][2] = {{1, 63}, {64, 65}, {100, 4200}, {4159, 90000}};
@@ -249,7 +222,7 @@ START_TEST(operands_may_arrive_in_any_pieces)
 }
 END_TEST
 
-/* Operands that arrive before the start wait for it, also if they are incomplete. Operands of an
+/* Operands that arrive before the start wait for it, even if they are incomplete. Operands of an
  * operation that is over are dropped. */
 START_TEST(unexpected_operands_wait_and_late_ones_are_dropped)
 {
@@ -269,7 +242,7 @@ START_TEST(unexpected_operands_wait_and_late_ones_are_dropped)
 	master_finish_op(&m, 1);
 	ck_assert_uint_eq(queue_await(&qa, 0), WIRE_SUCCESS);
 	expect_sum(0);
-	send_data(&d, 2); /* of the operation that is over */
+	send_data(&d, 2); /* an operand of the operation that is over */
 	d = data(2, 8, 0);
 	send_data(&d, 0);
 	launch(1, 8);
@@ -284,7 +257,7 @@ START_TEST(unexpected_operands_wait_and_late_ones_are_dropped)
 }
 END_TEST
 
-/* An operand that does not belong there ends the link, and so the attempt. */
+/* An operand with a wrong field, or one that comes twice, ends the link and so the attempt. */
 START_TEST(a_wrong_operand_ends_the_link)
 {
 	struct wlk_data d = data(1, 7, 0);
@@ -392,8 +365,8 @@ static void aborted(void)
 	ck_assert_uint_eq(queue_await(&qa, 0), WIRE_RANK_CONNECTION_LOST);
 }
 
-/* The attempt fails when half of the operands are there. Later operands of this attempt are
- * dropped, and the next attempt has its own. */
+/* The attempt fails when half of the operands have arrived. Later operands of this attempt are
+ * dropped, and the next attempt gets new operands. */
 START_TEST(operands_of_a_failed_attempt_are_dropped)
 {
 	struct wlk_data d = data(1, 7, 0);
@@ -420,8 +393,8 @@ START_TEST(operands_of_a_failed_attempt_are_dropped)
 }
 END_TEST
 
-/* Half of an operand has arrived when the attempt fails. The rest is dropped, wherever the first
- * half was put. */
+/* Half of an operand has arrived when the attempt fails. The rest is dropped, wherever the agent
+ * has stored the first half. */
 START_TEST(the_rest_of_a_failed_attempts_operand_is_dropped)
 {
 	static uint8_t old[WLK_DATA_SIZE + MANY * 4];
@@ -494,8 +467,8 @@ static void reserve(void)
 	m.seq = 9;
 }
 
-/* Before the submission come one operand (0), both (1), one and half of the other (2), or none
- * (3). */
+/* Before the submission, one operand arrives (_i == 0), or both (1), or one and half of the other
+ * (2), or none (3). */
 START_TEST(an_operation_starts_before_the_votes_are_counted)
 {
 	static uint8_t second[WLK_DATA_SIZE + MANY * 4];
@@ -526,7 +499,8 @@ START_TEST(an_operation_starts_before_the_votes_are_counted)
 }
 END_TEST
 
-/* Other hosts have started tag 7, which is not called here yet. Tag 8 does not wait for this. */
+/* Other hosts have started tag 7, which this host has not called yet. Tag 8 does not wait for this.
+ */
 START_TEST(an_unexpected_operand_does_not_delay_other_tags)
 {
 	reserve();
@@ -557,9 +531,9 @@ static void expect_end(int fd)
 	ck_assert_uint_eq(tcp_receive(fd, &byte, 1), 0);
 }
 
-/* The sender is a member, but not the previous host of the ring. It loses its link, and the sum has
- * the operands of the others. The operand comes before the operation starts here (0), or after
- * (1). */
+/* The sender is a member, but not the previous host of the ring. It loses its link, and the sum
+ * does not contain its operand. This operand comes before the operation starts here (_i == 0), or
+ * after the start (1). */
 START_TEST(an_operand_from_a_host_that_is_not_previous_ends_its_link)
 {
 	struct cc_id third = {{0x77}};

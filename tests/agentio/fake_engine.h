@@ -21,7 +21,7 @@ struct fake_counts fake_counts(void);
 void fake_set_auto_done(bool on);
 /* on: from now on no transfer starts, for lack of memory. */
 void fake_set_exhausted(bool on);
-/* Returns the transfer that was started last. false: there was none yet. */
+/* Stores the transfer that was started last in *ret. Returns false if there was none yet. */
 bool fake_last_spec(struct eng_xfer_spec *ret);
 /* Lets the engine notice that the streams of this link broke. */
 void fake_break_link(uint32_t link);

@@ -5,6 +5,7 @@
 #include <check.h>
 #include <dirent.h>
 #include <errno.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -81,7 +82,7 @@ static void on_kick(void *arg, int signo)
 	renew(arg);
 }
 
-/* Figures are renewed in a moment. */
+/* Makes the agent's thread renew the figures soon. */
 static void kick(const struct fx *f)
 {
 	if (f->still)
@@ -158,7 +159,7 @@ static struct agentd_stats await_stats(
 	while (f->renewed == before || !done(&f->stats, arg)) {
 		kick(f);
 		ck_assert_msg(pthread_cond_timedwait(&f->cond, &f->lock, &end) == 0,
-			"the agent did not get there in time");
+			"the agent did not reach this state in time");
 	}
 	s = f->stats;
 	pthread_mutex_unlock(&f->lock);
@@ -502,10 +503,12 @@ int tcp_connect(uint16_t port)
 	struct sockaddr_in sin = {.sin_family = AF_INET,
 		.sin_port = htons(port),
 		.sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
 
 	ck_assert_int_ge(fd, 0);
 	bound(fd);
+	/* The bytes that were sent are there as soon as the call returns. */
+	ck_assert_int_eq(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on), 0);
 	ck_assert_int_eq(connect(fd, (struct sockaddr *)&sin, sizeof sin), 0);
 	return fd;
 }
@@ -718,7 +721,8 @@ void master_part_two(struct master *m, struct fx *f, struct client *a, struct qu
 uint64_t master_started(struct master *m, uint64_t tag)
 {
 	struct wm_msg msg = {.type = WM_OP_START,
-		.u.op_start = {.group = 1, .tag = tag, .seq = ++m->seq, .epoch = 1}};
+		.u.op_start = {
+			.group = 1, .tag = tag, .seq = ++m->seq, .epoch = 1, .route = m->route}};
 
 	master_send(m, &msg);
 	return m->seq;
@@ -739,6 +743,7 @@ void master_done(struct master *m, uint64_t seq)
 {
 	struct wm_msg msg = {.type = WM_OP_DONE, .u.op_done = {.seq = seq, .next = m->next}};
 
+	msg.u.op_done.next_route = m->next ? m->route : CC_ALGO_RING;
 	master_send(m, &msg);
 }
 

@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "common/cc_route.h"
 #include "pcclagentd/agentd.h"
 #include "proto/shm_queue.h"
 #include "proto/wire_link.h"
@@ -35,10 +36,11 @@ struct fx {
 };
 
 void fx_start(struct fx *f, void (*tweak)(struct agentd_config *c));
-/* Starts the agent likewise. Of the test, only calls of the functions below wake the agent. */
+/* Starts the agent as fx_start does. But the test wakes this agent only by calls of the functions
+ * below. */
 void fx_start_still(struct fx *f, void (*tweak)(struct agentd_config *c));
 void fx_stop(struct fx *f);
-/* Both use figures that are newer than the call. */
+/* fx_stats and fx_await use only figures that are newer than their call. */
 struct agentd_stats fx_stats(struct fx *f);
 void fx_await(struct fx *f, bool (*done)(const struct agentd_stats *s, uint64_t arg), uint64_t arg);
 /* Calls `fn` in the agent's thread, and returns after it. */
@@ -60,7 +62,7 @@ unsigned fx_count_fds(void);
 struct client {
 	int fd;
 	uint32_t last_req;
-	/* result regions that were handed over; the last ones */
+	/* the last result regions that the agent handed over */
 	struct wl_reply handed[HANDED_MAX];
 	unsigned n_handed;
 };
@@ -116,13 +118,14 @@ struct master {
 	struct cc_seal *seal; /* the seal of the connection */
 	uint64_t seq, term;
 	uint64_t next;           /* the reserved seq in the messages that end operations */
+	enum cc_algo route;      /* of the operations that it starts, and of the reserved seq */
 	uint32_t segment_max;    /* in bytes; sent to the agent */
 	struct cc_bounds bounds; /* sent to the agent; 0: the defaults */
 };
 
 void master_listen(struct master *m);
 void master_accept(struct master *m); /* accepts the agent, up to HELLO_ACK */
-/* The same as the master of this term. The caller clears *hello. */
+/* Does the same as master_accept, as a master with this term. The caller clears *hello. */
 void master_take(struct master *m, uint64_t term, struct wm_msg *hello);
 /* Closes the agent's connection. */
 void master_hang_up(struct master *m);
@@ -133,7 +136,7 @@ struct cc_key master_prove(const struct master *m, uint8_t buf[WLK_HELLO_SIZE]);
 void master_send(struct master *m, const struct wm_msg *msg);
 /* Receives the next message that is not a heartbeat. The caller clears it. */
 void master_next(struct master *m, struct wm_msg *ret);
-/* The same. The message must be of this type. */
+/* Does the same as master_next. The message must be of this type. */
 void master_expect(struct master *m, enum wm_type type, struct wm_msg *ret);
 /* Lets the communicators of both clients join group 1 of a run on this host alone. */
 void master_join_two(struct master *m, struct fx *f, struct client *a, struct queue *qa,
@@ -153,7 +156,7 @@ void master_finish_op(struct master *m, uint64_t seq);
 
 int tcp_connect(uint16_t port);
 void tcp_send(int fd, const void *buf, size_t len);
-/* Reads until `len` bytes or the end. Returns the number of bytes. */
+/* Reads until `len` bytes have come or the connection has ended. Returns the number of bytes. */
 size_t tcp_receive(int fd, void *buf, size_t len);
 
 #endif

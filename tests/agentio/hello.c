@@ -49,7 +49,7 @@ static struct wlk_hello good_hello(uint16_t stream, uint16_t n_streams)
 		.n_streams = n_streams};
 }
 
-/* Does the answer have the proof of the agent that the hello was meant for? */
+/* Returns true if the answer has the proof of the agent that the hello was meant for. */
 static bool is_proven(
 	const struct cc_key *link_key, const struct cc_key *proof, const uint8_t *answer)
 {
@@ -246,7 +246,7 @@ START_TEST(every_wrong_hello_is_refused)
 	h = good_hello(0, 1);
 	h.service = WLK_BENCHMARK;
 	expect_code(s.port_benchmark, &h, WLK_REFUSED_SERVICE);
-	h = good_hello(1, 2); /* before stream 0 */
+	h = good_hello(1, 2); /* comes before stream 0 */
 	expect_code(s.port_p2p, &h, WLK_REFUSED_RUN);
 	h = good_hello(0, 2);
 	expect_code(s.port_p2p, &h, WLK_OK);
@@ -326,7 +326,7 @@ START_TEST(a_hello_without_proof_does_not_affect_a_link)
 }
 END_TEST
 
-/* Requests are answered, also before anything was synchronized here. An invalid request ends the
+/* Requests are answered, even before anything was synchronized here. An invalid request ends the
  * stream. The engine of a run accepts STE_CONNS_MAX streams. */
 START_TEST(streams_for_shared_state_are_served_and_limited)
 {
@@ -456,7 +456,7 @@ START_TEST(wrong_magic_is_refused_at_once)
 		char byte;
 
 		buf[i] ^= 0x40;
-		/* the test does not close, because these bytes must be enough for the agent */
+		/* the test keeps the connection open: these bytes must be enough for a refusal */
 		tcp_send(fd, buf, i + 1);
 		ck_assert_uint_eq(tcp_receive(fd, &byte, 1), 0);
 		buf[i] ^= 0x40;
@@ -480,7 +480,7 @@ START_TEST(a_hello_may_arrive_in_two_parts)
 		(void)master_prove(&m, buf);
 
 		tcp_send(fd, buf, cut);
-		usleep(200); /* so that the parts mostly arrive apart */
+		usleep(200); /* so that the two parts usually arrive separately */
 		tcp_send(fd, buf + cut, sizeof buf - cut);
 		ck_assert_uint_eq(tcp_receive(fd, answer, sizeof answer), sizeof answer);
 		ck_assert_int_eq(wlk_ack_get(answer, &ack, &why), 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The records that an agent keeps of synchronizations for operators: the peers whose tensors
+ * The records about synchronizations that an agent keeps for operators: the peers whose tensors
  * differed, the reason and the keys. A record is kept only if the user's memory limit allows it.
  */
 #include <stdio.h>
@@ -14,7 +14,7 @@
 
 #define BYTES ((uint64_t)100000)
 
-static struct candidate oa, ob; /* a has what is elected, b has not */
+static struct candidate oa, ob; /* client a has the elected contents, b has others */
 
 static void init_both(void)
 {
@@ -37,7 +37,7 @@ static void teardown(void)
 
 /* ---- jobs */
 
-/* With b's tensors filled like this. */
+/* Fills b's tensors with `fill` and writes both manifests. */
 static void write_both(uint8_t fill)
 {
 	memset(ob.data[0], fill, BYTES + 5);
@@ -52,7 +52,7 @@ static void push_both(void)
 	sync_expect_votes(&m, 2);
 }
 
-/* Up to its end, and b has what was elected. */
+/* Runs the synchronization to its end. Checks that b has the elected contents. */
 static void succeed(void)
 {
 	struct wm_msg msg;
@@ -73,7 +73,7 @@ static void run(uint8_t fill)
 	succeed();
 }
 
-/* ---- what operators are told of b's last one */
+/* ---- the report about b's last job, as operators see it */
 
 #define SHOWN 2u
 
@@ -113,7 +113,7 @@ static void expect_nothing(void)
 	ck_assert_uint_eq(l.n_keys, 0);
 }
 
-/* Both differed; the keys are these. */
+/* Checks that both tensors differed and have these keys. */
 static void expect_keys(const char *first, const char *second)
 {
 	struct look l = look();
@@ -126,8 +126,8 @@ static void expect_keys(const char *first, const char *second)
 
 /* ---- tests */
 
-/* Torn state is called that, whether its peer has been equal before or not. */
-START_TEST(torn)
+/* The cause is "torn", whether the peer has synchronized before (_i == 1) or not. */
+START_TEST(torn_state_is_recorded_as_the_cause)
 {
 	struct look l;
 
@@ -149,9 +149,9 @@ static void rename_second(const char *name)
 	strcpy(ob.name[1], name);
 }
 
-/* Names are kept from one job to the next only if the keys are the same: they are told apart by
- * both halves of their digest. */
-START_TEST(other_keys)
+/* The agent keeps the names from one job to the next only if the keys are the same. It compares
+ * both halves of the digest of the keys. */
+START_TEST(names_are_kept_only_for_the_same_keys)
 {
 	static const char *const other[] = {"d", "e"};
 	uint64_t digest[2];
@@ -167,7 +167,7 @@ START_TEST(other_keys)
 		rename_second(other[half]);
 		write_both(9);
 		push_both();
-		memcpy(oa.sqe.sync.keys, digest, sizeof digest); /* as the master has it */
+		memcpy(oa.sqe.sync.keys, digest, sizeof digest); /* as the master sends it */
 		succeed();
 		expect_keys("a", other[half]);
 	}
@@ -176,9 +176,9 @@ END_TEST
 
 /* ---- memory */
 
-#define SPARE ((uint64_t)1 << 20) /* given to somebody else while the job has none */
+#define SPARE ((uint64_t)1 << 20) /* allocated by the test, so that the job does not get it */
 
-static uint64_t limit; /* 0: the usual one */
+static uint64_t limit; /* mem_total; 0: the default */
 
 static void limit_memory(struct agentd_config *cfg)
 {
@@ -209,7 +209,8 @@ static uint64_t used(void)
 	return fx_stats(&f).mem_used;
 }
 
-/* Up to where a job is to be started, after one that has ended if so. Returns what is in use. */
+/* Prepares a job up to its start. If `after_one` is true, completes another job first. Returns how
+ * much memory is in use. */
 static uint64_t offer(bool after_one)
 {
 	if (after_one) {
@@ -221,7 +222,8 @@ static uint64_t offer(bool after_one)
 	return used();
 }
 
-/* How much is in use when the job starts, and how much one job is remembered by. */
+/* Returns how much memory is in use when the job starts. *remembered: how much memory the record of
+ * one job takes. */
 static uint64_t measure(bool after_one, uint64_t *remembered)
 {
 	uint64_t before, ret;
@@ -239,10 +241,10 @@ static uint64_t measure(bool after_one, uint64_t *remembered)
 	return ret;
 }
 
-/* Nothing of a job is remembered for which there is no memory: neither for the keys nor for the
- * rest (_i 0), not for the last byte of the rest (1), after one that was remembered (2). It is done
- * all the same, and nothing stays charged. */
-START_TEST(no_room)
+/* Without memory for the whole record, the agent keeps no record of a job, but the job succeeds and
+ * no memory stays charged. There is no memory at all (_i == 0), one byte too little (1), or none
+ * after a job with a record (2). */
+START_TEST(job_without_memory_for_its_record_succeeds)
 {
 	uint64_t remembered, offered = measure(_i == 2, &remembered), before;
 	uint64_t room = _i == 1 ? remembered - 1 : 0;
@@ -270,12 +272,12 @@ Suite *kept_suite(void)
 
 	tcase_set_timeout(t, 60);
 	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_loop_test(t, torn, 0, 2);
-	tcase_add_test(t, other_keys);
+	tcase_add_loop_test(t, torn_state_is_recorded_as_the_cause, 0, 2);
+	tcase_add_test(t, names_are_kept_only_for_the_same_keys);
 	suite_add_tcase(s, t);
 	t = tcase_create("memory");
 	tcase_set_timeout(t, 60);
-	tcase_add_loop_test(t, no_room, 0, 3);
+	tcase_add_loop_test(t, job_without_memory_for_its_record_succeeds, 0, 3);
 	suite_add_tcase(s, t);
 	return s;
 }

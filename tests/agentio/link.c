@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Outbound links. The test is the master that orders them, and the agents at their other ends.
+ * Outbound links. The test plays the master that orders the links, and the agents at the other ends
+ * of the links.
  */
 #include <stdio.h>
 #include <string.h>
@@ -85,7 +86,7 @@ END_TEST
 
 START_TEST(a_host_is_found_at_the_masters_address)
 {
-	/* No address leads there, but the host is at the master's address. */
+	/* The given addresses do not reach the host, but it is at the master's address. */
 	struct cc_addr nowhere = {.family = CC_INET4, .ip = {127, 0, 0, 1}, .port = 1};
 	int fds[STREAMS + 1];
 

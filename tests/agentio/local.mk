@@ -4,10 +4,12 @@ agentio_suites = \
 	tests/agentio/algo.c \
 	tests/agentio/attach.c \
 	tests/agentio/diff.c \
+	tests/agentio/feedback.c \
 	tests/agentio/hello.c \
 	tests/agentio/kept.c \
 	tests/agentio/link.c \
 	tests/agentio/manifest.c \
+	tests/agentio/mesh_link.c \
 	tests/agentio/narrow.c \
 	tests/agentio/options.c \
 	tests/agentio/result_mode.c \
@@ -18,6 +20,7 @@ agentio_suites = \
 	tests/agentio/region.c \
 	tests/agentio/session.c \
 	tests/agentio/eager.c \
+	tests/agentio/eager_routes.c \
 	tests/agentio/stop.c \
 	tests/agentio/sync.c
 check_PROGRAMS += tests/agentio/agentio

@@ -122,10 +122,10 @@ START_TEST(only_a_region_for_manifests_is_accepted)
 	o.sqe.sync.region = strange.region;
 	expect_refused(WIRE_INVALID_ARGUMENT, "region: this process has no memory region");
 	o.sqe.sync.region = o.region[0];
-	expect_refused(WIRE_INVALID_ARGUMENT, "is not for manifests");
+	expect_refused(WIRE_INVALID_ARGUMENT, "cannot hold a manifest");
 	ck_assert_uint_eq(client_alloc_use(&a, o.state.size, WL_REGION_STAGING, &staging), 0);
 	o.sqe.sync.region = staging.region;
-	expect_refused(WIRE_INVALID_ARGUMENT, "is not for manifests");
+	expect_refused(WIRE_INVALID_ARGUMENT, "cannot hold a manifest");
 	expect_vote();
 }
 END_TEST
@@ -147,12 +147,12 @@ START_TEST(wrong_fields_are_refused)
 	o.hdr->window_off = o.state.size;
 	expect_told(WIRE_INVALID_ARGUMENT, "window_off");
 	o.sqe.sync.hash_type = 77;
-	expect_told(WIRE_INVALID_ARGUMENT, "hash_type: 77 is none that this agent knows");
+	expect_told(WIRE_INVALID_ARGUMENT, "hash_type: this agent does not know type 77");
 	expect_vote();
 }
 END_TEST
 
-/* Regions that the agent would read and write. */
+/* The agent would read and write these regions. */
 START_TEST(wrong_regions_of_tensors_are_refused)
 {
 	struct mem strange, staging, state;
@@ -204,8 +204,8 @@ END_TEST
 static struct shm_sqe big; /* the submission of client a */
 static struct mem big_state;
 
-/* Writes a manifest of tensors without bytes, named by their numbers. overlap: the names are parts
- * of each other. */
+/* Writes a manifest of tensors without bytes, named by their numbers. overlap: all names lie
+ * in the same bytes, and each name is a part of the next one. */
 static void write_big(bool overlap)
 {
 	uint64_t names = overlap ? (uint64_t)4 << 10 : (uint64_t)MANY * 8, size, at = 0, content[2];

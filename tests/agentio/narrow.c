@@ -35,7 +35,7 @@ static void teardown(void)
 	ck_assert_ptr_null(list);
 }
 
-START_TEST(paths_are_wide_until_something_else_is_learned)
+START_TEST(paths_are_wide_until_the_agent_learns_otherwise)
 {
 	ck_assert_uint_eq(size_of(1), 0);
 	learn(1, 0, 5);
@@ -48,7 +48,7 @@ START_TEST(paths_are_wide_until_something_else_is_learned)
 }
 END_TEST
 
-/* Returns when the path is due next, from now_ms on, in milliseconds. */
+/* Returns the next time, from now_ms on, at which the path is due, in milliseconds. */
 static uint64_t due_after(uint64_t now_ms)
 {
 	uint64_t at = now_ms;
@@ -83,7 +83,8 @@ START_TEST(a_path_that_narrows_again_is_tried_later_than_before)
 	learn(1, 0, due_after(0));
 	ck_assert_uint_eq(size_of(1), 0);
 	ck_assert_ptr_null(net_narrow_due(list, UINT64_C(10) * NARROW_WAIT_MAX_MS * MS));
-	/* The path was narrow after all. The next attempt is later than the first one was. */
+	/* The path was narrow after all. The next attempt comes after a longer time than the first.
+	 */
 	learn(1, 1, 100000);
 	ck_assert_uint_eq(due_after(100000) - 100000, UINT64_C(2) * NARROW_WAIT_MIN_MS);
 }
@@ -95,7 +96,7 @@ Suite *narrow_suite(void)
 	TCase *t = tcase_create("narrow");
 
 	tcase_add_checked_fixture(t, NULL, teardown);
-	tcase_add_test(t, paths_are_wide_until_something_else_is_learned);
+	tcase_add_test(t, paths_are_wide_until_the_agent_learns_otherwise);
 	tcase_add_test(t, larger_segments_are_tried_at_growing_intervals);
 	tcase_add_test(t, a_path_that_narrows_again_is_tried_later_than_before);
 	suite_add_tcase(s, t);

@@ -57,7 +57,7 @@ START_TEST(options_have_their_defaults)
 }
 END_TEST
 
-/* 64 characters */
+/* a string of 64 characters */
 #define LONG_WORD "a234567890123456789012345678901234567890123456789012345678901234"
 
 START_TEST(wrong_values_are_refused)
@@ -100,7 +100,7 @@ START_TEST(errors_name_the_setting_the_value_and_what_is_allowed)
 			"--advertise is \"10.99.0.2:0\": a port is from 1 to 65535"},
 		{"--advertise=224.0.0.1",
 			"--advertise is \"224.0.0.1\": it is a multicast address, "
-			"which is no host's"},
+			"which belongs to no host"},
 		{"--advertise=[fe80::1]", "--advertise is \"[fe80::1]\": " LINK_LOCAL},
 		{"--interfaces=lo,fe80::/10", "--interfaces is \"fe80::/10\": " LINK_LOCAL},
 		{"--bind=fe80::1", "--bind is \"fe80::1\": " LINK_LOCAL},
@@ -112,8 +112,8 @@ START_TEST(errors_name_the_setting_the_value_and_what_is_allowed)
 			"end with a hyphen"},
 		{"--advertise=192.0.2.1:65536", "a port is from 1 to 65535"},
 		{"--interfaces=a.example",
-			"--interfaces is \"a.example\", it must be up to 64 of an "
-			"interface, "},
+			"--interfaces is \"a.example\", it must be an interface, a network "
+			"such as 10.2.0.0/16, or an address, at most 64 of them"},
 		{"--bind=here", "--bind is \"here\", it must be a numeric address"},
 		{"--name=", "--name is \"\", it must be a name of 1 to 63 bytes"},
 		{"--comms-per-user=0", "--comms-per-user is \"0\", it must be a number from 1 to "
@@ -123,9 +123,8 @@ START_TEST(errors_name_the_setting_the_value_and_what_is_allowed)
 		{"--idle-exit=4294968",
 			"--idle-exit is \"4294968\", it must be a number of seconds "
 			"from 0 to 4294967"},
-		{"--mem-total=12Q",
-			"--mem-total is \"12Q\", it must be a number of bytes above 0, as "
-			"4096, 512M or 3G"},
+		{"--mem-total=12Q", "--mem-total is \"12Q\", it must be a number of bytes above 0, "
+				    "such as 4096, 512M or 3G"},
 		{"--hash-type=md5", "--hash-type is \"md5\", it must be simple or crc32c"},
 		{"--log-level=loud",
 			"--log-level is \"loud\", it must be err, warning, notice, info or "

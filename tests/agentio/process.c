@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Who is at the other end of a socket, and is it stopped? Children of the test are. Does it answer
- * when it is asked? How many are looked at in each tick.
+ * How the agent notices that a process is stopped or does not answer its beat, and how many
+ * processes it checks in each tick. The processes are children of the test.
  */
 #include <signal.h>
 #include <string.h>
@@ -19,10 +19,10 @@
 #include "tests/agentio/fixture.h"
 #include "tests/agentio/suites.h"
 
-static int sock; /* to the child */
+static int sock; /* the test's end of the socket to the child */
 static pid_t child;
 
-/* A child that connects us, and calls itself something that looks like a state. */
+/* Starts a child with a name that looks like a state in /proc/PID/stat. */
 static void setup(void)
 {
 	int pair[2];
@@ -49,13 +49,14 @@ static void teardown(void)
 	close(sock);
 }
 
-/* waitpid tells when the child has changed its state: nothing is waited for by time. */
+/* waitpid returns when the child has changed its state, so the test needs no pauses. */
 START_TEST(process_is_stopped_and_continued)
 {
 	struct process p;
 	int status;
 
-	/* The socket was made here: its peer is this process. The number is looked up. */
+	/* The test has made the socket, so the peer of the socket is the test itself. The process
+	 * is found by its number. */
 	loc_process_open(&p, -1, (uint32_t)child);
 	ck_assert(!loc_process_is_stopped(&p));
 	for (int i = 0; i < 3; i++) {
@@ -79,7 +80,7 @@ START_TEST(process_that_ends_does_not_count_as_stopped)
 	waitpid(child, NULL, 0);
 	ck_assert(!loc_process_is_stopped(&p));
 	loc_process_close(&p);
-	/* The number may be somebody else's now. */
+	/* Another process may have this number now. */
 	loc_process_open(&late, -1, (uint32_t)child);
 	ck_assert(!loc_process_is_stopped(&late));
 	loc_process_close(&late);
@@ -92,7 +93,7 @@ END_TEST
 #define EVERY 100u
 
 static struct beat asks;
-static int other; /* the end of the process */
+static int other; /* the process's end of the beat channel */
 static uint64_t now;
 
 static bool look(struct process *p, bool due)
@@ -100,7 +101,7 @@ static bool look(struct process *p, bool due)
 	return loc_beat_is_silent(&asks, p, EVERY, due, now);
 }
 
-/* So many intervals pass. */
+/* Lets n intervals pass. Returns true if the process is silent after them. */
 static bool pass(struct process *p, unsigned n)
 {
 	bool silent = look(p, true);
@@ -112,7 +113,8 @@ static bool pass(struct process *p, unsigned n)
 	return silent;
 }
 
-/* After how many intervals it is silent: other threads of this machine make them more. */
+/* Returns the number of intervals until the process is silent. This number is higher if other
+ * threads run on this machine. */
 static unsigned until_silent(struct process *p)
 {
 	unsigned n = 0;
@@ -149,7 +151,7 @@ static void beat_teardown(void)
 	close(other);
 }
 
-/* As of a process in another PID namespace. */
+/* Returns a process that cannot be looked up, like one in another PID namespace. */
 static struct process unseen(void)
 {
 	struct process p;
@@ -170,7 +172,7 @@ START_TEST(process_is_asked_when_the_question_is_due)
 	now += EVERY - 1;
 	ck_assert(!look(&p, true));
 	ck_assert_uint_eq(read_asks(), 0);
-	/* nothing more when it is not awaited any more, and nothing counts then */
+	/* A process that is not awaited any more is not asked and cannot become silent. */
 	for (int i = 0; i < 20; i++, now += EVERY)
 		ck_assert(!look(&p, false));
 	ck_assert_uint_eq(read_asks(), 0);
@@ -183,13 +185,13 @@ START_TEST(process_counts_as_silent_until_it_answers)
 
 	for (int i = 0; i < 3; i++) {
 		ck_assert(!pass(&p, BEAT_ASKS - 1));
-		answer(); /* in the last moment */
+		answer(); /* at the last moment */
 		ck_assert(!pass(&p, 0));
 		ck_assert(!pass(&p, BEAT_ASKS));
 		ck_assert_uint_ge(until_silent(&p), 1);
 		read_asks();
 		ck_assert(pass(&p, 1000));
-		ck_assert_uint_eq(read_asks(), 0); /* it has some to answer */
+		ck_assert_uint_eq(read_asks(), 0); /* earlier asks are not answered yet */
 		answer();
 		ck_assert(!look(&p, true));
 	}
@@ -240,7 +242,7 @@ START_TEST(silence_is_allowed_for_longer_on_a_busy_machine)
 }
 END_TEST
 
-START_TEST(process_may_answer_no_questions)
+START_TEST(process_that_closes_its_beat_channel_is_not_asked)
 {
 	struct process p = unseen();
 	unsigned fds = fx_count_fds();
@@ -248,21 +250,21 @@ START_TEST(process_may_answer_no_questions)
 	until_silent(&p);
 	close(other);
 	ck_assert(!look(&p, true));
-	ck_assert_uint_eq(fx_count_fds(), fds - 2); /* its own end, too */
+	ck_assert_uint_eq(fx_count_fds(), fds - 2); /* the agent has closed its end, too */
 	ck_assert(!pass(&p, 10 * BEAT_ASKS));
 	other = -1;
 }
 END_TEST
 
 #define MANY   150u         /* sessions of one process */
-#define A_TICK UINT64_C(64) /* of them are looked at in each tick */
+#define A_TICK UINT64_C(64) /* sessions that the agent checks in each tick */
 
-/* ---- looks: what faces processes (local.h), with a core and a loop, in this thread ---- */
+/* ---- checks of sessions: local.h with a real core and a loop, all in this thread ---- */
 
 static struct base base;
 static struct loc *loc;
 static struct cc_watch *ready;
-static struct fx fx; /* where processes find it, no more */
+static struct fx fx; /* only the folder and the names of the sockets */
 static uint32_t stopped;
 static uint64_t tick_ns;
 
@@ -302,7 +304,7 @@ static void loc_setup(void)
 	base.loop = cc_loop_new();
 	base.core = agt_new(&core);
 	base.events = ev_new(&ops, NULL);
-	ck_assert(base.loop && base.core);
+	ck_assert_ptr_nonnull(base.loop);
 	loc = loc_new(&base);
 	ck_assert_ptr_nonnull(loc);
 	ck_assert_int_eq(loc_session_listen(loc), 0);
@@ -314,7 +316,7 @@ static void loc_teardown(void)
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
 	cc_watch_free(ready);
-	ev_hold(&base); /* the core hears no more */
+	ev_hold(&base); /* the core gets no more events */
 	loc_free(loc);
 	ev_free(base.events);
 	agt_free(base.core);
@@ -366,7 +368,7 @@ static void child_is_to(int signo)
 	ck_assert_int_eq(waitpid(child, &status, WUNTRACED | WCONTINUED), child);
 }
 
-/* After so long. Returns how many sessions are known to be stopped. */
+/* Lets `ms` pass and ticks. Returns how many sessions are known to be stopped. */
 static uint32_t tick(uint32_t ms)
 {
 	tick_ns += BASE_MS(ms);
@@ -380,11 +382,11 @@ START_TEST(tick_checks_some_processes_and_all_stopped_ones)
 {
 	ck_assert_uint_eq(tick(BASE_TICK_MS), 0);
 	child_is_to(SIGSTOP);
-	ck_assert_uint_eq(tick(BASE_TICK_MS), A_TICK); /* behind those of the first tick */
+	ck_assert_uint_eq(tick(BASE_TICK_MS), A_TICK); /* those after the first tick's */
 	ck_assert_uint_eq(tick(BASE_TICK_MS), MANY - A_TICK);
 	ck_assert_uint_eq(tick(BASE_TICK_MS), MANY);
 	child_is_to(SIGCONT);
-	ck_assert_uint_eq(tick(BASE_TICK_MS), 0); /* before they can count as lost */
+	ck_assert_uint_eq(tick(BASE_TICK_MS), 0); /* so no running session counts as lost */
 }
 END_TEST
 
@@ -396,13 +398,13 @@ START_TEST(quiet_agent_checks_all_in_every_fourth_tick)
 	for (unsigned i = 0; i < 3; i++)
 		ck_assert_uint_eq(tick(AGT_QUIET_TICK_MS), 0);
 	ck_assert_uint_eq(tick(AGT_QUIET_TICK_MS), MANY);
-	base.quiet = false; /* as the daemon finds then */
+	base.quiet = false; /* as in the daemon while a process is stopped */
 	child_is_to(SIGCONT);
 	ck_assert_uint_eq(tick(BASE_TICK_MS), 0);
 }
 END_TEST
 
-START_TEST(all_are_checked_when_somebody_asks)
+START_TEST(all_sessions_are_checked_when_an_operator_asks)
 {
 	base.quiet = true;
 	ck_assert_uint_eq(tick(AGT_QUIET_TICK_MS), 0);
@@ -433,14 +435,14 @@ Suite *process_suite(void)
 	tcase_add_test(t, time_of_a_suspended_agent_counts_once);
 	tcase_add_test(t, process_that_runs_is_not_silent);
 	tcase_add_test(t, silence_is_allowed_for_longer_on_a_busy_machine);
-	tcase_add_test(t, process_may_answer_no_questions);
+	tcase_add_test(t, process_that_closes_its_beat_channel_is_not_asked);
 	suite_add_tcase(s, t);
 	t = tcase_create("looks");
-	tcase_set_timeout(t, 60); /* there are many sessions to be made */
+	tcase_set_timeout(t, 60); /* the set-up opens many sessions */
 	tcase_add_checked_fixture(t, sessions_setup, loc_teardown);
 	tcase_add_test(t, tick_checks_some_processes_and_all_stopped_ones);
 	tcase_add_test(t, quiet_agent_checks_all_in_every_fourth_tick);
-	tcase_add_test(t, all_are_checked_when_somebody_asks);
+	tcase_add_test(t, all_sessions_are_checked_when_an_operator_asks);
 	suite_add_tcase(s, t);
 	return s;
 }

@@ -79,7 +79,7 @@ START_TEST(an_operation_succeeds)
 	ck_assert_uint_eq(s->segment_max, 65536);
 	ck_assert_uint_eq(s->result_region, queue_slot(&qb, 5)->result_region);
 	ck_assert_uint_ge(s->flags_off_lo, COUNT * 4);
-	/* wait until the agent has finished the step in which it completed the slots */
+	/* Waits until the agent has finished the step in which it completed the slots. */
 	fx_stats(&f);
 	ck_assert_uint_eq(fake_counts().xfers, 0);
 	ck_assert_uint_eq(fake_counts().bells, 2);
@@ -87,8 +87,8 @@ START_TEST(an_operation_succeeds)
 END_TEST
 
 /* A shim needs the number of the attempt when its agent dies, so the slot has it before there is a
- * result. The generation that a shim knows goes with each submission, and the present one comes
- * with each completion. */
+ * result. Each submission carries the generation that the shim knows, and each completion carries
+ * the present generation. */
 START_TEST(slots_show_attempts_and_generations)
 {
 	struct shm_sqe ea = queue_sum(2, 30, COUNT, &ma), eb = queue_sum(2, 30, COUNT, &mb);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * How often the agent wakes up: seldom when nothing is under way, and often enough when somebody
- * waits. Processes are stopped, and what it does about that can be seen.
+ * How often the agent wakes up: seldom when nothing is under way, often enough when a process or an
+ * operator waits. The tests stop a process and observe how soon the agent reports it.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -15,19 +15,19 @@
 #include "tests/agentio/suites.h"
 
 #define WATCH_S 1u
-/* Times that it wakes up in WATCH_S seconds: two or three when it does so every 450 ms, 20 when it
- * does so every 50 ms, less on a machine that is busy. */
+/* The agent wakes up two or three times in WATCH_S seconds if it ticks every 450 ms, and 20 times
+ * if it ticks every 50 ms. On a busy machine it wakes up less often. */
 #define SELDOM 6u
 #define MOST   100u
-/* From a heartbeat to what is to be done at once, when it is not left to a tick that comes every
- * 50 ms. The best of some tries: others may run in between. */
+/* The longest time from a heartbeat to an action that does not wait for the next tick. Ticks come
+ * every 50 ms. One of TRIES tries must succeed; other programs may delay the others. */
 #define AT_ONCE_NS UINT64_C(30000000)
 #define TRIES      5u
 
 static struct fx f;
 static struct master m;
 static pid_t child;
-static pid_t thread; /* of the agent */
+static pid_t thread; /* the agent's thread */
 
 static void get_thread(struct agentd *d, void *arg)
 {
@@ -41,7 +41,7 @@ static void no_lost(struct agentd_config *cfg)
 	cfg->stopped_timeout_ms = 600000;
 }
 
-/* A process with a communicator that wants to take part in a run. */
+/* A process whose communicator asks to take part in a run. */
 static void join(struct fx *x, int fd)
 {
 	struct wl_request q = {.type = WL_COMM_CONNECT, .token = {{1}}, .peer = {{1}}};
@@ -86,7 +86,7 @@ static void child_is_to(int signo)
 	ck_assert_int_eq(waitpid(child, &status, WUNTRACED | WCONTINUED), child);
 }
 
-/* How often the agent's thread has gone to sleep until now. */
+/* Returns how often the agent's thread has gone to sleep until now. */
 static unsigned long count_sleeps(void)
 {
 	static const char field[] = "voluntary_ctxt_switches:";
@@ -112,14 +112,15 @@ static unsigned long count_wakes(void)
 	return count_sleeps() - before;
 }
 
-/* Within some looks: returns how often it wakes up then. */
+/* Waits until the agent wakes up seldom (if `seldom`) or often. Returns how often it woke up in the
+ * last WATCH_S seconds. */
 static unsigned long await_pace(bool seldom)
 {
 	uint64_t end = cc_now_ns() + FX_TIMEOUT_MS * UINT64_C(1000000);
 	unsigned long n;
 
 	while (((n = count_wakes()) <= SELDOM) != seldom)
-		ck_assert_msg(cc_now_ns() < end, "it wakes up %lu times", n);
+		ck_assert_msg(cc_now_ns() < end, "the agent wakes up %lu times", n);
 	return n;
 }
 
@@ -161,14 +162,14 @@ START_TEST(quiet_agent_wakes_up_seldom)
 	await_seldom();
 	child_is_to(SIGSTOP);
 	expect_stopped(true);
-	await_often(); /* as long as it is */
+	await_often(); /* while the process is stopped */
 	child_is_to(SIGCONT);
 	expect_stopped(false);
 	await_seldom();
 }
 END_TEST
 
-START_TEST(agent_wakes_up_at_once_when_somebody_asks)
+START_TEST(agent_wakes_up_at_once_when_an_operator_asks)
 {
 	await_seldom();
 	child_is_to(SIGSTOP);
@@ -207,7 +208,7 @@ START_TEST(agent_looks_at_once_at_an_awaited_process)
 		beat(false);
 	}
 	sleep(2 * WATCH_S);
-	await_often(); /* that does not end by itself */
+	await_often(); /* until a heartbeat says that no process is awaited */
 	beat(false);
 	await_seldom();
 }
@@ -221,7 +222,7 @@ Suite *quiet_suite(void)
 	tcase_set_timeout(t, 120);
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, quiet_agent_wakes_up_seldom);
-	tcase_add_test(t, agent_wakes_up_at_once_when_somebody_asks);
+	tcase_add_test(t, agent_wakes_up_at_once_when_an_operator_asks);
 	tcase_add_test(t, agent_looks_at_once_at_an_awaited_process);
 	suite_add_tcase(s, t);
 	return s;

@@ -109,7 +109,7 @@ static void open_as(struct client *x, uid_t uid)
 	ck_assert_int_eq(syscall(SYS_setresuid, -1, 0, -1), 0);
 }
 
-/* Memory that one user has reserved and not touched does not prevent another user from getting an
+/* Memory that one user has reserved but not touched does not prevent another user from getting an
  * equal part. */
 START_TEST(untouched_memory_of_a_user_does_not_block_others)
 {
@@ -369,7 +369,7 @@ START_TEST(memory_leaves_descriptors_for_other_uses)
 }
 END_TEST
 
-START_TEST(only_an_adoption_carries_one_descriptor)
+START_TEST(an_adoption_carries_one_descriptor_and_other_requests_none)
 {
 	unsigned before = fx_count_fds();
 	int fd = memory(F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, MFD_ALLOW_SEALING);
@@ -422,7 +422,7 @@ Suite *region_suite(void)
 	tcase_add_test(t, adopted_memory_is_charged);
 	tcase_add_test(t, only_sealed_memory_files_can_be_adopted);
 	tcase_add_test(t, memory_leaves_descriptors_for_other_uses);
-	tcase_add_test(t, only_an_adoption_carries_one_descriptor);
+	tcase_add_test(t, an_adoption_carries_one_descriptor_and_other_requests_none);
 	suite_add_tcase(s, t);
 	tcase_set_timeout(users, 60);
 	tcase_add_checked_fixture(users, setup_for_users, teardown);

@@ -56,7 +56,7 @@ static void teardown_alone(void)
 
 static void setup_ring(void)
 {
-	pair_begin_ring(&other, CC_PLAN_SEGMENT_MAX, out);
+	pair_begin_ring(NULL, &other, CC_PLAN_SEGMENT_MAX, out);
 	alloc(&a, &ma, &staged_a);
 	fake_set_auto_done(false);
 }
@@ -271,7 +271,7 @@ START_TEST(windows_are_accepted_on_one_host)
 }
 END_TEST
 
-/* A window has places only for segments of the greatest length. */
+/* All places of a window have the length of the longest segments. */
 START_TEST(windows_are_refused_for_short_segments)
 {
 	struct shm_sqe ea = through_window(1, &staged_a), eb = operand(1, 0, &mb, &staged_b);
@@ -343,8 +343,8 @@ START_TEST(a_result_goes_to_a_disposable_output)
 }
 END_TEST
 
-/* The ring had only this host when the process submitted. The same call succeeds without a
- * window. */
+/* The process submits an operand that goes through a window, as if the ring had only this host, and
+ * is refused. The same call succeeds without a window. */
 START_TEST(windows_are_refused_between_hosts)
 {
 	struct shm_sqe e = through_window(1, &staged_a);

@@ -29,7 +29,8 @@ static void stop(struct agentd *d, void *arg)
 	agentd_stop(d, "told to end");
 }
 
-/* Closes the session of a process and stops the agent before the agent has noticed the end. */
+/* Closes the session of a process, and stops the agent before it has noticed that the session has
+ * ended. */
 static void die_and_stop(struct agentd *d, void *arg)
 {
 	client_close(arg);

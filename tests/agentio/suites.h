@@ -8,10 +8,12 @@
 	X(algo)                                                                                    \
 	X(attach)                                                                                  \
 	X(diff)                                                                                    \
+	X(feedback)                                                                                \
 	X(hello)                                                                                   \
 	X(kept)                                                                                    \
 	X(link)                                                                                    \
 	X(manifest)                                                                                \
+	X(mesh_link)                                                                               \
 	X(narrow)                                                                                  \
 	X(options)                                                                                 \
 	X(result_mode)                                                                             \
@@ -22,6 +24,7 @@
 	X(region)                                                                                  \
 	X(session)                                                                                 \
 	X(eager)                                                                                   \
+	X(eager_routes)                                                                            \
 	X(stop)                                                                                    \
 	X(sync)
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Jobs of shared state in the agent, with the real engine for them: what processes, masters and
- * other agents see of one, and what becomes of memory when somebody goes.
+ * other agents see of a job, and when its memory is freed if a process, the master or the agent
+ * ends.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -22,7 +23,7 @@
 
 #define BYTES ((uint64_t)3 << 20)
 
-static struct candidate oa, ob; /* a has what is elected, b has not */
+static struct candidate oa, ob; /* a has the elected contents, b has other contents */
 
 static void short_lease(struct agentd_config *cfg)
 {
@@ -41,7 +42,7 @@ static void teardown(void)
 	candidate_free(&ob);
 }
 
-/* ---- what processes do */
+/* ---- actions of the processes */
 
 static void init_both(bool a_registered, bool b_registered)
 {
@@ -64,7 +65,7 @@ static void candidate_both(bool a_registered, bool b_registered)
 	push_both();
 }
 
-/* Hashes by CRC32C from here on. */
+/* Lets the candidate hash with CRC32C from now on. */
 static void use_crc32c(struct candidate *o)
 {
 	char why[200] = "";
@@ -79,7 +80,7 @@ static bool done(const struct candidate *o)
 	return atomic_load(&candidate_slot(o)->state) == SHM_SLOT_DONE;
 }
 
-/* Both carry out commands until the report. */
+/* Lets both processes carry out commands until the agent sends its report. */
 static void serve_until_report(unsigned n_failed, struct wm_msg *ret)
 {
 	while (!candidate_complete(&ob)) {
@@ -94,7 +95,7 @@ static bool syncs_are(const struct agentd_stats *s, uint64_t n)
 	return s->syncs == n;
 }
 
-/* Commands are given to it, and it does nothing. */
+/* Waits until the agent has given a command, but does not carry it out. */
 static void until_commanded(struct candidate *o)
 {
 	ck_assert(candidate_wait(o, FX_TIMEOUT_MS) && !done(o));
@@ -102,9 +103,9 @@ static void until_commanded(struct candidate *o)
 
 /* ---- tests */
 
-/* From the holder's memory into the receiver's, reached directly or by commands, without a byte on
- * any network. */
-START_TEST(same_host)
+/* The bytes go from the holder's memory to the receiver's without any network. The agent reaches
+ * each memory directly, or by commands to the process. */
+START_TEST(receiver_on_the_same_host_gets_the_contents)
 {
 	struct wm_msg msg;
 
@@ -114,7 +115,7 @@ START_TEST(same_host)
 	wire_master_clear(&msg);
 	ck_assert(candidate_complete(&oa) && candidate_complete(&ob));
 	ck_assert(candidate_at_work(&oa) && candidate_at_work(&ob));
-	ck_assert(!done(&oa) && !done(&ob)); /* it is not over for the others */
+	ck_assert(!done(&oa) && !done(&ob)); /* other hosts may still receive */
 	ck_assert_uint_eq(candidate_slot(&ob)->seq, m.seq);
 	ck_assert_uint_eq(candidate_slot(&ob)->view.group, 2);
 	ck_assert_uint_eq(atomic_load(&candidate_slot(&ob)->mode), SHM_RESULT_NONE);
@@ -147,8 +148,8 @@ static uint32_t map(struct client *c, const struct queue *q, uint64_t region)
 	return reply.code;
 }
 
-/* What a holder offers is shown to receivers of the same user, as long as the job goes on. */
-START_TEST(shown)
+/* During the job, receivers of the same user can map a holder's memory. No other process can. */
+START_TEST(receivers_can_map_the_memory_of_holders)
 {
 	struct client stranger;
 	struct wm_msg msg;
@@ -177,8 +178,8 @@ START_TEST(shown)
 }
 END_TEST
 
-/* By the hash that was elected every leaf is verified that comes, whatever it is. */
-START_TEST(crc32c)
+/* The agent verifies every received leaf with the elected hash type. */
+START_TEST(leaves_are_verified_with_crc32c)
 {
 	struct wm_msg msg;
 
@@ -199,8 +200,9 @@ START_TEST(crc32c)
 }
 END_TEST
 
-/* Peers of one host that hash differently vote apart, so that the master can tell them. */
-START_TEST(hash_types_vote_apart)
+/* Peers of one host with different hash types have separate votes, so the master can distinguish
+ * them. */
+START_TEST(hash_types_have_separate_votes)
 {
 	const struct wm_sync_vote *v;
 	bool simple = false, crc = false;
@@ -228,8 +230,8 @@ START_TEST(hash_types_vote_apart)
 }
 END_TEST
 
-/* While the job goes on its memory cannot be freed; after the completion it can. */
-START_TEST(memory_in_use)
+/* The memory of a job cannot be freed until the job has ended. */
+START_TEST(memory_of_a_job_cannot_be_freed)
 {
 	candidate_both(true, true);
 	ck_assert_uint_eq(client_free(&a, oa.region[0]), WIRE_INVALID_USAGE);
@@ -251,9 +253,9 @@ static bool regions_are(const struct agentd_stats *s, uint64_t n)
 	return s->regions == n;
 }
 
-/* The receiver's process ends amid commands: the job goes on for the holder, and the memory goes
- * once no thread uses it. */
-START_TEST(receiver_dies)
+/* The receiver's process ends while it has commands. The job continues for the holder, and the
+ * receiver's memory is freed as soon as no thread uses it. */
+START_TEST(job_continues_without_a_dead_receiver)
 {
 	struct wm_msg msg;
 
@@ -263,7 +265,7 @@ START_TEST(receiver_dies)
 	client_close(&b);
 	master_expect(&m, WM_LEAVE, &msg);
 	ck_assert_uint_eq(msg.u.leave.kind, WM_LEAVE_DIED);
-	fx_await(&f, regions_are, 2); /* those of a */
+	fx_await(&f, regions_are, 2); /* the regions of a */
 	sync_expect_report(&m, 0, &msg);
 	wire_master_clear(&msg);
 	sync_finish(&m, 3);
@@ -272,23 +274,25 @@ START_TEST(receiver_dies)
 }
 END_TEST
 
-/* Kicked in the middle: its call ends and its memory is its own again, while others go on. */
-START_TEST(receiver_is_kicked)
+/* The receiver is kicked during the job. Its call ends and it can free its memory, while the job
+ * continues for the others. */
+START_TEST(job_continues_without_a_kicked_receiver)
 {
 	candidate_both(true, false);
 	sync_elect(&m, &oa, true, false, NULL);
 	until_commanded(&ob);
 	sync_kick(&m, 2);
 	ck_assert_uint_eq(candidate_await(&ob), WIRE_INVALID_USAGE);
-	ck_assert_str_eq(candidate_slot(&ob)->text, "out with it");
+	ck_assert_str_eq(candidate_slot(&ob)->text, "you are out");
 	ck_assert_uint_eq(client_free(&b, ob.state.region), WIRE_SUCCESS);
 	ck_assert_uint_eq(fx_stats(&f).syncs, 1);
 	ck_assert(!done(&oa));
 }
 END_TEST
 
-/* Who is no source any more: nobody is left, and the master hears of it. */
-START_TEST(holder_dies)
+/* The only holder dies, so no source is left. The agent reports the leave to the master, which
+ * aborts. */
+START_TEST(master_aborts_a_job_without_its_only_holder)
 {
 	struct wm_msg msg;
 
@@ -305,9 +309,9 @@ START_TEST(holder_dies)
 }
 END_TEST
 
-/* The tensors of the holder are not what it said, but nobody notices before they are read. With
- * either hash. */
-START_TEST(holder_lies)
+/* The holder's tensors do not have the hashes of its manifest. The agent notices this when it reads
+ * the tensors. This holds for both hash types. */
+START_TEST(holder_with_false_hashes_is_reported)
 {
 	struct wm_msg msg;
 
@@ -321,14 +325,13 @@ START_TEST(holder_lies)
 	oa.data[0][70000] = 8;
 	push_both();
 	sync_elect(&m, &oa, true, false, NULL);
-	/* Nobody is left who has it; first the one that failed is named. */
+	/* No source is left. The first report names the failed holder. */
 	master_expect(&m, WM_OP_REPORT, &msg);
 	ck_assert_uint_eq(msg.u.op_report.n_failed, 1);
 	ck_assert_uint_eq(msg.u.op_report.failed[0].peer.b[0], 1);
 	ck_assert_uint_eq(msg.u.op_report.failed[0].code, WIRE_INVALID_USAGE);
-	ck_assert_msg(
-		strstr(msg.u.op_report.failed[0].text,
-			"tensor \"a\" changed during the call: it is not what its hashes say"),
+	ck_assert_msg(strstr(msg.u.op_report.failed[0].text,
+			      "tensor \"a\" changed during the call: it does not match its hashes"),
 		"%s", msg.u.op_report.failed[0].text);
 	wire_master_clear(&msg);
 	sync_abort(&m);
@@ -337,8 +340,9 @@ START_TEST(holder_lies)
 }
 END_TEST
 
-/* An acknowledgement that was not asked for, after all was done: reported then. */
-START_TEST(fails_later)
+/* The holder's process acknowledges a wrong command after the host's report. The agent reports this
+ * failure as well. */
+START_TEST(failure_after_the_report_is_reported)
 {
 	struct shm_state_acks *acks;
 	struct wst_request r = {
@@ -352,7 +356,8 @@ START_TEST(fails_later)
 	serve_until_report(0, &msg);
 	wire_master_clear(&msg);
 	fd = stream_connect(&m, &f, r.seq);
-	/* The receiver is in turn, too: until it is the holder who is to read something. */
+	/* The agent lets holder and receiver serve requests in turn, so the test sends requests
+	 * until the holder gets a command. */
 	wst_request_put(buf, &r);
 	do
 		tcp_send(fd, buf, WST_HDR_SIZE);
@@ -371,8 +376,9 @@ START_TEST(fails_later)
 }
 END_TEST
 
-/* Another agent gets what it asks for, until the end; also a stream that came before the start. */
-START_TEST(others_are_served)
+/* Another agent gets the leaves that it requests until the job ends, also over a stream that was
+ * opened before the start. */
+START_TEST(another_agent_gets_what_it_requests)
 {
 	static uint8_t buf[WIRE_LEAF];
 	struct wst_request tensors = {.kind = WST_TENSORS, .group = 1, .seq = 1, .n = 2};
@@ -396,7 +402,8 @@ START_TEST(others_are_served)
 	sync_finish(&m, 3);
 	ck_assert_uint_eq(candidate_await(&oa), WIRE_SUCCESS);
 	ck_assert_uint_eq(candidate_await(&ob), WIRE_SUCCESS);
-	/* To the receiver on this host, and a leaf to the other agent, from either of them. */
+	/* The receiver on this host got all bytes. The other agent got one leaf, from the holder or
+	 * from the receiver. */
 	ck_assert_uint_eq(candidate_slot(&oa)->tx_bytes + candidate_slot(&ob)->tx_bytes,
 		BYTES + 5 + WIRE_LEAF);
 	fx_await(&f, syncs_are, 0);
@@ -405,9 +412,9 @@ START_TEST(others_are_served)
 }
 END_TEST
 
-/* What nobody here has is fetched from the agent that the master names, by several streams, since
- * it has holders. */
-START_TEST(fetched_from_another_agent)
+/* No peer of this host has the elected contents. The agent fetches them from the agent that the
+ * master names. It opens several streams to the named agent, because that agent has holders. */
+START_TEST(missing_contents_are_fetched_from_another_agent)
 {
 	struct wm_sync_source src = {.holders = 1,
 		.endpoint = {.agent = {{77}},
@@ -423,13 +430,13 @@ START_TEST(fetched_from_another_agent)
 	candidate_write(&oa, 0);
 	candidate_write(&ob, 3);
 	push_both();
-	ob.sqe.sync.content[0] ^= 1; /* what nobody here has */
+	ob.sqe.sync.content[0] ^= 1; /* contents that no peer of this host has */
 	src.endpoint.port = src.endpoint.addrs[0].port = at.port;
 	sync_elect(&m, &ob, false, false, &src);
 	first.fd = stream_accept(&m, listener);
 	stream_welcome(first.fd);
 	second = stream_accept(&m, listener);
-	ck_assert_int_eq(poll(&first, 1, 0), 0); /* beside the first one, not after it */
+	ck_assert_int_eq(poll(&first, 1, 0), 0); /* the first stream is still open */
 	close(first.fd);
 	close(second);
 	close(listener);
@@ -447,8 +454,8 @@ static void destroy_comm(struct client *c, const struct queue *q)
 	client_call(c, &r, &reply, NULL, 0);
 }
 
-/* The queue pair goes amid the job. */
-START_TEST(communicator_is_destroyed)
+/* The queue pair of the receiver is freed during the job. */
+START_TEST(job_continues_without_a_destroyed_communicator)
 {
 	uint64_t end;
 
@@ -459,7 +466,7 @@ START_TEST(communicator_is_destroyed)
 	fx_await(&f, regions_are, 3);
 	end = cc_now_ns() + FX_TIMEOUT_MS * UINT64_C(1000000);
 	while (client_free(&b, ob.state.region) != WIRE_SUCCESS)
-		ck_assert_uint_lt(cc_now_ns(), end); /* the thread lets go of it */
+		ck_assert_uint_lt(cc_now_ns(), end); /* until no thread uses the region */
 	eventfd_write(qb.data_bell, 1);
 	ck_assert_uint_eq(fx_stats(&f).syncs, 1);
 	destroy_comm(&a, &qa);
@@ -467,8 +474,8 @@ START_TEST(communicator_is_destroyed)
 }
 END_TEST
 
-/* It cannot be started: nothing of it is left, and it comes to its end like any other. */
-START_TEST(cannot_start)
+/* A job that cannot start keeps no memory, and its calls end like those of any other job. */
+START_TEST(job_that_cannot_start_ends_like_any_other)
 {
 	candidate_both(true, true);
 	oa.sqe.sync.hash_type = 77;
@@ -482,8 +489,8 @@ START_TEST(cannot_start)
 }
 END_TEST
 
-/* The run goes with its master, and its jobs before it. */
-START_TEST(master_goes)
+/* The run ends when the lease of its master expires. Its jobs end before the run. */
+START_TEST(jobs_end_when_the_run_loses_its_master)
 {
 	candidate_both(true, false);
 	sync_elect(&m, &oa, true, false, NULL);
@@ -501,8 +508,8 @@ static void stop(struct agentd *d, void *arg)
 	agentd_stop(d, "told to end");
 }
 
-/* No thread works on the processes' memory when they hear of the end. */
-START_TEST(agent_ends)
+/* When processes receive the goodbye of the agent, no thread works on their memory any more. */
+START_TEST(end_of_the_agent_stops_all_work_on_memory)
 {
 	struct shm_state_commands *c;
 	char text[WL_TEXT_MAX];
@@ -526,14 +533,14 @@ START_TEST(agent_ends)
 }
 END_TEST
 
-/* ---- what operators are told */
+/* ---- the status that operators see */
 
 struct look {
 	bool found;
 	uint64_t bytes, done, rate, left, standstill, tx, rx, holders, receivers;
 	char state[16], waits[WA_TEXT_MAX];
 	uint32_t sources;
-	char source[WM_NAME_MAX], source_state[32]; /* of the first one */
+	char source[WM_NAME_MAX], source_state[32]; /* the first source */
 	bool source_holds;
 };
 
@@ -563,7 +570,7 @@ static void take_source(const struct wa_table *t, struct look *ret)
 	ck_assert_uint_eq(ask_number(t, 0, "sequence"), m.seq);
 }
 
-/* There is one job at most. */
+/* Reads the status of the job. There is at most one job. */
 static void look(struct look *ret)
 {
 	struct wa_reply r;
@@ -585,8 +592,8 @@ static void until_waits(struct look *l, const char *part)
 	} while (!strstr(l->waits, part));
 }
 
-/* Nobody gets what a receive-only peer has, not even its neighbour. */
-START_TEST(receive_only)
+/* No peer gets the contents of a receive-only peer, not even a peer of the same host. */
+START_TEST(receive_only_peer_is_no_source)
 {
 	struct look l;
 
@@ -610,7 +617,7 @@ START_TEST(receive_only)
 }
 END_TEST
 
-/* Carries out commands, one after the other, until it can be seen how fast they are. */
+/* Carries out one command every 200 ms until the status shows a rate. */
 static void until_rated(struct candidate *o, struct look *l)
 {
 	uint64_t next = 0;
@@ -624,7 +631,7 @@ static void until_rated(struct candidate *o, struct look *l)
 	} while (l->rate == 0 || l->rate == WA_UNKNOWN);
 }
 
-START_TEST(process_is_named)
+START_TEST(status_names_the_process_that_copies)
 {
 	struct look l;
 	char want[64];
@@ -655,7 +662,7 @@ START_TEST(process_is_named)
 }
 END_TEST
 
-START_TEST(source_is_named)
+START_TEST(status_names_the_source)
 {
 	struct wm_sync_source src = {
 		.holders = 1, .endpoint = {.agent = {{77}}, .name = "elsewhere", .n_addrs = 1}};
@@ -687,25 +694,25 @@ Suite *sync_suite(void)
 
 	tcase_set_timeout(t, 60);
 	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_loop_test(t, same_host, 0, 4);
-	tcase_add_loop_test(t, crc32c, 0, 4);
-	tcase_add_test(t, hash_types_vote_apart);
-	tcase_add_test(t, shown);
-	tcase_add_test(t, memory_in_use);
-	tcase_add_test(t, receiver_dies);
-	tcase_add_test(t, receiver_is_kicked);
-	tcase_add_test(t, holder_dies);
-	tcase_add_loop_test(t, holder_lies, 0, 2);
-	tcase_add_test(t, fails_later);
-	tcase_add_test(t, others_are_served);
-	tcase_add_test(t, fetched_from_another_agent);
-	tcase_add_test(t, communicator_is_destroyed);
-	tcase_add_test(t, cannot_start);
-	tcase_add_test(t, master_goes);
-	tcase_add_test(t, agent_ends);
-	tcase_add_test(t, receive_only);
-	tcase_add_test(t, process_is_named);
-	tcase_add_test(t, source_is_named);
+	tcase_add_loop_test(t, receiver_on_the_same_host_gets_the_contents, 0, 4);
+	tcase_add_loop_test(t, leaves_are_verified_with_crc32c, 0, 4);
+	tcase_add_test(t, hash_types_have_separate_votes);
+	tcase_add_test(t, receivers_can_map_the_memory_of_holders);
+	tcase_add_test(t, memory_of_a_job_cannot_be_freed);
+	tcase_add_test(t, job_continues_without_a_dead_receiver);
+	tcase_add_test(t, job_continues_without_a_kicked_receiver);
+	tcase_add_test(t, master_aborts_a_job_without_its_only_holder);
+	tcase_add_loop_test(t, holder_with_false_hashes_is_reported, 0, 2);
+	tcase_add_test(t, failure_after_the_report_is_reported);
+	tcase_add_test(t, another_agent_gets_what_it_requests);
+	tcase_add_test(t, missing_contents_are_fetched_from_another_agent);
+	tcase_add_test(t, job_continues_without_a_destroyed_communicator);
+	tcase_add_test(t, job_that_cannot_start_ends_like_any_other);
+	tcase_add_test(t, jobs_end_when_the_run_loses_its_master);
+	tcase_add_test(t, end_of_the_agent_stops_all_work_on_memory);
+	tcase_add_test(t, receive_only_peer_is_no_source);
+	tcase_add_test(t, status_names_the_process_that_copies);
+	tcase_add_test(t, status_names_the_source);
 	suite_add_tcase(s, t);
 	return s;
 }

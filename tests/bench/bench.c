@@ -91,7 +91,7 @@ END_TEST
 static const uint32_t worlds[] = {2, 3, 4, 7, 8, 31, 125, BCH_PEERS_MAX};
 
 /* Combines the contributions of n peers one after the other, beginning with peer `first`. The
- * result depends on the order if anything is rounded or too large. */
+ * result depends on the order if a sum is rounded or overflows. */
 static void combine(void *ret, const struct bch_kind *kind, uint32_t n, uint32_t first)
 {
 	static uint64_t next[BCH_PATTERN_COUNT];
@@ -127,7 +127,8 @@ START_TEST(results_of_operands_are_known_exactly)
 }
 END_TEST
 
-/* A contribution that is missing, one that is there twice, and one of another round are noticed. */
+/* The check notices a contribution that is missing, that was added twice, or that comes from
+ * another round. */
 START_TEST(faulty_contributions_are_noticed)
 {
 	static uint32_t pattern[2][BCH_PATTERN_COUNT], want[BCH_PATTERN_COUNT];
@@ -197,7 +198,10 @@ START_TEST(options_have_defaults)
 	ck_assert(o.iterations == 20 && o.warm_ups == 5 && o.peers == 2 && o.world_size == 2);
 	ck_assert(o.kind.type == pcclFloat && o.kind.op == pcclSum && o.hosts == 1);
 	ck_assert(o.streams == 1 && o.async == 0 && !o.registered && !o.in_place && !o.check);
-	ck_assert(!o.disposable);
+	ck_assert(!o.disposable && o.quantize == BCH_MODE_NONE && o.benchmark == BCH_ALLREDUCE);
+	ck_assert_int_eq(parse("quant", &o, complaint), 0);
+	ck_assert(o.benchmark == BCH_QUANT && o.quantize == BCH_MODE_ALL && o.hosts == 0);
+	ck_assert(o.count == 1 << 20 && o.seed == 1 && o.algorithm == 0 && !o.gradient);
 	ck_assert_int_eq(parse("allreduce -t double", &o, complaint), 0);
 	ck_assert_uint_eq(o.begin, 8);
 	ck_assert_int_eq(parse("allreduce -t uint8 -e 2", &o, complaint), 0);
@@ -233,6 +237,16 @@ START_TEST(all_options_are_parsed)
 	ck_assert_int_eq(parse("allreduce --library x.so --memory staged", &o, complaint), 0);
 	ck_assert_str_eq(o.library, "x.so");
 	bch_options_clear(&o);
+	ck_assert_int_eq(
+		parse("allreduce --quantize int4-mixed --op avg --check", &o, complaint), 0);
+	ck_assert_str_eq(bch_mode_names[o.quantize], "int4-mixed");
+	ck_assert_int_eq(parse("quant --quantize pccl1-minmax-uint8 --hosts 64 --count 5 --seed 0 "
+			       "--gradient x --json",
+				 &o, complaint),
+		0);
+	ck_assert(o.quantize == BCH_MODE_PCCL1 && o.hosts == 64 && o.count == 5 && o.seed == 0);
+	ck_assert_str_eq(o.gradient, "x");
+	bch_options_clear(&o);
 	ck_assert_int_eq(parse("--help nonsense", &o, complaint), 0);
 	ck_assert_int_eq(o.todo, CC_OPTIONS_HELP);
 	ck_assert_int_eq(parse("allreduce --version", &o, complaint), 0);
@@ -244,9 +258,10 @@ END_TEST
 static const struct {
 	const char *words, *option, *limit;
 } refused[] = {
-	{"", "allreduce", ""},
-	{"sync", "sync", "allreduce"},
+	{"", "allreduce", "quant"},
+	{"sync", "sync", "allreduce and quant"},
 	{"allreduce sync", "sync", "one"},
+	{"quant allreduce", "allreduce", "one"},
 	{"allreduce -b 4Q", "--begin", "1 to 1T"},
 	{"allreduce -e 2T", "--end", "1 to 1T"},
 	{"allreduce -f 1", "--factor", "2 to 1048576"},
@@ -266,14 +281,32 @@ static const struct {
 	{"allreduce --master 1.2.3.4:0", "--master", "PORT from 1 to 65535"},
 	{"allreduce --world 3", "--world", "--master"},
 	{"allreduce --master 1.2.3.4 --hosts 2", "--hosts", "--master"},
-	{"allreduce --master 1.2.3.4 --first-rank 1", "--world", "3 peers"},
+	{"allreduce --master 1.2.3.4 --first-rank 1", "--world", "--peers, 3"},
 	{"allreduce -b 1M -e 1K", "--begin", "--end, 1024"},
-	{"allreduce -b 4 -t double", "--begin", "8 of one double"},
+	{"allreduce -b 4 -t double", "--begin", "8 bytes of one double"},
 	{"allreduce --library x --memory registered", "--memory registered", "--library"},
 	{"allreduce --in-place --disposable", "--disposable", "--in-place"},
 	{"allreduce --library x --disposable", "--disposable", "--library"},
 	{"allreduce --disposable=1", "--disposable", "no value"},
 	{"allreduce --peers", "--peers", "value"},
+	{"quant --hosts 1", "--hosts", "at least 2"},
+	{"quant --hosts 65", "--hosts", "1 to 64"},
+	{"quant --count 0", "--count", "1 to 16777216"},
+	{"quant --count 16777217", "--count", "1 to 16777216"},
+	{"quant --seed -1", "--seed", "0 to 4294967295"},
+	{"quant --quantize int3", "--quantize", "int4-mixed"},
+	{"quant --algorithm star", "--algorithm", "tree"},
+	{"quant --quantize pccl1-minmax-uint8 --algorithm direct", "--algorithm", "ring"},
+	{"quant --peers 2", "--peers", "quant"},
+	{"quant --check", "--check", "quant"},
+	{"quant --library x", "--library", "quant"},
+	{"allreduce --count 5", "--count", "allreduce"},
+	{"allreduce --seed 5", "--seed", "allreduce"},
+	{"allreduce --gradient x", "--gradient", "allreduce"},
+	{"allreduce --quantize all", "--quantize", "all"},
+	{"allreduce --quantize pccl1-minmax-uint8", "--quantize", "pccl1-minmax-uint8"},
+	{"allreduce --quantize int8 -t half", "--quantize", "half"},
+	{"allreduce --quantize int8 -o max --check", "--quantize", "max"},
 	{"allreduce --nonsense", "--nonsense", "no option"},
 	{"allreduce --check=1", "--check", "no value"},
 	{"allreduce -x", "-x", "no option"},
@@ -360,6 +393,7 @@ START_TEST(all_lines_except_rows_are_comments)
 	ck_assert_ptr_nonnull(strstr(text, "4 peers on 2 hosts"));
 	ck_assert_ptr_nonnull(strstr(text, "out of place"));
 	ck_assert_ptr_null(strstr(text, "disposable"));
+	ck_assert_ptr_null(strstr(text, "L2"));
 	ck_assert_ptr_nonnull(strstr(text, "errors: 5"));
 	for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
 		ck_assert(line[0] == '#' || strstr(line, "1048576"));
@@ -392,6 +426,35 @@ START_TEST(disposable_outputs_are_shown)
 	ck_assert(json_object_object_get_ex(root, "options", &v));
 	ck_assert(json_object_object_get_ex(v, "disposable", &flag));
 	ck_assert(json_object_get_boolean(flag));
+	json_object_put(root);
+	free(text);
+}
+END_TEST
+
+/* Only runs that check quantized results have a column for their errors. */
+START_TEST(quantization_is_shown)
+{
+	FILE *f = open_text();
+	struct json_object *root, *list, *v;
+
+	options.quantize = BCH_MODE_FIRST;
+	rows[0].error = 0.0125;
+	bch_print_heading(f, &result);
+	bch_print_row(f, &options, &rows[0]);
+	fclose(f);
+	ck_assert_ptr_nonnull(strstr(text, "quantized as half"));
+	ck_assert_ptr_nonnull(strstr(text, " L2\n"));
+	ck_assert_ptr_nonnull(strstr(text, " 0.0125\n"));
+	free(text);
+	text = NULL;
+	f = open_text();
+	ck_assert_int_eq(bch_print_json(f, &result), 0);
+	fclose(f);
+	root = json_tokener_parse(text);
+	ck_assert(json_object_object_get_ex(root, "rows", &list));
+	ck_assert(json_object_object_get_ex(json_object_array_get_idx(list, 0), "l2", &v));
+	ck_assert_double_eq(json_object_get_double(v), 0.0125);
+	ck_assert(json_object_object_get_ex(json_object_array_get_idx(list, 1), "l2", &v) && !v);
 	json_object_put(root);
 	free(text);
 }
@@ -457,6 +520,7 @@ Suite *bench_suite(void)
 	tcase_add_test(t, table_has_rows);
 	tcase_add_test(t, all_lines_except_rows_are_comments);
 	tcase_add_test(t, disposable_outputs_are_shown);
+	tcase_add_test(t, quantization_is_shown);
 	tcase_add_test(t, json_has_all_fields);
 	suite_add_tcase(s, t);
 	return s;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * A library with the functions of PCCL 1.0 that pccl-bench uses, and with faults. It opens no
- * connection; each communicator is one of two. The variable BENCH_FAKE selects what an all-reduce
- * does:
+ * connection, and each communicator is one of two peers. The variable BENCH_FAKE selects what an
+ * all-reduce does:
  *	copy   gives each peer its own operand
  *	lost   fails every other time
  *	hang   does not return

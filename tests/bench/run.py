@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Runs pccl-bench with the daemons of the build. Checks what it prints and returns, that it leaves
-nothing behind however it ends, and what it reports about a library with wrong results."""
+"""Runs pccl-bench with the daemons of the build. Checks what it prints and returns, what it reports
+about a library with wrong results, and that it leaves nothing behind, no matter how it ends."""
 
 import json
 import os
 import pathlib
 import re
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -19,7 +20,7 @@ from lib import Failed, check  # pylint: disable=wrong-import-position
 BENCH = lib.BUILD / "pccl-bench/pccl-bench"
 FAKE = lib.BUILD / "tests/bench/.libs/fake_pccl.so"
 SMALL = ("allreduce", "-b", 4, "-e", "1M", "-f", 64, "-n", 3, "-w", 1, "--peers", 2)
-USAGE, UNAVAILABLE, SOFTWARE, IO_ERROR = 64, 69, 70, 74
+USAGE, DATA_ERROR, NO_INPUT, UNAVAILABLE, SOFTWARE, IO_ERROR = 64, 65, 66, 69, 70, 74
 
 
 def end_of(process):
@@ -34,7 +35,7 @@ def end_of(process):
 
 
 class Bench:
-    """Runs pccl-bench in its own folder, by which its processes are found."""
+    """Runs pccl-bench with its own folder as TMPDIR. Its processes are found by this variable."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -84,7 +85,7 @@ class Bench:
 
 
 def check_document(text, hosts, buffers=2 << 20):
-    """buffers: the least number of bytes of a trainer's own memory."""
+    """buffers: the least memory in bytes that each trainer must have used."""
     document = json.loads(text)
     rows = document["rows"]
     check([r["size"] for r in rows] == [4, 256, 16384, 1 << 20], "the document has the sizes", rows)
@@ -122,7 +123,8 @@ def runs(bench):
 
 
 def loopback(bench):
-    """Runs two hosts without namespaces, as without root or without ip."""
+    """Runs two hosts without network namespaces, as if the user were not root or `ip` were
+    missing."""
     false = bench.folder / "ip"
     false.write_text("#!/bin/sh\nexit 1\n", encoding="ascii")
     false.chmod(0o755)
@@ -161,10 +163,60 @@ def joins(bench):
         lab.check_alive()
 
 
+def quantized(bench):
+    """Runs of two hosts whose results have errors: those that the simulation predicts."""
+    for mode, least, most in (("none", 1e-9, 1e-6), ("int8", 0.008, 0.012), ("int4", 0.1, 0.16)):
+        code, out, err = bench.run("allreduce", "-b", "4M", "-e", "4M", "-n", 2, "-w", 1, "--hosts", 2,
+                                   "--quantize", mode, "--check", "--json")
+        said = json.loads(out) if out else {}
+        if not check(code == 0 and said["errors"] == 0, f"an all-reduce with {mode} succeeds", (code, err)):
+            continue
+        check(said["options"]["quantize"] == mode, f"the document names the mode {mode}", said)
+        error = said["rows"][0]["l2"]
+        if mode == "none":
+            check(error is None and said["rows"][0]["wrong"] == 0, "exact results have no error", said)
+        else:
+            check(least < error < most, f"{mode}: the error is between {least} and {most}", error)
+    bench.check_nothing_left("after quantized runs")
+
+
+def simulated(bench):
+    code, out, err = bench.run("quant", "--quantize", "int8", "--count", 3000, "--json")
+    rows = json.loads(out)["rows"] if out else []
+    check(code == 0 and [r["hosts"] for r in rows] == 6 * [2, 4, 8, 16] and err == "",
+          "quant has rows for four numbers of hosts", (code, rows, err))
+    check(all(r["encode"] > 0 and r["reduce"] > 0 for r in rows), "quant measures the speed", rows)
+    file = bench.folder / "gradient"
+    file.write_bytes(struct.pack("<33f", *range(33)) + b"xyz")
+    code, out, err = bench.run("quant", "--quantize", "none", "--hosts", 16, "--count", 5, "--gradient",
+                               file, "--json")
+    rows = json.loads(out)["rows"] if out else []
+    check(code == 0 and rows[-1]["data"] == "gradient" and rows[-1]["count"] == 2 and rows[-1]["l2"] == 0,
+          "the file of a gradient is divided among the hosts", (code, rows, err))
+    for content, status, words in ((15 * b"\0\0\0\0", DATA_ERROR, "15 numbers of 4 bytes, fewer than the 16"),
+                                   (struct.pack("<17f", *16 * [1.0], float("nan")), DATA_ERROR,
+                                    "number 17 is infinite or NaN"),
+                                   (None, NO_INPUT, "No such file")):
+        if content is None:
+            file.unlink()
+        else:
+            file.write_bytes(content)
+        code, out, err = bench.run("quant", "--count", 5, "--gradient", file)
+        check(code == status and out == "" and words in err and str(file) in err,
+              f"a gradient is refused: {words}", (code, out, err))
+    with open("/dev/full", "w", encoding="ascii") as full:
+        code, _, err = end_of(bench.start("quant", "--count", 5, "--quantize", "int8", out=full))
+    check(code == IO_ERROR and "standard output" in err, "a full device for the errors is reported",
+          (code, err))
+    bench.check_nothing_left("after simulations")
+
+
 def refusals(bench):
     for args, words in ((("--peers", 127), ("--peers", "126")), (("--nonsense",), ("--nonsense",)),
                         (("-b", "x"), ("--begin", "1T")),
-                        (("--disposable", "--library", FAKE), ("--disposable", "--library"))):
+                        (("--disposable", "--library", FAKE), ("--disposable", "--library")),
+                        (("--quantize", "all"), ("--quantize", "quant")),
+                        (("--count", 5), ("--count", "allreduce"))):
         code, out, err = bench.run("allreduce", *args)
         check(code == USAGE and out == "" and all(w in err for w in words), f"{args} is refused",
               (code, out, err))
@@ -247,15 +299,18 @@ def faulty_library(bench):
 def test():
     with tempfile.TemporaryDirectory(prefix="pcclbench-") as folder, \
             Bench(pathlib.Path(folder)) as bench:
-        # shows whether the program can run, and makes libtool's wrapper relink only once
+        # shows whether the program can run; libtool's wrapper relinks now, and not again in later
+        # calls
         code, out, err = bench.run("--version")
         check(code == 0 and out.startswith("pccl-bench "), "pccl-bench prints its version", (code, out, err))
         runs(bench)
+        quantized(bench)
+        simulated(bench)
         loopback(bench)
         joins(bench)
         refusals(bench)
         if lib.sanitized():
-            print("# AddressSanitizer does not let a library be loaded as --library does")
+            print("# skipped: AddressSanitizer does not allow the way in which --library loads a library")
         else:
             faulty_library(bench)
         ends(bench)

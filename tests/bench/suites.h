@@ -4,7 +4,7 @@
 
 #include "tests/runner.h"
 
-#define SUITES(X) X(bench)
+#define SUITES(X) X(bench) X(quant)
 
 SUITES(RUNNER_DECLARE)
 

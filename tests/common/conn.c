@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Tests of the streams of a loop. The other ends are blocking sockets in the same process. Every
- * step of the loop ends with the awaited event, or with the watchdog that ends a test that hangs.
+ * step of the loop ends when the awaited event comes. If it does not come, the watchdog ends the
+ * test.
  */
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -203,7 +204,7 @@ static void keep_awake(void *arg)
 {
 	const struct end *e = arg;
 
-	ck_assert_msg(cc_now_ns() < give_up_ns, "it waits as long as the loop is awake");
+	ck_assert_msg(cc_now_ns() < give_up_ns, "the output is not sent while the loop is awake");
 	cc_loop_expect(loop);
 	if (cc_conn_flushed(e->c))
 		cc_loop_stop(loop);
@@ -390,7 +391,7 @@ START_TEST(freeing_the_loop_drops_lingering_connections)
 	tcp_pair(&e, &fd);
 	ck_assert_int_eq(cc_conn_send(e.c, "bye", 3), 0);
 	cc_conn_close(e.c);
-	loop_turn(); /* the bytes are written; the other side keeps its end open */
+	loop_turn(); /* the bytes are written now, and the other side has not closed its end */
 	read_bye(fd);
 	tcp_pair(&e, &fd);
 	ck_assert_int_eq(cc_conn_send(e.c, "bye", 3), 0);

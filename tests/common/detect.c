@@ -30,8 +30,8 @@ static uint64_t least_ms(uint32_t beat_ms, uint32_t max_ms)
 	return least < max_ms ? least : max_ms;
 }
 
-/* Simulates n beats. Each comes gap_ms +- jitter_ms after the previous beat. Returns the time of
- * the last beat. */
+/* Simulates n beats. The time between two beats is gap_ms +- jitter_ms. Returns the time of the
+ * last beat. */
 static uint64_t beats(
 	struct cc_detect *d, struct tl_rng *r, uint64_t now, int n, uint64_t gap, uint64_t jitter)
 {
@@ -80,7 +80,7 @@ START_TEST(bound_stays_between_minimum_and_maximum)
 }
 END_TEST
 
-/* Checks the bound of a host that speaks with every beat. */
+/* Checks the bound of a host whose beats are all on time. */
 static void expect_least(uint32_t beat_ms, uint32_t max_ms, uint64_t ms)
 {
 	struct tl_rng r = tl_rng_new(1);
@@ -125,8 +125,8 @@ START_TEST(equal_gaps_give_the_minimum_bound)
 	ck_assert_uint_eq(cc_detect_bound(&d), MIN * MS);
 	ck_assert(!cc_detect_gone(&d, now + MIN * MS));
 	ck_assert(cc_detect_gone(&d, now + MIN * MS + 1));
-	/* Beats that are all late by the same time. Their gaps are equal, but do not count as
-	 * exact. */
+	/* All beats are late by the same amount. The gaps between them are equal, but do not count
+	 * as exact. */
 	beats(&d, &r, now, 100, 1200, 0);
 	ck_assert_uint_eq(cc_detect_bound(&d), (1200 + 150 * 5612 / 1000) * MS + MS * 8 / 10);
 }
@@ -246,8 +246,8 @@ START_TEST(jumps_of_the_clock_restart_the_silence)
 }
 END_TEST
 
-/* Simulates beats that are under way for 1 ms plus usually up to spread_ms. One of `rare` beats is
- * delayed by up to hold_ms. Returns the number of gaps in a million after which the peer would
+/* Simulates beats that arrive 1 ms to 1 ms + spread_ms after they were sent. One beat in `rare` is
+ * delayed by up to hold_ms more. Returns the number of gaps in a million after which the peer would
  * wrongly count as gone. */
 static double false_positives(
 	struct tl_rng *r, uint64_t spread, uint64_t rare, uint64_t hold, uint64_t *mean_bound)
@@ -281,7 +281,7 @@ START_TEST(living_peers_rarely_count_as_gone)
 	/* In a good network there is no wrong decision, and the bound is near its minimum. */
 	ck_assert_double_eq(false_positives(&r, 20, 1000, 200, &bound), 0);
 	ck_assert_uint_lt(bound, (MIN + 10) * MS);
-	/* In a poor network beats are spread over more than their interval. */
+	/* In a poor network the delay of a beat varies by more than the time between two beats. */
 	ck_assert_double_eq(false_positives(&r, 800, 1000, 300, &bound), 0);
 	ck_assert_uint_lt(bound, MAX * MS);
 	/* A loaded host stands still for up to 1.6 s, often or from time to time. */

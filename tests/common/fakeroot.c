@@ -22,7 +22,7 @@ void fake_root_teardown(void)
 	char command[PATH_MAX];
 
 	snprintf(command, sizeof command, "rm -r %s", fake_root);
-	ck_assert_int_eq(system(command), 0); /* NOLINT(cert-env33-c): of our own path */
+	ck_assert_int_eq(system(command), 0); /* NOLINT(cert-env33-c): the test has made the path */
 }
 
 void fake_root_put(const char *path, const char *text)

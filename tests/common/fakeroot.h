@@ -5,10 +5,10 @@
 #ifndef FAKEROOT_H
 #define FAKEROOT_H
 
-extern char fake_root[]; /* path of the folder, between setup and teardown of a case */
+extern char fake_root[]; /* path of the folder; it is valid between setup and teardown */
 
-/* A fixture of check. The first function makes an empty folder, and the second removes the folder
- * with all files. */
+/* A fixture for libcheck. The first function makes an empty folder, and the second removes this
+ * folder and all files in it. */
 void fake_root_setup(void);
 void fake_root_teardown(void);
 /* Writes a file, and makes the folders above it. `path` begins with '/' and is relative to the

@@ -206,7 +206,8 @@ START_TEST(reached_limit_of_open_files_is_named)
 }
 END_TEST
 
-/* A program that has not proven to be a member must not receive process ids, hosts or paths. */
+/* A program must not receive process ids, hosts or paths before it has proven that it is a
+ * member. */
 START_TEST(brief_text_has_no_process_id_host_or_path)
 {
 	char brief[CC_LIMIT_TEXT], expected[CC_LIMIT_TEXT], host[64] = "";

@@ -12,11 +12,14 @@ common_suites = \
 	tests/common/log.c \
 	tests/common/loop.c \
 	tests/common/memory.c \
+	tests/common/must.c \
 	tests/common/options.c \
 	tests/common/plan.c \
+	tests/common/route.c \
 	tests/common/seal.c \
 	tests/common/service.c \
 	tests/common/shm.c \
+	tests/common/sm.c \
 	tests/common/sys.c
 check_PROGRAMS += tests/common/common
 TESTS += $(common_suites)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Tests log lines to a standard error that nobody reads. Lines are dropped and counted, and no call
+ * Tests the log when nobody reads standard error. Lines are then dropped and counted, and no call
  * waits.
  */
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 #include "tests/common/suites.h"
 #include "tests/common/testlib.h"
 
-#define LINES   5000u /* more lines than any kind of standard error takes */
+#define LINES   5000u /* more lines than any kind of standard error can hold */
 #define THREADS 4
 
 static int reader; /* descriptor of the other end of standard error */
@@ -96,7 +96,8 @@ static void *log_in_thread(void *arg)
 	return arg;
 }
 
-/* A terminal may have room for a short time. */
+/* Adds up the counts of dropped lines. There may be several counts, because a terminal may have
+ * room for a short time. */
 static unsigned dropped(void)
 {
 	unsigned n = 0;
@@ -126,7 +127,7 @@ static void check_sum(unsigned all)
 	ck_assert_uint_gt(n, 0);
 	for (const char *p = text; (p = strstr(p, " about agent ")); p++)
 		if (strcspn(p, "\n") > strlen(" about agent 1234\r"))
-			ck_abort_msg("a line stands behind one that was cut: %.80s", p);
+			ck_abort_msg("a cut line is continued by the next line: %.80s", p);
 	ck_assert_msg(lines_with(" about agent ") + n >= all, "%u + %u", whole, n);
 }
 
@@ -147,7 +148,7 @@ START_TEST(lines_that_nobody_reads_are_dropped_and_counted)
 }
 END_TEST
 
-/* A thread may find room that another thread then uses. */
+/* One thread may see room for a line, and another thread may use this room first. */
 START_TEST(lines_of_several_threads_are_all_written_or_counted)
 {
 	pthread_t t[THREADS];

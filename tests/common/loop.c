@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Tests of the event loop. Every step of the loop ends with the awaited event, or with the watchdog
- * that ends a test that hangs.
+ * Tests of the event loop. Every step of the loop ends when the awaited event comes. If it does not
+ * come, the watchdog ends the test.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -102,7 +102,7 @@ START_TEST(deferred_calls_keep_their_order)
 	for (unsigned i = 0; i < 1000; i++)
 		ck_assert_int_eq(cc_loop_defer(loop, bump, NULL), 0);
 	loop_turn();
-	ck_assert_int_eq(cc_loop_defer(loop, bump, NULL), 0); /* is not called; no leak */
+	ck_assert_int_eq(cc_loop_defer(loop, bump, NULL), 0); /* never called; must not leak */
 }
 END_TEST
 
@@ -213,7 +213,8 @@ static void reject_connection(void *arg, int fd, int error, const char *limit)
 	cc_loop_stop(loop);
 }
 
-/* Refuses the connection, but uses its descriptor before the loop can reserve it again. */
+/* Refuses the connection and closes its descriptor, but takes the number of this descriptor before
+ * the loop can reserve it again. */
 static void lose_spare(void *arg, int fd, int error, const char *limit)
 {
 	reject_connection(arg, fd, error, limit);

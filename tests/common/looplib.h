@@ -10,12 +10,12 @@
 
 extern struct cc_loop *loop;
 
-/* The checked fixture, which makes and frees the loop. */
+/* A checked fixture for libcheck: makes and frees `loop`. */
 void loop_setup(void);
 void loop_teardown(void);
 /* A callback of a timer that stops the loop. */
 void loop_stop(void *arg);
-/* Runs all callbacks that are due, and the callbacks that become due by them. */
+/* Runs all callbacks that are due, and also those that become due while these callbacks run. */
 void loop_turn(void);
 
 #endif

@@ -47,8 +47,8 @@ START_TEST(limit_of_cgroup_version_1_is_found)
 }
 END_TEST
 
-/* A container sees its own cgroup at the mount point, while the path contains the name outside of
- * the container. */
+/* In a container, the mount point shows the container's own cgroup, although /proc/self/cgroup
+ * gives the path that this cgroup has outside of the container. */
 START_TEST(limit_inside_a_container_is_found)
 {
 	fake_root_put("/proc/self/mountinfo",

@@ -53,14 +53,14 @@ static const struct cc_opt opts[] = {
 	{"port", "PORT", "port to use", CC_OPT_PORT, AT(port), {1, 65535, 77}, .key = true,
 		.was = "door-number"},
 	{"count", "N", "how many", CC_OPT_COUNT, AT(count), {1, 9, 5}, .unset = true, .key = true},
-	{"colour", "COLOUR", "of the light", CC_OPT_WORD, AT(colour), {10, 12, 11},
+	{"colour", "COLOUR", "colour of the light", CC_OPT_WORD, AT(colour), {10, 12, 11},
 		.words = colours},
-	{"size", "BYTES", "of everything that was there before and that is there afterwards, too",
+	{"size", "BYTES", "total size of all files in this folder and in all its subfolders",
 		CC_OPT_BYTES, AT(size), {4096, 1 << 30, 65536}, .letter = 's', .key = true},
 	{"in-fd", "N", "a descriptor", CC_OPT_FD, AT(fd)},
-	{"name", "NAME", "of it, as others call it", CC_OPT_NAME, AT(name),
+	{"name", "NAME", "name of this host for other hosts", CC_OPT_NAME, AT(name),
 		.usual = "the name of the host, which may be long"},
-	{"a-file-with-a-very-long-name", "FILE", "to read", CC_OPT_PATH, AT(file)},
+	{"a-file-with-a-very-long-name", "FILE", "file to read", CC_OPT_PATH, AT(file)},
 	{"host", "HOST", "a host", CC_OPT_SET, AT(hosts), .set = set_hosts, .key = true,
 		.list = true, .env = "TEST_OPTIONS_HOST", .wanted = "up to 4 hosts",
 		.was = "machine"},
@@ -302,20 +302,20 @@ START_TEST(help_shows_the_table)
 		"Usage: test [OPTION]...\n"
 		"\n"
 		"  -q, --quiet          say nothing\n"
-		"      --colour COLOUR  of the light [green]\n"
+		"      --colour COLOUR  colour of the light [green]\n"
 		"      --in-fd N        a descriptor\n"
-		"      --name NAME      of it, as others call it\n"
+		"      --name NAME      name of this host for other hosts\n"
 		"                       [the name of the host, which may be long]\n"
 		"      --a-file-with-a-very-long-name FILE\n"
-		"                       to read\n"
+		"                       file to read\n"
 		"      --help, --version\n"
 		"\n"
 		"Settings, also in section [test] of the file, with _ instead of -:\n"
 		"      --wait SECONDS   how long to wait [2.5]\n"
 		"      --port PORT      port to use [77]\n"
 		"      --count N        how many [5]\n"
-		"  -s, --size BYTES     of everything that was there before and that is there\n"
-		"                       afterwards, too [64K]\n"
+		"  -s, --size BYTES     total size of all files in this folder and in all its\n"
+		"                       subfolders [64K]\n"
 		"      --host HOST      a host\n";
 	char *text = NULL;
 	size_t len;

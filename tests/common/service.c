@@ -24,8 +24,8 @@ static void listen_to_daemon(void)
 
 	manager = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	ck_assert_int_ge(manager, 0);
-	/* The kernel chooses a name that does not belong to a file. In the variable such a name
-	 * begins with @. */
+	/* The kernel chooses an abstract name, to which no file belongs. NOTIFY_SOCKET has @ at the
+	 * start of such a name. */
 	ck_assert_int_eq(bind(manager, (struct sockaddr *)&sun, sizeof(sa_family_t)), 0);
 	ck_assert_int_eq(getsockname(manager, (struct sockaddr *)&sun, &len), 0);
 	snprintf(

@@ -13,11 +13,14 @@
 	X(log)                                                                                     \
 	X(loop)                                                                                    \
 	X(memory)                                                                                  \
+	X(must)                                                                                    \
 	X(options)                                                                                 \
 	X(plan)                                                                                    \
+	X(route)                                                                                   \
 	X(seal)                                                                                    \
 	X(service)                                                                                 \
 	X(shm)                                                                                     \
+	X(sm)                                                                                      \
 	X(sys)
 
 SUITES(RUNNER_DECLARE)

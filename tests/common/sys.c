@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Tests of sockets, addresses, log lines and ids. They include ports in use and stale socket files.
+ * Tests of sockets (among them ports in use and stale socket files), addresses, log lines and
+ * ids.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -253,7 +254,7 @@ START_TEST(live_socket_is_not_replaced)
 
 	ck_assert_int_ge(fd, 0);
 	ck_assert_int_eq(cc_listen_unix(path, SOCK_STREAM, 0600), CC_ERR_EXIST);
-	/* The socket is in use, even if by another type. */
+	/* The path is in use, although by a socket of another type. */
 	ck_assert_int_eq(cc_listen_unix(path, SOCK_SEQPACKET, 0600), CC_ERR_EXIST);
 	c = cc_connect_unix(path, SOCK_STREAM);
 	ck_assert_int_ge(c, 0);

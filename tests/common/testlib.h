@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Code that the unit tests share: the main function of a test program, and a seeded generator, so
- * that every failure can be repeated. The seed is 1, or the number in the environment variable
- * TEST_SEED.
+ * Code that the unit tests share: a seeded generator, so that every failure can be repeated. The
+ * seed is 1, or the number in the environment variable TEST_SEED.
  */
 #ifndef TESTLIB_H
 #define TESTLIB_H

@@ -32,7 +32,8 @@ TWO_CUBIC = base.Setting(1, 2, cubic=True)
 
 
 class Fake(base.Contender):
-    """A contender that takes `took` seconds, records when it was asked, and fails at a chosen size."""
+    """A contender whose measurements take `took` seconds and fail at a chosen size. `asked` records
+    each request for one."""
 
     asked = []
     failing_size = None
@@ -169,7 +170,7 @@ class Cubic(unittest.TestCase):
     def test_reasons_why_cubic_is_useless(self):
         for default, error, refusal in (
                 (b"bbr\0\0", None, None), (b"cubic\0", None, "cubic is the default here"),
-                (b"bbr\0\0", OSError(1, "no"), "cubic cannot be had: no")):
+                (b"bbr\0\0", OSError(1, "no"), "cubic is not available: no")):
             with mock.patch.object(base.socket, "socket") as made:
                 probe = made.return_value.__enter__.return_value
                 probe.getsockopt.return_value = default
@@ -245,6 +246,7 @@ class Settings(unittest.TestCase):
         self.assertEqual(str(base.Setting(2, 2)), "two hosts, 1 peer each")
         self.assertEqual(str(base.Setting(2, 4)), "two hosts, 2 peers each")
         self.assertEqual(str(TWO_CUBIC), "one host, 2 peers, all with cubic")
+        self.assertEqual(str(base.Setting(8, 8)), "eight hosts, 1 peer each")
         self.assertEqual(base.Setting(2, 2, cubic=True).key, "2x1-cubic")
 
 

@@ -101,8 +101,8 @@ def test_set_master_shows_the_runs_concerned(folder):
 
 
 def take_over(folder, restart):
-    """A process that is alone in its run goes on with the next master, and another process finds it
-    there."""
+    """A process that is alone in its run continues with the next master, and another process can
+    join it there."""
     with Master(folder, "--listen", "127.0.0.1:0") as m, Agent(folder) as a:
         old, = m.addresses
         with Trainer(a, old) as first:
@@ -188,7 +188,7 @@ def test_masters_are_read_again(folder):
 
 
 def test_a_file_with_a_typing_error_is_not_read_again(folder):
-    """This holds for every section, even if the [masters] of the file have changed."""
+    """An error in any section counts, even if section [masters] of the file has changed."""
     path = os.path.join(folder, "typing.conf")
 
     def write(text):

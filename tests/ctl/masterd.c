@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The master runs as a child process, and clients behave badly. Whatever they do, a good agent is
- * served afterwards, and the child ends without an error (also without one of a sanitizer) when it
- * gets the signal to end.
+ * The master runs as a child process, and clients behave badly. Whatever they do, the master serves
+ * a good agent afterwards. When the child gets the signal to end, it ends without an error, also
+ * without an error of a sanitizer.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -208,7 +208,7 @@ static struct wm_refuse expect_refusal(int fd)
 struct bytes {
 	uint8_t b[4096];
 	size_t n;
-	struct cc_seal *seal; /* of the connection that they are for; NULL: nothing is sealed */
+	struct cc_seal *seal; /* seal of the connection that gets the bytes; NULL: none */
 };
 
 static void add_msg(struct bytes *x, const struct wm_msg *msg)
@@ -225,7 +225,8 @@ static void add_msg(struct bytes *x, const struct wm_msg *msg)
 	free(frame);
 }
 
-/* Connects and knocks. `x`, which must be empty, then belongs to that connection. */
+/* Connects and knocks. `x` must be empty; messages that are then added to it are for this
+ * connection. */
 static int knock(struct bytes *x)
 {
 	struct wm_msg msg = {.type = WM_KNOCK,
@@ -295,7 +296,7 @@ static int knock_to_join(struct bytes *x)
 	return fd;
 }
 
-/* Adds the join of a peer that claims to be accepted, and that the master does not know. */
+/* Adds the join of a peer that claims to be accepted, although the master does not know it. */
 static void add_unknown(struct bytes *x)
 {
 	struct wm_msg msg = {
@@ -306,7 +307,8 @@ static void add_unknown(struct bytes *x)
 	add_msg(x, &msg);
 }
 
-/* Sends a hello and reads its answer: the master lives, and has processed all earlier messages. */
+/* Sends a hello and reads the answer, which proves that the master is alive and has processed all
+ * earlier messages. */
 static void check_alive(void)
 {
 	struct bytes x = {.n = 0};
@@ -364,7 +366,7 @@ START_TEST(hello_answer_has_host_timeout)
 }
 END_TEST
 
-/* Waits until the master has processed everything that fd has sent and is about to send. */
+/* Ends the connection. Returns when the master has processed everything that was sent over it. */
 static void end_client(int fd)
 {
 	struct wm_msg msg;
@@ -530,8 +532,8 @@ static void break_seal(unsigned how, const char *why)
 		close(fd);
 }
 
-/* A sealed frame counts once, on its connection, and unchanged. A secret in clear text is refused.
- */
+/* A sealed frame is accepted only once, only on the connection for which it was sealed, and only if
+ * it is unchanged. A secret in clear text is refused. */
 START_TEST(sealed_frames_count_once_and_unchanged)
 {
 	break_seal(0, "not under the seal of this connection"); /* the same frame again */
@@ -553,7 +555,7 @@ START_TEST(refusals_say_why)
 	x.n = 18;
 	r = refusal_of(&x);
 	ck_assert_uint_eq(r.code, WIRE_MASTER_CONNECTION_FAILED);
-	ck_assert_ptr_nonnull(strstr(r.text, "port of agents"));
+	ck_assert_ptr_nonnull(strstr(r.text, "port is for agents"));
 
 	add_header(&x, WIRE_FRAME_MAX + 1);
 	r = refusal_of(&x);
@@ -582,7 +584,7 @@ START_TEST(refusals_say_why)
 	r = refusal_of(&x);
 	ck_assert_uint_eq(r.code, WIRE_VERSION_MISMATCH);
 	ck_assert_ptr_nonnull(strstr(r.text, "7 to 9"));
-	ck_assert_ptr_nonnull(strstr(r.text, "2 to 2"));
+	ck_assert_ptr_nonnull(strstr(r.text, "3 to 3"));
 
 	x.n = 0;
 	add_join(&x);
@@ -593,7 +595,7 @@ END_TEST
 
 /* ---- connections ---- */
 
-/* The number of connections from one address is limited; the oldest ones are closed. */
+/* The number of connections from one address is limited. The master closes the oldest ones. */
 START_TEST(idle_connections_harm_nobody)
 {
 	static int fds[1000];
@@ -712,7 +714,7 @@ START_TEST(many_messages_wait_and_are_processed)
 }
 END_TEST
 
-/* Before it has members, only an agent with state of a run may send long messages. */
+/* An agent without members may send long messages only if it has state of a run. */
 START_TEST(long_messages_of_strangers_are_refused)
 {
 	struct bytes x = {.n = 0};
@@ -736,7 +738,8 @@ static void little_memory(void)
 	start();
 }
 
-/* Agents without members do not complete their messages. The oldest ones are closed. */
+/* Agents without members do not complete their messages. The master closes the oldest connections.
+ */
 START_TEST(input_of_strangers_is_bounded)
 {
 	static const uint8_t part[15000];
@@ -802,8 +805,8 @@ START_TEST(vanished_connections_harm_nobody)
 }
 END_TEST
 
-/* Joins that are never accepted, and whose answers are not read, let neither the log nor the queue
- * grow. */
+/* Many peers join that are never accepted and read no answers. Neither the log nor the queue grows
+ * because of them. */
 START_TEST(newcomers_that_never_join_cost_little)
 {
 	struct bytes x = {.n = 0}, member = {.n = 0};

@@ -53,8 +53,8 @@ static char out[65536];
 
 static const char *asked = "master";
 
-/* Runs pcclctl with these arguments, after --master (or the option in `asked`) and the path. Its
- * output is in `out`. Returns the exit status. */
+/* Runs pcclctl with --master (or the option in `asked`), the path of the socket, and these
+ * arguments. The output of pcclctl is in `out`. Returns the exit status. */
 static int ctl(const char *arguments)
 {
 	const char *build = getenv("abs_top_builddir");
@@ -65,7 +65,7 @@ static int ctl(const char *arguments)
 
 	snprintf(command, sizeof command, "exec %s/pcclctl/pcclctl --%s %s %s 2>&1",
 		build ? build : ".", asked, path, arguments);
-	f = popen(command, "r"); /* NOLINT(cert-env33-c): our own words */
+	f = popen(command, "r"); /* NOLINT(cert-env33-c): the test itself has written the command */
 	ck_assert_ptr_nonnull(f);
 	n = fread(out, 1, sizeof out - 1, f);
 	out[n] = '\0';
@@ -436,7 +436,7 @@ START_TEST(wrong_set_master_arguments_are_refused)
 }
 END_TEST
 
-/* ---- requests of others ---- */
+/* ---- requests of other clients ---- */
 
 static struct wa_reply ask(const uint8_t *p, size_t len)
 {

@@ -21,7 +21,7 @@ LIMIT = 20  # seconds, the bound of every wait
 
 
 class Daemon:
-    """A program that gets the order to end when the test is done."""
+    """A program that is killed at the end of the test if it still runs."""
     program = None
 
     def __init__(self, folder, *arguments, env=None, **popen):
@@ -43,8 +43,8 @@ class Daemon:
         self.process.stderr.close()
 
     def await_line(self, pattern):
-        """Waits for a line that matches, among those that were not looked at before. Returns its
-        first group."""
+        """Waits for a matching line among the lines that no earlier call has read. Returns its
+        first group, or the match if it has no group."""
         end = time.monotonic() + LIMIT
         while True:
             while b"\n" in self.pending:
@@ -90,7 +90,8 @@ def open_connection(address):
 
 
 def refuses(address):
-    """Returns whether a master listens at the address. A master refuses strangers."""
+    """Returns whether a master listens at the address: a master answers strangers with a
+    refusal."""
     with open_connection(address) as s:
         s.sendall(b"GET / HTTP/1.0\r\n\r\n")
         data = b""
@@ -99,7 +100,7 @@ def refuses(address):
     return data.startswith(b"PCCF")
 
 
-def test_signals_end_it_cleanly(folder):
+def test_signals_end_the_master_cleanly(folder):
     for signo in (signal.SIGTERM, signal.SIGINT):
         with Master(folder, "--listen", "127.0.0.1:0") as m, open_connection(m.addresses[0]) as s:
             assert m.end(signo) == 0
@@ -197,7 +198,7 @@ def test_default_admin_socket(folder):
 
 
 def test_admin_socket_without_runtime_folder(folder):
-    """The variables are those of a cron job, or of a container."""
+    """The master has the environment variables of a cron job, or of a process in a container."""
     own = os.path.join(folder, f"pccl-{os.geteuid()}")
     words = ("--listen", "127.0.0.1:0", "--parent-fd")
     leash, end = socket.socketpair()
@@ -210,7 +211,7 @@ def test_admin_socket_without_runtime_folder(folder):
         assert ctl(path, "status").returncode == 0
     os.chmod(own, 0o755)
     with Master(folder, *words, str(end.fileno()), env=env, pass_fds=[end.fileno()]) as m:
-        assert m.await_line(r"no admin socket: (\S+) is no folder of this user alone") == own
+        assert m.await_line(r"no admin socket: (\S+) is not a folder that only this user can use") == own
     leash.close()
     end.close()
 
@@ -224,7 +225,7 @@ def test_handed_over_socket(folder):
             assert m.end() == 0
         with socket.socket() as other:
             r = run(MASTERD, "--listen-fd", str(other.fileno()), pass_fds=[other.fileno()])
-            assert r.returncode == 64 and "no TCP socket that listens" in r.stderr
+            assert r.returncode == 64 and "not a listening TCP socket" in r.stderr
 
 
 BOUNDS = (("link_timeout_ms", 2000, 90000), ("stream_timeout_ms", 2000, 90000),
@@ -254,9 +255,9 @@ def test_usage(folder):
             assert r.returncode == 64 and f"--{key.replace('_', '-')} {said}" in r.stderr, r
     for options, said in (
             ("--link-timeout-ms 8000 --stream-timeout-ms 7999",
-             "stream_timeout_ms is 7999: it must be 8000 at least"),
+             "stream_timeout_ms is 7999: it must be at least 8000, the value of link_timeout_ms"),
             ("--new-link-timeout-ms 3000 --round-timeout-ms 6999",
-             "round_timeout_ms is 6999: it must be 7000 at least")):
+             "round_timeout_ms is 6999: it must be at least 7000: twice new_link_timeout_ms, plus a second")):
         r = run(MASTERD, *options.split())
         assert r.returncode == 64 and said in r.stderr, r
     r = run(MASTERD, "--help")
@@ -274,8 +275,8 @@ def test_taken_port(folder):
 
 
 def user_of(folder):
-    """Returns an environment that hides the system's folder. The master of a program has its socket
-    in the folder of its user."""
+    """Returns an environment that hides the system's folder for sockets. A program that runs a
+    master has the socket of this master in the folder of the program's user."""
     return {"XDG_RUNTIME_DIR": folder, "TMPDIR": folder}
 
 
@@ -315,7 +316,7 @@ def test_reset_finds_the_master(folder):
         assert os.path.dirname(first_path) == own
         r = reset_here(folder, "--json")
         assert r.returncode == 0 and json.loads(r.stdout)["reset"][0]["kicked"] == 0, r
-        first.await_line("reset by an operator")
+        first.await_line("an operator resets the run")
         r = run(PCCLCTL, "--agent", first_path, "reset")
         assert r.returncode == 64 and "reset is for a master" in r.stderr, r
         with Master(folder, *words, **more) as second:
@@ -340,7 +341,8 @@ def refused_state_dir(state_dir):
 
 
 def test_state_dir(folder):
-    """Errors of the folder are permanent, except that another master uses it."""
+    """All errors about the state folder are permanent, except that another master uses the
+    folder."""
     used = os.path.join(folder, "used")
     with Master(folder, "--listen", "127.0.0.1:0", "--state-dir", used):
         r = refused_state_dir(used)
@@ -401,7 +403,7 @@ def test_config(folder):
     with Master(folder, "--config", path, "--listen", "127.0.0.1:0") as m:
         assert m.end() == 0
     r = run(MASTERD, "--config", path, "--round-timeout-ms", "6000")
-    assert r.returncode == 78 and "round_timeout_ms is 6000: it must be 7000" in r.stderr, r
+    assert r.returncode == 78 and "round_timeout_ms is 6000: it must be at least 7000" in r.stderr, r
     r = run(MASTERD, "--config", path + ".missing")
     assert r.returncode == 66 and path + ".missing" in r.stderr
     r = run(MASTERD, "--config", folder)

@@ -15,7 +15,7 @@
 #include "pcclagentd/options.h"
 #include "pcclagentd/state/state.h"
 #include "proto/shm_queue.h"
-#include "proto/wire_pb.h"
+#include "proto/wire_limits.h"
 #include "proto/wire_sync.h"
 
 static void limit(const char *row, uint64_t n)
@@ -80,17 +80,18 @@ static void words(const struct agentd_config *agent)
 	_Static_assert(CC_PATH_MS == 500, "as the page says");
 	_Static_assert(CC_TCP_SIZES == 3, "as the page says");
 	_Static_assert(FLOW_STUCK_TRIES == 3, "as the page says");
-	printf("words the kernel has repeated its packets three times.\n");
+	printf("words the kernel has repeated the packets three times.\n");
 	_Static_assert(CCM_BREAKS_MAX == 3, "as the page says");
-	printf("words A link that breaks amid three operations in a row\n");
+	printf("words If a link breaks during three operations in a row\n");
 	printf("words lost after %u connections in a row\n", CCM_FLAPS_MAX);
 	_Static_assert(CCM_FLAP_TIMES == 2, "as the page says");
 	printf("words longer than twice host-timeout\n");
-	printf("words TCP segments of %u,%03u bytes at most, and the one after that of %u.\n",
+	printf("words TCP segments of at most %u,%03u bytes, and the link after that uses segments "
+	       "of at most %u bytes.\n",
 		cc_tcp_sizes[1] / 1000, cc_tcp_sizes[1] % 1000, cc_tcp_sizes[2]);
 	printf("words three TCP ports, %u to %u by default.\n", agent->port_shared_state,
 		agent->port_benchmark);
-	printf("words the next free one of the %u above it.\n", AGENTD_PORT_BUMP);
+	printf("words the next free port of the %u above it.\n", AGENTD_PORT_BUMP);
 }
 
 int main(void)
@@ -98,8 +99,6 @@ int main(void)
 	struct ccm *master = ccm_new(&(struct ccm_config){0});
 	struct agentd_config agent;
 
-	if (!master)
-		return 1;
 	agentd_config_init(&agent);
 	limits(&agent, &master->cfg);
 	bounds(&agent, &master->cfg);

@@ -18,8 +18,8 @@ CODES = {name: int(value) for name, value in re.findall(r"^\t(pccl\w+) = (\d+)",
 
 
 def listed(comment):
-    """Returns the codes with which lines of a comment begin, alone or with an explanation, but not
-    codes in prose."""
+    """Returns the codes that stand at the start of a line of the comment, alone or with an
+    explanation. Codes in prose do not count."""
     rows = re.findall(r"^ \*\s(pccl\w+(?:, pccl\w+)*)(?:  |:|$)", comment, re.M)
     return {name for row in rows for name in row.split(", ")} & CODES.keys()
 
@@ -44,7 +44,7 @@ def of_page(text):
 
 
 def test():
-    # The codes of every function, which are not repeated, and the codes of every page.
+    # The codes that every function can return. Not every page repeats them.
     general = listed(HEADER.partition("*/")[0]) | {"pcclSuccess"}
     check(len(general) > 5, "pccl.h begins with the codes that every function can return", general)
     pages, texts = {}, {}

@@ -39,7 +39,7 @@ SMALLER = {"pccl-bench allreduce -e 1G --peers 4 --hosts 2 --check":
 
 
 def unescape(line):
-    """Returns mdoc text as it is printed."""
+    """Returns the printed form of mdoc text."""
     return re.sub(r"\\&|\\\(?$", "", line).replace("\\-", "-").replace("\\e", "\\")
 
 
@@ -153,7 +153,7 @@ def train(lab, name, program):
 
 
 def trained(lab, name, program):
-    """Runs train() so that an example that fails does not hide the others."""
+    """Runs train(). An error in it is only reported, so the next examples run, too."""
     try:
         train(lab, name, program)
     except Failed as error:
@@ -169,7 +169,8 @@ def nobody(lab):
 
 
 def first_program(lab, program, number):
-    """Runs a program that adds up: one process is killed while it waits, then two start."""
+    """Runs a program that computes a sum. One process is killed while it waits; then two others are
+    started."""
     lost, log = lab.spawn("first", 0, [program, MASTER])
     lib.until(lambda: lib.ask("--master", lab.master, "peers"), "the program does not join")
     lost.kill()
@@ -182,7 +183,7 @@ def first_program(lab, program, number):
 
 
 def wrong_addresses(program, number):
-    """A program with something else than an address prints its usage, and connects to nothing."""
+    """A program whose argument is not an address prints its usage, and connects to nothing."""
     for text in WRONG:
         try:
             done = subprocess.run([program, text], capture_output=True, text=True, check=False, timeout=2)
@@ -202,7 +203,7 @@ def started(process, log):
 
 
 def command_line(lab, page, line):
-    """Runs a line of a manual page unchanged. Daemons run until they listen."""
+    """Runs a line of a manual page unchanged. A daemon is ended as soon as it listens."""
     prompt = re.match(r"\S+\$ (.*)", line)
     args = SMALLER.get(line, prompt[1] if prompt else line).split()
     known = {"pcclctl": lib.CTL, "ccoip-masterd": lib.MASTERD, "pcclagentd": lib.AGENTD,
@@ -212,7 +213,7 @@ def command_line(lab, page, line):
     args[0] = known[args[0]]
     if daemon(line):
         process, log = lab.spawn("command", 0, args)
-        lib.until(lambda: started(process, log), "no word")
+        lib.until(lambda: started(process, log), f"{page}: `{line}` does not listen")
         process.terminate()
         check(process.wait(lib.WAIT) == 0, f"{page}: `{line}`", log.read_text("utf-8"))
         return
@@ -221,7 +222,8 @@ def command_line(lab, page, line):
 
 
 def settle(lab):
-    """Waits for the command lines that run in parallel, because some of them wait for each other."""
+    """Waits until all command lines have ended. They run in parallel, because some of them wait for
+    each other."""
     for page, line, (process, log) in lab.spawned:
         try:
             process.wait(lib.WAIT)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Compares the names of files and tests that documents and index comments give with the tree."""
+"""Checks the names of files and tests in documents and index comments: each must exist in the
+tree."""
 import os
 import re
 import sys
@@ -31,8 +32,8 @@ def exists(path, files):
 
 
 def documents(files):
-    """Yields the names in documents that have no file. bench/LOG.md and NEWS describe the past and
-    are not checked."""
+    """Yields each name of a file or test in a document, and whether it exists. bench/LOG.md and
+    NEWS describe the past and are not checked."""
     for doc in sorted(f for f in files if f.endswith(".md") and f != "bench/LOG.md"):
         text = read(doc)
         for path in sorted(set(PATH.findall(text))):

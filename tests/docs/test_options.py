@@ -44,8 +44,8 @@ def section(text, name):
 
 
 def items(text, macro):
-    """Returns the text of each item, by the options (or keys) in its .It lines. Heads that follow
-    each other share a text."""
+    """Returns the text of each item, by the options (or keys) in its .It lines. If several .It
+    lines follow each other, the text after the last one belongs to all of them."""
     found, heads, lines, body, depth = {}, [], [], [], 0
     for line in [*text.splitlines(), ".It"]:
         depth += line.startswith(".Bl") - line.startswith(".El")
@@ -74,8 +74,8 @@ def keys_of(text):
 
 
 def shows_default(text, option):
-    """Returns whether the text shows the default. Defaults in words are compared by readers,
-    because a page explains more."""
+    """Returns whether the text shows the default. A default in words is not compared, because a
+    page explains more than that."""
     usual = option["usual"]
     return not usual or option["in_words"] or re.search(
         rf"\b[Dd]efault: {re.escape(usual)}(?![\d.]*\d)", text) is not None

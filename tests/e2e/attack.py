@@ -19,7 +19,7 @@ def addresses(lab):
 
 
 class Attack:
-    """Runs the attack on that host for the duration of the `with` block. rate: attacks per second,
+    """Runs the attacker on `host` for the duration of the `with` block. rate: attacks per second,
     set at the end of the block."""
 
     def __init__(self, lab, name, host, times=WITHOUT_END):

@@ -73,7 +73,7 @@ class Attacker:
     # ---- attacks
 
     def nothing(self):
-        """No attack: does as much work, with connections to itself."""
+        """No attack: does as much work as an attack, but connects only to itself."""
         self.count += 1
         with socket.create_server(("127.0.0.1", 0)) as own:
             with self.open(own.getsockname()):
@@ -93,7 +93,7 @@ class Attacker:
         self.throw(next(self.anybody), os.urandom(100))
 
     def knocks(self):
-        """Good first messages of agents that then leave."""
+        """Valid first messages of agents that then leave."""
         self.throw(self.master, wire.master_knock(), wait=True)
 
     def noise_under_seal(self):
@@ -116,7 +116,7 @@ class Attacker:
                    + wire.data(12, os.urandom(16)) + wire.number(13, 1 << 30)).close()
 
     def unread_joins(self):
-        """Joins whose answers are not read, by several agents at a time."""
+        """Joins of several agents at a time, which do not read the answers."""
         agent = self.agent()
         for _ in range(JOINS):
             agent.join()
@@ -148,8 +148,8 @@ class Attacker:
         agent.close()
 
     def links(self):
-        """Hellos of links of this run and for its shared state, which no master has requested.
-        Every field is true. Only the proof is missing."""
+        """Hellos for links and shared state of this run. No master has requested these links. Every
+        field is true. Only the proof is missing."""
         self.find_run()
         if self.places is None:
             self.places = itertools.cycle(wire.places_of(self.master_address(), self.ports))
@@ -163,7 +163,7 @@ class Attacker:
         self.throw(next(self.any_agent), wire.link_hello(stream=wire.STREAM_PROBE), wait=True)
 
     def newcomers(self):
-        """Newcomers that can be reached, and do not report on the round that is to admit them. Each
+        """Newcomers that can be reached, but do not report on the round that is to admit them. Each
         newcomer has its own name and port."""
         port = socket.create_server(("0.0.0.0", 0))
         threading.Thread(target=answer_probes, args=(port,), daemon=True).start()
@@ -188,7 +188,7 @@ class Attacker:
         port.close()
         agent.close()
 
-    # ---- what they share
+    # ---- helpers of the attacks
 
     def find_run(self):
         """Asks the master for the id of its run. The master answers anybody."""

@@ -5,9 +5,9 @@ codes of that release, and calls no function that PCCL 1.0 does not have.
 
 usage: binding.py LIBRARY MASTER NUMBER
 
-Like other programs of that time it sleeps between its questions, because PCCL 1.0 has no call that
-waits for a peer. Each step prints a line. Commands on standard input: "collect" lets the
-collector's thread destroy the communicator; "connect" creates a new one; "end" ends the
+Like other programs for that release it polls and sleeps, because PCCL 1.0 has no call that waits
+for a peer. Each step prints a line. Commands on standard input: "collect" lets the
+garbage collector's thread destroy the communicator; "connect" creates a new one; "end" ends the
 interpreter, which then destroys the communicator."""
 
 import array
@@ -81,7 +81,7 @@ lib.pcclDestroyCommunicator.argtypes = [ctypes.c_void_p]
 class PCCLError(Exception):
     def __init__(self, code):
         if code not in CODES:
-            sys.exit(f"code {code} is not one of PCCL 1.0")
+            sys.exit(f"PCCL 1.0 has no code {code}")
         super().__init__(CODES[code])
 
 
@@ -101,8 +101,8 @@ class Communicator:
         self.handle = ctypes.c_void_p()
         must(lib.pcclCreateCommunicator(ctypes.byref(CommParams(address, 0, 1)),
                                         ctypes.byref(self.handle)))
-        # a reference cycle, so the collector destroys the object, at its own time and in its own
-        # thread
+        # a reference cycle, so that the garbage collector destroys the object, at a time and in a
+        # thread of its choice
         self.itself = self
 
     def __del__(self):
@@ -196,7 +196,7 @@ class Trainer:
                     return
 
     def reduce(self):
-        """Returns the average of the peers' gradients, or the own gradients if no other peer is
+        """Returns the average of the peers' gradients, or its own gradients if no other peer is
         left."""
         own = array.array("f", [(self.number + self.state.revision) % 1000] * COUNT)
         mean = array.array("f", bytes(4 * COUNT))

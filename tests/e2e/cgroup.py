@@ -11,8 +11,8 @@ UNIFIED = (".", "unified")  # folders of version 2: alone, or next to version 1
 
 
 class Cgroup:
-    """A cgroup in the first place where one with this file can be created. Raises OSError if there
-    is no such place.
+    """A cgroup, created in the first of `places` where a cgroup can be created and a new cgroup has
+    the file. Raises OSError if no place is suitable.
 
     places: pairs (folder of /sys/fs/cgroup, file). self.place: the index of the place that was
     chosen."""
@@ -61,7 +61,8 @@ class Cgroup:
 
 
 def limited(controller, version_1, version_2, limit=None):
-    """Returns a cgroup with a limit. version_1 and version_2: the name of the limit's file."""
+    """Returns a cgroup with a limit. version_1, version_2: the name of the limit's file in each
+    version of cgroups."""
     cgroup = Cgroup([(controller, version_1), *((place, version_2) for place in UNIFIED)])
     try:
         if limit is not None:

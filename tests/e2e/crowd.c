@@ -5,8 +5,8 @@
  *	crowd master=A:P n=N group=G world=N [state=1]
  *
  * All peers connect at once, wait until the group has `world` peers, and reduce integers: first a
- * few, then more than an eager operation has. With state=1 they synchronize before that: the last
- * of all peers (first=1 says that it is in this process) has the tensors that the others get. The
+ * few, then more than an eager operation may have. With state=1 they synchronize before that: the
+ * last peer of the process that is started with first=1 has the tensors that all others get. The
  * answer is a line, "ok" or the first failure; the exit status shows the same.
  */
 #include <arpa/inet.h>

@@ -118,13 +118,45 @@ static uint64_t element(const struct data_spec *s, uint64_t stream, size_t i)
 	return t->size == 8 ? r : r & (((uint64_t)1 << (8 * t->size)) - 1);
 }
 
+/* All supported machines are little endian. */
 static uint64_t load(const void *buf, size_t i, size_t size)
 {
+	const uint8_t *p = (const uint8_t *)buf + i * size;
 	uint64_t v = 0;
 
-	memcpy(&v, (const uint8_t *)buf + i * size,
-		size); /* little endian, like all supported machines */
-	return v;
+	switch (size) { /* a memcpy of a constant size is a single instruction */
+	case 1:
+		return *p;
+	case 2:
+		memcpy(&v, p, 2);
+		return v;
+	case 4:
+		memcpy(&v, p, 4);
+		return v;
+	default:
+		memcpy(&v, p, 8);
+		return v;
+	}
+}
+
+static void store(void *buf, size_t i, size_t size, uint64_t v)
+{
+	uint8_t *p = (uint8_t *)buf + i * size;
+
+	switch (size) {
+	case 1:
+		*p = (uint8_t)v;
+		break;
+	case 2:
+		memcpy(p, &v, 2);
+		break;
+	case 4:
+		memcpy(p, &v, 4);
+		break;
+	default:
+		memcpy(p, &v, 8);
+		break;
+	}
 }
 
 void data_fill(void *buf, const struct data_spec *s, uint32_t id)
@@ -132,11 +164,8 @@ void data_fill(void *buf, const struct data_spec *s, uint32_t id)
 	size_t size = types[s->type].size;
 	uint64_t stream = stream_of(s, id);
 
-	for (size_t i = 0; i < s->count; i++) {
-		uint64_t v = element(s, stream, i);
-
-		memcpy((uint8_t *)buf + i * size, &v, size);
-	}
+	for (size_t i = 0; i < s->count; i++)
+		store(buf, i, size, element(s, stream, i));
 }
 
 int64_t data_differs(const void *buf, const struct data_spec *s, uint32_t id)
@@ -184,72 +213,111 @@ static bool integer_right(
 	return acc == got;
 }
 
-static long double float_value(const struct type *t, uint64_t bits)
+static double small_value(const struct type *t, uint64_t bits)
 {
 	uint64_t mantissa = bits & (((uint64_t)1 << t->mantissa) - 1);
 	int exponent_max = (1 << t->exponent) - 1;
 	int exponent = (int)(bits >> t->mantissa) & exponent_max;
+	uint32_t b = (uint32_t)bits;
 	float single;
-	double twice;
-	long double v;
+	double v;
 
 	if (t->size == 4) {
-		uint32_t b = (uint32_t)bits;
-
 		memcpy(&single, &b, sizeof single);
-		return single;
-	}
-	if (t->size == 8) {
-		memcpy(&twice, &bits, sizeof twice);
-		return twice;
+		return (double)single;
 	}
 	if (exponent == exponent_max)
 		v = mantissa ? NAN : INFINITY;
 	else if (exponent == 0)
-		v = ldexpl((long double)mantissa, 1 - exponent_max / 2 - t->mantissa);
+		v = ldexp((double)mantissa, 1 - exponent_max / 2 - t->mantissa);
 	else
-		v = ldexpl((long double)(mantissa | (uint64_t)1 << t->mantissa),
+		v = ldexp((double)(mantissa | (uint64_t)1 << t->mantissa),
 			exponent - exponent_max / 2 - t->mantissa);
 	return bits >> (t->mantissa + t->exponent) & 1 ? -v : v;
 }
 
-static bool float_right(
-	const struct type *t, pcclRedOp_t op, const uint64_t *bits, uint32_t n, uint64_t got_bits)
+static long double large_value(const struct type *t, uint64_t bits)
 {
-	long double sum = 0, magnitude = 0, product = 1, low = INFINITY, high = -INFINITY;
-	long double got = float_value(t, got_bits), want;
-	/* n roundings of half a unit in the last place each, and a tenth more for their products */
-	long double bound = ldexpl(1.1L * (n + 1), -t->mantissa - 1);
+	double v;
 
-	for (uint32_t k = 0; k < n; k++) {
-		long double v = float_value(t, bits[k]);
+	(void)t;
+	memcpy(&v, &bits, sizeof v);
+	return v;
+}
 
-		sum += v;
-		magnitude += fabsl(v);
-		product *= v;
-		low = fminl(low, v);
-		high = fmaxl(high, v);
+/* Defines a function that returns the result without roundings that matter. *bound gets the largest
+ * error of n + 1 roundings: half a unit in the last place for each, and a tenth more for their
+ * products. `real` needs many more bits than the type: long double takes ten times as long as
+ * double, so only pcclDouble uses it. */
+#define DEFINE_RESULT(name, real, value)                                                           \
+	static real name(const struct type *t, pcclRedOp_t op, const uint64_t *bits, uint32_t n,   \
+		real *bound)                                                                       \
+	{                                                                                          \
+		real unit = (real)1.1 * (real)(n + 1) / (real)((uint64_t)2 << t->mantissa);        \
+		real sum = 0, magnitude = 0, product = 1, low = INFINITY, high = -INFINITY;        \
+                                                                                                   \
+		for (uint32_t k = 0; k < n; k++) {                                                 \
+			real v = value(t, bits[k]);                                                \
+                                                                                                   \
+			sum += v;                                                                  \
+			magnitude += v < 0 ? -v : v;                                               \
+			product *= v;                                                              \
+			low = v < low ? v : low;                                                   \
+			high = v > high ? v : high;                                                \
+		}                                                                                  \
+		switch (op) {                                                                      \
+		case pcclSum:                                                                      \
+			*bound = unit * magnitude;                                                 \
+			return sum;                                                                \
+		case pcclAvg:                                                                      \
+			*bound = unit * magnitude / (real)n;                                       \
+			return sum / (real)n;                                                      \
+		case pcclProd:                                                                     \
+			*bound = unit * (product < 0 ? -product : product);                        \
+			return product;                                                            \
+		default:                                                                           \
+			*bound = 0;                                                                \
+			return op == pcclMax ? high : low;                                         \
+		}                                                                                  \
 	}
-	switch (op) {
-	case pcclSum:
-		want = sum;
-		bound *= magnitude;
-		break;
-	case pcclAvg:
-		want = sum / n;
-		bound *= magnitude / n;
-		break;
-	case pcclProd:
-		want = product;
-		bound *= fabsl(product);
-		break;
-	case pcclMax:
-		return got == high;
-	case pcclMin:
-	default:
-		return got == low;
+DEFINE_RESULT(small_result, double, small_value)
+DEFINE_RESULT(large_result, long double, large_value)
+
+static bool float_right(
+	const struct type *t, pcclRedOp_t op, const uint64_t *bits, uint32_t n, uint64_t got)
+{
+	long double large_bound, large;
+	double bound, want;
+
+	if (t->size < 8) {
+		want = small_result(t, op, bits, n, &bound);
+		return fabs(small_value(t, got) - want) <= bound;
 	}
-	return fabsl(got - want) <= bound;
+	large = large_result(t, op, bits, n, &large_bound);
+	return fabsl(large_value(t, got) - large) <= large_bound;
+}
+
+double data_error(const void *result, const struct data_spec *s, pcclRedOp_t op,
+	const uint32_t *ids, uint32_t n_ids)
+{
+	const struct type *t = &types[s->type];
+	uint64_t v[DATA_IDS_MAX] = {0}, streams[DATA_IDS_MAX], bits;
+	long double got, want, large_bound, errors = 0, all = 0;
+	double bound;
+
+	for (uint32_t k = 0; k < n_ids; k++)
+		streams[k] = stream_of(s, ids[k]);
+	for (size_t i = 0; i < s->count; i++) {
+		bits = load(result, i, t->size);
+		for (uint32_t k = 0; k < n_ids; k++)
+			v[k] = element(s, streams[k], i);
+		got = t->size < 8 ? small_value(t, bits) : large_value(t, bits);
+		want = t->size < 8 ? small_result(t, op, v, n_ids, &bound)
+				   : large_result(t, op, v, n_ids, &large_bound);
+		errors += (got - want) * (got - want);
+		all += want * want;
+	}
+	return (double)sqrtl(errors / all);
 }
 
 int64_t data_wrong(const void *result, const struct data_spec *s, pcclRedOp_t op,

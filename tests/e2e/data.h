@@ -27,19 +27,23 @@ struct data_spec {
 /* Parses "f32" and so on. Returns -1 if there is no such type or operation. */
 int data_type_parse(const char *name);
 int data_op_parse(const char *name);
-/* Returns the bytes of an element. */
+/* Returns the size of an element in bytes. */
 size_t data_type_size(pcclDataType_t type);
 
 /* Writes the contribution of peer `id`. */
 void data_fill(void *buf, const struct data_spec *s, uint32_t id);
-/* Returns the first element that is not as data_fill writes it, or -1. */
+/* Returns the index of the first element that differs from what data_fill writes, or -1. */
 int64_t data_differs(const void *buf, const struct data_spec *s, uint32_t id);
 
-/* Returns the first element of a result that cannot come from the contributions of these peers, or
- * -1. Integers and extremes must be exact. Sums, averages and products must be within the error
- * that roundings after each contribution can add up to. Special floating-point values are not
- * checked. */
+/* Returns the index of the first element of a result that cannot come from the contributions of
+ * these peers, or -1. Integers, minima and maxima must be exact. Sums, averages and products must
+ * be within the total error that a rounding after each contribution can cause. Special
+ * floating-point values are not checked. */
 int64_t data_wrong(const void *result, const struct data_spec *s, pcclRedOp_t op,
+	const uint32_t *ids, uint32_t n_ids);
+
+/* Returns the relative error of a floating-point result, in the L2 norm. */
+double data_error(const void *result, const struct data_spec *s, pcclRedOp_t op,
 	const uint32_t *ids, uint32_t n_ids);
 
 /* Returns a hash: equal bytes give equal numbers. */

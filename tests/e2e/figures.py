@@ -10,18 +10,26 @@ quick    for orientation: 256 MiB and 4 bytes, on two hosts and on one
 shaped   links of 100 Mbit/s, 1 and 10 Gbit/s: MIB / 4
 far      links of 1 Gbit/s, round trips of 20 and 100 ms, without and with a loss of 0.1 %: MIB
          in one call
-many     16 operations of MIB / 16 in flight, compared with one of MIB
-memory   of agents and peers, with four times MIB; of the whole machine, so nothing else should run
+quantized
+         sums with int8 and int4 on the network, compared with fp32: links of 1 Gbit/s between two
+         and between six hosts, and a link without a limit: MIB / 4
+messages packets and wake-ups of an operation of 4 bytes over the tree, by the number of hosts;
+         divided by the hosts and by the hops of the tree, the figure should not grow
+many     16 operations of MIB / 16 in flight, compared with one operation of MIB
+memory   of agents and peers, with four times MIB; measured on the whole machine, so nothing else
+         should run
 idle     processor time and memory of an agent with 100 peers that do nothing
 
 Hosts are network namespaces (root) with one peer each, unless the row says otherwise. The operation
 is an fp32 sum, in place (disposable outputs: out of place), on communicators with default options.
-Rates are shares of the rate at which tbf passes full TCP packets.
+Rates are given as shares of the rate at which tbf lets full TCP packets pass.
 """
 
 import json
+import math
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import time
@@ -36,6 +44,9 @@ LIMIT = 300  # seconds, for the calls of one setting
 IDLE_SECONDS = 30
 LOOK_SECONDS = 0.005  # between two reads of the memory in use
 IDLE_PEERS = 100
+# name, words for the peers, largest time compared with fp32: on links of 1 Gbit/s, without a limit
+MODES = (("fp32", "", ("", "")), ("int8", "quant=64 qtype=1", ("0.28", "1")),
+         ("int4", "quant=64 qtype=64", ("0.155", "")))
 
 
 def bench(peers, size, n, words="mem=shared"):
@@ -99,6 +110,68 @@ def far(size, repeat):
                     "90 %" if trip == 100 and not loss else "")
 
 
+def quantized(size, repeat):
+    for n_hosts, rate in ((2, 1000), (6, 1000), (2, None)):
+        hosts = lib.make_namespaces(n_hosts)
+        where = f"{n_hosts} hosts, {f'{rate} Mbit/s' if rate else 'no limit'}, {size // 4 // MIB} MiB"
+        with lib.Lab(hosts=hosts) as lab:
+            if rate:
+                shape(hosts, [rate] * n_hosts)
+            lab.start()
+            peers = lab.start_peers(range(n_hosts))
+            times = {name: [] for name, _, _ in MODES}
+            for _ in range(repeat + 1):  # the first turn brings the streams up to speed
+                for name, words, _ in MODES:
+                    times[name].append(since_all_called(bench(peers, size // 4, 1,
+                                                              f"mem=shared {words}")))
+            for name, _, targets in MODES:
+                ratios = [t / base for t, base in zip(times[name][1:], times["fp32"][1:])]
+                note("quantized", f"{where}, {name}", ratios, 3, "of fp32",
+                     f"{median(times[name][1:]) / 1e6:.0f} ms", targets[not rate])
+            lab.check_alive()
+
+
+# ---------------------------------------------------------------------------- messages
+
+
+def packets_of(agent):
+    """Returns how many TCP packets with data the host of the agent has sent. A packet without data
+    that it has received is counted as one that it has sent: over all hosts the sum is right."""
+    fields = {}
+    for file in ("snmp", "netstat"):
+        lines = pathlib.Path(f"/proc/{agent.pid}/net/{file}").read_text("ascii").splitlines()
+        for names, numbers in zip(lines[::2], lines[1::2]):
+            fields.update(zip(names.split(), numbers.split()))
+    return int(fields["OutSegs"]) - int(fields["TCPPureAcks"])
+
+
+def sleeps_of(pid):
+    """Returns how often the threads of a process have slept."""
+    return sum(int(re.search(r"^voluntary_ctxt_switches:\s*(\d+)", p.read_text("ascii"), re.M)[1])
+               for p in pathlib.Path(f"/proc/{pid}/task").glob("*/status"))
+
+
+def messages(_size, repeat):
+    calls = 500
+    for n_hosts in (2, 3, 4, 6, 8, 12, 16):
+        with lib.Lab(hosts=lib.make_namespaces(n_hosts)) as lab:
+            lab.start(master_options=("--algorithm", "tree"))
+            peers = lab.start_peers(range(n_hosts))
+            agents = list(lab.agents.values())
+            pids = [p.pid for p in (lab.master, *agents, *peers)]
+            bench(peers, 4, calls)  # meanwhile the agents open the links of the mesh
+            packets, sleeps = [], []
+            for _ in range(repeat):
+                before = sum(map(packets_of, agents)), sum(map(sleeps_of, pids))
+                bench(peers, 4, calls)
+                packets.append((sum(map(packets_of, agents)) - before[0]) / calls)
+                sleeps.append((sum(map(sleeps_of, pids)) - before[1]) / calls)
+            unit = n_hosts * math.ceil(math.log2(n_hosts))
+            for what, counted in (("packets", packets), ("wake-ups", sleeps)):
+                note("messages", f"{n_hosts} hosts, {what}", counted, 1, "",
+                     f"{median(counted) / unit:.2f} for each host and hop")
+
+
 # -------------------------------------------------------------------------- pccl-bench
 
 
@@ -135,7 +208,7 @@ def many(size, repeat):
 
 def memory_in_use():
     """Returns the bytes in use on the whole machine, without files. A sum over processes would
-    count pages twice that another process maps meanwhile."""
+    count a page twice if another process maps it during the count."""
     fields = dict(line.split(":") for line in
                   pathlib.Path("/proc/meminfo").read_text("ascii").splitlines())
     return sum(int(fields[name].split()[0]) * 1024 for name in ("AnonPages", "Shmem"))
@@ -158,7 +231,7 @@ def memory(size, repeat):
                 end_bench(process)
                 most.append((peak - before - buffers * size) / 2 / size)
             note("memory", f"{size // MIB} MiB, {hosts} host{'s' if hosts > 1 else ''} with 2 peers in all, "
-                 f"{kind}: most that all processes had on top of the peers' buffers, per peer", most, 3,
+                 f"{kind}: peak memory of all processes without the buffers, per peer", most, 3,
                  "of the size", "", target)
 
 
@@ -185,7 +258,8 @@ def idle(_size, repeat):
         note("idle", f"{IDLE_PEERS} peers, resident memory", sizes, 1, "MiB", "", "32 MiB")
 
 
-ROWS = {"quick": quick, "shaped": shaped, "far": far, "many": many, "memory": memory, "idle": idle}
+ROWS = {"quick": quick, "shaped": shaped, "far": far, "quantized": quantized, "messages": messages,
+        "many": many, "memory": memory, "idle": idle}
 
 
 if __name__ == "__main__":

@@ -5,15 +5,15 @@ one attacker and without, in alternation. Prints a table for bench/RESULTS.md.
 
 The table has a row for each attack of attacker.py, which runs in its own network namespace as one
 process without pauses. Two hosts have one peer each; the operation is an fp32 sum, in place, with
-memory from pcclMemAlloc. Each repetition measures a small operation, a large operation, and steps
-with a vote (their mean): without the attacker, with the attacker, and again without. A figure is
+memory from pcclMemAlloc. Each repetition measures a small operation, a large operation, and the
+mean of steps with a vote: without the attacker, with the attacker, and again without. A figure is
 the ratio of the median with the attacker to the mean of the two medians without. The next column
 shows how often the attack was made, and how much it costs the master and an agent while there is no
 operation, as a share of one processor.
 
 A real attacker has its own machine. Here half of the processors run the members and their agents.
 The other half runs the master and the attacker, and the attacker gets only the time that the master
-leaves, because a real-time process does not wait for others. The row "nothing" is for a program
+leaves, because the master runs with real-time priority. The row "nothing" is for a program
 that does as much work and sends nothing to anybody. Its cost is the measurement error of the other
 rows.
 """

@@ -5,13 +5,14 @@ in the same run.
 
 usage: ./dev figures state [--rows ROW,...] [--size MIB] [--repeat N]
 
-two-hosts   to a newcomer between two hosts, compared with iperf3 -P4
+two-hosts   from a holder to a newcomer on another host, compared with iperf3 -P4
 shaped      three holders and a newcomer, each with a link of 1 Gbit/s in both directions, compared
             with iperf3 -P4
 uneven      the same, but the link of the first holder has 100 Mbit/s: do the others
             compensate for it?
 same-host   to a newcomer on the holder's host, compared with memcpy
-equal       equal states, compared with their hash and one vote; 100 tensors compared with one
+equal       equal states, compared with the time of their hash and one vote; 100 tensors compared
+            with one
 
 Hosts are network namespaces (root). The state is one tensor of MIB (in `equal` also a hundred
 tensors) unless the row says otherwise. A newcomer is a peer at revision 0, with new memory, in
@@ -95,8 +96,8 @@ class Group:
 
 
 def with_equal(group, size, repeat):
-    """Returns the times of transfers and the answers. Each transfer is followed by a
-    synchronization of the equal states, whose time is returned with it."""
+    """Returns for each transfer: its time, the time of a synchronization of the equal states that
+    follows it, and the answers to the transfer."""
     found = []
     for _ in range(repeat):
         answers, took = group.transfer(size)
@@ -104,7 +105,7 @@ def with_equal(group, size, repeat):
     return found
 
 
-# ---------------------------------------------------------------------- what could be
+# ------------------------------------------------------------------ values to compare
 
 
 def iperf(hosts, source, sink):
@@ -228,7 +229,7 @@ def three_holders(row, rates, size, repeat):
             mean = sum(sent) / len(sent)
             far.append(max(abs(n - mean) for n in sent) / mean * 100)
         shares = " / ".join(f"{a['tx'] * 100 / size:.1f} %" for a in found[-1][2][:3])
-        note(row, f"{setting}, of those with equal links the one farthest from their mean is off by",
+        note(row, f"{setting}, largest deviation from the mean of the holders with equal links",
              far, 1, "%", f"the last time all sent {shares}", "25 %")
         lab.check_alive()
 

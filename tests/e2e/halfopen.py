@@ -37,8 +37,8 @@ def missing():
 
 
 class Hosts(lib.Namespaces):
-    """Hosts whose FIN and RST can be dropped: they are redirected to an interface without a
-    receiver."""
+    """Hosts whose FIN and RST can be dropped: these packets are redirected to an interface without
+    a receiver."""
 
     def __init__(self, n_hosts):
         super().__init__(n_hosts)
@@ -94,8 +94,8 @@ class Sockets:
                 STATE: f"sport = :{SHARED_STATE} or dport = :{SHARED_STATE}"}[target]
 
     def chosen(self, host, target, some=None):
-        """Returns a filter for all sockets of the target. If `some` is given, it chooses one pair
-        of addresses, and the filter selects this socket. Returns None if there is no socket."""
+        """Returns a filter for all sockets of the target. If `some` is given, it chooses one of
+        these sockets, and the filter selects only this one. Returns None if there is no socket."""
         rule = self.rules(target)
         if not some:
             return rule
@@ -107,7 +107,7 @@ class Sockets:
         return f"sport = :{local} and dport = :{remote}"
 
     def wait(self, host, target, is_over):
-        """Waits until such a socket exists. Returns false if is_over() became true before."""
+        """Waits until such a socket exists. Returns false if is_over() becomes true first."""
         while not run(self.lab.hosts, host, "ss", "-Htn", "state", "established",
                       self.rules(target)):
             if is_over():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Hosts that are far from each other."""
+"""Hosts with a high round trip between them."""
 
 import re
 import subprocess

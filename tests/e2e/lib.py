@@ -41,9 +41,13 @@ AGENT_UNAVAILABLE = 64
 OUT_OF_MEMORY = 68
 INTERRUPTED = 69
 
+# The words of quantized operations, as peer.c takes them, and the largest relative errors.
+QUANTIZED = {"int8": "quant=64 qtype=1", "int4": "quant=64 qtype=64", "minmax": "quant=1 qtype=0"}
+QUANTIZED_ERROR = 0.3
+
 PREFIX = "pccle2e"  # in the names of folders and network namespaces
 USUAL_WAIT = 30
-# Seconds. The bound of every wait for an event that should happen at once.
+# The longest wait, in seconds, for an event that should happen at once.
 WAIT = float(os.environ.get("E2E_WAIT", USUAL_WAIT))
 SLOWER = max(1, WAIT / USUAL_WAIT)  # every other bound is multiplied by this
 
@@ -55,14 +59,14 @@ PEER = BUILD / "tests/e2e/peer"
 
 
 def sanitized():
-    """Returns whether the programs are built with a sanitizer: they keep freed memory for a while
-    and are slow."""
+    """Returns whether the programs are built with a sanitizer. Such programs keep freed memory for
+    a while and are slow."""
     return b"__asan_init" in AGENTD.read_bytes()
 
 
 def forget_leaks():
-    """Turns the search for leaks off. A sanitizer cannot search without the descriptors that the
-    test takes away."""
+    """Turns off the search for leaks. A sanitizer needs descriptors for it, and the test takes them
+    away."""
     os.environ["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
 
 
@@ -98,7 +102,8 @@ check = results.check
 
 
 def spread(values, unit=1e6):
-    """Formats minimum, median, 90 % and maximum of times in nanoseconds, as milliseconds."""
+    """Formats the minimum, median, 90th percentile and maximum of times in nanoseconds, as
+    milliseconds."""
     v = sorted(values)
     if not v:
         return "none"
@@ -115,6 +120,11 @@ def _on_end(number, _frame):
     raise SystemExit(128 + number)
 
 
+def _places(error):
+    """Names the functions and lines that the error passed through, the outermost first."""
+    return ", ".join(f"{f.name}:{f.lineno}" for f in traceback.extract_tb(error.__traceback__)[1:])
+
+
 def run(test, limit):
     """Runs test(), which creates its Labs with `with`. limit: the time limit in seconds; it is
     multiplied by SLOWER."""
@@ -126,14 +136,13 @@ def run(test, limit):
     try:
         test()
     except Failed as error:
-        where = traceback.extract_tb(error.__traceback__)
-        check(False, f"{error} ({', '.join(f'{f.name}:{f.lineno}' for f in where[1:])})")
+        check(False, f"{error} ({_places(error)})")
     except Skipped as reason:
         print(f"# skipped: {reason}")
         sys.exit(77)
-    except Exception:  # pylint: disable=broad-except
+    except Exception as error:  # pylint: disable=broad-except
         traceback.print_exc(file=sys.stdout)
-        check(False, "the test itself raised an exception")
+        check(False, f"the test itself raised {type(error).__name__}: {error} ({_places(error)})")
     print(f"# {time.monotonic() - began:.1f} s")
     print(f"{results.passed} passed, {results.failed} failed")
     sys.stdout.flush()
@@ -193,13 +202,14 @@ class Namespaces(netns.Namespaces):
         super().__init__(PREFIX, {host: f"10.84.0.{host + 1}" for host in range(n_hosts)}, "net")
 
     def deafen(self, host, other, deaf):
-        """Drops all packets from `host` to `other` without an error (or ends this)."""
+        """Drops all packets from `host` to `other` without an error, or stops doing so."""
         netns.ip("-n", self.name(host), "neigh", "replace" if deaf else "del", self.address(other),
                  *(("lladdr", "02:00:00:00:00:01", "nud", "permanent") if deaf else ()),
                  "dev", "eth0")
 
     def reject(self, host, other, on):
-        """Makes connections from `host` to `other` fail at once with "unreachable" (or ends this)."""
+        """Makes connections from `host` to `other` fail at once with "unreachable", or stops doing
+        so."""
         netns.ip("-n", self.name(host), "route", "add" if on else "del", "unreachable",
                  self.address(other) + "/32")
 
@@ -209,8 +219,8 @@ class Namespaces(netns.Namespaces):
 
     def narrow(self, host, size):
         """Gives the host its own bridge. A cable joins the two bridges, and each bridge drops
-        packets that are too large for this cable. No sender leaves the division into packets to a
-        bridge."""
+        packets that are too large for this cable. The senders themselves divide their data into
+        packets (gso_max_segs 1)."""
         def middle(*args):
             netns.ip("-n", self.name("net"), "link", *args)
 
@@ -324,9 +334,10 @@ class Daemon:
         return sorted({int(words[1].rsplit(":", 1)[1], 16) for words in self.sockets("0A")})
 
     def connections(self):
-        """Returns the daemon's established connections: both addresses, and the inode, which is
-        unique."""
-        return {(words[1], words[2], words[9]) for words in self.sockets("01")}
+        """Returns the daemon's connections, also those that only the other side has closed: both
+        addresses, and the inode, which is unique."""
+        return {(words[1], words[2], words[9])
+                for state in ("01", "08") for words in self.sockets(state)}
 
     def ended(self):
         """Waits for the end of the process after SIGTERM, and kills it after WAIT seconds. Returns
@@ -457,8 +468,8 @@ class Lab:
         return process, log
 
     def await_socket(self, daemon, files, found):
-        """Waits until found(text of a file in /proc) says that the daemon listens. No connection
-        disturbs the daemon."""
+        """Waits until found(text of a file in /proc) says that the daemon listens. Opens no
+        connection, which would disturb the daemon."""
         def listens():
             if not daemon.alive():
                 raise Failed(f"{daemon.name} ended at once, with status "
@@ -551,8 +562,8 @@ class Lab:
         self.peers.remove(peer)
 
     def start_peers(self, places, streams=1, group=0, first=0, master=None, form=None):
-        """Starts peers first, first + 1, ... on the hosts in `places`. The peers form a run with
-        `form` (by default form_run)."""
+        """Starts peers first, first + 1, ... on the hosts in `places`. `form` (by default form_run)
+        makes them one run."""
         peers = [self.start_peer(first + k, host, group, master, ready=False)
                  for k, host in enumerate(places)]
         for peer in peers:
@@ -587,6 +598,34 @@ def ask(option, daemon, verb):
     return tables(option, daemon, verb)[verb]
 
 
+def _port_of(address):
+    return int(address.rsplit(":", 1)[1], 16)
+
+
+def links(lab):
+    """Returns the links as pairs of hosts, and the ports of their streams at the host that has opened
+    them. All hosts are agents on loopback."""
+    found = {}
+    ends = {ask("--agent", daemon, "status")[0]["p2p_port"]: host
+            for host, daemon in lab.agents.items()}
+    for host, daemon in lab.agents.items():
+        for local, remote, _ in daemon.connections():
+            if _port_of(local) not in ends and _port_of(remote) in ends:
+                found.setdefault((host, ends[_port_of(remote)]), []).append(_port_of(local))
+    return found
+
+
+def await_mesh(lab, hosts, old=()):
+    """Waits for links between all these hosts, without these old streams."""
+    wanted = {(a, b) for a in hosts for b in hosts if a != b}
+
+    def is_whole():
+        now = links(lab)
+        return wanted <= set(now) and not any(port in old for ports in now.values() for port in ports)
+
+    until(is_whole, "there are no links between all hosts")
+
+
 def form_ring(peers, streams=1):
     """Forms a fresh run. The peers join one after the other, so the ring has their order."""
     for n, peer in enumerate(peers, start=1):
@@ -609,7 +648,7 @@ def form_run(peers, streams=1):
             if answer["what"] != what or answer["code"] != SUCCESS:
                 raise Failed(f"peer {peer.number}: {what}: {answer}")
         if answer["world"] != len(peers):
-            raise Failed(f"peer {peer.number} is in a run of {answer['world']}")
+            raise Failed(f"peer {peer.number} is in a run of {answer['world']} peers")
 
 
 def restart_agent(lab, host, options=(), number=signal.SIGKILL):
@@ -623,7 +662,8 @@ def restart_agent(lab, host, options=(), number=signal.SIGKILL):
 
 
 def await_stop(peer):
-    """Waits until the process has stopped itself. The time limit of the test is the bound."""
+    """Waits until the process has stopped itself. Only the time limit of the test bounds the
+    wait."""
     if not os.waitid(os.P_PID, peer.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT).si_status \
             == signal.SIGSTOP:
         raise Failed(f"peer {peer.number} did not stop")

@@ -28,6 +28,7 @@ e2e_tests = \
 	tests/e2e/test_threads.py \
 	tests/e2e/test_kill.py \
 	tests/e2e/test_meet.py \
+	tests/e2e/test_mesh.py \
 	tests/e2e/test_membership.py \
 	tests/e2e/test_view.py \
 	tests/e2e/test_deaths.py \
@@ -45,6 +46,7 @@ e2e_tests = \
 	tests/e2e/test_far_newcomer.py \
 	tests/e2e/test_newcomers.py \
 	tests/e2e/test_ports.py \
+	tests/e2e/test_quant.py \
 	tests/e2e/test_refusals.py \
 	tests/e2e/test_shortage.py \
 	tests/e2e/test_interrupt.py \

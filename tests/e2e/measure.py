@@ -24,7 +24,8 @@ def since_all_called(answers):
 
 
 def note(row, setting, values, digits, unit, beside="", target=""):
-    """Adds a line to the table and prints it: the median, and the range of the values."""
+    """Adds a line with the median and the range of the values to the table, and prints this
+    line."""
     v = sorted(values)
     line = (f"| {row} | {setting} | {median(v):.{digits}f} {unit} | {v[0]:.{digits}f} to "
             f"{v[-1]:.{digits}f} | {beside} | {target} |")
@@ -43,13 +44,16 @@ def shape(hosts, rates):
 
 
 def main(doc, rows, size, repeat=5):
-    """Runs the rows that are chosen on the command line. rows: functions of the size in bytes and
-    the number of repetitions, by name. size and repeat: the defaults, the size in MiB."""
+    """Runs the rows that are chosen on the command line. rows: the functions by the names of the
+    rows; each is called with the size in bytes and the number of repetitions. size and repeat: the
+    defaults of both; here the size is in MiB."""
     parser = argparse.ArgumentParser(description=doc,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", default=",".join(rows), help=f"of {', '.join(rows)}; default: all")
+    parser.add_argument("--rows", default=",".join(rows),
+                        help=f"some of {', '.join(rows)}; default: all")
     parser.add_argument("--size", type=int, default=size, metavar="MIB", help=f"default: {size}")
-    parser.add_argument("--repeat", type=int, default=repeat, metavar="N", help="of each figure")
+    parser.add_argument("--repeat", type=int, default=repeat, metavar="N",
+                        help="measurements of each figure")
     args = parser.parse_args()
     chosen = args.rows.split(",")
     if not set(chosen) <= set(rows) or args.size < 1 or args.repeat < 1:

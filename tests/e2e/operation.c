@@ -142,7 +142,11 @@ static void operation_parse(struct operation *op)
 		.count = op->spec.count,
 		.op = (pcclRedOp_t)red,
 		.tag = number("tag", "0"),
-		.src_descriptor = {.datatype = op->spec.type},
+		.src_descriptor = {.datatype = op->spec.type,
+			.distribution_hint = (pcclDistributionHint_t)number("hint", "0")},
+		.quantization_options = {.algorithm =
+						 (pcclQuantizationAlgorithm_t)number("quant", "0"),
+			.quantized_datatype = (pcclDataType_t)number("qtype", "0")},
 	};
 	op->in_place = strcmp(word("place", "out"), "in") == 0;
 	op->verify = number("verify", "0");
@@ -161,7 +165,7 @@ static void operation_spoil(pcclReduceDescriptor_t *desc, const char *which)
 	else if (strcmp(which, "op") == 0)
 		desc->op = (pcclRedOp_t)77;
 	else if (strcmp(which, "quantization") == 0)
-		desc->quantization_options.algorithm = pcclQuantMinMax;
+		desc->quantization_options.algorithm = (pcclQuantizationAlgorithm_t)3;
 	else if (*which)
 		die("wrong", which);
 }
@@ -192,6 +196,9 @@ static void operation_prepare(struct operation *op)
 	if (peer.comm && pcclSetOutputPolicy(
 				 peer.comm, op->disposable ? pcclOutputDisposable : pcclOutputKept))
 		die("pcclSetOutputPolicy", pcclGetLastError());
+	if (peer.comm && pcclSetErrorFeedback(peer.comm, op->desc.tag, number("feedback", "0")) !=
+				 pcclSuccess)
+		die("pcclSetErrorFeedback", pcclGetLastError());
 	memset(&op->info, GUARD_BYTE, sizeof op->info);
 	operation_spoil(&op->desc, word("wrong", ""));
 	op->busy = true;
@@ -228,13 +235,19 @@ static const char *judge_failure(const struct operation *op)
 	return NULL;
 }
 
+/* Returns the peers whose data must be in the result, or with `or` may be in it. */
+static const struct contributors *contributors_of(const struct operation *op)
+{
+	if (op->or_ids.n && op->info.local_world_size == op->or_ids.n)
+		return &op->or_ids;
+	return &op->ids;
+}
+
 static const char *judge_success(const struct operation *op, char why[WHY_SIZE])
 {
-	const struct contributors *c = &op->ids;
+	const struct contributors *c = contributors_of(op);
 	int64_t at;
 
-	if (op->or_ids.n && op->info.local_world_size == op->or_ids.n)
-		c = &op->or_ids;
 	if (c->n && op->info.local_world_size != c->n) {
 		snprintf(why, WHY_SIZE, "world size %u in the result, not %u",
 			op->info.local_world_size, c->n);
@@ -247,7 +260,7 @@ static const char *judge_success(const struct operation *op, char why[WHY_SIZE])
 			return why;
 		}
 	}
-	if (op->verify && c->n) {
+	if (op->verify && c->n && op->desc.quantization_options.algorithm == pcclQuantNone) {
 		at = data_wrong(op->recv.data, &op->spec, op->desc.op, c->id, c->n);
 		if (at >= 0) {
 			snprintf(why, WHY_SIZE, "element %" PRId64 " of the result is wrong", at);
@@ -278,6 +291,7 @@ static void operation_report(struct operation *op, pcclResult_t r, uint64_t begi
 {
 	char why[WHY_SIZE];
 	const char *wrong = losses->wrong ? losses->wrong : judge(op, r, why);
+	const struct contributors *c = contributors_of(op);
 
 	printf("%s code=%d begin=%" PRIu64 " end=%" PRIu64 " losses=%u first_loss=%" PRIu64,
 		peer.command, (int)r, begin, end, losses->n, losses->first);
@@ -285,6 +299,8 @@ static void operation_report(struct operation *op, pcclResult_t r, uint64_t begi
 		printf(" world=%u tx=%" PRIu64 " rx=%" PRIu64 " hash=%016" PRIx64,
 			op->info.local_world_size, op->info.tx_bytes, op->info.rx_bytes,
 			data_hash(op->recv.data, op->recv.bytes));
+	if (r == pcclSuccess && op->verify && op->desc.quantization_options.algorithm)
+		printf(" error=%f", data_error(op->recv.data, &op->spec, op->desc.op, c->id, c->n));
 	printf(" check=%s", wrong ? "wrong" : "ok");
 	printf(" text=%s%s%s\n", wrong ? wrong : "", wrong && *error ? "; " : "", error);
 	operation_free(op);
@@ -367,6 +383,34 @@ void do_reduce(void)
 		end = now();
 	} while (is_lost(&op, r, end, &losses, retries));
 	operation_report(&op, r, begin, end, r == pcclSuccess ? "" : pcclGetLastError(), &losses);
+}
+
+void do_mean(void)
+{
+	uint64_t times = number("n", NULL), begin;
+	struct losses losses = {0};
+	pcclResult_t r = pcclSuccess;
+	struct operation op;
+	double *sum;
+	float *recv;
+
+	operation_prepare(&op);
+	if (op.in_place || op.spec.type != pcclFloat)
+		die("mean", "only of f32, not in place");
+	recv = (float *)(void *)op.recv.data;
+	sum = calloc(op.spec.count, sizeof *sum);
+	if (!sum)
+		die("memory", "exhausted");
+	begin = now();
+	for (uint64_t k = 0; k < times && r == pcclSuccess; k++) {
+		r = pcclAllReduce(op.send.data, recv, &op.desc, peer.comm, &op.info);
+		for (size_t i = 0; i < op.spec.count; i++)
+			sum[i] += (double)recv[i];
+	}
+	for (size_t i = 0; i < op.spec.count && r == pcclSuccess; i++)
+		recv[i] = (float)(sum[i] / (double)times);
+	free(sum);
+	operation_report(&op, r, begin, now(), r == pcclSuccess ? "" : pcclGetLastError(), &losses);
 }
 
 struct storm {
@@ -456,7 +500,7 @@ static void many_round(uint32_t n, pcclResult_t results[SLOTS], struct losses lo
 	uint64_t ends[SLOTS] = {0}; /* of the operations that were started */
 
 	for (uint32_t i = 0; i < n; i++) {
-		uint32_t k = (i + peer.id) % n; /* another order on each peer */
+		uint32_t k = (i + peer.id) % n; /* a different order on each peer */
 		struct operation *op = &ops[k];
 
 		if (results[k] != pcclRankConnectionLost)
@@ -498,8 +542,8 @@ void do_many(void)
 		operation_report(&ops[k], results[k], begin, end, "", &losses[k]);
 }
 
-/* Returns how many peers contributed to the result, or 0 if the result is no sum of `ids` or
- * `or_ids`. */
+/* Returns how many peers contributed to the result, or 0 if the result is neither the sum
+ * of `ids` nor that of `or_ids`. */
 static uint32_t contributed(const struct operation *op)
 {
 	const struct contributors *c[] = {&op->ids, &op->or_ids};
@@ -511,9 +555,9 @@ static uint32_t contributed(const struct operation *op)
 	return 0;
 }
 
-/* Returns the fault of the information about the whole call, or NULL. No newcomer joins during the
- * call, and the operations of its last pass all succeed without a loss. So the operation that was
- * awaited last has the fewest members. */
+/* Checks the information about the whole call. Returns the fault, or NULL. No newcomer joins during
+ * the call, and all operations of its last pass succeed without a loss. So no operation has fewer
+ * members than the one that was awaited last. */
 static const char *judge_several(const pcclReduceInfo_t *info, pcclResult_t r,
 	const uint32_t members[SLOTS], uint32_t n, char why[WHY_SIZE])
 {
@@ -526,13 +570,13 @@ static const char *judge_several(const pcclReduceInfo_t *info, pcclResult_t r,
 	if (least == 0 ||
 		info->local_world_size == least) /* 0: a wrong sum, or ids= is not given */
 		return NULL;
-	snprintf(why, WHY_SIZE, "the call reports %u members, the last sum is of %u",
+	snprintf(why, WHY_SIZE, "the call reports %u members, but the last sum contains %u",
 		info->local_world_size, least);
 	return why;
 }
 
-/* The call does not report the members of each operation, nor, if it fails, which operations are
- * done. The data show both. */
+/* The call reports neither the members of each operation nor, if it fails, which operations are
+ * done. Both follow from the contents of the buffers. */
 void do_several(void)
 {
 	uint32_t n = (uint32_t)number("n", NULL), members[SLOTS];

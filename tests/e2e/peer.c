@@ -14,9 +14,10 @@
  *	alloc bytes=N             allocates memory with pcclMemAlloc, writes to it and keeps it;
  *                          only one allocation at a time
  *	closefrom                 closes all descriptors above 2, also those of the library; with
- *                          mine=1 pairs of sockets get their numbers, and a forked child
- *                          checks these: child= (how many have changed)
- *	mine                      checks the pairs in this process: touched= (how many have
+ *                          mine=1 opens pairs of sockets, which get the freed descriptor
+ *                          numbers; a forked child checks them: child= (how many sockets
+ *                          have changed)
+ *	mine                      checks these sockets in this process: touched= (how many have
  *                          changed)
  *	free                      frees the memory of alloc: check=ok, or the fault of its
  *                          contents
@@ -25,6 +26,8 @@
  *	reduce OP                 calls pcclAllReduce and checks like await; with retry=N repeats
  *                          the call while peers are lost (hurry=1: without checks of the
  *                          buffers in between)
+ *	mean n=N OP               runs N operations with the same operands, and then checks the
+ *                          mean of the results (f32, not in place)
  *	storm n=N OP              runs N operations without pause, except after every 64; each has
  *                          its own data; lost operations are repeated. Prints "prepared",
  *                          then begin= and end= of all, lost= calls, longest= (ns) call,
@@ -48,7 +51,7 @@
  *                          written); prints at=, the address of the last tensor
  *	spoil name=T at=N n=N     changes bytes of one tensor, or of all
  *	digest                    prints hash= of all contents that must be equal, or with name=T
- *                          of one
+ *                          of tensor T
  *	sync strategy=popular|receive|send|NUMBER
  *                          synchronizes: tx= rx= revision= check= hash= (unless hash=0)
  *                          longest= (ns); optional: revision=N, retry=N (while peers are
@@ -62,7 +65,8 @@
  * (pcclMemAlloc for both buffers or one), shift=N (elements between the start of a page and the
  * buffers), special=1, verify=1 (also computes the result), disposable=1 (pcclOutputDisposable),
  * freeze=1 (the process stops itself when half of sendbuf is read, or with 2 when its end is read),
- * wrong=type|count|op|quantization (an invalid argument).
+ * wrong=type|count|op|quantization (an invalid argument), quant=N qtype=N hint=N (quantization, in
+ * numbers of pccl.h; with verify=1 the answer has error=, the relative error of the result).
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -287,8 +291,9 @@ static void do_second(void)
 	(void)pcclDestroyCommunicator(second);
 }
 
-/* Waits for newcomers. A newcomer cannot be awaited, so the function looks for one every other
- * millisecond, because a look takes no time in a run with one peer. */
+/* Waits for newcomers. No call waits for a newcomer, so the function votes until there is one. It
+ * pauses for two milliseconds after each vote, because a vote in a run with one peer takes no
+ * time. */
 static void do_until(void)
 {
 	int world_size = (int)number("world", NULL);
@@ -381,7 +386,7 @@ static void do_free(void)
 	say_outcome(r, begin, now());
 }
 
-/* ---- a master of one's own */
+/* ---- a master in this process */
 
 static void on_signal(int signo)
 {
@@ -502,6 +507,7 @@ static const struct command {
 	{"submit", do_submit},
 	{"await", do_await},
 	{"reduce", do_reduce},
+	{"mean", do_mean},
 	{"storm", do_storm},
 	{"many", do_many},
 	{"several", do_several},
@@ -539,8 +545,8 @@ static void carry_out(char *line)
 	die("no such command", n_words ? words[0] : "");
 }
 
-/* Makes the creation of processes and threads fail from now on, as in a container with old rules.
- */
+/* Makes the creation of processes and threads fail from now on, as in a container with old seccomp
+ * rules. */
 static void refuse_clone(void)
 {
 	static const uint32_t refused[] = {

@@ -30,13 +30,14 @@ uint64_t number(const char *key, const char *otherwise);
 /* Prints the end of an answer to a call. */
 void say_outcome(pcclResult_t r, uint64_t begin, uint64_t end);
 
-/* Makes the process stop itself when the second half of `data` is accessed in a way that `prot` (of
+/* Makes the process stop itself at an access to the second half of `data` that `prot` (as for
  * mprotect) does not allow. Only one buffer can be frozen at a time. */
 void freeze(void *data, size_t bytes, int prot);
 
 void do_submit(void);
 void do_await(void);
 void do_reduce(void);
+void do_mean(void);
 void do_storm(void);
 void do_many(void);
 void do_several(void);

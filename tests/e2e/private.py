@@ -15,7 +15,7 @@ MASTER_LEASE_MS = 1500
 
 def skip_beside_system_agent():
     if os.path.exists(SYSTEM_SOCKET):
-        raise lib.Skipped(f"the agent of this system is at {SYSTEM_SOCKET}")
+        raise lib.Skipped(f"a system agent runs at {SYSTEM_SOCKET}")
 
 
 def until(good, seconds):
@@ -30,13 +30,13 @@ def until(good, seconds):
 
 
 class PrivateAgents:
-    """The environment of processes that have no agent. Agents that they start are ended with the
+    """The environment of processes that have no agent. Agents that they start end with the
     test."""
 
     def __init__(self, lab):
         self.lab = lab
-        # the same program, but it ends sooner than after 30 s, and waits less than 60 s for a
-        # master
+        # the agent with shorter times: by default it ends 30 s after its last process, and waits
+        # 60 s for a master
         program = lab.folder / "agentd"
         program.write_text(f'#!/bin/sh\nexec "{lib.AGENTD}" "$@" --idle-exit {IDLE_SECONDS}'
                            f' --master-lease-ms {MASTER_LEASE_MS}\n', encoding="ascii")

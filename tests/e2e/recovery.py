@@ -8,7 +8,8 @@ usage: ./dev figures recovery [--events N] [--json FILE] [ROW...]
 Three hosts, or four for pair-cut-4, are network namespaces (root). On every survivor, each result
 is compared with the sum of exactly those peers that took part according to the call. Times are in
 milliseconds; no test depends on them. An event is measured only if it came at the intended moment,
-mostly in the middle of an operation. It is repeated until enough events were measured. Events that came at another moment are only counted.
+mostly in the middle of an operation. Events that came at another moment are only
+counted. Events are repeated until enough of them were measured.
 """
 
 import argparse
@@ -28,7 +29,7 @@ SIZE = "type=f32 op=sum count=4194304 place=in"  # 16 MiB
 SMALL = "type=f32 op=sum count=1000 place=in"
 MS = 1e6
 WINDOW_NS = 3e9  # duration of steps with and without a newcomer
-# the same for row unreachable, and the number of window pairs for each wall
+# the duration for row unreachable, and how many pairs of windows it measures with each wall
 LONG_WINDOW_NS, PAIRS = 20e9, 8
 TRIES = 4  # tries per measured event, on average
 
@@ -52,8 +53,8 @@ class Row:
                 return
             yield k, self.measured
         if self.measured < self.events:
-            raise Failed(f"only {self.measured} of {TRIES * self.events} events came as they are "
-                         f"meant: {self.seen}")
+            raise Failed(f"only {self.measured} of {TRIES * self.events} events came at the "
+                         f"intended moment: {self.seen}")
 
     def hit(self):
         self.measured += 1
@@ -81,7 +82,8 @@ class Row:
 
 
 def told(text):
-    """Returns the sentence without the names of peers and without numbers."""
+    """Returns the text with the names of peers and the numbers replaced, so that equal errors are
+    counted together."""
     text = re.sub(r"peer@\S+ pid \d+|peer [0-9a-f]{8}\b", "a peer", text)
     return re.sub(r"\b(host-)?\d+(\.\d+)?( s)?\b", "N", text)
 
@@ -116,17 +118,18 @@ def join(row, lab, survivors, number, host):
             answer = newcomer.call("connect")
     for answer in (answer, *(p.read() for p in survivors)):
         if answer["code"] != SUCCESS or answer.get("world", n) != n:
-            raise Failed(f"a newcomer does not get in: {answer}")
+            raise Failed(f"a newcomer was not admitted: {answer}")
     return newcomer
 
 
 def retried(row, peers, began):
     """Reads the answers of peers that repeat a call until it succeeds. began: the time of the
-    failure. An event without any error does not count."""
+    failure. The event does not count if no peer got an error."""
     answers = good([p.read() for p in peers])
     if not any(a["losses"] for a in answers):
         over = max(a["end"] for a in answers) <= began
-        row.miss("the operation was over before" if over else "the operation ended in spite of it")
+        row.miss("the operation ended before the event" if over else
+                 "the operation succeeded in spite of the event")
         return
     row.hit()
     for a in answers:
@@ -137,8 +140,8 @@ def retried(row, peers, began):
 
 
 def moment(row, peers, rng):
-    """Returns a random time in seconds between ask() and the end of SIZE, by the duration of the
-    last operation, which counts as normal. An operation before it only opens connections."""
+    """Runs two operations of SIZE: the first opens connections, the second is measured. Returns a
+    time in seconds after ask(), random within the duration of the measured operation."""
     good(lib.together(peers, f"reduce {SIZE} tag=1 ids={ids_of(peers)}"))
     sent = now()
     normal = good(lib.together(peers, f"reduce {SIZE} tag=1 ids={ids_of(peers)}"))
@@ -189,7 +192,7 @@ def trainer_stopped(row, hosts):
                     row.add("named by pcclctl", now() - began)
                     break
                 if now() - began > 5e9:
-                    raise Failed(f"pcclctl does not name who is stopped: {said}")
+                    raise Failed(f"pcclctl does not name the stopped peer: {said}")
             answers = good([p.read() for p in survivors])
             row.add(f"error, after the bound of {bound_ms} ms",
                     max(a["first_loss"] for a in answers) - began - int(bound_ms * MS))
@@ -228,13 +231,13 @@ def agent_killed(row, hosts):
             more = good([p.read() for p in peers])
             end = max(a["end"] for a in answers)
             if end <= restarted:
-                row.miss("the operation was over before the kill" if end <= killed else
+                row.miss("the operation ended before the kill" if end <= killed else
                          "the operation ended between the kill and the restart")
                 continue
             row.hit()
             for a, b in zip(answers, more):
                 row.count(f"errors per call: {a['losses']}")
-                row.count(f"errors of the call after: {b['losses']}")
+                row.count(f"errors of the next call: {b['losses']}")
             row.add("next success after the kill", end - killed)
             row.add("next success after the restart", end - restarted)
         lab.check_alive()
@@ -319,8 +322,9 @@ def master_host_cut(row, hosts):
 
 
 def master_gone(row, hosts):
-    """The run is given up after the lease. The next master has another port. In every other event
-    the agents are informed; in the others the peers create communicators for its address."""
+    """The agents abandon the run after the lease. The next master has another port. In every second
+    event pcclctl gives the new address to the agents; in the others the peers create communicators
+    for it."""
     lease_ms = 1000
     with lib.Lab(3, hosts) as lab:
         lab.start(agent_options=["--master-lease-ms", lease_ms])
@@ -350,7 +354,7 @@ def master_gone(row, hosts):
                     raise Failed(f"a new master at another port: {answer}")
             answers = good(lib.together(
                 peers, f"reduce {SIZE} tag=1 ids={ids_of(peers)} verify=1"))
-            row.add("next success after the new master's start, with a look at the result",
+            row.add("next success after the new master's start, checks of the result included",
                     max(a["end"] for a in answers) - started)
         lab.check_alive()
 
@@ -373,7 +377,7 @@ def newcomer(row, hosts):
             answers = lib.together(peers, "update")
             joined = fresh.read()
             if joined["code"] != SUCCESS or any(a["world"] != 3 for a in answers):
-                raise Failed(f"a newcomer does not get in: {joined} {answers}")
+                raise Failed(f"a newcomer was not admitted: {joined} {answers}")
             row.add("from the vote to the newcomer's and all others' return",
                     max(joined["end"], *(a["end"] for a in answers)) - voted)
             everybody = [*peers, fresh]
@@ -407,7 +411,7 @@ class Unreachable:
         if self.waits and select.select([self.peer.process.stdout], [], [], 0)[0]:
             answer = self.peer.read()
             if answer["code"] == SUCCESS:
-                raise Failed(f"{how}: the newcomer got in, although it reaches no member of host 1")
+                raise Failed(f"{how}: a newcomer that reaches no member of host 1 was admitted")
             row.count(f"{how}: newcomer: code {answer['code']}")
             self.waits, self.next = False, now() + 0.2e9
         if again and not self.waits and now() > self.next:
@@ -416,9 +420,9 @@ class Unreachable:
 
 
 def firewalled(row, hosts, window_ns=WINDOW_NS, pairs=0):
-    """Hosts 1 and 2 reach the master and host 0, but not each other. In each step, two members vote
-    if a newcomer waits, and reduce. One window of steps has a newcomer on host 2, the other has
-    none."""
+    """Hosts 1 and 2 reach the master and host 0, but not each other. In each step, two members
+    first vote if a newcomer waits, and then reduce. One window of steps has a newcomer on host 2,
+    and the other window has none."""
     with lib.Lab(3, hosts) as lab:
         lab.start()
         peers = form(lab, (0, 1))
@@ -449,7 +453,7 @@ def firewalled(row, hosts, window_ns=WINDOW_NS, pairs=0):
             times = {there: window(there) for there in ((False, True), (True, False))[k % 2]}
             row.add(f"{how}: a step without the newcomer", times[False])
             row.add(f"{how}: a step with the newcomer", times[True])
-            row.share(f"{how}: steps per second with the newcomer, of those without",
+            row.share(f"{how}: steps per second with the newcomer, as a share of those without it",
                       times[False] / times[True])
             wall(hosts, False, way)
             lab.drop_peer(fresh.peer)
@@ -457,8 +461,8 @@ def firewalled(row, hosts, window_ns=WINDOW_NS, pairs=0):
 
 
 def unreachable(row, hosts):
-    """Does the same for so long that differences of a few per cent are visible. It ignores
-    --events."""
+    """Does the same as firewalled(), for so long that differences of a few per cent are visible.
+    Ignores --events."""
     firewalled(row, hosts, LONG_WINDOW_NS, PAIRS * len(WALLS))
 
 
@@ -468,8 +472,9 @@ def cut(hosts, pair, off):
 
 
 def pair_cut(row, hosts):
-    """The path between two neighbours is cut, during an operation or just before it; both reach the
-    master. With three hosts no ring is possible without this pair, so one host is evicted."""
+    """The path between two neighbours is cut, during an operation or just before it. Both hosts
+    still reach the master. With three hosts no ring is possible without this pair, so one host is
+    evicted."""
     rng = random.Random(4)
     with lib.Lab(hosts=hosts) as lab:
         lab.start()
@@ -495,7 +500,8 @@ def pair_cut(row, hosts):
                 row.count(f"evicted: {len(gone)}")
             else:
                 over = max(a["end"] for a in answers) <= began
-                row.miss(f"the operation {'was over before' if over else 'ended in spite of it'}")
+                row.miss("the operation "
+                         f"{'ended before' if over else 'succeeded in spite of'} the event")
             cut(hosts, pair, False)
             goes = gone[0] if gone else peers[1]
             lab.drop_peer(goes)
@@ -575,9 +581,10 @@ def show(name, summary):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--events", type=int, default=50, help="of each row")
-    parser.add_argument("--json", type=pathlib.Path, help="the figures go there, too")
-    parser.add_argument("rows", nargs="*", metavar="ROW", help=f"of {', '.join(ROWS)}; default: all")
+    parser.add_argument("--events", type=int, default=50, help="events of each row")
+    parser.add_argument("--json", type=pathlib.Path, help="also write the figures to this file")
+    parser.add_argument("rows", nargs="*", metavar="ROW",
+                        help=f"some of {', '.join(ROWS)}; default: all")
     args = parser.parse_args()
     found = {}
 

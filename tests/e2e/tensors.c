@@ -178,7 +178,7 @@ static pcclSharedStateSyncStrategy_t parse_strategy(const char *text)
 	for (int i = 0; i < 3; i++)
 		if (strcmp(text, names[i]) == 0)
 			return (pcclSharedStateSyncStrategy_t)i;
-	if (text[0] >= '0' && text[0] <= '9') /* also a number that is no strategy */
+	if (text[0] >= '0' && text[0] <= '9') /* may be a number that is no strategy */
 		return (pcclSharedStateSyncStrategy_t)atoi(text);
 	die("no such strategy", text);
 }
@@ -240,7 +240,7 @@ void do_memcpy(void)
 		begin = now();
 		memcpy(to, from, bytes);
 		times[i] = now() - begin;
-		from[i % bytes] = to[bytes / 2]; /* a use of the copies */
+		from[i % bytes] = to[bytes / 2]; /* so that the copy is not left out */
 	}
 	qsort(times, n, sizeof *times, compare);
 	printf("memcpy median=%" PRIu64 " min=%" PRIu64 "\n", times[n / 2], times[0]);

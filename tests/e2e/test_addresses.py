@@ -110,7 +110,7 @@ def subnet(hosts):
         second_network(hosts)
         lab.start(agent_options=["--advertise", "10.85.0.0/16", "--advertise", "eth7,10.86.0.0/16"])
         for agent in lab.agents.values():
-            agent.await_log("no address in eth7, 10.86.0.0/16, which advertise or interfaces name")
+            agent.await_log("no address in eth7, 10.86.0.0/16: if this is a mistake")
         reduces("a network that is named", lab.start_peers([0, 1]))
         ends = far_ends(hosts, 0, P2P) | far_ends(hosts, 1, P2P)
         check(ends == {"10.85.0.1", "10.85.0.2"}, "data takes only the network that the option names", ends)
@@ -150,7 +150,8 @@ def host_names():
 
 
 def on_loopback_interface(hosts):
-    """The address is on the loopback interface and belongs to no network, as on routers."""
+    """The address that other hosts use is on the loopback interface and belongs to no network.
+    Routers often have such an address."""
     with lib.Lab(hosts=hosts) as lab:
         for host in (0, 1):
             netns.ip("-n", hosts.name(host), "addr", "add", f"10.99.0.{host + 1}/32", "dev", "lo")
@@ -211,8 +212,8 @@ def forwarded_ports(hosts):
 
 
 def forwarder_stands_still(hosts):
-    """The forwarder stops. Its kernel acknowledges data that it does not forward, and answers
-    probes for both hosts."""
+    """The program that forwards the ports is stopped. The kernel still acknowledges data, which is
+    no longer forwarded, and answers probes for both hosts."""
     with lib.Lab(hosts=hosts) as lab:
         router = forward(lab, hosts, 1, (f"50150:{P2P}", f"50149:{STATE}"))
         lab.start_master(options=["--stream-timeout-ms", STREAM_MS])
@@ -253,8 +254,8 @@ def address_changes(hosts):
         name = hosts.name(1)
         netns.ip("-n", name, "addr", "add", "10.84.0.77/24", "dev", "eth0")
         netns.ip("-n", name, "addr", "del", hosts.address(1) + "/24", "dev", "eth0")
-        # the other address is secondary, and would go with the first one without
-        # promote_secondaries
+        # without promote_secondaries the kernel has removed the second address together with the
+        # first one
         netns.ip("-n", name, "addr", "replace", "10.84.0.77/24", "dev", "eth0")
         reduces("after the address of a host has changed", peers)
         lab.check_alive()

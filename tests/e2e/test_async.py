@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Sixteen operations in flight, which each peer starts in another order, all end with the right
-result. The agents' memory does not grow with time, nor when one peer is late."""
+"""Sixteen operations in flight all end with the right result, although each peer starts them in a
+different order. The agents' memory does not grow with time, nor when one peer is late."""
 
 import random
 import time
@@ -51,8 +51,8 @@ def rounds(lab, places, rng):
           wrong)
     for k, agent in enumerate(lab.agents.values()):
         grown = agent.status("VmRSS") - memory[k]
-        check(grown < GROWTH or lib.sanitized(), f"memory of agent {k}: {grown} KiB more after the first {WARM_UP} "
-              f"of {ROUNDS} rounds", f"from {memory[k]} KiB")
+        check(grown < GROWTH or lib.sanitized(), f"memory of agent {k} grows by {grown} KiB after "
+              f"the first {WARM_UP} of {ROUNDS} rounds", f"from {memory[k]} KiB")
         now = agent.open_files()
         check(now <= files[k] + FILES, f"open files of agent {k}: {files[k]}, then {now}")
     return peers

@@ -16,18 +16,19 @@ TIMES = {"connections": 2000, "silence": 700, "garbage": 500, "knocks": 600, "no
          "agents": 40, "other_names": 20, "higher_terms": 20, "unread_joins": 25, "half_frames": 200,
          "much_to_say": 40, "long_messages": 20,
          "links": 500, "probes": 500, "newcomers": 2}
-KEPT = {"ccoip-masterd": 110 << 10, "pcclagentd": 32 << 10}  # KiB that a daemon may use in addition
-# For newcomers that spoil rounds, several at a time, while the members vote in each step. After the
-# second spoiled round no newcomer is admitted for 4 s, then 8, 16 and 30 s (SHUT_MIN_MS).
+KEPT = {"ccoip-masterd": 110 << 10, "pcclagentd": 32 << 10}  # KiB by which a daemon may grow
+# For the test in which several newcomers at a time spoil rounds, while the members vote in each
+# step. No newcomer is admitted for 4 s after the second spoiled round, and for 8, 16 and 30 s after
+# the next ones (SHUT_MIN_MS).
 SPOILERS, VOTING = 3, 20  # attackers, seconds
-SPOILT = 5  # rounds in that time, at most
+SPOILT = 5  # rounds spoiled in that time, at most
 LONG = 0.5  # seconds; only a call in a spoiled round takes so long
 LOGGED, LOGGED_PER_S = 100 << 10, 8 << 10  # bytes of all logs, at most
 
 
 class Work:
-    """Peers that run operations and votes, as programs do, and check each result. No newcomer gets
-    in."""
+    """Peers that run operations and votes, as programs do, and check each result. No newcomer is
+    admitted."""
 
     def __init__(self, peers):
         self.peers, self.count, self.wrong = peers, 0, None
@@ -92,8 +93,8 @@ def vote_each_step(lab, peers):
     rounds = spoilt() - before
     check(0 < rounds <= SPOILT, f"{steps} steps with a vote while there are {SPOILERS} attackers: {rounds} "
           f"rounds are spoiled, at most {SPOILT} are allowed", rounds)
-    check(slow <= rounds, f"{slow} calls took longer than {LONG} s, the longest {longest:.1f} s, not more "
-          "than rounds were spoiled", (slow, rounds))
+    check(slow <= rounds, f"{slow} calls took longer than {LONG} s, the longest {longest:.1f} s; "
+          "no more calls than spoiled rounds", (slow, rounds))
 
 
 def test():

@@ -126,7 +126,7 @@ def own_master(lab, private):
     check(answer["code"] == INVALID_USAGE, "a master cannot be destroyed while it runs", answer)
     owner.expect("master-signal")
     owner.expect("master-await")
-    check(not masters(), "pcclInterruptMaster in a signal handler ends it", masters())
+    check(not masters(), "pcclInterruptMaster in a signal handler ends the master", masters())
     owner.expect("master-destroy")
     answer = other.call(f"reduce {OPERATION}")
     check(answer["code"] == MASTER_CONNECTION_FAILED and answer["check"] == "ok",

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Two hundred operations in flight on one communicator. Operations are launched while others end,
-in any order of starts and awaits. A peer that dies meanwhile has the usual consequences."""
+"""Two hundred operations in flight on one communicator. Operations are started while others end.
+Each peer starts and awaits them in its own order. If a peer dies, the others repeat the operations
+that were lost."""
 
 import random
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Trainers over a binding that was written for PCCL 1.0 (binding.py) go on when other trainers are
-killed, join, end, or are destroyed by the collector's thread."""
+killed, join or end, or when the garbage collector's thread destroys a communicator."""
 
 import pathlib
 import random
@@ -49,7 +49,7 @@ class Trainers:
         return answer
 
     def go_on(self, steps=3):
-        """Waits until all trainers have made this many more steps together."""
+        """Waits until each trainer has made this many more steps in a row with all trainers in the run."""
         for peer in self.all:
             while peer.rest or select.select([peer.process.stdout], [], [], 0)[0]:
                 self.next_step(peer)
@@ -97,12 +97,12 @@ def collected(trainers):
     destroyed(peer, "other")
     trainers.go_on()
     check(peer.process.poll() is None,
-          "the other trainers go on at once when one has destroyed its communicator, while its "
-          "process still runs")
+          "the other trainers go on at once when one trainer has destroyed its communicator, "
+          "although the process of this trainer still runs")
     peer.send("connect")
     trainers.all.append(peer)
     trainers.go_on()
-    check(True, "the trainers go on together when the destroyed communicator was replaced")
+    check(True, "the trainers go on together after the destroyed communicator was replaced")
 
 
 def ended(trainers):
@@ -110,9 +110,9 @@ def ended(trainers):
     peer.send("end")
     destroyed(peer, "main")
     check(peer.process.wait(lib.WAIT) == 0,
-          "the interpreter that has destroyed its communicator ends", peer.process.returncode)
+          "an interpreter ends after it has destroyed the communicator", peer.process.returncode)
     trainers.go_on()
-    check(True, "the other trainers go on when one has ended")
+    check(True, "the other trainers go on after one has ended")
 
 
 def test():

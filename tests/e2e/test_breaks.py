@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """A router resets the connections between two hosts as soon as they have carried some bytes. New
-connections can be opened, and small operations succeed. The ring avoids this pair. If no such ring
-is possible, one host is evicted and gets the reason."""
+connections can be opened, and small operations succeed. The ring avoids this pair of hosts. If no
+ring can avoid it, one of the two is evicted and gets the reason."""
 
 import contextlib
 import re
@@ -84,7 +84,7 @@ def goes_around(n_hosts, both):
                   "an operation over reset links succeeds at the fourth attempt", answers)
             for line in (SMALL, BIG):
                 answers = lib.together(peers, f"reduce {line} ids={ids_of(peers)}")
-                check(not judge(answers), "the operations after it need no second attempt", answers)
+                check(not judge(answers), "the next operations need no second attempt", answers)
             print(f"# {router.resets} resets")
         check(any("broke during each of the last 3 operations" in x for x in lab.master.log_lines()),
               "the master's log says why the ring avoids the pair")

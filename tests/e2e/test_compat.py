@@ -19,7 +19,8 @@ def give_state(peers, revision):
 
 
 def sync_survives(lab, first, voted):
-    """Kills the last peer while the others wait for it. voted: whether the victim has voted before."""
+    """Kills the last peer while the others wait for it. voted: whether the victim votes before its
+    death."""
     peers = lab.start_peers([0, 1, 1, 0], first=first)
     give_state(peers, 3)
     answers = together(peers, "sync")

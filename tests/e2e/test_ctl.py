@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""pcclctl shows which peer or host an operation waits for: a stopped process on this host or
-another one, before it takes part or during a transfer; a process that does not call; a stopped
-agent; an agent that is gone."""
+"""pcclctl shows which peer or host an operation waits for. This may be a process that was stopped,
+before it took part or during a transfer, on this host or on another one; a process that does not
+call; an agent that was stopped; or an agent that is gone."""
 
 import json
 import re
@@ -26,7 +26,8 @@ def until_ops(option, daemon, good):
 
 
 def until_logged(daemon, pattern):
-    """Returns whether such a line appears in the log within the time limit."""
+    """Returns whether a line that matches the pattern appears in the daemon's log within the time
+    limit."""
     deadline = time.monotonic() + lib.WAIT
     while time.monotonic() < deadline:
         if any(re.search(pattern, line) for line in daemon.log_lines()):
@@ -41,12 +42,12 @@ def names_only(rows, who):
 
 
 def agents_name(lab, others, idle, who):
-    """Checks that an agent names the stopped peer, of its own host or of another one."""
+    """Checks that an agent names the stopped peer, on its own host or on another host."""
     rows = until_ops("--agent", lab.agents[others[0].host], lambda r: names_only(r, who))
     if idle.host == others[0].host:
         check(names_only(rows, who) and rows[0]["tag"] == 77
               and rows[0]["submitted"] < rows[0]["members"],
-              "an agent names its own peer that is awaited", rows)
+              "an agent names the awaited peer on its own host", rows)
     else:
         check(names_only(rows, who) and f"; peer@host-{idle.host} {who} (is stopped)"
               in rows[0]["awaited"] and rows[0]["age"] < 2 * 10**9,
@@ -102,7 +103,8 @@ def stalled(lab, peers, idle):
 
 
 def late(lab, peers):
-    """One peer does not call. It is named at once, on the other hosts, and in the logs after 2 s."""
+    """One peer does not call. The master and the agents of the other hosts name it at once, and
+    after 2 s in their logs."""
     slow = peers[1]
     for peer in (peers[0], peers[2]):
         peer.send("reduce type=f32 op=sum count=1000 tag=80")
@@ -177,7 +179,7 @@ def standstill(lab, peers):
     rows = until_ops("--agent", far, named(who))
     check(named(who)(rows) and named("is stopped")(rows) and rows[0]["state"] == "running"
           and rows[0]["standstill"] > 0 and rows[0]["done"] < rows[0]["bytes"],
-          "an agent names its own process that has stopped copying", rows)
+          "an agent names the process on its own host that has stopped copying", rows)
     culprit = f"peer@host-1 pid {slow.pid} (is stopped"
     for option, daemon in (("--master", lab.master), ("--agent", lab.agents[0]),
                            ("--agent", lab.agents[2])):
@@ -203,8 +205,8 @@ def standstill(lab, peers):
 
 
 def silence(lab, peers, near):
-    """The agent of host 1 stops during a transfer. Its neighbour names it, and the master gives it
-    up."""
+    """The agent of host 1 stops during a transfer. Its neighbour names it, and the call fails
+    because of the silence of the agent."""
     far = lab.agents[1]
     for peer in (peers[0], peers[2]):
         peer.send(f"reduce {BIG} tag=79")
@@ -228,8 +230,8 @@ def silence(lab, peers, near):
 
 
 def recovering(lab, peers):
-    """A master that takes the run over shows what it knows from snapshots, and for how many peers
-    it waits."""
+    """A master that takes over the run shows what it has learned from snapshots, and how many peers
+    it still waits for."""
     for peer in peers[:2]:
         peer.send("reduce type=f32 op=sum count=1000 tag=82")
     until_ops("--master", lab.master, lambda r: r and r[0]["votes"] == 2)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Checks what pcclctl and the logs report about keys: which keys exist, which keys differed on
-which peer, and how that ended."""
+which peer, and whether they were repaired."""
 
 import signal
 
@@ -38,7 +38,7 @@ def hashes_of(answer):
 
 
 def differed(lab, host):
-    """(pid, key, blocks, of, bytes, cause, outcome, from) of each row."""
+    """Returns (pid, key, blocks, of, bytes, cause, outcome, from) of each row."""
     return [tuple(r[k] for k in ("pid", "key", "blocks", "of", "bytes", "cause", "outcome", "from"))
             for r in state_of(lab, host)["differed"]]
 
@@ -135,8 +135,8 @@ def not_drift(lab, peers):
 
 
 def restarted(lab, peers):
-    """An agent that has just been started distinguishes newcomers from peers that have been equal
-    before."""
+    """An agent that has just been restarted still distinguishes newcomers from peers whose state
+    was equal before the restart."""
     newcomer = lab.start_peer(4, 1)
     newcomer.send("create", "connect")
     lib.together(peers, "until world=5")
@@ -223,7 +223,7 @@ def many(lab, n=1200):
 
 
 def forgotten(lab, peers):
-    """Nothing is kept of peers that have left."""
+    """The agents keep nothing of peers that have left."""
     for peer in list(peers):
         lab.drop_peer(peer)
     for host in (0, 1):

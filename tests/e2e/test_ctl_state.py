@@ -61,8 +61,9 @@ def master_tells_election(rows, peers, content):
           and [r["revision"] for r in rows] == [3, 7, 7] and not any(r["torn"] for r in rows)
           and len({r["keys"] for r in rows}) == 1 and rows[1]["content"] == content
           and rows[0]["content"] != content, "the master shows which peers held the elected contents", rows)
-    check(rows[0]["deviation"] == f"revision 3, elected is 7; contents {rows[0]['content']}, elected "
-          f"are {content}" and not rows[1]["deviation"] and rows[0]["host"] == "host-1",
+    check(rows[0]["deviation"] == "revision 3, but revision 7 was elected; contents "
+          f"{rows[0]['content']}, but {content} were elected"
+          and not rows[1]["deviation"] and rows[0]["host"] == "host-1",
           "the master shows how one peer deviated", rows[0])
 
 
@@ -94,8 +95,8 @@ def one_differs(lab, peers):
 
 
 def copies(answer):
-    """Returns whether all copied bytes are shown. The copying threads go on while the tables are
-    filled, so the test waits for each of them."""
+    """Returns whether both receivers and the transfer show all copied bytes. The copying threads go
+    on while the tables are filled, so each count may come late."""
     return (any(t["bytes"] == 2 * BYTES and t["sources"] for t in answer["transfers"])
             and [r["bytes"] for r in answer["receivers"]] == [BYTES, BYTES])
 

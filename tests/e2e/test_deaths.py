@@ -51,7 +51,7 @@ def late(lab):
     wrong = judge(together(survivors, f"{line} ids={ids_of(survivors)}"))
     check(not wrong, "the repeated call succeeds for the survivors", wrong)
     seen = worlds(survivors)
-    check(seen == {(4, 4, 1, 4)}, "the survivors see their own number as world size", seen)
+    check(seen == {(4, 4, 1, 4)}, "the world size is the number of survivors", seen)
     leave(lab, survivors)
 
 

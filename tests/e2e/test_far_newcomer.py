@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Newcomers on paths with a round trip above the bounds of near paths, or with a high packet loss.
-They get in at the first attempt or after a few, and the logs contain nothing untrue about their
-paths."""
+They are admitted at the first attempt or after a few, and the logs contain nothing untrue about
+their paths."""
 
 import select
 import sys

@@ -34,7 +34,7 @@ def start(lab, count):
         if peers[1].read(JOIN)["code"] == lib.SUCCESS:
             break
         if attempts == 1:
-            raise lib.Failed("the newcomer does not get in")
+            raise lib.Failed("the newcomer was not admitted")
     for k, peer in enumerate(peers):
         peer.expect(f"state revision={1 - k}")
         peer.expect(f"tensors name=big type=f32 count={count} seed=1 like={k}")
@@ -62,7 +62,7 @@ def scene(way, name, count):
 
 
 def moves():
-    """The path to the source starts at an address that the receiver's host loses."""
+    """The receiver's streams use an address that the receiver's host loses."""
     hosts = lib.make_namespaces(3, high_rtt.Hosts, ways={1: {"rate": 100}})
     if not hosts:
         raise lib.Skipped("needs root, network namespaces and TAP devices")

@@ -14,8 +14,8 @@ BOUND_NS = 5 * 10**9  # bound for a busy machine; most starts need a hundredth o
 
 
 def start(world, rng, seed):
-    """Returns times in ns until the last result: from the first pcclConnect, and from the first
-    submission."""
+    """Returns two times in ns. Both end with the last result; one begins with the first
+    pcclConnect, the other with the first submission."""
     with lib.Lab(2) as lab:
         lab.start()
         peers = [lab.start_peer(k, k % 2, ready=False) for k in range(world)]

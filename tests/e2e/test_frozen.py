@@ -14,7 +14,8 @@ from lib import Failed, check, ids_of, judge
 
 COUNT = 5003
 NOBODY = "65534"
-# The last word is the name under which the shell gets the program, which follows as "$@".
+# The program and its arguments are appended to these commands. The last word here is $0 of the
+# shell, and the appended words are "$@".
 PID_NAMESPACE = ("unshare", "--pid", "--mount", "sh", "-c", """
 trap 'kill -TERM $!' TERM
 setpriv --pdeathsig KILL sh -c 'mount -t proc proc /proc && exec "$@"' sh "$@" &

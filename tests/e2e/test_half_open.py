@@ -23,7 +23,7 @@ from halfopen import AGENT_SIDE, ALL, ENDS, INBOUND, MASTER_SIDE, OUTBOUND, STAT
 from lib import SUCCESS, Failed, check
 
 BOUND = 10  # seconds, for any call
-ROUNDS = 30  # repetitions of the work until no call is lost
+ROUNDS = 30  # most repetitions of the work; it is repeated until no call is lost
 PER_LAB = 50  # faults in each Lab
 LABS = ((0, 1), (0, 0, 1, 2), (0, 1, 2))  # the hosts of peers
 MANY = 8
@@ -31,12 +31,12 @@ LINES = {"small": "storm n={} type=f32 op=sum count=4 place=out",
          "middle": "storm n={} type=i32 op=sum count=9001 place=in",
          "async": f"many n={MANY} retry=9 type=f32 op=sum count=70001 place=out",
          "large": "storm n=4 type=f64 op=sum count=262145 place=in"}
-# number of calls: at most, at least; and the duration of a storm in seconds
+# the most and the fewest calls of a storm, and its duration in seconds
 CALLS, FEWEST, STORM = {"small": 600, "middle": 60}, 20, 0.2
 TENSORS = "n=3 name=t type=u8 count=24000000 seed=1"
 SPOILT = 23000000  # bytes of each tensor
 RESET = 0.01  # seconds within which sockets are closed
-# The packets that the other end does not receive, and the least time in seconds.
+# Pairs: which packets the other end does not receive, and for how many seconds at least.
 LOSSES = ((None, 0), (ENDS, 0.02), (ENDS, 0.05), (ENDS, 0.2), (ENDS, 1), (ENDS, 4), (ALL, 0.02),
           (ALL, 0.05), (ALL, 0.3))
 WEIGHTS = (2, 4, 6, 4, 2, 1, 4, 4, 2)
@@ -71,7 +71,8 @@ class Work:
                 peer.read(seconds=6 * BOUND)  # the answer that the call is prepared
 
     def lags(self, turns=0):
-        """Returns the peer whose state differs in this turn, or that many turns later."""
+        """Returns the peer whose state differs in the current turn, or in a turn that comes so many
+        turns later."""
         return self.peers[(self.number + turns) % len(self.peers)]
 
     def is_done(self, seconds):
@@ -111,7 +112,8 @@ class Work:
 
 
 class Fault:
-    """A random fault: the host, the sockets, what is dropped and for how long, during which work."""
+    """A random fault: the host and its sockets, which packets are dropped, for how long, and the
+    work of the peers meanwhile."""
 
     def __init__(self, rng, n_hosts):
         self.kind = rng.choice(("small", "small", "middle", "async", "large", "sync"))
@@ -198,7 +200,7 @@ def series(places, count, rng, tally):
                 tally["faults that cost a call"] += lost > 0
                 tally[fault.target] += 1
                 tally[f"amid {fault.kind}"] += 1
-        tally["heard of more often by some"] += work.uneven
+        tally["losses that some peers saw more often"] += work.uneven
         tally["longest"] = max(tally["longest"], work.longest)
         lab.check_alive()
 

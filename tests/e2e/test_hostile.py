@@ -22,7 +22,7 @@ FLOOD = 300
 SLACK = 20  # log lines that are not about an offence
 MASTER_PORT = "the master's port"
 AT_LEAST = 3  # operations that the peers must complete during each attack
-CONNECT_S = 10  # connect_timeout_ms; connections that end without an answer are tried again until then
+CONNECT_S = 10  # connect_timeout_ms: how long connections without an answer are tried again
 
 
 class Pair:
@@ -62,8 +62,11 @@ class Target:
 
     def connect(self):
         sock = socket.socket(socket.AF_UNIX if self.path else socket.AF_INET, self.kind)
+        if self.path:  # with a time limit, this would fail at once while the queue is full
+            sock.connect(str(self.path))
         sock.settimeout(10)
-        sock.connect(str(self.path) if self.path else ("127.0.0.1", self.port))
+        if not self.path:
+            sock.connect(("127.0.0.1", self.port))
         return sock
 
     def throw(self, *messages, reset=False, wait=False):
@@ -94,7 +97,7 @@ class Siege:
         self.offences = 0
 
     def lines(self):
-        """Counts the lines of the logs, without lines about runs that the attackers form."""
+        """Counts the lines of the logs. Lines about runs that the attackers form do not count."""
         return sum(not ("]: info: pid " in line or "]: notice: master " in line)
                    for d in (self.lab.master, *self.lab.agents.values()) for line in d.log_lines())
 
@@ -199,7 +202,8 @@ def bad_frames(target, kind):
 
 
 def say(target, *said):
-    """Sends messages as an agent that has sent its hello: kinds and bodies, one after the other."""
+    """Sends messages as an agent that has sent its hello. said: the kind and the body of the first
+    message, those of the second, and so on."""
     agent = wire.Agent(f"127.0.0.1:{target.port}")
     try:
         for kind, body in zip(said[::2], said[1::2]):
@@ -221,7 +225,8 @@ def bad_agents(target):
         (wire.JOIN, known + wire.number(3, 0)), (wire.JOIN, known + wire.number(3, 65)),
         (wire.JOIN, known + wire.number(3, 1) + wire.data(5, "x" * 64)),
         (wire.LEAVE, wire.data(1, stranger)), (wire.LEAVE, wire.number(2, 7)),
-        (wire.TOPO_VOTE, wire.data(1, stranger)), (wire.PENDING_VOTE, wire.data(1, stranger)),
+        (wire.BALLOT_VOTE, wire.data(1, stranger)),
+        (wire.BALLOT_VOTE, wire.data(1, stranger) + wire.number(2, 3)),
         (wire.OP_VOTE, wire.number(2, 1) + op + wire.data(4, stranger)),
         (wire.OP_VOTE, wire.number(2, 1) + wire.data(4, stranger)),
         (wire.OP_VOTE, wire.number(2, 1) + op),
@@ -255,7 +260,8 @@ def byte_by_byte(target):
         answer = sock.recv(65536)
     whole = target.throw(target.hello, wait=True)
     check(len(answer) == len(whole) > 12 and answer[:8] == whole[:8],
-          f"{target.name}: a message byte by byte is answered like a whole one", (answer, whole))
+          f"{target.name}: a message that arrives byte by byte is answered like a whole message",
+          (answer, whole))
 
 
 def two_answers(target):
@@ -284,7 +290,7 @@ def versions(siege):
             hello = wire.link_hello((7, 9))
         answer = target.throw(hello, wait=True)
         check(b"7" in answer and b"9" in answer and b"version" in answer,
-              f"{target.name}: another version is refused by name", answer)
+              f"{target.name}: the refusal of another version names the versions", answer)
 
 
 # ------------------------------------------------------------------- sessions, queue pairs
@@ -323,7 +329,8 @@ def bad_sessions(target):
 def greedy_sessions(target):
     """Opens a session that never reads, one that requests all the memory, and more sessions than a
     user may have."""
-    with wire.Session(target.path, timeout=1) as session:
+    with wire.Session(target.path) as session:
+        session.sock.settimeout(1)
         try:
             for k in range(20000):
                 session.send_raw(wire.local_request(wire.ALLOC, wire.number(2, 1 << 40), k + 2))
@@ -419,7 +426,7 @@ def join_run(target, master, n):
         comm = wire.Communicator(session, master.address)
         session.send_raw(wire.local_request(wire.CONNECT, comm.connect_body(), 1000))
         for other in members:
-            other.session.send_raw(wire.local_request(wire.UPDATE, other.body(), 1001))
+            other.session.send_raw(wire.local_request(wire.VOTE, other.body(), 1001))
         members.append(comm)
         if k == 0:
             session.recv()
@@ -429,8 +436,8 @@ def join_run(target, master, n):
 
 
 def vandals(target, master):
-    """Creates peers of a real run that write noise over the memory that they share with the agent,
-    during operations, and leave without a message."""
+    """Creates peers of a real run. During operations, they write noise over the memory that they
+    share with the agent. They leave without a message."""
     for k in range(30):
         try:
             members = join_run(target, master, 2)

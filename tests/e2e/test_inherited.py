@@ -60,7 +60,7 @@ class Trainers(lib.Loopback):
 
 
 class Agent:
-    """Reads about a private agent from /proc and from its log."""
+    """Reads the settings of a private agent from /proc and from its log."""
 
     def __init__(self, pid, log):
         self.pid, self.log = pid, log

@@ -114,7 +114,8 @@ def standing_still(peers, daemon, who, lines, tag):
         idle = sleeps_in(victim)
         victim.send(line.format(OP.format(tag + 10 * number, ids_of(peers))))
         lib.until(lambda: sleeps_in(victim) not in (None, idle), f"{line} does not block")
-        # within this time the agent has passed the call on; an earlier interrupt also ends the call
+        # after this time the agent has certainly passed the call on; without the wait the interrupt
+        # would also end the call
         time.sleep(0.2)
         daemon.send_signal(signal.SIGSTOP)
         begin = time.monotonic()
@@ -150,13 +151,13 @@ def connecting(lab, peers):
     together(peers, f"until world={len(peers)}")
 
 
-def under_way(peers, rng):
+def under_way(peers, rng, rounds=ROUNDS, words=""):
     """Interrupts operations that all peers have called. The peer, like the others, has either the
     result or an unchanged buffer."""
     seen = set()
-    for number in range(ROUNDS):
+    for number in range(rounds):
         for peer in peers:
-            peer.send(LARGE.format(9000 + number, number, ids_of(peers)))
+            peer.send(LARGE.format(9000 + number, number, ids_of(peers)) + words)
         time.sleep(rng.random() * (0.05 if number % 2 else 0.5))
         os.kill(peers[0].pid, signal.SIGUSR2)
         answers = [peer.read() for peer in peers]
@@ -175,7 +176,7 @@ def under_way(peers, rng):
             return
         together(peers[1:], f"until world={len(peers) - 1}")
         join_again(peers, peers[0])
-    check(True, f"interrupted operations that are under way are done for all or for none, {sorted(seen)}")
+    check(True, f"interrupted operations that are under way are done for all or for none, {sorted(seen)}{words}")
 
 
 def example():
@@ -227,6 +228,13 @@ def test():
             lab.drop_peer(peer)
         if not lib.sanitized():  # Python does not load the sanitizer
             python(lab)
+        lab.check_alive()
+    with lib.Lab(4) as lab:
+        lab.start(master_options=("--algorithm", "direct"))
+        peers = lab.start_peers(range(4))
+        lib.await_mesh(lab, range(4))
+        under_way(peers, random.Random(5), 4, f" {lib.QUANTIZED['int8']}")
+        under_way(peers, random.Random(6), 4)
         lab.check_alive()
 
 

@@ -28,6 +28,13 @@ OPERATIONS = (
     "type=f32 op=avg count=4194304 place=out",
 )
 
+QUANTIZED = tuple(f"{line} {lib.QUANTIZED[mode]}" for line, mode in (
+    ("type=f32 op=sum count=1009 place=in", "int8"),
+    ("type=bf16 op=avg count=65537 place=out mem=shared", "int4"),
+    ("type=f64 op=sum count=500009 place=out", "minmax"),
+    ("type=f32 op=sum count=2000003 place=in mem=shared", "int4"),
+    ("type=f32 op=max count=700001 place=out mem=send", "int8")))
+
 
 class Toll:
     """The results of all kills."""
@@ -39,11 +46,13 @@ class Toll:
         self.most = 0  # the most losses of one call
 
     def take(self, killed_at, answers):
-        """Adds the survivors' answers to one operation, each of which was repeated until it
-        succeeded."""
+        """Adds the answers of the survivors to one operation, which every survivor has repeated
+        until it succeeded."""
         wrong = judge(answers)
         if wrong or len({a["world"] for a in answers}) != 1:
             raise lib.Failed(f"survivors: {wrong}: {answers}")
+        if any(float(a.get("error", 0)) > lib.QUANTIZED_ERROR for a in answers):
+            raise lib.Failed(f"survivors: the error is too large: {answers}")
         losses = [a["losses"] for a in answers]
         self.latency.extend(
             a["first_loss"] - max(killed_at, a["begin"]) for a in answers if a["losses"])
@@ -54,7 +63,7 @@ class Toll:
 
 
 def window(peers, line):
-    """Measures when an operation is under way without a death, in seconds after the command."""
+    """Measures when an operation begins and ends if nobody dies, in seconds after the command."""
     sent = time.monotonic_ns()
     answers = lib.together(peers, f"reduce {line}")
     if judge(answers):
@@ -96,31 +105,41 @@ def kill_one(toll, survivors, victim, line, delay, several):
         toll.take(killed_at, of_one)
 
 
-def many_kills():
+def many_kills(kills=KILLS, operations=OPERATIONS, places=SURVIVOR_HOSTS, algorithm="ring"):
+    """Each host of `places` has a survivor. The victim is on one of these hosts or on another one."""
     rng = random.Random(3)
     toll = Toll()
-    with lib.Lab(HOSTS) as lab:
-        lab.start()
-        survivors = lab.start_peers(SURVIVOR_HOSTS, streams=2)
-        victim = add_victim(lab, survivors, 99, 2)
+    hosts = len(places) + 1
+    what = f"{hosts} hosts, {algorithm}{', quantized' * any('quant' in x for x in operations)}"
+
+    def next_victim(number, host):
+        victim = add_victim(lab, survivors, number, host)
+        if algorithm != "ring":
+            lib.await_mesh(lab, {*places, host})
+        return victim
+
+    with lib.Lab(hosts) as lab:
+        lab.start(master_options=("--algorithm", algorithm))
+        survivors = lab.start_peers(places, streams=2)
+        victim = next_victim(99, hosts - 1)
         for _ in range(2):  # the first pass warms up
-            windows = [window([*survivors, victim], line) for line in OPERATIONS]
-        for k in range(KILLS):
-            which = k % len(OPERATIONS)
-            line = f"{OPERATIONS[which]} tag={k % 3} seed={k}"
+            windows = [window([*survivors, victim], line) for line in operations]
+        for k in range(kills):
+            which = k % len(operations)
+            line = f"{operations[which]} tag={k % 3} seed={k}"
             several = 4 if k % 4 == 3 else 0
             begin, end = windows[which]
             delay = rng.uniform(0.9 * begin, end) * (several or 1)
             kill_one(toll, survivors, victim, line, delay, several)
             lab.drop_peer(victim)
-            victim = add_victim(lab, survivors, 100 + k, k % HOSTS)
+            victim = next_victim(100 + k, k % hosts)
         lab.check_alive()
-    check(toll.most <= 2, f"{KILLS} kills in a row: {toll.lost} operations lost and repeated, "
+    check(toll.most <= 2, f"{what}, {kills} kills in a row: {toll.lost} operations lost and repeated, "
           f"{toll.unharmed} not lost", f"one was repeated {toll.most} times")
-    check(toll.uneven == 0, "each operation was lost for all survivors or for none", toll.uneven)
+    check(toll.uneven == 0, f"{what}: each operation was lost for all survivors or for none", toll.uneven)
     print(f"# from SIGKILL to the survivors' return: {lib.spread(toll.latency)}")
-    check(toll.lost > KILLS / 10, "more than a tenth of the kills hit an operation")
-    check(max(toll.latency, default=0) < BOUND_NS, "survivors get the error of a kill soon",
+    check(toll.lost > kills / 10, f"{what}: more than a tenth of the kills hit an operation")
+    check(max(toll.latency, default=0) < BOUND_NS, f"{what}: survivors get the error of a kill soon",
           f"{max(toll.latency, default=0) / 1e9:.1f} s")
 
 
@@ -130,8 +149,8 @@ def batch(peers, n, line, everybody, survivors):
 
 
 def with_retry():
-    """Repeats with pcclAllReduceMultipleWithRetry. Each operation is the sum of exactly those peers
-    that took part, the same on all, until one peer is alone."""
+    """Repeats with pcclAllReduceMultipleWithRetry. Each result is the sum of exactly those peers
+    that took part, and is the same on all of them, until one peer is alone."""
     rng = random.Random(4)
     worlds = []
     with lib.Lab(HOSTS) as lab:
@@ -142,7 +161,8 @@ def with_retry():
         for k in range(BATCHES):
             line = f"{OF_BATCH} window={(1, 3, BATCH)[k % 3]} tag={100 * k} seed={k}"
             everybody, begin = [*survivors, victim], time.monotonic()
-            # The victim takes no part in the second half, which ends only with its death.
+            # The victim does not call the second half of the operations, so these end only when the
+            # victim dies.
             batch(survivors, BATCH, line, everybody, survivors)
             batch([victim], BATCH // 2, line, everybody, survivors)
             if k % 2:
@@ -213,25 +233,28 @@ def other_group():
               "a death in one peer group does not harm another", f"{wrong} {codes}")
 
 
-def stopped_group():
+def stopped_group(hosts=2, algorithm="ring", mode=""):
     """A process that stops during an operation delays only its own group, although another group
     uses the same links."""
-    with lib.Lab(2) as lab:
-        lab.start()
-        peers = [lab.start_peer(k, k % 2, group=k // 2) for k in range(4)]
+    what = f"{hosts} hosts, {algorithm} {mode}".rstrip()
+    with lib.Lab(hosts) as lab:
+        lab.start(master_options=("--algorithm", algorithm))
+        peers = [lab.start_peer(k, k % hosts, group=k // hosts) for k in range(2 * hosts)]
         lib.form_run(peers)
-        mine, others = peers[:2], peers[2:]
+        if algorithm != "ring":
+            lib.await_mesh(lab, range(hosts))
+        mine, others = peers[:hosts], peers[hosts:]
         for peer in mine:
-            peer.send(f"reduce {OPERATIONS[5]} tag=1 freeze={int(peer is mine[1])}")
+            peer.send(f"reduce {OPERATIONS[5]} {mode} tag=1 freeze={int(peer is mine[1])}")
         lib.await_stop(mine[1])
         began = time.monotonic_ns()
-        wrong = judge(lib.together(others, f"reduce {OPERATIONS[3]} tag=2 ids={ids_of(others)}"))
+        wrong = judge(lib.together(others, f"reduce {OPERATIONS[3]} {mode} tag=2 ids={ids_of(others)}"))
         took = time.monotonic_ns() - began
-        check(not wrong and took < BOUND_NS, "a process that is stopped does not delay another "
+        check(not wrong and took < BOUND_NS, f"{what}: a process that is stopped does not delay another "
               "peer group", wrong or f"{took / 1e9:.1f} s")
         lib.wake(mine[1])
         wrong = judge([p.read() for p in mine])
-        check(not wrong, "the group of a stopped process goes on when the process runs again", wrong)
+        check(not wrong, f"{what}: the group of a stopped process goes on when the process runs again", wrong)
         lab.check_alive()
 
 
@@ -267,11 +290,11 @@ def reused_descriptors(peers, pause):
         peer.send("update")
     time.sleep(0.3)  # the library's answer to the agent cannot be observed
     answer = victim.call("closefrom mine=1")
-    check(answer["child"] == 0, f"a forked child leaves the program's descriptors alone, {pause}", answer)
+    check(answer["child"] == 0, f"a forked child leaves the program's descriptors alone", answer)
     time.sleep(pause)
     answer = victim.call("update")
     check(answer["code"] == AGENT_UNAVAILABLE and "has closed descriptor" in answer["text"],
-          f"a request to the agent is not sent on a descriptor of the program, {pause}", answer)
+          f"no request to the agent is sent on a program's descriptor, after {pause} s", answer)
     for peer in others:
         peer.read()
     victim.send("connect")
@@ -282,39 +305,42 @@ def reused_descriptors(peers, pause):
     check(not wrong, "all peers reduce with the program that reuses descriptors", wrong)
     answer = victim.call("mine")
     check(answer["touched"] == 0,
-          f"the library does not touch descriptors that the program has opened, {pause}", answer)
+          f"the library leaves the program's descriptors alone, after {pause} s", answer)
 
 
-def vanished_host():
+def vanished_host(places=(0, 0, 1), algorithm="ring", mode=""):
     """No packet closes the connections of the host, so only its silence shows the loss. When the
     host is back, its peer can join again."""
-    with lib.Lab(2) as lab:
-        lab.start()
-        peers = lab.start_peers((0, 0, 1))
-        here, there = peers[:2], peers[2]
-        line = f"{OPERATIONS[2]} tag=0"
-        lib.submit_all(here, [OPERATIONS[2]], random)
+    what = f"{places[-1] + 1} hosts, {algorithm} {mode}".rstrip()
+    with lib.Lab(places[-1] + 1) as lab:
+        lab.start(master_options=("--algorithm", algorithm))
+        peers = lab.start_peers(places)
+        if algorithm != "ring":
+            lib.await_mesh(lab, places)
+        here, there = peers[:-1], peers[-1]
+        line = f"{OPERATIONS[2]} {mode} tag=0"
+        lib.submit_all(here, [f"{OPERATIONS[2]} {mode}"], random)
         began = time.monotonic_ns()
-        lab.agents[1].process.send_signal(signal.SIGSTOP)
+        lab.agents[there.host].process.send_signal(signal.SIGSTOP)
         answers = lib.together(here, "await slot=0")
         took = max(a["end"] for a in answers) - began
         check(all(a["code"] == RANK_CONNECTION_LOST and a["check"] == "ok" for a in answers)
               and took < SILENCE_NS + BOUND_NS,
-              f"an agent falls silent: the others get the error after {took / 1e9:.1f} s", answers)
-        wrong = judge(lib.together(here, f"reduce {line} ids=0,1 verify=1"))
-        check(not wrong, "the others reduce without the silent agent's peer", wrong)
-        lab.agents[1].process.send_signal(signal.SIGCONT)
+              f"{what}: an agent falls silent: the others get the error after {took / 1e9:.1f} s", answers)
+        wrong = judge(lib.together(here, f"reduce {line} ids={ids_of(here)} verify=1"))
+        check(not wrong, f"{what}: the others reduce without the silent agent's peer", wrong)
+        lab.agents[there.host].process.send_signal(signal.SIGCONT)
         answer = there.call(f"reduce {line}")
         check(answer["code"] == RANK_CONNECTION_LOST and answer["check"] == "ok",
-              f"when the silent agent is back, its peer gets the error: {answer['text']}", answer)
+              f"{what}: when the silent agent is back, its peer gets the error: {answer['text']}", answer)
         answer = there.call(f"reduce {line}")
         check(answer["code"] == INVALID_USAGE and answer["check"] == "ok",
-              "a peer that was lost cannot repeat the call", answer)
+              f"{what}: a peer that was lost cannot repeat the call", answer)
         there.send("connect")
-        answers = [*lib.together(here, "until world=3"), there.read()]
-        wrong = judge(lib.together(peers, f"reduce {line} ids=0,1,2 verify=1"))
+        answers = [*lib.together(here, f"until world={len(peers)}"), there.read()]
+        wrong = judge(lib.together(peers, f"reduce {line} ids={ids_of(peers)} verify=1"))
         check(not wrong and all(a["code"] == SUCCESS for a in answers),
-              "a peer that was lost joins again with pcclConnect",
+              f"{what}: a peer that was lost joins again with pcclConnect",
               f"{wrong} {answers}")
         lab.check_alive()
 
@@ -344,12 +370,18 @@ def patience():
 
 def test():
     many_kills()
+    many_kills(10, QUANTIZED)
+    many_kills(12, (*QUANTIZED, *OPERATIONS[2:5]), (0, 1, 2), "direct")
+    many_kills(12, (*OPERATIONS[2:5], *QUANTIZED), (0, 1, 2), "tree")
     with_retry()
     late_caller()
     other_group()
     stopped_group()
+    stopped_group(3, "direct", lib.QUANTIZED["int8"])
+    stopped_group(3, "tree")
     descriptors_closed()
     vanished_host()
+    vanished_host((0, 1, 2, 3), "direct", lib.QUANTIZED["int4"])
     patience()
 
 

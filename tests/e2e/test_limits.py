@@ -32,8 +32,9 @@ def first_failure(peer):
 
 
 def names_far(answer, agent, host, *words):
-    """Checks that the text names the agent and the words. It may name only the host if the agent of
-    this host has refused a connection, because strangers can connect, too."""
+    """Checks that the text names the agent and the words. If the agent has refused a connection
+    from another host, the text may name only the agent's host, because strangers can connect,
+    too."""
     text = answer["text"]
     return names(answer, f"pcclagentd (pid {agent.pid})", *words) or (
         answer["code"] == OUT_OF_MEMORY and all(str(w) in text for w in words)
@@ -67,8 +68,8 @@ def agent_without_threads():
 
 
 def newcomer_without_descriptors(host):
-    """The newcomer gets an error that names the missing descriptor for a link on that host, and
-    does not mention ports."""
+    """The newcomer gets an error that says that host `host` lacks a descriptor for a link. The
+    error does not mention ports."""
     with lib.Lab(2) as lab:
         lab.start()
         member, agent = lab.start_peer(0), lab.agents[host]
@@ -94,7 +95,7 @@ def newcomer_without_descriptors(host):
 
 
 class Confined(lib.Loopback):
-    """Hosts of which the first one starts processes in the cgroup, if there is one."""
+    """Hosts; the first of them starts its processes in the cgroup, if a cgroup is set."""
 
     group = None
 
@@ -104,7 +105,7 @@ class Confined(lib.Loopback):
 
 def agent_that_comes_back_without_threads(lasts):
     """The master is not lost. A peer that waits gets an error that names the limit, unless the
-    limit is raised soon. lasts: the limit is not raised."""
+    limit is raised soon. lasts: whether the limit stays as it is."""
     line = "reduce type=f32 op=sum count=1000 tag=1 retry=3"
     with cgroup_for_processes() as group, lib.Lab(hosts=Confined(2)) as lab:
         lab.start()
@@ -131,8 +132,8 @@ def agent_that_comes_back_without_threads(lasts):
 
 
 def agent_without_descriptors():
-    """Sets the agent's limit near the number of open descriptors, one higher in each step. Every
-    call that fails names the limit."""
+    """Sets the agent's limit of descriptors to about the number that it has open, and raises it by
+    one in each step. Every call that fails names the limit."""
     reduce = "reduce type=f32 op=sum count=1000 tag=1 ids=0,1"
     with lib.Lab() as lab:
         lab.start_master()
@@ -208,8 +209,8 @@ def all_told(peers, answers, host, agent, *words):
 
 
 def state_without_descriptors(host):
-    """Runs the first synchronization with a limit that grows step by step. Both peers get an error
-    that names what that host's agent lacks."""
+    """Runs the first synchronization with a limit that grows step by step. If it fails, both peers
+    get an error that names what the agent of host `host` lacks."""
     with lib.Lab(2) as lab:
         lab.start()
         peers, agent = state_peers(lab), lab.agents[host]
@@ -304,7 +305,7 @@ def result_without_address_space():
     with lib.Lab(2) as lab:
         lab.start()
         peers = [lab.start_peer(k, host=k % 2) for k in range(3)]
-        short, others = peers[2], peers[:2]  # this peer shares the result with the first one
+        short, others = peers[2], peers[:2]  # peers 0 and 2 share the result of their host
         lib.form_run(peers)
         short.expect(f"submit slot=0 {reduce} tag=2")
         used = int(pathlib.Path(f"/proc/{short.pid}/statm").read_text("ascii").split()[0])
@@ -354,8 +355,8 @@ def window_without_address_space():
 
 
 def master_without_descriptors():
-    """Newcomers get an error at once. An agent that connects again is accepted as soon as this is
-    possible."""
+    """The master has no descriptor left. Newcomers get an error at once. An agent that connects
+    again is accepted as soon as the limit is raised."""
     with lib.Lab() as lab:
         master, old = lab.start_master(), lab.start_agent()
         peers = [lab.start_peer(k) for k in (0, 1)]
@@ -398,7 +399,7 @@ def end_of_start(lab, n, admin, program, *options):
 
 
 def daemons_that_cannot_start():
-    """The daemon names the limit, whichever call fails, also if a stale socket exists."""
+    """The daemon names the limit, no matter which call fails, and even if a stale socket exists."""
     with lib.Lab() as lab:
         admin, stale = str(lab.folder / "admin"), socket.socket(socket.AF_UNIX)
         for program, *options in ((lib.MASTERD, "--listen", "127.0.0.1:0"),
@@ -489,14 +490,16 @@ def agent_is_refused(call, error):
 
 
 def process_without_memfd(error):
-    """The process itself does not need memfd_create. The agent that it starts has the same filter."""
+    """The process itself does not need memfd_create. A private agent that the process starts has
+    the same filter."""
     with lib.Lab(hosts=Refused(1, "peer", "memfd_create", error)) as lab:
         lab.start()
         peers = lab.start_peers((0, 0))
         for memory in ("own", "shared"):
             wrong = lib.judge(lib.together(peers, "reduce type=f32 op=sum count=100000 tag=1 ids=0,1 "
                                            f"verify=1 mem={memory}"))
-            check(not wrong, f"memfd_create gives a process {error}: it reduces {memory} memory", wrong)
+            check(not wrong, f"memfd_create gives a process {error}: it can reduce {memory} memory",
+                  wrong)
         lab.agents.clear()
         if os.path.exists("/run/pccl/agent.sock"):
             return

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Links between hosts: the others wait for a slow host, but not for a host that has vanished.
-tests/engine tests single streams; this test checks the view of the processes."""
+tests/engine tests single streams; this test checks what the processes see."""
 
 import pathlib
 import re
@@ -62,8 +62,8 @@ def until_received(daemon, goal):
 
 
 def vanish(hosts, what, freeze):
-    """Breaks all links of a host at once. freeze: a process is stopped before, so that no data
-    moves."""
+    """Breaks all links of a host at once. freeze: whether a process is stopped before that, so that
+    no data moves."""
     with lib.Lab(hosts=hosts) as lab:
         lab.start()
         peers = lab.start_peers(range(HOSTS), streams=2)
@@ -88,8 +88,8 @@ def vanish(hosts, what, freeze):
 
 
 def part(hosts):
-    """The path between two neighbours is cut, and the master reaches both. With three hosts one
-    host is evicted. With four hosts the ring gets an order without this link."""
+    """The path between two neighbours is cut, but both still reach the master. With three hosts,
+    one host is evicted. With four hosts, the ring gets an order without this link."""
     with lib.Lab(hosts=hosts) as lab:
         lab.start()
         peers = lab.start_peers(range(hosts.n_hosts), form=lib.form_ring)
@@ -120,8 +120,8 @@ def part(hosts):
 
 
 def patient(hosts):
-    """A cut that is shorter than the operator's host timeout, and longer than TCP's own. The agent
-    and the master keep their connection."""
+    """A cut that is shorter than the operator's host timeout, and longer than TCP's timeout. The
+    agent and the master keep their connection."""
     with lib.Lab(hosts=hosts) as lab:
         lab.start(master_options=["--host-timeout", 30])
         peers = lab.start_peers(range(HOSTS))
@@ -153,8 +153,8 @@ def rejoin(other, peer):
 
 
 def go_on(peers, line):
-    """Returns the answers of two peers to an operation that succeeds at last. After a cut TCP may
-    need the duration of the cut again, and a peer that was lost by then connects again."""
+    """Returns the answers of two peers to an operation that succeeds at last. After a cut, TCP may
+    go on waiting for as long as the cut lasted. A peer that is lost meanwhile connects again."""
     deadline = time.monotonic() + lib.WAIT
     while True:
         answers = lib.together(peers, line)
@@ -168,8 +168,8 @@ def go_on(peers, line):
 
 def brief(hosts, seconds):
     """The cable of one of two hosts is out for about the time that a host may be silent, during a
-    small operation. The start of the operation has reached both hosts, and their data has not. The
-    master is on a third host."""
+    small operation. Both hosts know that the operation has started, but their data has not arrived.
+    The master is on a third host."""
     with lib.Lab(hosts=hosts) as lab:
         lab.start_master(2)
         for host in range(2):
@@ -221,7 +221,7 @@ def told(hosts):
                 re.findall(r"nothing was received from the other host for ([0-9.]+) s",
                            "\n".join(daemon.log_lines()))]
         check(said and min(said) >= TOLD,
-              f"a silent link is given up after the {TOLD} s of the master's file", said)
+              f"agents abandon a silent link after the {TOLD} s of the master's file", said)
         lab.check_alive()
 
 

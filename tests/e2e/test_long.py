@@ -4,7 +4,7 @@
 newcomers get their state. Streams have the congestion control that the administrator of the hosts
 has chosen. A link has as many streams as its path needs, times three, because bbr makes each stream
 pause now and then. On a path with a short round trip the streams use another congestion control if
-that one paces, and the link has no more streams than requested."""
+the chosen one is bbr, and the link has no more streams than requested."""
 
 import re
 import subprocess
@@ -42,8 +42,8 @@ def prepare(hosts):
 
 
 def streams_of(hosts, host, port):
-    """Returns for the host's connections from and to a port: the names of the congestion control,
-    and the shortest round trips in ms."""
+    """Returns two lists about the host's connections from and to a port: the names of their
+    congestion controls, and their shortest round trips in ms."""
     text = run(hosts, host, "ss", "-tinHO", "state", "established",
                f"( sport = :{port} or dport = :{port} )")
     return (re.findall(rf"\s({DEFAULT}|{NEAR})\s", text),
@@ -112,7 +112,7 @@ def test():
     hosts = lib.make_namespaces(2, high_rtt.Hosts, ways={1: {"delay": FARTHER_MS}})
     scene(hosts, f"{2 * FARTHER_MS} ms", DEFAULT, (2 * (3 * 8 + 1),) * 2, 2 * FARTHER_MS, COUNTS[-1:],
           SETS_SECONDS)
-    # so far that streams which are connected one group after another would be late
+    # a round trip so high that streams would be late if they connected one group after another
     hosts = lib.make_namespaces(2, high_rtt.Hosts, ways={1: {"delay": FARTHEST_MS}})
     scene(hosts, f"{2 * FARTHEST_MS} ms", DEFAULT, (2 * (3 * 8 + 1),) * 2, 2 * FARTHEST_MS, COUNTS[:1])
     near = 2 * (1 + 1)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Agents and masters with limits so low that they hardly start. They log the limit and end, or they
-name it to each process that connects. None of them looks stopped or disconnected."""
+name it to each process that connects. No such daemon looks stopped or disconnected."""
 
 import os
 import pathlib
@@ -52,8 +52,8 @@ def start_daemon(lab, start):
 
 
 def until_it_serves(program, start, ask):
-    """Starts a program with one more descriptor in each step until it serves. start(lab) may fail;
-    ask(lab) returns the answer that a process gets."""
+    """Starts a program again and again until it serves. Each start gets one more descriptor than
+    the last one. start(lab) may fail; ask(lab) returns the answer that a process gets."""
     ended, refused, served = [], [], False
     for n in range(4, 40):
         with lib.Lab(hosts=Short(1)) as lab:
@@ -126,8 +126,8 @@ def private_agent(limit):
 
 
 def private_agents(option, name, values):
-    """Tries values from too low ones up to one with which the agent starts. At least one value must
-    be too low."""
+    """Tries the values in ascending order until an agent starts. At least one value must be too
+    low."""
     told = 0
     for value in values:
         answer = private_agent(f"--{option}={value}:{value}")
@@ -148,7 +148,7 @@ def test():
     agents()
     masters()
     if os.path.exists(SYSTEM_SOCKET):
-        print("# this system has an agent: private ones are not tried")
+        print("# this system has an agent, so private agents are not tested")
         return
     private_agents("nofile", "RLIMIT_NOFILE", range(4, 40))
     if lib.sanitized():  # sanitizers need more memory than these limits allow

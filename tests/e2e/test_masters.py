@@ -62,8 +62,8 @@ def second_job(lab):
 
 
 def last_words(lab):
-    """Members that have left are not expected to come back, even if their agents or the master die
-    just afterwards."""
+    """The master does not expect members that have left to come back, even if their agents or the
+    master die just afterwards."""
     options = ["--state-dir", lab.folder / "journal"]
     peers, codes, text = job(lab, 3, 30)
     check(codes == [0, 0], "a job whose agents will die at its end starts", text)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Calls that can never meet end at once. Votes leave everything unchanged, so that the loops of the
-documents work for newcomers and after deaths. All other calls that cannot meet are refused to all
-peers."""
+"""Calls that can never meet end at once. Votes that cannot meet succeed and change nothing, so that
+the loops of the documents work for newcomers and after deaths. All other calls that cannot meet are
+refused to all peers."""
 
 import os
 import pathlib
@@ -171,7 +171,7 @@ def go_on(peers, what):
 
 
 def refused(got, what, *words):
-    check(all(a["code"] == INVALID_USAGE for a in got), f"{what}: is refused to all peers", got)
+    check(all(a["code"] == INVALID_USAGE for a in got), f"{what}: all peers get the refusal", got)
     check(all(w in a["text"] for a in got for w in words), f"{what}: the refusal names the waiting calls",
           [a["text"] for a in got])
 
@@ -257,13 +257,15 @@ def shared_state():
         got = q.call("update")
         check(got["code"] == SUCCESS, "three peers in three calls: the update succeeds", got)
         q.send(f"reduce {OP} tag=2")
-        refused([p.read(), q.read(), r.read()], "three peers in three calls: the rest", "tag 1")
+        refused([p.read(), q.read(), r.read()], "three peers in three calls, after the update",
+                "tag 1")
         go_on(peers, "three peers in three calls")
         lab.check_alive()
 
 
 def loop_while_pending():
-    """A loop that updates while peers are pending ends, whatever calls the others wait in."""
+    """A loop that updates the topology as long as peers are pending comes to an end, whatever calls
+    the other peers wait in."""
     with lib.Lab(2) as lab:
         lab.start()
         p, q = lab.start_peers((0, 1))
@@ -345,8 +347,8 @@ MANY = 100  # operations in flight, more than there are slots
 
 
 def backlog():
-    """A peer that waits until any of its operations ends, so that others can start, is also a
-    waiting peer."""
+    """A peer also counts as waiting if its next operation cannot start before an earlier operation
+    ends."""
     for places in ((0, 1), (0, 0), (0, 0, 1)):
         with lib.Lab(2) as lab:
             lab.start()
@@ -385,8 +387,9 @@ def nothing(peer, what, line=f"reduce {NOTHING} tag=5", n=1):
 
 
 def counts_of_nothing():
-    """A call with count 0 does not take part in the operation that others call with its tag. They
-    wait for a real call, and no longer than for any other peer."""
+    """A call with count 0 does not take part in the operation that others call with its tag. The
+    others wait for the real call of this peer, but no longer than they would wait for a call of any
+    other peer."""
     with lib.Lab(2) as lab:
         lab.start()
         peers = lab.start_peers((0, 0, 1))

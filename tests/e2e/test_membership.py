@@ -13,11 +13,11 @@ APART = (0, 1, 2)  # each peer on its own host
 TOGETHER = (0, 0, 0)
 MIXED = (0, 0, 1)
 # The buffers of the peers. The last peer is killed. It stops itself when the end of its operand is
-# read, so its operand must be in its own memory.
+# read, so its operand must be in the memory of its process.
 CASES = (
     ("staged in place", APART, ("place=in",) * 3),
     ("staged out of place", APART, ("place=out",) * 3),
-    ("staged, with kept outputs of pcclMemAlloc", APART, ("place=out mem=recv",) * 3),
+    ("staged, with outputs from pcclMemAlloc", APART, ("place=out mem=recv",) * 3),
     ("through windows in place", TOGETHER, ("place=in",) * 3),
     ("through windows out of place", TOGETHER, ("place=out",) * 3),
     ("through a window beside registered memory", TOGETHER,
@@ -27,7 +27,7 @@ CASES = (
       "place=out mem=recv disposable=1")),
     ("with disposable outputs through windows", TOGETHER,
      ("place=out mem=recv disposable=1",) * 3),
-    ("with disposable outputs of some", MIXED,
+    ("with disposable outputs of some peers", MIXED,
      ("place=out mem=recv disposable=1", "place=out mem=recv",
       "place=out mem=recv disposable=1")),
 )
@@ -41,7 +41,7 @@ def started(peers, places, seed, frozen=None, retry=0):
 
 
 def amid(lab, peers, frozen):
-    """Waits until the peer has stopped, and agents of other hosts have some of the result."""
+    """Waits until the peer has stopped, and the agent of another peer has a part of the result."""
     def some():
         rows = [lib.ask("--agent", lab.agents[p.host], "ops") for p in peers if p is not frozen]
         return any(len(r) == 1 and 0 < r[0]["done"] < r[0]["bytes"] for r in rows)

@@ -14,6 +14,7 @@ NARROW = 1300  # bytes of a packet
 NARROWER = 600  # bytes; the smallest size that is tried passes
 TOO_NARROW = 560  # bytes; less than the smallest size that is tried
 SMALL = "type=f32 op=sum count=64"
+MEDIUM = "type=f32 op=sum count=100000"  # direct exchange, if there are links between all hosts
 BIG = f"type=f32 op=sum count={1 << 20}"  # 4 MiB
 TEXT = "large packets are lost: check the MTU"
 
@@ -85,8 +86,8 @@ def passes(n_hosts):
 
 
 def becomes_narrow(n_hosts):
-    """Each link breaks twice before its segments are small enough, perhaps one link after the
-    other."""
+    """Each link breaks twice before its segments are small enough. The links need not break at the
+    same time."""
     hosts = make(n_hosts)
     with lib.Lab(hosts=hosts) as lab:
         hosts.narrow(n_hosts - 1, 1500)
@@ -186,7 +187,39 @@ def bad_pair(n_hosts, world):
         check(len({a["hash"] for a in stay}) == 1,
               "hosts that go on without a pair have equal results", answers)
         check(len([x for x in said(lab) if "not even segments" in x]) > 0,
-              "the pair counts as one that cannot connect", said(lab))
+              "the log says that not even small segments pass between the pair", said(lab))
+        lab.check_alive()
+
+
+def bad_pair_in_mesh():
+    """No large packet passes between two hosts that are not next to each other in the ring. No
+    operation fails, because the links between them are not used."""
+    hosts = make(5)
+    with lib.Lab(hosts=hosts) as lab:
+        hosts.narrow_pair(0, 2, 1500)
+        lab.start_master(4, options=("--algorithm", "auto"))
+        for host in range(4):
+            lab.start_agent(host)
+        peers = lab.start_peers(range(4), form=lib.form_ring)
+        hosts.pair(TOO_NARROW)
+        lib.restart_agent(lab, 2)  # its links, and the links to it, are opened again
+        answers = lib.together(peers, f"reduce {MEDIUM} retry=1 ids={ids_of(peers)}")
+        check(not judge(answers), "the operation after the restart of an agent succeeds", answers)
+        pairs = ((0, 2), (2, 0))
+
+        def are_named():
+            """Reduces. Returns whether the logs name both directions of the path."""
+            wrong = judge(lib.together(peers, f"reduce {MEDIUM} ids={ids_of(peers)}"))
+            if wrong:
+                raise lib.Failed(f"an operation fails: {wrong}")
+            return all(any(f"to host host-{other}" in x and "cannot be opened" in x and TEXT in x
+                           for x in lab.agents[host].log_lines()) for host, other in pairs)
+
+        lib.until(are_named, "the logs do not name the path that is too narrow")
+        answers = lib.together(peers, f"reduce {MEDIUM} ids={ids_of(peers)}")
+        check(not judge(answers) and answers[0]["world"] == 4,
+              "4 hosts, one pair beside the ring has a path that is too narrow: no operation fails",
+              answers)
         lab.check_alive()
 
 
@@ -199,8 +232,8 @@ def segments(lab, host):
 
 
 def heals():
-    """Agents check next to the operations whether larger packets pass again. New links then use
-    them."""
+    """While operations run, agents check whether larger packets pass again. New links then use
+    larger segments."""
     hosts = make(2)
     with lib.Lab(hosts=hosts) as lab:
         hosts.narrow(1, NARROW)
@@ -239,6 +272,7 @@ def test():
     shared_state(known=False)
     bad_pair(4, 4)
     bad_pair(3, 2)
+    bad_pair_in_mesh()
 
 
 lib.run(test, 300)

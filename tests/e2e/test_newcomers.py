@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Newcomers that cannot be reached and connect again and again, or whose processes are stopped.
-Members do not wait for them. Such a newcomer joins once it can be reached, or runs."""
+Members do not wait for them. Such a newcomer joins once it can be reached or its process runs."""
 
 import pathlib
 import re
@@ -24,6 +24,7 @@ CONNECTIONS = 16 * (1 + INSISTS // 5)
 NARROW = 1300  # bytes of a packet
 TOO_NARROW = 560  # bytes; less than the smallest size that is tried
 LINE = "type=f32 op=sum count=1000 seed=3"
+COMPUTES = 0.01  # seconds for which a program computes between two steps
 
 
 class Firewall(lib.Namespaces):
@@ -103,6 +104,7 @@ def steps(lab, peers, fresh, done):
             members, f"reduce {LINE} tag=1 verify=1 ids={ids_of(members)}"))
         if wrong:
             raise Failed(wrong)
+        time.sleep(COMPUTES)
     return ask("--master", lab.master, "status")[0]["rounds"] - before
 
 
@@ -115,7 +117,7 @@ def members_do_not_wait(hosts, name, close, open_again, reason, n_fresh=1):
         fresh = [Newcomer(lab, 2 + k, 2 + k) for k in range(n_fresh)]
         rounds = steps(lab, peers, fresh,
                        lambda: all(len(x.failures()) >= ATTEMPTS for x in fresh))
-        check(rounds == 0, f"{name}: {ATTEMPTS} attempts of {n_fresh} newcomers: the members take part in "
+        check(rounds == 0, f"{name}: {ATTEMPTS} attempts of {n_fresh} newcomers: the members take part "
               "in no round", rounds)
         check(all(a["code"] == RANK_CONNECTION_FAILED and "could not reach" in a["text"]
                   and reason in a["text"] for x in fresh for a in x.failures()),
@@ -140,8 +142,8 @@ def connections_begun(agents):
 
 
 def members_are_left_alone(hosts):
-    """The cost of a newcomer that insists is bounded for the members: no vote, no round, and fewer
-    and fewer probes."""
+    """A newcomer that insists costs the members little: no vote, no round, and fewer and fewer
+    probes."""
     with lib.Lab(hosts=hosts) as lab:
         lab.start()
         peers = lab.start_peers((0, 1))
@@ -205,18 +207,20 @@ def one_way(hosts, name, port):
     members_do_not_wait(hosts, name, lambda: each(True), lambda: each(False), "host-2 could")
 
 
-def narrow_path(hosts, size, done):
+def narrow_path(hosts, size, done, algorithm="ring", then=None):
     """Packets above this size get lost on the path to a newcomer. The master's host sends only
     small packets."""
     with lib.Lab(hosts=hosts) as lab:
         hosts.narrow(2, size)
         netns.ip("-n", hosts.name(3), "link", "set", "eth0", "mtu", str(TOO_NARROW))
-        lab.start_master(3)
+        lab.start_master(3, options=("--algorithm", algorithm))
         for host in range(3):
             lab.start_agent(host)
         peers = lab.start_peers((0, 1))
         fresh = Newcomer(lab, 2, 2)
         rounds = steps(lab, peers, [fresh], lambda: done(fresh))
+        if then:
+            then(lab, [*peers, fresh.peer])
         lab.check_alive()
         return rounds, fresh.answers
 
@@ -235,6 +239,29 @@ def narrow(hosts):
     _, answers = narrow_path(hosts, NARROW, lambda x: x.is_in())
     check(len(answers) == 1, f"packets above {NARROW} bytes get lost: a newcomer joins at once, and "
           "members see no error", answers)
+
+
+def use_mesh(lab, peers):
+    """Reduces until there are links between all hosts, and 20 times more."""
+    left = 20
+
+    def is_done():
+        nonlocal left
+        wrong = judge(lib.together(
+            peers, f"reduce type=f32 op=sum count=100000 seed=3 tag=2 verify=1 ids={ids_of(peers)}"))
+        if wrong:
+            raise Failed(f"an operation after the newcomer has joined: {wrong}")
+        left -= all(ask("--agent", lab.agents[host], "status")[0]["links_in"] == 2
+                    for host in range(3))
+        return left == 0
+
+    lib.until(is_done, "there are no links between all hosts")
+
+
+def narrow_mesh(hosts):
+    rounds, answers = narrow_path(hosts, NARROW, lambda x: x.is_in(), "auto", use_mesh)
+    check(len(answers) == 1, f"packets above {NARROW} bytes get lost: links of a mesh cost no "
+          "operation", (rounds, answers))
 
 
 def stopped():
@@ -267,6 +294,7 @@ def test():
     with_hosts(one_way, "one way, shared state", STATE)
     with_hosts(too_narrow)
     with_hosts(narrow)
+    with_hosts(narrow_mesh)
     with_hosts(another_place)
 
 

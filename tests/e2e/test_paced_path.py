@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Paths on which signs of life are slow. A slow path has a queue of four seconds. The data of the
-members fills it, and all other packets wait in it. On a far path the round trip is longer than half
-a second. No host is counted as gone, and every operation succeeds at the first attempt."""
+"""Paths on which signs of life arrive late. A slow path has a queue of four seconds. The data of
+the members fills it, and all other packets wait in it. On a far path the round trip is longer than
+half a second. No host is counted as gone, and every operation succeeds at the first attempt."""
 
 import subprocess
 
@@ -14,7 +14,7 @@ RATE, QUEUE_SECONDS = 10, 4  # Mbit/s
 QUEUE = QUEUE_SECONDS * RATE * 1000000 // 8 // 1514  # packets
 SLOW = {"delay": 5, "rate": RATE, "queue": QUEUE}  # ms in each direction
 FAR = {"delay": 300}
-SMALL, BIG = 64, 2 << 20  # f32 elements: 8 MiB, of which each host sends half and another half
+SMALL, BIG = 64, 2 << 20  # f32 elements; each host sends half of the 8 MiB, then the other half
 PLAIN = "reno"  # a congestion control that fills queues and that every kernel has
 
 

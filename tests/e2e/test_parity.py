@@ -71,7 +71,7 @@ def choose_cases(rng):
 
 
 class Pool:
-    """Peer processes by host, which every run uses again."""
+    """The peer processes of each host. Every run uses the same processes."""
 
     def __init__(self, lab):
         self.lab, self.by_host, self.number = lab, {}, 0
@@ -88,8 +88,9 @@ class Pool:
 
 
 def miscounted(answers, case):
-    """Checks the byte counts that the peers report. Returns the fault, or None. Of two hosts each
-    sends and receives the operand and the headers of its segments. Nothing else counts."""
+    """Checks the byte counts that the peers report. Returns the fault, or None. With two hosts,
+    each host sends and receives as many bytes as an operand and the headers of its segments
+    have."""
     sent, received = ([a[way] for a in answers] for way in ("tx", "rx"))
     size = case["count"] * BYTES[case["type"].lstrip("uibf")]
     if case["hosts"] == 1:
@@ -143,7 +144,7 @@ def test():
         lib.form_run(peers, 4)
         large = {"hosts": 2, "type": "f32", "op": "sum", "buffers": "in shared",
                  "count": 1 << 26, "shift": 0, "special": 0}
-        # filling and checking this many elements takes a slow build long
+        # a slow build needs a long time to fill and check this many elements
         wrong = one(peers, large, 0, 0, 10 * lib.WAIT)
         check(not wrong, "2^26 elements are reduced", wrong)
         lab.check_alive()

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Ports of masters that the kernel also uses for outgoing connections. An agent that looks for its
 master at such a port does not stay connected to itself, with or without members. Masters and agents
-get their ports once these are free. A master that starts after the call of pcclConnect is found,
+get their ports once these are free. pcclConnect finds a master that starts only after the call,
 even if another program accepted connections at its port before."""
 
 import contextlib
@@ -118,8 +118,9 @@ def led_to_itself(hosts):
         peer.send("create", "connect")
         peer.read()
         check(to_itself(), "a connection to a port of its own host leads to itself")
-        lab.start_master(port=PORT)
+        # at once, because the next attempt would find no free port
         give_ports(hosts, 40000, 50000)
+        lab.start_master(port=PORT)
         answer = peer.read()
         check(answer["code"] == SUCCESS, "an agent that looks for a master on its own host is not "
               "connected with itself", answer)
@@ -128,16 +129,16 @@ def led_to_itself(hosts):
 
 def die_and_leave_nothing(lab):
     """Kills the master before it has read everything, so that its connections are reset.
-    Connections that end in order would block its port for a minute."""
+    Connections that are closed properly would block the port of the master for a minute."""
     lab.master.process.send_signal(signal.SIGSTOP)
     lib.until(lambda: all(int(words[4].split(":")[1], 16) for words in lab.master.sockets("01")),
-              "no data is waiting for the master")
+              "a connection has no unread data for the master")
     lab.drop(lab.master)
 
 
 def member_is_led_to_itself(hosts):
     """The agent has a member whose master dies. A connection that leads to itself counts as a
-    failed attempt, and the next master gets its port."""
+    failed attempt, so its port is free for the next master."""
     line = "reduce type=f32 op=sum count=1000 ids=0,1 verify=1"
     with lib.Lab(hosts=hosts) as lab, watch(hosts) as to_itself:
         lab.start_master(port=PORT)
@@ -183,7 +184,7 @@ def port_of_agent_is_held(hosts):
             holder.communicate(b"\n")
         lib.until(lambda: len(agent.tcp_ports()) == 3, "the agent does not listen")
         check(agent.tcp_ports() == [48149, 48150, 48151],
-              "an agent waits for its ports that an outgoing connection has", agent.tcp_ports())
+              "an agent waits for ports that an outgoing connection holds", agent.tcp_ports())
 
 
 def port_is_held(hosts):
@@ -202,7 +203,7 @@ def port_is_held(hosts):
             holder.communicate(b"\n")
         lab.await_socket(master, ("tcp", "tcp6"),
                          re.compile(rf":{PORT:04X} [0-9A-F]+:0000 0A ").search)
-        check(True, "a master waits for a port that an outgoing connection has")
+        check(True, "a master waits for a port that an outgoing connection holds")
         lab.start_agent(0)
         peer = lab.start_peer(0, master=f"{hosts.address(0)}:{PORT}")
         peer.expect("create")

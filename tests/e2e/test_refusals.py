@@ -35,7 +35,7 @@ def disagreements():
                 wrong = judge(lib.together(
                     peers, f"reduce {LINE} tag=5 ids={ids_of(peers)} verify=1"))
                 check(not wrong, "all peers remain members, and the next call of this tag succeeds", wrong)
-        # Several operations in one call. One peer may have more of them in flight than the others.
+        # Several operations in one call. One peer may have fewer of them in flight than the others.
         for peer in peers:
             line = OTHERWISE[0][1] if peer is peers[0] else LINE
             peer.send(f"several n=4 window={1 if peer is peers[0] else 4} {line} tag=10")
@@ -51,7 +51,7 @@ def disagreements():
 # The invalid value that one peer passes, the code, and a part of the error.
 WRONG = (("type", INVALID_ARGUMENT, "datatype"), ("count", INVALID_ARGUMENT, "the limit"),
          ("op", INVALID_ARGUMENT, "no operation 77"),
-         ("quantization", INTERNAL_ERROR, "quantization is not in this release"))
+         ("quantization", INVALID_ARGUMENT, "there is no quantization algorithm 3"))
 
 
 def all_told(peers, n, code, words):
@@ -91,7 +91,7 @@ def wrong_calls():
 
 # The invalid table of one peer, its number of descriptors, and a part of the error.
 TABLES = (("window=0", 3, "max_in_flight must be at least 1, not 0"),
-          ("window=2 twice=1", 4, "tag 10 is that of descriptors[0] already"))
+          ("window=2 twice=1", 4, "tag 10 is already that of descriptors[0]"))
 
 
 def wrong_tables():
@@ -116,8 +116,8 @@ def wrong_tables():
         status = ask("--master", lab.master, "status")[0]
         check(not wrong and [status[k] for k in ("accepted", "lost_members", "kicks")] == [3, 0, 0],
               "no peer is lost because of a refused table, and the next call succeeds", f"{wrong} {status}")
-        # A tag that only this peer has in flight meets the operations that the others start with
-        # it.
+        # One peer already has an operation with this tag in flight. It meets the operations that
+        # the others start with the same tag.
         peers[0].expect(f"submit slot=9 {LINE} tag=10")
         for peer in peers:
             peer.send(f"several n=3 window=2 {LINE} tag=10 ids={ids_of(peers)}")

@@ -86,9 +86,9 @@ def trial(lab, peers, line, host, ways, idle=False, some=False):
     return calls(peers, line, 0.3)
 
 
-def series(hosts, n_hosts, what, line, ways, **words):
+def series(hosts, n_hosts, what, line, ways, algorithm="ring", **words):
     with lib.Lab(hosts=hosts) as lab:
-        lab.start()
+        lab.start(master_options=("--algorithm", algorithm))
         peers = lab.start_peers(range(n_hosts), streams=3, form=lib.form_ring)
         longest, wrong = 0, []
         for k in range(TRIALS):
@@ -111,7 +111,11 @@ def test():
              (2, "incoming streams are reset between calls", SMALL, ("in",), {"idle": True}),
              (2, "one of several incoming streams is reset", LARGE, ("in",), {"some": True}),
              (3, "three hosts, incoming streams are reset, large operations", LARGE, ("in",), {}),
-             (3, "three hosts, incoming streams are reset, small operations", SMALL, ("in",), {}))
+             (3, "three hosts, incoming streams are reset, small operations", SMALL, ("in",), {}),
+             (3, "direct, quantized: incoming streams are reset", f"{LARGE} {lib.QUANTIZED['int4']}", ("in",),
+              {"algorithm": "direct"}),
+             (4, "tree: one of several incoming streams is reset", LARGE, ("in",),
+              {"algorithm": "tree", "some": True}))
     if not shutil.which("ss"):
         raise lib.Skipped("needs ss")
     for n_hosts, what, line, ways, words in cases:

@@ -18,7 +18,7 @@ from lib import (AGENT_UNAVAILABLE, MASTER_CONNECTION_FAILED, RANK_CONNECTION_LO
                  await_stop, check, ids_of, judge, restart_agent, wake)
 
 COUNT = 300007
-# The buffers of an operation. Each peer uses another entry.
+# The buffers of an operation. The peers use these entries in turn.
 PLACES = ("place=out", "place=in mem=shared", "place=in", "place=out mem=shared", "place=out mem=recv",
           "place=out mem=send")
 RANDOM_KILLS = 16
@@ -28,8 +28,8 @@ SHORT_LEASE_MS = 700
 class Run:
     """A lab, peers that form a run, and calls of all these peers."""
 
-    def __init__(self, lab, places):
-        self.lab = lab
+    def __init__(self, lab, places, mode=""):
+        self.lab, self.mode = lab, mode
         self.peers = lab.start_peers(places, streams=2)
         self.seed = 0
         self.all_again()  # the first calls warm up
@@ -39,11 +39,12 @@ class Run:
         return (f"type=f32 op=sum count={count} tag={tag} seed={seed} ids={ids_of(self.peers)} "
                 f"verify=1 retry={retry} "
                 f"{PLACES[0] if peer is frozen else PLACES[k % len(PLACES)]} "
-                f"freeze={int(peer is frozen)}")
+                f"freeze={int(peer is frozen)} {self.mode}")
 
     def ask(self, frozen=None, but=None, **words):
-        """Starts an all-reduce on all peers except `but`, repeated if a peer is lost. frozen: a
-        peer that stops when half of its operand is read; then this function returns after the stop."""
+        """Starts an all-reduce on all peers except `but`. The peers repeat it if a peer is lost.
+        frozen: a peer that stops when half of its operand is read; this function returns after it
+        has stopped."""
         self.seed += 1
         for k, peer in enumerate(self.peers):
             if peer is not but:
@@ -57,7 +58,8 @@ class Run:
         late.send(f"reduce {self.line(self.peers.index(late), 1, self.seed)}")
 
     def good(self, losses, what):
-        """Reads the answers to ask(): success everywhere, after at most this many losses of a call."""
+        """Reads the answers to ask(). Every call must have succeeded, after at most this many
+        losses."""
         answers = [p.read() for p in self.peers]
         n = len(self.peers)
         wrong = judge(answers)
@@ -71,8 +73,8 @@ class Run:
         return seen
 
     def again(self, losses, what):
-        """Runs another operation with the same tag. A repetition by only some peers would be
-        mistaken for it."""
+        """Runs another operation with the same tag. If only some peers repeated the operation
+        before it, the repetition would meet this operation."""
         self.ask()
         return self.good(losses, what)
 
@@ -85,7 +87,7 @@ class Run:
         n = len(self.peers)
         for a in lib.together(self.peers, "attr"):
             if a["global"] != n:
-                raise Failed(f"a world of {a['global']}, not {n}")
+                raise Failed(f"world size {a['global']}, not {n}")
 
 
 def await_running(lab, hosts, tag):
@@ -134,7 +136,8 @@ def agent_amid_operation(run):
 
 
 def agent_before_operation(run):
-    """Not all peers have called. The agent has submissions for which it has voted or not."""
+    """Not all peers have called. In one case the agent has already voted for the submissions that
+    it has; in the other it has not voted yet."""
     lab = run.lab
     for late in (run.peers[-1], run.peers[0]):
         run.ask(but=late)
@@ -170,7 +173,7 @@ def agent_twice(run):
         restart_agent(lab, 1)
         restart_agent(lab, 1)
         wake(frozen)
-        run.good(2, "two agents in a row")
+        run.good(2, "two agents die in a row")
         run.again(1, "the operation after that")
     for _ in range(3):
         restart_agent(lab, 0)
@@ -234,17 +237,18 @@ def several_in_flight(run):
             for k, peer in enumerate(run.peers):
                 peer.send(f"reduce {run.line(k, 10 + slot, run.seed, retry=0)}")
             run.good(0, "repeated")
-    check(RANK_CONNECTION_LOST in seen, f"of {len(seen)} in flight {seen.count(SUCCESS)} were done "
-          "when an agent died, for all or for none", seen)
+    check(RANK_CONNECTION_LOST in seen,
+          f"{seen.count(SUCCESS)} of {len(seen)} operations in flight were done when an agent died, "
+          "each for all peers or for none", seen)
     run.count_peers()
 
 
-def agent_at_any_moment(run):
+def agent_at_any_moment(run, kills=RANDOM_KILLS):
     """An agent ends at a random moment, also when the last bytes arrive, or when some peers already
     know the result."""
     lab, rng = run.lab, random.Random(7)
     lost = 0
-    for k in range(RANDOM_KILLS):
+    for k in range(kills):
         began = time.monotonic()
         run.again(0, "nobody died")
         took = time.monotonic() - began
@@ -255,12 +259,12 @@ def agent_at_any_moment(run):
         lost += any(run.good(1, f"end {k} of an agent at any moment"))
         run.again(1, f"an operation after end {k} of an agent at a random moment")
     run.count_peers()
-    check(True, f"{RANDOM_KILLS} agents end at random moments: {lost} operations were lost and repeated")
+    check(True, f"{kills} agents end at random moments: {lost} operations were lost and repeated")
 
 
 def agent_told_to_end(run):
-    """An agent ends by a signal, as in systemctl restart or an upgrade. It announces its end, and
-    costs no more than a killed agent."""
+    """A signal ends an agent, as in systemctl restart or an upgrade. The agent announces its end,
+    and costs no more than a killed agent."""
     lab = run.lab
     for victim, frozen in ((0, run.peers[0]), (1, run.peers[0]), (1, run.peers[2])):
         run.ask(frozen)
@@ -288,6 +292,20 @@ def agent_told_to_end(run):
     check(True, "all peers go on after agents were ended and replaced")
     lost = [x for x in lab.master.log_lines() if re.search("process died|did not come back|left", x)]
     check(not lost, "the master loses no peer when agents are ended and replaced", lost)
+
+
+def agent_deaths_on_route(algorithm, mode):
+    """Agents and masters die while hosts have links to all others."""
+    options = ("--algorithm", algorithm)
+    with lib.Lab(3) as lab:
+        lab.start(master_options=options)
+        run = Run(lab, (0, 0, 1, 2), mode)
+        lib.await_mesh(lab, range(3))
+        agent_amid_operation(run)
+        agent_at_any_moment(run, 6)
+        master_amid_operation(run, options)
+        check(True, f"{algorithm} {mode}: masters die during operations, and no call fails")
+        lab.check_alive()
 
 
 def agent_deaths():
@@ -354,7 +372,7 @@ def master_amid_operation(run, options):
         run.ask(frozen)
         restart_master(lab, options)
         wake(frozen)
-        run.good(0, "a master amid an operation")
+        run.good(0, "a master dies amid an operation")
         run.ask(frozen)
         lab.drop(lab.master)
         wake(frozen)
@@ -370,10 +388,10 @@ def master_before_operation(run, options):
         run.ask(but=late)
         restart_master(lab, options)
         run.ask_late(late)
-        run.good(0, "a master while an operation waits for a peer")
+        run.good(0, "a master dies while an operation waits for a peer")
     for _ in range(2):  # one after the other
         restart_master(lab, options)
-    run.again(0, "a master between operations")
+    run.again(0, "a master dies between operations")
     lab.drop(lab.master)
     run.ask()
     lab.start_master(port=lab.master.port, options=options)
@@ -382,7 +400,7 @@ def master_before_operation(run, options):
 
 
 def admit(run, newcomer, answers):
-    """Admits a newcomer whose agent may have found the new master later than the vote."""
+    """Admits a newcomer whose agent may have found the new master only after the vote."""
     n = len(run.peers) + 1
     worlds = {a["world"] for a in answers}
     if any(a["code"] != SUCCESS for a in answers) or worlds not in ({n - 1}, {n}):
@@ -468,7 +486,8 @@ def master_deaths(state):
 
 
 def both_die(run):
-    """Only the agent's peers and the agents of other hosts know these peers."""
+    """After both deaths, the membership of the dead agent's peers is known only to these peers and
+    to the other agents."""
     lab = run.lab
     frozen = run.peers[0]
     run.ask(frozen)
@@ -595,8 +614,8 @@ def stale_master(run):
 
 
 def master_stands_still():
-    """The master is stopped for a shorter time than agents wait, for a longer time than some wait,
-    and for longer than all wait."""
+    """The master is stopped for three lengths of time: shorter than any agent waits, longer than
+    some agents wait, and longer than all of them wait."""
     with lib.Lab(2) as lab:
         lab.start_master(listen="[::]")
         for host in (0, 1):
@@ -624,8 +643,8 @@ def master_stands_still():
 
 
 def master_found_by_a_newcomer_first():
-    """The new master has no journal, and the members' agents connect late. Before them a newcomer
-    has founded another run."""
+    """The new master has no journal, and the members' agents connect late. Before they
+    connect, a newcomer founds another run."""
     for dies in (False, True):
         with lib.Lab(2) as lab:
             lab.start()
@@ -660,7 +679,7 @@ def master_found_by_a_newcomer_first():
             check(newcomer.read()["code"] == SUCCESS, "the newcomer whose run gave way connects again")
             for a in lib.together([*run.peers, newcomer], "attr"):
                 if a["global"] != 3:
-                    raise Failed(f"a world of {a['global']}, not 3")
+                    raise Failed(f"world size {a['global']}, not 3")
             lab.check_alive()
 
 
@@ -691,6 +710,8 @@ def master_for_good():
 
 def test():
     agent_deaths()
+    agent_deaths_on_route("direct", lib.QUANTIZED["int8"])
+    agent_deaths_on_route("tree", "")
     agent_for_good()
     master_deaths(state=False)
     master_deaths(state=True)

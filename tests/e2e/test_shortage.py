@@ -41,7 +41,7 @@ def ask_status(lab):
 
 
 def operand_of_one():
-    """The agent of a peer has no room for its operand, so its call cannot even be submitted."""
+    """An agent has no room for its peer's operand, so the peer's call cannot even be submitted."""
     with lib.Lab(2) as lab:
         lab.start_master()
         lab.start_agent(0, options=["--mem-per-user", "8M"])
@@ -64,13 +64,15 @@ def operand_of_one():
         goes_on(lab, peers, "an operand that does not fit")
 
 
-def result_of_one(places, short, memory, options, words):
-    """The agent of host `short` has no room for the result, which it notices after the votes."""
+def result_of_one(places, short, memory, options, words, algorithm="ring"):
+    """The agent of host `short` has no room for the result. It notices this after the votes."""
     with lib.Lab(max(places) + 1) as lab:
-        lab.start_master()
+        lab.start_master(options=("--algorithm", algorithm))
         for host in range(max(places) + 1):
             lab.start_agent(host, options=options if host == short else ())
         peers = lab.start_peers(places)
+        if algorithm != "ring":
+            lib.await_mesh(lab, places)
         where = f"{len(peers)} peers, {memory}, {' '.join(options)}"
         good, answers = all_told(peers, f"{MIB_16} tag=1 {memory}", OUT_OF_MEMORY,
                                  f"host-{short}", *words)
@@ -150,8 +152,8 @@ class Narrow(lib.Loopback):
 
 def dies_twice(lab, peers, line, start_agent, n=1):
     """Sends the line to all peers, and starts the first host's agent again each time it dies, which
-    happens twice. Returns the n answers of each peer. Either every answer names the agent, or at
-    least one of several does and the others succeed."""
+    happens twice. Returns the n answers of each peer. Every answer names the agent; if there are
+    several operations, some of them may succeed instead."""
     for peer in peers:
         peer.send(line)
     deaths = 0
@@ -227,8 +229,9 @@ def offer_many(peers, n):
 
 
 def tables_in_a_cgroup():
-    """Tables of shared state that exceed the agent's cgroup are not started, whatever may be
-    shared. If the agent does not see its cgroup, the tables kill it twice, and then the call fails."""
+    """The agent refuses tables of shared state that exceed half of its cgroup, even if its options
+    allow more. If the agent does not see its cgroup, the kernel kills it twice because of the
+    tables, and then the call fails."""
     options = ["--mem-total", "1G", "--mem-per-user", "1G"]
     line = "sync strategy=popular retry=50"
     try:
@@ -278,7 +281,7 @@ def file_size_limit():
 
 
 class LimitedMaster(lib.Loopback):
-    """The master may write to a file only the beginning of a journal. Its log is a pipe."""
+    """Hosts whose master can write only the beginning of a journal. Its log is a pipe."""
 
     def command(self, host, args):
         if "ccoip-masterd" not in args[0]:
@@ -326,6 +329,9 @@ def test():
     result_of_one((0, 1, 2), 1, "place=in mem=shared", *per_user)
     result_of_one((0, 0, 1), 0, "place=in", ["--mem-per-user", "40M"], ("mem_per_user",))
     result_of_one((0, 0), 0, "place=in mem=shared", ["--mem-per-user", "40M"], ("mem_per_user",))
+    result_of_one((0, 1), 1, f"place=in mem=shared {lib.QUANTIZED['int8']}", *per_user)
+    result_of_one((0, 1, 2), 1, f"place=in mem=shared {lib.QUANTIZED['int4']}", *per_user, "direct")
+    result_of_one((0, 1, 2, 3), 2, "place=in mem=shared", *per_user, "tree")
     state_of_one()
 
 

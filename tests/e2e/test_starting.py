@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Daemons that get the order to end while they start finish their start and end in order."""
+"""If a daemon gets the signal to end while it starts, it completes its start, and then ends in
+order."""
 
 import os
 import signal

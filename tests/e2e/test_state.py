@@ -49,8 +49,8 @@ def sync_all(peers, lines):
 
 
 def wrong_with(answers, revision=None, moved=None):
-    """Checks a synchronization that should have succeeded. Returns the fault, or None. moved: (tx,
-    rx) of each peer."""
+    """Checks a synchronization that should have succeeded. Returns the fault, or None. moved: the
+    expected (tx, rx) of each peer."""
     for k, a in enumerate(answers):
         if a["code"] != SUCCESS or a["check"] != "ok":
             return f"{k}: code {a['code']}, {a['check']}: {a['text']}"
@@ -86,7 +86,7 @@ def kicked(answer, *words):
 
 
 class Fresh:
-    """A run on the hosts of a lab. Its ring has the order of the peers."""
+    """A run on the hosts of a lab. Its peers are numbered in ring order."""
 
     def __init__(self, lab, places, env=None, options=()):
         self.lab = lab
@@ -163,7 +163,7 @@ def newcomer(lab, places):
 
 
 def election(lab, places):
-    """Tests which contents are elected. The ring of the four peers has their order."""
+    """Tests which contents are elected. The four peers are numbered in ring order."""
     def play(what, likes, lines, winners, kicks=(), revision=0):
         with Fresh(lab, places) as peers:
             for peer, like in zip(peers, likes):
@@ -204,7 +204,8 @@ def revisions(lab, places):
         good(together(peers, "sync revision=14"), "the next revision is one higher", 14)
         peers[0].expect("spoil name=odd at=5")
         good(sync_all(peers, ["revision=14", "revision=15", "revision=15"]),
-             "a peer that repeats a revision is outdated, although it has the majority's", 15)
+             "a peer that repeats a revision is outdated, although the majority has the next one",
+             15)
         answers = sync_all(peers, ["revision=16", "revision=16", "revision=17"])
         check(kicked(answers[2], "REVISION_INCREMENT_VIOLATION", "17", "16"),
               "a peer that skips a revision is kicked", answers[2])
@@ -293,8 +294,8 @@ def hash_types(lab, places):
 
 
 def calls_refused(lab, places):
-    """If the library refuses the arguments of one peer, the call ends for all peers, and can be
-    repeated correctly."""
+    """If the library refuses the arguments of one peer, the call ends for all peers. The call
+    succeeds when it is repeated with correct arguments."""
     op = "type=f32 op=sum count=1000 tag=3"
     with Fresh(lab, places) as peers:
         for peer in peers:
@@ -324,7 +325,7 @@ def calls_refused(lab, places):
              "all peers synchronize without transfers after refused calls", 1)
 
 
-# --------------------------------------------------------------------------- many, apart
+# --------------------------------------------------------- many tensors, separate groups
 
 
 def many_tensors(lab, places):
@@ -376,8 +377,8 @@ FROZEN = 64 << 20  # bytes; half of it is twice the amount that may be in flight
 
 
 class Middle:
-    """A synchronization in which all receivers, that is all peers but the first ones, have stopped
-    in the middle, so that none of them has everything."""
+    """A synchronization in which all receivers have stopped in the middle, so that none of them has
+    everything. The first peers are the holders, all others are receivers."""
 
     revision = 0  # revision of the receivers
 
@@ -421,7 +422,7 @@ class Drifted(Middle):
 
 
 def without_tx(answers):
-    """Returns the answers without byte counts, because a dead sender's count is missing."""
+    """Returns the answers with byte counts of 0, because a dead sender's count is missing."""
     return [{**a, "tx": 0, "rx": 0} for a in answers]
 
 
@@ -470,8 +471,7 @@ def last_source_dies(lab):
 
 
 def overwrite(peer):
-    """Writes to the tensors like another thread of a program that does not wait for the end of the
-    call."""
+    """Writes to the tensors during the call, as another thread of the program might by mistake."""
     with open(f"/proc/{peer.pid}/mem", "r+b", buffering=0) as memory:
         memory.seek(peer.frozen_at)
         memory.write(bytes(FROZEN))
@@ -507,15 +507,15 @@ def one_source_changes(lab):
     with Middle(lab, (0, 0), 1) as m:
         overwrite(m.peers[0])
         gone, left = m.answers()
-        check(kicked(gone, '"frozen" changed during the call: it is not what its hashes say'),
+        check(kicked(gone, '"frozen" changed during the call: it does not match its hashes'),
               "a source on the receiver's host that changes its tensor is kicked", gone)
         check(left["code"] == RANK_CONNECTION_LOST and "written in part" in left["text"],
               "the receiver gets a loss when the source on its host is kicked", left)
 
 
 def other_state(lab):
-    """A peer with torn state may connect again and use any strategy, but its state stays torn. It
-    helps to load another revision."""
+    """A peer with torn state may connect again and use any strategy, but its state stays torn. The
+    peer must load another revision."""
     with Middle(lab, (0, 1), 1) as m:
         lab.drop_peer(m.holders[0])
         peer = m.peers[1]
@@ -536,7 +536,7 @@ def other_state(lab):
 
 
 def torn_state_at_a_tie(lab):
-    """An agent dies, and the attempt with it; then the majority leaves. The state of the first peer
+    """An agent dies, so the attempt fails; then the majority leaves. The state of the first peer
     in the ring would be elected if it were not torn."""
     for places in ((0, 1, 2), (0, 0, 2)):
         with Drifted(lab, places) as m:
@@ -577,7 +577,7 @@ def receiver_dies(lab):
 
 def agent_of_a_source_dies(lab):
     """Other agents have the same contents, so the attempt goes on. The source's agent comes back
-    before or after its end."""
+    before or after the end of the attempt."""
     lease = 20  # seconds
     for number, back in ((signal.SIGKILL, False), (signal.SIGTERM, False), (signal.SIGKILL, True)):
         with Middle(lab, (0, 1, 2), 2, ("--agent-lease-ms", str(lease * 1000))) as m:
@@ -638,7 +638,7 @@ def master_dies(lab):
         answers = sync_all(m.peers, ["revision=7", "revision=7", "revision=8"])
         check(kicked(answers[2], "REVISION_INCREMENT_VIOLATION"),
               "the next master kicks a peer that skips a revision", answers[2])
-        good(answers[:2], "for all", 7)
+        good(answers[:2], "the others synchronize under the next master without the kicked peer", 7)
 
 
 def dies_before_the_vote(lab):

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""A master is stopped. Meanwhile the peers of a host call without one of them and wait until their
-agent votes without it. Then one of the peers that have voted leaves. When the master runs again, it
-does not know of this vote. The remaining peers and the late one go on, on all hosts."""
+"""A master is stopped. Meanwhile all peers of a host make a call, except for one late peer. They
+wait until their agent votes without the late peer. Then one of the peers that have voted leaves.
+When the master runs again, it does not know of the agent's vote. The remaining peers and the late
+peer go on, on all hosts."""
 
 import json
 import re
@@ -14,7 +15,7 @@ import lib
 from lib import Failed, check, ids_of, judge
 
 COUNT = 4099
-STILL = 2.4  # seconds, after which the master takes its run over again
+STILL = 2.4  # seconds, after which the master takes over its run again
 
 
 def await_vote(lab, host, tag):
@@ -48,7 +49,7 @@ def destroy(lab, peer):
 
 
 def scene(lab, peers, tag, leave, early):
-    """The last but one peer of the first host leaves, and the last one is late. early: the late
+    """On the first host the last peer is late, and the peer before it leaves. early: the late
     peer calls before the master goes on. Returns the remaining peers."""
     *callers, late = [p for p in peers if p.host == 0]
     victim = callers.pop()

@@ -29,11 +29,11 @@ def test():
         check(all(a["update"] == PENDING_ASYNC_OPS for a in answers),
               "pcclUpdateTopology is refused while an operation is in flight", answers)
         check(all(a["await"] == INVALID_USAGE for a in answers),
-              "an operation cannot be awaited by another thread than the one that launched it", answers)
+              "a thread cannot await an operation that another thread has launched", answers)
         check(all(a["launch"] == INVALID_USAGE for a in answers),
               "two threads cannot launch operations at the same time", answers)
         check(all(a["other_update"] == INVALID_USAGE for a in answers),
-              "another thread than the main thread cannot update the topology", answers)
+              "only the main thread can update the topology", answers)
         peers.append(newcomer)
         answers = lib.together(peers[:-1], f"until world={len(peers)}")
         joined = [newcomer.read(), newcomer.read()]

@@ -76,7 +76,7 @@ class Listener:
             if packet[9] == socket.IPPROTO_TCP and len(raw) == 128 and raw[:4] == b"PCLK":
                 stream, = struct.unpack_from("<H", raw, 10)
                 number, = struct.unpack_from("<Q", raw, 88)
-                if number:  # this is no probe
+                if number:  # probes have no number
                     heard[raw] = self.Hello(raw, stream, raw[24:40], raw[56:72], raw[72:88], number)
         return list(heard.values())
 
@@ -126,7 +126,8 @@ def claim_other_runs(master, ack):
 
 
 def be_somebody_else(master):
-    """Sends the id of another agent, with the proof of another agent or without any."""
+    """Sends the id of another agent with the attacker's own proof. Every second hello also has the
+    public key of the other agent."""
     answers = []
     for k in range(IMPOSTORS):
         victim = wire.Identity()
@@ -160,8 +161,8 @@ def be_a_known_agent(master, true_ids, ack):
 
 
 def be_the_predecessor(lab, heard):
-    """Attacks on the existing link: repeats its own hellos, and sends others with the predecessor's
-    id. Returns the codes by attack."""
+    """Attacks the existing links: repeats the hellos that have opened them, and sends new hellos
+    with the predecessor's id. Returns the codes of the answers to each attack."""
     codes = collections.defaultdict(set)
     ports = [port for agent in lab.agents.values() for port in agent.tcp_ports()]
     for hello in heard:
@@ -185,7 +186,8 @@ def under_true_ids(lab, work, heard, ack):
     ids = sorted({h.sender for h in heard} | {h.to for h in heard})
     short = {p["agent"] for p in lib.ask("--master", lab.master, "peers")}
     check({i[:4].hex() for i in ids} == short and all(h.run == ack[3] for h in heard),
-          f"{len(heard)} hellos of links were heard, of the {len(ids)} agents of the run", (ids, short))
+          f"{len(heard)} hellos of links were recorded, of all {len(ids)} agents of the run",
+          (ids, short))
     kept = ("rounds", "lost_members", "epoch", "agents", "accepted")
     before = lib.ask("--master", lab.master, "status")[0]
     answers = work.during("a second hello under a true id, with a higher term", be_a_known_agent,
@@ -204,8 +206,8 @@ def under_true_ids(lab, work, heard, ack):
 
 
 def open_links(places, ack):
-    """Sends hellos of links and for shared state that no master has requested. Every field is true.
-    Only the proof is missing."""
+    """Sends hellos for links and shared state that no master has requested. Every field
+    except the proof is correct."""
     answers = set()
     for place in places:
         for k in range(LINKS // len(places)):
@@ -267,7 +269,7 @@ def test():
             check(len({(p.agent, p.service) for p in places}) == len(places) == 4,
                   "an agent tells anybody which of its ports are for links and shared state", places)
             answers = work.during("hellos of links", open_links, places, ack)
-            check(all(a and a[0] == UNKNOWN and "its master has not announced" in a[1] for a in answers),
+            check(all(a and a[0] == UNKNOWN and "master has not announced" in a[1] for a in answers),
                   "a link that the master has not requested is refused, although only its proof "
                   "is missing", answers)
             none_is_cut(lab, links)
@@ -277,7 +279,7 @@ def test():
             lines = len(lab.master.log_lines()) - lines
             check(lines < 1000, f"{lines} lines of the master's log are within the bound")
             check(not any("stale" in line for line in lab.master.log_lines()),
-                  "the master is not stale after claims of higher terms")
+                  "claims of higher terms do not make the master stale")
         finally:
             work.end()
         check(not work.wrong, f"{work.count} operations succeed during all attacks, the slowest took "

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Agents are killed or end while a process that knows them is in no run. Calls that need an agent
-wait for the next one, as for peers. Other calls do not wait."""
+wait for the next one, like the calls of peers. Other calls do not wait."""
 
 import signal
 import time
@@ -40,8 +40,8 @@ def agents_that_return():
             amid_restart(lab, peer, "alloc bytes=300000", number)
             amid_restart(lab, peer, "connect", number)
             peer.expect("destroy")
-            check(peer.expect("free")["check"] == "ok", "memory and pcclConnect wait for an agent "
-                  f"that ends by {number.name}, and for the next agent")
+            check(peer.expect("free")["check"] == "ok", "pcclMemAlloc and pcclConnect wait "
+                  f"for the next agent after {number.name} has ended the agent")
         lab.check_alive()
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """The standard error of a program is a pipe that nobody reads, as subprocess.PIPE creates it. Its
-master and its private agent drop their lines, and operations go on."""
+master and its private agent drop their log lines, and operations go on."""
 
 import os
 import re

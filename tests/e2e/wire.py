@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The parts of the protocols that a test needs to send wrong messages: protobuf fields, frames,
+"""The parts of the protocols with which a test builds wrong messages: protobuf fields, frames,
 hellos, queue pairs.
 
 PROTOCOL.md and the headers of proto/ define all of this.
@@ -22,12 +22,13 @@ STREAM_PROBE = 0xfffe
 HELLO_SIZE, ACK_SIZE, TEXT_AT, TEXT_MAX = 128, 256, 32, 176
 
 # ccoip.proto, Message
-HELLO, JOIN, LEAVE, TOPO_VOTE, PENDING_VOTE, OP_VOTE, OP_REPORT, ROUND_REPORT = range(1, 9)
+HELLO, JOIN, LEAVE, BALLOT_VOTE = range(1, 5)
+OP_VOTE, OP_REPORT, ROUND_REPORT = range(6, 9)
 HEARTBEAT, RESUME, PROBED, KNOCK = 9, 10, 16, 17
 HELLO_ACK, REFUSE, ROUND, COMMIT, KICK, PROBE, KNOCK_ACK = 32, 33, 34, 35, 41, 47, 48
 
 # local.proto, Request
-GREET, CREATE, CONNECT, DESTROY, UPDATE, PENDING, ALLOC, FREE, MAP = range(1, 10)
+GREET, CREATE, CONNECT, DESTROY, VOTE, ALLOC, FREE, MAP = range(1, 9)
 
 # shm_queue.h
 SLOTS, SQ_OFF, SQE_OFF, SLOT_OFF = 64, 256, 1024, 1024 + 64 * 128
@@ -97,14 +98,14 @@ def master_message(kind, body=b""):
     return frame(FRAME_MASTER, data(kind, body))
 
 
-def master_knock(versions=(2, 2), share=None):
+def master_knock(versions=(3, 3), share=None):
     return master_message(KNOCK, number(1, versions[0]) + number(2, versions[1])
                           + data(3, share or os.urandom(32)))
 
 
 class Agent:
-    """A connection to a master that the test controls. identity: the identity of the agent. claims:
-    fields of its hello that replace the usual fields, or None for no hello."""
+    """The test in the role of an agent, with a connection to a master. identity: the identity of
+    the agent. claims: fields of its hello that replace the usual fields, or None for no hello."""
 
     def __init__(self, address, identity=None, claims=b"", timeout=10):
         host, port = address.rsplit(":", 1)
@@ -118,8 +119,8 @@ class Agent:
 
     def hello(self):
         """Returns the usual hello. The last value of a field counts, so appended fields replace
-        these."""
-        return (number(1, 2) + number(2, 2) + data(4, self.identity.id) + data(5, "stranger")
+        those of this hello."""
+        return (number(1, 3) + number(2, 3) + data(4, self.identity.id) + data(5, "stranger")
                 + number(8, 48150) + number(9, 48149) + data(14, self.identity.share)
                 + data(15, self.identity.prove(self.seal)))
 
@@ -173,8 +174,8 @@ def admin_request(verb=1, versions=(1, 1)):
 
 def link_hello(versions=(2, 2), service=1, stream=0, streams=1, run=None, sender=None, to=None,
                round_no=1):
-    """Returns a hello that proves nothing, but is not an echo. Unless `run` is given, it names a
-    run that nobody knows."""
+    """Returns a hello with a random proof and a new nonce, so it repeats no earlier hello. Unless
+    `run` is given, the hello names a run that nobody knows."""
     return struct.pack("<4sHHHHHxxQ16s16s16s16sQ32s", b"PCLK", *versions, service, stream, streams,
                        0, run or os.urandom(16), struct.pack("<Q", next(NUMBERS)) + os.urandom(8),
                        sender or os.urandom(16), to or os.urandom(16), round_no, os.urandom(32))
@@ -221,8 +222,8 @@ Place = collections.namedtuple("Place", "address service agent neighbour")
 
 
 def places_of(master, addresses):
-    """Returns the places of the ports for links and shared state. An agent answers anybody whether
-    a hello names the right agent."""
+    """Returns the places of the ports for links and shared state. They can be found
+    because an agent tells anybody whether a hello names the right agent."""
     ids = ids_of_run(master)
     return [Place(address, service, agent, neighbour)
             for address in addresses for service in (P2P, SHARED_STATE)
@@ -238,24 +239,24 @@ def local_request(kind, body=b"", req_id=1):
     return data(kind, body) + number(15, req_id)
 
 
-def local_hello(versions=(1, 1)):
+def local_hello(versions=(2, 2)):
     return local_request(GREET, number(1, versions[0]) + number(2, versions[1]) + data(4, "stranger"))
 
 
 class Session:
-    """A session with an agent that the test controls."""
+    """The test in the role of a process, with a session of an agent."""
 
     def __init__(self, path, greet=True, timeout=10):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.sock.connect(str(path))  # with a time limit, this would fail while the queue is full
         self.sock.settimeout(timeout)
-        self.sock.connect(str(path))
         self.req_id = 0
         self.fds = []
         if greet:
             self.send_raw(local_hello())
             reply = self.recv()
             if not reply or reply.get(2):
-                raise ConnectionRefusedError("the agent does not take this session")
+                raise ConnectionRefusedError("the agent refuses this session")
 
     def send_raw(self, packet, fds=()):
         ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, struct.pack(f"{len(fds)}i", *fds))]
@@ -312,7 +313,7 @@ class Communicator:
         return number(1, self.comm)
 
     def connect_body(self):
-        """Returns the body of CONNECT, with another peer in each call."""
+        """Returns the body of CONNECT, with a new peer in each call."""
         return self.body() + data(2, os.urandom(16)) + data(3, os.urandom(16))
 
     def region(self, size, use=1):

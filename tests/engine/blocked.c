@@ -103,7 +103,7 @@ static void hold(unsigned stream, uint32_t i, uint8_t fill)
 	await_asked();
 }
 
-/* Does the same with two partial sums, one right behind the other. */
+/* Does the same with two partial sums, sent immediately one after the other. */
 static void hold_two(unsigned stream, uint32_t i, const uint8_t *fill)
 {
 	static uint8_t buf[2 * (WLK_DATA_SIZE + SEGMENT)];
@@ -115,8 +115,8 @@ static void hold_two(unsigned stream, uint32_t i, const uint8_t *fill)
 	await_asked();
 }
 
-/* Starts a transfer, and copies the input of all segments that start at this host. They are sent at
- * once. More input is needed only for partial sums that arrive. */
+/* Starts a transfer, and copies the input of all segments that start at this host. The
+ * engine sends these segments at once. More input is needed only for partial sums that arrive. */
 static void begin(uint64_t seq, enum place place)
 {
 	s.o = (struct op){.seq = seq,
@@ -159,7 +159,7 @@ static void scene_down(void)
 	close(s.out[1]);
 }
 
-/* Sends the segments of the chunk from segment `from` on over one stream. Checks the results. */
+/* Sends segment `from` and all later segments of the chunk over one stream. Checks the results. */
 static void finish(unsigned stream, uint32_t from)
 {
 	uint8_t fill[32];
@@ -197,7 +197,8 @@ static void await_read(uint32_t segments)
 	} while (p.rx_bytes != len);
 }
 
-/* Later segments on the stream go on. Each blocked segment goes on when its input is copied. */
+/* Segments that arrive behind a blocked segment go on. The blocked segment goes on when its input
+ * is copied. */
 START_TEST(doorbell_continues_blocked_segments)
 {
 	static const uint8_t fill[] = {1, 2, 3};
@@ -209,7 +210,7 @@ START_TEST(doorbell_continues_blocked_segments)
 	hold_two(0, 0, fill);
 	hold(1, 2, fill[2]);
 	await_read(3);
-	/* Almost all input of the first segment. */
+	/* Copies almost all input of the first segment. */
 	copied(span.len - 4);
 	await_asked();
 	copied(span.len);
@@ -225,7 +226,7 @@ START_TEST(doorbell_continues_blocked_segments)
 END_TEST
 
 /* Copies a little every millisecond, but not all that the engine waits for. Returns the longest
- * pause after `last`. */
+ * time between two copies, counted from `last`. */
 static uint64_t copy_slowly(uint64_t last)
 {
 	uint64_t longest = 0;
@@ -269,7 +270,7 @@ START_TEST(segment_is_not_spilled_during_a_slow_copy)
 }
 END_TEST
 
-/* A process that claims to copy, and never finishes, delays others only for a limited time. */
+/* If a process claims to copy but never finishes, it delays others only for a limited time. */
 START_TEST(false_progress_blocks_a_stream_only_for_a_while)
 {
 	static const uint8_t fill[] = {1, 2};
@@ -280,7 +281,7 @@ START_TEST(false_progress_blocks_a_stream_only_for_a_while)
 	hold_two(0, 0, fill);
 	do {
 		poll(NULL, 0, 1);
-		/* The claimed progress grows and shrinks (AREA), or grows too slowly. */
+		/* With AREA the claimed progress grows and shrinks, else it grows too slowly. */
 		atomic_store(&s.h->slot[0].in_done[1], _i == AREA ? ++done % 2 : 4 + ++done / 4);
 		ck_assert(eng_get_progress(s.h->e, s.o.seq, &p));
 		ck_assert_msg(
@@ -380,7 +381,7 @@ START_TEST(link_ends_while_its_stream_is_blocked)
 	ck_assert_int_eq(eng_add_rx_stream(s.h->e, 9, NULL, s.in[0][1]), 0);
 	copied(cc_plan_chunk(&s.plan, 1).len);
 	seg = expect(WLK_GATHER, fill);
-	/* On a loaded machine the segment was spilled before its link ended, so it is not lost. */
+	/* On a loaded machine the segment may be spilled before its link ends, and is not lost. */
 	if (seg == s.own)
 		seg = expect(WLK_GATHER, fill);
 	ck_assert_uint_eq(seg, s.own + 2);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Hosts that are slow, and hosts that vanish. Sockets stay in the network namespace that they were
- * made in, so one process has both hosts: the near one, with the engine, and the far one, with bare
- * sockets. A bridge is between them; when its port to the far host is shut, the near host sees no
- * change but silence.
+ * Hosts that are slow, and hosts that vanish. A socket stays in the network namespace in which it
+ * was made, so one process can play both hosts: the near host has the engine, the far host only
+ * sockets. A bridge connects them. When the bridge's port to the far host is shut down, the near
+ * host sees only silence.
  */
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -25,7 +25,7 @@
 
 #define SLOW_MS  20000u
 #define BOUND_MS 3500u
-#define COUNT    ((uint64_t)4 << 20) /* elements: what one host sends first fills any stream */
+#define COUNT    ((uint64_t)4 << 20) /* elements, enough that a host's own chunk fills any stream */
 #define LINKS    16u
 #define NEAR     "10.85.0.1"
 #define OTHER    "10.85.0.2"
@@ -73,8 +73,8 @@ static bool make_hosts(void)
 	       add_host(far_ns, "far", OTHER);
 }
 
-/* Sets the socket options as the engine of the other host would. The engine made for this is freed
- * at once, and the options stay. */
+/* Sets the socket options as the engine of the other host would. The engine that sets them is
+ * freed at once, and the options stay. */
 static void tune(int fd)
 {
 	int event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -86,7 +86,8 @@ static void tune(int fd)
 	close(event_fd);
 }
 
-/* pair[0]: the near host's end. The far one has room for little and is tuned as an engine does. */
+/* pair[0]: the near host's end. The far host's end has a small receive buffer and the options of an
+ * engine's socket. */
 static void connect_hosts(int pair[2])
 {
 	struct sockaddr_in a = {.sin_family = AF_INET};
@@ -111,10 +112,11 @@ static void connect_hosts(int pair[2])
 
 /* ---- an engine, and what it sends ---- */
 
-struct sent { /* a transfer of which nothing ever comes back */
+struct sent { /* a transfer whose results never come back */
 	struct eng_xfer_spec spec;
 	struct eng_member member;
 	struct shm_slot slot;
+	struct eng_peer peers[2];
 	uint8_t *memory;
 };
 
@@ -125,8 +127,9 @@ static void start(struct eng *e, struct sent *s, uint64_t seq, uint32_t link)
 		.op = KRN_SUM,
 		.segment_max = CC_PLAN_SEGMENT_MAX,
 		.world_size = 2,
-		.tx_link = link,
+		.peers = s->peers,
 		.n_members = 1};
+	s->peers[1].link = link;
 	ck_assert_int_eq(cc_plan_init(&s->spec.plan, COUNT, 4, 2, CC_PLAN_SEGMENT_MAX), 0);
 	s->memory = calloc(COUNT, 9);
 	ck_assert_ptr_nonnull(s->memory);
@@ -151,11 +154,11 @@ static void cancel(struct host *h, struct sent *s)
 struct watch {
 	struct host *h;
 	uint64_t began_ns, looked_ns;
-	uint64_t late_ns;          /* looks that this test was late with */
-	uint32_t broken_ms[LINKS]; /* 0: it is not */
+	uint64_t late_ns;          /* delays of this test's calls of eng_look */
+	uint32_t broken_ms[LINKS]; /* the time at which the link broke; 0: it is up */
 	uint32_t n_broken;
 	bool quiet[LINKS];
-	bool silent[LINKS]; /* that is why it is broken */
+	bool silent[LINKS]; /* the link broke because of silence */
 	char text[LINKS][128];
 };
 
@@ -172,7 +175,7 @@ static uint32_t passed_ms(const struct watch *w)
 	return (uint32_t)((cc_now_ns() - w->began_ns - w->late_ns) / 1000000);
 }
 
-/* Looks as the agent does, until the time is over or so many links are broken. */
+/* Calls eng_look like the agent, until the time is over or n_broken links are broken. */
 static void watch(struct watch *w, uint32_t until_ms, uint32_t n_broken)
 {
 	while (passed_ms(w) < until_ms && w->n_broken < n_broken) {
@@ -199,7 +202,7 @@ static void watch(struct watch *w, uint32_t until_ms, uint32_t n_broken)
 	}
 }
 
-/* Reads what is there, at most so much. */
+/* Reads `most` bytes. */
 static void take(int fd, size_t most)
 {
 	static uint8_t buf[1 << 16];
@@ -212,7 +215,7 @@ static void take(int fd, size_t most)
 	}
 }
 
-/* More than the other side takes, of an operation that it does not know. */
+/* Sends more bytes than the other side accepts, for an operation that it does not know. */
 static void send_early(int fd)
 {
 	static const uint8_t zeros[1 << 16];
@@ -228,13 +231,13 @@ static void send_early(int fd)
 /* ---- the tests ---- */
 
 enum {
-	TX_SHUT = 1,    /* the far host takes nothing */
-	TX_MIDWAY = 2,  /* takes what comes, after a long time */
-	TX_IDLE = 3,    /* gets nothing */
-	TX_LATE = 4,    /* is sent something only after it has vanished */
-	RX_IDLE = 5,    /* sends nothing */
-	RX_MIDWAY = 6,  /* has sent half a header */
-	RX_STALLED = 7, /* sends more than is taken here */
+	TX_SHUT = 1,    /* the far host reads nothing */
+	TX_MIDWAY = 2,  /* the far host reads only after a long time */
+	TX_IDLE = 3,    /* nothing is sent to the far host */
+	TX_LATE = 4,    /* something is sent only after the far host has vanished */
+	RX_IDLE = 5,    /* the far host sends nothing */
+	RX_MIDWAY = 6,  /* the far host has sent half a header */
+	RX_STALLED = 7, /* the far host sends more than the engine accepts */
 	ALL = 7,
 };
 
@@ -245,7 +248,7 @@ static void expect_alive(const struct watch *w)
 			i, w->broken_ms[i], w->text[i]);
 }
 
-START_TEST(slow_hosts_stay_and_vanished_ones_go)
+START_TEST(only_links_to_vanished_hosts_break)
 {
 	int fd[ALL + 1][2];
 	struct sent sent[3];
@@ -287,10 +290,10 @@ START_TEST(slow_hosts_stay_and_vanished_ones_go)
 }
 END_TEST
 
-/* An end without keepalive that takes nothing is heard of seldom: about three seconds after the
- * first three there are as many of silence. That ends a link of its own; where another stream
- * speaks for the host it does not. */
-START_TEST(streams_speak_for_each_other)
+/* The other end of a stream reads nothing and sends no keepalives, so it is silent for about three
+ * seconds at a time. This silence breaks a link that has only this stream. It does not
+ * break a link that has another stream on which the host is not silent. */
+START_TEST(link_breaks_only_if_all_its_streams_are_silent)
 {
 	int alone[2], silent[2], other[2], no = 0;
 	struct sent sent[2];
@@ -301,7 +304,7 @@ START_TEST(streams_speak_for_each_other)
 	tcp_pair(alone);
 	tcp_pair(silent);
 	tcp_pair(other);
-	/* The transfer goes to one stream after the other, in the order of their coming. */
+	/* The transfer uses one stream after the other, in the order in which they were added. */
 	ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, 1, alone[0], ENG_NO_SET), 0);
 	ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, 2, silent[0], ENG_NO_SET), 0);
 	ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, 2, other[0], ENG_NO_SET), 0);
@@ -324,8 +327,8 @@ START_TEST(streams_speak_for_each_other)
 }
 END_TEST
 
-/* The master's operator may allow more than the usual 2.8 s. */
-START_TEST(a_silent_host_is_waited_for_as_the_master_says)
+/* The operator of the master may allow more silence than the usual 2.8 s. */
+START_TEST(bound_of_the_master_sets_the_longest_silence)
 {
 	struct cc_bounds told = {.ms = {[CC_BOUND_LINK] = 5000}};
 	struct watch w;
@@ -355,12 +358,12 @@ Suite *life_suite(void)
 	int home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
 
 	tcase_set_timeout(tc, 120);
-	tcase_add_test(tc, streams_speak_for_each_other);
+	tcase_add_test(tc, link_breaks_only_if_all_its_streams_are_silent);
 	if (make_hosts()) {
-		tcase_add_test(tc, slow_hosts_stay_and_vanished_ones_go);
-		tcase_add_test(tc, a_silent_host_is_waited_for_as_the_master_says);
+		tcase_add_test(tc, only_links_to_vanished_hosts_break);
+		tcase_add_test(tc, bound_of_the_master_sets_the_longest_silence);
 	} else {
-		puts("# no network namespaces: nobody vanishes");
+		puts("# no network namespaces: the tests of vanished hosts are skipped");
 	}
 	setns(home, CLONE_NEWNET);
 	suite_add_tcase(s, tc);

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
 
-# As root with network namespaces life.c has all its cases; otherwise only what loopback can show.
+# All cases of life.c run only as root with network namespaces; otherwise one case runs on loopback.
 engine_suites = \
 	tests/engine/engine.c \
 	tests/engine/blocked.c \
 	tests/engine/life.c \
+	tests/engine/quant.c \
 	tests/engine/result_mode.c
 check_PROGRAMS += tests/engine/engine
 TESTS += $(engine_suites)
@@ -15,6 +16,6 @@ tests_engine_engine_SOURCES = $(engine_suites) \
 	tests/engine/main.c tests/engine/suites.h \
 	tests/engine/net.c tests/engine/net.h
 tests_engine_engine_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
-tests_engine_engine_LDADD = tests/librunner.la pcclagentd/libpcclagentd.la $(CHECK_LIBS)
+tests_engine_engine_LDADD = tests/librunner.la pccl-bench/libpccl-bench.la pcclagentd/libpcclagentd.la $(CHECK_LIBS)
 
 EXTRA_DIST += tests/engine/README.md

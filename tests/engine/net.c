@@ -40,7 +40,7 @@ void tcp_pair(int pair[2])
 	close(l);
 }
 
-void net_up(struct net *n, uint32_t hosts, uint32_t streams)
+static void hosts_up(struct net *n, uint32_t hosts, uint32_t streams)
 {
 	memset(n, 0, sizeof *n);
 	n->hosts = hosts;
@@ -56,16 +56,54 @@ void net_up(struct net *n, uint32_t hosts, uint32_t streams)
 			ck_assert_int_eq(eng_bell_add(h->e, h->bell[m]), 0);
 		}
 	}
-	for (uint32_t i = 0; hosts > 1 && i < hosts; i++) {
-		for (uint32_t s = 0; s < streams; s++) {
-			int pair[2];
+}
 
-			tcp_pair(pair);
-			ck_assert_int_eq(eng_add_tx_stream(n->h[i].e, 1, pair[0], ENG_NO_SET), 0);
-			ck_assert_int_eq(
-				eng_add_rx_stream(n->h[(i + 1) % hosts].e, 2, NULL, pair[1]), 0);
-		}
+/* Opens the streams of a link from one position to another one. */
+static void link_up(struct net *n, uint32_t from, uint32_t to, uint32_t out, uint32_t in,
+	const struct cc_id *agent)
+{
+	for (uint32_t s = 0; s < n->streams; s++) {
+		int pair[2];
+
+		tcp_pair(pair);
+		ck_assert_int_eq(eng_add_tx_stream(n->h[from].e, out, pair[0], ENG_NO_SET), 0);
+		ck_assert_int_eq(eng_add_rx_stream(n->h[to].e, in, agent, pair[1]), 0);
 	}
+}
+
+void net_up(struct net *n, uint32_t hosts, uint32_t streams)
+{
+	hosts_up(n, hosts, streams);
+	for (uint32_t i = 0; hosts > 1 && i < hosts; i++)
+		link_up(n, i, (i + 1) % hosts, 1, 2, NULL);
+}
+
+/* Returns the agent at this position of a mesh. */
+static struct cc_id agent_at(uint32_t pos)
+{
+	return (struct cc_id){{(uint8_t)(1 + pos)}};
+}
+
+void net_up_mesh(struct net *n, uint32_t hosts, uint32_t streams)
+{
+	hosts_up(n, hosts, streams);
+	n->mesh = true;
+	for (uint32_t i = 0; i < hosts; i++) {
+		struct cc_id agent = agent_at(i);
+
+		for (uint32_t k = 0; k < hosts; k++)
+			if (k != i)
+				link_up(n, i, k, 1 + k, 101 + i, &agent);
+	}
+}
+
+void fill_peers(const struct net *n, uint32_t pos, struct eng_peer *ret)
+{
+	memset(ret, 0, n->hosts * sizeof *ret);
+	if (!n->mesh)
+		ret[(pos + 1) % n->hosts].link = 1;
+	for (uint32_t i = 0; n->mesh && i < n->hosts; i++)
+		ret[i] = (struct eng_peer){.agent = agent_at(i), .link = i == pos ? 0 : 1 + i};
 }
 
 void net_down(struct net *n)
@@ -118,8 +156,8 @@ static uint64_t expected(const struct net *n, const struct op *o, uint64_t i, ui
 	return o->op == KRN_AVG ? acc / world_size : acc;
 }
 
-/* Returns the part that a shim copies first if its host is at this position. The shim may be wrong
- * about the position. */
+/* Returns the chunk that a shim copies first if its host is at this position. The shim may assume a
+ * wrong position. */
 static struct cc_span first_chunk(const struct cc_plan *p, uint32_t pos)
 {
 	if (p->hosts < 2)
@@ -131,21 +169,26 @@ void start_one(struct net *n, const struct op *o, uint32_t pos, uint32_t world_s
 {
 	struct host *h = &n->h[pos];
 	struct eng_member members[MEMBERS_MAX];
+	struct eng_peer peers[HOSTS_MAX];
 	struct eng_xfer_spec s = {.seq = o->seq,
 		.tag = 77,
 		.epoch = 3,
 		.group = 5,
 		.dtype = KRN_U32,
 		.op = o->op,
+		.route = o->route,
 		.pos = pos,
 		.world_size = world_size,
-		.tx_link = 1};
+		.peers = peers};
 
 	ck_assert_int_eq(cc_plan_init(&s.plan, o->count, 4, n->hosts, o->segment_max), 0);
 	s.segment_max = (uint32_t)o->segment_max;
 	s.area = h->area;
 	s.flags = h->flags;
 	s.direct = o->direct ? h->direct : NULL;
+	fill_peers(n, pos, peers);
+	free(h->scratch);
+	s.scratch = h->scratch = malloc(eng_scratch_size(&s) + 1);
 	s.n_members = h->n_members;
 	s.members = members;
 	for (uint32_t m = 0; m < h->n_members; m++)
@@ -222,6 +265,8 @@ void cleanup(struct net *n)
 			free(n->h[i].area);
 		free((void *)n->h[i].flags);
 		free(n->h[i].direct);
+		free(n->h[i].scratch);
+		n->h[i].scratch = NULL;
 		for (uint32_t m = 0; m < n->h[i].n_members; m++) {
 			free(n->h[i].in[m]);
 			free(n->h[i].out[m]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Engines of several hosts in one process, connected by loopback TCP streams in a ring, and one
- * transfer over all hosts with its expected result.
+ * Engines of several hosts in one process, connected by loopback TCP streams in a ring or a mesh,
+ * and one transfer over all hosts with its expected result.
  */
 #ifndef NET_H
 #define NET_H
@@ -14,15 +14,19 @@
 
 #include "pcclagentd/engine/engine.h"
 
-/* ThreadSanitizer takes ten times as long, and it detects a race even if the race does not happen.
- * So tests that repeat steps to hit another moment repeat them less under ThreadSanitizer. */
+/* Some tests repeat steps so that events meet at different moments. Under ThreadSanitizer they
+ * repeat the steps less often, and with fewer elements, because each takes ten times as long, and
+ * because ThreadSanitizer detects a race even if the race does not happen. */
 #ifdef __SANITIZE_THREAD__
 #define TIMES(n) ((n) / 5)
+#define MANY(n)  ((n) / 4)
 #else
 #define TIMES(n) (n)
+#define MANY(n)  (n)
 #endif
 
-#define HOSTS_MAX   4u
+#define HOSTS_MAX   9u
+#define RING_MAX    4u /* hosts in tests that try all shapes on the ring */
 #define MEMBERS_MAX 3u
 #define WAIT_MS     20000
 #define OLD_BYTE    0xab /* every byte of a direct output before the transfer */
@@ -34,13 +38,15 @@ struct host {
 	int bell[MEMBERS_MAX];
 	struct shm_slot slot[MEMBERS_MAX];
 	uint8_t *in[MEMBERS_MAX];
-	uint8_t *area, *direct, *out[MEMBERS_MAX], *window[MEMBERS_MAX];
+	uint8_t *area, *direct, *scratch, *out[MEMBERS_MAX], *window[MEMBERS_MAX];
 	_Atomic uint8_t *flags;
 };
 
 struct net {
 	uint32_t hosts, streams;
-	uint64_t tx_link; /* not used; outbound links have number 1, inbound links 2 */
+	/* In a ring, outbound links have number 1, inbound links 2. In a mesh, the outbound link to
+	 * position p has number 1 + p, the inbound link from there 101 + p. */
+	bool mesh;
 	struct host h[HOSTS_MAX];
 };
 
@@ -52,6 +58,7 @@ struct op {
 	bool replaces; /* the area is the only member's operand, and readers overwrite it */
 	bool outs; /* the area is the first member's output; the other members have outputs, too */
 	size_t segment_max;
+	enum cc_algo route;           /* other than the ring only in a mesh */
 	uint32_t window[MEMBERS_MAX]; /* segments of the window; 0: no window */
 };
 
@@ -71,8 +78,12 @@ extern uint64_t rng_state; /* the seed of rng() */
 uint64_t rng(void);
 void tcp_pair(int pair[2]);
 void net_up(struct net *n, uint32_t hosts, uint32_t streams);
+/* Connects each host to each other host. */
+void net_up_mesh(struct net *n, uint32_t hosts, uint32_t streams);
 void net_down(struct net *n);
 bool wait_event(struct host *h, struct eng_event *ev, int ms);
+/* Fills in the agents and links of all hosts, as the host at `pos` sees them. */
+void fill_peers(const struct net *n, uint32_t pos, struct eng_peer *ret);
 void start_one(struct net *n, const struct op *o, uint32_t pos, uint32_t world_size);
 void feed(struct net *n, const struct op *o);
 void prepare(struct net *n, const struct op *o);

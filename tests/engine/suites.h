@@ -8,6 +8,7 @@
 	X(engine)                                                                                  \
 	X(blocked)                                                                                 \
 	X(life)                                                                                    \
+	X(quant)                                                                                   \
 	X(result_mode)
 
 SUITES(RUNNER_DECLARE)

@@ -7,8 +7,8 @@
 #include "tests/fuzz/fuzz.h"
 #include "tests/proto/sample.h"
 
-/* Returns a copy of the first size bytes in memory of that size. Returns NULL if the input is
- * shorter. */
+/* Returns a copy of the first `size` bytes in memory of exactly this size. Returns NULL if the
+ * input is shorter. */
 static uint8_t *take(const uint8_t *p, size_t len, size_t size)
 {
 	uint8_t *copy;

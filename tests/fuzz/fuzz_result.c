@@ -62,7 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t len)
 	memset(&was, 0xa5, sizeof was);
 	if (shm_result_get(&w, &lim, &got, &why) < 0) {
 		FUZZ_CHECK(why != NULL);
-		/* No byte is written. NOLINTNEXTLINE(bugprone-suspicious-memory-comparison) */
+		/* `got` is unchanged. NOLINTNEXTLINE(bugprone-suspicious-memory-comparison) */
 		FUZZ_CHECK(memcmp(&got, &was, sizeof got) == 0);
 		return 0;
 	}

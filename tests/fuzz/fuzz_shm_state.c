@@ -94,7 +94,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t len)
 	if (err < 0) {
 		FUZZ_CHECK(err == CC_ERR_INVAL);
 		FUZZ_CHECK(why[0] != '\0' && memchr(why, '\0', sizeof why) != NULL);
-		/* No byte is written. NOLINTNEXTLINE(bugprone-suspicious-memory-comparison) */
+		/* `got` is unchanged. NOLINTNEXTLINE(bugprone-suspicious-memory-comparison) */
 		FUZZ_CHECK(memcmp(&got, &was, sizeof got) == 0);
 	} else {
 		check_taken(map, &lim, &got);

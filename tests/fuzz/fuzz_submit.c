@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/cc_err.h"
-#include "proto/wire_pb.h"
+#include "proto/wire_limits.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/proto/sample.h"
 
@@ -18,7 +18,7 @@ static void check_refused(const struct shm_sqe *e, const struct shm_submit_limit
 	FUZZ_CHECK(err == (mine ? CC_ERR_INVAL : CC_ERR_PROTO));
 	FUZZ_CHECK(why[0] != '\0' && memchr(why, '\0', SHM_TEXT) != NULL);
 	memset(&was, 0xa5, sizeof was);
-	/* No byte is written. NOLINTNEXTLINE(bugprone-suspicious-memory-comparison) */
+	/* *got is unchanged. NOLINTNEXTLINE(bugprone-suspicious-memory-comparison) */
 	FUZZ_CHECK(memcmp(got, &was, sizeof was) == 0);
 }
 

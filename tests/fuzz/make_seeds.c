@@ -12,8 +12,8 @@
 #include "tests/fuzz/fuzz.h"
 #include "tests/proto/sample.h"
 
-/* The program takes the one of TRIES samples whose size is closest to SIZE_GOAL. Such a seed has
- * some content and is small. */
+/* Of TRIES samples, the program takes the sample whose size is closest to SIZE_GOAL. Such a seed
+ * has some content and is small. */
 #define TRIES     12
 #define SIZE_GOAL 400
 
@@ -170,8 +170,7 @@ static void journal(struct tl_rng *r)
 		.epoch = 4,
 		.round = 5,
 		.last_seq = 6,
-		.topo_ballot = 7,
-		.pending_ballot = 8,
+		.ballots = {7, 8, 9},
 		.view_id = 9,
 		.generation = 10,
 		.n = 3,

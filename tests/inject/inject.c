@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
  * This library is preloaded into a process whose calls are to fail. INJECT_CONTROL names a file
- * that the test has also mapped (struct control). The test writes there at any time which call
- * fails and how, and reads whether it has failed. INJECT_PROGRAM: the name of the affected process,
- * because processes that it starts inherit the environment. INJECT_SPARE, if set: calls of the
- * program itself and of the C library do not fail, only calls of its other libraries.
+ * that the test has also mapped (struct control). The test can write into it at any time which call
+ * fails and how, and reads from it whether the call has failed. INJECT_PROGRAM: the name of the
+ * affected process, because processes that it starts inherit the environment. INJECT_SPARE, if set:
+ * calls of the program itself and of the C library do not fail, only calls of its other libraries.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -76,7 +76,7 @@ enum call {
 
 struct control {
 	_Atomic uint32_t call; /* the call that fails; the test writes this field last */
-	_Atomic int32_t left;  /* calls until the first failure, which sets this to 0 */
+	_Atomic int32_t left;  /* calls until the first failure; 0 after that failure */
 	int32_t error;
 	int32_t times; /* number of failures in a row */
 	_Atomic uint32_t fired;
@@ -85,7 +85,7 @@ struct control {
 };
 
 static struct control *control;
-static void *program, *c_library; /* where the spared files begin */
+static void *program, *c_library; /* the addresses of the files whose calls are spared */
 
 void *__libc_malloc(size_t n);
 void *__libc_calloc(size_t n, size_t size);
@@ -296,7 +296,7 @@ FILE *fopen(const char *path, const char *mode)
 	return real(path, mode);
 }
 
-/* Only commands that create a descriptor can fail. All commands have at most a long. */
+/* Only commands that create a descriptor can fail. No argument of a command exceeds a long. */
 int fcntl(int fd, int command, ...)
 {
 	static int (*real)(int, int, long);
@@ -336,7 +336,7 @@ long syscall(long number, ...)
 	return real(number, v[0], v[1], v[2], v[3], v[4], v[5]);
 }
 
-/* dlsym may allocate, so these wrappers use other names of the C library. */
+/* dlsym may allocate, so these wrappers call the C library's functions by their other names. */
 void *malloc(size_t n)
 {
 	int error = fails(ALLOC, CALLER);

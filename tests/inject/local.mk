@@ -4,7 +4,7 @@
 # Preloaded; never installed, though libtool makes a shared object only with -rpath.
 check_LTLIBRARIES += tests/inject/inject.la
 tests_inject_inject_la_SOURCES = tests/inject/inject.c
-# The type of a function with __restrict and that of the same one without are no ISO C match.
+# In ISO C a parameter type with __restrict does not match the same type without __restrict.
 tests_inject_inject_la_CFLAGS = $(AM_CFLAGS) -Wno-pedantic
 tests_inject_inject_la_LDFLAGS = -module -avoid-version -rpath $(libdir)
 

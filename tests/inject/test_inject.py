@@ -59,7 +59,7 @@ CALLS = (
     ("getifaddrs", "ENOMEM", "EMFILE"), ("proc", "EMFILE", "ENOENT+"),
 )
 NUMBERS = {name: number for number, (name, *_) in enumerate(CALLS, start=1)}
-# Calls with more rows.
+# Calls that have more rows than USUAL.
 MANY = {"alloc": 60, "mmap": 14, "sendmsg": 10, "recvmsg": 10, "writev": 10, "send": 10, "recv": 10, "readv": 10}
 USUAL = 5
 # An agent that can send nothing is as good as dead, so only trainers have these rows.
@@ -75,9 +75,10 @@ WORK = (
     "reduce type=f32 op=sum count=4 place=out ids=0,1 verify=1 retry=3",
     f"reduce type=f32 op=sum count={MIB} place=out ids=0,1 verify=1 retry=3",
     f"reduce type=f32 op=sum count={MIB} place=in mem=shared ids=0,1 verify=1 retry=3",
+    f"reduce type=f32 op=sum count={MIB} place=out ids=0,1 retry=3 {lib.QUANTIZED['int4']}",
     "several n=1 window=1 type=f32 op=sum count=4 place=out ids=0,1 verify=1",
 )
-# On one host, and so large that the operand is copied while the result is computed.
+# Used on one host. The operand is so large that it is still copied while the result is computed.
 LARGE = f"reduce type=f32 op=sum count={17 * MIB} place=out ids=0,1 verify=1 retry=3"
 
 
@@ -152,7 +153,7 @@ class InjectLab(lib.Lab):
 
     def end_private(self):
         """Ends the private agent, so that the next peers start another one. A signal is quicker
-        than its own end."""
+        than waiting until it ends by itself."""
         for pid in self.private_agents():
             os.kill(pid, signal.SIGTERM)
         lib.until(lambda: not self.private_agents(), "the private agent does not end")
@@ -255,8 +256,8 @@ class Ended(Exception):
 
 
 def next_answer(peer):
-    """Returns the next answer of a peer. Meanwhile daemons that have ended are restarted, as by an
-    operator's supervisor."""
+    """Returns the next answer of a peer. Meanwhile daemons that have ended are restarted, as a
+    supervisor would do on a real host."""
     deadline = time.monotonic() + BOUND
     while True:
         try:
@@ -321,7 +322,7 @@ def all_told(peers, line, answers):
 
 def all_do(peers, line):
     """Sends a command to all peers and returns the answers, None for a peer that has ended. The
-    system informs the other peer of that."""
+    daemons inform the other peer that this peer has ended."""
     for peer in peers:
         peer.send(line)
     answers = []
@@ -342,8 +343,8 @@ def succeeded(answers):
 
 
 class Entry:
-    """Peers that join one run. Members vote for peers that are still connecting, which would wait
-    for a vote, and for peers that vote, which may have become members meanwhile."""
+    """Peers that join one run. A member votes while another peer connects, because pcclConnect
+    waits for a vote, and while another member votes, because a vote waits for all members."""
 
     def __init__(self, peers):
         self.connecting = set(peers)
@@ -444,7 +445,7 @@ def work(peers):
         raise Fault(f"DIVERGED: sync: {answers}")
     for a, old in zip(answers, peers[0].old):
         if a["code"] != SUCCESS and a["hash"] != old and "written in part" not in a["text"]:
-            raise Fault(f"sync changed what it failed to replace: {a}")
+            raise Fault(f"sync failed, but changed tensors and did not say so: {a}")
     return succeeded(answers)
 
 
@@ -536,7 +537,7 @@ def row(lab, kind, phase, call, n, error):
 
 
 def census(kind, phase, hosts):
-    """Returns how many calls of each kind are made, all of which could fail."""
+    """Returns how many calls of each kind are made if none fails. Each of them could fail."""
     def armed(now):
         if now == phase:
             lab.control.count()
@@ -554,7 +555,7 @@ def census(kind, phase, hosts):
 
 
 def numbers_of(name, call, error, made):
-    """Returns the numbers of the calls that are to fail, one in each row."""
+    """Returns the numbers of the calls that are to fail: each number gives one row."""
     numbers = range(1, MANY.get(call, USUAL) + 1) if ALL else \
         sorted({1, 2, *((7, 23) if call in MANY else ())})
     return [n for n in numbers if n <= made and in_question(f"{name}:{n}:{error}")]
@@ -592,7 +593,8 @@ def in_question(name):
 
 
 def groups():
-    """By default each call has one error and one number of hosts."""
+    """Yields the groups of rows to run. By default each call is tested with only its first error,
+    and on either one host or two; with INJECT_ALL, with all errors, on one and on two."""
     k = 0
     for kind, phase in ((kind, phase) for kind, phases in PHASES.items() for phase in phases):
         for call, *errors in CALLS:
@@ -625,7 +627,7 @@ def test():
             except Failed as error:
                 check(False, str(error))
     check(toll.fired >= FIRED_MIN, f"{toll.injected} injected, {toll.fired} fired, {toll.hangs} hangs")
-    print(f"# {toll.unharmed} did nobody any harm; the slowest row took "
+    print(f"# {toll.unharmed} failures affected no call; the slowest row took "
           f"{toll.slowest[0]:.1f} s: {toll.slowest[1]}")
 
 

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 #
-# Installs a build into an empty folder, builds the first program of the README against what lies
-# there with nothing but pkg-config, and runs two of them under the installed master and agent. One
-# line per check, "ok" or "FAIL"; the exit status is 0 if all are ok.
+# Installs a build into an empty folder, builds the first program of the README against the
+# installed files with nothing but pkg-config, and runs it twice, with the installed master and
+# agent. Prints one line per check, "ok" or "FAIL". The exit status is 0 if all are ok.
 #
 # usage: install.sh BUILD-FOLDER   (from the source folder)
 set -u
@@ -74,8 +74,8 @@ no_build_paths()
 		! readelf -d "$root$prefix"/*bin/* "$root$prefix"/lib/*.so.1 | grep -E "R(UN)?PATH"
 }
 
-# Checks the ports that outgoing connections must not get. As root the kernel accepts the setting,
-# for a separate network.
+# Checks the setting that keeps outgoing connections from the daemons' ports. As root, also checks
+# that the kernel accepts it, in a separate network namespace.
 reserves_ports()
 {
 	local file
@@ -90,7 +90,7 @@ reserves_ports()
 		grep -x 48148-48151 /proc/sys/net/ipv4/ip_local_reserved_ports' sh "$file"
 }
 
-# Checks the installation of only the library, also as an archive, in a separate folder.
+# Builds and installs only the library, also as an archive, in a separate folder.
 static_library()
 {
 	local source=$PWD
@@ -150,12 +150,12 @@ adds_up()
 }
 
 check 'make install DESTDIR=' make -C "$build" install DESTDIR="$root"
-check 'everything is there' installed
+check 'every file is installed' installed
 if [ -f "$build/systemd/pccl-agent.service" ]; then # with systemd
 	check 'the ports of the daemons are reserved' reserves_ports
 fi
-check 'no path of the build folder in it' no_build_paths
-# the master's run of pccl-bench and of the programs below
+check 'no installed file contains a path of the build folder' no_build_paths
+# pccl-bench and the programs below load the installed library
 export LD_LIBRARY_PATH=$root$prefix/lib
 for program in sbin/pcclagentd sbin/ccoip-masterd bin/pcclctl bin/pccl-bench; do
 	check "${program##*/} --version" "$root$prefix/$program" --version
@@ -215,5 +215,5 @@ fi
 
 check 'make uninstall' make -C "$build" uninstall DESTDIR="$root"
 left=$(find "$root" ! -type d)
-check 'nothing is left' test -z "$left"
+check 'make uninstall leaves no file' test -z "$left"
 exit "$failed"

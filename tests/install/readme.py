@@ -70,8 +70,8 @@ class User:
         return process.returncode, said
 
     def install(self, text, what):
-        """Runs a script and keeps the environment that its lines have set, which the last line
-        prints."""
+        """Runs a script and keeps the environment that the script has set. A line that is added at
+        the end of the script prints this environment."""
         code, said = self.shell(text + "\ncd\necho; env -0", 900)
         if check(code == 0, what, said):
             self.env = dict(e.split("=", 1) for e in said.rpartition("\n\n")[2].split("\0") if e)
@@ -142,7 +142,7 @@ def units(user, block):
         check({unit, f"{unit}.service"} & there, f"{unit} is installed", there)
 
 
-# By a part of the block's first line, in the order in which the blocks are run.
+# The function for each block, by a part of the block's first line, in the order of execution.
 HANDLERS = {"./dev deps": developer, "sudo make install": with_root, "--prefix=": without_root,
             "--listen 127.0.0.1": one_host, "host1$": two_hosts, "systemctl": units}
 

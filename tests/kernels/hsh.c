@@ -338,7 +338,7 @@ static const struct avalanche {
 	{65536, 6, true},
 };
 
-/* Counts for each of the 64 bits of the hash the inputs in which it flipped. */
+/* Counts, for each of the 64 bits of the hash, the inputs for which this bit flipped. */
 static void count_flips(unsigned flips[64], uint64_t difference)
 {
 	for (unsigned i = 0; i < 64; i++)
@@ -432,7 +432,7 @@ static size_t related(unsigned kind, unsigned char *data, size_t i)
 		bits = (i % bits + 1 + i / bits * 251) % bits;
 		data[bits / 8] ^= (unsigned char)(1U << bits % 8);
 		return BLOCK;
-	case 4: /* one word grows by i, and the word of its lane a block later shrinks by i */
+	case 4: /* one word grows by i, and the same word of the next block shrinks by i */
 		memcpy(data + 64, &i, 4);
 		i = (size_t)0 - i;
 		memcpy(data + 64 + BLOCK, &i, 4);

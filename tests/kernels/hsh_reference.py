@@ -3,8 +3,8 @@
 """A second implementation of the hash of kernels/hsh.h: plain, slow, and written only from its
 definition.
 
-Without an argument this program tests that tests/kernels/hsh_vectors.h has the hashes that it
-computes. With --write it writes this file again.
+Without an argument this program computes the hashes and tests that tests/kernels/hsh_vectors.h
+has the same ones. With --write this program writes hsh_vectors.h again.
 """
 import os
 import sys

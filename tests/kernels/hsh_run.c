@@ -14,7 +14,7 @@
 
 struct tensors {
 	unsigned char *pool;
-	uint64_t *leaves; /* a guard follows the hashes of each tensor */
+	uint64_t *leaves; /* a guard value follows the hashes of each tensor */
 	struct hsh_tensor_work work[MAX_TENSORS];
 	size_t n;
 };

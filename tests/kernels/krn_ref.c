@@ -9,7 +9,7 @@ __extension__ typedef __int128 int128;
 static const struct format {
 	int bits;
 	bool is_signed;
-	int mantissa; /* number of its bits in memory; 0 for an integer */
+	int mantissa; /* number of mantissa bits in memory; 0 for an integer */
 } formats[KRN_DTYPE_COUNT] = {
 	[KRN_U8] = {8, false, 0},
 	[KRN_I8] = {8, true, 0},

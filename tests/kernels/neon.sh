@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Builds the tests of the NEON kernels and the NEON hash for aarch64, and runs them in an emulator.
-# The quality of the hash was tested with the other instruction sets, so this test only checks that
-# the hash is the same.
+# Builds the tests of the NEON kernels, of quantization and the hash with NEON for aarch64, and runs
+# them in an emulator. The quality of the hash and the errors of quantization were tested with the
+# other instruction sets, so this test only checks that the results are the same.
 compiler=aarch64-linux-gnu-gcc
 emulator=qemu-aarch64
 for tool in $compiler $emulator; do
@@ -16,6 +16,7 @@ cd "${abs_top_srcdir:-.}" || exit 1
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 krn="tests/kernels/krn_ref.c kernels/krn.c kernels/krn_scalar.c kernels/krn_neon.c"
+qnt="tests/kernels/qnt_ref.c tests/kernels/qnt_sample.c kernels/qnt.c kernels/qnt_scalar.c kernels/qnt_tables.c kernels/qnt_loss.c kernels/qnt_neon.c"
 hsh="kernels/hsh.c kernels/hsh_keys.c kernels/hsh_scalar.c kernels/hsh_neon.c"
 passed=0
 failed=0
@@ -31,6 +32,8 @@ run() { # suite, case of libcheck, sources
 }
 # shellcheck disable=SC2086 # words
 run krn '' $krn
+# shellcheck disable=SC2086 # words
+run qnt reference $krn $qnt
 # shellcheck disable=SC2086 # words
 run hsh value $krn $hsh
 echo "$passed passed, $failed failed"

@@ -7,7 +7,9 @@
 #define SUITES(X)                                                                                  \
 	X(hsh)                                                                                     \
 	X(hsh_run)                                                                                 \
-	X(krn)
+	X(krn)                                                                                     \
+	X(qnt)                                                                                     \
+	X(qnt_errors)
 
 SUITES(RUNNER_DECLARE)
 

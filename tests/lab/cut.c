@@ -44,7 +44,7 @@ static uint16_t fold(uint32_t sum)
 	return (uint16_t)sum;
 }
 
-/* Returns false if the packet is a single one, whatever its contents. */
+/* Returns false if the packet stands for one wire packet, whatever its contents. */
 static bool shape_of(const uint8_t *packet, size_t len, struct shape *ret)
 {
 	struct virtio_net_hdr vnet;
@@ -98,7 +98,8 @@ static void set_length(uint8_t *packet, const struct shape *s, size_t old, size_
 	uint8_t *ip = packet + s->ip, *csum = packet + s->tcp + TCP_CSUM;
 	uint32_t sum = 0;
 
-	/* Only the length in the sum of the pseudo header has changed. A device adds the rest. */
+	/* This sum covers only the pseudo header, in which only the length has changed. A device
+	 * adds the rest of the sum. */
 	sum = get16(csum) + (0xffffu & ~(uint32_t)(old - s->tcp)) + (uint32_t)(new - s->tcp);
 	put16(csum, fold(sum));
 	if (s->v6) {

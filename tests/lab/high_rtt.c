@@ -30,7 +30,7 @@
 
 /* The bytes that can be in flight in one direction: 50 ms of 10 Gbit/s. */
 #define RING_SIZE ((size_t)64 << 20)
-#define BATCH     32 /* packets that one end may send before the other end is read */
+#define BATCH     32 /* packets that are read from one end before the other end is read */
 #define SECOND_NS UINT64_C(1000000000)
 #define WIRE_MTU  1514u
 
@@ -53,7 +53,7 @@ struct seal_dir {
 	const char *from_name, *to_name;
 	int from, to;
 	uint8_t *ring;       /* records, RING_SIZE bytes that are mapped twice in a row */
-	uint64_t head, tail; /* bytes that were ever written and read */
+	uint64_t head, tail; /* bytes written and read since the start */
 	uint64_t random;
 	uint64_t busy_until;                        /* for the rate */
 	uint64_t forwarded, lost, overrun, refused; /* numbers of wire packets */
@@ -98,7 +98,7 @@ static int tap_open(const char *netns, const char *name)
 	}
 	memcpy(ifr.ifr_name, name, strlen(name));
 	fd = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
-	/* The device may leave only such work to the other end as cut.c can do. */
+	/* The kernel may leave to this program only the work that cut.c can do. */
 	if (fd < 0 || ioctl(fd, TUNSETIFF, &ifr) < 0 ||
 		ioctl(fd, TUNSETOFFLOAD, TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6) < 0)
 		die("TAP device %s", name);
@@ -170,7 +170,7 @@ static void put(struct seal_dir *w, const uint8_t *packet, size_t len, unsigned 
 {
 	struct record *r;
 
-	if (w->head == w->tail) /* stay in the part that the processor has cached */
+	if (w->head == w->tail) /* stay in the part of the ring that the processor has cached */
 		w->head = w->tail = 0;
 	if (w->head - w->tail + record_size(len) > RING_SIZE) {
 		w->overrun += n;
@@ -273,11 +273,12 @@ static _Noreturn void usage(int status)
 	fputs("usage: high_rtt [OPTION...] NAMESPACE DEVICE NAMESPACE DEVICE\n"
 	      "Makes two TAP devices, prints \"ready\" and forwards between them until SIGTERM.\n"
 	      "A namespace is a file: /run/netns/NAME.\n"
-	      "  --delay MS      that every packet takes, each way [0]\n"
+	      "  --delay MS      delay of every packet, each way [0]\n"
 	      "  --loss P        probability that a packet gets lost, each way [0]\n"
-	      "  --seed N        of the losses [0]\n"
-	      "  --rate MBIT     per second, each way [as fast as it goes]\n"
-	      "  --queue N       full packets that may wait for that [1000]; others get lost\n",
+	      "  --seed N        seed of the random losses [0]\n"
+	      "  --rate MBIT     megabits per second, each way [no limit]\n"
+	      "  --queue N       full packets that can wait because of --rate [1000];\n"
+	      "                  further packets get lost\n",
 		status ? stderr : stdout);
 	exit(status);
 }

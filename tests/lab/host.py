@@ -22,7 +22,7 @@ BOOT = 20  # seconds
 
 
 def wait_until(good, what, seconds=10):
-    """Polls until good() is true, because the state of a host can only be asked."""
+    """Polls until good() is true, because no host reports changes of its state."""
     deadline = time.monotonic() + seconds
     while not good():
         if time.monotonic() > deadline:
@@ -49,7 +49,7 @@ class Build:
         return bool(self["SANITIZE_CFLAGS"].strip())
 
     def install(self, to):
-        """Installs the build into a folder and returns it. Its entries belong over /."""
+        """Installs the build into a folder that is to be laid over /. Returns this folder."""
         env = {k: v for k, v in os.environ.items()
                if not k.startswith("MAKE") and k not in ("MFLAGS", "DESTDIR")}
         done = subprocess.run(["make", "-s", "-C", BUILD, "install", f"DESTDIR={to}"], env=env,
@@ -102,7 +102,8 @@ class Host:
                 said = " / ".join(log.read_text("utf-8", "replace").splitlines()[-2:])
                 raise Skipped(f"systemd cannot be started in namespaces here: {said}")
             time.sleep(0.01)
-        # Inside, the list of the control group's processes could not show a process from outside.
+        # The outer process leaves the control group, because the host could not see this process in
+        # the group's list of processes.
         _namespace_script("leave", self.folder, self.cgroup, self.outer.pid)
         state = "unknown"
         while state not in ("running", "degraded"):
@@ -209,8 +210,8 @@ def _is_left_over(name):
 
 
 def remove_left_over(folder):
-    """Removes control groups of earlier runs that were killed before they could clean up, and their
-    folders next to this one."""
+    """Removes the control groups of earlier runs that were killed before they could clean up. Also
+    removes the folders of those runs, which lie next to this folder."""
     for name in filter(_is_left_over, _namespace_script("list", folder).stdout.split()):
         _namespace_script("remove", folder, name)
     for other in folder.parent.iterdir():

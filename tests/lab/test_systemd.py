@@ -213,7 +213,7 @@ def watchdog_bites(lab, host, other, address):
     await_restart(host, AGENT, 1, FROZEN)
     check("Watchdog timeout" in host.journal(AGENT), "a frozen agent is replaced")
     check_sums([lab.peer(other, address), lab.peer(host, address)],
-               "peers reduce with the agent that replaced it")
+               "peers reduce with the new agent")
 
 
 def killed(lab, host):

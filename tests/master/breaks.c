@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The master's core: links that can be opened, and break in each operation.
+ * The master's core: links that can be opened, but break in each operation.
  */
 #include <stdio.h>
 #include <string.h>
@@ -42,7 +42,7 @@ static void run_of(size_t n)
 	fk_forget(&f);
 }
 
-/* Returns the order of the last ring that the master sent, from a on. */
+/* Returns the order of the last ring that the master sent, starting at host a. */
 static const char *ring(size_t n)
 {
 	static char text[5];
@@ -90,7 +90,7 @@ static void say_lost(size_t at, size_t other, bool inbound)
 	fk_send(h[at], &m);
 }
 
-/* Reports that no large packet passed, and that the next link has smaller segments. */
+/* Reports that no large packet passed, and that the next link will use smaller segments. */
 static void say_narrow(size_t at, size_t other)
 {
 	struct wm_msg m = {.type = WM_LINK_LOST};
@@ -145,8 +145,8 @@ START_TEST(the_ring_avoids_a_link_that_breaks_three_times_in_a_row)
 }
 END_TEST
 
-/* The end that has not opened the link sees it closed, and only reports that its part of the
- * operation has failed. The report of the other end comes when the operation has ended. */
+/* The host that has not opened the link sees the link closed, and only reports that its part of the
+ * operation has failed. The report of the other host comes after the operation has ended. */
 START_TEST(failed_report_counts_as_a_break)
 {
 	struct wm_msg m = {.type = WM_OP_REPORT};
@@ -245,8 +245,8 @@ START_TEST(breaks_between_operations_do_not_count)
 }
 END_TEST
 
-/* The agent chooses the segment sizes. The pair must not be given up before the smallest size was
- * tried. */
+/* The agent chooses the segment sizes. The master must not kick a host before the agent has tried
+ * the smallest size. */
 START_TEST(break_before_smaller_segments_does_not_count)
 {
 	size_t i;

@@ -333,7 +333,7 @@ START_TEST(new_vote_between_breaks_resets_their_count)
 		flap(2800);
 	}
 	ck_assert(fk_present(&r));
-	for (n = 0; fk_present(&r); n++) { /* the vote is the same each time */
+	for (n = 0; fk_present(&r); n++) { /* the agent sends the same vote each time */
 		ck_assert_uint_lt(n, 20);
 		fk_pending(&r);
 		flap(2800);
@@ -353,7 +353,7 @@ START_TEST(connection_that_lasts_resets_the_count_of_breaks)
 }
 END_TEST
 
-START_TEST(quick_breaks_are_tolerated_for_the_lease)
+START_TEST(quick_breaks_are_tolerated_until_a_lease_has_passed)
 {
 	uint32_t n;
 
@@ -408,7 +408,7 @@ Suite *disconnect_suite(void)
 	tcase_add_test(tc, operation_between_breaks_resets_their_count);
 	tcase_add_test(tc, new_vote_between_breaks_resets_their_count);
 	tcase_add_test(tc, connection_that_lasts_resets_the_count_of_breaks);
-	tcase_add_test(tc, quick_breaks_are_tolerated_for_the_lease);
+	tcase_add_test(tc, quick_breaks_are_tolerated_until_a_lease_has_passed);
 	tcase_add_test(tc, waiting_members_are_told_of_the_breaks);
 	suite_add_tcase(s, tc);
 	return s;

@@ -38,9 +38,9 @@ static const struct row rows[] = {
 	{"all peers are ahead", 5, "E6Ka E9Ka", "nobody: !ahead !ahead"},
 	{"the first synchronization may have any revision", 0, "E13Ka E13Ka", "0@13: hold hold"},
 	{"the first synchronization may have revision 0", 0, "E0Ka E0Kb", "0@0: hold recv"},
-	{"the first synchronization cannot have the highest number", 0, "EmaxKa E7Ka",
+	{"the first synchronization cannot have the highest revision", 0, "EmaxKa E7Ka",
 		"1@7: !last hold"},
-	{"no synchronization can have the highest number", 5, "EmaxKa E5Ka RmaxKa",
+	{"no synchronization can have the highest revision", 5, "EmaxKa E5Ka RmaxKa",
 		"1@5: !last hold !last"},
 	{"a peer that is ahead does not vote", 5, "E6Kb E6Kb E5Ka", "2@5: !ahead !ahead hold"},
 	{"a peer that is ahead does not enforce its strategy", 5, "E6Ka S5Ka R5Kb",
@@ -60,11 +60,11 @@ static const struct row rows[] = {
 		"1@7: !strategy hold !strategy"},
 	{"peers with another strategy may disagree", 5, "S5Ka S5Kb E5Kc",
 		"2@5: !strategy !strategy hold"},
-	{"a peer that is ahead is kicked for its revision first", 5, "S6Ka E5Kb",
+	{"a peer that is ahead is kicked for its revision, not its strategy", 5, "S6Ka E5Kb",
 		"1@5: !ahead hold"},
 
 	/* Rule 3 */
-	{"receive-only peers do not stand", 5, "R5Ka R5Ka S5Kb", "2@5: recv recv hold"},
+	{"receive-only peers cannot be elected", 5, "R5Ka R5Ka S5Kb", "2@5: recv recv hold"},
 	{"all peers are receive-only", 5, "R5Ka R5Ka", "nobody: !receivers !receivers"},
 	{"a single receive-only peer", 0, "R0Ka", "nobody: !receivers"},
 	{"all remaining peers are receive-only", 5, "R5Ka S6Ka", "nobody: !receivers !ahead"},
@@ -72,8 +72,8 @@ static const struct row rows[] = {
 		"1@7: recv hold recv"},
 	{"outdated receive-only peers receive", 5, "R0Ka S5Kb", "1@5: recv hold"},
 
-	{"torn peers do not stand", 5, "E5Ka~ E5Kb", "1@5: recv hold"},
-	{"many torn peers do not stand either", 5, "E5Ka~ E5Ka~ E5Ka~ E5Kb",
+	{"torn peers cannot be elected", 5, "E5Ka~ E5Kb", "1@5: recv hold"},
+	{"many torn peers cannot be elected either", 5, "E5Ka~ E5Ka~ E5Ka~ E5Kb",
 		"3@5: recv recv recv hold"},
 	{"votes of torn peers do not count", 5, "E5Ka E5Kb E5Kb~ E5Kb~",
 		"0@5: hold recv recv recv"},
@@ -91,7 +91,7 @@ static const struct row rows[] = {
 
 	/* Rule 4 */
 	{"one peer is torn, the other is outdated", 5, "E5Ka~ E4Kb", "nobody: !torn !lost"},
-	{"a peer is torn and outdated, the other is outdated", 5, "E4Ka~ E4Kb",
+	{"one peer is torn and outdated, the other is outdated", 5, "E4Ka~ E4Kb",
 		"nobody: !torn !lost"},
 	{"no peer is outdated at the first synchronization", 0, "E9Ka~ E0Kb", "1@0: recv hold"},
 	{"outdated peers are brought up to date", 5, "E4Kb E5Ka", "1@5: recv hold"},
@@ -163,7 +163,7 @@ static const struct row rows[] = {
 	{"receive-only peers that are ahead at first are no holders", 0, "R9Ka S5Ka",
 		"1@5: idle hold"},
 	{"a single peer", 5, "E5Ka", "0@5: hold"},
-	{"no peer is there", 5, "", "nobody:"},
+	{"there are no peers", 5, "", "nobody:"},
 };
 
 /* One election with its input and its results. */
@@ -313,7 +313,7 @@ static const struct {
 	{5, "R5Ka S2Ka S3Ka", 0,
 		"REVISION_INCREMENT_VIOLATION: the group expects revision 5, candidates have at "
 		"most 3. If this is a new job, reset the run (pcclctl reset); if not, load a "
-		"checkpoint of 5 or await a peer with it"},
+		"checkpoint of that revision or wait for a peer that has it"},
 	{5, "S5Kz S5Ky S5Kx", 0,
 		"send-only peers must have identical shared state, but this one has contents with "
 		"digest 00000000000000000000000000000058, another one with "
@@ -345,7 +345,7 @@ static const struct {
 	{5, "R5Ka S5Kb~", 0,
 		"no peer can be elected: this peer declares receive-only, and failed "
 		"synchronizations "
-		"have left the tensors of all other peers torn; load a checkpoint there"},
+		"have left the tensors of all other peers torn; load a checkpoint on those peers"},
 	{5, "E5Ka E5Ka#", 1,
 		"its shared state is hashed with hash type 2 (crc32c), the group's with 1 "
 		"(simplehash): set hash_type alike on all hosts"},
@@ -661,7 +661,8 @@ END_TEST
 
 #define MANY 200000u
 
-/* A run will have a twentieth of these peers. Quadratic work would take minutes here. */
+/* These are twenty times as many peers as the largest runs have. Quadratic work would take minutes
+ * here. */
 START_TEST(election_of_200000_peers_is_fast)
 {
 	static struct ccm_candidate v[MANY];

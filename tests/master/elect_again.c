@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The election of shared state, repeated by a master that did not hold it. The remaining candidates
- * get the results that the previous master would have sent.
+ * A master repeats an election of shared state that the previous master held. The remaining
+ * candidates get the results that the previous master would have sent.
  */
 #include <string.h>
 
@@ -55,8 +55,7 @@ static bool enforces(const struct poll *p)
 	return false;
 }
 
-/* Removes some candidates and changes the order of the others. The elected candidate comes after
- * them. */
+/* Removes some candidates, changes the order of the others, and appends the elected candidate. */
 static void thin(struct tl_rng *r, const struct poll *p, struct poll *q, uint32_t *was)
 {
 	uint32_t i, at = (uint32_t)tl_range(r, 0, p->n - 1), k;
@@ -93,8 +92,8 @@ START_TEST(repeated_election_has_the_same_results)
 		ck_assert_uint_eq(q.e.revision, p.e.revision);
 		ck_assert_uint_eq(q.e.elected, q.n);
 		for (i = 0; i < q.n; i++) {
-			/* No candidate that enforces is left, so the rule of the strategy does not
-			 * apply any more. */
+			/* No remaining candidate enforces its strategy, so the rule of the strategy
+			 * does not apply any more. */
 			if (p.s[was[i]].why == CCM_WHY_STRATEGY && !enforces(&q))
 				continue;
 			ck_assert_int_eq(q.s[i].status, p.s[was[i]].status);

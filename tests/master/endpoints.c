@@ -18,8 +18,8 @@ static void teardown(void)
 	fk_free(&f);
 }
 
-/* Returns the endpoint of an agent that connected from `from`, as an agent that connected from `to`
- * gets it. */
+/* Returns the endpoint of an agent that connected from `from`, as the master sends it to an agent
+ * that connected from `to`. */
 static struct wm_endpoint endpoint_of(const char *from, const char *to, bool advertised)
 {
 	struct fk_host *a = fk_host(&f, "a", to), *b = fk_connect(&f, "b", from);
@@ -81,7 +81,7 @@ START_TEST(no_address_is_handed_out_twice)
 }
 END_TEST
 
-START_TEST(agent_that_connects_over_loopback_is_at_the_master)
+START_TEST(agent_that_connects_over_loopback_is_on_the_masters_host)
 {
 	struct wm_endpoint e = endpoint_of("127.0.0.1", "10.0.0.1", false);
 
@@ -110,7 +110,7 @@ Suite *endpoints_suite(void)
 	tcase_add_test(tc, agents_get_only_the_advertised_addresses);
 	tcase_add_test(tc, source_address_of_an_agent_comes_first);
 	tcase_add_test(tc, no_address_is_handed_out_twice);
-	tcase_add_test(tc, agent_that_connects_over_loopback_is_at_the_master);
+	tcase_add_test(tc, agent_that_connects_over_loopback_is_on_the_masters_host);
 	tcase_add_test(tc, two_agents_on_loopback_use_loopback);
 	suite_add_tcase(s, tc);
 	return s;

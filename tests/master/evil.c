@@ -54,8 +54,9 @@ static void send_resume(struct fk_host *x)
 	r->prepared_peers = (uint32_t)number();
 	r->aborted_round = number();
 	r->last_seq = number();
-	r->topo_ballot = number();
-	r->pending_ballot = number();
+	r->ballots[WIRE_TOPOLOGY] = number();
+	r->ballots[WIRE_PENDING] = number();
+	r->ballots[WIRE_OPTIMIZE] = number();
 	r->view = (struct wm_view){
 		.global = (uint32_t)number(), .view_id = number(), .n = 1, .own = &own};
 	position.pos = (uint32_t)pick(position.hosts);
@@ -79,9 +80,10 @@ static void send_join(size_t i)
 	msg.u.join.phase = (uint32_t)pick(3);
 	msg.u.join.group = pick(10) ? who->group : who->group + 1;
 	msg.u.join.pool_size = 1;
-	msg.u.join.topo_ballot = number();
+	msg.u.join.ballots[WIRE_TOPOLOGY] = number();
 	msg.u.join.epoch = number();
-	msg.u.join.pending_ballot = number();
+	msg.u.join.ballots[WIRE_PENDING] = number();
+	msg.u.join.ballots[WIRE_OPTIMIZE] = number();
 	fk_send(h[i], &msg);
 	if (who == &p[i])
 		p[i].host = h[i];
@@ -122,10 +124,11 @@ static void send_op(size_t i)
 
 static void send_vote(size_t i)
 {
-	struct wm_msg msg = {.type = pick(2) ? WM_TOPO_VOTE : WM_PENDING_VOTE};
+	struct wm_msg msg = {.type = WM_BALLOT_VOTE};
 
-	msg.u.peer.peer = some_peer(i)->id;
-	msg.u.peer.ballot = number();
+	msg.u.ballot_vote.peer = some_peer(i)->id;
+	msg.u.ballot_vote.kind = (enum wire_ballot)pick(WIRE_BALLOTS);
+	msg.u.ballot_vote.number = number();
 	fk_send(h[i], &msg);
 }
 
@@ -145,7 +148,7 @@ static void connect_agent(size_t i)
 	if (f.n_hosts + 1 >= FK_HOSTS_MAX)
 		return;
 	h[i] = fk_reconnect_as(h[i], pick(4) ? 1 : pick(2) ? WM_TERM_MAX : pick(9), pick(4) == 0);
-	h[i]->topo_ballot = 0;
+	h[i]->ballots[WIRE_TOPOLOGY] = 0;
 }
 
 static void event(void)

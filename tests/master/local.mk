@@ -10,8 +10,9 @@ master_suites = \
 	tests/master/evil.c \
 	tests/master/leaves.c \
 	tests/master/members.c \
+	tests/master/mesh.c \
+	tests/master/must.c \
 	tests/master/newcomers.c \
-	tests/master/oom.c \
 	tests/master/ops.c \
 	tests/master/over.c \
 	tests/master/random.c \
@@ -37,6 +38,7 @@ TESTS += $(master_suites)
 LONG_TESTS += tests/master/elect.c
 $(master_suites:.c=.log): tests/master/master$(EXEEXT)
 tests_master_master_SOURCES = $(master_suites) \
+	tests/exhaust.c tests/exhaust.h \
 	tests/master/fake.c tests/master/fake.h \
 	tests/master/fake_sync.c \
 	tests/master/main.c tests/master/suites.h \
@@ -45,8 +47,7 @@ tests_master_master_SOURCES = $(master_suites) \
 	tests/master/trio.h \
 	tests/master/trio_sync.h
 tests_master_master_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
-# oom.c wraps these functions to let allocations fail.
-tests_master_master_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc
+tests_master_master_LDFLAGS = $(AM_LDFLAGS) $(EXHAUST_WRAP) -Wl,--wrap=ccm_step
 tests_master_master_LDADD = tests/librunner.la libccm.la proto/libwire.la common/libcommon-pure.la \
 	$(PROTOBUF_C_LIBS) $(CHECK_LIBS)
 

@@ -37,13 +37,13 @@ START_TEST(a_version_mismatch_names_both_sides)
 	struct wm_msg msg = fk_hello(h);
 	const struct wm_msg *r;
 
-	msg.u.hello.version_min = 3;
-	msg.u.hello.version_max = 4;
+	msg.u.hello.version_min = 4;
+	msg.u.hello.version_max = 5;
 	fk_send(h, &msg);
 	r = fk_take(h, WM_REFUSE);
 	ck_assert_uint_eq(r->u.refuse.code, WIRE_VERSION_MISMATCH);
 	ck_assert_uint_eq(r->u.refuse.version_max, WM_VERSION_MAX);
-	assert_contains(r->u.refuse.text, "agent speaks 3 to 4, this master 2 to 2");
+	assert_contains(r->u.refuse.text, "agent speaks 4 to 5, this master 3 to 3");
 	ck_assert(!h->open);
 }
 END_TEST
@@ -339,7 +339,7 @@ START_TEST(voting_twice_is_a_violation)
 
 	fk_topo(&p);
 	fk_topo(&p);
-	assert_contains(fk_take(a, WM_KICK)->u.kick.text, "topology twice");
+	assert_contains(fk_take(a, WM_KICK)->u.kick.text, "topology vote twice");
 	r = fk_admit(a, 0, &q, 1);
 	fk_pending(&r);
 	fk_pending(&r);
@@ -447,7 +447,7 @@ START_TEST(silent_agent_is_closed)
 }
 END_TEST
 
-START_TEST(agent_with_regular_heartbeats_is_missed_sooner)
+START_TEST(agent_with_regular_heartbeats_is_closed_sooner)
 {
 	struct fk_host *a = fk_host(&f, "a", "10.0.0.1");
 	const struct wm_msg beat = {.type = WM_HEARTBEAT};
@@ -466,8 +466,9 @@ START_TEST(agent_with_regular_heartbeats_is_missed_sooner)
 }
 END_TEST
 
-/* The timeout of the operator also sets the heartbeat interval. An agent with regular heartbeats is
- * lost after four of them, but not before one second. */
+/* The timeout of the operator also sets the heartbeat interval. An agent that sent regular
+ * heartbeats is lost after four intervals without a heartbeat, but at the earliest after one
+ * second, or after the timeout if that is less than a second. */
 static const struct {
 	uint32_t timeout_ms, heartbeat_ms, least_ms;
 	const char *stranger, *regular;
@@ -557,16 +558,16 @@ START_TEST(pending_is_answered_when_all_have_asked)
 	fk_pending(&q);
 	ck_assert_uint_eq(a->n, 0);
 	fk_pending(&r);
-	ck_assert_uint_eq(fk_take(a, WM_PENDING_ANSWER)->u.pending_answer.ballot, 2);
-	ck_assert_uint_eq(fk_count(b, WM_PENDING_ANSWER), 1);
+	ck_assert_uint_eq(fk_take(a, WM_BALLOT_END)->u.ballot_end.number, 2);
+	ck_assert_uint_eq(fk_count(b, WM_BALLOT_END), 1);
 
 	fk_pending(&p);
 	(void)fk_join(a, 0);
 	fk_pending(&q);
 	fk_forget(&f);
 	fk_leave(&r, WM_LEAVE_CLEAN);
-	ck_assert_uint_eq(fk_take(a, WM_PENDING_ANSWER)->u.pending_answer.ballot, 5);
-	ck_assert_uint_eq(fk_take(b, WM_PENDING_ANSWER)->u.pending_answer.ballot, 5);
+	ck_assert_uint_eq(fk_take(a, WM_BALLOT_END)->u.ballot_end.number, 5);
+	ck_assert_uint_eq(fk_take(b, WM_BALLOT_END)->u.ballot_end.number, 5);
 }
 END_TEST
 
@@ -580,10 +581,44 @@ START_TEST(pending_may_be_asked_with_operations_in_flight)
 	fk_forget(&f);
 	fk_pending(&p);
 	fk_pending(&q);
-	ck_assert_uint_eq(fk_count(a, WM_PENDING_ANSWER), 1);
+	ck_assert_uint_eq(fk_count(a, WM_BALLOT_END), 1);
 	fk_report(a, 1, true);
 	fk_report(b, 1, true);
 	ck_assert_uint_eq(fk_count(a, WM_OP_DONE), 1);
+}
+END_TEST
+
+START_TEST(optimization_ends_when_all_have_voted_and_admits_nobody)
+{
+	struct fk_host *a = fk_host(&f, "a", "10.0.0.1"), *b = fk_host(&f, "b", "10.0.0.2");
+	struct fk_peer p = fk_join(a, 0), q = fk_admit(b, 0, &p, 1);
+	const struct wm_ballot_end *x;
+
+	(void)fk_join(a, 0);
+	fk_forget(&f);
+	fk_ballot(&p, WIRE_OPTIMIZE);
+	ck_assert_int_eq(fk_info(&p).state, CCM_VOTE_OPTIMIZE_TOPOLOGY);
+	ck_assert_uint_eq(a->n, 0);
+	fk_ballot(&q, WIRE_OPTIMIZE);
+	x = &fk_take(a, WM_BALLOT_END)->u.ballot_end;
+	ck_assert(x->kind == WIRE_OPTIMIZE && x->number == 2);
+	ck_assert_uint_eq(fk_count(b, WM_BALLOT_END), 1);
+	ck_assert_uint_eq(fk_count(a, WM_ROUND), 0);
+	ck_assert_uint_eq(fk_status(&f).accepted, 2);
+	ck_assert_int_eq(fk_info(&p).state, CCM_IDLE);
+}
+END_TEST
+
+START_TEST(vote_on_optimization_with_an_operation_outstanding_is_a_violation)
+{
+	struct fk_host *a = fk_host(&f, "a", "10.0.0.1");
+	struct fk_peer p = fk_join(a, 0), q = fk_admit(a, 0, &p, 1);
+
+	fk_vote(&q, 1);
+	fk_ballot(&q, WIRE_OPTIMIZE);
+	assert_contains(fk_take(a, WM_KICK)->u.kick.text,
+		"a vote on optimization with 1 operations outstanding");
+	ck_assert(!fk_present(&q));
 }
 END_TEST
 
@@ -596,8 +631,8 @@ START_TEST(status_says_what_the_run_waits_for)
 	ck_assert_str_eq(fk_status(&f).waiting, "");
 	fk_topo(&p);
 	f.now += 3200000000;
-	assert_contains(fk_status(&f).waiting,
-		"waiting for 2 of 3 peers to vote on the topology for 3.2 s: train@b pid 1");
+	assert_contains(fk_status(&f).waiting, "waiting for 2 of 3 peers to call "
+					       "pcclUpdateTopology (3.2 s so far): train@b pid 1");
 	b->auto_report = false;
 	(void)fk_join(b, 0);
 	fk_topo(&q);
@@ -609,7 +644,7 @@ START_TEST(status_says_what_the_run_waits_for)
 	fk_round_report(b, NULL, NULL);
 	ck_assert_str_eq(fk_status(&f).waiting, "");
 	fk_pending(&p);
-	assert_contains(fk_status(&f).waiting, "3 of 4 peers to ask for pending peers");
+	assert_contains(fk_status(&f).waiting, "3 of 4 peers to call pcclArePeersPending");
 }
 END_TEST
 
@@ -659,13 +694,15 @@ Suite *members_suite(void)
 	tcase_add_test(tc, messages_of_a_master_are_violations);
 	tcase_add_test(tc, reason_of_an_agent_that_ends_is_in_the_abort);
 	tcase_add_test(tc, silent_agent_is_closed);
-	tcase_add_test(tc, agent_with_regular_heartbeats_is_missed_sooner);
+	tcase_add_test(tc, agent_with_regular_heartbeats_is_closed_sooner);
 	tcase_add_loop_test(tc, timeout_of_the_operator_sets_the_bounds, 0,
 		sizeof patience / sizeof patience[0]);
 	tcase_add_test(tc, a_connection_without_hello_ends);
 	tcase_add_test(tc, a_suspended_master_suspects_nobody);
 	tcase_add_test(tc, pending_is_answered_when_all_have_asked);
 	tcase_add_test(tc, pending_may_be_asked_with_operations_in_flight);
+	tcase_add_test(tc, optimization_ends_when_all_have_voted_and_admits_nobody);
+	tcase_add_test(tc, vote_on_optimization_with_an_operation_outstanding_is_a_violation);
 	tcase_add_test(tc, status_says_what_the_run_waits_for);
 	tcase_add_test(tc, peers_of_one_host_membership_are_limited);
 	suite_add_tcase(s, tc);

@@ -39,8 +39,8 @@ static bool pending(size_t n)
 	for (i = 0; i < n; i++)
 		fk_pending(&p[i]);
 	for (i = 1; i < n; i++)
-		(void)fk_take(h[i], WM_PENDING_ANSWER);
-	return wire_pending_answer(fk_take(h[0], WM_PENDING_ANSWER)->u.pending_answer.ballot);
+		(void)fk_take(h[i], WM_BALLOT_END);
+	return wire_ballot_answer(fk_take(h[0], WM_BALLOT_END)->u.ballot_end.number);
 }
 
 START_TEST(unreachable_newcomer_does_not_disturb_members)
@@ -56,7 +56,7 @@ START_TEST(unreachable_newcomer_does_not_disturb_members)
 	q = fk_join(x, 0);
 	ck_assert(!pending(2));
 	vote_all(2);
-	/* At once, because nothing has changed. */
+	/* The vote is answered at once, because nothing has changed. */
 	ck_assert(fk_take(h[0], WM_COMMIT)->u.commit.accept);
 	fk_probed(x, h[0], NULL);
 	fk_probed(h[1], x, "10.0.0.9:1003: no answer in time");
@@ -116,8 +116,8 @@ START_TEST(a_newcomer_takes_another_position_in_the_ring)
 }
 END_TEST
 
-/* A host that comes again and again is probed more and more rarely. After its admission it is
- * probed at once again. */
+/* A host whose newcomers fail again and again is probed more and more rarely. After an
+ * admission, the host is again probed without a delay. */
 START_TEST(failed_host_is_probed_more_and_more_rarely)
 {
 	struct fk_host *x;
@@ -197,8 +197,8 @@ static void put_out(struct fk_host *x, const struct fk_peer *q)
 	h[0]->auto_report = h[1]->auto_report = true;
 }
 
-/* Lets a newcomer come in, stay for stays_ms and be kicked. Returns the time that it has waited, in
- * ms. */
+/* Admits a newcomer, lets it stay for stays_ms and kicks it. Returns how long it waited for its
+ * admission, in ms. */
 static uint32_t comes_and_fails(uint32_t stays_ms)
 {
 	struct fk_host *x = newcomer("far", "10.0.0.9");
@@ -319,10 +319,10 @@ static bool all_pending(size_t n)
 
 	for (i = 0; i < n; i++)
 		fk_pending(&p[i]);
-	return wire_pending_answer(fk_take(h[1], WM_PENDING_ANSWER)->u.pending_answer.ballot);
+	return wire_ballot_answer(fk_take(h[1], WM_BALLOT_END)->u.ballot_end.number);
 }
 
-/* Group 1 will be on a and b. Their link in the ring of group 0 fails after the probes. */
+/* Group 1 will be on a and b. The link from a to b in group 0's ring fails after the probes. */
 START_TEST(a_link_that_fails_is_probed_again)
 {
 	struct wm_msg msg = {.type = WM_OP_REPORT};
@@ -363,7 +363,7 @@ enum spoiler {
 
 #define AT_A_TIME 12u
 
-/* Connects a spoiler. Each spoiler has another name and another address. */
+/* Connects a spoiler. Each spoiler has its own name and address. */
 static void spoiler_comes(void)
 {
 	char name[16], addr[20];
@@ -403,7 +403,7 @@ static void spoil(enum spoiler how)
 	}
 }
 
-/* Counts the connected spoilers that are no members. Closes those that have been kicked. */
+/* Counts the connected spoilers that are not members. Closes the connections of kicked spoilers. */
 static uint32_t spoilers(void)
 {
 	uint32_t i, n = 0;
@@ -491,7 +491,7 @@ START_TEST(stopped_newcomer_is_not_admitted_until_it_runs)
 }
 END_TEST
 
-/* A round uses no link that nobody has tried. The link from b to d was not needed while c was
+/* A round uses only links that have been probed. The link from b to d was not needed while c was
  * between them. */
 START_TEST(others_are_admitted_without_a_stopped_newcomer)
 {
@@ -557,7 +557,7 @@ START_TEST(run_with_only_stopped_newcomers_waits_for_them)
 }
 END_TEST
 
-/* ---- members that have become newcomers ---- */
+/* ---- newcomers on hosts of former members ---- */
 
 static void report_all(void)
 {
@@ -569,7 +569,8 @@ static void report_all(void)
 }
 
 /* The link from a to b has failed, so members had to probe each other. Then a and b have left, and
- * c is the only member. A newcomer is on host a. With `early`, host a has answered as a member. */
+ * c is the only member. A newcomer is on host a. With `early`, host a reported the result of its
+ * probe while it was a member. */
 static struct fk_peer newcomer_of_a_probed_member(bool early)
 {
 	struct fk_host *x = NULL;
@@ -583,7 +584,7 @@ static struct fk_peer newcomer_of_a_probed_member(bool early)
 	fk_round_report(h[2], NULL, NULL);
 	ck_assert_uint_eq(h[0]->n_probes, 1);
 	if (early) {
-		/* The results of probes are kept while a newcomer is there. */
+		/* The master keeps the results of probes while a newcomer waits. */
 		x = newcomer("x", "10.0.0.9");
 		(void)fk_join(x, 0);
 		fk_probed(h[0], h[2], NULL);
@@ -625,10 +626,10 @@ START_TEST(probe_between_members_does_not_prove_a_newcomer)
 		fk_probed(h[0], h[2], NULL);
 	fk_settle(&f);
 	fk_pending(&p[2]);
-	ck_assert(!wire_pending_answer(fk_take(h[2], WM_PENDING_ANSWER)->u.pending_answer.ballot));
+	ck_assert(!wire_ballot_answer(fk_take(h[2], WM_BALLOT_END)->u.ballot_end.number));
 	fk_probed(h[0], h[2], NULL);
 	fk_pending(&p[2]);
-	ck_assert(wire_pending_answer(fk_take(h[2], WM_PENDING_ANSWER)->u.pending_answer.ballot));
+	ck_assert(wire_ballot_answer(fk_take(h[2], WM_BALLOT_END)->u.ballot_end.number));
 	ck_assert_int_eq(fk_info(&q).phase, CCM_PEER_REGISTERED);
 }
 END_TEST

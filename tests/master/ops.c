@@ -139,11 +139,11 @@ START_TEST(unequal_parameters_abort_for_all_with_both_values)
 		disagree(x, "operator is sum for the peers that called first, prod for");
 		break;
 	case 3:
-		x.quant_algo = 1;
+		x.quant.algo = 1;
 		disagree(x, "quantization algorithm is none for");
 		break;
 	default:
-		x.quant_dtype = 1;
+		x.quant.dtype = 1;
 		disagree(x, "quantized data type is uint8 for");
 		break;
 	}
@@ -161,8 +161,8 @@ static void aborted(struct fk_host *h, uint64_t tag, uint64_t seq, uint32_t code
 	assert_contains(x->text, "no room");
 }
 
-/* The refusal may be the first or the last vote. After the last vote all get its code and its
- * sentence. */
+/* The refusal may be the first or the last vote. After the last vote all get the code and
+ * the sentence of the refusal. */
 START_TEST(refused_call_ends_for_all_with_its_code)
 {
 	const struct fk_peer *order[3] = {_i == 0 ? &q : &p,
@@ -182,7 +182,7 @@ START_TEST(refused_call_ends_for_all_with_its_code)
 	aborted(a, 3, 0, WIRE_OUT_OF_MEMORY);
 	aborted(b, 3, 0, WIRE_OUT_OF_MEMORY);
 	aborted(c, 3, 0, WIRE_OUT_OF_MEMORY);
-	ck_assert_uint_eq(fk_count(a, WM_VIEW), 0); /* the refusal loses no member */
+	ck_assert_uint_eq(fk_count(a, WM_VIEW), 0); /* no member is lost because of the refusal */
 	vote_all(3);
 	ck_assert_uint_eq(fk_count(a, WM_OP_START), 1);
 }
@@ -292,8 +292,8 @@ START_TEST(loss_aborts_started_operations_for_all)
 }
 END_TEST
 
-/* No attempt spans a loss. So the vote of a host that did not know of the loss fails like the
- * others. */
+/* No attempt spans a loss. So the vote of a host that did not know of the loss fails like the votes
+ * of the other hosts. */
 START_TEST(vote_from_before_a_loss_is_answered_with_an_abort)
 {
 	struct cc_id id = q.id;
@@ -323,7 +323,8 @@ START_TEST(vote_from_before_a_loss_is_answered_with_an_abort)
 }
 END_TEST
 
-/* No other peer is left to reduce with. The waiting call still fails with the loss first. */
+/* No other peer is left to reduce with. The call that waits reports the loss. Only the next call
+ * reports too few peers. */
 START_TEST(last_peer_gets_the_loss_before_too_few_peers)
 {
 	struct cc_id id = q.id;
@@ -342,7 +343,7 @@ START_TEST(last_peer_gets_the_loss_before_too_few_peers)
 }
 END_TEST
 
-START_TEST(peers_lost_at_once_are_one_loss)
+START_TEST(peers_lost_together_are_one_loss)
 {
 	struct fk_peer x = fk_join(c, 0);
 
@@ -422,7 +423,7 @@ START_TEST(operations_wait_for_a_running_topology_vote)
 {
 	struct fk_peer x;
 
-	/* The calls come from another thread of the program that waits in the topology vote. */
+	/* Each program has two threads: one waits in the topology vote, the other one reduces. */
 	fk_topo(&p);
 	fk_topo(&q);
 	fk_vote(&p, 1);
@@ -474,7 +475,7 @@ START_TEST(failed_report_aborts_for_all_and_names_the_suspect)
 	ck_assert_str_eq(x->text, "host b reports a failure with host c: stream 3 broke");
 	ck_assert_uint_eq(fk_count(b, WM_OP_ABORT), 1);
 	ck_assert_uint_eq(fk_count(c, WM_OP_ABORT), 1);
-	/* A round checks the links. No member is lost, so the epoch stays. */
+	/* A round checks the links. No member is lost, so the epoch does not change. */
 	ck_assert(!fk_take(a, WM_ROUND)->u.round.accept);
 	ck_assert_uint_eq(fk_take(a, WM_COMMIT)->u.commit.epoch, 2);
 	ck_assert_uint_eq(fk_status(&f).kicks, 0);
@@ -525,7 +526,7 @@ START_TEST(voting_twice_for_an_operation_is_a_violation)
 	else
 		fk_vote(&p, 1);
 	fk_vote(&p, 1);
-	assert_contains(fk_take(a, WM_KICK)->u.kick.text, "voted for already");
+	assert_contains(fk_take(a, WM_KICK)->u.kick.text, "already voted for");
 	ck_assert(!fk_present(&p));
 	ck_assert(a->open);
 }
@@ -565,7 +566,7 @@ START_TEST(nothing_starts_in_the_step_of_a_loss)
 	fk_vote(&q, 999);
 	fk_vote(&r, 999);
 	fk_forget(&f);
-	/* ^ p is kicked because it has too many votes. Without p the votes are complete. */
+	/* The next vote is one too many for p, so p is kicked. Without p the votes are complete. */
 	fk_vote_many(two, 2, 999);
 	ck_assert(!fk_present(&p));
 	ck_assert_uint_eq(fk_count(b, WM_OP_START), 0);
@@ -640,7 +641,7 @@ Suite *ops_suite(void)
 	tcase_add_loop_test(tc, loss_aborts_started_operations_for_all, 0, 3);
 	tcase_add_test(tc, vote_from_before_a_loss_is_answered_with_an_abort);
 	tcase_add_test(tc, last_peer_gets_the_loss_before_too_few_peers);
-	tcase_add_test(tc, peers_lost_at_once_are_one_loss);
+	tcase_add_test(tc, peers_lost_together_are_one_loss);
 	tcase_add_test(tc, broken_link_and_lost_peers_of_a_host_are_one_loss);
 	tcase_add_test(tc, last_peer_of_a_group_does_not_wait);
 	tcase_add_test(tc, nothing_starts_during_a_round);

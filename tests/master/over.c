@@ -48,7 +48,8 @@ static void teardown(void)
 	fk_free(&f);
 }
 
-/* Admits a new member of the group. Returns the revision that the group expects, or 0 for any. */
+/* Admits a new member of the group. Returns the revision that the group expects, or 0 if the
+ * group accepts any revision. */
 static uint64_t expected(uint32_t group)
 {
 	struct fk_host *x = fk_host(&f, "x", "10.0.0.9");
@@ -122,7 +123,7 @@ END_TEST
 
 static const enum wm_leave_kind hard[] = {WM_LEAVE_DIED, WM_LEAVE_STOPPED};
 
-START_TEST(a_lost_member_keeps_the_run)
+START_TEST(run_is_not_over_after_the_loss_of_a_member)
 {
 	fk_leave(&p[0], WM_LEAVE_CLEAN);
 	fk_leave(&p[1], hard[_i]);
@@ -131,8 +132,8 @@ START_TEST(a_lost_member_keeps_the_run)
 }
 END_TEST
 
-/* The others may have given up because of the loss. */
-START_TEST(loss_before_the_others_leave_keeps_the_run)
+/* The others may have left because of the loss. */
+START_TEST(run_is_not_over_if_the_others_leave_after_a_loss)
 {
 	fk_leave(&p[1], WM_LEAVE_DIED);
 	fk_leave(&p[0], WM_LEAVE_CLEAN);
@@ -154,7 +155,7 @@ START_TEST(run_is_over_if_members_continued_after_a_loss)
 }
 END_TEST
 
-START_TEST(a_vanished_host_keeps_the_run)
+START_TEST(run_is_not_over_if_a_host_vanishes)
 {
 	fk_leave(&p[0], WM_LEAVE_CLEAN);
 	fk_close(h[1], "vanished");
@@ -286,10 +287,10 @@ Suite *over_suite(void)
 	tcase_add_test(tc, run_is_over_in_the_journal_too);
 	tcase_add_test(tc, journal_overrides_the_revision_of_an_agent);
 	tcase_add_test(tc, group_is_over_when_its_members_have_left);
-	tcase_add_loop_test(tc, a_lost_member_keeps_the_run, 0, 2);
-	tcase_add_test(tc, loss_before_the_others_leave_keeps_the_run);
+	tcase_add_loop_test(tc, run_is_not_over_after_the_loss_of_a_member, 0, 2);
+	tcase_add_test(tc, run_is_not_over_if_the_others_leave_after_a_loss);
 	tcase_add_test(tc, run_is_over_if_members_continued_after_a_loss);
-	tcase_add_test(tc, a_vanished_host_keeps_the_run);
+	tcase_add_test(tc, run_is_not_over_if_a_host_vanishes);
 	tcase_add_test(tc, members_may_leave_during_a_takeover);
 	tcase_add_test(tc, reset_kicks_all_peers);
 	tcase_add_test(tc, reset_during_a_takeover_does_not_wait);

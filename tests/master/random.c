@@ -33,7 +33,7 @@ struct chaos {
 		uint32_t group;
 		uint64_t revision;
 		struct wm_digest content;
-		struct cc_id peer[HOSTS_MAX]; /* a peer of each host that got the start */
+		struct cc_id peer[HOSTS_MAX]; /* for each host that got the start, one peer */
 	} syncs[SEQ_MAX];
 	uint64_t expected[GROUPS]; /* the expected revision of each group */
 	uint64_t n_syncs;
@@ -48,7 +48,7 @@ static uint64_t pick(uint64_t n)
 	return tl_range(&k.rng, 0, n - 1);
 }
 
-/* Checks that all hosts get the same election, and that its revision follows the last one. */
+/* Checks that all hosts get the same election, with the revision that the group expects. */
 static void watch_sync(const struct fk_host *h, const struct wm_op_start *x)
 {
 	struct attempt *y = &k.syncs[x->seq];
@@ -166,7 +166,7 @@ static void new_peer(void)
 		k.peers[k.n_peers++] = fk_join(h, (uint32_t)pick(GROUPS));
 }
 
-/* Checks whether p is accepted, is in this state and has no operation. */
+/* Returns whether p is accepted, is in this state and has no operation. */
 static bool is_in(const struct fk_peer *p, enum ccm_connection_state s)
 {
 	struct ccm_peer_info info = fk_info(p);
@@ -275,7 +275,7 @@ static void report_round(struct fk_host *h)
 	fk_round_report(h, pick(15) == 0 ? next : NULL, "timeout");
 }
 
-/* Lets all peers vote that can vote now, except about one in `abstain`. */
+/* Lets all peers that can vote now do so, except about one in `abstain`. */
 static void topology_everywhere(unsigned abstain)
 {
 	static bool votes[PEERS_MAX];
@@ -348,7 +348,8 @@ static void tidy(void)
 	k.n_peers = n;
 }
 
-/* Breaks a connection. The agent or another agent comes back with some of the peers, or never. */
+/* Breaks or keeps a connection. Then, mostly, the same or another agent brings some of the peers
+ * back over a new connection. */
 static void break_off(void)
 {
 	struct fk_host *h = some_host(), *x;
@@ -427,8 +428,8 @@ static void event(void)
 	}
 }
 
-/* Checks whether the part of h in this attempt is over. In a synchronization it also ends with the
- * last peer of the host. */
+/* Checks whether the part of h in this attempt is over. In a synchronization the part also ends
+ * when the host loses its last peer. */
 static bool is_over(struct fk_host *h, uint64_t seq)
 {
 	struct fk_peer p = {.host = h, .id = k.syncs[seq].peer[h->conn]};

@@ -126,11 +126,12 @@ START_TEST(record_names_the_differences_of_each_peer)
 	ck_assert_int_eq(stand_of(&p)->stand, CCM_STAND_HOLDER);
 	ck_assert_str_eq(stand_of(&p)->text, "");
 	ck_assert_int_eq(stand_of(&q)->stand, CCM_STAND_OUTDATED);
-	ck_assert_str_eq(stand_of(&q)->text, "revision 5, elected is 7; the contents are equal");
+	ck_assert_str_eq(stand_of(&q)->text,
+		"revision 5, but revision 7 was elected; the contents are equal");
 	ck_assert_int_eq(stand_of(&r)->stand, CCM_STAND_RECEIVER);
-	ck_assert_str_eq(stand_of(&r)->text,
-		"revision 5, elected is 7; contents 00000000000000030000000000000002, elected are "
-		"00000000000000030000000000000001");
+	ck_assert_str_eq(stand_of(&r)->text, "revision 5, but revision 7 was elected; contents "
+					     "00000000000000030000000000000002, "
+					     "but 00000000000000030000000000000001 were elected");
 	ck_assert_uint_eq(stand_of(&r)->candidate.revision, 5);
 	ck_assert_str_eq(hosts[stand_of(&r) - stands], "c");
 	fk_report(a, 1, true);
@@ -252,7 +253,7 @@ START_TEST(record_shows_failures)
 	vote(&p, fill_candidate(7, 1));
 	vote(&q, fill_candidate(7, 2));
 	vote(&r, fill_candidate(7, 2));
-	report_failed(&p, 1, "tensor w does not have the hash that it said");
+	report_failed(&p, 1, "tensor w does not have the hash that it announced");
 	look();
 	ck_assert_int_eq(states[0].end, CCM_SYNC_RUNNING);
 	ck_assert_int_eq(stand_of(&p)->stand, CCM_STAND_OUT);

@@ -37,7 +37,7 @@ static void setup(void)
 		position[i] = (struct wm_ring_position){0, 3, (uint32_t)i};
 		know[i] = (struct wm_resume){.epoch = 2,
 			.round = 2,
-			.topo_ballot = 2,
+			.ballots[WIRE_TOPOLOGY] = 4,
 			.n_positions = 1,
 			.positions = &position[i],
 			.view = {.global = 3, .view_id = 2, .n = 1, .own = &own[i]}};
@@ -142,14 +142,15 @@ START_TEST(run_continues_although_all_agents_died)
 			WIRE_RANK_CONNECTION_LOST);
 	ck_assert(!fk_status(&f).recovering);
 	ck_assert_uint_eq(fk_status(&f).accepted, 3);
-	/* The peers may know a later generation than the journal, but not a later one than this. */
+	/* The peers may know a later generation than the journal. The new generation is later
+	 * still. */
 	ck_assert_uint_gt(h[0]->generations[0].generation, 0);
 	works(3);
 }
 END_TEST
 
 /* Under the last master, c had come back through another agent than the one in the journal. This
- * agent reports the part of its host, and c asks for nothing. */
+ * agent reports the part of its host. c's process sends no query. */
 START_TEST(agent_that_the_journal_does_not_know_reports_its_part)
 {
 	struct wm_outcome done = {1, WIRE_SUCCESS};
@@ -215,7 +216,7 @@ START_TEST(member_that_does_not_come_back_is_lost)
 }
 END_TEST
 
-/* d's connection broke before d received its commit, and the journal has d as lost. */
+/* d's connection broke before d received its commit, and the journal records d as lost. */
 START_TEST(peer_lost_before_its_commit_arrived_is_a_newcomer)
 {
 	struct wm_msg msg = {.type = WM_RESUME, .u.resume = {.prepared = 3, .prepared_peers = 4}};
@@ -236,7 +237,7 @@ START_TEST(peer_lost_before_its_commit_arrived_is_a_newcomer)
 	fk_send(d, &msg);
 	for (i = 0; i < 3; i++) {
 		know[i].epoch = know[i].round = know[i].ring_epoch = 3;
-		know[i].topo_ballot = 3;
+		know[i].ballots[WIRE_TOPOLOGY] = 6;
 		come_back(i, false);
 	}
 	ck_assert(!fk_status(&f).recovering);
@@ -246,8 +247,8 @@ START_TEST(peer_lost_before_its_commit_arrived_is_a_newcomer)
 }
 END_TEST
 
-/* c's next agent had connected to the last master. The master gave up the peer before it was in a
- * ring again, so this agent has the run's key, but no state. */
+/* c's next agent had connected to the last master. That master lost the peer before the peer was in
+ * a ring again, so this agent has the run's key, but no state. */
 START_TEST(peer_that_is_not_in_the_journal_is_lost)
 {
 	struct wm_msg msg = {.type = WM_RESUME};
@@ -269,8 +270,8 @@ START_TEST(peer_that_is_not_in_the_journal_is_lost)
 }
 END_TEST
 
-/* d's agent stays because of a newcomer. The others continue with the same call under a new
- * number. */
+/* d's agent stays connected because it also has a newcomer. The others continue with the same call
+ * under a new number. */
 START_TEST(peer_that_is_not_in_the_journal_has_no_operations)
 {
 	struct fk_host *d = fk_host(&f, "d", "10.0.0.4");
@@ -339,7 +340,7 @@ START_TEST(loss_is_in_the_journal_before_it_is_sent)
 	struct ccm_actions out = {0};
 	size_t i, journal = 99, sent = 99;
 
-	ck_assert_int_eq(ccm_step(f.m, &ev, f.now, &out), 0);
+	ccm_step(f.m, &ev, f.now, &out);
 	for (i = out.n; i-- > 0;) {
 		if (out.v[i].type == CCM_ACT_JOURNAL)
 			journal = i;
@@ -369,7 +370,7 @@ START_TEST(commit_counts_although_no_agent_received_it)
 	restart();
 	for (i = 0; i < 3; i++) {
 		know[i].prepared = 3;
-		h[i]->topo_ballot = 2;
+		h[i]->ballots[WIRE_TOPOLOGY] = 4;
 		h[i]->epoch = 2;
 	}
 	h[1] = fk_reconnect_as(h[1], 1, false);
@@ -385,7 +386,7 @@ START_TEST(commit_counts_although_no_agent_received_it)
 	ck_assert(!fk_status(&f).recovering);
 	ck_assert_uint_eq(fk_status(&f).accepted, 4);
 	ck_assert_uint_eq(fk_take(h[1], WM_COMMIT)->u.commit.round, 3);
-	ck_assert_uint_eq(fk_take(h[0], WM_COMMIT)->u.commit.topo_ballot, 3);
+	ck_assert_uint_eq(fk_take(h[0], WM_COMMIT)->u.commit.ballots[WIRE_TOPOLOGY], 6);
 }
 END_TEST
 
@@ -404,7 +405,7 @@ START_TEST(agents_override_an_old_journal)
 {
 	size_t i;
 
-	/* Another master has had the run since then, and has lost b. */
+	/* Another master has taken the run over since then, and has lost b. */
 	restart();
 	h[0] = fk_reconnect_as(h[0], 5, false);
 	ck_assert_uint_eq(fk_take(h[0], WM_HELLO_ACK)->u.hello_ack.term, 6);
@@ -453,21 +454,21 @@ START_TEST(run_without_members_continues_its_ballot_numbers)
 	/* These answers are not in the journal, but agents remember them. */
 	for (i = 0; i < 3; i++)
 		fk_pending(&p[i]);
-	pending = fk_take(h[0], WM_PENDING_ANSWER)->u.pending_answer.ballot;
-	topo = h[0]->topo_ballot;
+	pending = fk_take(h[0], WM_BALLOT_END)->u.ballot_end.number;
+	topo = h[0]->ballots[WIRE_TOPOLOGY];
 	for (i = 0; i < 3; i++)
 		fk_leave(&p[i], WM_LEAVE_CLEAN);
 	restart();
 	d = fk_host(&f, "d", "10.0.0.4");
 	x = fk_join(d, 0);
 	ck_assert_int_eq(fk_info(&x).phase, CCM_PEER_ACCEPTED);
-	ck_assert_uint_gt(d->topo_ballot, topo);
-	ck_assert_uint_gt(d->pending_ballot, pending);
+	ck_assert_uint_gt(d->ballots[WIRE_TOPOLOGY], topo);
+	ck_assert_uint_gt(d->ballots[WIRE_PENDING], pending);
 }
 END_TEST
 
 /* Two masters have read the same journal and have worked one after the other. */
-START_TEST(two_starts_from_one_journal_use_other_numbers)
+START_TEST(two_starts_from_one_journal_use_different_numbers)
 {
 	struct ccm_config another = next;
 	size_t i, len;
@@ -635,7 +636,7 @@ static void fill_revisions(uint32_t n)
 	wire_journal_clear(&r);
 }
 
-/* Admits a member to the group and lets it die. Returns the revision that it got. */
+/* Admits a member to the group and lets it die. Returns the revision that the member got. */
 static uint64_t revision_of(struct fk_host *x, uint32_t group)
 {
 	struct fk_peer y = fk_admit(x, group, p, 3);
@@ -726,7 +727,7 @@ Suite *restore_suite(void)
 	tcase_add_test(tc, agents_override_an_old_journal);
 	tcase_add_test(tc, stale_master_removes_the_run_from_its_journal);
 	tcase_add_test(tc, run_without_members_continues_its_ballot_numbers);
-	tcase_add_test(tc, two_starts_from_one_journal_use_other_numbers);
+	tcase_add_test(tc, two_starts_from_one_journal_use_different_numbers);
 	tcase_add_test(tc, journal_without_members_counts_as_empty);
 	tcase_add_test(tc, master_without_a_journal_writes_no_records);
 	tcase_add_test(tc, revision_is_in_the_journal_before_it_is_sent);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The master's core takes over a run from a master that died: the greetings of agents, and the
- * peers that belong to the run afterwards.
+ * The master's core takes over a run from a master that died: how agents connect, and which peers
+ * belong to the run afterwards.
  */
 #include "tests/common/testlib.h"
 #include "tests/master/suites.h"
@@ -73,8 +73,8 @@ START_TEST(member_that_does_not_come_back_is_lost)
 }
 END_TEST
 
-/* The only agent that came fell silent before it sent its snapshot. So the master counted without
- * knowing the old numbers. When the agent comes again, its numbers are far higher. */
+/* The only agent that came fell silent before it sent its snapshot. So the master began with
+ * numbers of its own. When the agent comes again, the old numbers are far higher. */
 START_TEST(master_counts_from_the_numbers_of_a_late_agent)
 {
 	const struct wm_op_start *s;
@@ -103,15 +103,15 @@ END_TEST
 
 /* The last master had lost b and c, which were not told, and had continued with a. The master died
  * together with a's agent, so only a's peer knows of the losses. But a peer that was prepared for
- * the last committed round was in that commit. A peer that was prepared for a dropped round was
- * not. */
+ * the last committed round (_i == 1) was in that commit. A peer that was prepared for a dropped
+ * round (_i == 2) was in no commit. */
 START_TEST(peer_knows_of_losses_after_its_agent_died)
 {
 	tk.h[0] = fk_reconnect_as(tk.h[0], 0, true);
 	tk.h[0]->peers.epoch = 3;
 	tk.h[0]->peers.ring_epoch = _i == 2 ? 4 : 3;
 	tk_join(0, WM_JOIN_ACCEPTED);
-	tk.know[0] = (struct tk_know){.r = {.topo_ballot = 2}};
+	tk.know[0] = (struct tk_know){.r = {.ballots[WIRE_TOPOLOGY] = 4}};
 	tk_come_back(1);
 	tk_come_back(2);
 	tk.know[1].r.prepared = _i == 0 ? 0 : 3;
@@ -128,8 +128,8 @@ START_TEST(peer_knows_of_losses_after_its_agent_died)
 END_TEST
 
 /* b is a newcomer that was prepared for round 3. If other peers know a later round (_i == 0),
- * nobody here was told whether b was lost or the round was dropped. Then b is still a registered
- * peer. */
+ * no agent or peer that has come knows whether b was lost or the round was dropped. Then b is still
+ * a registered peer. */
 START_TEST(newcomers_of_an_older_round_stay_registered)
 {
 	bool older = _i == 0;
@@ -138,7 +138,7 @@ START_TEST(newcomers_of_an_older_round_stay_registered)
 	tk.h[0]->peers.epoch = 3;
 	tk.h[0]->peers.ring_epoch = older ? 4 : 3;
 	tk_join(0, WM_JOIN_ACCEPTED);
-	tk.know[0] = (struct tk_know){.r = {.topo_ballot = 2}};
+	tk.know[0] = (struct tk_know){.r = {.ballots[WIRE_TOPOLOGY] = 4}};
 	tk_connect(1);
 	tk_join(1, WM_JOIN_PREPARED);
 	tk.know[1] = (struct tk_know){.r = {.prepared = 3, .prepared_peers = 2}};
@@ -182,15 +182,15 @@ END_TEST
 /* All agents died with the master. A peer that knows neither the last commit nor its round is still
  * a member, unless the others have continued without this peer. */
 static const struct {
-	uint64_t prepared, topo_ballot, pending_ballot, seq;
+	uint64_t prepared, topology, pending, seq;
 	bool lost;
 } overdue[] = {
-	{2, 2, 1, 7, true},  /* the others have voted on pending peers */
-	{2, 1, 2, 7, true},  /* the others have voted on the topology */
-	{3, 2, 1, 7, false}, /* c was prepared for the round, and may have voted */
-	{2, 2, 2, 7, false}, /* c's agent was disconnected at that moment */
-	{2, 2, 2, 6, true},  /* the others have done an operation */
-	{2, 2, 2, 0, false}, /* c may have been accepted after the operation */
+	{2, 4, 1, 7, true},  /* the others have voted on pending peers */
+	{2, 2, 2, 7, true},  /* the others have voted on the topology */
+	{3, 4, 1, 7, false}, /* c was prepared for the round, and may have voted */
+	{2, 4, 2, 7, false}, /* c's agent was disconnected at that moment */
+	{2, 4, 2, 6, true},  /* the others have done an operation */
+	{2, 4, 2, 0, false}, /* c may have been accepted after the operation */
 };
 
 START_TEST(without_agents_peers_show_which_peer_was_left_out)
@@ -203,15 +203,15 @@ START_TEST(without_agents_peers_show_which_peer_was_left_out)
 		tk.h[i]->peers = (struct wm_join){.epoch = 3,
 			.ring_epoch = 3,
 			.prepared = 3,
-			.topo_ballot = 2,
-			.pending_ballot = 2};
+			.ballots[WIRE_TOPOLOGY] = 4,
+			.ballots[WIRE_PENDING] = 2};
 		tk.know[i] = (struct tk_know){.own.group = 9};
 	}
 	tk.h[2]->peers = (struct wm_join){.epoch = 2,
 		.ring_epoch = 2,
 		.prepared = overdue[_i].prepared,
-		.topo_ballot = overdue[_i].topo_ballot,
-		.pending_ballot = overdue[_i].pending_ballot};
+		.ballots[WIRE_TOPOLOGY] = overdue[_i].topology,
+		.ballots[WIRE_PENDING] = overdue[_i].pending};
 	for (i = 0; i < 3; i++)
 		tk_join(i, WM_JOIN_ACCEPTED);
 	tk_all_end();
@@ -230,7 +230,8 @@ END_TEST
 /* A peer was lost before the last commit. It may be c, which has come back through a new agent. An
  * attempt that has begun since then had the votes of all members. */
 static const struct {
-	/* Round of the rings of the last attempt; the last round that c was prepared for. */
+	/* begun: the round whose rings the last attempt used. prepared: the last round that c was
+	 * prepared for. */
 	uint64_t begun, prepared;
 	bool lost;
 } begun[] = {
@@ -245,15 +246,17 @@ START_TEST(attempt_without_a_peer_shows_that_it_was_left_out)
 	size_t i;
 
 	tk.h[2] = fk_reconnect_as(tk.h[2], 0, true);
-	tk.h[2]->peers = (struct wm_join){.epoch = 2, .ring_epoch = 2, .topo_ballot = 2};
+	tk.h[2]->peers = (struct wm_join){.epoch = 2, .ring_epoch = 2, .ballots[WIRE_TOPOLOGY] = 4};
 	tk.h[2]->peers.view_id = 2;
 	tk.h[2]->peers.prepared = begun[_i].prepared;
 	tk.know[2] = (struct tk_know){.own.group = 9};
 	for (i = 0; i < 3; i++) {
 		if (i < 2) {
 			tk_connect(i);
-			tk.h[i]->peers = (struct wm_join){
-				.epoch = 3, .ring_epoch = 3, .prepared = 3, .topo_ballot = 2};
+			tk.h[i]->peers = (struct wm_join){.epoch = 3,
+				.ring_epoch = 3,
+				.prepared = 3,
+				.ballots[WIRE_TOPOLOGY] = 4};
 			tk.h[i]->peers.view_id = tk.know[i].r.view.view_id = 4;
 			tk.h[i]->peers.global = tk.h[i]->peers.world_size = 3;
 			tk.know[i].own.begun = begun[_i].begun;
@@ -279,7 +282,7 @@ START_TEST(kicked_peer_gets_no_start)
 	for (i = 0; i < 3; i++) {
 		tk_connect(i);
 		tk.h[i]->peers = (struct wm_join){
-			.epoch = 3, .ring_epoch = 3, .prepared = 3, .topo_ballot = 2};
+			.epoch = 3, .ring_epoch = 3, .prepared = 3, .ballots[WIRE_TOPOLOGY] = 4};
 		tk.h[i]->peers.view_id = tk.know[i].r.view.view_id = 4;
 		tk.h[i]->peers.global = tk.h[i]->peers.world_size = 2;
 		tk.know[i].r.view.global = tk.know[i].own.world_size = 2;
@@ -309,7 +312,7 @@ START_TEST(kicked_peer_gets_no_start)
 }
 END_TEST
 
-/* Connects h[i]'s agent. It is the same agent each time and has no state of the run. */
+/* Connects h[i]'s agent, which has no state of the run. Each call connects the same agent. */
 static void come_by_one_agent(size_t i, uint64_t epoch)
 {
 	struct fk_host *x = fk_connect(&tk.f, tk.h[i]->name, "10.9.0.1");
@@ -320,7 +323,8 @@ static void come_by_one_agent(size_t i, uint64_t epoch)
 	hello = fk_hello(x);
 	hello.u.hello.run = tk.f.run;
 	fk_send(x, &hello);
-	tk.h[i]->peers = (struct wm_join){.epoch = epoch, .ring_epoch = epoch, .topo_ballot = 2};
+	tk.h[i]->peers =
+		(struct wm_join){.epoch = epoch, .ring_epoch = epoch, .ballots[WIRE_TOPOLOGY] = 4};
 	tk.h[i]->peers.view_id = epoch;
 	tk.h[i]->peers.global = 2;
 	tk.know[i] = (struct tk_know){.own.group = 9};
@@ -328,8 +332,8 @@ static void come_by_one_agent(size_t i, uint64_t epoch)
 	tk_end(i);
 }
 
-/* The queries of the peers show which peer was left out. They arrive after the snapshots of their
- * agents, also the second time. */
+/* The queries of the peers show which peer was left out. The queries arrive after the snapshots of
+ * the agents, also after the redirect. */
 START_TEST(left_out_peer_is_known_after_a_redirect)
 {
 	const uint64_t older = 6, newer = 7;
@@ -358,12 +362,12 @@ START_TEST(lost_peers_do_not_count_as_returned)
 	size_t i;
 
 	tk.h[0] = fk_reconnect_as(tk.h[0], 0, true);
-	tk.h[0]->peers = (struct wm_join){.epoch = 2, .ring_epoch = 2, .topo_ballot = 2};
+	tk.h[0]->peers = (struct wm_join){.epoch = 2, .ring_epoch = 2, .ballots[WIRE_TOPOLOGY] = 4};
 	tk_join(0, WM_JOIN_ACCEPTED);
 	tk.know[0] = (struct tk_know){.own.group = 9};
 	for (i = 1; i < 3; i++) {
 		tk.know[i].r.epoch = tk.know[i].r.round = tk.know[i].r.ring_epoch = 3;
-		tk.know[i].r.pending_ballot = 1;
+		tk.know[i].r.ballots[WIRE_PENDING] = 1;
 		tk.know[i].r.view.view_id = 4;
 		tk.know[i].r.view.global = tk.know[i].own.world_size = 2;
 	}
@@ -396,7 +400,7 @@ START_TEST(loss_counts_if_one_peer_was_told)
 {
 	struct wm_join told = {.epoch = 2,
 		.ring_epoch = 2,
-		.topo_ballot = 2,
+		.ballots[WIRE_TOPOLOGY] = 4,
 		.view_id = 4,
 		.global = generation_told[_i].world_size,
 		.world_size = generation_told[_i].world_size,
@@ -431,13 +435,13 @@ START_TEST(loss_counts_if_another_group_was_told)
 {
 	const struct wm_join told = {.epoch = 3,
 		.ring_epoch = 3,
-		.topo_ballot = 2,
+		.ballots[WIRE_TOPOLOGY] = 4,
 		.view_id = 4,
 		.global = 2,
 		.world_size = 2};
 	const struct wm_join before = {.epoch = 2,
 		.ring_epoch = 2,
-		.topo_ballot = 2,
+		.ballots[WIRE_TOPOLOGY] = 4,
 		.view_id = 2,
 		.global = 3,
 		.world_size = 1};
@@ -471,7 +475,7 @@ START_TEST(without_agents_peers_know_the_world_size)
 		tk.h[i]->peers = (struct wm_join){.epoch = 2,
 			.ring_epoch = 2,
 			.prepared = ready ? 3 : 2,
-			.topo_ballot = 2,
+			.ballots[WIRE_TOPOLOGY] = 4,
 			.view_id = 2,
 			.global = 3,
 			.world_size = 3};
@@ -494,7 +498,7 @@ START_TEST(without_agents_peers_know_the_world_size)
 }
 END_TEST
 
-/* Less than half of the peers have come. So the others may have another master. */
+/* Fewer than half of the peers have come. So the others may have another master. */
 START_TEST(minority_is_redirected_once)
 {
 	const struct wm_refuse *w;
@@ -575,7 +579,8 @@ START_TEST(generation_never_decreases)
 		tk.h[i] = fk_reconnect_as(tk.h[i], 0, true);
 		tk_join(i, WM_JOIN_ACCEPTED);
 		tk.know[i] = (struct tk_know){
-			.r = {.topo_ballot = 2}}; /* the agent knows this from its peer */
+			.r = {.ballots[WIRE_TOPOLOGY] =
+					4}}; /* the agent knows this from its peer */
 	}
 	fk_tick(&tk.f, 2000);
 	tk_all_end();
@@ -666,8 +671,10 @@ START_TEST(peer_that_has_missed_two_ballots_was_lost_before)
 
 	uint64_t ballot = 3 + (uint64_t)_i % 2;
 
-	tk.know[0].r.topo_ballot = tk.know[1].r.topo_ballot = topo ? ballot : 2;
-	tk.know[0].r.pending_ballot = tk.know[1].r.pending_ballot = topo ? 4 : 2 * ballot + 1;
+	for (i = 0; i < 2; i++) {
+		tk.know[i].r.ballots[WIRE_TOPOLOGY] = topo ? 2 * ballot : 4;
+		tk.know[i].r.ballots[WIRE_PENDING] = topo ? 4 : 2 * ballot + 1;
+	}
 	tk_come_back(0);
 	tk_come_back(1);
 	tk.h[2] = fk_reconnect_as(tk.h[2], 1, stateless);
@@ -676,8 +683,8 @@ START_TEST(peer_that_has_missed_two_ballots_was_lost_before)
 		.token = tk.p[2].token,
 		.pool_size = 1,
 		.phase = WM_JOIN_ACCEPTED,
-		.topo_ballot = 2,
-		.pending_ballot = 4};
+		.ballots[WIRE_TOPOLOGY] = 4,
+		.ballots[WIRE_PENDING] = 4};
 	fk_send(tk.h[2], &msg);
 	if (stateless)
 		tk.know[2] = (struct tk_know){.r = {0}};

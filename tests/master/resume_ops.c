@@ -91,7 +91,7 @@ START_TEST(operation_that_all_have_reported_is_done)
 }
 END_TEST
 
-START_TEST(failure_that_only_an_agent_knows_aborts)
+START_TEST(failure_that_only_an_agent_knows_aborts_the_operation)
 {
 	size_t i;
 
@@ -138,8 +138,7 @@ START_TEST(outcome_that_one_agent_knows_holds_for_all)
 }
 END_TEST
 
-/* Lets h[i] vote with another count for the attempt. Its host has started the attempt and has a
- * result. */
+/* Lets h[i], which has started the attempt and has a result, vote for it with another count. */
 static void vote_otherwise(size_t i)
 {
 	struct wm_msg msg = {.type = WM_OP_VOTE};
@@ -206,6 +205,31 @@ START_TEST(data_lost_in_a_broken_link_aborts_the_operation)
 }
 END_TEST
 
+/* Host a has reported the broken link, and then its connection to the master breaks. a comes back,
+ * but it has opened the link again, so it does not report it again. */
+START_TEST(broken_link_is_remembered_when_its_agent_comes_back)
+{
+	struct wm_msg msg = {.type = WM_LINK_LOST};
+	size_t i;
+
+	msg.u.link_lost.agent = tk.h[1]->id;
+	(void)snprintf(msg.u.link_lost.text, sizeof msg.u.link_lost.text, "reset");
+	tk_come_back(0);
+	tk_end(0);
+	fk_send(tk.h[0], &msg);
+	fk_cut(tk.h[0], "Connection reset by peer");
+	tk_all_come_back();
+	for (i = 0; i < 3; i++)
+		fk_vote_seq(&tk.p[i], 1, TK_SEQ);
+	fk_report(tk.h[0], TK_SEQ, true);
+	tk_all_end();
+	for (i = 0; i < 3; i++)
+		assert_contains(fk_take(tk.h[i], WM_OP_ABORT)->u.op_abort.text,
+			"a link of host a broke: reset");
+	tk_works();
+}
+END_TEST
+
 static void watch_ends(void *arg, struct fk_host *h, const struct wm_msg *msg)
 {
 	(void)arg;
@@ -213,8 +237,8 @@ static void watch_ends(void *arg, struct fk_host *h, const struct wm_msg *msg)
 		ck_assert_uint_gt(fk_generation(h, 0), msg->u.op_abort.generation);
 }
 
-/* The first of two attempts has failed, so the second one fails, too. A peer that learns this tries
- * again, and must know the new generation by then. */
+/* The first of two attempts has failed, so the second one fails, too. A peer that is told of the
+ * failure tries again. It must know the new generation before that. */
 START_TEST(new_generation_is_sent_before_aborts)
 {
 	size_t i;
@@ -335,8 +359,8 @@ static void query_succeeded(size_t i, uint64_t seq)
 	fk_query(&tk.p[i], 1, &seq, 1);
 }
 
-/* c's agent died. Nobody knows the parameters of its peer, which started before the votes were
- * counted. But if the last master told c of success, it knew them. */
+/* c's agent died. Nobody knows the parameters of c's peer, which started before the votes were
+ * counted. But if the last master told c of success, that master knew the parameters. */
 START_TEST(complete_attempt_succeeds_if_one_peer_knows_its_success)
 {
 	uint32_t code = _i ? WIRE_SUCCESS : WIRE_RANK_CONNECTION_LOST;
@@ -417,7 +441,8 @@ START_TEST(attempt_fails_if_missing_peers_may_lack_the_result)
 		tk.h[i] = fk_reconnect_as(tk.h[i], 0, true);
 		tk_join(i, WM_JOIN_ACCEPTED);
 		tk.know[i] = (struct tk_know){
-			.r = {.topo_ballot = 2}}; /* the agent knows this from its peer */
+			.r = {.ballots[WIRE_TOPOLOGY] =
+					4}}; /* the agent knows this from its peer */
 	}
 	query(0, TK_SEQ);
 	if (_i == 0)
@@ -444,7 +469,7 @@ START_TEST(numbers_are_higher_than_those_in_queries)
 	for (i = 0; i < 3; i++) {
 		tk.h[i] = fk_reconnect_as(tk.h[i], 0, true);
 		tk_join(i, WM_JOIN_ACCEPTED);
-		tk.know[i] = (struct tk_know){.r = {.topo_ballot = 2}};
+		tk.know[i] = (struct tk_know){.r = {.ballots[WIRE_TOPOLOGY] = 4}};
 	}
 	query(1, seq);
 	tk_all_end();
@@ -497,7 +522,7 @@ START_TEST(outcome_from_a_redirected_agent_is_known)
 	fk_tick(&tk.f, 3200);
 	ck_assert(!tk.h[0]->open);
 	restart_c();
-	tk.know[2].r.topo_ballot = 2; /* the agent knows this from its peer */
+	tk.know[2].r.ballots[WIRE_TOPOLOGY] = 4; /* the agent knows this from its peer */
 	query(2, TK_SEQ);
 	tk_end(2);
 	fk_tick(&tk.f, 4000);
@@ -605,7 +630,7 @@ START_TEST(success_of_one_peer_holds_for_disconnected_peers)
 }
 END_TEST
 
-/* c connected and broke off before its snapshot was complete. The others were told that the attempt
+/* c's connection broke before its snapshot was complete. The others were told that the attempt
  * has failed. c, or its agent, was told of success. */
 START_TEST(peer_with_another_outcome_is_kicked)
 {
@@ -632,8 +657,8 @@ START_TEST(peer_with_another_outcome_is_kicked)
 }
 END_TEST
 
-/* Host a comes too late to be counted with the others, so its attempt has failed. c was told of
- * success, but its connection had broken. */
+/* Host a comes too late to be counted with the others, so a's attempt has failed. The last master
+ * told c of success, but c's connection to this master had broken. */
 START_TEST(peer_with_another_outcome_than_a_late_agent_is_kicked)
 {
 	tk_come_back(2);
@@ -655,8 +680,8 @@ START_TEST(peer_with_another_outcome_than_a_late_agent_is_kicked)
 }
 END_TEST
 
-/* The bound is over while an agent sends its snapshot. The master waits for this agent, but not if
- * it stops sending, and not if it never stops. */
+/* The bound ends while an agent sends its snapshot. The master waits for the end of the snapshot,
+ * unless the agent stops sending or sends for too long. */
 START_TEST(snapshot_in_progress_at_the_bound_is_awaited)
 {
 	unsigned i;
@@ -714,7 +739,7 @@ static void restart_a(void)
 {
 	tk.h[0] = fk_reconnect_as(tk.h[0], 0, true);
 	tk_join(0, WM_JOIN_ACCEPTED);
-	tk.know[0] = (struct tk_know){.r = {.topo_ballot = 2}};
+	tk.know[0] = (struct tk_know){.r = {.ballots[WIRE_TOPOLOGY] = 4}};
 }
 
 /* Nobody knew the outcome, and a was told that the attempt has failed. Now this outcome holds for
@@ -772,8 +797,8 @@ START_TEST(queries_about_the_last_masters_attempts_are_answered)
 }
 END_TEST
 
-/* Otherwise a peer that awaits several operations would wait for peers that try the failed one
- * again. */
+/* Otherwise a peer that awaits several operations would wait for peers that try the failed
+ * operation again. */
 START_TEST(attempt_of_a_disconnected_agent_fails_with_its_group)
 {
 	const struct wm_op_abort *x;
@@ -823,11 +848,12 @@ Suite *resume_ops_suite(void)
 	tcase_add_test(tc, report_may_come_after_the_snapshot_of_its_agent);
 	tcase_add_test(tc, lost_starts_are_repeated_in_order);
 	tcase_add_test(tc, operation_that_all_have_reported_is_done);
-	tcase_add_test(tc, failure_that_only_an_agent_knows_aborts);
+	tcase_add_test(tc, failure_that_only_an_agent_knows_aborts_the_operation);
 	tcase_add_test(tc, outcome_that_one_agent_knows_holds_for_all);
 	tcase_add_loop_test(tc, unequal_votes_fail_although_all_have_a_result, 0, 2);
 	tcase_add_test(tc, complete_attempt_fails_if_its_votes_disagree);
 	tcase_add_loop_test(tc, data_lost_in_a_broken_link_aborts_the_operation, 0, 3);
+	tcase_add_test(tc, broken_link_is_remembered_when_its_agent_comes_back);
 	tcase_add_test(tc, new_generation_is_sent_before_aborts);
 	tcase_add_test(tc, attempt_without_the_vote_of_a_peer_is_aborted);
 	tcase_add_test(tc, vote_for_a_failed_attempt_does_not_join_the_next_one);

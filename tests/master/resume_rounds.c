@@ -7,8 +7,8 @@
 #include "tests/master/suites.h"
 #include "tests/master/takeover.h"
 
-/* The bound passes while a sends its snapshot. A peer that is accepted then must count ballots like
- * a does. */
+/* The bound passes while a sends its snapshot. A peer that is accepted at that time must count
+ * ballots as host a does. */
 START_TEST(late_ballot_numbers_count)
 {
 	const struct wm_commit *c;
@@ -16,29 +16,29 @@ START_TEST(late_ballot_numbers_count)
 	struct fk_peer x;
 
 	tk_come_back(0);
-	tk.h[0]->topo_ballot = 0; /* this master does not know a's number yet */
+	tk.h[0]->ballots[WIRE_TOPOLOGY] = 0; /* this master does not know a's number yet */
 	d = fk_host(&tk.f, "d", "10.0.0.4");
 	x = fk_join(d, 0);
 	fk_tick(&tk.f, 3100);
 	ck_assert(!fk_status(&tk.f).recovering);
-	tk.know[0].r.topo_ballot = 4;
-	tk.know[0].r.pending_ballot = 7;
+	tk.know[0].r.ballots[WIRE_TOPOLOGY] = 8;
+	tk.know[0].r.ballots[WIRE_PENDING] = 7;
 	tk_end(0);
-	tk.h[0]->topo_ballot = 4;
+	tk.h[0]->ballots[WIRE_TOPOLOGY] = 8;
 	fk_topo(&tk.p[0]);
 	ck_assert_int_eq(fk_info(&x).phase, CCM_PEER_ACCEPTED);
 	c = &fk_take(d, WM_COMMIT)->u.commit;
-	ck_assert_uint_eq(c->topo_ballot, 5);
-	ck_assert_uint_eq(c->pending_ballot, 7);
+	ck_assert_uint_eq(c->ballots[WIRE_TOPOLOGY], 10);
+	ck_assert_uint_eq(c->ballots[WIRE_PENDING], 7);
 }
 END_TEST
 
-/* The last master had kicked these three peers and had continued with peers that nobody knows
- * here. */
+/* The last master had kicked these three peers and had continued with other peers. No agent
+ * that has come knows those peers. */
 START_TEST(ballots_of_strangers_do_not_count)
 {
-	struct wm_msg msg = {
-		.type = WM_RESUME, .u.resume = {.topo_ballot = 4, .pending_ballot = 6}};
+	struct wm_msg msg = {.type = WM_RESUME,
+		.u.resume = {.ballots[WIRE_TOPOLOGY] = 8, .ballots[WIRE_PENDING] = 6}};
 	struct fk_peer x = {.id = fk_id(&tk.f), .token = fk_id(&tk.f), .group = 0};
 	struct fk_host *d;
 
@@ -47,37 +47,37 @@ START_TEST(ballots_of_strangers_do_not_count)
 	fk_settle(&tk.f);
 	fk_forget(&tk.f);
 	d = fk_reconnect_as(tk.h[0], 0, true);
-	d->peers = (struct wm_join){.topo_ballot = 4, .pending_ballot = 6};
+	d->peers = (struct wm_join){.ballots[WIRE_TOPOLOGY] = 8, .ballots[WIRE_PENDING] = 6};
 	(void)fk_join_again(&x, d, WM_JOIN_ACCEPTED);
 	ck_assert_uint_eq(fk_count(d, WM_KICK), 1);
 	fk_send(d, &msg);
 	fk_topo(&tk.p[0]);
 	fk_pending(&tk.p[1]);
 	tk_none_of(WM_COMMIT);
-	tk_none_of(WM_PENDING_ANSWER);
+	tk_none_of(WM_BALLOT_END);
 }
 END_TEST
 
-/* The new agent knows nothing else, and the master's journal is older. */
+/* The ballots in the JOIN count, because the new agent knows nothing about the run. */
 START_TEST(a_peer_with_a_new_agent_knows_its_ballots)
 {
 	struct wm_msg msg = {.type = WM_JOIN};
 
 	tk.h[0] = fk_reconnect_as(tk.h[0], 0, true);
-	tk.h[0]->topo_ballot = 0;
+	tk.h[0]->ballots[WIRE_TOPOLOGY] = 0;
 	tk.p[0].host = tk.h[0];
 	msg.u.join = (struct wm_join){.peer = tk.p[0].id,
 		.token = tk.p[0].token,
 		.pool_size = 1,
 		.phase = WM_JOIN_ACCEPTED,
-		.topo_ballot = 5,
-		.pending_ballot = 3};
+		.ballots[WIRE_TOPOLOGY] = 10,
+		.ballots[WIRE_PENDING] = 3};
 	fk_send(tk.h[0], &msg);
 	fk_resumed(tk.h[0]);
 	fk_tick(&tk.f, 3200);
 	ck_assert(!fk_status(&tk.f).recovering);
-	ck_assert_uint_eq(fk_take(tk.h[0], WM_COMMIT)->u.commit.pending_ballot, 3);
-	ck_assert_uint_eq(tk.h[0]->topo_ballot, 5);
+	ck_assert_uint_eq(fk_take(tk.h[0], WM_COMMIT)->u.commit.ballots[WIRE_PENDING], 3);
+	ck_assert_uint_eq(tk.h[0]->ballots[WIRE_TOPOLOGY], 10);
 }
 END_TEST
 
@@ -96,7 +96,7 @@ static void half_committed(void)
 		tk.know[i].position.hosts = 4;
 		tk.know[i].r.round = tk.know[i].r.ring_epoch = 3;
 		tk.know[i].r.epoch = 3;
-		tk.know[i].r.topo_ballot = 3;
+		tk.know[i].r.ballots[WIRE_TOPOLOGY] = 6;
 		tk.know[i].r.view.view_id = 3;
 		tk.know[i].r.view.global = tk.know[i].own.world_size = 4;
 	}
@@ -105,7 +105,7 @@ static void half_committed(void)
 					      .ring_epoch = 2,
 					      .prepared = 3,
 					      .last_seq = TK_SEQ,
-					      .topo_ballot = 2,
+					      .ballots[WIRE_TOPOLOGY] = 4,
 					      .view = {.global = 3, .view_id = 2, .n = 1}},
 		.own = {.world_size = 3},
 		.position = {0, 3, 2}};
@@ -128,7 +128,7 @@ START_TEST(round_is_committed_if_one_agent_knows_its_commit)
 	ck_assert_uint_eq(c->round, 3);
 	ck_assert_uint_eq(c->epoch, 3);
 	ck_assert(c->accept);
-	ck_assert_uint_eq(c->topo_ballot, 3);
+	ck_assert_uint_eq(c->ballots[WIRE_TOPOLOGY], 6);
 	ck_assert_uint_eq(c->view.global, 4);
 	ck_assert_uint_eq(fk_take(tk.h[2], WM_COMMIT)->u.commit.round, 3);
 	ck_assert_uint_eq(fk_count(tk.h[0], WM_COMMIT), 0);
@@ -157,7 +157,7 @@ START_TEST(newcomer_lost_before_its_commit_is_no_member)
 	tk.h[0]->peers = (struct wm_join){.epoch = cut_off[_i].ring_epoch,
 		.ring_epoch = cut_off[_i].ring_epoch,
 		.prepared = 3,
-		.topo_ballot = 2,
+		.ballots[WIRE_TOPOLOGY] = 4,
 		.view_id = cut_off[_i].view_id,
 		.global = cut_off[_i].world_size,
 		.world_size = cut_off[_i].world_size};
@@ -224,7 +224,7 @@ static void half_admitted(void)
 						      .prepared = 3,
 						      .prepared_peers = 4,
 						      .last_seq = TK_SEQ,
-						      .topo_ballot = 2,
+						      .ballots[WIRE_TOPOLOGY] = 4,
 						      .view = {.global = 2, .view_id = 2, .n = 1}},
 			.own = {.world_size = 2},
 			.position = {0, 2, (uint32_t)i}};
@@ -340,13 +340,13 @@ END_TEST
 
 START_TEST(answered_topology_vote_is_answered_again)
 {
-	struct wm_msg msg = {.type = WM_TOPO_VOTE};
+	struct wm_msg msg = {.type = WM_BALLOT_VOTE};
 	uint64_t round;
 
-	tk.know[0].r.topo_ballot = tk.know[1].r.topo_ballot = 3;
+	tk.know[0].r.ballots[WIRE_TOPOLOGY] = tk.know[1].r.ballots[WIRE_TOPOLOGY] = 6;
 	tk.know[0].r.round = tk.know[1].r.round = 3; /* the ballot changed nothing */
 	tk_all_come_back();
-	msg.u.peer = (struct wm_peer){tk.p[2].id, 2};
+	msg.u.ballot_vote = (struct wm_ballot_vote){tk.p[2].id, WIRE_TOPOLOGY, 4};
 	fk_send(tk.h[2], &msg);
 	tk_all_end();
 	ck_assert_uint_gt(fk_take(tk.h[2], WM_ROUND)->u.round.round, 3);
@@ -357,7 +357,7 @@ START_TEST(answered_topology_vote_is_answered_again)
 	else
 		ck_assert_uint_eq(fk_take(tk.h[2], WM_COMMIT)->u.commit.round, 3);
 	ck_assert_uint_gt(round, 3);
-	ck_assert_uint_eq(tk.h[2]->topo_ballot, 3);
+	ck_assert_uint_eq(tk.h[2]->ballots[WIRE_TOPOLOGY], 6);
 	ck_assert_uint_eq(fk_count(tk.h[0], WM_COMMIT), 1);
 	ck_assert_str_eq(fk_status(&tk.f).waiting, "");
 	tk_no_error();
@@ -373,14 +373,14 @@ START_TEST(unanswered_topology_votes_count)
 	fk_topo(&tk.p[2]);
 	tk_all_end();
 	assert_contains(
-		fk_status(&tk.f).waiting, "waiting for 1 of 3 peers to vote on the topology");
+		fk_status(&tk.f).waiting, "waiting for 1 of 3 peers to call pcclUpdateTopology");
 	fk_forget(&tk.f);
 	fk_topo(&tk.p[1]);
 	for (i = 0; i < 3; i++) {
 		const struct wm_commit *c = &fk_take(tk.h[i], WM_COMMIT)->u.commit;
 
 		ck_assert(c->accept);
-		ck_assert_uint_eq(c->topo_ballot, 3);
+		ck_assert_uint_eq(c->ballots[WIRE_TOPOLOGY], 6);
 	}
 	tk_no_error();
 }
@@ -388,25 +388,25 @@ END_TEST
 
 START_TEST(pending_vote_is_answered_once)
 {
-	struct wm_msg msg = {.type = WM_PENDING_VOTE};
-	const struct wm_pending_answer *x;
+	struct wm_msg msg = {.type = WM_BALLOT_VOTE};
+	const struct wm_ballot_end *x;
 
-	tk.know[0].r.pending_ballot = 9;
+	tk.know[0].r.ballots[WIRE_PENDING] = 9;
 	tk_all_come_back();
-	msg.u.peer = (struct wm_peer){tk.p[2].id, 7};
+	msg.u.ballot_vote = (struct wm_ballot_vote){tk.p[2].id, WIRE_PENDING, 7};
 	fk_send(tk.h[2], &msg);
-	msg.u.peer = (struct wm_peer){tk.p[0].id, 9};
+	msg.u.ballot_vote = (struct wm_ballot_vote){tk.p[0].id, WIRE_PENDING, 9};
 	fk_send(tk.h[0], &msg);
 	tk_all_end();
-	x = &fk_take(tk.h[2], WM_PENDING_ANSWER)->u.pending_answer;
-	ck_assert_uint_eq(x->ballot, 9);
-	ck_assert_uint_eq(fk_count(tk.h[0], WM_PENDING_ANSWER), 0);
-	msg.u.peer = (struct wm_peer){tk.p[2].id, 9};
+	x = &fk_take(tk.h[2], WM_BALLOT_END)->u.ballot_end;
+	ck_assert_uint_eq(x->number, 9);
+	ck_assert_uint_eq(fk_count(tk.h[0], WM_BALLOT_END), 0);
+	msg.u.ballot_vote = (struct wm_ballot_vote){tk.p[2].id, WIRE_PENDING, 9};
 	fk_send(tk.h[2], &msg);
-	msg.u.peer = (struct wm_peer){tk.p[1].id, 9};
+	msg.u.ballot_vote = (struct wm_ballot_vote){tk.p[1].id, WIRE_PENDING, 9};
 	fk_send(tk.h[1], &msg);
-	x = &fk_take(tk.h[0], WM_PENDING_ANSWER)->u.pending_answer;
-	ck_assert_uint_eq(x->ballot, 10);
+	x = &fk_take(tk.h[0], WM_BALLOT_END)->u.ballot_end;
+	ck_assert_uint_eq(x->number, 10);
 	tk_no_error();
 }
 END_TEST
@@ -415,35 +415,35 @@ END_TEST
  * same answer, although no newcomer is pending. */
 START_TEST(pending_answer_is_known_from_the_peer_that_got_it)
 {
-	struct wm_msg msg = {.type = WM_PENDING_VOTE};
+	struct wm_msg msg = {.type = WM_BALLOT_VOTE};
 	size_t i;
 
 	tk.h[0] = fk_reconnect_as(tk.h[0], 0, true);
-	tk.h[0]->peers = (struct wm_join){.pending_ballot = 5};
+	tk.h[0]->peers = (struct wm_join){.ballots[WIRE_PENDING] = 5};
 	tk.know[0] = (struct tk_know){.own.group = 9};
 	tk_join(0, WM_JOIN_ACCEPTED);
 	for (i = 1; i < 3; i++) {
-		tk.know[i].r.pending_ballot = 2;
+		tk.know[i].r.ballots[WIRE_PENDING] = 2;
 		tk_come_back(i);
-		msg.u.peer = (struct wm_peer){tk.p[i].id, 2};
+		msg.u.ballot_vote = (struct wm_ballot_vote){tk.p[i].id, WIRE_PENDING, 2};
 		fk_send(tk.h[i], &msg);
 	}
 	tk_all_end();
 	fk_tick(&tk.f, 4000);
 	ck_assert_uint_eq(fk_status(&tk.f).accepted, 3);
 	for (i = 1; i < 3; i++)
-		ck_assert_uint_eq(fk_take(tk.h[i], WM_PENDING_ANSWER)->u.pending_answer.ballot, 5);
+		ck_assert_uint_eq(fk_take(tk.h[i], WM_BALLOT_END)->u.ballot_end.number, 5);
 }
 END_TEST
 
 START_TEST(peer_with_another_pending_answer_is_kicked)
 {
-	struct wm_msg msg = {.type = WM_PENDING_VOTE};
+	struct wm_msg msg = {.type = WM_BALLOT_VOTE};
 
-	tk.know[0].r.pending_ballot = 4;
+	tk.know[0].r.ballots[WIRE_PENDING] = 4;
 	tk_all_come_back();
 	tk_all_end();
-	msg.u.peer = (struct wm_peer){tk.p[1].id, 5};
+	msg.u.ballot_vote = (struct wm_ballot_vote){tk.p[1].id, WIRE_PENDING, 5};
 	fk_send(tk.h[1], &msg);
 	assert_contains(
 		fk_take(tk.h[1], WM_KICK)->u.kick.text, "different answers about pending peers");
@@ -461,7 +461,7 @@ START_TEST(kicked_peer_that_was_not_told_is_kicked_again)
 	tk.h[2] = fk_reconnect_as(tk.h[2], 0, true);
 	tk.h[2]->peers = (struct wm_join){.epoch = 2,
 		.ring_epoch = 2,
-		.topo_ballot = 2,
+		.ballots[WIRE_TOPOLOGY] = 4,
 		.view_id = _i == 0 ? 2 : 4,
 		.global = 3,
 		.world_size = 3};

@@ -147,8 +147,8 @@ START_TEST(no_round_begins_before_all_peers_of_an_agent_are_back)
 }
 END_TEST
 
-/* c's agent was disconnected when q was lost. c's peer would continue with a view that contains q,
- * and p with a view without q. */
+/* c's agent was disconnected when q was lost. Without the wait, c's peer would continue with a
+ * view that contains q, and p with a view without q. */
 START_TEST(pending_vote_waits_until_all_have_the_same_view)
 {
 	fk_cut(c, "reset");
@@ -159,13 +159,13 @@ START_TEST(pending_vote_waits_until_all_have_the_same_view)
 	fk_forget(&f);
 	fk_pending(&p);
 	fk_pending(&r);
-	ck_assert_uint_eq(fk_count(a, WM_PENDING_ANSWER) + fk_count(c, WM_PENDING_ANSWER), 0);
+	ck_assert_uint_eq(fk_count(a, WM_BALLOT_END) + fk_count(c, WM_BALLOT_END), 0);
 	if (!_i)
 		fk_resumed(c);
 	fk_round_report(a, NULL, "");
-	ck_assert_uint_eq(fk_count(a, WM_PENDING_ANSWER), 1);
+	ck_assert_uint_eq(fk_count(a, WM_BALLOT_END), 1);
 	ck_assert_uint_eq(fk_take(c, WM_COMMIT)->u.commit.view.global, 2);
-	ck_assert_uint_eq(fk_count(c, WM_PENDING_ANSWER), 1);
+	ck_assert_uint_eq(fk_count(c, WM_BALLOT_END), 1);
 }
 END_TEST
 
@@ -422,8 +422,8 @@ START_TEST(agent_must_complete_its_snapshot_in_time)
 }
 END_TEST
 
-/* The agent has sent more for its peer before it got the kick. These messages are from the time of
- * another master. */
+/* The agent sends more messages for its peer before it receives the kick. These messages are from
+ * the time of another master. */
 START_TEST(messages_for_refused_peers_are_ignored)
 {
 	struct fk_peer old;
@@ -556,8 +556,9 @@ START_TEST(peers_of_a_dead_agent_return_on_two_connections)
 }
 END_TEST
 
-/* Two peers called a new agent, which looked for the run of each. When the first answer came, both
- * peers belonged to one run, but the second HELLO was on its way already. */
+/* Two peers attached to a new agent, which opened a connection for each. When the first answer
+ * came, the agent knew that both peers belong to one run, but the second HELLO was on its way
+ * already. */
 START_TEST(second_hello_for_the_same_run_breaks_nothing)
 {
 	struct fk_host *d, *e;

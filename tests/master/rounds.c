@@ -202,8 +202,8 @@ START_TEST(working_link_is_not_reopened_for_a_new_ring)
 }
 END_TEST
 
-/* A newcomer may keep a link from a dropped round, whose other end is lost. An agent that was told
- * of this may have died since. */
+/* A newcomer may keep a link from a dropped round although the other end has lost this link. An
+ * agent that was told of the loss may have died since. */
 START_TEST(links_outside_the_old_rings_are_reopened)
 {
 	run_of(2);
@@ -246,7 +246,7 @@ START_TEST(accepting_round_restarts_without_lost_peers)
 	ck_assert_uint_gt(h[0]->round.round, round);
 	ck_assert(h[0]->round.accept);
 	fk_round_report(h[0], NULL, NULL);
-	fk_round_report(h[1], NULL, NULL); /* has only a newcomer now */
+	fk_round_report(h[1], NULL, NULL); /* h[1] has only a newcomer now */
 	fk_round_report(h[2], NULL, NULL);
 	info = fk_info(&x);
 	ck_assert_int_eq(info.phase, CCM_PEER_ACCEPTED);
@@ -380,7 +380,7 @@ START_TEST(an_unreachable_newcomer_is_kicked_with_the_reason)
 	ck_assert_uint_eq(k->code, WIRE_RANK_CONNECTION_FAILED);
 	assert_contains(k->text,
 		"host b could not reach host nat-host (10.0.0.9:1003: connection timed out): if no "
-		"packets are lost, open its ports or set --advertise (PCCL_ADVERTISE) there");
+		"packets are lost, open the latter's ports or set --advertise (PCCL_ADVERTISE)");
 	assert_contains(k->text, "a private one ends 30 s after its last process");
 	/* Callers get the whole text, unless names are very long. */
 	ck_assert_uint_lt(strlen(k->text) + 25, SHM_TEXT);
@@ -390,7 +390,7 @@ START_TEST(an_unreachable_newcomer_is_kicked_with_the_reason)
 	ck_assert(fk_take(h[0], WM_COMMIT)->u.commit.accept);
 	ck_assert_uint_eq(h[0]->epoch, 2);
 	ck_assert(!fk_status(&f).round_active);
-	/* The newcomer may try again, but only after some time, because all have waited for it. */
+	/* The newcomer may try again, but only after some time, because all had to wait. */
 	x = fk_join(h[2], 0);
 	fk_tick(&f, 4500);
 	fk_forget(&f);
@@ -450,10 +450,11 @@ START_TEST(long_reasons_are_cut_between_addresses)
 		"192.0.2.111:48150: no answer in time; 198.51.100.7:48150: Connection refused");
 	memcpy(text, fk_take(h[2], WM_KICK)->u.kick.text, sizeof text - 1);
 	text[sizeof text - 1] = 0;
-	assert_contains(text, "host b could not reach host a-host-with-a-long-name "
-			      "([2001:db8:1234:5678:9abc:def0:1234:5678]:48150: no answer in time; "
-			      "...): if no packets are lost, open its ports or set --advertise "
-			      "(PCCL_ADVERTISE) there and restart its agent");
+	assert_contains(text,
+		"host b could not reach host a-host-with-a-long-name "
+		"([2001:db8:1234:5678:9abc:def0:1234:5678]:48150: no answer in time; "
+		"...): if no packets are lost, open the latter's ports or set --advertise "
+		"(PCCL_ADVERTISE) and restart its agent");
 }
 END_TEST
 
@@ -470,8 +471,8 @@ START_TEST(a_newcomer_that_cannot_reach_the_others_is_kicked)
 	report_all(2);
 	fk_round_report(h[2], h[0], "refused");
 	assert_contains(fk_take(h[2], WM_KICK)->u.kick.text,
-		"host new could not reach host a (refused): if no packets are lost, open its ports "
-		"or set --advertise (PCCL_ADVERTISE) there");
+		"host new could not reach host a (refused): if no packets are lost, open the "
+		"latter's ports or set --advertise (PCCL_ADVERTISE)");
 	ck_assert(!fk_present(&x));
 	ck_assert(fk_present(&y));
 	ck_assert_uint_eq(h[0]->round.rings[0].hosts, 2);
@@ -561,7 +562,7 @@ START_TEST(other_direction_is_tried_if_no_ring_avoids_the_pair)
 	ck_assert_str_eq(ring(3), "acb");
 	fk_round_report(h[0], NULL, NULL);
 	fk_round_report(h[2], NULL, NULL);
-	fk_tick(&f, 1900); /* within the time of any link */
+	fk_tick(&f, 1900); /* b may still report: this is within the time for any link */
 	fk_round_report(h[1], NULL, NULL);
 	ck_assert(!fk_status(&f).round_active);
 	ck_assert_uint_eq(fk_status(&f).kicks, 0);
@@ -708,8 +709,8 @@ START_TEST(member_is_kicked_if_no_ring_is_possible)
 }
 END_TEST
 
-/* Makes c unreachable for each host that comes before it in the ring. Each round takes this time.
- * Returns the number of rounds until c is kicked. */
+/* Makes c unreachable for each host that comes before it in the ring. Each round takes `ms`
+ * milliseconds. Returns the number of rounds until c is kicked. */
 static size_t exclude_c(uint32_t ms)
 {
 	size_t rounds, i, k;

@@ -205,7 +205,7 @@ START_TEST(new_master_prefers_an_existing_run)
 	tk_connect(0);
 	ck_assert(cc_id_eq(&fk_take(d, WM_HELLO_ACK)->u.hello_ack.run, &tk.f.run));
 	ck_assert(!d->closed[0]);
-	/* The master does not wait for an existing run for long. */
+	/* The master does not wait long for an existing run. */
 	fk_new_master(&tk.f, &cfg);
 	d = fk_connect(&tk.f, "d", "10.0.0.4");
 	fk_send(d, &msg);

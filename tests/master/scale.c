@@ -130,8 +130,8 @@ static void report_on_link(uint32_t i)
 		fk_round_report(h[i], h[k], "refused");
 }
 
-/* The last host reaches only h1 and h2, and only these two reach the last host. So it must have its
- * position between them. */
+/* The last host reaches only h1 and h2, and only these two reach the last host. So the last host
+ * must have its position between them. */
 START_TEST(a_host_that_two_hosts_reach_keeps_its_position)
 {
 	static const uint32_t sizes[] = {4, 8, 16, 100, 400};

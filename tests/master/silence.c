@@ -34,7 +34,7 @@ static void run_of(size_t n)
 	fk_forget(&f);
 }
 
-/* Returns the order of the ring that the master sent last, from a on. */
+/* Returns the order of the ring that the master sent last, starting at host a. */
 static const char *ring(size_t n)
 {
 	static char text[5];
@@ -161,7 +161,7 @@ START_TEST(one_host_is_kicked_soon_if_no_order_avoids_the_link)
 	assert_contains(k->text, "host b reports a failure with host c: not a word");
 	ck_assert_str_eq(ring(2), "ab");
 	report_all(2);
-	/* The others wait for this, and get no second error. */
+	/* The others wait for the kick, and get no second error. */
 	for (i = 0; i < 2; i++) {
 		ck_assert_uint_eq(fk_count(h[i], WM_OP_ABORT), 1);
 		ck_assert_uint_eq(fk_count(h[i], WM_OP_START), 1 + (i > 0));
@@ -190,7 +190,7 @@ START_TEST(new_link_replaces_a_silent_link)
 }
 END_TEST
 
-START_TEST(report_after_the_time_of_the_try_is_too_late)
+START_TEST(report_during_evict_delay_is_too_late)
 {
 	struct ccm_config cfg = config;
 
@@ -242,7 +242,7 @@ START_TEST(all_peers_of_a_host_are_kicked_together)
 	fk_vote(&more, 1);
 	fk_round_report(h[0], NULL, NULL);
 	fk_round_report(h[2], NULL, NULL);
-	fk_round_report(h[1], h[2], "refused"); /* before the time is over */
+	fk_round_report(h[1], h[2], "refused"); /* before the link times out */
 	ck_assert(!fk_present(&p[2]) && !fk_present(&more));
 	report_all(2);
 	ck_assert_uint_eq(fk_count(h[1], WM_OP_ABORT), 1);
@@ -317,7 +317,7 @@ static void come_back(size_t i, uint64_t seq)
 		.round = 4,
 		.ring_epoch = 4,
 		.last_seq = seq,
-		.topo_ballot = 4,
+		.ballots[WIRE_TOPOLOGY] = 8,
 		.n_positions = 1,
 		.positions = &position,
 		.view = {.global = 3, .view_id = 9, .n = 1, .own = &own}};
@@ -335,7 +335,7 @@ START_TEST(suspension_counts_from_the_last_heartbeat)
 	fk_tick_silent(&f, 100, NULL);
 	ck_assert(!h[0]->open);
 	ck_assert(fk_status(&f).recovering);
-	assert_contains(f.log, "suspended for 1.4 s: it takes its run over again");
+	assert_contains(f.log, "suspended for 1.4 s: it takes over its run again");
 }
 END_TEST
 
@@ -362,7 +362,7 @@ START_TEST(suspension_of_the_master_causes_no_error)
 }
 END_TEST
 
-/* One agent received the success and is with another master. The others did not receive it. */
+/* Only one agent received the success, and this agent is connected to another master. */
 START_TEST(suspended_master_remembers_outcomes)
 {
 	uint64_t seq;
@@ -460,8 +460,8 @@ START_TEST(journal_can_be_restored_after_a_suspension)
 }
 END_TEST
 
-/* For 1.5 s after its last heartbeat no agent gives up the master. The agents' bound is 2 s, and no
- * clock is faster by more than a third. */
+/* No agent drops the master within 1.5 s of the master's last heartbeat. The agents' bound is 2 s,
+ * and no clock is faster by more than a third. */
 START_TEST(short_suspension_is_tolerated)
 {
 	bool too_long = _i == 1;
@@ -472,7 +472,7 @@ START_TEST(short_suspension_is_tolerated)
 	fk_tick_silent(&f, 100, too_long ? NULL : h[0]);
 	ck_assert_int_eq(fk_status(&f).recovering, too_long);
 	ck_assert(h[0]->open == !too_long && h[1]->open == !too_long && h[2]->open == !too_long);
-	assert_contains(f.log, too_long ? "takes its run over again" : "all bounds start again");
+	assert_contains(f.log, too_long ? "takes over its run again" : "all bounds start again");
 	ck_assert_uint_eq(fk_count(h[0], WM_OP_ABORT), 0);
 }
 END_TEST
@@ -517,7 +517,7 @@ START_TEST(no_member_is_lost_when_all_fall_silent)
 }
 END_TEST
 
-/* The master was suspended, and c has not come back since. Now no agent is heard. */
+/* The master was suspended, and c has not come back since. Now all agents are silent. */
 START_TEST(no_member_is_lost_when_all_fall_silent_again)
 {
 	size_t i;
@@ -650,8 +650,8 @@ START_TEST(reconnecting_agent_shows_that_the_network_had_failed)
 }
 END_TEST
 
-/* The lost messages of the others are sent again, for some agents later than for others. */
-START_TEST(all_bounds_start_again_when_one_agent_is_heard)
+/* The lost messages are sent again, and those of some agents arrive later than those of others. */
+START_TEST(all_bounds_start_again_when_one_agent_sends_again)
 {
 	run_of(3);
 	mute(0, 3);
@@ -666,7 +666,7 @@ START_TEST(all_bounds_start_again_when_one_agent_is_heard)
 }
 END_TEST
 
-/* The bound starts again only once. An agent that was not heard since then is lost. */
+/* The bound starts again only once. An agent that has sent nothing since then is lost. */
 START_TEST(bound_does_not_start_again_twice)
 {
 	run_of(3);
@@ -698,7 +698,7 @@ START_TEST(disconnected_agent_counts_as_another_host)
 }
 END_TEST
 
-/* Connects a newcomer. With `again`, it has waited before, and its agent knows the run. */
+/* Connects a newcomer. With `again`, it has waited before, so its agent already knows the run. */
 static struct fk_host *newcomer(bool local, bool again)
 {
 	struct fk_host *x;
@@ -762,7 +762,7 @@ Suite *silence_suite(void)
 	tcase_add_test(tc, silent_link_of_a_speculative_start_is_avoided);
 	tcase_add_test(tc, one_host_is_kicked_soon_if_no_order_avoids_the_link);
 	tcase_add_test(tc, new_link_replaces_a_silent_link);
-	tcase_add_test(tc, report_after_the_time_of_the_try_is_too_late);
+	tcase_add_test(tc, report_during_evict_delay_is_too_late);
 	tcase_add_test(tc, no_kick_if_the_master_has_lost_the_silent_host);
 	tcase_add_test(tc, all_peers_of_a_host_are_kicked_together);
 	tcase_add_test(tc, failed_pair_of_one_group_is_avoided_in_other_groups);
@@ -782,7 +782,7 @@ Suite *silence_suite(void)
 	tcase_add_loop_test(tc, only_other_host_is_lost_if_members_are_local, 0, 2);
 	tcase_add_test(tc, connecting_agent_shows_that_the_network_had_failed);
 	tcase_add_test(tc, reconnecting_agent_shows_that_the_network_had_failed);
-	tcase_add_test(tc, all_bounds_start_again_when_one_agent_is_heard);
+	tcase_add_test(tc, all_bounds_start_again_when_one_agent_sends_again);
 	tcase_add_test(tc, bound_of_an_earlier_silence_does_not_start_again);
 	tcase_add_test(tc, bound_does_not_start_again_twice);
 	tcase_add_test(tc, disconnected_agent_counts_as_another_host);

@@ -26,7 +26,7 @@ static void report_all(uint64_t seq)
 	fk_report(c, seq, true);
 }
 
-/* Completes an operation. Returns the number that its end reserves for the next one. */
+/* Completes an operation. Returns the number that OP_DONE reserves for the next one. */
 static uint64_t reserve(void)
 {
 	uint64_t seq, next;
@@ -57,7 +57,8 @@ START_TEST(votes_and_reports_complete_a_speculative_operation)
 	ck_assert_uint_eq(fk_count(c, WM_OP_DONE), 1);
 	next = fk_take(a, WM_OP_DONE)->u.op_done.next;
 	ck_assert_uint_gt(next, n);
-	/* A host whose peers are late has all data by then. */
+	/* Each host reports right after its vote, because its peers call late, when all data
+	 * has arrived. */
 	vote_spec(&p, TAG, next);
 	fk_report(a, next, true);
 	vote_spec(&q, TAG, next);

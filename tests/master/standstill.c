@@ -116,6 +116,55 @@ START_TEST(each_operation_has_its_own_counts)
 }
 END_TEST
 
+/* Starts an operation that uses the links between all hosts. */
+static void start_routed(void)
+{
+	struct fk_host *all[] = {a, b, c};
+
+	for (int i = 0; i < 3; i++) {
+		struct wm_msg m = {.type = WM_MESH, .u.mesh = {.group = 0, .up = true}};
+
+		fk_send(all[i], &m);
+	}
+	vote_all(2);
+	seq = fk_status(&f).last_seq;
+	ck_assert_uint_eq(fk_take(a, WM_OP_START)->u.op_start.route, CC_ALGO_DIRECT);
+	fk_forget(&f);
+}
+
+/* On these links the counts of bytes show nothing, but no host waits for a process of its own. */
+START_TEST(standstill_of_all_hosts_ends_an_operation_off_the_ring)
+{
+	start_routed();
+	for (int i = 0; i < 20; i++) {
+		stands_still(a, 100, 50, 2 * BOUND_MS);
+		stands_still(b, 150, 100, 2 * BOUND_MS);
+	}
+	ck_assert_uint_eq(aborts(), 0);
+	stands_still(c, 0, 0, BOUND_MS);
+	ck_assert_uint_ge(aborts(), 3);
+	assert_contains(fk_take(a, WM_OP_ABORT)->u.op_abort.text, "check proxies and forwarders");
+	fk_forget(&f);
+	vote_all(2);
+	ck_assert_uint_eq(fk_take(a, WM_OP_START)->u.op_start.route, CC_ALGO_RING);
+}
+END_TEST
+
+START_TEST(old_standstill_of_a_host_does_not_count)
+{
+	start_routed();
+	stands_still(a, 100, 50, 2 * BOUND_MS);
+	fk_tick(&f, 3100);
+	stands_still(b, 100, 50, 2 * BOUND_MS);
+	stands_still(c, 100, 50, 2 * BOUND_MS);
+	ck_assert_uint_eq(aborts(), 0);
+	fk_report(a, seq, true);
+	stands_still(b, 100, 50, 2 * BOUND_MS);
+	stands_still(c, 100, 50, 2 * BOUND_MS);
+	ck_assert_uint_eq(aborts(), 0); /* a has just sent its last data */
+}
+END_TEST
+
 Suite *standstill_suite(void)
 {
 	Suite *s = suite_create("standstill");
@@ -128,6 +177,8 @@ Suite *standstill_suite(void)
 	tcase_add_test(tc, host_that_has_reported_has_sent_everything);
 	tcase_add_test(tc, slow_host_breaks_no_link);
 	tcase_add_test(tc, each_operation_has_its_own_counts);
+	tcase_add_test(tc, standstill_of_all_hosts_ends_an_operation_off_the_ring);
+	tcase_add_test(tc, old_standstill_of_a_host_does_not_count);
 	suite_add_tcase(s, tc);
 	return s;
 }

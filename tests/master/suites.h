@@ -14,8 +14,9 @@
 	X(evil)                                                                                    \
 	X(leaves)                                                                                  \
 	X(members)                                                                                 \
+	X(mesh)                                                                                    \
+	X(must)                                                                                    \
 	X(newcomers)                                                                               \
-	X(oom)                                                                                     \
 	X(ops)                                                                                     \
 	X(over)                                                                                    \
 	X(random)                                                                                  \

@@ -37,7 +37,7 @@ START_TEST(start_names_the_roles_and_the_sources)
 	ck_assert_uint_eq(s->n_others, 0);
 	s = start_of(a);
 	ck_assert_uint_eq(role_in(s, &p), HOLDER);
-	/* P lacks nothing, so it gets no sources. */
+	/* p lacks nothing, so its agent gets no sources. */
 	ck_assert_uint_eq(s->n_sources + s->n_others, 0);
 	ck_assert_int_eq(fk_info(&p).state, CCM_COLLECTIVE_COMMUNICATIONS_RUNNING);
 	fk_report(a, 1, true);
@@ -281,7 +281,7 @@ START_TEST(unacceptable_peer_is_kicked_and_the_others_continue)
 					 : "hash type 2 (crc32c), the group's with 1 (simplehash)");
 	ck_assert_uint_eq(fk_count(b, WM_OP_START), 0);
 	ck_assert(!fk_present(&q));
-	/* The new view comes first, so its generation is that of the start. */
+	/* The new view is sent before the start, so both have the same generation. */
 	ck_assert_str_eq(order, "WS");
 	ck_assert_uint_eq(fk_count(a, WM_OP_ABORT), 0);
 	ck_assert_uint_eq(role_in(start_of(c), &r), RECEIVER);
@@ -370,7 +370,7 @@ END_TEST
 
 /* ---- revisions ---- */
 
-START_TEST(first_revision_is_free_and_then_grows_by_one)
+START_TEST(first_revision_may_be_any_and_later_ones_grow_by_one)
 {
 	ck_assert_uint_eq(fk_revision(a, 0), 0);
 	done_equal(13);
@@ -539,7 +539,7 @@ START_TEST(number_of_named_sources_is_limited)
 }
 END_TEST
 
-/* A port that is advertised with an address belongs to the other service. */
+/* The port in an advertised address is the port for links. */
 START_TEST(sources_have_the_port_for_shared_state)
 {
 	struct fk_host *d = fk_connect(&f, "d", "10.0.0.4");
@@ -564,7 +564,7 @@ START_TEST(sources_have_the_port_for_shared_state)
 }
 END_TEST
 
-/* Nobody would know how to reach this agent. */
+/* No other agent would know how to reach this agent. */
 START_TEST(an_agent_without_a_port_is_no_source)
 {
 	struct fk_host *d = fk_connect(&f, "d", "10.0.0.4");
@@ -580,7 +580,7 @@ START_TEST(an_agent_without_a_port_is_no_source)
 	(void)two_and_one();
 	x = start_of(c);
 	ck_assert_uint_eq(x->n_sources, 2);
-	ck_assert_uint_eq(start_of(d)->n_sources, 0); /* is a holder */
+	ck_assert_uint_eq(start_of(d)->n_sources, 0); /* d is a holder */
 }
 END_TEST
 
@@ -602,7 +602,7 @@ static void add_candidates(TCase *tc)
 	tcase_add_test(tc, one_of_several_peers_of_a_host_is_kicked);
 	tcase_add_test(tc, all_are_kicked_if_no_candidate_stands);
 	tcase_add_test(tc, newcomers_find_an_empty_group_after_all_were_kicked);
-	tcase_add_test(tc, first_revision_is_free_and_then_grows_by_one);
+	tcase_add_test(tc, first_revision_may_be_any_and_later_ones_grow_by_one);
 	tcase_add_test(tc, aborted_synchronization_keeps_the_revision);
 	tcase_add_test(tc, next_revision_is_sent_before_the_end);
 	tcase_add_test(tc, each_group_has_its_own_revision);

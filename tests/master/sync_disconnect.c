@@ -28,7 +28,7 @@ static struct fk_host *comes_by_a_new_one(struct fk_host *h, struct fk_peer *x)
 	return d;
 }
 
-/* Lets the peer come back with its own agent, which has lived on. */
+/* Lets the peer come back with its own agent, which is still running. */
 static struct fk_host *comes_again(struct fk_host *h, struct fk_peer *x, uint64_t seq)
 {
 	struct fk_host *d = fk_reconnect(h);
@@ -121,7 +121,7 @@ START_TEST(outcome_during_a_disconnect_is_sent_on_return)
 }
 END_TEST
 
-/* The other attempt has ended. */
+/* The query asks about an attempt that has ended. Another attempt of the peer is still running. */
 START_TEST(query_for_another_attempt_does_not_wait)
 {
 	uint64_t seq, other;
@@ -227,7 +227,7 @@ START_TEST(disconnect_of_the_only_source_aborts)
 }
 END_TEST
 
-/* This loss is not a disconnect. */
+/* The process of the only holder dies. Its agent stays connected. */
 START_TEST(receive_only_peer_is_no_source)
 {
 	uint64_t seq = one_gives(WM_STRATEGY_SEND_ONLY, WM_STRATEGY_RECEIVE_ONLY);

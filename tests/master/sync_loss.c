@@ -37,7 +37,7 @@ static struct fk_peer joined(struct fk_host *host)
 	return x;
 }
 
-/* The host may have other peers. `ok` in the report says whether these are done. */
+/* The host may have other peers. `ok` in the report says whether these other peers are done. */
 START_TEST(report_of_a_failure_counts_for_the_host_only_with_ok)
 {
 	struct fk_peer x = joined(a);
@@ -149,7 +149,7 @@ END_TEST
 
 /* ---- losses ---- */
 
-/* The remaining peers have the election among themselves. */
+/* Only the remaining peers take part in the election. */
 START_TEST(loss_before_the_start_removes_a_vote)
 {
 	const struct wm_sync_start *x;
@@ -439,7 +439,7 @@ START_TEST(a_synchronization_waits_for_an_all_reduce)
 	(void)two_and_one();
 	report_all(1);
 	ck_assert_uint_eq(fk_count(a, WM_OP_START), 0);
-	vote_all(7); /* an operation that is complete later waits */
+	vote_all(7); /* complete after the votes for the synchronization, so tag 7 waits */
 	report_all(2);
 	ck_assert(fk_take(a, WM_OP_START)->u.op_start.is_sync);
 	ck_assert_uint_eq(fk_count(a, WM_OP_START), 0);

@@ -94,7 +94,8 @@ START_TEST(running_synchronization_is_not_elected_again)
 
 	expects(7);
 	tk_all_come_back();
-	/* With these candidates 2 would be elected now. A peer with the contents 1 was lost. */
+	/* With these candidates the contents 2 would be elected now. A peer with the contents 1 was
+	 * lost. */
 	told(0, fk_candidate(7, 2));
 	told(1, fk_candidate(7, 2));
 	told(2, fk_candidate(7, 1));
@@ -156,7 +157,7 @@ START_TEST(agent_that_has_missed_the_start_gets_the_start)
 	for (i = 0; i < 3; i++)
 		tk.know[i].own.generation = 4;
 	tk_all_come_back();
-	fk_know_generation(tk.h[0], 0, 4); /* this agent knows of kicks before the start */
+	fk_know_generation(tk.h[0], 0, 4); /* this agent knows of kicks that precede the start */
 	told(0, fk_candidate(7, 1));
 	fk_sync(&tk.p[1], fk_candidate(3, 2));
 	if (_i) /* from another thread */
@@ -205,7 +206,7 @@ START_TEST(votes_after_a_loss_do_not_join_an_older_attempt)
 }
 END_TEST
 
-/* The last master died between two starts. The only holder starts now. */
+/* The last master died after it had sent the start to a and b. c, the only holder, gets it now. */
 START_TEST(holder_may_get_the_start_last)
 {
 	struct wm_sync_vote v = fk_candidate(7, _i == 1 ? 3 : 1);
@@ -219,12 +220,12 @@ START_TEST(holder_may_get_the_start_last)
 		v.strategy = WM_STRATEGY_RECEIVE_ONLY;
 	fk_sync(&tk.p[2], v);
 	tk_all_end();
-	if (_i > 0) { /* c is no holder then, so no source is left */
+	if (_i > 0) { /* here c is no holder, so no source is left */
 		for (i = 0; i < 2; i++)
 			ck_assert_uint_eq(fk_count(tk.h[i], WM_OP_ABORT), 1);
 		ck_assert_uint_eq(fk_count(tk.h[2], WM_OP_START), 0);
 		ck_assert_uint_eq(fk_count(tk.h[2], WM_OP_ABORT), 0);
-		for (i = 0; i < 2; i++) /* c still waits for them */
+		for (i = 0; i < 2; i++) /* c still waits for the votes of a and b */
 			fk_sync(&tk.p[i], fk_candidate(7, 1));
 		ck_assert_uint_eq(fk_count(tk.h[2], _i == 1 ? WM_OP_START : WM_KICK), 1);
 		return;
@@ -506,8 +507,8 @@ START_TEST(left_out_peer_with_a_new_agent_is_kicked)
 }
 END_TEST
 
-/* This peer was no longer in the attempt when the attempt completed, and does not know that it has
- * completed. */
+/* This peer was no longer in the attempt when the attempt completed, and does not know of its
+ * success. */
 START_TEST(peer_left_out_of_the_outcome_is_kicked)
 {
 	expects(8);
@@ -528,8 +529,8 @@ START_TEST(peer_left_out_of_the_outcome_is_kicked)
 }
 END_TEST
 
-/* c was kicked without being told, and has not even received the start. With _i == 1 b is there, so
- * that one peer too many has come. */
+/* c was kicked without being told, and has not even received the start. With _i == 1, b has
+ * come, too. Then more peers have come than the run has members. */
 START_TEST(left_out_peer_that_missed_the_start_is_kicked)
 {
 	size_t i;
@@ -561,7 +562,8 @@ START_TEST(left_out_peer_that_missed_the_start_is_kicked)
 }
 END_TEST
 
-/* The new view was sent, but the end was not, not even to the agent that did not come back. */
+/* The last master died after it had sent the new view, but before it sent the end of the attempt.
+ * So the agent that does not come back has not received the end either. */
 START_TEST(attempt_below_the_expected_revision_is_done)
 {
 	size_t i;
@@ -680,7 +682,7 @@ END_TEST
 /* ---- peers whose agents died, too ---- */
 
 /* Lets p[0] join through a new agent, which the last master knew if `known` is true. The agents of
- * the others have lived on. With `lacks`, p[2] has not received everything yet. */
+ * the other peers are still running. With `lacks`, p[2] has not received everything yet. */
 static void one_is_new(bool asks, bool known, bool lacks)
 {
 	uint64_t seq = TK_SEQ;
@@ -719,7 +721,7 @@ START_TEST(attempt_in_doubt_is_done_if_all_are_complete)
 }
 END_TEST
 
-/* A peer that asks for the attempt is complete, so the others continue. */
+/* The peer that asks about the attempt has all the elected contents, so the others continue. */
 START_TEST(attempt_in_doubt_continues_if_others_lack_something)
 {
 	one_is_new(true, _i, true);
@@ -824,7 +826,7 @@ START_TEST(late_revision_counts)
 }
 END_TEST
 
-/* a's member of that run was kicked, and the others have left. The next run begins at 0. */
+/* In that run, host a's member was kicked, and the others have left. The next run begins at 0. */
 START_TEST(revision_of_a_run_that_is_over_does_not_count)
 {
 	expects(12);
@@ -853,8 +855,8 @@ START_TEST(revision_of_a_left_out_agent_does_not_count)
 	tk.h[1] = fk_reconnect_as(tk.h[1], 0, true);
 	tk.h[1]->peers = (struct wm_join){.epoch = 4,
 		.ring_epoch = 4,
-		.topo_ballot = 4,
-		.pending_ballot = 2,
+		.ballots[WIRE_TOPOLOGY] = 8,
+		.ballots[WIRE_PENDING] = 2,
 		.view_id = 5,
 		.global = 1,
 		.world_size = 1};
@@ -870,8 +872,8 @@ START_TEST(revision_of_a_left_out_agent_does_not_count)
 }
 END_TEST
 
-/* a's members have left, and a newcomer waits there. The others may have left since then, and the
- * next run of the group may have begun at 0. a's agent was not told. */
+/* Host a's members have left, and a newcomer waits on host a. The others may have left since then,
+ * and the next run of the group may have begun at 0. a's agent was not told of this. */
 START_TEST(revision_of_an_agent_without_members_does_not_count)
 {
 	struct wm_msg msg;

@@ -25,7 +25,7 @@ void tk_setup(void)
 			.round = 2,
 			.ring_epoch = 2,
 			.last_seq = TK_SEQ,
-			.topo_ballot = 2};
+			.ballots[WIRE_TOPOLOGY] = 4};
 		tk.know[i].r.view = (struct wm_view){
 			.global = 3, .groups = 1, .largest = 3, .view_id = 2, .n = 1};
 		tk.know[i].own = (struct wm_group_view){.group = 0, .world_size = 3};

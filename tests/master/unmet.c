@@ -68,9 +68,17 @@ static struct wm_unmet unmet(const struct fk_peer *x, enum wm_wait_kind kind)
 	return u;
 }
 
+static struct wm_unmet unmet_vote(const struct fk_peer *x, enum wire_ballot kind)
+{
+	struct wm_unmet u = unmet(x, WM_WAIT_BALLOT);
+
+	ck_assert_uint_eq(u.ballot, kind);
+	return u;
+}
+
 static void unchanged(const struct fk_peer *x)
 {
-	ck_assert_uint_eq(unmet(x, WM_WAIT_TOPOLOGY).code, 0);
+	ck_assert_uint_eq(unmet_vote(x, WIRE_TOPOLOGY).code, 0);
 }
 
 static struct wm_unmet refused(const struct fk_peer *x, uint64_t tag)
@@ -104,7 +112,7 @@ static void meet(uint64_t tag)
 }
 
 /* The loop at the top of pccl.h: a newcomer begins with pcclUpdateTopology, the others reduce. */
-START_TEST(topology_vote_that_reduces_wait_for_is_answered)
+START_TEST(update_is_answered_if_an_all_reduce_waits)
 {
 	uint64_t epoch = fk_status(&f).epoch;
 
@@ -132,14 +140,28 @@ START_TEST(the_order_of_the_calls_does_not_matter)
 }
 END_TEST
 
+START_TEST(optimization_and_topology_votes_end_unchanged)
+{
+	uint64_t number = a->ballots[WIRE_OPTIMIZE];
+
+	fk_topo(&p);
+	ck_assert_uint_eq(fk_count(a, WM_UNMET), 0);
+	fk_ballot(&q, WIRE_OPTIMIZE); /* r can end neither ballot */
+	unchanged(&p);
+	ck_assert(!unmet_vote(&q, WIRE_OPTIMIZE).answer);
+	ck_assert_uint_eq(a->ballots[WIRE_OPTIMIZE], number);
+	ck_assert_uint_eq(fk_count(a, WM_ROUND), 0);
+}
+END_TEST
+
 START_TEST(answer_to_one_peer_ends_no_ballot)
 {
-	uint64_t ballot = c->topo_ballot;
+	uint64_t ballot = c->ballots[WIRE_TOPOLOGY];
 
 	fk_vote(&p, 1);
 	fk_topo(&r);
 	unchanged(&r);
-	ck_assert_uint_eq(c->topo_ballot, ballot);
+	ck_assert_uint_eq(c->ballots[WIRE_TOPOLOGY], ballot);
 	fk_vote(&r, 1);
 	fk_vote(&q, 1);
 	fk_report(a, fk_status(&f).last_seq, true);
@@ -148,8 +170,8 @@ START_TEST(answer_to_one_peer_ends_no_ballot)
 	topo_all();
 	ck_assert_uint_eq(fk_count(a, WM_COMMIT), 1);
 	ck_assert_uint_eq(fk_count(c, WM_COMMIT), 1);
-	ck_assert_uint_eq(c->topo_ballot, ballot + 1);
-	ck_assert_uint_eq(a->topo_ballot, ballot + 1);
+	ck_assert_uint_eq(c->ballots[WIRE_TOPOLOGY], ballot + 2);
+	ck_assert_uint_eq(a->ballots[WIRE_TOPOLOGY], ballot + 2);
 }
 END_TEST
 
@@ -175,8 +197,9 @@ START_TEST(newcomer_continues_to_wait)
 }
 END_TEST
 
-/* A newcomer can be admitted only if p votes as well. So the answer ends a loop that updates while
- * peers are pending, and its peer meets p. */
+/* A newcomer can be admitted only if p votes as well. So the answer is that no peer is pending.
+ * This answer ends the loop of a program that updates while peers are pending. After the loop, this
+ * program makes the call that p waits for. */
 START_TEST(pending_call_gets_no_newcomer_while_operations_wait)
 {
 	struct wm_unmet u;
@@ -187,13 +210,13 @@ START_TEST(pending_call_gets_no_newcomer_while_operations_wait)
 	else
 		fk_vote(&p, 1);
 	fk_pending(&q);
-	u = unmet(&q, WM_WAIT_PENDING);
-	ck_assert(!u.pending && u.code == 0);
+	u = unmet_vote(&q, WIRE_PENDING);
+	ck_assert(!u.answer && u.code == 0);
 	fk_topo(&r);
 	unchanged(&r);
 	fk_pending(&r);
-	ck_assert(!unmet(&r, WM_WAIT_PENDING).pending);
-	ck_assert_uint_eq(fk_count(c, WM_PENDING_ANSWER), 0);
+	ck_assert(!unmet_vote(&r, WIRE_PENDING).answer);
+	ck_assert_uint_eq(fk_count(c, WM_BALLOT_END), 0);
 	ck_assert_uint_eq(answers(), 0);
 }
 END_TEST
@@ -204,12 +227,13 @@ START_TEST(pending_vote_and_topology_vote_are_both_answered)
 	ck_assert_uint_eq(answers(), 0);
 	fk_topo(&q);
 	unchanged(&q);
-	ck_assert(!unmet(&p, WM_WAIT_PENDING).pending);
+	ck_assert(!unmet_vote(&p, WIRE_PENDING).answer);
 	meet(1);
 }
 END_TEST
 
-/* If the others were answered as well, they would ask while these peers update, without end. */
+/* Only p gets an answer. If q and r got one as well, they would ask for pending peers while p
+ * updates, and so on without end. */
 START_TEST(pending_call_is_sent_to_the_topology_vote)
 {
 	struct fk_peer s = fk_join(fk_host(&f, "d", "10.0.0.4"), 0);
@@ -217,7 +241,7 @@ START_TEST(pending_call_is_sent_to_the_topology_vote)
 	fk_pending(&p);
 	fk_topo(&q);
 	fk_topo(&r);
-	ck_assert(unmet(&p, WM_WAIT_PENDING).pending);
+	ck_assert(unmet_vote(&p, WIRE_PENDING).answer);
 	ck_assert_uint_eq(answers(), 0);
 	fk_topo(&p);
 	fk_settle(&f);
@@ -523,7 +547,7 @@ START_TEST(nothing_is_decided_during_a_round)
 }
 END_TEST
 
-/* Makes two groups. They have topology votes together. */
+/* Makes two groups, whose peers take part in the same topology votes. */
 static struct fk_peer s0, s1;
 
 static void two_groups(void)
@@ -585,7 +609,7 @@ START_TEST(operation_that_can_end_keeps_no_newcomer_out)
 	fk_topo(&q);
 	fk_topo(&r);
 	fk_pending(&p);
-	ck_assert(unmet(&p, WM_WAIT_PENDING).pending);
+	ck_assert(unmet_vote(&p, WIRE_PENDING).answer);
 	ck_assert_uint_eq(answers(), 0);
 }
 END_TEST
@@ -663,8 +687,8 @@ END_TEST
 
 /* ---- other rules ---- */
 
-/* A peer that asks again and again and does nothing else waits for a tick from the fifth time
- * on. */
+/* If a peer asks again and again and does nothing else, its fifth call and all later calls wait
+ * for a tick. */
 START_TEST(loop_of_updates_does_not_spin)
 {
 	uint32_t i;
@@ -689,8 +713,8 @@ START_TEST(loop_of_updates_does_not_spin)
 }
 END_TEST
 
-/* q and r vote until a newcomer comes. But p, which waits for them, would have to admit the
- * newcomer. */
+/* q and r vote until a newcomer comes. But no newcomer can be admitted without the vote of p, which
+ * waits for q and r. */
 START_TEST(wait_for_peers_that_only_vote_is_ended)
 {
 	struct wm_unmet u;
@@ -714,7 +738,8 @@ START_TEST(wait_for_peers_that_only_vote_is_ended)
 }
 END_TEST
 
-/* p's main thread may ask while another thread reduces, or may wait for this thread. */
+/* p's main thread may still ask for pending peers while another thread of p reduces, or may wait
+ * for this other thread. */
 START_TEST(pending_vote_waits_for_threads_that_may_ask)
 {
 	f.waits_for = WM_WAIT_FOR_HELPER;
@@ -726,13 +751,13 @@ START_TEST(pending_vote_waits_for_threads_that_may_ask)
 	ck_assert_uint_eq(answers(), 0);
 	if (_i == 0) {
 		fk_pending(&p);
-		ck_assert_uint_eq(fk_count(a, WM_PENDING_ANSWER), 1);
-		ck_assert_uint_eq(fk_count(c, WM_PENDING_ANSWER), 1);
+		ck_assert_uint_eq(fk_count(a, WM_BALLOT_END), 1);
+		ck_assert_uint_eq(fk_count(c, WM_BALLOT_END), 1);
 		return;
 	}
 	fk_tick(&f, 1000);
-	(void)unmet(&q, WM_WAIT_PENDING);
-	(void)unmet(&r, WM_WAIT_PENDING);
+	(void)unmet_vote(&q, WIRE_PENDING);
+	(void)unmet_vote(&r, WIRE_PENDING);
 	ck_assert_uint_eq(fk_count(a, WM_UNMET), 0);
 }
 END_TEST
@@ -777,8 +802,8 @@ START_TEST(vote_of_a_silent_host_is_awaited)
 	ck_assert_uint_eq(answers(), 0);
 	fk_send(a, &beat);
 	fk_tick_silent(&f, 100, a);
-	(void)unmet(&q, WM_WAIT_PENDING);
-	(void)unmet(&r, WM_WAIT_PENDING);
+	(void)unmet_vote(&q, WIRE_PENDING);
+	(void)unmet_vote(&r, WIRE_PENDING);
 }
 END_TEST
 
@@ -863,8 +888,9 @@ Suite *unmet_suite(void)
 	TCase *takeover = tcase_create("takeover");
 
 	tcase_add_checked_fixture(tc, setup_waiting, teardown);
-	tcase_add_test(tc, topology_vote_that_reduces_wait_for_is_answered);
+	tcase_add_test(tc, update_is_answered_if_an_all_reduce_waits);
 	tcase_add_test(tc, the_order_of_the_calls_does_not_matter);
+	tcase_add_test(tc, optimization_and_topology_votes_end_unchanged);
 	tcase_add_test(tc, answer_to_one_peer_ends_no_ballot);
 	tcase_add_test(tc, newcomer_continues_to_wait);
 	tcase_add_loop_test(tc, pending_call_gets_no_newcomer_while_operations_wait, 0, 2);

@@ -332,7 +332,7 @@ START_TEST(topology_vote_names_late_peers)
 	fk_topo(&q);
 	fk_tick(&f, 2000);
 	w = &fk_take(d, WM_WAITS)->u.waits;
-	ck_assert(w->kind == WM_WAIT_TOPOLOGY && w->waited_ms == 2000);
+	ck_assert(w->kind == WM_WAIT_BALLOT && w->ballot == WIRE_TOPOLOGY && w->waited_ms == 2000);
 	assert_contains(w->text, "2 of 4 peers: ");
 	assert_contains(w->text, "(is stopped), ");
 	assert_contains(w->text, "(has not called)");
@@ -363,7 +363,7 @@ START_TEST(pending_vote_names_late_peers)
 	fk_pending(&p);
 	fk_tick(&f, 2000);
 	w = &fk_take(a, WM_WAITS)->u.waits;
-	ck_assert(w->kind == WM_WAIT_PENDING);
+	ck_assert(w->kind == WM_WAIT_BALLOT && w->ballot == WIRE_PENDING);
 	assert_contains(w->text, "3 of 4 peers: train@b pid");
 	ck_assert_uint_eq(fk_count(b, WM_WAITS), 0);
 	assert_contains(f.log, "the vote on pending peers has waited for 2.0 s for 3 of 4 peers: ");

@@ -125,7 +125,7 @@ START_TEST(requests_survive_encoding_and_decoding)
 	ck_assert_str_eq(why, "request.verb: not one that this version knows");
 	q.verb = (enum wa_verb)0;
 	ck_assert_int_eq(pass_request(&q, &got), CC_ERR_PROTO);
-	/* Of a request of another version only the versions are decoded. */
+	/* If a request offers only other versions, nothing but their range is decoded. */
 	q.version_min = WA_VERSION_MAX + 1;
 	ck_assert_int_eq(pass_request(&q, &got), 0);
 	ck_assert_uint_eq(got.version_min, q.version_min);
@@ -228,7 +228,7 @@ START_TEST(limits_of_replies_are_enforced)
 	strcpy(t->col[0].name, "a b");
 	refused(&r, col);
 	strcpy(t->col[0].name, "alive");
-	refused(&r, "reply.tables.columns.name: must differ");
+	refused(&r, "reply.tables.columns.name: must be unique");
 	strcpy(t->col[0].name, "name");
 	t->cells[1].number = 2;
 	refused(&r, "reply.tables.numbers: must be 0 or 1 for a bool");

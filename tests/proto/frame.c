@@ -27,7 +27,7 @@ START_TEST(incomplete_header_needs_more_bytes)
 }
 END_TEST
 
-/* The following bytes are not needed to refuse a wrong byte. */
+/* A wrong byte is refused at once, without waiting for the bytes after it. */
 START_TEST(wrong_header_byte_is_refused_when_it_arrives)
 {
 	static const struct {
@@ -79,7 +79,7 @@ START_TEST(header_of_another_kind_is_refused)
 }
 END_TEST
 
-/* Reads messages from a stream like a connection. */
+/* Reads messages from a stream as a connection does. */
 struct reader {
 	uint8_t buf[4096];
 	size_t len;

@@ -19,8 +19,7 @@ static const struct wj_record sample = {.type = WJ_MEMBERS,
 	.epoch = 1,
 	.round = 2,
 	.last_seq = 3,
-	.topo_ballot = 4,
-	.pending_ballot = 5,
+	.ballots = {4, 5, 6},
 	.view_id = UINT64_MAX,
 	.generation = 7,
 	.n = 2,
@@ -70,11 +69,11 @@ START_TEST(header_is_checked)
 	uint8_t h[WJ_HEADER];
 
 	wire_journal_header(h);
-	ck_assert_mem_eq(h, "PCCLJRNL\1\0\0\0\0\0\0\0", sizeof h);
+	ck_assert_mem_eq(h, "PCCLJRNL\2\0\0\0\0\0\0\0", sizeof h);
 	for (size_t len = 0; len < sizeof h; len++)
 		ck_assert_int_eq(wire_journal_check(h, len), CC_ERR_AGAIN);
 	ck_assert_int_eq(wire_journal_check(h, sizeof h), 0);
-	h[8] = 2;
+	h[8] = 1;
 	ck_assert_int_eq(wire_journal_check(h, sizeof h), CC_ERR_VERSION);
 	h[3] = 'x';
 	ck_assert_int_eq(wire_journal_check(h, sizeof h), CC_ERR_PROTO);
@@ -100,8 +99,9 @@ START_TEST(records_survive_encoding_and_decoding)
 	ck_assert_uint_eq(r.epoch, 1);
 	ck_assert_uint_eq(r.round, 2);
 	ck_assert_uint_eq(r.last_seq, 3);
-	ck_assert_uint_eq(r.topo_ballot, 4);
-	ck_assert_uint_eq(r.pending_ballot, 5);
+	ck_assert_uint_eq(r.ballots[WIRE_TOPOLOGY], 4);
+	ck_assert_uint_eq(r.ballots[WIRE_PENDING], 5);
+	ck_assert_uint_eq(r.ballots[WIRE_OPTIMIZE], 6);
 	ck_assert_uint_eq(r.view_id, UINT64_MAX);
 	ck_assert_uint_eq(r.generation, 7);
 	ck_assert_uint_eq(r.n, 2);

@@ -115,8 +115,8 @@ START_TEST(limits_of_the_hello_are_enforced)
 }
 END_TEST
 
-/* Of a hello of another version only the versions are decoded. */
-START_TEST(hello_of_another_version_has_only_versions)
+/* If a hello offers only other versions, nothing but their range is decoded. */
+START_TEST(only_the_versions_of_an_unknown_hello_are_decoded)
 {
 	static const uint8_t start[8] = {'P', 'C', 'L', 'K', 3, 0, 9, 0};
 	uint8_t buf[WLK_HELLO_SIZE];
@@ -212,9 +212,9 @@ START_TEST(limits_of_the_data_header_are_enforced)
 	d.offset = ((uint64_t)1 << 48) - WLK_LEN_MAX;
 	data_is(&d, NULL);
 	d.offset++;
-	data_is(&d, "data.offset: must end within 2^48");
+	data_is(&d, "data.offset: offset + len must be at most 2^48");
 	d.offset = UINT64_MAX;
-	data_is(&d, "data.offset: must end within 2^48");
+	data_is(&d, "data.offset: offset + len must be at most 2^48");
 	d.len = WLK_LEN_MAX + 1;
 	data_is(&d, "data.len: must be 1 to 4194304");
 	d = (struct wlk_data){.phase = 0, .len = 1};
@@ -276,7 +276,7 @@ Suite *link_suite(void)
 	tcase_add_test(tc, link_headers_survive_encoding_and_decoding);
 	tcase_add_test(tc, data_header_has_the_documented_layout);
 	tcase_add_test(tc, limits_of_the_hello_are_enforced);
-	tcase_add_test(tc, hello_of_another_version_has_only_versions);
+	tcase_add_test(tc, only_the_versions_of_an_unknown_hello_are_decoded);
 	tcase_add_test(tc, limits_of_the_answer_are_enforced);
 	tcase_add_test(tc, limits_of_the_data_header_are_enforced);
 	tcase_add_test(tc, reserved_bytes_of_a_data_header_must_be_zero);

@@ -247,7 +247,7 @@ END_TEST
 START_TEST(number_of_seqs_in_comm_attach_is_limited)
 {
 	/* comm_attach with the master 1.1.1.1:1 and three ids; its length is filled in below. */
-	uint8_t raw[256] = {0x52, 0xff, 0x01, 0x0a, 8, 0x0a, 4, 1, 1, 1, 1, 0x10, 1};
+	uint8_t raw[256] = {0x4a, 0xff, 0x01, 0x0a, 8, 0x0a, 4, 1, 1, 1, 1, 0x10, 1};
 	struct wl_request got;
 	size_t at = 13;
 
@@ -277,7 +277,7 @@ START_TEST(number_of_seqs_in_comm_attach_is_limited)
 }
 END_TEST
 
-START_TEST(hello_of_another_version_has_only_versions)
+START_TEST(only_the_versions_of_an_unknown_hello_are_decoded)
 {
 	struct wl_request q = {
 		.type = WL_HELLO,
@@ -311,9 +311,9 @@ START_TEST(limits_of_replies_are_enforced)
 		{{.size = ((uint64_t)1 << 48) + 1}, "reply.size: must be at most 2^48"},
 		{{.comm = 1, .region = 9, .size = 1}, NULL},
 		{{.comm = 1, .region = 9},
-			"reply: a region without a request needs a size and no code"},
+			"reply: a region that was not requested must have a size and no code"},
 		{{.comm = 1, .region = 9, .size = 1, .code = 8},
-			"reply: a region without a request needs a size and no code"},
+			"reply: a region that was not requested must have a size and no code"},
 	};
 	uint8_t buf[WL_PACKET_MAX];
 	struct wl_reply got;
@@ -406,7 +406,10 @@ START_TEST(encoder_refuses_unknown_types_and_cleans_names)
 
 	ck_assert_int_eq(wire_local_put_request(&q, buf), CC_ERR_INVAL);
 	/* A program may have any name. */
-	q = (struct wl_request){.type = WL_HELLO, .req_id = 1, .version_min = 1, .version_max = 1};
+	q = (struct wl_request){.type = WL_HELLO,
+		.req_id = 1,
+		.version_min = WL_VERSION_MIN,
+		.version_max = WL_VERSION_MAX};
 	memset(q.name, '\r', sizeof q.name - 1);
 	ck_assert_int_eq(pass_request(&q, &got), 0);
 	ck_assert_uint_eq(strspn(got.name, "?"), WL_NAME_MAX - 1);
@@ -425,7 +428,7 @@ Suite *local_suite(void)
 	tcase_add_test(tc, limits_of_peer_ids_and_votes_are_enforced);
 	tcase_add_test(tc, limits_of_comm_attach_are_enforced);
 	tcase_add_test(tc, number_of_seqs_in_comm_attach_is_limited);
-	tcase_add_test(tc, hello_of_another_version_has_only_versions);
+	tcase_add_test(tc, only_the_versions_of_an_unknown_hello_are_decoded);
 	tcase_add_test(tc, limits_of_replies_are_enforced);
 	tcase_add_test(tc, text_of_a_reply_is_limited_and_cleaned);
 	tcase_add_test(tc, run_of_a_reply_must_be_an_id);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 
-# Of the fuzz targets, too.
+# The fuzz targets use this library, too.
 check_LTLIBRARIES += tests/proto/libsample.la
 tests_proto_libsample_la_SOURCES = \
 	tests/proto/same_master.c \
@@ -26,10 +26,12 @@ proto_suites = \
 	tests/proto/master_sync.c \
 	tests/proto/names.c \
 	tests/proto/nomem.c \
+	tests/proto/quant.c \
 	tests/proto/result.c \
 	tests/proto/shm_state.c \
 	tests/proto/state.c \
-	tests/proto/submit.c
+	tests/proto/submit.c \
+	tests/proto/table.c
 check_PROGRAMS += tests/proto/proto
 TESTS += $(proto_suites)
 $(proto_suites:.c=.log): tests/proto/proto$(EXEEXT)

@@ -77,8 +77,8 @@ START_TEST(damaged_message_is_refused_or_decodes_to_a_valid_one)
 }
 END_TEST
 
-/* Each small operation sends some of these messages. The size of the largest messages must not slow
- * them down. */
+/* Each small operation sends some of these messages. To be fast, the decoder must not write the
+ * whole struct, which has room for the largest messages. */
 START_TEST(small_messages_leave_the_rest_of_the_struct_untouched)
 {
 	static const enum wm_type types[] = {WM_OP_VOTE, WM_OP_REPORT, WM_OP_START, WM_OP_DONE};
@@ -160,8 +160,8 @@ START_TEST(unknown_fields_are_ignored)
 }
 END_TEST
 
-/* The body of a kind is decoded without the enclosing message. The results must be the same as with
- * this message. */
+/* If a Message has only one field, the contents of the field are decoded directly. The results must
+ * be the same as those of decoding the whole Message. */
 START_TEST(unusual_encodings_are_decoded_or_refused)
 {
 	static const struct {
@@ -174,7 +174,7 @@ START_TEST(unusual_encodings_are_decoded_or_refused)
 		{8, {0xba, 0x02, 0x82, 0x80, 0x80, 0x00, 0x08, 5}, true},
 		{9, {0xba, 0x02, 0x82, 0x80, 0x80, 0x80, 0x00, 0x08, 5}, true},
 		{9, {0x82, 0x03, 0, 0xba, 0x02, 2, 0x08, 5}, false}, /* bytes after the kind */
-		/* Of several kinds the last one is valid. */
+		/* If there are several kinds, the last one counts. */
 		{8, {0x82, 0x03, 0, 0xba, 0x02, 2, 0x08, 5}, true},
 		{10, {0xba, 0x02, 2, 0x08, 4, 0xba, 0x02, 2, 0x08, 5}, true},
 		{8, {0xba, 0x02, 2, 0x08, 5, 0x82, 0x03, 0}, false},
@@ -214,7 +214,7 @@ START_TEST(id_of_another_size_is_refused)
 		memset(msg + 4, 'i', n);
 		ck_assert_int_eq(decode_raw(msg, 4u + n, &got, &why), n == 16 ? 0 : CC_ERR_PROTO);
 		if (n != 16)
-			ck_assert_str_eq(why, "topo_vote.peer: must be 16 bytes, not all zero");
+			ck_assert_str_eq(why, "ballot_vote.peer: must be 16 bytes, not all zero");
 	}
 }
 END_TEST
@@ -333,7 +333,7 @@ START_TEST(endless_repetition_of_small_elements_is_refused)
 			ck_assert_ptr_nonnull(why);
 		}
 	}
-	/* The same part is repeated, and each time merged with the parts before. */
+	/* The same part is repeated. The decoder merges each part with the parts before it. */
 	len -= len % sizeof ring;
 	for (size_t i = 0; i < len; i += sizeof ring)
 		memcpy(p + i, ring, sizeof ring);

@@ -126,10 +126,13 @@ START_TEST(vote_must_have_one_subject_and_whole_digests)
 	static const uint8_t neither[] = {
 		0x32, 18, 0x22, 16, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
 	static const uint8_t both[] = {0x32, 6, 0x1a, 2, 0x08, 1, 0x3a, 0};
-	static const uint8_t no_keys[] = {0x32, 4, 0x3a, 2, 0x08, 1};
-	static const uint8_t no_content[] = {
-		0x32, 20, 0x3a, 18, 0x22, 16, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
-	static const uint8_t start[] = {0x2a + 0x80, 2, 4, 0x18, 1, 0x2a, 0};
+	/* These have peers and a hash type. */
+	static const uint8_t no_keys[] = {0x32, 22, 0x22, 16, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+		0, 0, 0, 0x3a, 2, 0x18, 1};
+	static const uint8_t no_content[] = {0x32, 40, 0x22, 16, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+		0, 0, 0, 0, 0x3a, 20, 0x18, 1, 0x22, 16, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+		0, 0};
+	static const uint8_t start[] = {0x2a + 0x80, 2, 6, 0x18, 1, 0x2a, 2, 0x10, 1};
 
 	payload_refused(neither, sizeof neither, "op_vote.params: must be there");
 	payload_refused(both, sizeof both, "op_vote.params: must not be there with sync");
@@ -164,7 +167,7 @@ static void elected_refused(const uint8_t *elected, uint8_t len, const char *exp
 	free(b.p);
 }
 
-/* Only votes for attempts that have started may contain it. */
+/* Only votes for attempts that have started may contain the elected state. */
 START_TEST(elected_state_is_only_allowed_after_the_start)
 {
 	static const uint8_t elected[] = {

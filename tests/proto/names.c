@@ -25,9 +25,8 @@ START_TEST(numbers_have_names)
 	ck_assert_str_eq(wire_op_name(pcclProd), "prod");
 	ck_assert_str_eq(wire_op_name(pcclMax), "max");
 	ck_assert_str_eq(wire_op_name(pcclMin), "min");
-	ck_assert_str_eq(wire_quant_name(pcclQuantNone), "none");
-	ck_assert_str_eq(wire_quant_name(pcclQuantMinMax), "minmax");
-	ck_assert_str_eq(wire_quant_name(pcclQuantZeroPointScale), "zero-point-scale");
+	ck_assert_str_eq(wire_hint_name(pcclDistributionNormal), "normal");
+	ck_assert_str_eq(wire_hint_name(pcclDistributionUniform), "uniform");
 	ck_assert_str_eq(wire_strategy_name(PCCL_SHARED_STATE_SYNC_STRATEGY_ENFORCE_POPULAR),
 		"enforce-popular");
 	ck_assert_str_eq(
@@ -43,7 +42,7 @@ START_TEST(unknown_numbers_are_called_unknown)
 {
 	ck_assert_str_eq(wire_dtype_name(pcclDouble + 1), "unknown");
 	ck_assert_str_eq(wire_op_name(UINT32_MAX), "unknown");
-	ck_assert_str_eq(wire_quant_name(pcclQuantZeroPointScale + 1), "unknown");
+	ck_assert_str_eq(wire_hint_name(pcclDistributionUniform + 1), "unknown");
 	ck_assert_str_eq(
 		wire_strategy_name(PCCL_SHARED_STATE_SYNC_STRATEGY_SEND_ONLY + 1), "unknown");
 	ck_assert_str_eq(wire_hash_name(0), "unknown");

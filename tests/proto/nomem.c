@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * Every allocation of the codecs fails once. Each failure returns CC_ERR_NOMEM, leaks nothing
- * (which a build with AddressSanitizer checks), and leaves the outputs unchanged. In addition, no
- * message makes a decoder use memory out of proportion. The program is linked with --wrap for the
- * four functions below.
+ * (which a build with AddressSanitizer checks), and leaves the outputs unchanged. In addition,
+ * these tests check that the memory that a decoder uses is bounded, whatever the message contains.
+ * The program is linked with --wrap for the four functions below.
  */
 #include <string.h>
 
@@ -60,8 +60,8 @@ static void arm(long n)
 	failed = false;
 }
 
-/* Did the armed failure happen? If so, checks that it was reported. Returns false if there were too
- * few allocations. */
+/* Checks that the armed failure was reported. Returns false if the armed failure did not happen,
+ * because there were too few allocations. */
 static bool reported(int rc)
 {
 	fail_at = -1;
@@ -170,7 +170,7 @@ END_TEST
  * rounds that are merged again and again would need memory without a bound. */
 START_TEST(decoding_needs_a_bounded_amount_of_memory)
 {
-	/* The heads of a hello of 2^20 - 4 bytes, and a round with an empty ring. */
+	/* The head of a hello of 2^20 - 4 bytes, and a whole round with an empty ring. */
 	static const uint8_t hello[4] = {0x0a, 0xfc, 0xff, 0x3f}, round[5] = {0x92, 2, 2, 0x1a, 0};
 	size_t len = WIRE_FRAME_MAX - WIRE_FRAME_MAX % sizeof round;
 	uint8_t *p = malloc(WIRE_FRAME_MAX);

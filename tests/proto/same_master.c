@@ -68,11 +68,10 @@ bool same_sync_vote(const struct wm_sync_vote *a, const struct wm_sync_vote *b)
 
 static bool same_op_vote(const struct wm_op_vote *a, const struct wm_op_vote *b)
 {
-	return a->group == b->group && a->tag == b->tag && a->params.count == b->params.count &&
-	       a->params.dtype == b->params.dtype && a->params.op == b->params.op &&
-	       a->params.quant_algo == b->params.quant_algo &&
-	       a->params.quant_dtype == b->params.quant_dtype && a->generation == b->generation &&
-	       a->seq == b->seq && a->spec_seq == b->spec_seq && a->waits_for == b->waits_for &&
+	return a->group == b->group && a->tag == b->tag &&
+	       wm_op_params_eq(&a->params, &b->params) && a->generation == b->generation &&
+	       a->route == b->route && a->seq == b->seq && a->spec_seq == b->spec_seq &&
+	       a->waits_for == b->waits_for &&
 	       same_ids(a->peers, a->n_peers, b->peers, b->n_peers) && a->is_sync == b->is_sync &&
 	       same_sync_vote(&a->sync, &b->sync) && a->elected.revision == b->elected.revision &&
 	       same_digest(&a->elected.content, &b->elected.content) &&
@@ -150,8 +149,12 @@ static bool same_round(const struct wm_round *a, const struct wm_round *b)
 			x->pool_size != y->pool_size || x->reopen != y->reopen ||
 			x->prev_reopens != y->prev_reopens || !same_endpoint(&x->next, &y->next) ||
 			!cc_id_eq(&x->prev, &y->prev) || strcmp(x->prev_name, y->prev_name) != 0 ||
-			!same_ids(x->members, x->n_members, y->members, y->n_members))
+			!same_ids(x->members, x->n_members, y->members, y->n_members) ||
+			x->n_others != y->n_others)
 			return false;
+		for (uint32_t k = 0; k < x->n_others; k++)
+			if (!same_endpoint(&x->others[k], &y->others[k]))
+				return false;
 	}
 	return true;
 }
@@ -190,7 +193,7 @@ static bool same_resume(const struct wm_resume *a, const struct wm_resume *b)
 	if (a->epoch != b->epoch || a->round != b->round || a->prepared != b->prepared ||
 		a->ring_epoch != b->ring_epoch || a->prepared_peers != b->prepared_peers ||
 		a->aborted_round != b->aborted_round || a->last_seq != b->last_seq ||
-		a->topo_ballot != b->topo_ballot || a->pending_ballot != b->pending_ballot ||
+		memcmp(a->ballots, b->ballots, sizeof a->ballots) != 0 ||
 		!same_view(&a->view, &b->view) || a->n_positions != b->n_positions)
 		return false;
 	for (uint32_t i = 0; i < a->n_positions; i++)
@@ -205,8 +208,8 @@ static bool same_join(const struct wm_join *a, const struct wm_join *b)
 {
 	return cc_id_eq(&a->peer, &b->peer) && a->group == b->group &&
 	       a->pool_size == b->pool_size && a->pid == b->pid && strcmp(a->name, b->name) == 0 &&
-	       cc_id_eq(&a->token, &b->token) && a->topo_ballot == b->topo_ballot &&
-	       a->pending_ballot == b->pending_ballot && a->epoch == b->epoch &&
+	       cc_id_eq(&a->token, &b->token) &&
+	       memcmp(a->ballots, b->ballots, sizeof a->ballots) == 0 && a->epoch == b->epoch &&
 	       a->ring_epoch == b->ring_epoch && a->prepared == b->prepared &&
 	       a->view_id == b->view_id && a->global == b->global &&
 	       a->world_size == b->world_size && a->generation == b->generation &&
@@ -236,14 +239,17 @@ static bool same_agent_message(const struct wm_msg *a, const struct wm_msg *b)
 		return cc_id_eq(&a->u.leave.peer, &b->u.leave.peer) &&
 		       a->u.leave.kind == b->u.leave.kind &&
 		       strcmp(a->u.leave.text, b->u.leave.text) == 0;
-	case WM_TOPO_VOTE:
-	case WM_PENDING_VOTE:
-		return cc_id_eq(&a->u.peer.peer, &b->u.peer.peer) &&
-		       a->u.peer.ballot == b->u.peer.ballot;
+	case WM_BALLOT_VOTE:
+		return cc_id_eq(&a->u.ballot_vote.peer, &b->u.ballot_vote.peer) &&
+		       a->u.ballot_vote.kind == b->u.ballot_vote.kind &&
+		       a->u.ballot_vote.number == b->u.ballot_vote.number;
 	case WM_OP_VOTE:
 		return same_op_vote(&a->u.op_vote, &b->u.op_vote);
 	case WM_OP_REPORT:
 		return same_op_report(&a->u.op_report, &b->u.op_report);
+	case WM_MESH:
+		return a->u.mesh.group == b->u.mesh.group && a->u.mesh.up == b->u.mesh.up &&
+		       a->u.mesh.reopens == b->u.mesh.reopens;
 	case WM_LINK_LOST:
 		return same_link_lost(&a->u.link_lost, &b->u.link_lost);
 	case WM_ROUND_REPORT:
@@ -285,22 +291,22 @@ static bool same_agent_message(const struct wm_msg *a, const struct wm_msg *b)
 static bool same_unmet(const struct wm_unmet *a, const struct wm_unmet *b)
 {
 	return a->kind == b->kind && a->group == b->group && a->tag == b->tag &&
-	       a->generation == b->generation && a->pending == b->pending && a->code == b->code &&
-	       strcmp(a->text, b->text) == 0 &&
+	       a->generation == b->generation && a->ballot == b->ballot && a->answer == b->answer &&
+	       a->code == b->code && strcmp(a->text, b->text) == 0 &&
 	       same_ids(a->peers, a->n_peers, b->peers, b->n_peers);
 }
 
 static bool same_commit(const struct wm_commit *a, const struct wm_commit *b)
 {
 	return a->round == b->round && a->epoch == b->epoch && a->accept == b->accept &&
-	       same_view(&a->view, &b->view) && a->topo_ballot == b->topo_ballot &&
-	       a->pending_ballot == b->pending_ballot;
+	       same_view(&a->view, &b->view) &&
+	       memcmp(a->ballots, b->ballots, sizeof a->ballots) == 0;
 }
 
 static bool same_op_start(const struct wm_op_start *a, const struct wm_op_start *b)
 {
 	return a->group == b->group && a->tag == b->tag && a->seq == b->seq &&
-	       a->epoch == b->epoch && a->is_sync == b->is_sync &&
+	       a->epoch == b->epoch && a->is_sync == b->is_sync && a->route == b->route &&
 	       same_sync_start(&a->sync, &b->sync);
 }
 
@@ -331,12 +337,16 @@ static bool same_master_message(const struct wm_msg *a, const struct wm_msg *b)
 		return same_op_start(&a->u.op_start, &b->u.op_start);
 	case WM_OP_ABORT:
 		return same_op_abort(&a->u.op_abort, &b->u.op_abort);
+	case WM_LINK_REOPEN:
+		return cc_id_eq(&a->u.link_reopen.agent, &b->u.link_reopen.agent);
 	case WM_OP_DONE:
 		return a->u.op_done.seq == b->u.op_done.seq &&
 		       a->u.op_done.revision == b->u.op_done.revision &&
-		       a->u.op_done.next == b->u.op_done.next;
-	case WM_PENDING_ANSWER:
-		return a->u.pending_answer.ballot == b->u.pending_answer.ballot;
+		       a->u.op_done.next == b->u.op_done.next &&
+		       a->u.op_done.next_route == b->u.op_done.next_route;
+	case WM_BALLOT_END:
+		return a->u.ballot_end.kind == b->u.ballot_end.kind &&
+		       a->u.ballot_end.number == b->u.ballot_end.number;
 	case WM_KICK:
 		return cc_id_eq(&a->u.kick.peer, &b->u.kick.peer) &&
 		       a->u.kick.code == b->u.kick.code &&
@@ -348,8 +358,9 @@ static bool same_master_message(const struct wm_msg *a, const struct wm_msg *b)
 	case WM_KNOCK_ACK:
 		return same_key(&a->u.knock_ack.share, &b->u.knock_ack.share);
 	case WM_WAITS:
-		return a->u.waits.kind == b->u.waits.kind && a->u.waits.group == b->u.waits.group &&
-		       a->u.waits.tag == b->u.waits.tag &&
+		return a->u.waits.kind == b->u.waits.kind &&
+		       a->u.waits.ballot == b->u.waits.ballot &&
+		       a->u.waits.group == b->u.waits.group && a->u.waits.tag == b->u.waits.tag &&
 		       a->u.waits.waited_ms == b->u.waits.waited_ms &&
 		       strcmp(a->u.waits.text, b->u.waits.text) == 0;
 	case WM_UNMET:

@@ -15,8 +15,8 @@ static void sample_attach(struct tl_rng *r, struct wl_request *q)
 	q->thread = (uint32_t)tl_magnitude(r, 32);
 	q->run = sample_id(r);
 	q->generation = tl_magnitude(r, 64);
-	q->topo_ballot = tl_magnitude(r, 64);
-	q->pending_ballot = tl_magnitude(r, 64);
+	for (uint32_t i = 0; i < WIRE_BALLOTS; i++)
+		q->ballots[i] = tl_magnitude(r, 64);
 	q->epoch = tl_magnitude(r, 64);
 	q->ring_epoch = tl_magnitude(r, 64);
 	q->prepared = tl_magnitude(r, 64);
@@ -58,11 +58,9 @@ void sample_request(struct tl_rng *r, enum wl_type type, struct wl_request *ret)
 		sample_text(r, q.text, sizeof q.text);
 		q.until_left = tl_range(r, 0, 1) == 1;
 		break;
-	case WL_UPDATE_TOPOLOGY:
-	case WL_ARE_PENDING:
+	case WL_VOTE:
 		q.comm = (uint32_t)tl_magnitude(r, 32);
-		q.topo_ballot = tl_magnitude(r, 64);
-		q.pending_ballot = tl_magnitude(r, 64);
+		q.ballot = (enum wire_ballot)tl_range(r, 0, WIRE_BALLOTS - 1);
 		break;
 	case WL_COMM_ATTACH:
 		sample_attach(r, &q);
@@ -89,8 +87,8 @@ static bool same_peer(const struct wl_request *a, const struct wl_request *b)
 {
 	return cc_id_eq(&a->peer, &b->peer) && cc_id_eq(&a->token, &b->token) &&
 	       a->thread == b->thread && cc_id_eq(&a->run, &b->run) &&
-	       a->generation == b->generation && a->topo_ballot == b->topo_ballot &&
-	       a->pending_ballot == b->pending_ballot && a->epoch == b->epoch &&
+	       a->generation == b->generation && a->ballot == b->ballot &&
+	       memcmp(a->ballots, b->ballots, sizeof a->ballots) == 0 && a->epoch == b->epoch &&
 	       a->ring_epoch == b->ring_epoch && a->prepared == b->prepared &&
 	       a->view_id == b->view_id && a->global == b->global &&
 	       a->world_size == b->world_size && a->n_seqs == b->n_seqs &&
@@ -130,8 +128,7 @@ void sample_reply(struct tl_rng *r, struct wl_reply *ret)
 		.code = (uint32_t)tl_range(r, 0, 255),
 		.generation = tl_magnitude(r, 64),
 		.done = tl_u64(r),
-		.topo_ballot = tl_magnitude(r, 64),
-		.pending_ballot = tl_magnitude(r, 64),
+		.ballots = {tl_magnitude(r, 64), tl_magnitude(r, 64), tl_magnitude(r, 64)},
 		.version_min = (uint32_t)tl_range(r, 0, 9),
 		.version_max = (uint32_t)tl_range(r, 9, UINT16_MAX),
 		.version = (uint32_t)tl_range(r, 0, UINT16_MAX),
@@ -162,6 +159,6 @@ bool same_reply(const struct wl_reply *a, const struct wl_reply *b)
 	       a->version == b->version && a->features == b->features && a->comm == b->comm &&
 	       a->region == b->region && a->size == b->size && a->flag == b->flag &&
 	       cc_id_eq(&a->run, &b->run) && a->generation == b->generation && a->done == b->done &&
-	       a->topo_ballot == b->topo_ballot && a->pending_ballot == b->pending_ballot &&
+	       memcmp(a->ballots, b->ballots, sizeof a->ballots) == 0 &&
 	       a->hash_type == b->hash_type && same_view(&a->view, &b->view);
 }

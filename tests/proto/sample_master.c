@@ -8,8 +8,7 @@ const enum wm_type sample_master_types[] = {
 	WM_HELLO,
 	WM_JOIN,
 	WM_LEAVE,
-	WM_TOPO_VOTE,
-	WM_PENDING_VOTE,
+	WM_BALLOT_VOTE,
 	WM_OP_VOTE,
 	WM_OP_REPORT,
 	WM_ROUND_REPORT,
@@ -20,6 +19,8 @@ const enum wm_type sample_master_types[] = {
 	WM_WAITS_FOR,
 	WM_STANDSTILL,
 	WM_LINK_LOST,
+	WM_MESH,
+	WM_LINK_REOPEN,
 	WM_KNOCK,
 	WM_ADDRESSES,
 	WM_PROBED,
@@ -31,7 +32,7 @@ const enum wm_type sample_master_types[] = {
 	WM_OP_START,
 	WM_OP_ABORT,
 	WM_OP_DONE,
-	WM_PENDING_ANSWER,
+	WM_BALLOT_END,
 	WM_KICK,
 	WM_OP_OUTCOMES,
 	WM_WAITS,
@@ -65,6 +66,12 @@ static uint32_t any32(struct tl_rng *r)
 static uint32_t few(struct tl_rng *r, uint32_t max)
 {
 	return (uint32_t)(tl_range(r, 0, 9) == 0 ? max : tl_range(r, 0, max < 9 ? max : 9));
+}
+
+static void ballots(struct tl_rng *r, uint64_t ret[WIRE_BALLOTS])
+{
+	for (uint32_t i = 0; i < WIRE_BALLOTS; i++)
+		ret[i] = tl_magnitude(r, 64);
 }
 
 static uint32_t code(struct tl_rng *r)
@@ -105,6 +112,7 @@ static void hello(struct tl_rng *r, struct wm_hello *m)
 		return;
 	m->run_key = sample_id(r);
 	m->term = tl_magnitude(r, 31);
+	m->left = flip(r);
 }
 
 static void addresses(struct tl_rng *r, struct wm_addresses *m)
@@ -191,8 +199,10 @@ static void op_vote(struct tl_rng *r, struct wm_op_vote *m)
 	m->params.count = 1 + tl_magnitude(r, 48);
 	m->params.dtype = (uint32_t)tl_range(r, 0, 11);
 	m->params.op = (uint32_t)tl_range(r, 0, 4);
-	m->params.quant_algo = (uint32_t)tl_range(r, 0, 2);
-	m->params.quant_dtype = (uint32_t)tl_range(r, 0, 11);
+	m->params.quant.algo = (uint32_t)tl_range(r, 0, WIRE_QUANT_MAX);
+	m->params.quant.dtype = (uint32_t)tl_range(r, 0, WIRE_QUANT_DTYPE_MAX);
+	m->params.quant.hint = (uint32_t)tl_range(r, 0, WIRE_HINT_MAX);
+	m->route = m->seq ? (uint32_t)tl_range(r, 0, CC_ALGO_COUNT - 1) : 0;
 }
 
 static void op_report(struct tl_rng *r, struct wm_op_report *m)
@@ -262,6 +272,7 @@ static void op_start(struct tl_rng *r, struct wm_op_start *m)
 	m->is_sync = flip(r);
 	if (!m->is_sync) {
 		m->tag = tl_magnitude(r, 64);
+		m->route = (uint32_t)tl_range(r, 0, CC_ALGO_COUNT - 1);
 		return;
 	}
 	s->revision = tl_magnitude(r, 64);
@@ -305,6 +316,11 @@ static void round_(struct tl_rng *r, struct wm_round *m)
 			ring->prev_reopens = flip(r);
 			sample_text(r, ring->prev_name, sizeof ring->prev_name);
 		}
+		if (i == 0 && ring->hosts > 2 && ring->hosts <= CC_ROUTE_HOSTS_MAX && flip(r))
+			ring->n_others = ring->hosts - 2;
+		ring->others = array(ring->n_others, sizeof *ring->others);
+		for (uint32_t k = 0; k < ring->n_others; k++)
+			endpoint(r, &ring->others[k]);
 		/* A message with all maxima would not fit into a frame. */
 		ring->n_members = 1 + (m->n_rings > 9 ? 0 : few(r, WM_PEERS_MAX - 1));
 		ring->members = ids(r, ring->n_members);
@@ -369,8 +385,7 @@ static void resume(struct tl_rng *r, struct wm_resume *m)
 	m->n_outcomes = few(r, 3 * WM_OUTCOMES_MAX);
 	m->outcomes = array(m->n_outcomes, sizeof *m->outcomes);
 	outcomes(r, m->outcomes, m->n_outcomes);
-	m->topo_ballot = tl_magnitude(r, 64);
-	m->pending_ballot = tl_magnitude(r, 64);
+	ballots(r, m->ballots);
 }
 
 static void agent_message(struct tl_rng *r, struct wm_msg *m)
@@ -387,8 +402,7 @@ static void agent_message(struct tl_rng *r, struct wm_msg *m)
 		sample_text(r, m->u.join.name, sizeof m->u.join.name);
 		m->u.join.token = sample_id(r);
 		m->u.join.phase = (uint32_t)tl_range(r, WM_JOIN_NEW, WM_JOIN_ACCEPTED);
-		m->u.join.topo_ballot = tl_magnitude(r, 64);
-		m->u.join.pending_ballot = tl_magnitude(r, 64);
+		ballots(r, m->u.join.ballots);
 		m->u.join.epoch = tl_magnitude(r, 64);
 		m->u.join.ring_epoch = tl_magnitude(r, 64);
 		m->u.join.prepared = tl_magnitude(r, 64);
@@ -404,16 +418,20 @@ static void agent_message(struct tl_rng *r, struct wm_msg *m)
 		m->u.leave.kind = any32(r) % (WM_LEAVE_STOPPED + 1);
 		sample_text(r, m->u.leave.text, sizeof m->u.leave.text);
 		break;
-	case WM_TOPO_VOTE:
-	case WM_PENDING_VOTE:
-		m->u.peer.peer = sample_id(r);
-		m->u.peer.ballot = tl_magnitude(r, 64);
+	case WM_BALLOT_VOTE:
+		m->u.ballot_vote.peer = sample_id(r);
+		m->u.ballot_vote.kind = (enum wire_ballot)few(r, WIRE_BALLOTS - 1);
+		m->u.ballot_vote.number = tl_magnitude(r, 64);
 		break;
 	case WM_OP_VOTE:
 		op_vote(r, &m->u.op_vote);
 		break;
 	case WM_OP_REPORT:
 		op_report(r, &m->u.op_report);
+		break;
+	case WM_MESH:
+		m->u.mesh = (struct wm_mesh){
+			(uint32_t)tl_magnitude(r, 32), flip(r), (uint32_t)tl_magnitude(r, 32)};
 		break;
 	case WM_LINK_LOST:
 		m->u.link_lost.agent = sample_id(r);
@@ -474,14 +492,13 @@ static void agent_message(struct tl_rng *r, struct wm_msg *m)
 
 static void unmet(struct tl_rng *r, struct wm_unmet *m)
 {
-	static const uint32_t kinds[] = {
-		WM_WAIT_OP, WM_WAIT_TOPOLOGY, WM_WAIT_PENDING, WM_WAIT_SYNC};
-
-	m->kind = kinds[few(r, 3)];
+	m->kind = few(r, WM_WAIT_BALLOT);
+	if (m->kind == WM_WAIT_BALLOT)
+		m->ballot = (enum wire_ballot)few(r, WIRE_BALLOTS - 1);
 	m->group = any32(r);
 	m->tag = tl_magnitude(r, 64);
 	m->generation = tl_magnitude(r, 64);
-	m->pending = flip(r);
+	m->answer = flip(r);
 	m->code = m->kind == WM_WAIT_OP || m->kind == WM_WAIT_SYNC ? code(r) : 0;
 	sample_text(r, m->text, sizeof m->text);
 	m->n_peers = 1 + few(r, WM_PEERS_MAX - 1);
@@ -510,8 +527,7 @@ static void master_message(struct tl_rng *r, struct wm_msg *m)
 		m->u.commit.epoch = tl_magnitude(r, 64);
 		m->u.commit.accept = flip(r);
 		view(r, &m->u.commit.view);
-		m->u.commit.topo_ballot = tl_magnitude(r, 64);
-		m->u.commit.pending_ballot = tl_magnitude(r, 64);
+		ballots(r, m->u.commit.ballots);
 		break;
 	case WM_VIEW:
 		view(r, &m->u.view);
@@ -528,13 +544,19 @@ static void master_message(struct tl_rng *r, struct wm_msg *m)
 		m->u.op_abort.generation = tl_magnitude(r, 64);
 		sample_text(r, m->u.op_abort.text, sizeof m->u.op_abort.text);
 		break;
+	case WM_LINK_REOPEN:
+		m->u.link_reopen.agent = sample_id(r);
+		break;
 	case WM_OP_DONE:
 		m->u.op_done.seq = 1 + tl_magnitude(r, 63);
 		m->u.op_done.revision = flip(r) ? 0 : tl_magnitude(r, 64);
 		m->u.op_done.next = flip(r) ? 0 : tl_magnitude(r, 64);
+		if (m->u.op_done.next > 0)
+			m->u.op_done.next_route = (uint32_t)tl_range(r, 0, CC_ALGO_COUNT - 1);
 		break;
-	case WM_PENDING_ANSWER:
-		m->u.pending_answer.ballot = tl_magnitude(r, 64);
+	case WM_BALLOT_END:
+		m->u.ballot_end.kind = (enum wire_ballot)(1 + few(r, WIRE_BALLOTS - 2));
+		m->u.ballot_end.number = tl_magnitude(r, 64);
 		break;
 	case WM_KICK:
 		m->u.kick.peer = sample_id(r);
@@ -547,7 +569,9 @@ static void master_message(struct tl_rng *r, struct wm_msg *m)
 		outcomes(r, m->u.op_outcomes.v, m->u.op_outcomes.n);
 		break;
 	case WM_WAITS:
-		m->u.waits.kind = few(r, WM_WAIT_SYNC);
+		m->u.waits.kind = few(r, WM_WAIT_STOPPED);
+		if (m->u.waits.kind == WM_WAIT_BALLOT)
+			m->u.waits.ballot = (enum wire_ballot)few(r, WIRE_BALLOTS - 1);
 		m->u.waits.group = (uint32_t)tl_magnitude(r, 32);
 		m->u.waits.tag = tl_magnitude(r, 64);
 		m->u.waits.waited_ms = (uint32_t)tl_magnitude(r, 32);

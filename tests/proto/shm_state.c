@@ -149,9 +149,9 @@ START_TEST(limits_of_the_header_are_enforced)
 	refused("n_tensors: 2 in the manifest, 3 in the submission");
 	*m.h = good;
 	m.h->n_leaves = 4;
-	refused("n_leaves: 4, the tensors have 3");
+	refused("n_leaves: 4, the tensors have 3 leaves");
 	m.h->n_leaves = 2;
-	refused("n_leaves: 2, the tensors have 3");
+	refused("n_leaves: 2, the tensors have 3 leaves");
 	*m.h = good;
 	m.vote.bytes++;
 	refused("bytes: 65577 in the manifest, 65578 in the submission");
@@ -203,7 +203,7 @@ START_TEST(tables_outside_of_the_region_are_refused)
 }
 END_TEST
 
-/* The offsets and numbers make sums and products wrap around. */
+/* Sums and products of these offsets and numbers would wrap around. */
 START_TEST(numbers_that_would_overflow_are_refused)
 {
 	const struct shm_state_header good = *m.h;
@@ -259,7 +259,7 @@ START_TEST(names_are_valid_sorted_and_unique)
 	m.e[2].name_len = 2;
 	accepted();
 	m.names[3] = '\0';
-	refused("tensor 2: name: must not have a byte 0");
+	refused("tensor 2: name: must not contain a zero byte");
 	m.names[3] = '\xff'; /* bytes are compared as unsigned numbers */
 	accepted();
 	m.names[0] = '\x80';
@@ -295,9 +295,9 @@ START_TEST(wrong_types_sizes_and_flags_are_refused)
 	const struct shm_state_entry good = m.e[1];
 
 	m.e[1].dtype = 12;
-	refused("tensor 1: dtype: 12 is none of the 12 pcclDataType_t");
+	refused("tensor 1: dtype: 12 is not one of the 12 pcclDataType_t");
 	m.e[1].dtype = UINT16_MAX;
-	refused("tensor 1: dtype: 65535 is none of the 12 pcclDataType_t");
+	refused("tensor 1: dtype: 65535 is not one of the 12 pcclDataType_t");
 	m.e[1] = good;
 	m.e[1].flags = 2;
 	refused("tensor 1: flags: unknown bits 0x2");
@@ -307,14 +307,14 @@ START_TEST(wrong_types_sizes_and_flags_are_refused)
 	m.e[1] = good;
 	m.e[1].dtype = 2;
 	refused("tensor 1: bytes: 65537 do not match 65537 elements of 2");
-	m.e[2].count = (uint64_t)1 << 61; /* times 8 gives 0 */
+	m.e[2].count = (uint64_t)1 << 61; /* times 8 overflows to 0 */
 	m.e[1] = good;
 	refused("tensor 2: bytes: 0 do not match 2305843009213693952 elements of 8");
 	m.e[2].count = 0;
 	m.e[1].first_leaf = 0;
-	refused("tensor 1: first_leaf: 0, the tensors before it have 1");
+	refused("tensor 1: first_leaf: 0, the tensors before it have 1 leaves");
 	m.e[1].first_leaf = 2;
-	refused("tensor 1: first_leaf: 2, the tensors before it have 1");
+	refused("tensor 1: first_leaf: 2, the tensors before it have 1 leaves");
 	m.e[1] = good;
 	accepted();
 }
@@ -331,7 +331,7 @@ START_TEST(largest_state_is_accepted)
 	refused("tensor 1: bytes: more than 2^48 in all");
 	m.e[1].count = m.e[1].bytes = 65536;
 	m.e[2].first_leaf = WIRE_LEAVES_MAX;
-	refused("n_leaves: 3, the tensors have 4294967296");
+	refused("n_leaves: 3, the tensors have 4294967296 leaves");
 }
 END_TEST
 
@@ -477,7 +477,7 @@ START_TEST(invalid_commands_are_refused)
 	c = good;
 	c.off = UINT64_MAX;
 	ck_assert(!shm_state_command_fits(&c, 263144));
-	c.off = UINT64_MAX - 262143; /* off + len gives 0 */
+	c.off = UINT64_MAX - 262143; /* off + len overflows to 0 */
 	ck_assert(!shm_state_command_fits(&c, 263144));
 }
 END_TEST

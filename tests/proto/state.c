@@ -96,9 +96,9 @@ START_TEST(limits_of_requests_are_enforced)
 
 	request_is(&q, NULL);
 	q.first++;
-	request_is(&q, "request.first: must end within 2^32");
+	request_is(&q, "request.first: first + n must be at most 2^32");
 	q.first = UINT64_MAX;
-	request_is(&q, "request.first: must end within 2^32");
+	request_is(&q, "request.first: first + n must be at most 2^32");
 	q = good;
 	q.n = 17;
 	request_is(&q, "request.n: must be 1 to 16");
@@ -139,7 +139,7 @@ START_TEST(limits_of_tensor_requests_are_enforced)
 	q.tensor = 1048560;
 	request_is(&q, NULL);
 	q.n++;
-	request_is(&q, "request.tensor: must end within 1048576");
+	request_is(&q, "request.tensor: tensor + n must be at most 1048576");
 	q.tensor = 0;
 	q.n = 65536;
 	request_is(&q, NULL);
@@ -183,7 +183,7 @@ static void answer_is(const struct wst_answer *a, const char *expected)
 	ck_assert_uint_eq(got.len, 77);
 }
 
-#define BLOCK_LEN "answer.len: must be that of n leaves, of which the last one may be shorter"
+#define BLOCK_LEN "answer.len: must be the length of n leaves, the last of which may be shorter"
 
 START_TEST(limits_of_answers_are_enforced)
 {

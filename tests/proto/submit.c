@@ -12,7 +12,8 @@
 #define REGION  ((uint64_t)8192)
 #define LARGEST ((uint64_t)1 << 48)
 
-/* The maximum of 1000 doubles. Operand and output are registered and lie in one region. */
+/* An all-reduce: the maximum of 1000 doubles. Operand and output are registered and lie in one
+ * region. */
 static const struct shm_sqe good = {.slot = 5,
 	.flags = SHM_SQE_IN_REGISTERED | SHM_SQE_OUT_REGISTERED,
 	.tag = UINT64_MAX,
@@ -121,7 +122,7 @@ START_TEST(slot_must_exist_and_be_free)
 }
 END_TEST
 
-START_TEST(refused_calls_are_accepted_without_parameters)
+START_TEST(entry_for_a_refused_call_needs_no_parameters)
 {
 	struct shm_sqe e = {
 		.slot = 5, .flags = SHM_SQE_REFUSED, .tag = 9, .generation = 2, .refused = 7};
@@ -159,19 +160,26 @@ START_TEST(unknown_types_and_operations_are_refused)
 			ck_assert_uint_eq(taken(&e, &limits).bytes,
 				1000 * krn_dtype_size((enum krn_dtype)e.dtype));
 	e.op = 0;
-	refused(e, "data type: 12 is none of the 12 pcclDataType_t");
+	refused(e, "data type: 12 is not one of the 12 pcclDataType_t");
 	e.dtype = UINT32_MAX;
-	refused(e, "data type: 4294967295 is none of the 12 pcclDataType_t");
+	refused(e, "data type: 4294967295 is not one of the 12 pcclDataType_t");
 	e.dtype = 0;
 	e.op = 5;
-	refused(e, "operation: 5 is none of the 5 pcclRedOp_t");
+	refused(e, "operation: 5 is not one of the 5 pcclRedOp_t");
 	e.op = UINT32_MAX;
-	refused(e, "operation: 4294967295 is none of the 5 pcclRedOp_t");
+	refused(e, "operation: 4294967295 is not one of the 5 pcclRedOp_t");
+	e.dtype = KRN_F64;
+	e.quant_algo = 1 | WIRE_QUANT_FEEDBACK;
+	for (e.op = 0; e.op < 2; e.op++)
+		ck_assert_uint_eq(taken(&e, &limits).quant.algo, e.quant_algo);
+	refused(e, "error feedback is only for sum and avg, not for prod");
 	e.op = 4;
+	refused(e, "error feedback is only for sum and avg, not for min");
+	e.dtype = 0;
 	e.quant_algo = 1;
-	refused(e, "quantization: not available in this release, use pcclQuantNone");
+	refused(e, "uint8 elements cannot be quantized to uint8 by minmax");
 	e.quant_algo = UINT32_MAX;
-	refused(e, "quantization: not available in this release, use pcclQuantNone");
+	refused(e, "there is no quantization algorithm -1");
 }
 END_TEST
 
@@ -203,7 +211,7 @@ START_TEST(unknown_flags_are_refused)
 END_TEST
 
 /* The largest operand of each type is accepted. One more element is refused, and so is a count
- * whose bytes would be few after an overflow of 64 bits. */
+ * whose size in bytes overflows 64 bits to a small number. */
 START_TEST(limit_of_the_count_is_enforced)
 {
 	struct shm_submit_limits lim = {.in_size = UINT64_MAX, .out_size = UINT64_MAX};
@@ -362,12 +370,12 @@ START_TEST(operand_is_never_disposable)
 	ck_assert(!taken(&good, &limits).out_disposable);
 	e.out_region = e.in_region;
 	for (e.out_off = e.in_off - 79; e.out_off < e.in_off + 80; e.out_off++)
-		refused(e, "out_off: the operand is there, which must be kept");
+		refused(e, "out_off: the output overlaps the operand, which must be kept");
 	ck_assert(taken(&e, &limits).out_disposable);
 	e.out_off = e.in_off - 80;
 	ck_assert(taken(&e, &limits).out_disposable);
 	e.flags &= ~(uint32_t)SHM_SQE_OUT_REGISTERED;
-	refused(e, "flags: an output that is not registered is not disposable");
+	refused(e, "flags: an output must be registered to be disposable");
 }
 END_TEST
 
@@ -446,12 +454,12 @@ START_TEST(limits_of_synchronizations_are_enforced)
 	refused_by(&good_sync, &lim, CC_ERR_INVAL, "region: this process has no memory region 17");
 	e = good_sync;
 	e.sync.strategy = 3;
-	refused(e, "strategy: 3 is none of the 3 pcclSharedStateSyncStrategy_t");
+	refused(e, "strategy: 3 is not one of the 3 pcclSharedStateSyncStrategy_t");
 	e = good_sync;
 	e.sync.hash_type = 0;
-	refused(e, "hash_type: 0 is none, must be 1 to 255");
+	refused(e, "hash_type: 0, must be 1 to 255");
 	e.sync.hash_type = 256;
-	refused(e, "hash_type: 256 is none, must be 1 to 255");
+	refused(e, "hash_type: 256, must be 1 to 255");
 	e = good_sync;
 	e.sync.n_tensors = 1048576;
 	taken(&e, &limits);
@@ -489,7 +497,7 @@ Suite *submit_suite(void)
 	tcase_add_test(tc, limits_of_synchronizations_are_enforced);
 	tcase_add_test(tc, slot_must_exist_and_be_free);
 	tcase_add_test(tc, unknown_types_and_operations_are_refused);
-	tcase_add_test(tc, refused_calls_are_accepted_without_parameters);
+	tcase_add_test(tc, entry_for_a_refused_call_needs_no_parameters);
 	tcase_add_test(tc, unknown_flags_are_refused);
 	tcase_add_test(tc, limit_of_the_count_is_enforced);
 	tcase_add_test(tc, unknown_regions_are_refused);

@@ -16,10 +16,12 @@
 	X(master_sync)                                                                             \
 	X(names)                                                                                   \
 	X(nomem)                                                                                   \
+	X(quant)                                                                                   \
 	X(result)                                                                                  \
 	X(shm_state)                                                                               \
 	X(state)                                                                                   \
-	X(submit)
+	X(submit)                                                                                  \
+	X(table)
 
 SUITES(RUNNER_DECLARE)
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 #
 # Checks which folders of the agent use which others, by the symbols of their objects and by their
-# includes. Exported names must have the folder's prefix, and other folders may include only one of
-# its headers.
+# includes. Exported names must have the folder's prefix, and other folders may include only one
+# header of the folder.
 set -eu
 export LC_ALL=C
 source=$(cd "$(dirname "$0")/../.." && pwd)
@@ -57,7 +57,7 @@ includes()
 		if (!may_use(folder, path[2]))
 			violation($2 " includes " text[2] ": " folder " may use " uses[folder] " and base")
 		else if (header[path[2]] != "*" && header[path[2]] != path[3])
-			violation($2 " includes " text[2] ": for others that folder has " header[path[2]])
+			violation($2 " includes " text[2] ": other folders may include only " header[path[2]])
 	}
 	END {
 		for (k in need) {

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 #
 # Checks which files of libpccl-shim use which others, by the symbols of their objects and by their
-# includes. A group of files uses its own files and the groups above it in the table, and no files
-# use each other in a circle. Exported names have a prefix of the group.
+# includes. A group of files may use its own files and the groups above it in the table. No files
+# may use each other in a cycle. Exported names must have a prefix of their group.
 set -eu
 export LC_ALL=C
 source=$(cd "$(dirname "$0")/../.." && pwd)
@@ -23,7 +23,7 @@ copier   copier                              copier
 comm     comm,link,resume                    comm
 reconnector  reconnector                    reconnector
 slot     slot                                slot
-reduce   submit,await,backlog,reduce         reduce|backlog|public
+reduce   submit,await,feedback,backlog,reduce  reduce|backlog|feedback|public
 api      init,memory,connect,vote,multi,sync,master  public
 entry    entry,abi_asserts                   public'
 
@@ -72,7 +72,7 @@ includes()
 	$1 == "include" {
 		if (!($3 in group)) violation($2 " includes " $3 ".h, which is in no group")
 		else if (!below(file, $3))
-			violation($2 " includes " $3 ".h of " group[$3] ", which is above " group[file])
+			violation($2 " includes " $3 ".h of " group[$3] ", a later group than " group[file])
 	}
 	END {
 		for (k in need) {
@@ -80,10 +80,10 @@ includes()
 			if (!(part[2] in home) || home[part[2]] == part[1]) continue
 			to = home[part[2]]
 			if (!below(part[1], to))
-				violation(part[1] " uses " part[2] " of " to ": " group[to] " is above " group[part[1]])
+				violation(part[1] " uses " part[2] " of " to ": " group[to] " is a later group than " group[part[1]])
 			edge[part[1] " " to] = part[2]
 		}
-		# Files that use no file, and files that no file uses, are in no circle.
+		# Files that use no other file, and files that no other file uses, are in no cycle.
 		do {
 			taken = 0
 			split("", uses); split("", used)
@@ -95,7 +95,7 @@ includes()
 		} while (taken)
 		for (e in edge) {
 			split(e, part, " ")
-			violation("in a circle: " part[1] " uses " edge[e] " of " part[2])
+			violation("in a cycle: " part[1] " uses " edge[e] " of " part[2])
 		}
 		if (objects < 100) violation("only " objects " symbols were found: is the library built?")
 		printf "%d symbols looked at, %d violations\n", objects, bad

@@ -46,7 +46,7 @@ static void serve(struct fake_op *op)
 
 struct agent {
 	pthread_t thread;
-	unsigned n; /* the number of operations that it serves */
+	unsigned n; /* the number of operations that the agent serves */
 	bool swaps, loses;
 	uint64_t tags[ALL], generation[ALL]; /* in the order of the submissions */
 };
@@ -148,7 +148,7 @@ static void *hold_what_is_first(void *arg)
 
 /* Other peers have launched the same operations in the opposite order, so no operation can end
  * before its tag is launched here. */
-START_TEST(a_kept_slot_goes_to_the_lowest_waiting_tag)
+START_TEST(a_reserved_slot_goes_to_the_lowest_waiting_tag)
 {
 	pthread_t t;
 
@@ -196,8 +196,8 @@ START_TEST(operations_without_a_slot_fail_if_the_agent_dies)
 }
 END_TEST
 
-/* When the application made the calls, it knew of no loss. This counts, not the time of the
- * launch. */
+/* A launch has the generation that the application knew when it made the call, not the generation
+ * at the time of the launch. */
 START_TEST(a_late_launch_has_the_generation_of_its_call)
 {
 	struct agent a = {.n = ALL, .loses = true};
@@ -270,7 +270,7 @@ START_TEST(an_interrupt_ends_all_operations)
 }
 END_TEST
 
-START_TEST(destroying_gives_waiting_operations_up)
+START_TEST(destroying_gives_up_waiting_operations)
 {
 	make();
 	launch_all(false);
@@ -288,7 +288,8 @@ static void *intrude(void *arg)
 	pcclReduceDescriptor_t d = bf_descriptor(b[0].bytes, 500);
 	pcclAsyncReduceOp_t handle;
 
-	fx_assert_fails(pcclAwaitAsyncReduce(&h[199], NULL), pcclInvalidUsage, "another one");
+	fx_assert_fails(pcclAwaitAsyncReduce(&h[199], NULL), pcclInvalidUsage,
+		"another thread started this operation");
 	fx_assert_fails(pcclAllReduceAsync(b[0].send, b[0].recv, &d, fx_comm, &handle),
 		pcclInvalidUsage, "another thread");
 	return arg;
@@ -320,12 +321,12 @@ Suite *backlog_suite(void)
 	tcase_add_checked_fixture(tc, fx_setup_comm, fx_teardown_comm);
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, operations_can_be_awaited_in_any_order, 0, 2 * ORDERS);
-	tcase_add_loop_test(tc, a_kept_slot_goes_to_the_lowest_waiting_tag, 0, ORDERS);
+	tcase_add_loop_test(tc, a_reserved_slot_goes_to_the_lowest_waiting_tag, 0, ORDERS);
 	tcase_add_loop_test(tc, operations_without_a_slot_fail_if_the_agent_dies, 0, ORDERS);
 	tcase_add_loop_test(tc, a_late_launch_has_the_generation_of_its_call, 0, ORDERS);
 	tcase_add_test(tc, a_blocking_call_is_launched_after_waiting_operations);
 	tcase_add_loop_test(tc, an_interrupt_ends_all_operations, 0, ORDERS);
-	tcase_add_test(tc, destroying_gives_waiting_operations_up);
+	tcase_add_test(tc, destroying_gives_up_waiting_operations);
 	tcase_add_test(tc, another_thread_can_neither_await_nor_launch);
 	suite_add_tcase(s, tc);
 	return s;

@@ -116,7 +116,7 @@ static inline pcclAsyncReduceOp_t bf_launch(struct buffers *b, uint64_t tag)
 	return handle;
 }
 
-/* Runs an operation that succeeds, from its launch to its end. Returns it as the agent had it. */
+/* Runs an operation that succeeds, from its launch to its end. Returns the agent's record of it. */
 static inline struct fake_op bf_run(struct buffers *b, uint64_t tag, enum shm_result_mode mode)
 {
 	pcclAsyncReduceOp_t h = bf_launch(b, tag);

@@ -25,13 +25,13 @@ START_TEST(a_program_for_1_0_gets_only_codes_of_1_0)
 	fx_assert_fails(pcclGetAttribute(c, (pcclAttribute_t)9, NULL), pcclInvalidArgument, "NULL");
 	fx_assert_succeeds(pcclInitExtended());
 	fx_assert_fails(pcclConnect(c), pcclAgentUnavailable, fx_socket);
-	fx_assert_succeeds(pcclInit()); /* a caller that has once asked for all codes keeps them */
+	fx_assert_succeeds(pcclInit()); /* from now on the program gets all codes */
 	fx_assert_fails(pcclConnect(c), pcclAgentUnavailable, fx_socket);
 	fx_assert_succeeds(pcclDestroyCommunicator(c));
 }
 END_TEST
 
-/* The same for codes that come from the agent. */
+/* Codes that come from the agent are replaced in the same way. */
 START_TEST(each_new_code_has_a_substitute_in_1_0)
 {
 	static const struct {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The thread that calls pcclConnect is the main thread of the communicator, even if another thread
- * created the communicator. The agent and the master get its number from the first request on.
+ * created the communicator. The agent and the master get the thread's number with the first
+ * request.
  */
 #include <pthread.h>
 

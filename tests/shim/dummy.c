@@ -13,10 +13,10 @@ static uint8_t *memory, *contents;
 
 static void make(void)
 {
-	/* cppcheck-suppress invalidFunctionArg ; it is no file that is mapped */
+	/* cppcheck-suppress invalidFunctionArg ; anonymous memory has no file */
 	memory = mmap(NULL, DUMMY_SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	contents =
-		/* cppcheck-suppress invalidFunctionArg ; it is no file that is mapped */
+		/* cppcheck-suppress invalidFunctionArg ; anonymous memory has no file */
 		mmap(NULL, DUMMY_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (memory == MAP_FAILED || contents == MAP_FAILED)
 		abort();

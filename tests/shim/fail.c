@@ -10,7 +10,7 @@
 
 enum { BYTES = 100000, SEGMENT = CC_PLAN_SEGMENT_MIN };
 
-/* The progress of the agent with an operation. */
+/* How far the agent has got with an operation. */
 enum stage { SUBMITTED = 0, BEGUN, FIRST_SEGMENT, HALF, ALL_SEGMENTS, STAGES };
 
 static void play(struct fake_op *op, enum stage stage, enum shm_result_mode mode)
@@ -24,7 +24,7 @@ static void play(struct fake_op *op, enum stage stage, enum shm_result_mode mode
 	    : stage == FIRST_SEGMENT ? 1
 	    : stage == HALF          ? op->plan.n_segs / 2
 				     : op->plan.n_segs;
-	/* The order is not that of the buffer, as in a ring. */
+	/* As in a ring, the segments do not become final in the order of the buffer. */
 	for (uint32_t i = 0; i < n; i++)
 		fake_segment(op, (i + 5) % op->plan.n_segs);
 }
@@ -98,7 +98,7 @@ START_TEST(an_agent_that_dies_leaves_buffers_unchanged)
 }
 END_TEST
 
-/* The caller sleeps from before the agent begins until after its death. */
+/* The caller falls asleep before the agent begins, and still sleeps when the agent dies. */
 START_TEST(a_sleeping_caller_notices_that_its_agent_has_died)
 {
 	enum placement p = (enum placement)_i;
@@ -148,7 +148,7 @@ START_TEST(undo_copies_that_were_never_mapped_are_lost_with_the_agent)
 }
 END_TEST
 
-/* The session has ended, but the operation had been completed. */
+/* The agent completed the operation before it died. */
 START_TEST(a_complete_result_counts_although_the_agent_died)
 {
 	struct buffers b = bf_new(STAGED_IN_PLACE, BYTES, 1);
@@ -292,7 +292,7 @@ END_TEST
 
 /* ---- giving up ---- */
 
-START_TEST(destroying_gives_operations_up)
+START_TEST(destroying_gives_up_operations)
 {
 	struct buffers b[PLACEMENTS];
 
@@ -343,8 +343,8 @@ START_TEST(registered_memory_that_the_agent_refuses_is_staged)
 
 	fake_script(fx_agent, WL_REGION_ADOPT, FAKE_REFUSE, pcclOutOfMemory, "too much");
 	fake_hang_up(fx_agent);
-	/* Before this moment the operation could be launched for the dead agent, and would be
-	 * lost. */
+	/* Until the next agent has seen the attach, the operation might be launched for the dead
+	 * agent, and would then be lost. */
 	fake_await_seen(fx_agent, WL_COMM_ATTACH, 1);
 	h = bf_launch(&b, 1);
 	op = fake_take(fx_agent);
@@ -373,7 +373,7 @@ Suite *fail_suite(void)
 	tcase_add_test(tc, a_complete_result_counts_although_the_agent_died);
 	tcase_add_loop_test(tc, an_agent_that_lies_costs_the_peer_its_membership, 0, 2 * LIES);
 	tcase_add_test(tc, half_written_attributes_can_be_read);
-	tcase_add_test(tc, destroying_gives_operations_up);
+	tcase_add_test(tc, destroying_gives_up_operations);
 	tcase_add_test(tc, operations_of_a_dead_agent_must_be_awaited);
 	tcase_add_test(tc, registered_memory_that_the_agent_refuses_is_staged);
 	suite_add_tcase(s, tc);

@@ -59,7 +59,7 @@ void fake_reply(struct fake *f, int conn, const struct wl_reply *r, const int *f
 	send_packet(f->conns[conn], buf, (size_t)len, fds, n);
 }
 
-/* Has the communicator of the operation ended? */
+/* Returns true if the communicator of the operation has ended. */
 static bool is_orphan(const struct fake *f, const struct fake_op *op)
 {
 	for (uint32_t i = 0; i < f->n_comms; i++)
@@ -92,7 +92,7 @@ void fake_close_conn(struct fake *f, int conn)
 	if (f->conns[conn] < 0)
 		return;
 	forget(f, conn);
-	/* The thread may be polling the connection, which would keep it open for a moment. */
+	/* If the thread is polling the connection, the poll keeps it open for a moment. */
 	shutdown(f->conns[conn], SHUT_RDWR);
 	close(f->conns[conn]);
 	f->conns[conn] = -1;
@@ -200,7 +200,7 @@ static uint64_t known_outcomes(const struct fake *f, const struct wl_request *q)
 	return done;
 }
 
-/* Makes the communicator one of two peers. The answer has the state of its group. */
+/* Makes the communicator one of two peers. The answer contains the state of the group. */
 static void connected(struct fake *f, uint32_t comm, struct wl_reply *r)
 {
 	fake_write_attrs(fake_attr_of(&f->comms[comm]), SHM_COMM_CONNECTED, 1, 0, 0, NULL);
@@ -213,8 +213,7 @@ static void connected(struct fake *f, uint32_t comm, struct wl_reply *r)
 	atomic_store(&fake_attr_of(&f->comms[comm])->global, (uint32_t)(60 + f->epoch));
 	atomic_store(&fake_attr_of(&f->comms[comm])->world_size, (uint32_t)(50 + f->epoch));
 	r->generation = f->generation;
-	r->topo_ballot = f->topo_ballot;
-	r->pending_ballot = f->pending_ballot;
+	memcpy(r->ballots, f->ballots, sizeof r->ballots);
 }
 
 void fake_answer(struct fake *f, int conn, const struct wl_request *q, enum fake_action action)
@@ -248,14 +247,12 @@ void fake_answer(struct fake *f, int conn, const struct wl_request *q, enum fake
 		r.run = q->run;
 		r.done = known_outcomes(f, q);
 		break;
-	case WL_UPDATE_TOPOLOGY:
-		r.generation = f->generation;
-		r.topo_ballot = ++f->topo_ballot;
-		r.view = f->view;
-		break;
-	case WL_ARE_PENDING:
-		r.flag = true;
-		r.pending_ballot = ++f->pending_ballot;
+	case WL_VOTE:
+		r.flag = q->ballot == WIRE_PENDING;
+		if (wire_ballot_kinds[q->ballot].is_exclusive)
+			r.generation = f->generation;
+		f->ballots[q->ballot] = wire_ballot_next(f->ballots[q->ballot], r.flag);
+		memcpy(r.ballots, f->ballots, sizeof r.ballots);
 		r.view = f->view;
 		break;
 	case WL_REGION_ALLOC:
@@ -296,7 +293,8 @@ void fake_answer(struct fake *f, int conn, const struct wl_request *q, enum fake
 	}
 }
 
-/* Ends requests that are held, as the agent does before it answers the request to destroy. */
+/* Ends the held requests of the communicator, as a real agent does before it answers the request to
+ * destroy the communicator. */
 static void refuse_held(struct fake *f, int conn, uint32_t comm)
 {
 	unsigned n = 0;
@@ -317,14 +315,15 @@ static void refuse_held(struct fake *f, int conn, uint32_t comm)
 
 static void handle(struct fake *f, int conn, const struct wl_request *q, int fd)
 {
-	enum fake_action action = f->script[q->type].action;
+	unsigned type = q->type == WL_VOTE ? FAKE_VOTE(q->ballot) : q->type;
+	enum fake_action action = f->script[type].action;
 	struct wl_reply r = {.req_id = q->req_id,
-		.code = f->script[q->type].code,
+		.code = f->script[type].code,
 		.version_min = WL_VERSION_MAX + 3,
 		.version_max = WL_VERSION_MAX + 5};
 
-	f->seen[q->type]++;
-	f->last[q->type] = *q;
+	f->seen[type]++;
+	f->last[type] = *q;
 	if (fd >= 0 && action == FAKE_ANSWER)
 		adopt_region(f, q->size, fd);
 	else if (fd >= 0)
@@ -332,8 +331,8 @@ static void handle(struct fake *f, int conn, const struct wl_request *q, int fd)
 	pthread_cond_broadcast(&f->changed);
 	if (q->type == WL_COMM_DESTROY)
 		refuse_held(f, conn, q->comm);
-	if (f->script[q->type].text)
-		snprintf(r.text, sizeof r.text, "%s", f->script[q->type].text);
+	if (f->script[type].text)
+		snprintf(r.text, sizeof r.text, "%s", f->script[type].text);
 	switch (action) {
 	case FAKE_REFUSE:
 		fake_reply(f, conn, &r, NULL, 0);
@@ -344,7 +343,7 @@ static void handle(struct fake *f, int conn, const struct wl_request *q, int fd)
 		fake_close_conn(f, conn);
 		break;
 	case FAKE_HANG_UP_ONCE:
-		f->script[q->type].action = FAKE_ANSWER;
+		f->script[type].action = FAKE_ANSWER;
 		/* fall through */
 	case FAKE_HANG_UP:
 		fake_close_conn(f, conn);
@@ -419,7 +418,7 @@ static void collect(struct fake *f, struct comm *c)
 	uint64_t rung;
 	uint32_t tail;
 
-	/* Read the bell first, so that a later ring is not lost. */
+	/* Read the doorbell before the entries: if it rings in between, it is read again. */
 	(void)!read(c->submit_bell, &rung, sizeof rung);
 	if (c->conn < 0)
 		return;

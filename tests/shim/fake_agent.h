@@ -4,7 +4,7 @@
  * makes queue pairs and regions. The test controls it step by step, and can let it do things that a
  * real agent never does. Unless a test demands otherwise, it answers every request with success.
  *
- * Its "reduction" is: every byte of the operand exclusive-or FAKE_XOR.
+ * Its "reduction" of an operand is the exclusive-or of each byte with FAKE_XOR.
  */
 #ifndef FAKE_AGENT_H
 #define FAKE_AGENT_H
@@ -25,7 +25,7 @@ enum fake_action {
 	FAKE_ANSWER = 0,
 	FAKE_REFUSE,       /* with code and text */
 	FAKE_HANG_UP,      /* close the connection instead of answering */
-	FAKE_HANG_UP_ONCE, /* the same once, then FAKE_ANSWER */
+	FAKE_HANG_UP_ONCE, /* close the connection once, then FAKE_ANSWER */
 	FAKE_GOODBYE,      /* send code and text without a request id, then close the connection */
 	FAKE_GARBAGE,      /* answer with bytes that are not a message */
 	FAKE_STRANGER,     /* answer a request that was not made */
@@ -36,30 +36,34 @@ enum fake_action {
 	FAKE_HOLD,         /* answer only when fake_release is called */
 };
 
-/* Starts an agent that listens at `path`, or on a descriptor that is listening already. */
+/* Starts an agent that listens at `path`, or on a descriptor that already listens. */
 struct fake *fake_start(const char *path);
 struct fake *fake_start_fd(int listener);
 void fake_stop(struct fake *f);
 
 /* Sets how the agent treats requests of this type from now on. `text` may be NULL. */
-void fake_script(struct fake *f, enum wl_type type, enum fake_action action, uint32_t code,
-	const char *text);
+/* A vote of this kind, as a type of request in the functions below. */
+#define FAKE_VOTE(kind) (16u + (kind))
+
+void fake_script(
+	struct fake *f, unsigned type, enum fake_action action, uint32_t code, const char *text);
 /* Answers the requests that FAKE_HOLD has kept. */
 void fake_release(struct fake *f);
-/* Notes that this attempt has succeeded, as a new agent learns it from others. */
+/* Notes that this attempt has succeeded, as if a new agent had learned this from other agents. */
 void fake_outcome(struct fake *f, uint64_t seq);
 /* stalled: from now on the agent neither reads nor accepts anything, as if it were stopped.
  * Otherwise it works again. */
 void fake_stall(struct fake *f, bool stalled);
-/* Closes all connections, as if the process died. Later connections find a new agent at once. */
+/* Closes all connections, as if the agent's process had died. Later connections find a new agent at
+ * once. */
 void fake_hang_up(struct fake *f);
 /* Sends code and text to all processes, then closes their connections. */
 void fake_goodbye(struct fake *f, uint32_t code, const char *text);
 /* Returns the number of requests of this type so far. */
-unsigned fake_seen(struct fake *f, enum wl_type type);
-void fake_await_seen(struct fake *f, enum wl_type type, unsigned n);
+unsigned fake_seen(struct fake *f, unsigned type);
+void fake_await_seen(struct fake *f, unsigned type, unsigned n);
 /* Returns the last request of this type. */
-struct wl_request fake_last(struct fake *f, enum wl_type type);
+struct wl_request fake_last(struct fake *f, unsigned type);
 /* Sets the group's generation in answers and completions from now on. */
 void fake_generation(struct fake *f, uint64_t generation);
 /* Sets the hash type in answers to hellos from now on. */
@@ -85,7 +89,7 @@ void fake_lose(struct fake *f, uint32_t code, const char *text);
 /* Leaves the attributes as if the agent had died in the middle of writing them. */
 void fake_break_attrs(struct fake *f);
 
-/* An operation as the agent has it. */
+/* The agent's record of an operation. */
 struct fake_op {
 	struct fake *f;
 	struct shm_sqe sqe;
@@ -117,13 +121,13 @@ uint64_t fake_result_region(struct fake_op *op, uint64_t size);
 /* Makes a result region and announces it. */
 void fake_begin(
 	struct fake_op *op, enum shm_result_mode mode, uint32_t hosts, uint32_t segment_max);
-/* Waits until the thread that awaits the operation sleeps. It has then looked at all progress so
- * far. */
+/* Waits until the thread in the await call of this operation is asleep. The thread has then seen
+ * all progress so far. */
 void fake_await_asleep(struct fake_op *op, enum shm_wait how);
 /* Waits until this many bytes of the operand have been copied in. */
 void fake_await_input(struct fake_op *op, uint64_t bytes);
-/* Makes the result of one segment and sets its flag. The operand of the segment must be there, if
- * it comes through a window. */
+/* Makes the result of one segment and sets its flag. If the operand comes through a window, the
+ * segment's part of it must have arrived. */
 void fake_segment(struct fake_op *op, uint32_t seg);
 /* Completes the operation. */
 void fake_end(struct fake_op *op, uint32_t code, const char *text);
@@ -138,8 +142,8 @@ struct shm_state fake_manifest(const struct fake_op *op);
 /* Returns the name of a tensor. */
 const char *fake_tensor_name(const struct fake_op *op, const struct shm_state_tensor *t);
 uint8_t *fake_window(const struct fake_op *op, uint32_t slot);
-/* Sets whether the agent's job is at work: it reads the manifest or moves data, and does not wait
- * for others. */
+/* Sets whether the agent's job is at work. A job at work reads the manifest or moves data. It does
+ * not wait for others. */
 void fake_work(struct fake_op *op, bool at_work);
 /* Announces the attempt, before the first command. From here on the job is at work. */
 void fake_sync_begin(struct fake_op *op);

@@ -19,7 +19,7 @@
 #define REGIONS 4096
 #define QUEUED  256
 #define HELD    16
-#define TYPES   (WL_REGION_ADOPT + 1)
+#define TYPES   FAKE_VOTE(WIRE_BALLOTS)
 
 #define MUST(x)                                                                                    \
 	do {                                                                                       \
@@ -68,7 +68,7 @@ struct fake {
 	struct cc_addr master_addr; /* as published to communicators */
 	uint32_t hash_type;
 	int beat; /* the end that the next answer to a hello carries, or -1 */
-	uint64_t generation, topo_ballot, pending_ballot, epoch;
+	uint64_t generation, ballots[WIRE_BALLOTS], epoch;
 	struct wire_view view; /* the view in answers and completions */
 	uint64_t last_seq, outcomes[QUEUED];
 	unsigned n_outcomes;

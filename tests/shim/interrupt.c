@@ -68,11 +68,13 @@ static void *attack(void *arg)
 		fake_await_seen(fx_agent, WL_COMM_CONNECT, 1);
 		break;
 	case TOPOLOGY:
+		fake_await_seen(fx_agent, FAKE_VOTE(WIRE_TOPOLOGY), 1);
+		break;
 	case OPTIMIZE:
-		fake_await_seen(fx_agent, WL_UPDATE_TOPOLOGY, 1);
+		fake_await_seen(fx_agent, FAKE_VOTE(WIRE_OPTIMIZE), 1);
 		break;
 	case PENDING:
-		fake_await_seen(fx_agent, WL_ARE_PENDING, 1);
+		fake_await_seen(fx_agent, FAKE_VOTE(WIRE_PENDING), 1);
 		break;
 	case SYNC:
 		(void)fake_take(fx_agent);
@@ -150,8 +152,9 @@ static pcclResult_t make(enum call call, struct buffers *b)
 static void hold_all(enum fake_action action)
 {
 	fake_script(fx_agent, WL_COMM_CONNECT, action, 0, NULL);
-	fake_script(fx_agent, WL_UPDATE_TOPOLOGY, action, 0, NULL);
-	fake_script(fx_agent, WL_ARE_PENDING, action, 0, NULL);
+	fake_script(fx_agent, FAKE_VOTE(WIRE_TOPOLOGY), action, 0, NULL);
+	fake_script(fx_agent, FAKE_VOTE(WIRE_PENDING), action, 0, NULL);
+	fake_script(fx_agent, FAKE_VOTE(WIRE_OPTIMIZE), action, 0, NULL);
 }
 
 static void assert_out(void)
@@ -328,10 +331,12 @@ static void *attack_still(void *arg)
 
 	if (a->call == CONNECT)
 		fake_await_seen(fx_agent, WL_COMM_CONNECT, 1);
-	else if (a->call == TOPOLOGY || a->call == OPTIMIZE)
-		fake_await_seen(fx_agent, WL_UPDATE_TOPOLOGY, 1);
+	else if (a->call == TOPOLOGY)
+		fake_await_seen(fx_agent, FAKE_VOTE(WIRE_TOPOLOGY), 1);
+	else if (a->call == OPTIMIZE)
+		fake_await_seen(fx_agent, FAKE_VOTE(WIRE_OPTIMIZE), 1);
 	else if (a->call == PENDING)
-		fake_await_seen(fx_agent, WL_ARE_PENDING, 1);
+		fake_await_seen(fx_agent, FAKE_VOTE(WIRE_PENDING), 1);
 	else if (a->call == SYNC)
 		(void)fake_take(fx_agent);
 	else
@@ -378,8 +383,8 @@ static void *interrupt_soon(void *arg)
 	return NULL;
 }
 
-/* The call asks a stopped agent for memory, or for a new communicator. When the agent continues,
- * the shim gives back what it gets. */
+/* The call asks a stopped agent for memory, or for a new communicator. When the agent continues and
+ * answers, the shim gives the memory or the communicator back. */
 START_TEST(an_interrupt_ends_a_call_that_begins_at_a_stopped_agent)
 {
 	enum call call =
@@ -411,7 +416,7 @@ START_TEST(an_interrupt_ends_a_call_that_begins_at_a_stopped_agent)
 }
 END_TEST
 
-/* The stopped agent has not answered the hello. If _i / WAYS, the process also has registered
+/* The stopped agent has not answered the hello. If _i >= WAYS, the process also has registered
  * memory. */
 START_TEST(an_interrupt_ends_a_connect_that_waits_for_a_hello)
 {
@@ -463,7 +468,7 @@ static _Atomic bool returned;
 static void *attack_and_wake(void *arg)
 {
 	attack_still(arg);
-	/* the agent is stopped for this time, and the call must not return before */
+	/* the agent is stopped during this time, so the call must not return yet */
 	usleep(700000);
 	ck_assert(!atomic_load(&returned));
 	fake_stall(fx_agent, false);
@@ -513,7 +518,7 @@ END_TEST
 static void *wake_later(void *arg)
 {
 	(void)arg;
-	/* the agent is stopped for this time, and the call must not return before */
+	/* the agent is stopped during this time, so the call must not return yet */
 	usleep(700000);
 	ck_assert(!atomic_load(&returned));
 	fake_stall(fx_agent, false);
@@ -543,7 +548,7 @@ END_TEST
 static void *attack_with_goodbye(void *arg)
 {
 	(void)arg;
-	fake_await_seen(fx_agent, WL_UPDATE_TOPOLOGY, 1);
+	fake_await_seen(fx_agent, FAKE_VOTE(WIRE_TOPOLOGY), 1);
 	interrupt(BY_THREAD);
 	fake_goodbye(fx_agent, pcclVersionMismatch, "go away");
 	return NULL;

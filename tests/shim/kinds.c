@@ -80,7 +80,8 @@ static void *serve(void *arg)
 	return NULL;
 }
 
-/* Small operands, large operands, which a thread of the library copies, and windows. */
+/* The operands are small, or large (a thread of the library copies them), or pass through windows.
+ */
 START_TEST(operations_on_the_other_kind_succeed)
 {
 	static const size_t sizes[] = {1, 4096, 100003, 5 << 20, WINDOW_FROM + 1};

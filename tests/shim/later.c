@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * pcclAllReduceAsync returns before a large operand is copied. These tests are about events while a
- * thread of the library copies.
+ * pcclAllReduceAsync returns before a large operand is copied. These tests are about events that
+ * occur while a thread of the library copies the operand.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -33,7 +33,7 @@ static void on_touch(int sig, siginfo_t *info, void *context)
 	mprotect(gate.base, BYTES, PROT_READ | PROT_WRITE);
 }
 
-/* Puts the operand behind the gate; also the result, if the operation is in place. */
+/* Puts the operand behind the gate, and also the result if the operation is in place. */
 static void shut(struct buffers *b)
 {
 	struct sigaction sa = {.sa_sigaction = on_touch, .sa_flags = SA_SIGINFO};
@@ -41,7 +41,7 @@ static void shut(struct buffers *b)
 
 	ck_assert_int_eq(pipe(gate.touched), 0);
 	ck_assert_int_eq(pipe(gate.go), 0);
-	/* cppcheck-suppress invalidFunctionArg ; it is no file that is mapped */
+	/* cppcheck-suppress invalidFunctionArg ; anonymous memory has no file */
 	gate.base = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, flags, -1, 0);
 	ck_assert_ptr_ne(gate.base, MAP_FAILED);
 	memcpy(gate.base, b->operand, BYTES);
@@ -160,7 +160,7 @@ START_TEST(calls_return_although_the_agent_does_not_answer)
 END_TEST
 
 /* Large operations are submitted one after the other, in the order of the calls. Small operations
- * do not wait for them. They are awaited in another order. */
+ * do not wait for large ones. The test awaits all of them in another order. */
 START_TEST(large_operations_are_submitted_in_the_order_of_the_calls)
 {
 	struct buffers a = bf_new(STAGED, BYTES, 1), b = bf_new(STAGED, BYTES, 2),
@@ -256,8 +256,8 @@ END_TEST
 
 enum { ABORT = 0, DEATH, INTERRUPT, ENDS };
 
-/* The operation ends while its operand is being copied. The call returns when the buffers are not
- * read any more, and they are as before. */
+/* The operation ends while its operand is being copied. The call returns only when no thread reads
+ * the buffers any more. Then the buffers are as before. */
 START_TEST(an_operation_that_ends_early_waits_for_its_copy)
 {
 	static const struct {
@@ -345,7 +345,7 @@ START_TEST(destroying_waits_for_the_copy)
 }
 END_TEST
 
-/* A child has none of the operations, and can initialize the library itself. */
+/* A forked child has none of its parent's operations, and can initialize the library itself. */
 START_TEST(a_child_forked_during_a_copy_has_no_operations)
 {
 	struct buffers b = bf_new(STAGED, BYTES, 1);

@@ -34,8 +34,8 @@ shim_suites = \
 check_PROGRAMS += tests/shim/shim tests/shim/standin_agentd
 TESTS += $(shim_suites)
 LONG_TESTS += tests/shim/operand.c
-# Not operand.c, because its operands of 16 MiB are handled byte by byte. Not the suites that start
-# processes or need no agent.
+# operand.c is left out because it handles operands of 16 MiB byte by byte. Suites that start
+# processes or need no agent are left out, too.
 THREADED_TESTS += tests/shim/backlog.c \
 	tests/shim/connect.c \
 	tests/shim/fail.c \
@@ -73,7 +73,7 @@ tests_shim_libkinds_la_CPPFLAGS = $(libpccl_shim_libpccl_shim_la_CPPFLAGS) \
 tests_shim_libkinds_la_LIBADD = $(libpccl_shim_libpccl_shim_la_LIBADD)
 check_PROGRAMS += tests/shim/kinds
 TESTS += tests/shim/kinds
-# kinds is not in THREADED_TESTS. Library and agent have the flags of segments at two addresses, so
+# kinds is not in THREADED_TESTS. Library and agent map the flags of segments at two addresses, so
 # ThreadSanitizer cannot see that a segment is exchanged only after it was copied in.
 tests_shim_kinds_SOURCES = tests/shim/kinds.c
 tests_shim_kinds_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS) '-DPCCL_BUF_KINDS(KIND)=KIND(dummy)'

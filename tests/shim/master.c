@@ -247,7 +247,7 @@ START_TEST(the_log_level_is_passed_to_the_master)
 	close(saved);
 	ck_assert_int_lt(pread(log, text, sizeof text - 1, 0), sizeof text - 1);
 	close(log);
-	ck_assert(!!strstr(text, "PCCL_LOG_LEVEL is \"LOUD\", it must be TRACE, ") == unknown);
+	ck_assert(!!strstr(text, "PCCL_LOG_LEVEL is \"LOUD\" and is ignored: ") == unknown);
 	ck_assert_ptr_eq(strchr(text, '\n'), strrchr(text, '\n')); /* once */
 	f = fopen(note, "r");
 	ck_assert_ptr_nonnull(f);
@@ -298,8 +298,9 @@ static unsigned count_open(void)
 	return n;
 }
 
-/* Fills gaps between open descriptors. With gaps, the process could open fewer descriptors than the
- * limit allows. The stand-in inherits the limit, and its shell needs a number above 10. */
+/* Fills gaps between open descriptors. The limit is one for descriptor numbers, so with gaps the
+ * process could open more descriptors than the test expects. The stand-in inherits the limit, and
+ * its shell needs a number above 10. */
 static void fill_gaps(void)
 {
 	int highest = 12, fd;
@@ -322,7 +323,7 @@ static void allow_open(unsigned n)
 	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &rl), 0);
 }
 
-/* Whatever call fails, the error names the limit and this process, and no descriptor stays open. */
+/* Checks the failure: the error names the limit and this process, and no descriptor stays open. */
 static void check_shortage(pcclResult_t r, unsigned allowed, unsigned open_before)
 {
 	char is[32];
@@ -366,7 +367,8 @@ START_TEST(a_process_without_free_descriptors_gets_an_error)
 }
 END_TEST
 
-/* A connection from this port to another port. It ends when a line of the log has been read. */
+/* A connection from this port to another port. The test closes it after it has read a line of the
+ * master's log. */
 struct holder {
 	int out, log;
 	char line[512];
@@ -383,7 +385,7 @@ static void *let_go(void *arg)
 	return NULL;
 }
 
-START_TEST(a_port_of_an_outgoing_connection_is_waited_for)
+START_TEST(a_port_in_use_by_an_outgoing_connection_is_awaited)
 {
 	struct sockaddr_in sin = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	ccoip_socket_address_t a = free_address();
@@ -428,7 +430,7 @@ Suite *master_suite(void)
 	tcase_add_loop_test(tc, an_interrupt_during_the_start_ends_the_master, 0, 20);
 	tcase_add_test(tc, unusable_addresses_are_refused);
 	tcase_add_test(tc, a_process_without_free_descriptors_gets_an_error);
-	tcase_add_test(tc, a_port_of_an_outgoing_connection_is_waited_for);
+	tcase_add_test(tc, a_port_in_use_by_an_outgoing_connection_is_awaited);
 	tcase_add_test(tc, a_failure_of_the_master_program_is_reported);
 	tcase_add_test(tc, a_master_does_not_outlive_its_process);
 	tcase_add_test(tc, a_master_belongs_to_one_process);

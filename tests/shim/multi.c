@@ -131,7 +131,8 @@ static void *lose_some(void *arg)
 	lose(&op[3]);
 	ck_assert_uint_eq(fake_waiting(fx_agent), 0);
 	lose(&op[4]);
-	/* The second pass has the new generation, and buffers are as before. */
+	/* The operations of the second pass have the new generation, and their buffers are as
+	 * before the first pass. */
 	op[1] = take(1, 1);
 	op[3] = take(3, 1);
 	op[4] = take(4, 1);
@@ -184,7 +185,7 @@ static void *end_it(void *arg)
 
 	for (unsigned k = 0; k < 4; k++)
 		op[k] = take(k, 0);
-	/* The operations end in another order than they are awaited. */
+	/* The operations do not end in the order in which they are awaited. */
 	fake_end(&op[3], pcclInternalError, "a later one");
 	serve(&op[1]);
 	fake_end(&op[2], ends[i].code, ends[i].text);
@@ -273,7 +274,8 @@ static void *serve_all_but_two(void *arg)
 	return arg;
 }
 
-/* The other peers get the error of the wrong operation, and the call does the others. */
+/* The other peers get the error of the operation with the wrong descriptor. The call carries out
+ * all other operations. */
 START_TEST(a_wrong_descriptor_does_not_stop_the_other_operations)
 {
 	struct batch t;
@@ -310,9 +312,9 @@ START_TEST(arguments_are_checked_first)
 		"pcclConnect");
 	t.d[5].descriptor.tag = 103;
 	fx_assert_fails(pcclAllReduceMultipleWithRetry(t.d, OPS, fx_comm, NULL, 2),
-		pcclInvalidArgument, "descriptors[5]: tag 103 is that of descriptors[3]");
+		pcclInvalidArgument, "descriptors[5]: tag 103 is already that of descriptors[3]");
 	t.d[5].descriptor.tag = 105;
-	/* An error in one operation is sent to the other peers with its tag (above). */
+	/* Above, an error in one operation was sent to the other peers with the operation's tag. */
 	t.d[4].recvbuf = NULL;
 	fx_assert_fails(pcclAllReduceMultipleWithRetry(t.d + 4, 1, fx_comm, NULL, 2),
 		pcclInvalidArgument, "descriptors[0]: recvbuff");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The way of operands to the agent: the order of copying, and windows, which are used on a ring of
- * one host.
+ * How operands get to the agent: the order of copying, and windows, which are used on a ring of one
+ * host.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -47,7 +47,7 @@ static void guard(struct buffers *b)
 	struct sigaction sa = {.sa_sigaction = on_touch, .sa_flags = SA_SIGINFO};
 	const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
 
-	/* cppcheck-suppress invalidFunctionArg ; it is no file that is mapped */
+	/* cppcheck-suppress invalidFunctionArg ; anonymous memory has no file */
 	guarded = mmap(NULL, PIECES * PIECE, PROT_READ | PROT_WRITE, flags, -1, 0);
 	ck_assert_ptr_ne(guarded, MAP_FAILED);
 	memcpy(guarded, b->operand, b->bytes);
@@ -56,8 +56,8 @@ static void guard(struct buffers *b)
 }
 
 /* Two cursors copy the operand in turn. The first begins at the chunk that is sent first, the
- * second behind that chunk. When the first has finished its chunk, the second goes on to the end of
- * the operand and from its beginning. */
+ * second behind that chunk. When the first has finished its chunk, the second continues to the end
+ * of the operand and then from the beginning of the operand. */
 START_TEST(operands_are_copied_by_two_cursors_in_turn)
 {
 	struct buffers b = bf_new(STAGED, PIECES * PIECE, 1);
@@ -147,13 +147,13 @@ static void expect_fed(const struct fake_op *op, const struct buffers *b, uint32
 		const uint8_t *dst = op->in + shm_window_off(WINDOW, seg);
 
 		ck_assert_msg(memcmp(dst, b->operand + span.off, span.len) == 0,
-			"segment %u is not in its place, of %u", seg, fed);
+			"segment %u of %u is not in its place", seg, fed);
 		/* Lengths of segments differ by at most one byte, so one byte of an earlier segment
 		 * may follow. */
 		ck_assert_msg(
 			dst[span.len + 1] == 0 && memcmp(dst + span.len + 1, dst + span.len + 2,
 							  CC_PLAN_SEGMENT_MAX - span.len - 2) == 0,
-			"segment %u goes beyond its end", seg);
+			"other bytes follow segment %u", seg);
 	}
 }
 
@@ -161,7 +161,7 @@ static void expect_fed(const struct fake_op *op, const struct buffers *b, uint32
  * earlier ones. */
 static const uint32_t order[] = {3, 1, 0, 2, 7, 6, 5, 4};
 
-/* At each step, as much is copied into the window as has room, and not more. */
+/* At each step, the shim fills the window as far as it has room, and not further. */
 START_TEST(a_window_is_filled_as_far_as_it_has_room)
 {
 	struct buffers b = bf_new((enum placement)_i, BYTES, 1);
@@ -265,8 +265,8 @@ START_TEST(failed_window_calls_leave_buffers_unchanged)
 }
 END_TEST
 
-/* First the operation ends before the agent has begun it. Then the agent dies when others know of
- * the success. */
+/* The first operation ends before the agent has begun it. In the second operation the agent dies
+ * after other hosts have learned of the success. */
 START_TEST(window_calls_can_end_before_the_start_and_after_a_death)
 {
 	struct buffers b = bf_new(STAGED_IN_PLACE, BYTES, 1);

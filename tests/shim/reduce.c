@@ -5,11 +5,12 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include "proto/wire_quant.h"
 #include "tests/shim/buffers.h"
 #include "tests/shim/suites.h"
 
-/* There is nothing to combine. The operation is done at once, as in PCCL 1.0, and is awaited like
- * any other. */
+/* With zero elements there is nothing to reduce. The operation is done at once, as in PCCL 1.0, and
+ * is awaited like any other. */
 START_TEST(an_operation_of_zero_elements_succeeds_at_once)
 {
 	pcclReduceDescriptor_t d = bf_descriptor(0, 7);
@@ -45,8 +46,10 @@ START_TEST(a_launch_fails_at_once_if_the_peer_is_alone)
 
 	fake_view(fx_agent, (struct wire_view){9, 2, 1, 2, 1});
 	fx_assert_succeeds(pcclUpdateTopology(fx_comm));
-	fx_assert_fails(pcclAllReduceAsync(&x, &x, &d, fx_comm, &h), pcclTooFewPeers, "one peer");
-	fx_assert_fails(pcclAllReduce(&x, &x, &d, fx_comm, NULL), pcclTooFewPeers, "one peer");
+	fx_assert_fails(pcclAllReduceAsync(&x, &x, &d, fx_comm, &h), pcclTooFewPeers,
+		"this peer is alone in group");
+	fx_assert_fails(pcclAllReduce(&x, &x, &d, fx_comm, NULL), pcclTooFewPeers,
+		"this peer is alone in group");
 	fx_assert_succeeds(pcclUpdateTopology(fx_comm)); /* nothing is in flight */
 }
 END_TEST
@@ -83,14 +86,16 @@ START_TEST(arguments_are_checked)
 	fx_assert_fails(pcclAllReduce(buf, buf, &d, fx_comm, NULL), pcclInvalidArgument, "op: ");
 	d.op = pcclSum;
 	d.quantization_options.algorithm = pcclQuantMinMax;
-	fx_assert_fails(pcclAllReduce(buf, buf, &d, fx_comm, NULL), pcclInternalError,
-		"quantization is not in this release");
 	d.quantization_options.quantized_datatype = (pcclDataType_t)12;
 	fx_assert_fails(pcclAllReduce(buf, buf, &d, fx_comm, NULL), pcclInvalidArgument,
-		"quantized_datatype: there is no type 12");
+		"double elements cannot be quantized to unknown by minmax");
+	d.quantization_options.algorithm = pcclQuantBlockwise;
+	d.quantization_options.quantized_datatype = pcclUint8;
+	fx_assert_fails(pcclAllReduce(buf, buf, &d, fx_comm, NULL), pcclInvalidArgument,
+		"double elements cannot be quantized to uint8 by blockwise");
 	d.quantization_options.algorithm = (pcclQuantizationAlgorithm_t)3;
 	fx_assert_fails(pcclAllReduce(buf, buf, &d, fx_comm, NULL), pcclInvalidArgument,
-		"algorithm: there is no algorithm 3");
+		"there is no quantization algorithm 3");
 	d.quantization_options.algorithm = pcclQuantNone;
 	d.src_descriptor.distribution_hint = (pcclDistributionHint_t)3;
 	fx_assert_fails(pcclAllReduce(buf, buf, &d, fx_comm, NULL), pcclInvalidArgument,
@@ -527,7 +532,7 @@ static void *release_vote(void *arg)
 {
 	struct worker *w = arg;
 
-	fake_await_seen(fx_agent, WL_UPDATE_TOPOLOGY, 1);
+	fake_await_seen(fx_agent, FAKE_VOTE(WIRE_TOPOLOGY), 1);
 	pthread_barrier_wait(&w->meet);
 	pthread_join(w->thread, NULL);
 	fake_release(fx_agent);
@@ -566,7 +571,7 @@ START_TEST(another_thread_may_launch_and_await)
 	fx_assert_fails(pcclDestroyCommunicator(fx_comm), pcclInvalidUsage, "another thread");
 	fake_serve(&op, SHM_RESULT_AREA);
 	pthread_barrier_wait(&w.meet);
-	fake_script(fx_agent, WL_UPDATE_TOPOLOGY, FAKE_HOLD, 0, NULL);
+	fake_script(fx_agent, FAKE_VOTE(WIRE_TOPOLOGY), FAKE_HOLD, 0, NULL);
 	{
 		pthread_t release;
 
@@ -634,13 +639,14 @@ static void *try_to_launch(void *arg)
 	pcclReduceDescriptor_t d = bf_descriptor(b->bytes, 2);
 	pcclAsyncReduceOp_t h = {.comm = fx_comm, .tag = 1};
 
-	fx_assert_fails(pcclAwaitAsyncReduce(&h, NULL), pcclInvalidUsage, "this is another one");
+	fx_assert_fails(pcclAwaitAsyncReduce(&h, NULL), pcclInvalidUsage,
+		"another thread started this operation");
 	fx_assert_fails(pcclAllReduceAsync(b->send, b->recv, &d, fx_comm, &h), pcclInvalidUsage,
 		"operations of another thread");
 	return NULL;
 }
 
-/* If the C library gives both threads the same stack, they also have the same pthread_t. */
+/* The C library may give both threads the same stack. Then they also have the same pthread_t. */
 START_TEST(a_new_thread_differs_from_one_that_has_ended)
 {
 	struct buffers b = bf_new(STAGED, 1000, 1), other = bf_new(STAGED, 1000, 2);
@@ -654,6 +660,80 @@ START_TEST(a_new_thread_differs_from_one_that_has_ended)
 	fx_comm = fx_new_comm();
 	bf_free(&b);
 	bf_free(&other);
+}
+END_TEST
+
+/* Returns the algorithm of the operation in its submission. */
+static uint32_t submitted_algorithm(const pcclReduceDescriptor_t *d)
+{
+	static float send[8], recv[8];
+	struct fake_op op;
+	pcclAsyncReduceOp_t h;
+
+	fx_assert_succeeds(pcclAllReduceAsync(send, recv, d, fx_comm, &h));
+	op = fake_take(fx_agent);
+	fake_serve(&op, SHM_RESULT_AREA);
+	fx_assert_succeeds(pcclAwaitAsyncReduce(&h, NULL));
+	return op.sqe.quant_algo;
+}
+
+static pcclReduceDescriptor_t quantized(uint64_t tag)
+{
+	return (pcclReduceDescriptor_t){.count = 8,
+		.tag = tag,
+		.src_descriptor.datatype = pcclFloat,
+		.quantization_options = {pcclInt8, pcclQuantMinMax}};
+}
+
+START_TEST(error_feedback_is_set_for_each_tag)
+{
+	const uint32_t with = pcclQuantMinMax | WIRE_QUANT_FEEDBACK;
+	pcclReduceDescriptor_t d;
+
+	fx_assert_fails(pcclSetErrorFeedback(NULL, 1, true), pcclInvalidArgument, "NULL");
+	/* Many tags, in no order, and each of them twice. */
+	for (uint64_t i = 0; i < 200; i++)
+		fx_assert_succeeds(pcclSetErrorFeedback(fx_comm, i * 37 % 100 * 2, true));
+	for (uint64_t tag = 0; tag < 200; tag++) {
+		d = quantized(tag);
+		ck_assert_uint_eq(
+			submitted_algorithm(&d), tag % 2 == 0 ? with : (uint32_t)pcclQuantMinMax);
+	}
+	d = quantized(10);
+	d.quantization_options.algorithm = pcclQuantNone;
+	ck_assert_uint_eq(submitted_algorithm(&d), pcclQuantNone);
+	for (int i = 0; i < 2; i++)
+		fx_assert_succeeds(pcclSetErrorFeedback(fx_comm, 10, false));
+	for (uint64_t tag = 8; tag <= 12; tag += 2) {
+		d = quantized(tag);
+		ck_assert_uint_eq(
+			submitted_algorithm(&d), tag != 10 ? with : (uint32_t)pcclQuantMinMax);
+	}
+	d = quantized(8);
+	d.op = pcclAvg;
+	ck_assert_uint_eq(submitted_algorithm(&d), with);
+}
+END_TEST
+
+START_TEST(error_feedback_is_only_for_sum_and_average)
+{
+	pcclReduceDescriptor_t d = quantized(5);
+	pcclAsyncReduceOp_t h;
+	float x[8] = {0};
+
+	fx_assert_succeeds(pcclSetErrorFeedback(fx_comm, 5, true));
+	for (d.op = pcclProd; d.op <= pcclMin; d.op++) {
+		/* The other peers get the error, too. */
+		fx_assert_succeeds(pcclAllReduceAsync(x, x, &d, fx_comm, &h));
+		fx_assert_fails(pcclAwaitAsyncReduce(&h, NULL), pcclInvalidArgument,
+			"tag 5 has error feedback");
+	}
+	/* The number of an algorithm cannot contain it. */
+	d = quantized(6);
+	d.quantization_options.algorithm =
+		(pcclQuantizationAlgorithm_t)(pcclQuantMinMax | WIRE_QUANT_FEEDBACK);
+	fx_assert_fails(pcclAllReduce(x, x, &d, fx_comm, NULL), pcclInvalidArgument,
+		"there is no quantization algorithm 32769");
 }
 END_TEST
 
@@ -672,6 +752,8 @@ Suite *reduce_suite(void)
 	tcase_add_loop_test(tc, results_arrive_in_all_kinds_of_memory, 0, PLACEMENTS);
 	tcase_add_loop_test(tc, registered_outputs_can_get_results_from_an_area, 0, PLACEMENTS);
 	tcase_add_loop_test(tc, every_type_has_its_size, 0, 12);
+	tcase_add_test(tc, error_feedback_is_set_for_each_tag);
+	tcase_add_test(tc, error_feedback_is_only_for_sum_and_average);
 	tcase_add_test(tc, operands_are_copied_in_ring_order);
 	tcase_add_test(tc, tags_name_operations);
 	tcase_add_test(tc, many_operations_can_end_and_be_awaited_in_any_order);

@@ -183,8 +183,7 @@ START_TEST(the_death_of_the_agent_restores_exchanged_segments)
 }
 END_TEST
 
-/* The agent dies when all hosts have the result. Segments that were not taken yet are taken then.
- */
+/* The agent dies when all hosts have the result. The caller then takes the remaining segments. */
 START_TEST(a_known_success_is_completed_after_the_agents_death)
 {
 	enum placement p = staged[_i / SHARES];
@@ -203,8 +202,8 @@ START_TEST(a_known_success_is_completed_after_the_agents_death)
 }
 END_TEST
 
-/* The caller has not looked before the agent's death. Nothing was exchanged, so nothing is
- * restored. */
+/* The caller does not look at the operation before the agent dies. Nothing was exchanged, so
+ * nothing is restored. */
 START_TEST(nothing_is_restored_if_nothing_was_exchanged)
 {
 	struct buffers b = bf_new(staged[_i], BYTES, 1);
@@ -249,7 +248,7 @@ START_TEST(results_of_very_many_segments_are_taken_at_the_end)
 }
 END_TEST
 
-/* The operation is given up in the middle. */
+/* The communicator is destroyed in the middle of an operation. */
 START_TEST(destroying_leaves_buffers_unchanged)
 {
 	struct buffers b = bf_new(staged[_i], BYTES, 1);
@@ -347,7 +346,7 @@ START_TEST(failures_keep_operands)
 END_TEST
 
 /* Another peer of the host wants to keep its output, so the agent keeps this output, too. */
-START_TEST(a_disposable_output_may_still_be_kept)
+START_TEST(agent_may_keep_a_disposable_output)
 {
 	static const enum shm_result_mode modes[] = {SHM_RESULT_UNDO, SHM_RESULT_AREA};
 	struct buffers b = bf_new(apart[_i / 2], BYTES, 1);
@@ -443,7 +442,7 @@ Suite *result_mode_suite(void)
 	tcase_add_test(tc, output_policies_are_checked);
 	tcase_add_loop_test(tc, only_registered_separate_outputs_are_disposable, 0, PLACEMENTS);
 	tcase_add_loop_test(tc, failures_keep_operands, 0, APART_N * 2 * SHARES);
-	tcase_add_loop_test(tc, a_disposable_output_may_still_be_kept, 0, APART_N * 2);
+	tcase_add_loop_test(tc, agent_may_keep_a_disposable_output, 0, APART_N * 2);
 	tcase_add_loop_test(tc, a_direct_result_needs_no_area_after_the_agents_death, 0, APART_N);
 	tcase_add_loop_test(tc, a_wrong_description_of_the_result_fails_the_operation, 0, LIES);
 	suite_add_tcase(s, tc);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The common parts of the tests in which agents die and come back: operations of several segments,
- * which are carried out as a whole, or without their end.
+ * The common parts of the tests in which agents die and come back: operations of several segments.
+ * The fake agent completes them, or only writes their results.
  */
 #ifndef RESUME_H
 #define RESUME_H

@@ -71,7 +71,7 @@ START_TEST(the_next_agent_gets_the_address_of_the_master)
 	fake_await_seen(fx_agent, WL_COMM_ATTACH, 3);
 	q = fake_last(fx_agent, WL_COMM_ATTACH);
 	ck_assert(cc_addr_eq(&q.master_addr, &master_addrs[1]));
-	ck_assert_uint_eq(q.epoch, 3); /* as published by the agent before */
+	ck_assert_uint_eq(q.epoch, 3); /* as the last agent published it */
 	ck_assert_uint_eq(q.ring_epoch, 13);
 	ck_assert_uint_eq(q.prepared, 23);
 	ck_assert_uint_eq(q.view_id, 33);
@@ -131,9 +131,9 @@ static void *vote(void *arg)
 /* Each kind of call is in progress when the agent dies. */
 START_TEST(control_calls_in_progress_are_made_again)
 {
-	static const enum wl_type types[] = {
-		WL_COMM_CREATE, WL_COMM_CONNECT, WL_UPDATE_TOPOLOGY, WL_ARE_PENDING};
-	enum wl_type type = types[_i];
+	static const unsigned types[] = {
+		WL_COMM_CREATE, WL_COMM_CONNECT, FAKE_VOTE(WIRE_TOPOLOGY), FAKE_VOTE(WIRE_PENDING)};
+	unsigned type = types[_i];
 	unsigned before = fake_seen(fx_agent, type);
 	struct wl_request first, second;
 	pthread_t t;
@@ -149,15 +149,14 @@ START_TEST(control_calls_in_progress_are_made_again)
 	ck_assert_uint_eq(fake_seen(fx_agent, type), before + 2);
 	ck_assert(cc_id_eq(&first.peer, &second.peer));
 	ck_assert(cc_id_eq(&first.token, &second.token));
-	ck_assert_uint_eq(first.topo_ballot, second.topo_ballot);
-	ck_assert_uint_eq(first.pending_ballot, second.pending_ballot);
+	ck_assert_uint_eq(first.ballot, second.ballot);
 }
 END_TEST
 
 static void *dies_thrice(void *arg)
 {
 	(void)arg;
-	fake_await_seen(fx_agent, WL_UPDATE_TOPOLOGY, 1);
+	fake_await_seen(fx_agent, FAKE_VOTE(WIRE_TOPOLOGY), 1);
 	for (unsigned i = 1; i <= 2; i++) {
 		fake_script(fx_agent, WL_COMM_ATTACH, FAKE_HOLD, 0, NULL);
 		fake_hang_up(fx_agent);
@@ -165,7 +164,7 @@ static void *dies_thrice(void *arg)
 	}
 	fake_script(fx_agent, WL_COMM_ATTACH, FAKE_ANSWER, 0, NULL);
 	fake_hang_up(fx_agent);
-	fake_await_seen(fx_agent, WL_UPDATE_TOPOLOGY, 2);
+	fake_await_seen(fx_agent, FAKE_VOTE(WIRE_TOPOLOGY), 2);
 	fake_release(fx_agent);
 	return NULL;
 }
@@ -175,7 +174,7 @@ START_TEST(a_call_survives_several_deaths_of_agents)
 	struct buffers b = bf_new(STAGED_IN_PLACE, BYTES, 1);
 	pthread_t t;
 
-	fake_script(fx_agent, WL_UPDATE_TOPOLOGY, FAKE_HOLD, 0, NULL);
+	fake_script(fx_agent, FAKE_VOTE(WIRE_TOPOLOGY), FAKE_HOLD, 0, NULL);
 	ck_assert_int_eq(pthread_create(&t, NULL, dies_thrice, NULL), 0);
 	fx_assert_succeeds(pcclUpdateTopology(fx_comm));
 	pthread_join(t, NULL);
@@ -236,7 +235,7 @@ START_TEST(a_loss_reported_by_operations_ends_later_calls)
 	struct buffers b = bf_new(STAGED_IN_PLACE, BYTES, 1);
 	pcclAsyncReduceOp_t h = bf_launch(&b, 1), second = bf_launch(&b, 2);
 	struct fake_op op = fake_take(fx_agent), other = fake_take(fx_agent);
-	/* In the second case the operations fail for another reason. */
+	/* In the second case the operations fail with another code than that of a loss. */
 	uint32_t code = _i == 0 ? pcclRankConnectionLost : pcclInternalError;
 
 	fake_lose(fx_agent, pcclRankConnectionLost, "kicked");
@@ -270,13 +269,13 @@ END_TEST
 
 START_TEST(after_a_goodbye_the_peer_does_not_attach)
 {
-	fake_script(fx_agent, WL_UPDATE_TOPOLOGY, FAKE_GOODBYE, pcclRankConnectionLost,
+	fake_script(fx_agent, FAKE_VOTE(WIRE_TOPOLOGY), FAKE_GOODBYE, pcclRankConnectionLost,
 		"stopped for 10 s");
 	fx_assert_fails(pcclUpdateTopology(fx_comm), pcclUpdateTopologyFailed, "stopped for 10 s");
 	fx_assert_fails(pcclUpdateTopology(fx_comm), pcclInvalidUsage, "stopped for 10 s");
 	ck_assert_uint_eq(fake_seen(fx_agent, WL_COMM_ATTACH), 0);
 	ck_assert_uint_eq(fake_accepted(fx_agent), 1);
-	fake_script(fx_agent, WL_UPDATE_TOPOLOGY, FAKE_ANSWER, 0, NULL);
+	fake_script(fx_agent, FAKE_VOTE(WIRE_TOPOLOGY), FAKE_ANSWER, 0, NULL);
 	fx_assert_succeeds(pcclConnect(fx_comm));
 	fx_assert_succeeds(pcclUpdateTopology(fx_comm));
 }
@@ -285,8 +284,8 @@ END_TEST
 static void *goodbye_once(void *arg)
 {
 	(void)arg;
-	fake_await_seen(fx_agent, WL_UPDATE_TOPOLOGY, 1);
-	fake_script(fx_agent, WL_UPDATE_TOPOLOGY, FAKE_ANSWER, 0, NULL);
+	fake_await_seen(fx_agent, FAKE_VOTE(WIRE_TOPOLOGY), 1);
+	fake_script(fx_agent, FAKE_VOTE(WIRE_TOPOLOGY), FAKE_ANSWER, 0, NULL);
 	return NULL;
 }
 
@@ -295,7 +294,8 @@ START_TEST(calls_wait_for_the_successor_of_an_agent_that_ends)
 {
 	pthread_t t;
 
-	fake_script(fx_agent, WL_UPDATE_TOPOLOGY, FAKE_GOODBYE, pcclAgentUnavailable, "ending");
+	fake_script(
+		fx_agent, FAKE_VOTE(WIRE_TOPOLOGY), FAKE_GOODBYE, pcclAgentUnavailable, "ending");
 	ck_assert_int_eq(pthread_create(&t, NULL, goodbye_once, NULL), 0);
 	fx_assert_succeeds(pcclUpdateTopology(fx_comm));
 	pthread_join(t, NULL);
@@ -339,7 +339,7 @@ START_TEST(calls_end_within_the_lease_if_no_agent_comes_back)
 }
 END_TEST
 
-/* The agent is there, but does not respond to the call. */
+/* The agent is running, but does not respond to the call. */
 START_TEST(calls_end_within_the_lease_if_the_agent_is_stopped)
 {
 	struct buffers b = bf_new(STAGED_IN_PLACE, BYTES, 1);
@@ -387,7 +387,7 @@ static void *release_after_probes(void *arg)
 {
 	unsigned before = *(const unsigned *)arg;
 
-	/* Eight probes take as long as two leases of silence. */
+	/* The time of eight probes is two leases, so silence would have been noticed. */
 	fake_await_seen(fx_agent, WL_REGION_FREE, before + 8);
 	fake_release(fx_agent);
 	return NULL;
@@ -403,7 +403,7 @@ START_TEST(a_long_vote_does_not_count_as_silence)
 	set_lease("1000");
 	fake_hang_up(fx_agent);
 	fake_await_seen(fx_agent, WL_COMM_ATTACH, 1);
-	fake_script(fx_agent, WL_UPDATE_TOPOLOGY, FAKE_HOLD, 0, NULL);
+	fake_script(fx_agent, FAKE_VOTE(WIRE_TOPOLOGY), FAKE_HOLD, 0, NULL);
 	ck_assert_int_eq(pthread_create(&t, NULL, release_after_probes, &before), 0);
 	fx_assert_succeeds(pcclUpdateTopology(fx_comm));
 	pthread_join(t, NULL);
@@ -462,7 +462,7 @@ START_TEST(calls_before_connect_wait_for_the_lease_only)
 	begin = cc_now_ns();
 	fx_assert_fails(ask(_i), pcclAgentUnavailable, "did not come back within 300 ms");
 	ck_assert_uint_ge(cc_now_ns() - begin, 300000000u); /* not before the lease has passed */
-	/* Now there is no agent, as before the first one. */
+	/* Now the library knows no agent, as before the first session. */
 	setenv("PCCL_AGENT_LEASE_MS", "1000000", 1);
 	fx_assert_fails(ask(_i), pcclAgentUnavailable, "PCCL_AGENT_SOCKET");
 	fx_agent = fake_start(fx_socket);
@@ -486,7 +486,7 @@ START_TEST(a_request_that_kills_agents_is_not_repeated_for_ever)
 }
 END_TEST
 
-/* The agents die when they are to adopt memory, or do not understand this request. */
+/* The agents die when they get the request to adopt memory, or send garbage as the answer. */
 START_TEST(agents_that_die_when_they_adopt_memory_are_given_up)
 {
 	bool garbage = _i >= 2;
@@ -516,7 +516,7 @@ static void *ask_too(void *arg)
 	return strdup(pcclGetLastError());
 }
 
-/* The error must not say that no agent is found, although this is true, too. */
+/* It is also true that no agent is found, but the error must not say this. */
 START_TEST(all_waiting_threads_get_the_reason_of_the_wait)
 {
 	enum { THREADS = 4 };
@@ -551,7 +551,7 @@ static void *allocate(void *arg)
 	return (void *)(uintptr_t)pcclMemAlloc(1000, &p);
 }
 
-/* The communicator has nothing at the agent, or has the rest of a failed connect. The lease is
+/* The agent has nothing of the communicator, or only what a failed connect has left. The lease is
  * longer than the test may take. */
 START_TEST(destroying_and_freeing_need_no_agent)
 {
@@ -583,7 +583,7 @@ START_TEST(destroying_and_freeing_need_no_agent)
 }
 END_TEST
 
-/* The reason may already contain the advice. */
+/* The reason that the agent gives may already contain the advice that the library would add. */
 START_TEST(an_error_contains_its_advice_only_once)
 {
 	static const char *const reasons[] = {

@@ -10,8 +10,8 @@
 #include "tests/shim/resume.h"
 #include "tests/shim/suites.h"
 
-/* A caller whose operation was lost knows of the loss, whether the attach came before that or
- * after. */
+/* A caller whose operation was lost knows of the loss, whether the communicator attached before or
+ * after the caller was told. */
 START_TEST(an_operation_after_a_loss_has_the_new_generation)
 {
 	struct buffers b = bf_new(STAGED_IN_PLACE, BYTES, 1);
@@ -281,8 +281,9 @@ START_TEST(an_operation_can_stay_in_doubt_over_several_deaths)
 }
 END_TEST
 
-/* Other peers may ask for a success if the master died before it told them. So the process sends
- * the successes that it knows. Attempts in doubt come first. */
+/* If the master died before it told other peers of a success, these peers may ask for the outcome.
+ * So the process sends the successes that it knows to the next agent. Attempts in doubt come
+ * first. */
 START_TEST(the_next_agent_gets_the_known_successes)
 {
 	struct buffers b, other, third;
@@ -324,7 +325,8 @@ START_TEST(the_next_agent_gets_the_known_successes)
 }
 END_TEST
 
-/* Also a success that the application has not awaited yet, and over several deaths. */
+/* The process also sends a success that the application has not awaited yet, and sends it again
+ * after each of several deaths. */
 START_TEST(the_next_agent_gets_successes_not_awaited_yet)
 {
 	struct buffers b;

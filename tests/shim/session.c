@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The session with the agent: the search for it, requests and replies, and all errors there.
+ * The session with the agent: the search for the agent, requests and replies, and all errors of the
+ * session.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -171,8 +172,8 @@ START_TEST(a_version_mismatch_names_the_versions)
 	pcclComm_t *c = fx_new_comm();
 
 	fake_script(fx_agent, WL_HELLO, FAKE_REFUSE, pcclVersionMismatch, "no");
-	fx_assert_fails(pcclConnect(c), pcclVersionMismatch, "versions 1 to 1");
-	fx_assert_fails(pcclConnect(c), pcclVersionMismatch, "4 to 6");
+	fx_assert_fails(pcclConnect(c), pcclVersionMismatch, "versions 2 to 2");
+	fx_assert_fails(pcclConnect(c), pcclVersionMismatch, "5 to 7");
 	fake_script(fx_agent, WL_HELLO, FAKE_ANSWER, 0, NULL);
 	fake_script(fx_agent, WL_COMM_CREATE, FAKE_BAD_QUEUE, 0, NULL);
 	fx_assert_fails(pcclConnect(c), pcclVersionMismatch, "queue pairs of version");
@@ -197,12 +198,13 @@ START_TEST(refusals_of_the_agent_are_returned)
 	fx_assert_fails(pcclConnect(c), pcclMasterConnectionFailed, "refused");
 	fake_script(fx_agent, WL_COMM_CONNECT, FAKE_ANSWER, 0, NULL);
 	fx_assert_succeeds(pcclConnect(c));
-	fake_script(fx_agent, WL_UPDATE_TOPOLOGY, FAKE_REFUSE, pcclUpdateTopologyFailed, NULL);
+	fake_script(
+		fx_agent, FAKE_VOTE(WIRE_TOPOLOGY), FAKE_REFUSE, pcclUpdateTopologyFailed, NULL);
 	fx_assert_fails(pcclUpdateTopology(c), pcclUpdateTopologyFailed, "no reason");
-	fake_script(fx_agent, WL_ARE_PENDING, FAKE_REFUSE, pcclRankConnectionLost, "gone");
+	fake_script(fx_agent, FAKE_VOTE(WIRE_PENDING), FAKE_REFUSE, pcclRankConnectionLost, "gone");
 	fx_assert_fails(pcclArePeersPending(c, &flag), pcclRankConnectionLost, "gone");
-	/* The agent has one communicator, however often the connect was tried. The other request
-	 * was refused. */
+	/* The agent has made one communicator, however often the connect was tried. It refused the
+	 * other request. */
 	ck_assert_uint_eq(fake_seen(fx_agent, WL_COMM_CREATE), 2);
 	fx_assert_succeeds(pcclDestroyCommunicator(c));
 }
@@ -331,8 +333,8 @@ START_TEST(calls_fail_if_the_session_ends_while_they_wait)
 	for (unsigned i = 0; i < 3; i++) {
 		fake_script(fx_agent, at_connect[i], end, pcclAgentUnavailable, "shutting down");
 		fx_assert_fails(pcclConnect(c), pcclAgentUnavailable, words);
-		/* an agent that leaves before its hello is tried once more, because a new agent may
-		 * have started */
+		/* If an agent ends the session before it has answered the hello, the library tries
+		 * once more, because a new agent may have started. */
 		accepted +=
 			at_connect[i] == WL_HELLO && (end == FAKE_HANG_UP || end == FAKE_GOODBYE)
 				? 2
@@ -341,11 +343,11 @@ START_TEST(calls_fail_if_the_session_ends_while_they_wait)
 		fake_script(fx_agent, at_connect[i], FAKE_ANSWER, 0, NULL);
 	}
 	fx_assert_succeeds(pcclConnect(c));
-	fake_script(fx_agent, WL_UPDATE_TOPOLOGY, end, pcclAgentUnavailable, "shutting down");
+	fake_script(fx_agent, FAKE_VOTE(WIRE_TOPOLOGY), end, pcclAgentUnavailable, "shutting down");
 	fx_assert_fails(pcclUpdateTopology(c), pcclAgentUnavailable, words);
 	fx_assert_fails(pcclUpdateTopology(c), pcclAgentUnavailable, words);
 	fx_assert_succeeds(pcclConnect(c));
-	fake_script(fx_agent, WL_ARE_PENDING, end, pcclAgentUnavailable, "shutting down");
+	fake_script(fx_agent, FAKE_VOTE(WIRE_PENDING), end, pcclAgentUnavailable, "shutting down");
 	fx_assert_fails(pcclArePeersPending(c, &flag), pcclAgentUnavailable, words);
 	fx_assert_succeeds(pcclConnect(c));
 	fake_script(fx_agent, WL_REGION_ALLOC, end, pcclAgentUnavailable, "shutting down");
@@ -436,7 +438,7 @@ START_TEST(threads_share_the_connection)
 		ck_assert_ptr_null(failed);
 	}
 	ck_assert_uint_eq(fake_accepted(fx_agent), 1);
-	ck_assert_uint_eq(fake_seen(fx_agent, WL_UPDATE_TOPOLOGY), (size_t)200 * THREADS);
+	ck_assert_uint_eq(fake_seen(fx_agent, FAKE_VOTE(WIRE_TOPOLOGY)), (size_t)200 * THREADS);
 }
 END_TEST
 
@@ -467,10 +469,10 @@ START_TEST(a_long_wait_does_not_delay_other_threads)
 
 	pthread_barrier_init(&ready, NULL, THREADS);
 	fx_assert_succeeds(pcclConnect(other));
-	fake_script(fx_agent, WL_UPDATE_TOPOLOGY, FAKE_HOLD, 0, NULL);
+	fake_script(fx_agent, FAKE_VOTE(WIRE_TOPOLOGY), FAKE_HOLD, 0, NULL);
 	for (int i = 0; i < THREADS; i++)
 		ck_assert_int_eq(pthread_create(&t[i], NULL, vote, &ready), 0);
-	fake_await_seen(fx_agent, WL_UPDATE_TOPOLOGY, THREADS);
+	fake_await_seen(fx_agent, FAKE_VOTE(WIRE_TOPOLOGY), THREADS);
 	for (int i = 0; i < 100; i++)
 		fx_assert_succeeds(pcclArePeersPending(other, &flag));
 	fake_release(fx_agent);
@@ -491,10 +493,10 @@ START_TEST(the_end_of_the_session_wakes_all_waiting_threads)
 
 	setenv("PCCL_AGENT_LEASE_MS", "0", 1);
 	pthread_barrier_init(&ready, NULL, THREADS);
-	fake_script(fx_agent, WL_UPDATE_TOPOLOGY, FAKE_HOLD, 0, NULL);
+	fake_script(fx_agent, FAKE_VOTE(WIRE_TOPOLOGY), FAKE_HOLD, 0, NULL);
 	for (int i = 0; i < THREADS; i++)
 		ck_assert_int_eq(pthread_create(&t[i], NULL, vote, &ready), 0);
-	fake_await_seen(fx_agent, WL_UPDATE_TOPOLOGY, THREADS);
+	fake_await_seen(fx_agent, FAKE_VOTE(WIRE_TOPOLOGY), THREADS);
 	fake_hang_up(fx_agent);
 	for (int i = 0; i < THREADS; i++) {
 		pthread_join(t[i], &r);
@@ -572,9 +574,9 @@ START_TEST(a_communicator_cannot_be_destroyed_during_a_call)
 	pcclComm_t *c = fx_new_comm();
 	pthread_t t;
 
-	fake_script(fx_agent, WL_UPDATE_TOPOLOGY, FAKE_HOLD, 0, NULL);
+	fake_script(fx_agent, FAKE_VOTE(WIRE_TOPOLOGY), FAKE_HOLD, 0, NULL);
 	ck_assert_int_eq(pthread_create(&t, NULL, connect_here, c), 0);
-	fake_await_seen(fx_agent, WL_UPDATE_TOPOLOGY, 1);
+	fake_await_seen(fx_agent, FAKE_VOTE(WIRE_TOPOLOGY), 1);
 	fx_assert_fails(pcclDestroyCommunicator(c), pcclInvalidUsage, "another thread");
 	fx_assert_fails(pcclConnect(c), pcclInvalidUsage, "pcclUpdateTopology is in progress");
 	fake_release(fx_agent);
@@ -583,14 +585,13 @@ START_TEST(a_communicator_cannot_be_destroyed_during_a_call)
 }
 END_TEST
 
-/* The library does not measure yet, so this is the same vote as that of pcclUpdateTopology. */
-START_TEST(optimizing_is_a_topology_vote)
+START_TEST(optimizing_is_a_vote)
 {
 	pcclComm_t *c = fx_new_comm();
 
 	fx_assert_succeeds(pcclConnect(c));
 	fx_assert_succeeds(pcclOptimizeTopology(c));
-	ck_assert_uint_eq(fake_seen(fx_agent, WL_UPDATE_TOPOLOGY), 1);
+	ck_assert_uint_eq(fake_seen(fx_agent, FAKE_VOTE(WIRE_OPTIMIZE)), 1);
 	fake_view(fx_agent, (struct wire_view){9, 1, 1, 1, 1});
 	fx_assert_succeeds(pcclUpdateTopology(c));
 	fx_assert_fails(pcclOptimizeTopology(c), pcclInvalidUsage, "one peer");
@@ -601,8 +602,8 @@ START_TEST(optimizing_is_a_topology_vote)
 }
 END_TEST
 
-/* Each vote carries the number of ballots whose end the peer has seen. */
-START_TEST(votes_are_numbered)
+/* The next agent learns which ballots the peer has seen. */
+START_TEST(ballots_are_known_to_the_next_agent)
 {
 	pcclComm_t *c = fx_new_comm();
 	struct wl_request q;
@@ -611,16 +612,19 @@ START_TEST(votes_are_numbered)
 	fx_assert_succeeds(pcclConnect(c));
 	q = fake_last(fx_agent, WL_COMM_CONNECT);
 	ck_assert(!cc_id_is_zero(&q.peer) && !cc_id_is_zero(&q.token));
-	for (uint64_t i = 0; i < 3; i++) {
+	for (unsigned i = 0; i < 3; i++)
 		fx_assert_succeeds(pcclUpdateTopology(c));
-		ck_assert_uint_eq(fake_last(fx_agent, WL_UPDATE_TOPOLOGY).topo_ballot, i);
-		fx_assert_succeeds(pcclArePeersPending(c, &flag));
-		ck_assert_uint_eq(fake_last(fx_agent, WL_ARE_PENDING).pending_ballot, i);
-	}
-	fake_script(fx_agent, WL_UPDATE_TOPOLOGY, FAKE_REFUSE, pcclUpdateTopologyFailed, "no");
+	fx_assert_succeeds(pcclArePeersPending(c, &flag));
+	ck_assert(flag);
+	fake_script(
+		fx_agent, FAKE_VOTE(WIRE_TOPOLOGY), FAKE_REFUSE, pcclUpdateTopologyFailed, "no");
 	fx_assert_fails(pcclUpdateTopology(c), pcclUpdateTopologyFailed, "no");
-	fx_assert_fails(pcclUpdateTopology(c), pcclUpdateTopologyFailed, "no");
-	ck_assert_uint_eq(fake_last(fx_agent, WL_UPDATE_TOPOLOGY).topo_ballot, 3);
+	fake_hang_up(fx_agent);
+	fake_await_seen(fx_agent, WL_COMM_ATTACH, 1);
+	q = fake_last(fx_agent, WL_COMM_ATTACH);
+	ck_assert_uint_eq(q.ballots[WIRE_TOPOLOGY], 6);
+	ck_assert_uint_eq(q.ballots[WIRE_PENDING], 3);
+	ck_assert_uint_eq(q.ballots[WIRE_OPTIMIZE], 0);
 	fx_assert_succeeds(pcclDestroyCommunicator(c));
 }
 END_TEST
@@ -712,14 +716,14 @@ static void *beats_while_waiting(void *arg)
 	int *beat = arg;
 	bool fine;
 
-	fake_await_seen(fx_agent, WL_ARE_PENDING, 1);
+	fake_await_seen(fx_agent, FAKE_VOTE(WIRE_PENDING), 1);
 	fine = beats(*beat);
 	fake_release(fx_agent);
 	return fine ? arg : NULL;
 }
 
-/* The thread answers, whatever the other threads do, and after a fork. The child inherits nothing
- * of it. */
+/* The beat thread answers whatever the other threads do, also after a fork. The child inherits
+ * neither the thread nor its channel. */
 START_TEST(a_thread_answers_beats)
 {
 	pcclComm_t *c = fx_new_comm();
@@ -737,7 +741,7 @@ START_TEST(a_thread_answers_beats)
 	if (pid == 0)
 		for (;;)
 			pause();
-	fake_script(fx_agent, WL_ARE_PENDING, FAKE_HOLD, 0, NULL);
+	fake_script(fx_agent, FAKE_VOTE(WIRE_PENDING), FAKE_HOLD, 0, NULL);
 	ck_assert_int_eq(pthread_create(&thread, NULL, beats_while_waiting, &beat), 0);
 	fx_assert_succeeds(pcclArePeersPending(c, &pending));
 	ck_assert_int_eq(pthread_join(thread, &fine), 0);
@@ -779,8 +783,8 @@ Suite *session_suite(void)
 	tcase_add_test(tc, a_communicator_belongs_to_the_thread_that_connected_it);
 	tcase_add_test(tc, any_thread_may_connect_and_destroy);
 	tcase_add_test(tc, a_communicator_cannot_be_destroyed_during_a_call);
-	tcase_add_test(tc, optimizing_is_a_topology_vote);
-	tcase_add_test(tc, votes_are_numbered);
+	tcase_add_test(tc, optimizing_is_a_vote);
+	tcase_add_test(tc, ballots_are_known_to_the_next_agent);
 	tcase_add_test(tc, a_thread_answers_beats);
 	tcase_add_test(tc, a_forked_child_has_no_session_or_communicator);
 	suite_add_tcase(s, tc);

@@ -133,7 +133,8 @@ static unsigned count_starts(void)
 	return n;
 }
 
-/* A connected communicator needs the next agent at once. The agent is started without a call. */
+/* A connected communicator needs the next agent at once. The library starts it without a call of
+ * the application. */
 START_TEST(an_agent_that_dies_is_started_again)
 {
 	pcclComm_t *c = fx_new_comm();
@@ -272,7 +273,7 @@ START_TEST(an_agent_that_does_not_start_is_reported)
 	void *p;
 
 	setenv("PCCL_AGENTD", "/bin/false", 1);
-	fx_assert_fails(pcclMemAlloc(1, &p), pcclAgentUnavailable, "status 1 before it served");
+	fx_assert_fails(pcclMemAlloc(1, &p), pcclAgentUnavailable, "status 1 before it was ready");
 	ck_assert_ptr_nonnull(strstr(pcclGetLastError(), "agent.log"));
 	setenv("PCCL_AGENTD", "/nonexistent/pcclagentd", 1);
 	fx_assert_fails(pcclMemAlloc(1, &p), pcclAgentUnavailable, "/nonexistent/pcclagentd");
@@ -282,7 +283,7 @@ START_TEST(an_agent_that_does_not_start_is_reported)
 	/* This program ends at once, with success. */
 	setenv("PCCL_AGENTD", "/bin/true", 1);
 	fx_assert_fails(pcclMemAlloc(1, &p), pcclAgentUnavailable,
-		"/bin/true ended with status 0 before it served");
+		"/bin/true ended with status 0 before it was ready");
 	ck_assert_ptr_nonnull(
 		strstr(pcclGetLastError(), "set PCCL_AGENTD to the path of pcclagentd"));
 	snprintf(path, sizeof path, "%s/agent.sock", private_dir);
@@ -344,7 +345,7 @@ START_TEST(a_limit_that_an_agent_reports_is_returned)
 
 	set_script("echo 'err: of another agent' >&2; exit 1");
 	fx_assert_fails(pcclMemAlloc(1, &p), pcclAgentUnavailable,
-		"status 1 before it served (err: of another agent)");
+		"status 1 before it was ready (err: of another agent)");
 	set_script("echo '2026-01-01 12:00:00.000 pcclagentd[7]: info: ports' >&2; "
 		   "echo '2026-01-01 12:00:00.000 pcclagentd[7]: err: Too many: LIMIT of "
 		   "pcclagentd (pid 7) on host a is 9' >&2; exit 71");
@@ -359,7 +360,7 @@ START_TEST(a_limit_that_an_agent_reports_is_returned)
 }
 END_TEST
 
-/* The next agent cannot start. Calls report why no agent takes the place of the dead one. */
+/* The next agent cannot start. Calls report why no agent replaces the dead one. */
 START_TEST(a_limit_of_the_next_agent_is_returned_by_calls)
 {
 	pcclResult_t r;
@@ -389,14 +390,14 @@ START_TEST(an_early_death_of_an_agent_is_explained_by_limits)
 	void *p;
 
 	set_script(ends[_i]);
-	fx_assert_fails(pcclMemAlloc(1, &p), pcclAgentUnavailable, "before it served");
+	fx_assert_fails(pcclMemAlloc(1, &p), pcclAgentUnavailable, "before it was ready");
 	set_limit(RLIMIT_STACK, 512 << 10);
-	fx_assert_fails(pcclMemAlloc(1, &p), pcclOutOfMemory, "before it served");
+	fx_assert_fails(pcclMemAlloc(1, &p), pcclOutOfMemory, "before it was ready");
 	snprintf(expected, sizeof expected, "(RLIMIT_STACK) of %s (pid %d) on host ",
 		program_invocation_short_name, (int)getpid());
 	ck_assert_msg(strstr(pcclGetLastError(), expected), "%s", pcclGetLastError());
 	ck_assert_msg(_i > 0 || strstr(pcclGetLastError(), "cannot map"), "%s", pcclGetLastError());
-	set_script("exit 69"); /* the agent has found another reason */
+	set_script("exit 69"); /* the agent ended for a reason of its own */
 	fx_assert_fails(pcclMemAlloc(1, &p), pcclAgentUnavailable, "status 69");
 }
 END_TEST
@@ -442,8 +443,8 @@ START_TEST(the_temporary_folder_is_used_without_a_runtime_folder)
 }
 END_TEST
 
-/* The folder belongs to another user, who has the same number in another user namespace, or is
- * hostile. */
+/* The folder belongs to another user: a hostile user, or one with the same uid in another user
+ * namespace. */
 START_TEST(a_folder_of_another_user_is_avoided)
 {
 	char theirs[128], ours[160];

@@ -48,8 +48,8 @@ int main(int argc, char **argv)
 
 	note(argc, argv);
 	fprintf(stderr, "stand-in agent started\n");
-	/* Open the FIFO while the test still waits for this program. Later the test may have closed
-	 * its end already. */
+	/* The FIFO must be opened while the test still waits for this program, because later the
+	 * test may have closed its end. */
 	leash = open(variable("XDG_STANDIN_LEASH"), O_RDONLY | O_CLOEXEC);
 	if (fork() > 0)
 		_exit(0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * pcclSynchronizeSharedState: calls that are refused, and the candidate of a call: the manifest,
- * its hashes and digests, and the memory that it uses.
+ * pcclSynchronizeSharedState: calls that are refused, the candidate of a call (its manifest,
+ * hashes and digests), and the memory that a call uses.
  */
 #include "kernels/hsh_run.h"
 #include "tests/shim/buffers.h"
@@ -104,7 +104,7 @@ START_TEST(too_many_tensors_are_refused)
 }
 END_TEST
 
-/* A wrong call is refused after a right one, too, and does not spoil later calls. */
+/* A wrong call is refused also after a right call, and later calls still succeed. */
 START_TEST(names_that_become_equal_are_refused)
 {
 	struct st_state s;
@@ -296,7 +296,7 @@ START_TEST(digests_depend_on_keys_and_contents_only)
 }
 END_TEST
 
-/* The example of proto/PROTOCOL.md. Its numbers do not change. _i: with CRC32C. */
+/* The example of proto/PROTOCOL.md, whose numbers do not change. _i: with CRC32C. */
 START_TEST(digests_equal_the_example_of_the_protocol)
 {
 	static const uint64_t keys[] = {UINT64_C(0xf53a139186b4b0d8), UINT64_C(0x557a39fa2b03dbd8)};
@@ -418,7 +418,8 @@ START_TEST(the_hash_is_chosen_by_the_agent)
 }
 END_TEST
 
-/* Tensors in memory of pcclMemAlloc are in the manifest with region and offset, at any address. */
+/* The manifest names the region and the offset of each tensor in memory of pcclMemAlloc, whatever
+ * the tensor's address is. */
 static void check_regions(struct fake_op *op, void *arg)
 {
 	struct st_state *s = arg;

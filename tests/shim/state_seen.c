@@ -85,7 +85,8 @@ static unsigned count_maps(void)
 #define SHOWN 12u
 #define KEPT  8u
 
-/* Copies from memory of more peers than the shim keeps mapped. Each is named once. */
+/* Copies from memory of more peers than the shim keeps mapped. Each memory is named by one
+ * command. */
 static void show_many(struct fake_op *op, void *arg)
 {
 	struct shm_state_command c = {.op = SHM_STATE_WRITE, .slot = 5, .tensor = WIDE, .len = 100};

@@ -10,8 +10,8 @@
 
 /* ---- commands */
 
-/* Reads and replaces every byte of each tensor that is compared. arg: a copy of the contents. (This
- * thread must not look at the tensors themselves.) */
+/* Reads and replaces every byte of each tensor that is compared. arg: a copy of the contents. (The
+ * agent's thread must not look at the tensors themselves.) */
 static void read_and_write_all(struct fake_op *op, void *arg)
 {
 	const struct st_state *s = arg;
@@ -387,14 +387,14 @@ static void die_again(struct st_state *s, pcclSharedStateSyncStrategy_t how, enu
 		"call again");
 }
 
-/* Checks that the call fails because two agents have died of it. */
+/* Checks that the call fails because two agents have died during it. */
 static void not_again(struct st_state *s, pcclSharedStateSyncStrategy_t how)
 {
 	fx_assert_fails(pcclSynchronizeSharedState(fx_comm, &s->shared, how, NULL),
 		pcclInternalError, "died twice");
 }
 
-/* The third call is not tried, wherever in its work the agent has died. */
+/* The call is not tried at a third agent, wherever in their work the first two have died. */
 START_TEST(a_call_that_killed_two_agents_is_not_tried_again)
 {
 	static const struct {
@@ -413,8 +413,9 @@ START_TEST(a_call_that_killed_two_agents_is_not_tried_again)
 }
 END_TEST
 
-/* An agent that only has the vote and waits for others does not die of the call. */
-START_TEST(an_agent_that_only_waits_does_not_die_of_the_call)
+/* Agents die before they work on the call: they have begun nothing, or they wait for the votes of
+ * others. These deaths are not due to the call. */
+START_TEST(the_death_of_an_agent_that_only_waits_does_not_count)
 {
 	struct st_state s;
 
@@ -426,7 +427,7 @@ START_TEST(an_agent_that_only_waits_does_not_die_of_the_call)
 }
 END_TEST
 
-/* A program that goes on kills one agent each time, not two. */
+/* If a program makes such a call again, the call kills only one more agent, not two. */
 START_TEST(a_repeated_call_kills_one_agent_at_a_time)
 {
 	struct st_state s;
@@ -445,7 +446,7 @@ START_TEST(a_repeated_call_kills_one_agent_at_a_time)
 }
 END_TEST
 
-/* The manifest says whether the agent has written by itself. */
+/* The manifest says whether the agent has written into tensors without commands. */
 START_TEST(writes_to_registered_memory_are_reported_after_a_death)
 {
 	enum stage stage = TOUCHED;
@@ -549,7 +550,7 @@ START_TEST(torn_state_is_reported_until_a_synchronization_succeeds)
 }
 END_TEST
 
-/* Every later agent gets this flag. Failures do not change it. */
+/* Every agent after the first success gets the flag SHM_SQE_SYNCED, even after a failure. */
 START_TEST(later_votes_mention_a_past_success)
 {
 	const uint32_t none = SHM_SQE_SYNC, some = SHM_SQE_SYNC | SHM_SQE_SYNCED;
@@ -650,8 +651,8 @@ static void take_other_memory(struct st_state *s)
 	}
 }
 
-/* The contents show whether a program has replaced torn state. The revision or the communicator
- * alone do not. */
+/* The contents show whether a program has replaced torn state. A new revision or a new
+ * communicator alone does not replace it. */
 START_TEST(state_is_torn_until_it_is_replaced)
 {
 	const struct after *a = &afters[_i];
@@ -789,7 +790,7 @@ Suite *state_sync_suite(void)
 	tcase_add_test(tc, a_kicked_peer_gets_the_reason);
 	tcase_add_loop_test(tc, a_death_of_the_agent_fails_incomplete_calls_only, 0, 2 * STAGES);
 	tcase_add_loop_test(tc, a_call_that_killed_two_agents_is_not_tried_again, 0, 5);
-	tcase_add_loop_test(tc, an_agent_that_only_waits_does_not_die_of_the_call, 0, 2);
+	tcase_add_loop_test(tc, the_death_of_an_agent_that_only_waits_does_not_count, 0, 2);
 	tcase_add_test(tc, a_repeated_call_kills_one_agent_at_a_time);
 	tcase_add_loop_test(tc, writes_to_registered_memory_are_reported_after_a_death, 0, 2);
 	tcase_add_test(tc, an_agent_that_lied_may_have_written);

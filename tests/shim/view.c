@@ -91,7 +91,8 @@ START_TEST(a_vote_shows_the_view_of_its_answer)
 	fx_assert_succeeds(pcclAwaitAsyncReduce(&h, NULL));
 	assert_view(2, 2, 1, 2);
 	/* an answer that has no view */
-	fake_script(fx_agent, WL_UPDATE_TOPOLOGY, FAKE_REFUSE, pcclUpdateTopologyFailed, "later");
+	fake_script(
+		fx_agent, FAKE_VOTE(WIRE_TOPOLOGY), FAKE_REFUSE, pcclUpdateTopologyFailed, "later");
 	fx_assert_fails(pcclUpdateTopology(fx_comm), pcclUpdateTopologyFailed, "later");
 	assert_view(2, 2, 1, 2);
 	bf_free(&b);
@@ -141,8 +142,8 @@ START_TEST(a_new_agent_does_not_change_attributes)
 }
 END_TEST
 
-/* The agent died before the end of an operation that has succeeded at the others. Then the view of
- * its start counts. */
+/* The agent died before the end of an operation that has succeeded on the other hosts. Then the
+ * view of the operation's start counts. */
 START_TEST(a_result_without_an_end_shows_the_view_of_its_start)
 {
 	struct buffers b = bf_new(STAGED_IN_PLACE, BYTES, 1);

@@ -13,6 +13,7 @@ sim_sources = \
 	tests/sim/sim_link.c \
 	tests/sim/sim_master.c \
 	tests/sim/sim_memory.c \
+	tests/sim/sim_mesh.c \
 	tests/sim/sim_net.c \
 	tests/sim/sim_op.c \
 	tests/sim/sim_peer.c \
@@ -31,15 +32,16 @@ check_PROGRAMS += tests/sim/run
 tests_sim_run_SOURCES = $(sim_sources)
 tests_sim_run_LDADD = $(sim_ldadd)
 
-# Each planted_N is the same program with one bug. Its patched file of a core is linked before the
-# library.
+# Each planted_N is the same program with one bug. The source file of the core that contains the bug
+# is linked before the library, so it replaces the library's file.
 sim_planted = tests/sim/planted_1 tests/sim/planted_2 tests/sim/planted_3 tests/sim/planted_4 \
 	tests/sim/planted_5 tests/sim/planted_6 tests/sim/planted_7 tests/sim/planted_8 \
 	tests/sim/planted_9 tests/sim/planted_10 tests/sim/planted_11 tests/sim/planted_12 \
 	tests/sim/planted_13 tests/sim/planted_14 tests/sim/planted_15 tests/sim/planted_16 \
 	tests/sim/planted_17 tests/sim/planted_18 \
 	tests/sim/planted_19 tests/sim/planted_20 tests/sim/planted_21 tests/sim/planted_22 \
-	tests/sim/planted_23
+	tests/sim/planted_23 tests/sim/planted_24 tests/sim/planted_25 tests/sim/planted_26 \
+	tests/sim/planted_27
 sim_plants = \
 	tests/sim/plant/1_early_done.patch \
 	tests/sim/plant/2_no_cancel.patch \
@@ -63,7 +65,11 @@ sim_plants = \
 	tests/sim/plant/20_lost_link_forgotten.patch \
 	tests/sim/plant/21_sleep_untold.patch \
 	tests/sim/plant/22_answered_too_early.patch \
-	tests/sim/plant/23_any_held.patch
+	tests/sim/plant/23_any_held.patch \
+	tests/sim/plant/24_half_a_mesh.patch \
+	tests/sim/plant/25_stale_mesh_believed.patch \
+	tests/sim/plant/26_own_route.patch \
+	tests/sim/plant/27_route_forgotten.patch
 # $^ is the source and the patch
 plant = $(AM_V_GEN)$(MKDIR_P) $(@D) && rm -f $@.tmp && cat $(filter %.c,$^) >$@.tmp && \
 	patch -s --no-backup-if-mismatch -r - $@.tmp $(filter %.patch,$^) && mv $@.tmp $@
@@ -207,6 +213,30 @@ tests_sim_planted_23_LDADD = $(sim_ldadd)
 tests/sim/planted_23_core.c: ccoip-masterd/core/ccm_unmet.c tests/sim/plant/23_any_held.patch
 	$(plant)
 
+tests_sim_planted_24_SOURCES = $(sim_sources)
+nodist_tests_sim_planted_24_SOURCES = tests/sim/planted_24_core.c
+tests_sim_planted_24_LDADD = $(sim_ldadd)
+tests/sim/planted_24_core.c: ccoip-masterd/core/ccm_mesh.c tests/sim/plant/24_half_a_mesh.patch
+	$(plant)
+
+tests_sim_planted_25_SOURCES = $(sim_sources)
+nodist_tests_sim_planted_25_SOURCES = tests/sim/planted_25_core.c
+tests_sim_planted_25_LDADD = $(sim_ldadd)
+tests/sim/planted_25_core.c: ccoip-masterd/core/ccm_mesh.c tests/sim/plant/25_stale_mesh_believed.patch
+	$(plant)
+
+tests_sim_planted_26_SOURCES = $(sim_sources)
+nodist_tests_sim_planted_26_SOURCES = tests/sim/planted_26_core.c
+tests_sim_planted_26_LDADD = $(sim_ldadd)
+tests/sim/planted_26_core.c: pcclagentd/core/agt_op.c tests/sim/plant/26_own_route.patch
+	$(plant)
+
+tests_sim_planted_27_SOURCES = $(sim_sources)
+nodist_tests_sim_planted_27_SOURCES = tests/sim/planted_27_core.c
+tests_sim_planted_27_LDADD = $(sim_ldadd)
+tests/sim/planted_27_core.c: ccoip-masterd/core/ccm_takeover_op.c tests/sim/plant/27_route_forgotten.patch
+	$(plant)
+
 CLEANFILES += tests/sim/planted_1_core.c tests/sim/planted_2_core.c tests/sim/planted_3_core.c \
 	tests/sim/planted_4_core.c tests/sim/planted_5_core.c tests/sim/planted_6_core.c \
 	tests/sim/planted_7_core.c tests/sim/planted_8_core.c tests/sim/planted_9_core.c \
@@ -214,7 +244,8 @@ CLEANFILES += tests/sim/planted_1_core.c tests/sim/planted_2_core.c tests/sim/pl
 	tests/sim/planted_13_core.c tests/sim/planted_14_core.c tests/sim/planted_15_core.c \
 	tests/sim/planted_16_core.c tests/sim/planted_17_core.c tests/sim/planted_18_core.c \
 	tests/sim/planted_19_core.c tests/sim/planted_20_core.c tests/sim/planted_21_core.c \
-	tests/sim/planted_22_core.c tests/sim/planted_23_core.c
+	tests/sim/planted_22_core.c tests/sim/planted_23_core.c tests/sim/planted_24_core.c \
+	tests/sim/planted_25_core.c tests/sim/planted_26_core.c tests/sim/planted_27_core.c
 
 TESTS += tests/sim/run tests/sim/planted.sh tests/sim/scale.sh tests/sim/usage.sh
 PLAIN_TESTS += tests/sim/run tests/sim/planted.sh tests/sim/scale.sh tests/sim/usage.sh

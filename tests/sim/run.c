@@ -31,9 +31,9 @@
 
 struct totals {
 	uint64_t seeds, failed, events, reductions, retries, kills, reconnects, agent_deaths,
-		attaches, doubts, aheads, rolled_back, master_deaths, resumes, voters, two_masters,
-		syncs, served, torn, kicked, rests, witnesses, overruled, outdated, forgotten,
-		seen[SIM_SEEN], seeds_with[SIM_SEEN];
+		attaches, doubts, aheads, rolled_back, routed_ops, master_deaths, resumes, voters,
+		two_masters, syncs, served, torn, kicked, rests, witnesses, overruled, outdated,
+		forgotten, seen[SIM_SEEN], seeds_with[SIM_SEEN];
 };
 
 struct options {
@@ -62,6 +62,7 @@ static void add(struct totals *t, const struct sim *s, bool ok)
 	t->doubts += s->doubts;
 	t->aheads += s->aheads;
 	t->rolled_back += s->rolled_back;
+	t->routed_ops += s->routed_ops;
 	t->master_deaths += s->master_deaths;
 	t->resumes += s->resumes;
 	t->voters += s->voters;
@@ -107,7 +108,7 @@ static int run_jobs(const struct options *o, struct totals *all)
 	int status, crashed = 0;
 	unsigned i;
 
-	/* cppcheck-suppress invalidFunctionArg ; it is no file that is mapped */
+	/* cppcheck-suppress invalidFunctionArg ; anonymous memory has no file */
 	t = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (t == MAP_FAILED)
 		return -1;
@@ -232,7 +233,9 @@ static void print_seen(const struct totals *t)
 		"pairs whose links break in each operation", "processes that died at once",
 		"calls that others did not make", "waits for any operation",
 		"operations with odd parameters", "calls that failed before submission",
-		"parts that failed by themselves", "newcomers admitted"};
+		"parts that failed by themselves", "newcomers admitted",
+		"parts of quantized operations", "faults of hosts with some of their links",
+		"routes kept by a new master"};
 	unsigned i;
 
 	for (i = 0; i < SIM_SEEN; i++)
@@ -256,28 +259,30 @@ int main(int argc, char **argv)
 		printf("a job of the simulator crashed\n");
 		return EXIT_FAILURE;
 	}
-	printf("%lu events, %lu reductions, %lu tried again; %lu processes killed, %lu reconnects; "
+	printf("%lu events, %lu reductions, %lu repeated; %lu processes killed, %lu reconnects; "
 	       "%lu agents died, %lu attaches, %lu operations in doubt; %lu masters died, "
-	       "%lu resumptions; %lu voters left while the master was out of reach; %lu hosts "
-	       "were left alone with it; %lu masters died when some had heard of a success\n",
+	       "%lu resumptions; %lu voters left while the master was unreachable; %lu times "
+	       "the master lost all hosts but one; %lu masters died when only some agents had "
+	       "received a success\n",
 		(unsigned long)t.events, (unsigned long)t.reductions, (unsigned long)t.retries,
 		(unsigned long)t.kills, (unsigned long)t.reconnects, (unsigned long)t.agent_deaths,
 		(unsigned long)t.attaches, (unsigned long)t.doubts, (unsigned long)t.master_deaths,
 		(unsigned long)t.resumes, (unsigned long)t.voters, (unsigned long)t.rests,
 		(unsigned long)t.witnesses);
-	printf("%lu parts of operations began before the votes, %lu were rolled back\n",
-		(unsigned long)t.aheads, (unsigned long)t.rolled_back);
-	printf("%lu states synchronized, %lu tried to get what they lacked, %lu had torn state, "
-	       "%lu put out\n",
+	printf("%lu parts of operations began before the votes, %lu were rolled back; %lu used "
+	       "the links between all hosts\n",
+		(unsigned long)t.aheads, (unsigned long)t.rolled_back, (unsigned long)t.routed_ops);
+	printf("%lu states synchronized, %lu peers fetched what they lacked, %lu had torn state, "
+	       "%lu were kicked\n",
 		(unsigned long)t.syncs, (unsigned long)t.served, (unsigned long)t.torn,
 		(unsigned long)t.kicked);
 	print_seen(&t);
-	printf("%lu of %lu seeds excused from unanimity: two masters of one run were at work; "
-	       "%lu from one lineage: a master could not know who had gone on; %lu from the last "
-	       "revision: a master read a journal that an older one had gone on without, or a "
-	       "younger one went on beside it; "
-	       "%lu from both: whom a master had put out, and no agent that came could know of it, "
-	       "is a member again\n",
+	printf("%lu of %lu seeds need not have one outcome: two masters of one run were at work; "
+	       "%lu need not have one lineage: a master could not know which peers had gone on; "
+	       "%lu need not have the last revision: a master read a journal without the entries "
+	       "of an older master, or a younger master went on beside it; "
+	       "%lu need not have one outcome or lineage: a kicked peer is a member again, because "
+	       "no agent that knew of the kick came to the next master\n",
 		(unsigned long)t.two_masters, (unsigned long)t.seeds, (unsigned long)t.overruled,
 		(unsigned long)t.outdated, (unsigned long)t.forgotten);
 	if (o.expect_failure) {
@@ -288,8 +293,8 @@ int main(int argc, char **argv)
 						 t.overruled * EXCUSED_ONE_IN > t.seeds ||
 						 t.outdated * EXCUSED_ONE_IN > t.seeds ||
 						 t.forgotten * FORGOTTEN_ONE_IN > t.seeds)) {
-		printf("too many are excused: at most one in %d, and in %d for a member that "
-		       "had been put out\n",
+		printf("too many seeds are exempt: at most one in %d may be, and one in %d "
+		       "because of a kicked peer\n",
 			EXCUSED_ONE_IN, FORGOTTEN_ONE_IN);
 		t.failed++;
 	}

@@ -12,6 +12,7 @@
  *   sim_master.c  masters: start, steps, journal, death
  *   sim_host.c    agents: start, steps, death
  *   sim_link.c    links between agents
+ *   sim_mesh.c    what a master may know of the links between all hosts, and the routes it chooses
  *   sim_xfer.c    transfers, and the operands that they sum up
  *   sim_memory.c  the buffers of operations: all writes to them, and how they are restored
  *   sim_sync.c    shared state of programs, and the jobs that synchronize it
@@ -75,16 +76,19 @@ struct sim {
 	/* two masters of one run: members of one attempt may get different results */
 	bool two_masters;
 	bool odd_parameters, xfer_failures, master_refuses;
-	bool strays;         /* programs make calls that the others do not make */
-	bool refusals;       /* calls may fail before they are submitted */
-	bool crash_telling;  /* the master dies when it has told only some hosts of a success */
+	bool strays;        /* programs make calls that the others do not make */
+	bool refusals;      /* calls may fail before they are submitted */
+	bool crash_telling; /* the master dies when it has told only some hosts of a success */
+	/* until then, the master dies when it has told only some hosts to start an operation on
+	 * another route than the ring */
+	uint64_t starting_until;
 	bool master_gone;    /* the master is dead or frozen now */
-	uint64_t away_until; /* until then, calls may feel the master's absence */
+	uint64_t away_until; /* until then, calls may fail because they found no master */
 	uint64_t causes;     /* events that may cost programs an error: losses, broken links ... */
 	uint64_t progress;   /* when a call returned last */
 	uint64_t last_look;  /* when waiting calls were checked last */
 	uint64_t events, reductions, retries, kills, reconnects, agent_deaths, attaches, doubts,
-		aheads, rolled_back;
+		aheads, rolled_back, routed_ops;
 	uint64_t master_deaths, resumes, voters, rests, witnesses;
 	uint64_t syncs, served, torn,
 		/* peers: those that synchronized, those that received from others, those that were
@@ -92,9 +96,9 @@ struct sim {
 		kicked;
 	struct cc_id out[256]; /* the peers that were kicked last */
 	uint32_t n_out;
-	struct sim_saw votes[2][64];
+	struct sim_saw votes[WIRE_BALLOTS][64];
 	struct sim_saw lost[SIM_GROUPS][64]; /* what peers saw after calls that a loss has ended */
-	struct sim_answer answers[SIM_ANSWERS];
+	struct sim_answer answers[WIRE_BALLOTS][SIM_ANSWERS];
 	struct sim_epoch *epochs; /* the newest first */
 	struct sim_told *told;
 	/* when a member last came to a master that takes its run over */
@@ -102,7 +106,7 @@ struct sim {
 	/* the number of calls that were answered because they could never meet others */
 	uint64_t unmet;
 	uint64_t seen[SIM_SEEN], killed_at; /* killed_at: when the last process died */
-	/* epochs whose members went on, while others went on without knowing that */
+	/* the number of overruled epochs (sim_lineage.c) */
 	uint64_t overruled;
 	/* a kicked peer was accepted again by the next master */
 	bool returned;
@@ -207,7 +211,22 @@ void sim_link_quiet(struct sim *s, const struct sim_event *ev);
 void sim_links_drop(struct sim *s, struct sim_host *h, uint32_t run);
 void sim_links_host_died(struct sim *s, struct sim_host *h, bool silent);
 
+/* sim_mesh.c */
+/* The master sends a message to an agent. */
+void sim_mesh_sent(
+	struct sim *s, const struct sim_master *m, struct sim_conn *c, const struct wm_msg *msg);
+/* The agent is about to process a message of its master. */
+void sim_mesh_got(struct sim_conn *c, const struct wm_msg *msg);
+/* Notes in `ev`, which carries the WM_MESH, which orders of the master the agent knows. */
+void sim_mesh_reports(const struct sim_conn *c, struct sim_event *ev);
+/* The master is about to process a WM_MESH. */
+void sim_mesh_reported(struct sim_conn *c, const struct sim_event *ev, const struct wm_mesh *x);
+/* Returns a host that has not reported all its links since the last commit, or -1. */
+int sim_mesh_half_open(const struct sim *s);
+
 /* sim_xfer.c */
+/* Returns the first part of the attempt that has started in the run; NULL: none. */
+const struct sim_part *sim_xfer_first(const struct sim *s, const struct cc_id *run, uint64_t seq);
 void sim_xfer_start(struct sim *s, struct sim_host *h, const struct agt_action *a);
 void sim_xfer_cancel(struct sim *s, struct sim_host *h, const struct agt_action *a);
 void sim_xfer_rollback(struct sim *s, struct sim_host *h, const struct agt_action *a);
@@ -259,7 +278,7 @@ void sim_memory_abandon(struct sim *s, struct sim_peer *p);
 void sim_memory_check(struct sim *s);
 
 /* sim_shim.c */
-void sim_shim_call(struct sim *s, struct sim_peer *p, enum wl_type type);
+void sim_shim_call(struct sim *s, struct sim_peer *p, uint32_t type);
 void sim_shim_request(struct sim *s, const struct sim_event *ev);
 void sim_shim_opened(struct sim *s, struct sim_host *h, const struct agt_action *x);
 void sim_shim_reply(struct sim *s, struct sim_host *h, const struct agt_action *x);
@@ -293,7 +312,7 @@ void sim_peer_returned(struct sim *s, struct sim_peer *p, uint32_t type, uint32_
 /* An operation has ended. Wakes the program if it waits for this operation. */
 void sim_peer_op_done(struct sim *s, struct sim_peer *p, uint32_t tag);
 bool sim_peer_alone(const struct sim_peer *p);
-/* Does the program wait for any of its operations, with more to launch? */
+/* Does the program wait for any of its operations while it has more operations to launch? */
 bool sim_peer_awaits_any(const struct sim_peer *p);
 bool sim_peers_ended(const struct sim *s);
 void sim_peers_describe(struct sim *s);
@@ -301,7 +320,7 @@ void sim_peers_describe(struct sim *s);
 /* sim_stray.c */
 /* May a vote be answered although other peers have not voted? This happens if programs stray in
  * this run, or if an earlier fault has split the votes: one part of the run was overruled, or a
- * kicked peer was accepted again. Such peers count votes that the others have not held. */
+ * kicked peer was accepted again. Such peers count ballots in which others took no part. */
 bool sim_strays(const struct sim *s);
 /* Lets the program make a call of its own before a step, sometimes. Returns whether it does. */
 bool sim_stray(struct sim *s, struct sim_peer *p);
@@ -320,6 +339,10 @@ void sim_stray_check(struct sim *s, const struct sim_master *m, const struct wm_
 /* sim_plan.c */
 void sim_plan(struct sim *s, struct sim_peer *p);
 struct sim_key sim_plan_key(const struct sim_peer *p, uint32_t tag);
+/* Fills in the type, size and quantization of the operand. An odd operation has one parameter that
+ * the other peers' operations do not have. */
+void sim_plan_params(
+	const struct sim *s, const struct sim_peer *p, uint32_t tag, struct shm_submission *sub);
 
 /* sim_fault.c; more in sim_fault.h */
 /* Something has happened that may cost each program one error. */
@@ -333,7 +356,7 @@ void sim_check_told(struct sim *s, struct sim_master *m, const struct sim_view *
 void sim_check_obeys(struct sim *s, const struct sim_host *h, const struct sim_conn *c);
 void sim_check_view(struct sim *s, const struct sim_peer *p, const struct wire_view *v);
 /* p has received the answer to its vote on pending peers. */
-void sim_check_answer(struct sim *s, const struct sim_peer *p, bool pending);
+void sim_check_answer(struct sim *s, const struct sim_peer *p, enum wire_ballot kind);
 void sim_check_vote(
 	struct sim *s, const struct sim_peer *p, uint32_t type, const struct wire_view *w);
 /* Returns the connection of p's agent to its master; 0: none. */

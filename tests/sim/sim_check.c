@@ -9,8 +9,8 @@
 
 #include "tests/sim/sim_sync.h"
 
-/* Errors of an operation may also have causes before its step, up to this number: a kick, a loss
- * that a dead master had not reported, or a process that was stopped for too long. */
+/* Up to this number of errors of an operation may have causes before its step: a kick, a loss that
+ * a dead master had not reported, or a process that was stopped for too long. */
 #define ON_THE_WAY   3u
 #define NEEDS_REASON (2 * SIM_S) /* a wait of this length must have a reason */
 /* A link to a silent host is tried for 2 s (sim_link_open), and a round follows. */
@@ -57,8 +57,8 @@ static bool has_pair(const struct sim *s, const struct ring *r)
 	return false;
 }
 
-/* The master has to send new rings as long as its rings contain a pair that is cut off. A late
- * report about earlier rings requires nothing. */
+/* The master has to send new rings as long as its rings contain a pair that is cut off. If a report
+ * about earlier rings comes late, no new rings are required. */
 static void count_silent(struct sim *s, const struct census *c)
 {
 	uint32_t g;
@@ -89,7 +89,7 @@ void sim_check_master(struct sim *s, const struct sim_master *m)
 		}
 		for (g = 0; g < SIM_GROUPS; g++)
 			if (x->sent.group[g] && x->sent.group[g] != c.n[g])
-				sim_fail(s, "host %u was told of %u peers in group %u, it has %u",
+				sim_fail(s, "host %u was told of %u peers, but group %u has %u",
 					x->host, x->sent.group[g], g, c.n[g]);
 	}
 }
@@ -100,9 +100,7 @@ void sim_check_told(struct sim *s, struct sim_master *m, const struct sim_view *
 
 	if (v->known && v->view_id == w->view_id &&
 		(v->global != w->global || v->groups != w->groups || v->largest != w->largest))
-		sim_fail(s,
-			"version %" PRIu64
-			" of the world is %u peers for one agent, %u for another",
+		sim_fail(s, "view %" PRIu64 " has %u peers for one agent and %u for another",
 			w->view_id, v->global, w->global);
 	*v = *w;
 }
@@ -130,8 +128,8 @@ void sim_check_view(struct sim *s, const struct sim_peer *p, const struct wire_v
 	if (!w->known || v->view_id != w->view_id || v->global != w->global ||
 		v->groups != w->groups || v->largest != w->largest ||
 		v->group != w->group[p->group])
-		sim_fail(s, "p%u sees a world of %u in %u, it is %u in %u", p->no, v->group,
-			v->global, w->group[p->group], w->global);
+		sim_fail(s, "p%u sees %u of %u peers in its group, but there are %u of %u", p->no,
+			v->group, v->global, w->group[p->group], w->global);
 }
 
 uint32_t sim_conn_of(const struct sim *s, const struct sim_peer *p)
@@ -160,14 +158,14 @@ static void check_same(struct sim *s, const struct sim_peer *p, struct sim_saw *
 		if (sim_is_split(s))
 			return;
 		sim_fail(s,
-			"after %s p%u sees a world of %u in %u (%u groups, at most %u), p%u sees "
-			"%u in %u (%u, %u)",
+			"after %s p%u sees %u of %u peers in its group (%u groups, at most %u), "
+			"p%u sees %u of %u (%u, %u)",
 			what, saw->peer, v->group, v->global, v->groups, v->largest, p->no,
 			w->group, w->global, w->groups, w->largest);
 	}
 }
 
-/* Has the run had an earlier connection? Then the answer may have come by that one. */
+/* Has the run had a connection before this one? Then the answer may have come over it. */
 static bool is_again(struct sim *s, uint32_t conn)
 {
 	const struct sim_conn *c = sim_conn(s, conn);
@@ -185,9 +183,10 @@ static bool is_again(struct sim *s, uint32_t conn)
 void sim_check_vote(
 	struct sim *s, const struct sim_peer *p, uint32_t type, const struct wire_view *w)
 {
-	bool topology = type != WL_ARE_PENDING;
-	uint64_t ballot = topology ? p->topo_ballot : p->pending_ballot;
-	struct sim_saw *saw = &s->votes[topology][ballot % 64];
+	/* a newcomer sees the same as those that have voted on the topology */
+	uint32_t kind = type == WL_COMM_CONNECT ? WIRE_TOPOLOGY : type - SIM_VOTE(0);
+	uint64_t ballot = p->ballots[kind];
+	struct sim_saw *saw = &s->votes[kind][wire_ballot_count(ballot) % 64];
 	uint32_t conn = sim_conn_of(s, p);
 
 	if (!conn || p->call.times > 1 ||
@@ -198,29 +197,29 @@ void sim_check_vote(
 	check_same(s, p, saw, sim_text_call(type), w);
 }
 
-void sim_check_answer(struct sim *s, const struct sim_peer *p, bool pending)
+void sim_check_answer(struct sim *s, const struct sim_peer *p, enum wire_ballot kind)
 {
-	uint64_t vote = wire_pending_votes(p->pending_ballot);
-	struct sim_answer *x = &s->answers[vote % SIM_ANSWERS];
+	uint64_t number = wire_ballot_count(p->ballots[kind]);
+	bool answer = wire_ballot_answer(p->ballots[kind]);
+	struct sim_answer *x = &s->answers[kind][number % SIM_ANSWERS];
 	const struct sim_peer *last = &s->peers[x->peer];
 
-	if (x->known && x->vote == vote && cc_id_eq(&x->run, &p->run) && x->pending != pending &&
+	if (x->known && x->number == number && cc_id_eq(&x->run, &p->run) && x->answer != answer &&
 		cc_id_eq(&last->id, &x->id) && sim_peer_is_member(s, last) && !sim_is_split(s))
-		sim_fail(s,
-			"p%u is told that peers %s pending, p%u was told otherwise (vote %" PRIu64
-			")",
-			p->no, pending ? "are" : "are not", x->peer, vote);
+		sim_fail(s, "the %s %" PRIu64 " ends with %s for p%u, but p%u got the other answer",
+			wire_ballot_kinds[kind].name, number, answer ? "yes" : "no", p->no,
+			x->peer);
 	*x = (struct sim_answer){.known = true,
 		.peer = p->no,
 		.id = p->id,
 		.run = p->run,
-		.vote = vote,
-		.pending = pending};
+		.number = number,
+		.answer = answer};
 }
 
-/* A loss ends the same calls of all survivors, early and late ones, so they must see the same view.
- * A call that was made after the loss is not counted: it has ended for another reason, because a
- * host without a master fails its calls alone. */
+/* A loss ends the same calls at all survivors. Whether a survivor made its call early or late, the
+ * call must return the same view. A call that was made after the loss is not counted: it has ended
+ * for another reason: a host without a master fails its calls by itself. */
 static void check_lost(struct sim *s, const struct sim_peer *p, const struct sim_op *o)
 {
 	struct sim_saw *saw = &s->lost[p->group][o->generation % 64];
@@ -232,8 +231,9 @@ static void check_lost(struct sim *s, const struct sim_peer *p, const struct sim
 	check_same(s, p, saw, "a call that failed", &o->after);
 }
 
-/* A failure has one code for all. But a call that could not meet others ends by itself, with
- * pcclInvalidUsage, and the speculative start of others goes on with their next calls. */
+/* A failure has one code for all. But a call that could not meet the calls of others ends alone,
+ * with pcclInvalidUsage. The attempt that others have started speculatively goes on with their next
+ * calls. */
 static void check_failure(struct sim *s, const struct sim_peer *p, const struct sim_op *o)
 {
 	struct sim_xfer *t = o->xfer;
@@ -339,8 +339,9 @@ static bool was_there_in_vain(
 	return false;
 }
 
-/* Could m have kept p's run? It has founded another run, or has p's run and is not frozen. A
- * superseded master does not count, because the newer master cannot know how the run began. */
+/* Could m have kept p's run? It could if it has founded another run that is not in use, or if it
+ * has p's run and is not frozen. A superseded master does not count, because the newer master
+ * cannot know how the run began. */
 static bool could_keep(const struct sim *s, const struct sim_peer *p, const struct sim_master *m)
 {
 	if (!m->alive || m->superseded)
@@ -350,17 +351,18 @@ static bool could_keep(const struct sim *s, const struct sim_peer *p, const stru
 	return cc_id_eq(&m->id, &m->born) && !was_in_use(s, p, m);
 }
 
-/* Checks the error of a member of the first run whose master has another run. */
+/* p gets an error with this text. If p's run is the first one, and the text says that the master
+ * has another run, checks that no later master could have kept p's run. */
 static void check_forsaken(struct sim *s, const struct sim_peer *p, const char *text)
 {
 	unsigned i;
 
 	if (!cc_id_eq(&p->run, &s->masters[0].id) ||
-		!(strstr(text, "does not know its run") || strstr(text, "has another run now")))
+		!(strstr(text, "does not know that run") || strstr(text, "has another run now")))
 		return;
 	for (i = 1; i < s->n_masters; i++)
 		if (could_keep(s, p, &s->masters[i]))
-			sim_fail(s, "p%u: its run goes on, or could, and it loses it: %s", p->no,
+			sim_fail(s, "p%u loses its run, although the run could go on: %s", p->no,
 				text);
 }
 
@@ -378,9 +380,7 @@ void sim_check_code(struct sim *s, const struct sim_peer *p, const struct sim_op
 		if (most > s->causes)
 			most = s->causes;
 		if (o->errors > most)
-			sim_fail(s,
-				"p%u: tag %u has failed %u times, %" PRIu64
-				" would have been enough: %s",
+			sim_fail(s, "p%u: tag %u has failed %u times, %" PRIu64 " are allowed: %s",
 				p->no, tag, o->errors, most, o->text);
 		return;
 	}
@@ -489,7 +489,7 @@ void sim_check_waits(struct sim *s)
 	unsigned i;
 
 	if (s->class == CLASS_PAIR && s->silent_since && s->now - s->silent_since > SETTLED)
-		sim_fail(s, "a pair that hears nothing of each other is in the rings for %.3f s",
+		sim_fail(s, "a pair that cannot reach each other is in the rings for %.3f s",
 			(double)(s->now - s->silent_since) / 1e9);
 	for (i = 0; i < s->n_hosts; i++) {
 		struct sim_host *h = &s->hosts[i];
@@ -577,7 +577,7 @@ void sim_describe(struct sim *s)
 		if (!s->masters[i].alive)
 			continue;
 		ccm_get_status(s->masters[i].m, sim_clock_now(s, &s->masters[i].clock), &st);
-		printf("%s at place %u: %u agents, %u registered, %u accepted; %s\n",
+		printf("%s at address %u: %u agents, %u registered, %u accepted; %s\n",
 			sim_name_master(s, i), s->masters[i].addr, st.agents, st.registered,
 			st.accepted, st.waiting);
 	}

@@ -100,8 +100,8 @@ void sim_elect_before(struct sim *s, const struct sim_master *m, const struct cc
 }
 
 /* Returns the revision that m's journal expected, if three things hold: an older master has gone on
- * with the run since, m's copy of the journal lacks that, and m has elected nothing yet. Otherwise
- * returns 0. */
+ * with the run since, m's copy of the journal lacks its new records, and m has elected nothing yet.
+ * Otherwise returns 0. */
 static uint64_t from_old_journal(const struct sim *s, const struct sim_master *m, uint32_t group)
 {
 	const struct sim_xfer *t;
@@ -148,10 +148,10 @@ struct range {
 
 /* Returns the revisions that m may expect. A revision that no member remembers may be forgotten. In
  * runs with all faults, a revision that no member's agent remembers may be forgotten, too. Only
- * peers that m knows count as members, because a newer master without agents may have others in its
- * journal. The search goes back in time and ends at a revision that is not below the later ones: no
- * participant could know it any more, except from an old copy of a journal. alone: ignores
- * elections apart from m. */
+ * peers that m knows count as members, because a newer master without agents may have other members
+ * in its journal. The search goes back in time. It ends at a revision that is not below the later
+ * ones, because no participant could know that revision any more, except from an old copy of a
+ * journal. alone: ignores elections of younger masters whose agents have not come to m. */
 static struct range range_of(
 	const struct sim *s, const struct sim_master *m, uint32_t group, bool alone)
 {
@@ -248,15 +248,15 @@ static bool is_named(const struct cc_id *peer)
 }
 
 /* Checks a kick without an election: the peer must have failed, or an election must have kicked it
- * before. A peer that has left loses nothing. Its agent would have reported the leave on its old
- * connection. But it may first have come to the next master by another connection, with newcomers,
- * and is then refused on the old one. */
+ * before. A peer that has left may be kicked without a reason, because it loses nothing: its agent
+ * should have reported the leave on its old connection, but may first have come to the next master
+ * by another connection, with newcomers. The old connection is then refused. */
 static void excuse(struct sim *s, const struct sim_master *m, const struct sim_peer *p)
 {
 	if (p->phase == PEER_ENDED || p->phase == PEER_START)
 		return;
 	if (s->class != CLASS_ALL && !has_failed(s, &p->id) && !sim_elect_is_out(s, &p->id))
-		sim_fail(s, "%s puts p%u out for nothing", sim_name_master(s, m->no), p->no);
+		sim_fail(s, "%s kicks p%u without a reason", sim_name_master(s, m->no), p->no);
 	else
 		put_out(s, &p->id);
 }
@@ -289,7 +289,7 @@ static void take_kick(
 
 	if (p && is_named(&k->peer)) {
 		if (k->code != WIRE_INVALID_USAGE)
-			sim_fail(s, "p%u, which failed, is put out with %s", p->no,
+			sim_fail(s, "p%u, which failed, is kicked with %s", p->no,
 				sim_text_code(k->code));
 		excuse(s, m, p);
 		return;
@@ -352,8 +352,8 @@ static bool is_result(const struct group *g, const struct said *x)
 	       c->lo == g->v[g->e.elected].content.lo;
 }
 
-/* Are the parts of all peers right? Equal contents may be offered with other keys, so the order may
- * decide here, too. */
+/* Has every peer been given the right part? Candidates with equal contents may have different keys,
+ * so the order of the candidates may decide here, too. */
 static bool are_roles(const struct group *g, const struct said *x)
 {
 	uint32_t i;
@@ -378,7 +378,7 @@ static void check(struct sim *s, const struct sim_master *m, uint32_t group, con
 	}
 	if (g->e.nobody != !x->start) {
 		sim_fail(s, "%s: by the rules, %s in group %u", sim_name_master(s, m->no),
-			g->e.nobody ? "nobody stands" : "somebody stands", group);
+			g->e.nobody ? "there is no candidate" : "there is a candidate", group);
 		return;
 	}
 	if (!is_result(g, x))

@@ -25,7 +25,7 @@
 #define SIM_ANSWERS 64u
 #define SIM_SEGS    3u                  /* segments of each operation */
 #define SIM_LARGE   (UINT64_C(1) << 30) /* bytes of an operation that is not eager */
-#define SIM_LINKS   512u
+#define SIM_LINKS   2048u
 #define SIM_MASTERS 32u
 #define SIM_ADDRS   3u /* addresses for masters */
 #define SIM_US      UINT64_C(1000)
@@ -36,7 +36,7 @@ struct sim;
 struct sim_xfer;
 
 enum sim_kind {
-	SIM_EV_TO_MASTER,       /* conn, bytes */
+	SIM_EV_TO_MASTER,       /* conn, bytes; gen, code: sim_mesh_reports */
 	SIM_EV_TO_AGENT,        /* conn, bytes, view */
 	SIM_EV_CONNECTED,       /* conn: the agent's attempt to connect succeeds or fails */
 	SIM_EV_MASTER_OPEN,     /* conn: the master accepts the connection */

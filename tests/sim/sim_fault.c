@@ -20,7 +20,7 @@ static void freeze(struct sim *s, uint64_t *frozen_until, uint64_t n)
 		*frozen_until = s->now + sim_ms(n);
 }
 
-/* how: 0: both ends see it; 1: the source sees it; 2: the other end sees it */
+/* how: 0: both ends see the break; 1: only the source sees it; 2: only the other end sees it */
 static void break_one(struct sim *s, unsigned host, uint32_t how)
 {
 	unsigned i, at = sim_rnd(s, SIM_LINKS);
@@ -135,7 +135,7 @@ static void start_master(struct sim *s, const struct sim_event *ev)
 	unsigned home = (unsigned)s->home;
 
 	if (s->at[home] >= 0 && ev->addr == home)
-		sim_master_kill(s, (unsigned)s->at[home]); /* this master was still to crash */
+		sim_master_kill(s, (unsigned)s->at[home]); /* it should have crashed by now */
 	if (s->at[ev->addr] >= 0)
 		return;
 	if (home != ev->addr && s->at[home] >= 0)
@@ -158,7 +158,7 @@ static void stale(struct sim *s, const struct sim_event *ev)
 		sim_name_master(s, (unsigned)no));
 	freeze(s, &s->masters[no].frozen_until, 4000 + ev->gen);
 	s->away_until = s->now + 12 * SIM_S;
-	/* agents cannot reach the frozen master, and see that sooner or later */
+	/* agents cannot reach the frozen master, and notice this sooner or later */
 	for (i = 0; i < s->n_conns; i++)
 		if (s->conns[i]->made && s->conns[i]->master == (unsigned)no && ev->inbound)
 			sim_conn_cut(s, s->conns[i], true, false);
@@ -258,7 +258,7 @@ static void agent_fault(struct sim *s, const struct sim_event *ev)
 	case FAULT_PART:
 	case FAULT_UNPART:
 		s->parted[ev->host][ev->addr] = ev->code == FAULT_PART;
-		sim_trace(s, "fault: h%u %s the master's place %u", h->no,
+		sim_trace(s, "fault: h%u %s the master's address %u", h->no,
 			ev->code == FAULT_PART ? "does not reach" : "reaches", ev->addr);
 		if (ev->code == FAULT_PART) {
 			struct sim_event c = *ev;
@@ -306,7 +306,7 @@ void sim_fault(struct sim *s, const struct sim_event *ev)
 	case FAULT_RUN_PROC:
 		run_proc(s, ev->proc);
 		break;
-	/* each end may see it only after the other end's report was handled */
+	/* each end may notice the break only after the other end's report was handled */
 	case FAULT_BREAK_LINK:
 		sim_cause(s);
 		sim_cause(s);

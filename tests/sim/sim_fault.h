@@ -11,9 +11,9 @@ enum sim_fault {
 	FAULT_KILL_PROC,
 	FAULT_STOP_PROC, /* for `gen` ms */
 	FAULT_RUN_PROC,
-	/* `gen` processes of one host die: of this host, or of the next one with as many */
+	/* `gen` processes of one host die: of this host, or of the next host that has so many */
 	FAULT_DEATHS,
-	/* inbound: it is told to end; a new one starts after `gen` ms; 0: never */
+	/* inbound: the agent is told to end; a new agent starts after `gen` ms; 0: never */
 	FAULT_KILL_AGENT,
 	FAULT_START_AGENT,
 	FAULT_KILL_HOST,
@@ -22,8 +22,8 @@ enum sim_fault {
 	FAULT_UNBLOCK,
 	FAULT_PAIR, /* the hosts `host` and `link` receive nothing from each other */
 	FAULT_UNPAIR,
-	FAULT_CUT,       /* both ends see it */
-	FAULT_HALF_OPEN, /* one end sees it, or no end */
+	FAULT_CUT,       /* a connection breaks, and both ends see this */
+	FAULT_HALF_OPEN, /* a connection breaks, and at most one end sees this */
 	FAULT_PART,      /* the host cannot reach the master's address */
 	FAULT_UNPART,
 	FAULT_CUT_OFF, /* the master loses all hosts for `gen` ms */
@@ -45,8 +45,11 @@ enum sim_fault {
 	/* the master dies after it has told only some hosts of a success; then these hosts are
 	 * often cut off */
 	FAULT_WITNESS,
-	FAULT_ROUTED, /* the link `link` with this `gen` carries an operation, and is reset */
-	FAULT_DOOMED, /* the agent dies or is cut off soon after it has connected to the master */
+	FAULT_STARTING, /* the master dies after it has told only some hosts to start an operation
+			 */
+	FAULT_ROUTED,   /* the link `link` with this `gen` carries an operation, and is reset */
+	FAULT_MESH,     /* a fault while a host has not opened its links to all hosts yet */
+	FAULT_DOOMED,   /* the agent dies or is cut off soon after it has connected to the master */
 };
 
 static inline struct sim_event sim_fault_new(enum sim_fault f)
@@ -69,5 +72,7 @@ bool sim_scene(struct sim *s, const struct sim_event *ev);
 /* The master is to die while it sends this message to several hosts. Shuffles the hosts. Returns
  * how many of them, from the first one on, still get the message. */
 uint32_t sim_scene_witness(struct sim *s, struct sim_master *m, const struct ccm_action *done);
+/* The same for the start of an operation. */
+uint32_t sim_scene_starting(struct sim *s, struct sim_master *m, const struct ccm_action *start);
 
 #endif

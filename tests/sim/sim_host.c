@@ -49,7 +49,7 @@ void sim_host_start(struct sim *s, unsigned no)
 		(struct cc_addr){.family = CC_INET4, .ip = {10, 0, 0, (uint8_t)(no + 1)}};
 	cfg.master_lease_ms = s->master_lease_ms;
 	h->a = agt_new(&cfg);
-	h->alive = h->a != NULL;
+	h->alive = true;
 	sim_trace(s, "h%u: agent h%u.%u starts", no, no, life);
 	for (i = 0; i < SIM_ADDRS && s->configured; i++)
 		if (s->moved[i] >= 0)
@@ -174,8 +174,8 @@ static void tick_in(struct sim *s, const struct sim_host *h, uint32_t ms)
 			.gen = h->ticks});
 }
 
-/* An agent without work ticks and looks at its processes rarely. It does both at once when it gets
- * work. */
+/* An agent without work ticks and looks at its processes rarely. When it gets work, it does both
+ * immediately. */
 static void keep_time(struct sim *s, struct sim_host *h)
 {
 	bool was_quiet = h->quiet;
@@ -205,8 +205,7 @@ void sim_host_step(struct sim *s, struct sim_host *h, const struct agt_event *ev
 
 	if (!h->alive)
 		return;
-	if (agt_step(h->a, ev, sim_clock_now(s, &h->clock), &acts) < 0)
-		sim_fail(s, "host %u has no memory", h->no);
+	agt_step(h->a, ev, sim_clock_now(s, &h->clock), &acts);
 	wrong = agt_check(h->a);
 	if (wrong)
 		sim_fail(s, "the invariant of the agent of host %u is broken: %s", h->no, wrong);

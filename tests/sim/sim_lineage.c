@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * The lineage of a run: the members of each epoch, and the peers that have gone on without others.
- * Suppose that a peer succeeds in anything in an epoch without another peer. Then the other peer
- * must not succeed in a later epoch, unless it has joined again with another id. Otherwise the run
- * has become two, or the other peer lacks what was done in the meantime.
+ * Suppose that a call of a peer succeeds in an epoch without another peer. Then no call of the
+ * other peer may succeed in a later epoch, unless it has joined again with another id. Otherwise
+ * the run has become two, or the other peer lacks what was done in the meantime.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -24,10 +24,12 @@ struct sim_epoch {
 	uint64_t number;
 	unsigned master;
 	bool journaled; /* masters that start later find it in their journal */
-	bool overruled; /* others that could not know of it went on, before those that knew came */
+	/* a peer that is not in `members` went on later, under a master that could not know of this
+	 * epoch */
+	bool overruled;
 	struct cc_id *members;
 	uint32_t n_members;
-	struct sim_user *users; /* peers that have succeeded in something in it */
+	struct sim_user *users; /* peers of which a call has succeeded in this epoch */
 	uint32_t n_users;
 	struct sim_epoch *older;
 };
@@ -75,7 +77,7 @@ static void find_returned(struct sim *s, const struct sim_master *m, const struc
 		p->kicked = (struct cc_id){0};
 		s->returned = true;
 		s->forgotten |= p->kicked_counts && m->heard_version < p->kicked_version;
-		sim_trace(s, "p%u is a member again, and had been put out", i);
+		sim_trace(s, "p%u, which had been kicked, is a member again", i);
 	}
 }
 
@@ -205,8 +207,8 @@ static struct sim_user *user_of(const struct sim_epoch *e, const struct cc_id *p
 	return NULL;
 }
 
-/* Returns the first epoch with p's number that has p as a member. A new master repeats an epoch to
- * agents that have not got it. */
+/* Returns the first epoch that has the number in p's attributes, and p as a member. There may be
+ * several, because a new master repeats an epoch to agents that have not got it. */
 static struct sim_epoch *epoch_of(struct sim *s, const struct sim_peer *p)
 {
 	struct sim_epoch *e, *found = NULL;
@@ -276,7 +278,7 @@ static const struct sim_peer *member_still(const struct sim *s, const struct sim
 	return NULL;
 }
 
-/* Returns an epoch before e in which p has succeeded in something; NULL: none. */
+/* Returns an epoch before e in which a call of p has succeeded; NULL: none. */
 static const struct sim_epoch *used_before(const struct sim_epoch *e, const struct sim_peer *p)
 {
 	const struct sim_epoch *x = e->older;
@@ -304,7 +306,7 @@ static void check(struct sim *s, const struct sim_peer *p, const struct sim_epoc
 			sim_fail(s,
 				"p%u goes on in epoch %" PRIu64 " of %s as a member since epoch "
 				"%" PRIu64 ", but p%u has gone on without it in epoch %" PRIu64
-				" of %s, and %s knew",
+				" of %s, and %s knew that",
 				p->no, e->number, sim_name_master(s, e->master), before->number,
 				u->peer, x->number, sim_name_master(s, x->master),
 				sim_name_master(s, e->master));
@@ -315,7 +317,7 @@ static void check(struct sim *s, const struct sim_peer *p, const struct sim_epoc
 			continue;
 		x->overruled = true;
 		s->overruled++;
-		sim_trace(s, "p%u goes on, p%u has gone on without it, and %s could not know",
+		sim_trace(s, "p%u goes on, p%u has gone on without it, and %s could not know that",
 			p->no, other->no, sim_name_master(s, e->master));
 	}
 }
@@ -328,7 +330,7 @@ void sim_lineage_success(struct sim *s, const struct sim_peer *p, bool vote)
 	if (p->state != SHM_COMM_CONNECTED)
 		return; /* the end of a call that began while p was a member */
 	if (!e) {
-		sim_fail(s, "p%u succeeds in epoch %" PRIu64 ", in which it is not", p->no,
+		sim_fail(s, "p%u succeeds in epoch %" PRIu64 " without being a member", p->no,
 			p->attrs.epoch);
 		return;
 	}

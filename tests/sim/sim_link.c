@@ -126,8 +126,8 @@ static void tell(struct sim *s, unsigned host, uint32_t life, uint32_t run,
 	sim_schedule(s, s->now + after + sim_delay(s), ev);
 }
 
-/* The source ends the link. `after`: the shortest time for which the other end still believes in
- * it. */
+/* The source ends the link. `after`: the shortest time for which the other end still believes
+ * that the link is up. */
 static void link_end(
 	struct sim *s, struct sim_link *l, const struct cc_id *src, bool ended, uint64_t after)
 {
@@ -162,7 +162,7 @@ void sim_link_reset(struct sim *s, struct sim_link *l, bool at_source)
 	sim_trace(s, "fault: the link from h%u to h%u is reset, and only h%u knows", l->src, l->dst,
 		at_source ? l->src : l->dst);
 	sim_xfers_break(s, l);
-	l->mute = true; /* nothing comes out of it any more, not even its end */
+	l->mute = true; /* nothing arrives through it any more, not even a FIN or RST */
 	if (at_source)
 		l->used = false;
 	if (at_source)
@@ -196,7 +196,7 @@ void sim_pair_cut(struct sim *s, unsigned one, unsigned other, bool cut)
 {
 	unsigned i;
 
-	sim_trace(s, "fault: h%u and h%u hear %s of each other", one, other,
+	sim_trace(s, "fault: h%u and h%u receive %s from each other", one, other,
 		cut ? "nothing" : "again");
 	s->deaf[one][other] = s->deaf[other][one] = cut;
 	for (i = 0; i < SIM_LINKS && cut; i++) {
@@ -250,7 +250,7 @@ void sim_link_seen_down(struct sim *s, const struct sim_event *ev)
 	e.peer = ev->agent;
 	e.silent = ev->code != 0;
 	e.ended = ev->gen && ev->inbound && !e.silent;
-	e.text = e.silent ? "nothing was heard" : "Connection reset by peer";
+	e.text = e.silent ? "nothing was received" : "Connection reset by peer";
 	if (e.silent && !ev->inbound) {
 		if (!same_link(s, ev))
 			return;

@@ -54,8 +54,7 @@ static void restore(struct sim *s, struct ccm *m)
 			sim_fail(s, "the journal cannot be read: %s", why);
 			return;
 		}
-		if (ccm_restore(m, &r) < 0)
-			sim_fail(s, "the journal cannot be restored");
+		ccm_restore(m, &r);
 		wire_journal_clear(&r);
 	}
 }
@@ -70,6 +69,7 @@ static void note_expected(void *arg, const struct ccm_state_info *i)
 void sim_master_start(struct sim *s, unsigned addr)
 {
 	struct ccm_config cfg = {.segment_max = 65536,
+		.algorithm = CCM_ALGORITHM_AUTO,
 		.evict_delay_ms = 250,
 		.adopt_ms = 1000,
 		.log_level = CCM_LOG_DEBUG,
@@ -86,10 +86,8 @@ void sim_master_start(struct sim *s, unsigned addr)
 	m->born = cfg.run;
 	m->clock = sim_new_clock(s);
 	m->m = ccm_new(&cfg);
-	if (!m->m)
-		abort();
 	s->at[addr] = (int)s->n_masters++;
-	sim_trace(s, "M%u starts at place %u%s", m->no + 1, addr,
+	sim_trace(s, "M%u starts at address %u%s", m->no + 1, addr,
 		s->n_records ? ", with a journal" : "");
 	restore(s, m->m);
 	sim_schedule(s, s->now, (struct sim_event){.kind = SIM_EV_MASTER_TICK, .master = m->no});
@@ -131,8 +129,8 @@ static void supersede(struct sim *s, struct sim_master *m)
 
 		if (i == m->no || !cc_id_eq(&x->id, &m->id))
 			continue;
-		/* The older master has worked since m started, or before, and m's copy of the
-		 * journal does not contain that. */
+		/* The older master has done work that m's copy of the journal lacks, after m
+		 * started or before. */
 		m->behind |= !m->greets && i < m->no && !m->knows &&
 			     (x->worked > m->started || (x->unread && !x->superseded));
 		x->superseded |= x->alive && x->term <= m->term;
@@ -204,7 +202,7 @@ static void carry_out(struct sim *s, unsigned no, const struct ccm_action *x, si
 	}
 }
 
-/* Does the master die now, while it reports a success? Not if another master exists: it may be
+/* May the master die while it sends a certain message? Not if another master exists: it may be
  * frozen, and there would be two masters when it continues. */
 static bool is_aimed_at(const struct sim *s, const struct sim_master *m)
 {
@@ -213,7 +211,7 @@ static bool is_aimed_at(const struct sim *s, const struct sim_master *m)
 	for (i = 0; i < SIM_ADDRS; i++)
 		if (s->at[i] >= 0 && s->at[i] != (int)m->no)
 			return false;
-	return s->crash_telling;
+	return true;
 }
 
 /* Returns the number of actions in this step. crash: the master dies after them. A message counts
@@ -226,10 +224,12 @@ static size_t how_much(struct sim *s, struct sim_master *m, bool *crash)
 	for (i = 0; i < s->m_acts.n; i++) {
 		const struct ccm_action *x = &s->m_acts.v[i];
 
-		*crash = aimed && x->type == CCM_ACT_SEND && x->msg.type == WM_OP_DONE &&
-			 x->n_conns > 1;
-		if (*crash)
+		*crash = aimed && x->type == CCM_ACT_SEND && x->n_conns > 1;
+		if (*crash && s->crash_telling && x->msg.type == WM_OP_DONE)
 			return n + sim_scene_witness(s, m, x);
+		if (*crash && s->now < s->starting_until && x->msg.type == WM_OP_START &&
+			x->msg.u.op_start.route != CC_ALGO_RING)
+			return n + sim_scene_starting(s, m, x);
 		n += x->type == CCM_ACT_SEND ? x->n_conns : 1;
 	}
 	*crash = m->crash_next && n > 0;
@@ -255,8 +255,7 @@ void sim_master_step(struct sim *s, unsigned no, const struct ccm_event *ev)
 	if (ev->type == CCM_EV_MSG && ev->msg->type == WM_RESUME)
 		sim_lineage_resume(s, m, ev->conn, &ev->msg->u.resume);
 	sim_elect_before(s, m, ev);
-	if (ccm_step(m->m, ev, sim_clock_now(s, &m->clock), &s->m_acts) < 0)
-		sim_fail(s, "%s has no memory", sim_name_master(s, no));
+	ccm_step(m->m, ev, sim_clock_now(s, &m->clock), &s->m_acts);
 	if (!m->begun) /* only now it has the state of its journal */
 		ccm_each_state(m->m, sim_clock_now(s, &m->clock), note_expected, m);
 	m->begun = true;

@@ -176,8 +176,8 @@ static void take(struct sim *s, struct sim_peer *p, const struct sim_op *o, uint
 				m->want[i] += operand(s, &t->parts[j].voices[k].key,
 					&s->peers[t->parts[j].voices[k].peer], i);
 	if ((uint32_t)__builtin_popcountll(m->want[0] & UINT32_MAX) != o->world_size)
-		sim_fail(s, "p%u: tag %u is told to be of %u members, and is of others", p->no, tag,
-			o->world_size);
+		sim_fail(s, "p%u: tag %u is not the sum of the %u members that the call reports",
+			p->no, tag, o->world_size);
 }
 
 void sim_memory_end(struct sim *s, struct sim_peer *p, const struct sim_op *o)

@@ -162,6 +162,8 @@ void sim_send_to_master(struct sim *s, struct sim_host *h, uint32_t run, const s
 		sim_text_msg(s, m));
 	ev = event(c, SIM_EV_TO_MASTER);
 	encode(s, m, &ev);
+	if (m->type == WM_MESH)
+		sim_mesh_reports(c, &ev);
 	sim_schedule(s, in_order(s, &c->to_master), ev);
 }
 
@@ -203,6 +205,7 @@ void sim_send_to_agent(struct sim *s, unsigned master, uint32_t conn, const stru
 		s->resumes += msg->u.hello_ack.resume;
 		c->said = !msg->u.hello_ack.resume;
 	}
+	sim_mesh_sent(s, m, c, msg);
 	ev.view = c->sent;
 	encode(s, msg, &ev);
 	sim_trace(s, "%s -> h%u: %s", sim_name_master(s, master), c->host, sim_text_msg(s, msg));
@@ -233,6 +236,8 @@ void sim_to_master(struct sim *s, const struct sim_event *ev)
 		c->in_use = sim_check_in_use(s, &s->masters[c->master]);
 	if (m.type == WM_OP_REPORT && m.u.op_report.silent && s->silent_since == 0)
 		s->silent_since = s->now;
+	if (m.type == WM_MESH)
+		sim_mesh_reported(c, ev, &m.u.mesh);
 	sim_master_step(s, c->master, &e);
 	if (m.type == WM_RESUME) {
 		c->said = true;
@@ -260,6 +265,7 @@ void sim_to_agent(struct sim *s, const struct sim_event *ev)
 	}
 	if (ev->view.known)
 		r->heard = ev->view;
+	sim_mesh_got(c, &m);
 	sim_host_step(s, h, &e);
 	/* The agent goes on with this master. From now on it may not obey an older one. */
 	if (m.type == WM_HELLO_ACK && h->alive && r->conn == c->no && c->term > r->term)
@@ -286,7 +292,7 @@ void sim_master_closes(struct sim *s, unsigned master, const struct ccm_action *
 
 	sim_trace(s, "%s closes h%u: %s", sim_name_master(s, master), c->host, x->text);
 	if (c->master != master || !c->master_open)
-		sim_fail(s, "master %u closes what is closed", master);
+		sim_fail(s, "master %u closes a closed connection", master);
 	c->master_open = false;
 	if (!c->cut)
 		sim_schedule(s, in_order(s, &c->to_agent), event(c, SIM_EV_AGENT_SEES_END));
@@ -298,10 +304,10 @@ void sim_conn_cut(struct sim *s, struct sim_conn *c, bool agent, bool master)
 		return;
 	sim_trace(s, "fault: the connection of h%u to %s breaks; %s", c->host,
 		sim_name_master(s, c->master),
-		agent && master ? "both ends see it"
-		: agent         ? "the master believes that it is there"
-		: master        ? "the agent believes that it is there"
-				: "nobody sees it");
+		agent && master ? "both ends notice"
+		: agent         ? "only the agent notices"
+		: master        ? "only the master notices"
+				: "neither end notices");
 	c->cut = true;
 	if (agent)
 		sim_schedule(s, in_order(s, &c->to_agent), event(c, SIM_EV_AGENT_SEES_END));

@@ -69,7 +69,7 @@ void sim_op_launch(struct sim *s, struct sim_peer *p, uint32_t tag)
 	else
 		sim_memory_begin(s, p, tag);
 	sim_trace(s, "p%u: launches tag %u (ballot %" PRIu64 " step %u, generation %" PRIu64 ")%s",
-		p->no, tag, p->topo_ballot, p->step, p->generation,
+		p->no, tag, p->ballots[WIRE_TOPOLOGY], p->step, p->generation,
 		p->proc->state == SESSION_OPEN && p->comm ? "" : ", waits for an agent");
 	if (p->proc->state == SESSION_OPEN && p->comm) {
 		submit(s, p, tag);
@@ -121,9 +121,7 @@ void sim_op_submit(struct sim *s, const struct sim_event *ev)
 		sub.sync = p->candidate;
 	} else {
 		sub.tag = tag;
-		sub.dtype = 10;
-		sub.count = 100 + tag + o->odd;
-		sub.bytes = tag ? sub.count * 4 : SIM_LARGE;
+		sim_plan_params(s, p, tag, &sub);
 		s->seen[SEEN_ODD] += o->odd;
 	}
 	if (s->refusals && sim_chance(s, 1)) {

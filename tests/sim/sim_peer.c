@@ -279,7 +279,7 @@ static void step_begin(struct sim *s, struct sim_peer *p)
 		step_wants(s, p);
 	if (p->steps[p->step].ask) {
 		p->asking = true;
-		sim_shim_call(s, p, WL_ARE_PENDING);
+		sim_shim_call(s, p, SIM_VOTE(WIRE_PENDING));
 	}
 }
 
@@ -341,7 +341,7 @@ void sim_peer_go(struct sim *s, struct sim_peer *p)
 		if (p->state != SHM_COMM_CONNECTED)
 			try_anew(s, p, false);
 		else
-			sim_shim_call(s, p, WL_UPDATE_TOPOLOGY);
+			sim_shim_call(s, p, SIM_VOTE(WIRE_TOPOLOGY));
 		break;
 	case PEER_STEPS:
 		steps_go(s, p);
@@ -406,14 +406,15 @@ void sim_peer_returned(struct sim *s, struct sim_peer *p, uint32_t type, uint32_
 			ended(s, p);
 		break;
 	case WL_COMM_CONNECT:
-	case WL_UPDATE_TOPOLOGY:
+	case SIM_VOTE(WIRE_TOPOLOGY):
+	case SIM_VOTE(WIRE_OPTIMIZE):
 		if (code != WIRE_SUCCESS) {
 			try_anew(s, p,
 				type == WL_COMM_CONNECT && p->call.master_gone &&
 					s->class == CLASS_MASTER);
 			break;
 		}
-		if (type == WL_UPDATE_TOPOLOGY && p->alone) {
+		if (type != WL_COMM_CONNECT && p->alone) {
 			/* the others go on without a vote, and so does this program */
 			if (p->stray)
 				sim_peer_later(s, p, moment(s));
@@ -423,11 +424,17 @@ void sim_peer_returned(struct sim *s, struct sim_peer *p, uint32_t type, uint32_
 			break;
 		}
 		p->stray = p->strayed = false;
-		sim_plan(s, p);
+		if (type != SIM_VOTE(WIRE_OPTIMIZE))
+			sim_plan(s, p);
+		if (p->optimizes) {
+			p->optimizes = false;
+			sim_shim_call(s, p, SIM_VOTE(WIRE_OPTIMIZE));
+			break;
+		}
 		p->counted = p->view.group;
 		later(s, p, PEER_STEPS);
 		break;
-	case WL_ARE_PENDING:
+	case SIM_VOTE(WIRE_PENDING):
 		p->asking = p->stray = false;
 		sim_peer_later(s, p, moment(s));
 		break;
@@ -462,7 +469,7 @@ void sim_peers_describe(struct sim *s)
 			continue;
 		printf("p%u (process %u on h%u, group %u): %s, ballot %" PRIu64 " step %u of %u",
 			p->no, p->proc->no, p->proc->host, p->group, phase_names[p->phase],
-			p->topo_ballot, p->step, p->n_steps);
+			p->ballots[WIRE_TOPOLOGY], p->step, p->n_steps);
 		if (p->call.type)
 			printf(", calls %s for %.3f s", sim_text_call(p->call.type),
 				(double)(s->now - p->call.since) / 1e9);

@@ -63,8 +63,8 @@ static void plan_pair(struct sim *s, uint64_t at)
 		s, at + sim_ms(sim_chance(s, 50) ? 3200 : 10000) + sim_ms(sim_rnd(s, 20000)), ev);
 }
 
-/* The master dies, often in the middle of a step, and then an agent that may be the only one with
- * the last message of the master. Both are back soon. */
+/* The master dies, often in the middle of a step. Then an agent dies, which may be the only agent
+ * that has received the master's last message. Both are back soon. */
 static void plan_together(struct sim *s, uint64_t at, unsigned host)
 {
 	struct sim_event ev = sim_fault_new(FAULT_KILL_MASTER);
@@ -89,8 +89,9 @@ static void plan_voter(struct sim *s, uint64_t at)
 	sim_schedule(s, at, ev);
 }
 
-/* One host goes on without the others, until only its shims know that. Then a process that does not
- * know it may be the first to connect to the host's new agent. */
+/* One host goes on without the others, until the master and the host's agent die. Then only the
+ * host's shims know of this. A process that does not know of it may be the first to connect to the
+ * host's new agent. */
 static void plan_rest(struct sim *s, uint64_t at)
 {
 	struct sim_event ev = sim_fault_new(FAULT_REST);
@@ -118,6 +119,20 @@ static void plan_router(struct sim *s)
 	s->routed[one][other] = true;
 	s->routed[other][one] = h / 64 % 2;
 	s->routed_until = s->now + 20 * SIM_S;
+}
+
+/* A few faults hit a host that has not opened its links to all other hosts yet. */
+static void plan_half_open(struct sim *s, uint64_t at)
+{
+	struct sim_event ev = sim_fault_new(FAULT_MESH);
+	uint32_t n = 1 + sim_rnd(s, 4);
+
+	s->busy_until = at + 4 * SIM_S;
+	ev.gen = 10000; /* the number of times that it looks for such a host */
+	while (n-- > 0) {
+		at += sim_ms(sim_rnd(s, 800));
+		sim_schedule(s, at, ev);
+	}
 }
 
 /* The master will die when it has told only some hosts of a success. */
@@ -238,7 +253,10 @@ void sim_faults_plan(struct sim *s)
 	case CLASS_MASTER:
 		for (n = 1 + n / 3; n > 0; n--) {
 			at += sim_ms(sim_rnd(s, 1500));
-			plan_master(s, at);
+			if (sim_hash(s, n, 0, FAULT_STARTING) % 100 < 30)
+				sim_schedule(s, at, sim_fault_new(FAULT_STARTING));
+			else
+				plan_master(s, at);
 			at += sim_ms(s->master_lease_ms / 3 + 4000);
 		}
 		break;
@@ -267,6 +285,9 @@ void sim_faults_plan(struct sim *s)
 		s->xfer_failures = sim_chance(s, 30);
 		if (s->n_hosts > 1 && sim_hash(s, 0, 0, FAULT_ROUTED) % 100 < 10)
 			plan_router(s);
+		if (sim_hash(s, 0, 0, FAULT_STARTING) % 100 < 10)
+			sim_schedule(s, at + sim_ms(sim_hash(s, 1, 0, FAULT_STARTING) % 3000),
+				sim_fault_new(FAULT_STARTING));
 		if (sim_chance(s, 15)) {
 			plan_voter(s, s->now + sim_ms(sim_rnd(s, 300)));
 			n /= 3;
@@ -275,6 +296,9 @@ void sim_faults_plan(struct sim *s)
 			n /= 3;
 		} else if (s->n_hosts > 1 && sim_hash(s, 0, 0, FAULT_WITNESS) % 100 < 30) {
 			plan_witness(s, s->now + sim_ms(100 + sim_rnd(s, 1500)));
+			n /= 3;
+		} else if (s->n_hosts > 2 && sim_hash(s, 0, 0, FAULT_MESH) % 100 < 30) {
+			plan_half_open(s, s->now + sim_ms(sim_rnd(s, 300)));
 			n /= 3;
 		}
 		while (n-- > 0) {
@@ -325,7 +349,7 @@ static bool votes_with(const struct sim_peer *p, const struct sim_peer *q)
 	       q->phase == PEER_STEPS;
 }
 
-/* Prevents for a while that the master receives anything from the host. */
+/* For a while, the master receives nothing from the host. */
 static void out_of_reach(struct sim *s, unsigned host, uint64_t at)
 {
 	static const enum sim_fault kinds[] = {FAULT_CUT, FAULT_HALF_OPEN, FAULT_HALF_OPEN,
@@ -366,6 +390,36 @@ static void voter(struct sim *s, const struct sim_event *ev)
 		sim_schedule(s, s->now + sim_ms(1 + sim_rnd(s, 50)), stop);
 }
 
+/* Hits a host that has opened some of its links. A link that is lost at one end is often followed
+ * by a fault that keeps the loss, or the order to open the link again, from its receiver. */
+static void half_open(struct sim *s, const struct sim_event *ev)
+{
+	static const enum sim_fault kinds[] = {FAULT_KILL_AGENT, FAULT_KILL_PROC, FAULT_KILL_MASTER,
+		FAULT_FREEZE_MASTER, FAULT_CUT, FAULT_HALF_OPEN, FAULT_FREEZE};
+	int host = sim_mesh_half_open(s);
+	struct sim_event next = *ev;
+	uint32_t i;
+
+	if (host < 0) {
+		if (next.gen-- > 0)
+			sim_schedule(s, s->now + sim_rnd(s, 1000) * SIM_US, next);
+		return;
+	}
+	s->seen[SEEN_HALF_OPEN]++;
+	next = sim_fault_new(FAULT_BREAK_LINK);
+	next.host = (unsigned)host;
+	for (i = sim_rnd(s, 3); i > 0; i--) {
+		next.gen = 1 + sim_rnd(s, 2);
+		sim_schedule(s, s->now + sim_rnd(s, 3000) * SIM_US, next);
+	}
+	next.code = kinds[sim_rnd(s, sizeof kinds / sizeof kinds[0])];
+	next.host = sim_chance(s, 50) ? (unsigned)host : sim_rnd(s, s->n_hosts);
+	next.proc = sim_rnd(s, s->n_procs);
+	next.addr = SIM_ADDRS;
+	next.gen = next.code == FAULT_HALF_OPEN ? sim_rnd(s, 3) : 10 + sim_rnd(s, 2000);
+	sim_schedule(s, s->now + sim_rnd(s, 4000) * SIM_US, next);
+}
+
 struct rest {
 	const struct cc_id *agent;
 	uint32_t here, elsewhere;
@@ -392,7 +446,8 @@ static void part_others(struct sim *s, unsigned host, enum sim_fault f, uint32_t
 }
 
 /* Waits until the host and other hosts have members, then cuts the other hosts off. inbound: they
- * are cut off. Waits until the master has lost them, then kills the master and the agent. */
+ * are already cut off. Then waits until the master has lost them, and kills the master and the
+ * agent. */
 static void rest(struct sim *s, const struct sim_event *ev)
 {
 	struct rest r = {.agent = &s->hosts[ev->host].id};
@@ -416,7 +471,7 @@ static void rest(struct sim *s, const struct sim_event *ev)
 		return;
 	}
 	if (ready) {
-		sim_trace(s, "fault: h%u alone is left with the master", ev->host);
+		sim_trace(s, "fault: only h%u still reaches the master", ev->host);
 		s->rests++;
 		plan_together(s, s->now + sim_ms(sim_rnd(s, 300)), ev->host);
 	}
@@ -513,7 +568,7 @@ uint32_t sim_scene_witness(struct sim *s, struct sim_master *m, const struct ccm
 		conns[j] = t;
 	}
 	told = sim_chance(s, 50) ? 1 : 1 + sim_rnd(s, n - 1);
-	sim_trace(s, "fault: %s tells h%u and %u more of %u hosts of a success",
+	sim_trace(s, "fault: %s tells h%u and %u more hosts, out of %u, that an attempt succeeded",
 		sim_name_master(s, m->no), sim_conn(s, conns[0])->host, told - 1, n);
 	s->witnesses++;
 	s->crash_telling = false;
@@ -527,6 +582,23 @@ uint32_t sim_scene_witness(struct sim *s, struct sim_master *m, const struct ccm
 			at + absence(s));
 	for (i = 0; i < told; i++)
 		silence(s, sim_conn(s, conns[i])->host, m->addr, at);
+	return told;
+}
+
+uint32_t sim_scene_starting(struct sim *s, struct sim_master *m, const struct ccm_action *start)
+{
+	struct sim_event next = sim_fault_new(FAULT_START_MASTER);
+	uint32_t told = 1 + sim_rnd(s, start->n_conns - 1);
+
+	sim_trace(s, "fault: %s tells %u of %u hosts to start an operation",
+		sim_name_master(s, m->no), told, start->n_conns);
+	s->starting_until = 0;
+	m->arrives = sim_chance(s, 50);
+	if (s->class == CLASS_ALL)
+		sim_cause(s);
+	next.addr = m->addr;
+	sim_schedule(s, s->now + sim_ms(10 + sim_rnd(s, 1000)), next);
+	s->master_gone = true;
 	return told;
 }
 
@@ -544,6 +616,12 @@ bool sim_scene(struct sim *s, const struct sim_event *ev)
 		return true;
 	case FAULT_REST_LATE:
 		sim_peer_later(s, &s->peers[ev->peer], 0);
+		return true;
+	case FAULT_MESH:
+		half_open(s, ev);
+		return true;
+	case FAULT_STARTING:
+		s->starting_until = s->now + 3 * SIM_S;
 		return true;
 	case FAULT_WITNESS:
 		s->crash_telling = true;

@@ -22,7 +22,7 @@ struct sim_peer *sim_peer_find(struct sim *s, const struct sim_host *h, uint32_t
 		if (s->peers[i].proc->host == h->no && s->peers[i].comm == comm && comm &&
 			s->peers[i].comm_life == h->life)
 			return &s->peers[i];
-	sim_fail(s, "host %u speaks of communicator %u, which nobody made", h->no, comm);
+	sim_fail(s, "host %u names communicator %u, which does not exist", h->no, comm);
 	return NULL;
 }
 
@@ -84,22 +84,23 @@ void sim_shim_request(struct sim *s, const struct sim_event *ev)
 
 static void send_call(struct sim *s, struct sim_peer *p)
 {
-	struct wl_request q = {.type = (enum wl_type)p->call.type, .comm = p->comm};
+	bool votes = p->call.type >= SIM_VOTE(0);
+	struct wl_request q = {.comm = p->comm};
 
+	q.type = votes ? WL_VOTE : (enum wl_type)p->call.type;
+	q.ballot = votes ? (enum wire_ballot)(p->call.type - SIM_VOTE(0)) : WIRE_TOPOLOGY;
 	q.req_id = p->call.req_id = ++s->last_req;
 	p->call.sent = 0;
 	if (q.type == WL_COMM_CONNECT) {
 		q.peer = p->id;
 		q.token = p->token;
 	}
-	q.topo_ballot = p->topo_ballot;
-	q.pending_ballot = p->pending_ballot;
 	q.until_left = p->no % 4 > 0;
 	send(s, p, &q);
 }
 
-/* Lists the attempts in doubt. Then lists attempts that have succeeded, for other peers that ask
- * for them. */
+/* Lists the attempts in doubt. Then lists attempts that have succeeded, because other peers may ask
+ * for their outcomes. */
 static void list_attempts(struct sim_peer *p, struct wl_request *q)
 {
 	uint64_t n = p->n_succeeded;
@@ -136,8 +137,7 @@ static void reopen(struct sim *s, struct sim_peer *p)
 		q.token = p->token;
 		q.run = p->run;
 		q.generation = p->generation;
-		q.topo_ballot = p->topo_ballot;
-		q.pending_ballot = p->pending_ballot;
+		memcpy(q.ballots, p->ballots, sizeof q.ballots);
 		q.epoch = p->attrs.epoch;
 		q.ring_epoch = p->attrs.ring_epoch;
 		q.prepared = p->attrs.prepared;
@@ -152,7 +152,7 @@ static void reopen(struct sim *s, struct sim_peer *p)
 	send(s, p, &q);
 }
 
-void sim_shim_call(struct sim *s, struct sim_peer *p, enum wl_type type)
+void sim_shim_call(struct sim *s, struct sim_peer *p, uint32_t type)
 {
 	struct sim_proc *q = p->proc;
 
@@ -221,7 +221,8 @@ void sim_shim_opened(struct sim *s, struct sim_host *h, const struct agt_action 
 		sim_trace(s,
 			"p%u: is back, generation %" PRIu64 " ballots %" PRIu64 ", %" PRIu64
 			", done %" PRIx64,
-			p->no, r->generation, r->topo_ballot, r->pending_ballot, r->done);
+			p->no, r->generation, r->ballots[WIRE_TOPOLOGY], r->ballots[WIRE_PENDING],
+			r->done);
 		s->attaches++;
 		if (p->attrs.state != SHM_COMM_CONNECTED)
 			sim_fail(s, "p%u: attached to a communicator in state %u", p->no,
@@ -265,7 +266,7 @@ static void take_view(struct sim *s, struct sim_peer *p, const struct wl_reply *
 	sim_check_view(s, p, &r->view);
 	if (p->call.type != WL_COMM_CONNECT && p->alone) {
 		if (!sim_strays(s))
-			sim_fail(s, "p%u: %s is answered alone, and nobody strays", p->no,
+			sim_fail(s, "p%u: %s is answered alone, but no program strays", p->no,
 				sim_text_call(p->call.type));
 		return;
 	}
@@ -275,24 +276,24 @@ static void take_view(struct sim *s, struct sim_peer *p, const struct wl_reply *
 
 static void take_ballots(struct sim *s, struct sim_peer *p, const struct wl_reply *r)
 {
+	enum wire_ballot kind;
+
 	if (p->call.type == WL_COMM_CONNECT) {
 		p->run = r->run;
 		p->state = SHM_COMM_CONNECTED;
-		s->seen[SEEN_NEWCOMER] += r->topo_ballot > 1 && r->view.global > 1;
+		s->seen[SEEN_NEWCOMER] +=
+			wire_ballot_count(r->ballots[WIRE_TOPOLOGY]) > 1 && r->view.global > 1;
 		p->generation = r->generation;
-		p->topo_ballot = r->topo_ballot;
-		p->pending_ballot = r->pending_ballot;
+		memcpy(p->ballots, r->ballots, sizeof p->ballots);
 		p->n_succeeded = 0;
-	} else if (p->call.type == WL_UPDATE_TOPOLOGY) {
-		p->alone = r->code == WIRE_SUCCESS && r->topo_ballot == p->topo_ballot;
-		p->topo_ballot = r->topo_ballot;
+	} else if (p->call.type >= SIM_VOTE(0)) {
+		kind = (enum wire_ballot)(p->call.type - SIM_VOTE(0));
+		p->alone = r->ballots[kind] == p->ballots[kind];
+		memcpy(p->ballots, r->ballots, sizeof p->ballots);
 		if (r->generation > p->generation)
 			p->generation = r->generation;
-	} else if (p->call.type == WL_ARE_PENDING) {
-		p->alone = r->code == WIRE_SUCCESS && r->pending_ballot == p->pending_ballot;
-		p->pending_ballot = r->pending_ballot;
-		if (r->code == WIRE_SUCCESS && !p->alone)
-			sim_check_answer(s, p, r->flag);
+		if (!p->alone)
+			sim_check_answer(s, p, kind);
 	}
 }
 

@@ -2,7 +2,7 @@
  *
  * Programs that stray from the plan: they vote or ask when the others do not, as newcomers do, or
  * launch an operation that no other program launches. No program may wait for ever because of that.
- * A call that could have met those of the others must not be answered alone.
+ * A call that could still meet the calls of the others must not be answered alone.
  */
 #include <inttypes.h>
 
@@ -22,18 +22,18 @@ bool sim_stray(struct sim *s, struct sim_peer *p)
 	if (!s->strays || p->strayed || p->call.type || sim_peer_alone(p))
 		return false;
 	p->strayed = true;
-	what = sim_rnd(s, 8);
-	if (what > 1)
+	what = sim_rnd(s, 10);
+	if (what >= WIRE_BALLOTS)
 		return false;
 	p->stray = true;
-	p->asking = what == 1;
+	p->asking = what == WIRE_PENDING;
 	s->seen[SEEN_STRAYED]++;
 	sim_trace(s, "p%u: strays", p->no);
-	sim_shim_call(s, p, what == 0 ? WL_UPDATE_TOPOLOGY : WL_ARE_PENDING);
+	sim_shim_call(s, p, SIM_VOTE(what));
 	return true;
 }
 
-/* Only if the others wait for this program in an operation of the step. */
+/* Adds the operation only if the others wait for this program in an operation of the step. */
 void sim_stray_launch(struct sim *s, struct sim_peer *p)
 {
 	const struct sim_step *st = &p->steps[p->step];
@@ -150,10 +150,8 @@ static bool is_op(const struct wm_unmet *u)
 static bool is_in(const struct sim_peer *p, const struct wm_unmet *u)
 {
 	switch (u->kind) {
-	case WM_WAIT_TOPOLOGY:
-		return p->call.type == WL_UPDATE_TOPOLOGY;
-	case WM_WAIT_PENDING:
-		return p->call.type == WL_ARE_PENDING;
+	case WM_WAIT_BALLOT:
+		return p->call.type == SIM_VOTE(u->ballot);
 	case WM_WAIT_SYNC:
 		return p->ops[SIM_SYNC].state == OP_PENDING;
 	default:
@@ -179,7 +177,8 @@ static bool waits(const struct sim_peer *p)
 	return false;
 }
 
-/* The peer's agent has died. The master relies on its earlier messages until it notices that. */
+/* Has the peer's agent died? Until the master notices the death, it relies on the agent's earlier
+ * messages. */
 static bool is_outdated(struct sim *s, const struct ccm_peer_info *i)
 {
 	const struct sim_host *h = sim_host_by_id(s, &i->agent);
@@ -212,10 +211,11 @@ void sim_stray_check(struct sim *s, const struct sim_master *m, const struct wm_
 	if (m->superseded || s->two_masters)
 		return;
 	if (!sim_strays(s))
-		sim_fail(s, "a call is answered as if it could not meet others, and nobody strays");
+		sim_fail(s,
+			"a call is answered as if it could not meet others, but no program strays");
 	ccm_each_peer(m->m, sim_clock_now(s, &m->clock), count, &c);
 	if (c.same == c.n)
-		sim_fail(s, "all %u peers make the call that is answered alone", c.n);
+		sim_fail(s, "a call is answered alone, although all %u peers make it", c.n);
 	if (is_op(u) && c.free < SIM_PEERS)
-		sim_fail(s, "an operation is refused, and p%u may still call", c.free);
+		sim_fail(s, "an operation is refused, although p%u may still call it", c.free);
 }

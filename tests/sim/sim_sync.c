@@ -12,7 +12,7 @@
 
 #include "tests/sim/sim_sync.h"
 
-#define STUCK (3 * SIM_S) /* a job without any progress for this time is given up */
+#define STUCK (3 * SIM_S) /* a job without any progress for this time fails */
 
 /* ---- the state of programs ---- */
 
@@ -34,7 +34,7 @@ static bool same_digest(const struct wm_digest *a, const struct wm_digest *b)
 }
 
 /* Chooses the contents with which a program begins. Most programs of a group begin with equal
- * ones. */
+ * contents. */
 static void begin_anew(const struct sim *s, struct sim_peer *p)
 {
 	uint64_t own = sim_hash(s, p->no, 1, 1) % 3 == 0 ? p->no : 100 + p->group;
@@ -98,7 +98,7 @@ static bool checkpoint(struct sim *s, struct sim_peer *p, uint64_t revision)
 }
 
 /* Loads the checkpoint that the text of the kick demands. The text may also demand a new
- * communicator. The new one does not remember torn state. */
+ * communicator, because a new communicator does not remember torn state. */
 void sim_sync_put_out(struct sim *s, struct sim_peer *p, const char *text)
 {
 	const char *at = strstr(text, ": load revision ");
@@ -125,7 +125,7 @@ static uint32_t strategy(const struct sim *s, const struct sim_peer *p)
 	uint64_t run;
 
 	memcpy(&run, p->run.b, sizeof run);
-	if (sim_hash(s, run, p->topo_ballot << 16 | p->step << 8 | p->group, 5) % 25 > 0)
+	if (sim_hash(s, run, p->ballots[WIRE_TOPOLOGY] << 16 | p->step << 8 | p->group, 5) % 25 > 0)
 		return WM_STRATEGY_ENFORCE_POPULAR;
 	return p->in_step ? WM_STRATEGY_SEND_ONLY : WM_STRATEGY_RECEIVE_ONLY;
 }
@@ -165,11 +165,11 @@ static void check_result(struct sim *s, const struct sim_peer *p, const struct s
 	uint32_t i;
 
 	if (!t || !o->voice || !o->voice->complete) {
-		sim_fail(s, "p%u: its state is synchronized, and it does not have it", p->no);
+		sim_fail(s, "p%u: it gets a success, but not the elected contents", p->no);
 		return;
 	}
 	if (o->revision != t->revision)
-		sim_fail(s, "p%u: is told revision %" PRIu64 ", elected was %" PRIu64, p->no,
+		sim_fail(s, "p%u: gets revision %" PRIu64 ", not the elected %" PRIu64, p->no,
 			o->revision, t->revision);
 	for (i = 0; i < SIM_SEGS; i++)
 		if (p->mine.value[i] != t->value[i])
@@ -327,7 +327,7 @@ static uint32_t results(const struct sim_part *q, struct agt_sync_result *v)
 			.failed = q->voices[i].failed,
 			.complete = q->voices[i].complete,
 			.code = q->voices[i].failed ? WIRE_INVALID_USAGE : 0,
-			.text = q->voices[i].failed ? "its tensors are not what it said" : NULL};
+			.text = q->voices[i].failed ? "its tensors do not match its hashes" : NULL};
 	return q->n;
 }
 
@@ -339,11 +339,10 @@ static void tell_done(struct sim *s, const struct sim_xfer *t, struct sim_part *
 	e.n_results = results(q, v);
 	e.results = v;
 	e.code = code;
-	e.text = code ? "nobody gives it what was elected" : NULL;
+	e.text = code ? "no source has the elected contents" : NULL;
 	q->done = code == 0;
 	q->gives_up = code != 0;
-	sim_trace(
-		s, "h%u: seq %" PRIu64 " is %s here", q->host, t->seq, code ? "given up" : "done");
+	sim_trace(s, "h%u: seq %" PRIu64 " is %s here", q->host, t->seq, code ? "failed" : "done");
 	sim_host_step(s, &s->hosts[q->host], &e);
 }
 
@@ -358,7 +357,7 @@ static bool fail_one(struct sim *s, struct sim_part *q)
 		q->voices[i].fails = false;
 		q->voices[i].failed = true;
 		s->seen[SEEN_FAILED]++;
-		sim_trace(s, "p%u: its tensors are not what it said", q->voices[i].peer);
+		sim_trace(s, "p%u: its tensors do not match its hashes", q->voices[i].peer);
 		sim_cause(s);
 		return true;
 	}
@@ -484,7 +483,7 @@ static void find_value(struct sim *s, struct sim_xfer *t)
 		whole |= !p->was.mixed;
 	}
 	if (!found)
-		sim_fail(s, "seq %" PRIu64 ": nobody has offered what was elected", t->seq);
+		sim_fail(s, "seq %" PRIu64 ": no peer has offered the elected contents", t->seq);
 	else if (!whole)
 		sim_fail(s, "seq %" PRIu64 ": torn state was elected", t->seq);
 }
@@ -492,7 +491,7 @@ static void find_value(struct sim *s, struct sim_xfer *t)
 static void check_elected(struct sim *s, struct sim_xfer *t, const struct agt_sync *y)
 {
 	if (!t->is_sync && t->n_parts > 0) {
-		sim_fail(s, "seq %" PRIu64 " is a synchronization, and something else", t->seq);
+		sim_fail(s, "seq %" PRIu64 " is a synchronization and an all-reduce", t->seq);
 	} else if (!t->is_sync) {
 		t->is_sync = true;
 		t->group = y->group;
@@ -514,9 +513,9 @@ static void check_role(struct sim *s, const struct sim_xfer *t, const struct agt
 		sim_fail(s, "p%u takes part in seq %" PRIu64 " with other keys", p->no, t->seq);
 	if (holder &&
 		(!same_digest(&v->content, &y->content) || v->strategy == WM_STRATEGY_RECEIVE_ONLY))
-		sim_fail(s, "p%u is a holder of what it does not give", p->no);
+		sim_fail(s, "p%u is a holder, but does not offer the contents", p->no);
 	if (!holder && v->strategy == WM_STRATEGY_SEND_ONLY)
-		sim_fail(s, "p%u is a receiver, and sends only", p->no);
+		sim_fail(s, "p%u is a receiver, but only sends", p->no);
 }
 
 static void start_voice(struct sim *s, struct sim_host *h, struct sim_xfer *t,
@@ -535,7 +534,7 @@ static void start_voice(struct sim *s, struct sim_host *h, struct sim_xfer *t,
 	v->fails = s->xfer_failures && sim_chance(s, 4);
 	if (o->state != OP_PENDING || o->slot != v->slot) {
 		if (p->phase < PEER_DESTROYING)
-			sim_fail(s, "h%u starts a job that p%u has not in flight", h->no, p->no);
+			sim_fail(s, "h%u starts a job that p%u did not submit", h->no, p->no);
 		v->out = true;
 		return;
 	}
@@ -616,7 +615,7 @@ void sim_sync_drop(struct sim *s, struct sim_host *h, const struct agt_action *a
 	struct sim_part *q = sim_xfer_live(s, h->no, h->life, a->run, a->u.sync.seq, &t);
 
 	if (!q || q->cancelling) {
-		sim_fail(s, "host %u drops a member of a job that is not there", h->no);
+		sim_fail(s, "host %u drops a member of a job that does not exist", h->no);
 		return;
 	}
 	later(s, q, SIM_EV_SYNC_DROPPED, t->seq, a->comm, sim_delay(s));
@@ -628,7 +627,7 @@ void sim_sync_cancel(struct sim *s, struct sim_host *h, const struct agt_action 
 	struct sim_part *q = sim_xfer_live(s, h->no, h->life, a->run, a->u.sync.seq, &t);
 
 	if (!q || q->cancelling) {
-		sim_fail(s, "host %u cancels a job that is not there", h->no);
+		sim_fail(s, "host %u cancels a job that does not exist", h->no);
 		return;
 	}
 	q->cancelling = true;
@@ -641,7 +640,7 @@ void sim_sync_free(struct sim *s, struct sim_host *h, const struct agt_action *a
 	struct sim_part *q = sim_xfer_live(s, h->no, h->life, a->run, a->u.sync.seq, &t);
 
 	if (!q || !q->cancelled) {
-		sim_fail(s, "host %u frees the memory of job %" PRIu64 " in use", h->no,
+		sim_fail(s, "host %u frees the memory of job %" PRIu64 " too early", h->no,
 			a->u.sync.seq);
 		return;
 	}
@@ -696,8 +695,7 @@ void sim_sync_heard(struct sim *s, struct sim_peer *p, struct sim_op *o)
 			continue;
 		v = voice_of(o->xfer, x);
 		if (!v || !v->complete)
-			sim_fail(s,
-				"seq %" PRIu64 ": p%u is told success, p%u, of the same group, %s",
+			sim_fail(s, "seq %" PRIu64 ": p%u gets a success, p%u of the same group %s",
 				o->seq, p->no, x->no, v ? "lacks something" : "has no part in it");
 	}
 }

@@ -21,7 +21,7 @@ void sim_sync_learn(struct sim *s, struct sim_peer *p);
 /* The program was kicked, with this text. It loads a checkpoint if the text says so. */
 void sim_sync_put_out(struct sim *s, struct sim_peer *p, const char *text);
 void sim_sync_abandon(struct sim *s, struct sim_peer *p);
-/* The member has a success. Checks that all members of its group have it. */
+/* The member gets a success. Checks that all members of its group have the contents. */
 void sim_sync_heard(struct sim *s, struct sim_peer *p, struct sim_op *o);
 void sim_sync_completed(struct sim *s, struct sim_host *h, struct sim_peer *p, struct sim_op *o);
 void sim_sync_start(struct sim *s, struct sim_host *h, const struct agt_action *a);
@@ -29,7 +29,7 @@ void sim_sync_drop(struct sim *s, struct sim_host *h, const struct agt_action *a
 void sim_sync_cancel(struct sim *s, struct sim_host *h, const struct agt_action *a);
 void sim_sync_free(struct sim *s, struct sim_host *h, const struct agt_action *a);
 void sim_sync_event(struct sim *s, const struct sim_event *ev);
-/* returns a host that has finished its job while others have not; or -1 */
+/* Returns a host that has finished its job while others have not; or -1. */
 int sim_sync_waiter(const struct sim *s);
 
 /* sim_elect.c */

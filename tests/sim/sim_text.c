@@ -104,10 +104,10 @@ const char *sim_text_call(uint32_t type)
 		return "connect";
 	case WL_COMM_DESTROY:
 		return "destroy";
-	case WL_UPDATE_TOPOLOGY:
-		return "update topology";
-	case WL_ARE_PENDING:
-		return "are peers pending";
+	case SIM_VOTE(WIRE_TOPOLOGY):
+	case SIM_VOTE(WIRE_PENDING):
+	case SIM_VOTE(WIRE_OPTIMIZE):
+		return wire_ballot_kinds[type - SIM_VOTE(0)].call;
 	case WL_COMM_ATTACH:
 		return "attach";
 	default:
@@ -125,7 +125,7 @@ static const char *text_view(const struct wm_view *w)
 	for (i = 0; i < w->n && at < sizeof b - 64; i++)
 		at += (size_t)snprintf(b + at, sizeof b - at, " g%u: %u, generation %" PRIu64,
 			w->own[i].group, w->own[i].world_size, w->own[i].generation);
-	return text("%u peers, version %" PRIu64 "%.400s", w->global, w->view_id, b);
+	return text("%u peers, view %" PRIu64 "%.400s", w->global, w->view_id, b);
 }
 
 static const char *text_round(const struct sim *s, const struct wm_round *r)
@@ -158,14 +158,15 @@ static const char *text_vote(const struct sim *s, const struct wm_op_vote *v)
 			v->group, v->seq, v->generation, v->sync.revision, v->sync.strategy,
 			(unsigned)(v->sync.content.hi & 0xffff), b);
 	return text("g%u tag %" PRIu64 " seq %" PRIu64 " generation %" PRIu64 " count %" PRIu64
-		    " of%.300s",
-		v->group, v->tag, v->seq, v->generation, v->params.count, b);
+		    " quant %u route %u of%.300s",
+		v->group, v->tag, v->seq, v->generation, v->params.count, v->params.quant.algo,
+		v->route, b);
 }
 
 static const char *text_resume(const struct wm_resume *r)
 {
 	return text("epoch %" PRIu64 " round %" PRIu64 " prepared %" PRIu64 " (%u) not %" PRIu64
-		    " seq %" PRIu64 ", %u places, %u outcomes, %s",
+		    " seq %" PRIu64 ", %u positions, %u outcomes, %s",
 		r->epoch, r->round, r->prepared, r->prepared_peers, r->aborted_round, r->last_seq,
 		r->n_positions, r->n_outcomes, text_view(&r->view));
 }
@@ -177,10 +178,11 @@ static const char *text_join(const struct sim *s, const struct wm_join *j)
 	if (j->phase == WM_JOIN_PREPARED)
 		return text("%s g%u prepared", sim_name_peer(s, &j->peer), j->group);
 	return text("%s g%u accepted, ballots %" PRIu64 ", %" PRIu64 " epoch %" PRIu64
-		    " ring_epoch %" PRIu64 " prepared %" PRIu64 " version %" PRIu64
+		    " ring_epoch %" PRIu64 " prepared %" PRIu64 " view %" PRIu64
 		    ": %u peers, %u, generation %" PRIu64,
-		sim_name_peer(s, &j->peer), j->group, j->topo_ballot, j->pending_ballot, j->epoch,
-		j->ring_epoch, j->prepared, j->view_id, j->global, j->world_size, j->generation);
+		sim_name_peer(s, &j->peer), j->group, j->ballots[WIRE_TOPOLOGY],
+		j->ballots[WIRE_PENDING], j->epoch, j->ring_epoch, j->prepared, j->view_id,
+		j->global, j->world_size, j->generation);
 }
 
 static const char *agent_body(const struct sim *s, const struct wm_msg *m)
@@ -197,15 +199,17 @@ static const char *agent_body(const struct sim *s, const struct wm_msg *m)
 			m->u.leave.kind == WM_LEAVE_DIED      ? " died"
 			: m->u.leave.kind == WM_LEAVE_STOPPED ? " stopped"
 							      : "");
-	case WM_TOPO_VOTE:
-	case WM_PENDING_VOTE:
-		return text(
-			"%s ballot %" PRIu64, sim_name_peer(s, &m->u.peer.peer), m->u.peer.ballot);
+	case WM_BALLOT_VOTE:
+		return text("%s, %s, number %" PRIu64, sim_name_peer(s, &m->u.ballot_vote.peer),
+			wire_ballot_kinds[m->u.ballot_vote.kind].name, m->u.ballot_vote.number);
 	case WM_OP_VOTE:
 		return text_vote(s, &m->u.op_vote);
 	case WM_OP_REPORT:
 		return text("seq %" PRIu64 " %s %s", m->u.op_report.seq,
 			m->u.op_report.ok ? "ok" : "failed", m->u.op_report.text);
+	case WM_MESH:
+		return text("g%u %s, after %u reopens", m->u.mesh.group,
+			m->u.mesh.up ? "up" : "down", m->u.mesh.reopens);
 	case WM_LINK_LOST:
 		return text("%s %s", m->u.link_lost.inbound ? "from" : "to",
 			sim_name_agent(s, &m->u.link_lost.agent));
@@ -245,23 +249,26 @@ static const char *master_body(const struct sim *s, const struct wm_msg *m)
 		return text("round %" PRIu64 " epoch %" PRIu64 "%s ballots %" PRIu64 ", %" PRIu64
 			    ", %s",
 			m->u.commit.round, m->u.commit.epoch, m->u.commit.accept ? " accept" : "",
-			m->u.commit.topo_ballot, m->u.commit.pending_ballot,
+			m->u.commit.ballots[WIRE_TOPOLOGY], m->u.commit.ballots[WIRE_PENDING],
 			text_view(&m->u.commit.view));
 	case WM_VIEW:
 		return text_view(&m->u.view);
+	case WM_LINK_REOPEN:
+		return text("to %s", sim_name_agent(s, &m->u.link_reopen.agent));
 	case WM_OP_START:
-		return text("g%u tag %" PRIu64 " seq %" PRIu64 " epoch %" PRIu64,
+		return text("g%u tag %" PRIu64 " seq %" PRIu64 " epoch %" PRIu64 " route %u",
 			m->u.op_start.group, m->u.op_start.tag, m->u.op_start.seq,
-			m->u.op_start.epoch);
+			m->u.op_start.epoch, m->u.op_start.route);
 	case WM_OP_ABORT:
 		return text("g%u tag %" PRIu64 " seq %" PRIu64 " %s: %.200s", m->u.op_abort.group,
 			m->u.op_abort.tag, m->u.op_abort.seq, sim_text_code(m->u.op_abort.code),
 			m->u.op_abort.text);
 	case WM_OP_DONE:
-		return text("seq %" PRIu64, m->u.op_done.seq);
-	case WM_PENDING_ANSWER:
-		return text("%d ballot %" PRIu64, wire_pending_answer(m->u.pending_answer.ballot),
-			m->u.pending_answer.ballot);
+		return text("seq %" PRIu64 ", next %" PRIu64 " route %u", m->u.op_done.seq,
+			m->u.op_done.next, m->u.op_done.next_route);
+	case WM_BALLOT_END:
+		return text("%s, number %" PRIu64, wire_ballot_kinds[m->u.ballot_end.kind].name,
+			m->u.ballot_end.number);
 	case WM_KICK:
 		return text("%s %s: %.300s", sim_name_peer(s, &m->u.kick.peer),
 			sim_text_code(m->u.kick.code), m->u.kick.text);

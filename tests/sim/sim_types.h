@@ -7,13 +7,28 @@
 
 #include "tests/sim/sim_event.h"
 
+/* The agents to which an agent has links, if the hosts of its ring have links to each other. */
+struct sim_others {
+	uint32_t n;
+	struct cc_id v[SIM_HOSTS];
+};
+
+/* The links between all hosts of a group's ring, as the messages over one connection describe them
+ * (sim_mesh.c). */
+struct sim_mesh {
+	struct sim_others planned, others; /* of the last WM_ROUND, and of the last commit */
+	bool known;                        /* `others` was committed over this connection */
+	uint32_t since; /* the commits sent when `others` last got an agent that was not in it */
+	bool up;        /* the master has a valid report that all links of the agent are up */
+};
+
 /* One TCP connection of an agent to a master. */
 struct sim_conn {
 	uint32_t no;
 	unsigned host, master;
 	uint32_t life, run;
 	struct cc_addr addr;
-	/* said: the agent has sent all that it knows of its run to this master */
+	/* said: the agent has sent to this master all that it knows of its run */
 	bool made, said;
 	/* does this end still have its descriptor? */
 	bool agent_open, master_open;
@@ -30,6 +45,9 @@ struct sim_conn {
 	struct sim_view sent; /* the view that this master sent last */
 	uint64_t term;        /* of the HELLO_ACK; 0 before it */
 	struct cc_id run_id;
+	/* WM_COMMIT and WM_LINK_REOPEN messages: sent by the master, delivered to the agent */
+	uint32_t commits_sent, commits_got, reopens_sent, reopens_got;
+	struct sim_mesh mesh[SIM_GROUPS];
 };
 
 /* A run in the I/O of this agent. */
@@ -65,7 +83,7 @@ struct sim_master {
 	bool greets;       /* it has sent a HELLO_ACK to an agent */
 	/* an agent with a run key has said hello to it */
 	bool knows;
-	/* an older master has gone on with the run, and this one does not know */
+	/* an older master has gone on with the run, and this master does not know of that */
 	bool behind;
 	/* it has written records that a newer master's copy of the journal lacks */
 	bool unread;
@@ -111,10 +129,10 @@ struct sim_saw {
 
 /* The answer to a vote on pending peers. It must be the same for all peers. */
 struct sim_answer {
-	bool known, pending;
+	bool known, answer;
 	unsigned peer; /* the peer that received it last */
 	struct cc_id id, run;
-	uint64_t vote; /* the number of the vote */
+	uint64_t number; /* of the ballot */
 };
 
 enum sim_heard { VOICE_NONE, VOICE_SUCCESS, VOICE_FAILURE };
@@ -139,7 +157,8 @@ struct sim_part { /* one host's share of a transfer */
 	bool live;     /* its memory is in use */
 	uint32_t conn; /* the connection by which the start came */
 	bool final, done, cancelling, cancelled;
-	struct agt_xfer x; /* without the list of members */
+	struct agt_xfer x;              /* without the lists of members and agents */
+	struct cc_id agents[SIM_HOSTS]; /* those of x */
 	uint32_t n;
 	struct sim_voice *voices;
 	/* results go to the member's buffer; `area` then has the old contents of the buffer */
@@ -190,7 +209,7 @@ struct sim_proc {
 	unsigned no, host;
 	uint32_t session, life; /* life: the life of the session's agent */
 	enum sim_session_state state;
-	/* told: the agent was informed that it is stopped */
+	/* told: the agent was informed that the process is stopped */
 	bool alive, stopped, told;
 	uint64_t stopped_until;
 	uint32_t gen; /* only reconnector events with this number are valid */
@@ -268,9 +287,12 @@ struct sim_step {
 	bool ask;       /* pcclArePeersPending, during the operations or by itself */
 };
 
+/* A vote of this kind, as the type of a call. */
+#define SIM_VOTE(kind) (100u + (kind))
+
 /* A call over the socket that has not returned. */
 struct sim_call {
-	uint32_t type; /* enum wl_type; 0: none */
+	uint32_t type; /* enum wl_type, or SIM_VOTE of a kind of ballot; 0: none */
 	uint32_t req_id;
 	uint64_t since, sent;
 	bool master_gone; /* a master was dead or being replaced during the call */
@@ -296,7 +318,7 @@ struct sim_peer {
 	/* the first view without it that this master sent; 0: none was sent */
 	uint64_t kicked_version;
 	bool kicked_counts; /* the master has sent a commit or a success since the kick */
-	uint64_t generation, topo_ballot, pending_ballot;
+	uint64_t generation, ballots[WIRE_BALLOTS];
 	struct agt_attrs attrs;
 	struct wire_view view; /* the view that its program sees in the attributes */
 	struct sim_call call;
@@ -308,7 +330,8 @@ struct sim_peer {
 	uint64_t last_submit;
 	/* the program */
 	enum sim_phase phase;
-	uint32_t gen; /* only its events with this number are valid */
+	uint32_t gen;   /* only its events with this number are valid */
+	bool optimizes; /* it calls pcclOptimizeTopology before its steps */
 	uint32_t n_steps, step;
 	struct sim_step steps[SIM_STEPS];
 	struct sim_op ops[SIM_OPS];
@@ -335,8 +358,8 @@ struct sim_peer {
 	bool syncing;
 	bool torn; /* as in libpccl-shim/state.h */
 	uint64_t torn_revision;
-	/* it has the state of the last synchronization, or has trained from it: the program would
-	 * send it */
+	/* it has the state of the last synchronization, or has trained from this state, so it may
+	 * be a sender */
 	bool in_step;
 	/* `candidate`: that of its last call; `cast`: the last candidate that a master received */
 	struct wm_sync_vote candidate, cast;
@@ -354,15 +377,18 @@ struct sim_record {
 
 /* Events that some seeds must have. run.c counts these events and the seeds with them. */
 enum sim_seen {
-	SEEN_ONE_SIDED, /* a link was lost, and one end never learns of it */
-	SEEN_ROUTED,    /* a pair whose links break in each operation is avoided */
-	SEEN_TOGETHER,  /* two processes died within 2 ms */
-	SEEN_STRAYED,   /* a program made a call that the others do not make */
-	SEEN_ANY,       /* an agent was told that its caller waits for any of its operations */
-	SEEN_ODD,       /* an operation had other parameters than those of the other peers */
-	SEEN_REFUSED,   /* a call failed before it was submitted */
-	SEEN_FAILED,    /* a part of an operation failed by itself */
-	SEEN_NEWCOMER,  /* a peer was admitted to a run that others had begun */
+	SEEN_ONE_SIDED,  /* a link was lost, and one end never learns of it */
+	SEEN_ROUTED,     /* a pair whose links break in each operation is avoided */
+	SEEN_TOGETHER,   /* two processes died within 2 ms */
+	SEEN_STRAYED,    /* a program made a call that the others do not make */
+	SEEN_ANY,        /* an agent was told that its caller waits for any of its operations */
+	SEEN_ODD,        /* an operation had other parameters than those of the other peers */
+	SEEN_REFUSED,    /* a call failed before it was submitted */
+	SEEN_FAILED,     /* a part of an operation failed by itself */
+	SEEN_NEWCOMER,   /* a peer was admitted to a run that others had begun */
+	SEEN_QUANTIZED,  /* a part of a quantized operation was started */
+	SEEN_HALF_OPEN,  /* a fault hit a host that had not opened the links to all hosts yet */
+	SEEN_TAKEN_OVER, /* a new master went on with an operation on another route than the ring */
 	SIM_SEEN
 };
 

@@ -22,8 +22,8 @@ static uint64_t master_of(struct sim *s, const struct sim_host *h, uint32_t run)
 }
 
 /* Returns 0, or the master's number if its attempts must be kept apart from those of other masters,
- * because it was superseded or counts on from an old journal. An attempt that it began before that
- * is found by `first`. */
+ * because it was superseded or continues the numbers of an old journal. If this master began an
+ * attempt before its attempts were kept apart, the attempt is found by `first`. */
 static uint64_t line_of(const struct sim *s, uint64_t master)
 {
 	const struct sim_master *m = master ? &s->masters[master - 1] : NULL;
@@ -87,6 +87,29 @@ bool sim_xfers_live(const struct sim *s, const struct sim_host *h, uint32_t run)
 	return false;
 }
 
+const struct sim_part *sim_xfer_first(const struct sim *s, const struct cc_id *run, uint64_t seq)
+{
+	const struct sim_xfer *x;
+
+	for (x = s->xfers; x; x = x->next)
+		if (x->seq == seq && x->n_parts > 0 && !x->is_sync && cc_id_eq(&x->run, run))
+			return &x->parts[0];
+	return NULL;
+}
+
+/* Does the part send to this agent? */
+static bool sends_to(const struct sim_part *p, const struct cc_id *to)
+{
+	uint32_t i;
+
+	if (p->x.route == CC_ALGO_RING)
+		return p->x.hosts > 1 && cc_id_eq(&p->x.next, to);
+	for (i = 0; i < p->x.hosts; i++)
+		if (i != p->x.pos && cc_id_eq(&p->agents[i], to))
+			return true;
+	return false;
+}
+
 /* A transfer breaks with the link, unless both ends of the link have finished their part. */
 void sim_xfers_break(struct sim *s, const struct sim_link *l)
 {
@@ -100,8 +123,7 @@ void sim_xfers_break(struct sim *s, const struct sim_link *l)
 			const struct sim_part *p = &x->parts[i];
 
 			if (!p->live || p->host != l->src || p->run != l->src_run ||
-				p->life != l->src_life || p->x.hosts < 2 ||
-				!cc_id_eq(&p->x.next, &l->to))
+				p->life != l->src_life || !sends_to(p, &l->to))
 				continue;
 			to = h ? sim_xfer_part(x, h->no, h->life) : NULL;
 			if (!p->done || !to || !to->done)
@@ -123,6 +145,10 @@ static void check_ring(struct sim *s, const struct sim_xfer *t, const struct sim
 	for (i = 0; i < t->n_parts && p->x.hosts > 1; i++) {
 		const struct sim_part *q = &t->parts[i];
 
+		if (p->x.route != CC_ALGO_RING && i != p->x.pos &&
+			!cc_id_eq(&p->agents[q->x.pos], &s->hosts[q->host].id) && q != p)
+			sim_fail(s, "seq %" PRIu64 ": h%u takes another agent for that of h%u",
+				t->seq, p->host, q->host);
 		if ((p->x.pos + 1) % p->x.hosts == q->x.pos &&
 			(!cc_id_eq(&p->x.next, &s->hosts[q->host].id) ||
 				!cc_id_eq(&q->x.prev, &s->hosts[p->host].id)))
@@ -163,7 +189,8 @@ static bool is_mixed(const struct sim_xfer *t)
 
 		spec |= p->x.spec;
 		same &= p->x.epoch == first->x.epoch && p->x.world_size == first->x.world_size &&
-			memcmp(&p->x.params, &first->x.params, sizeof p->x.params) == 0;
+			p->x.route == first->x.route &&
+			wm_op_params_eq(&p->x.params, &first->x.params);
 		for (j = 0; j < p->n; j++)
 			same &= key_eq(&p->voices[j].key, &first->voices[0].key);
 	}
@@ -185,8 +212,8 @@ static void check_start(struct sim *s, struct sim_xfer *t)
 			sim_fail(s, "seq %" PRIu64 " runs in epochs %" PRIu64 " and %" PRIu64,
 				t->seq, first->epoch, x->epoch);
 		if (x->hosts != first->hosts || x->world_size != first->world_size ||
-			x->group != first->group || x->tag != first->tag ||
-			memcmp(&x->params, &first->params, sizeof x->params) != 0)
+			x->route != first->route || x->group != first->group ||
+			x->tag != first->tag || !wm_op_params_eq(&x->params, &first->params))
 			sim_fail(s, "seq %" PRIu64 ": hosts mean different operations", t->seq);
 		check_ring(s, t, &t->parts[i]);
 		check_keys(s, t, &t->parts[i]);
@@ -194,7 +221,7 @@ static void check_start(struct sim *s, struct sim_xfer *t)
 	if (seen != (1u << first->hosts) - 1)
 		sim_fail(s, "seq %" PRIu64 ": two hosts at one position", t->seq);
 	if (members != first->world_size)
-		sim_fail(s, "seq %" PRIu64 ": %u contributions in a world of %u", t->seq, members,
+		sim_fail(s, "seq %" PRIu64 ": %u contributions, world size %u", t->seq, members,
 			first->world_size);
 	t->contributions = members;
 }
@@ -298,7 +325,7 @@ static void start_voices(struct sim *s, struct sim_host *h, struct sim_xfer *t, 
 		v->key = sim_plan_key(p, tag);
 		if (p->ops[tag].state != OP_PENDING || p->ops[tag].slot != v->slot) {
 			if (p->phase < PEER_DESTROYING)
-				sim_fail(s, "h%u starts an operation that p%u has not in flight",
+				sim_fail(s, "h%u starts an operation that p%u did not submit",
 					h->no, p->no);
 			continue;
 		}
@@ -338,6 +365,30 @@ static void route(struct sim *s, const struct sim_link *l)
 	sim_schedule(s, s->now + sim_delay(s), ev);
 }
 
+static void use_link(
+	struct sim *s, struct sim_host *h, uint32_t run, struct sim_xfer *t, const struct cc_id *to)
+{
+	const struct sim_link *l = sim_link_find(s, h, run, to);
+
+	/* the link is down and the agent does not know it yet */
+	if (!l || !l->up || l->mute)
+		t->broken = true;
+	else
+		route(s, l);
+}
+
+static void use_links(struct sim *s, struct sim_host *h, uint32_t run, struct sim_xfer *t,
+	const struct sim_part *p)
+{
+	uint32_t i;
+
+	if (p->x.route == CC_ALGO_RING)
+		use_link(s, h, run, t, &p->x.next);
+	for (i = 0; p->x.route != CC_ALGO_RING && i < p->x.hosts; i++)
+		if (i != p->x.pos)
+			use_link(s, h, run, t, &p->agents[i]);
+}
+
 void sim_xfer_start(struct sim *s, struct sim_host *h, const struct agt_action *a)
 {
 	const struct agt_xfer *x = &a->u.xfer;
@@ -359,20 +410,18 @@ void sim_xfer_start(struct sim *s, struct sim_host *h, const struct agt_action *
 	}
 	p->x = *x;
 	p->x.members = NULL;
+	p->x.agents = NULL;
+	for (uint32_t i = 0; x->agents && i < x->hosts && i < SIM_HOSTS; i++)
+		p->agents[i] = x->agents[i];
+	s->routed_ops += x->route != CC_ALGO_RING;
+	s->seen[SEEN_QUANTIZED] += x->params.quant.algo != 0;
 	s->aheads += x->spec;
 	start_voices(s, h, t, p, x);
 	sim_memory_part(s, p);
-	sim_trace(s, "h%u starts seq %" PRIu64 ", %u of %u hosts", h->no, x->seq, t->n_parts,
-		x->hosts);
-	if (x->hosts > 1) {
-		const struct sim_link *l = sim_link_find(s, h, a->run, &x->next);
-
-		/* the link is down and the agent does not know it yet */
-		if (!l || !l->up || l->mute)
-			t->broken = true;
-		else
-			route(s, l);
-	}
+	sim_trace(s, "h%u starts seq %" PRIu64 " on route %u, %u of %u hosts", h->no, x->seq,
+		x->route, t->n_parts, x->hosts);
+	if (x->hosts > 1)
+		use_links(s, h, a->run, t, p);
 	if (t->n_parts == x->hosts && !t->broken)
 		all_started(s, t);
 }
@@ -440,7 +489,7 @@ void sim_xfer_cancel(struct sim *s, struct sim_host *h, const struct agt_action 
 	struct sim_part *p = sim_xfer_live(s, h->no, h->life, a->run, a->u.xfer.seq, &t);
 
 	if (!p || p->cancelling) {
-		sim_fail(s, "host %u cancels what is not there", h->no);
+		sim_fail(s, "host %u cancels a transfer that does not exist", h->no);
 		return;
 	}
 	p->cancelling = true;
@@ -483,7 +532,7 @@ void sim_xfer_free(struct sim *s, struct sim_host *h, const struct agt_action *a
 	struct sim_part *p = sim_xfer_live(s, h->no, h->life, a->run, a->u.xfer.seq, &t);
 
 	if (!p || (p->cancelling ? !p->cancelled : !p->done)) {
-		sim_fail(s, "host %u frees the memory of seq %" PRIu64 " in use", h->no,
+		sim_fail(s, "host %u frees the memory of seq %" PRIu64 " too early", h->no,
 			a->u.xfer.seq);
 		return;
 	}
@@ -602,7 +651,7 @@ static bool has_agent(const struct sim *s, const struct sim_voice *v)
 	return stays(s, v) && p->comm && h->alive && h->life == p->comm_life;
 }
 
-/* told: only members whose agents have sent all that they know */
+/* told: counts only members whose agents have sent all that they know */
 static bool goes_on(const struct sim *s, const struct sim_xfer *t, enum sim_heard heard, bool told)
 {
 	uint32_t i, j;
@@ -656,9 +705,9 @@ static bool takes_part(const struct sim_xfer *t, const struct cc_id *peer)
 	return false;
 }
 
-/* Has the same operation of the application had another result before? Only a result that a present
- * member has got counts. Without a journal, a new master may use ballot numbers again that only
- * peers remember which have left. */
+/* Has the same operation of the application had another result before? A result counts only if a
+ * member that is still present has received it. Without a journal, a new master may reuse ballot
+ * numbers that only peers which have left remember. */
 static void check_single(struct sim *s, const struct sim_xfer *t, const struct sim_voice *v)
 {
 	const struct sim_xfer *x;
@@ -731,8 +780,8 @@ void sim_xfer_heard(struct sim *s, struct sim_peer *p, struct sim_op *o, bool co
 			sim_sync_heard(s, p, o);
 		else if (!is_whole(s, t) || o->world_size != t->contributions)
 			sim_fail(s,
-				"seq %" PRIu64 ": p%u is told success with %u of %u hosts final, a "
-				"world of %u with %u contributions",
+				"seq %" PRIu64 ": p%u gets a success with %u of %u hosts final, "
+				"world size %u and %u contributions",
 				t->seq, p->no, t->n_final, t->parts[0].x.hosts, o->world_size,
 				t->contributions);
 		check_single(s, t, o->voice);

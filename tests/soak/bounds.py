@@ -6,42 +6,42 @@ import time
 
 MS = 1000000
 S = 1000 * MS
-# A call must return within BOUNDS["nothing"] seconds after its start. If events began before that
-# moment, it must return within the event's bound after the event's end, if that is later. Of
-# several events of one kind during the call only the first two count, unless the call itself
-# repeats operations: the effects on one operation end before the next operation. While an event
-# lasts (a second, or six for a long cut), no call is late. But no call may ever last for longer
-# than CALL_BOUND.
+# A call must return within BOUNDS["nothing"] seconds after its start. An event that begins before
+# this limit can extend it: then the limit is the end of the event plus the event's bound. Of
+# several events of one kind during the call, only the first two count. If the call itself repeats
+# operations, all events count, because each event may affect another operation. While an event lasts
+# (a second, or six for a long cut), no call is late. But no call may ever last for longer than
+# CALL_BOUND.
 BOUNDS = {
-    # This needs milliseconds. The rest is for a machine under load.
+    # Such a call needs milliseconds. The rest of the bound allows for a machine under load.
     "nothing": 3,
     # A trainer was started, was killed or leaves. The ring is formed without it, or members vote on
     # the newcomer and links are opened.
     "trainer": 4,
-    # Counted until the agent runs again. Shims reconnect every 0.5 s, agents connect to each other
-    # again, operations are repeated.
+    # The event ends when the agent runs again. Shims reconnect every 0.5 s, agents connect to each
+    # other again, operations are repeated.
     "agent": 5,
-    # The same. A trainer that died meanwhile is given up if it has not come back for 5 s.
+    # Like "agent". A trainer that died meanwhile counts as lost if it has not come back for 5 s.
     "agent and trainer": 8,
-    # Up to 1.5 s, counted until the link is back. After a cut TCP may wait for the duration of the
-    # cut before it sends again.
+    # The event lasts up to 1.5 s and ends when the link is back. After a cut, TCP may wait for the
+    # duration of the cut before it sends again.
     "short cut": 4,
-    # Up to 6 s, counted until the link is back. Both sides of the cut notice the silence after 2.8
-    # s. Agents reconnect once a second, and trainers connect again.
+    # The event lasts up to 6 s and ends when the link is back. Both sides of the cut notice the
+    # silence after 2.8 s. Agents reconnect once a second, and trainers connect again.
     "long cut": 6,
-    # The same, and then agents find the master again.
+    # Like the two cuts above, and then agents find the master again.
     "short cut of the master": 4,
     "long cut of the master": 8,
-    # One end of a connection is gone, and the other end learns it only when the event ends. Silence
-    # is noticed after 2.8 s, or after 1.2 s on a new link.
+    # One end of a connection is gone, and the other end learns this only when the event ends.
+    # Silence is noticed after 2.8 s, or after 1.2 s on a new link.
     "half open": 6,
-    # The same, and then agents find the master again.
+    # Like "half open", and then agents find the master again.
     "half open at the master": 8,
-    # Counted until the master runs again. Agents reconnect every 0.6 s; the master waits 3 s for
-    # missing agents.
+    # The event ends when the master runs again. Agents reconnect every 0.6 s; the master waits 3 s
+    # for missing agents.
     "master": 8,
-    # At most 2.5 s, about the time that daemons wait for each other. Some of them give up, and
-    # connect again.
+    # The event lasts at most 2.5 s, about the time that daemons wait for each other. Some daemons
+    # stop waiting, and connect again.
     "trainer stopped": 4,
     "agent stopped": 6,
     "master stopped": 8,
@@ -50,15 +50,15 @@ CALL_BOUND = 40
 OF_A_KIND = 2
 REPEATS = "pcclAllReduceMultipleWithRetry"
 RECOVERY_BOUND = 30  # seconds from any event to the next operation that succeeds
-PATIENCE = 10  # seconds of these, after which no new event comes until an operation has succeeded
-NAMES = {"trainer": "a trainer came or went", "agent": "an agent was away",
-         "agent and trainer": "an agent was away while a trainer of its died",
+PATIENCE = 10  # seconds after an event; then new events wait until an operation has succeeded
+NAMES = {"trainer": "a trainer came or went", "agent": "an agent was down",
+         "agent and trainer": "an agent was down while one of its trainers died",
          "short cut": "a link was cut for a moment", "long cut": "a link was cut for long",
          "short cut of the master": "the link of the master's host was cut for a moment",
          "long cut of the master": "the link of the master's host was cut for long",
          "half open": "connections were half open",
          "half open at the master": "connections with the master were half open",
-         "master": "the master was away", "trainer stopped": "a trainer stood still",
+         "master": "the master was down", "trainer stopped": "a trainer stood still",
          "agent stopped": "an agent stood still", "master stopped": "the master stood still"}
 
 
@@ -92,8 +92,8 @@ class Events:
         return event
 
     def limit(self, call, began):
-        """Returns when a call must have returned, and the events that justify this limit, the
-        decisive one last."""
+        """Returns the time by which a call must have ended, and the events that justify this limit,
+        the decisive event last."""
         limit, most = began + BOUNDS["nothing"] * S, began + CALL_BOUND * S
         causes, seen = [], collections.Counter()
         for event in self.all:
@@ -199,7 +199,7 @@ class Recovery:
             self.open.remove((kind, at))
 
     def older(self, seconds):
-        """Returns the kinds of events that are older than `seconds` and after which no operation
-        has succeeded that began since."""
+        """Returns the kinds of events that are older than `seconds` and since which no operation
+        has begun and succeeded."""
         limit = now() - seconds * S
         return [kind for kind, at in self.open if at < limit]

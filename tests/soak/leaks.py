@@ -220,8 +220,8 @@ def left_by(trainer):
     over = [f"{found[k]} {k}, not {n}" for k, n in LEFT.items() if found and found[k] > n]
     if not over:
         return None
-    return (f"trainer {trainer.number} on host {trainer.host} has given everything back and holds "
-            + ", ".join(over))
+    return (f"trainer {trainer.number} on host {trainer.host} has released everything but still "
+            "holds " + ", ".join(over))
 
 
 def check_leftovers(lab, before):

@@ -7,8 +7,9 @@ import collections
 from bounds import S
 
 KEPT = 20000
-# The death of a master explains why only some trainers learned of a success that it had just
-# decided. They may learn of it late, because no process is stopped for longer than this.
+# Different results of an operation are no fault if a master died at most BEFORE earlier than the
+# first trainer got a result, or at most AFTER later. BEFORE is the longer one, because a process
+# may be stopped after the master's death and get its result late.
 BEFORE, AFTER = 3 * S, 1 * S
 
 
@@ -40,8 +41,8 @@ class Operations:
 
     def take(self, trainer, words):
         self.last[trainer.slot] = (int(words["end"]), int(words["mask"], 16))
-        self.completed += self.note(trainer, f"step {words['step']} tag {words['tag']}",
-                                    words["mask"], words)
+        value = words["mask"] + (f" with the bits {words['hash']}" if "hash" in words else "")
+        self.completed += self.note(trainer, f"step {words['step']} tag {words['tag']}", value, words)
 
     def take_sync(self, trainer, words):
         """Records a synchronization. All trainers must have the same contents at the same revision."""

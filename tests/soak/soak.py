@@ -47,6 +47,9 @@ TRAINERS_MIN, TRAINERS_MAX = len(VETERANS), 10
 SLOTS = 12  # as in trainer.c
 PHASE_MAX = 900  # seconds
 SPARED = (None, "agent", "master", "agent")  # by phase
+# The algorithms of masters. All of them keep links between all hosts, so the number of links does not
+# depend on the master. Every fifth seed has no such links.
+ALGORITHMS = ("auto", "auto", "direct", "tree")
 SETTLE = 6.0  # seconds until agents have closed what they keep for the next operation
 CALM_BOUND = 25  # seconds until only the veterans reduce, after the other trainers have gone
 LEAVE_BOUND = 10  # seconds until a trainer has left after the order
@@ -54,7 +57,7 @@ LOOK = 4.0  # seconds between two samples of all processes
 GIVING_BACK = 10  # seconds in which a trainer must release everything; a shim looks for an agent for 5
 AHEAD = 15  # seconds after a master's death in which a peer may have a state that no other peer knows
 CUT = 15  # seconds after the start of a long cut in which the host may learn that it was declared lost
-# seconds after its start in which a master may give up the run that newcomers have founded there
+# seconds after the start of a master in which it may abandon a run that newcomers have founded
 YOUNG = 70
 
 
@@ -119,7 +122,10 @@ class Soak:
     # ---- daemons
 
     def start_master(self):
-        self.lab.start_master(port=self.port, options=["--state-dir", self.state_dir])
+        algorithm = self.rng.choice(ALGORITHMS) if self.seed % 5 else "ring"
+        self.counts[f"masters with the algorithm {algorithm}"] += 1
+        self.lab.start_master(port=self.port, options=[
+            "--state-dir", self.state_dir, "--algorithm", algorithm])
         self.master_since = now()
         self.down["master"] = False
 
@@ -224,16 +230,16 @@ class Soak:
         trainer may lose its run because of a master's death."""
         if answer["code"] != lib.MASTER_CONNECTION_FAILED or answer["in"] == "pcclConnect":
             return None
-        if trainer.connected_at > self.master_since and "does not know its run" in answer["text"] \
+        if trainer.connected_at > self.master_since and "does not know that run" in answer["text"] \
                 and now() < self.master_since + YOUNG * S or "connect again" in answer["text"]:
-            self.counts["newcomers sent to connect again"] += 1
+            self.counts["newcomers told to connect again"] += 1
             return None
         return f"trainer {trainer.number} on host {trainer.host} lost its run: {answer['text']}"
 
     @staticmethod
     def lacks_memory(trainer, answer):
         """Only one host lacks memory. Trainers that reconnect to the master after such a failure
-        get the code without a name."""
+        get the code without the name of the host."""
         if answer["code"] != lib.OUT_OF_MEMORY or f"host-{POOR}" in answer["text"] or \
                 "failed on another host" in answer["text"] or trainer.host == POOR:
             return None
@@ -291,7 +297,7 @@ class Soak:
         there = [t for t in self.trainers.values() if t.host == host]
         if not there and host in self.lab.agents:
             self.start_trainer(host)
-            self.counts[f"trainers {'nobody reaches' if host == SHUT else 'short of memory'}"] += 1
+            self.counts["unreachable trainers" if host == SHUT else "trainers short of memory"] += 1
         for trainer in there:
             if trainer.stays():
                 self.end_trainer(trainer)
@@ -429,7 +435,7 @@ class Soak:
     # ---- the loop
 
     def spin(self, seconds):
-        """Reads the trainers' reports and runs due functions for this time."""
+        """For this time, reads the trainers' reports, and runs functions when they are due."""
         end = now() + int(seconds * 1e9)
         while now() < end and not self.bad():
             due = min([end, *(at for at, _ in self.later)])
@@ -533,8 +539,8 @@ class Soak:
         since, limit = None, now() + CALM_BOUND * S
         while not self.bad() and (since is None or not self.veterans_alone(since)):
             if now() > limit:
-                self.wrong.append(f"after {CALM_BOUND} s at rest it is not true that exactly the veterans "
-                                  "reduce together: " + self.describe())
+                self.wrong.append(f"after {CALM_BOUND} s without new events the veterans do not "
+                                  "reduce together, or others still take part: " + self.describe())
                 return
             self.spin(0.1)
             if since is None and not (any(self.down.values()) or self.stopped or self.losing):
@@ -616,7 +622,7 @@ def summary(soak, seconds):
 def report(s):
     print(f"# {s['operations']} operations and {s['synchronizations']} synchronizations completed in "
           f"{s['seconds']:.0f} s, {s['retried']} calls repeated, "
-          f"{s['repeated_without_who_knew']} operations without those who knew of their success; "
+          f"{s['repeated_without_who_knew']} repeated without the trainers that knew of a success; "
           + ", ".join(f"{k}: {v}" for k, v in s["events"].items()))
     print("# errors that trainers saw: " + ", ".join(f"{k}: {v}" for k, v in s["errors"].items()))
     print(f"# {'recovery after':30} {'events':>7} {'median':>10} {'99 %':>10} {'max':>10}")
@@ -633,7 +639,7 @@ def make_hosts():
     hosts = None if lacks else lib.make_namespaces(HOSTS + 2, kind=halfopen.Hosts)
     if hosts:
         return hosts
-    print("# left out: half-open connections, trainers nobody reaches, trainers short of memory: "
+    print("# left out: half-open connections, unreachable trainers, trainers short of memory: "
           + (lacks or "no network namespaces"))
     hosts = lib.make_namespaces(HOSTS)
     if not hosts:
@@ -645,7 +651,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--minutes", type=float, default=2.0)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--json", type=pathlib.Path, help="the summary goes there, too")
+    parser.add_argument("--json", type=pathlib.Path, help="also write the summary to this file")
     args = parser.parse_args()
 
     def test():
@@ -663,7 +669,7 @@ def main():
                 check(False, text)
             if not soak.wrong and not soak.operations.wrong:
                 check(soak.operations.completed > 0, f"{soak.operations.completed} operations, "
-                      "each with one result for all who were in it and went on")
+                      "each with one result for all trainers that took part and went on")
                 check(soak.operations.synchronizations > 0,
                       f"{soak.operations.synchronizations} synchronizations, each with one state")
                 given = soak.counts["states given to newcomers"]

@@ -106,7 +106,7 @@ static void check_own(void)
 {
 	for (uint64_t i = 0; i < OWN; i++)
 		if (own[i] != mix(me ^ i))
-			wrong("element %" PRIu64 " of what is each peer's own was changed", i);
+			wrong("element %" PRIu64 " of the trainer's own tensor was changed", i);
 }
 
 static void check_failed(uint64_t offered)
@@ -117,7 +117,7 @@ static void check_failed(uint64_t offered)
 		wrong("a call that failed changed revision %" PRIu64 " to %" PRIu64, offered,
 			state.revision);
 	if (where && !newcomer)
-		wrong("%s was changed by a call that failed, though a member had revision %" PRIu64,
+		wrong("a call that failed changed %s, although the member had revision %" PRIu64,
 			where, offered);
 	torn |= where != NULL;
 }
@@ -137,7 +137,7 @@ static void check_success(uint64_t offered)
 	seed = biases[0];
 	where = strange();
 	if (where)
-		wrong("%s is not of the state that element 0 is of", where);
+		wrong("%s does not follow from the received seed", where);
 	if (!newcomer && (state.revision != offered || seed != had))
 		wrong("a member that went on with revision %" PRIu64 " (%016" PRIx64
 		      ") was given %" PRIu64 " (%016" PRIx64 ")",

@@ -31,11 +31,11 @@ class Judge(unittest.TestCase):
         self.operations = results.Operations(self.events)
         self.one, self.other, self.third = Trainer(1), Trainer(2), Trainer(3)
 
-    def says(self, trainer, step, mask, began, end):
+    def says(self, trainer, step, mask, began, end, **words):
         """Reports an operation. Times are in seconds."""
         self.operations.take(trainer, {
             "step": str(step), "tag": "1", "mask": f"{mask:x}", "lost": "0",
-            "began": str(self.begin + began * S), "end": str(self.begin + end * S)})
+            "began": str(self.begin + began * S), "end": str(self.begin + end * S), **words})
 
     def says_sync(self, trainer, revision, state):
         """Reports the synchronization at the end of step 5."""
@@ -54,6 +54,13 @@ class Judge(unittest.TestCase):
             self.says(trainer, 5, 0x7, 0, 1)
         self.assertEqual(self.operations.wrong, [])
         self.assertEqual(self.operations.completed, 1)
+
+    def test_other_bits_of_a_quantized_result_are_wrong(self):
+        self.says(self.one, 5, 0x7, 0, 1, hash="ab")
+        self.says(self.other, 5, 0x7, 0, 1, hash="ab")
+        self.assertEqual(self.operations.wrong, [])
+        self.says(self.third, 5, 0x7, 0, 1, hash="cd")
+        self.assertEqual(len(self.operations.wrong), 1)
 
     def test_one_state_is_right(self):
         self.says_sync(self.one, 7, "ab")
@@ -75,7 +82,7 @@ class Judge(unittest.TestCase):
         self.differ(master_dies=False)
         self.assertIn("step 5 tag 1", self.operations.wrong[0])
 
-    def test_but_not_for_who_loses_its_place_with_the_master(self):
+    def test_two_results_are_right_if_master_died_and_one_trainer_joined_anew(self):
         self.differ()
         self.says(self.other, 6, 0x6, 5, 6)
         self.one.joins_anew()
@@ -83,14 +90,14 @@ class Judge(unittest.TestCase):
         self.assertEqual(self.operations.wrong, [])
         self.assertEqual(len(self.operations.split), 1)
 
-    def test_both_go_on(self):
+    def test_two_results_are_wrong_if_both_trainers_go_on(self):
         self.differ()
         self.says(self.other, 6, 0x6, 5, 6)
         self.assertEqual(self.operations.wrong, [])
         self.says(self.one, 7, 0x7, 7, 8)
         self.assertIn("[1] went on", self.operations.wrong[0])
 
-    def test_one_had_gone_on_before_the_other_said_anything(self):
+    def test_two_results_are_wrong_if_one_trainer_went_on_before_other_result(self):
         self.says(self.one, 5, 0x7, 0, 0)
         self.says(self.one, 6, 0x7, 1, 2)
         self.events.begins("master")
@@ -100,7 +107,7 @@ class Judge(unittest.TestCase):
         self.says(self.other, 8, 0x6, 5, 6)
         self.assertIn("[1] went on", self.operations.wrong[0])
 
-    def test_what_was_under_way_already_is_not_going_on(self):
+    def test_operation_that_began_earlier_does_not_count_as_going_on(self):
         self.differ()
         self.says(self.one, 4, 0x7, -1, 1)
         self.says(self.other, 6, 0x6, 5, 6)

@@ -20,13 +20,17 @@
  * reports. The lines on standard output:
  *
  *	connect begin=NS end=NS code=N text=...
- *	op step=N tag=N mask=HEX began=NS end=NS lost=N
+ *	op step=N tag=N mask=HEX began=NS end=NS lost=N [hash=HEX]
  *	sync step=N revision=N state=HEX began=NS end=NS lost=N got=0|1		state.c
  *	error code=N in=CALL text=...
  *	slow began=NS text=CALL		a call that has lasted for SLOW_S
  *	slow began=NS end=NS text=CALL	a slow call has returned
  *	bye
  *	WRONG ...
+ *
+ * In a quantized operation each slot has its own part of the vector. Its trainer's operand is 1
+ * there, and 0 elsewhere. All modes keep these numbers nearly exact, and all trainers must have the
+ * same bits (hash=).
  *
  * Times are CLOCK_MONOTONIC. soak.py decides whether a call lasts too long, because it knows the
  * events during the call.
@@ -54,7 +58,8 @@
 #define EXCHANGE  32u /* steps */
 #define SYNC      4u  /* steps */
 #define SLOW_S    1u
-#define AWAY_S    20u /* the longest time without an agent when a trainer starts */
+#define PART_MAX  4096u /* elements of one slot in a quantized operation */
+#define AWAY_S    20u   /* the longest time without an agent when a trainer starts */
 #define S_NS      UINT64_C(1000000000)
 
 struct buffer {
@@ -108,7 +113,8 @@ static uint64_t inverse(uint64_t odd)
 
 /* ---- calls */
 
-/* Runs while the call is inside the library, so nothing else writes a line at this moment. */
+/* Reports that a call is slow. The alarm occurs only while a call is inside the library, so nothing
+ * else writes a line at this moment. */
 static void on_alarm(int signo)
 {
 	(void)signo;
@@ -199,12 +205,12 @@ static unsigned slots_in(uint64_t counts, uint64_t tag)
 		n += k;
 	}
 	if (counts >> (SLOT_BITS * SLOTS))
-		wrong("tag=%" PRIu64 ": 0x%" PRIx64 " is no sum", tag, counts);
+		wrong("tag=%" PRIu64 ": 0x%" PRIx64 " is not a sum of operands", tag, counts);
 	return n;
 }
 
-/* Returns who is in the result: a bit for each slot, SLOT_BITS apart. world_size 0: the caller
- * checks the number of members. */
+/* Returns which slots have contributed to the result: a bit for each slot, SLOT_BITS apart.
+ * world_size 0: the caller checks the number of members. */
 static uint64_t check_result(const struct buffer *b, uint64_t tag, uint32_t world_size)
 {
 	uint64_t counts = b->recv[0] * inverse(factor(tag, 0));
@@ -218,18 +224,22 @@ static uint64_t check_result(const struct buffer *b, uint64_t tag, uint32_t worl
 	for (uint64_t i = 1; i < b->count; i++)
 		if (b->recv[i] != counts * factor(tag, i))
 			wrong("tag=%" PRIu64 ": element %" PRIu64
-			      " is the sum of others than element 0",
+			      " has other contributors than element 0",
 				tag, i);
 	if (!b->in_place)
 		check_untouched(b, tag);
 	return counts;
 }
 
-static void say_op(uint64_t tag, uint64_t mask, uint64_t began, unsigned lost)
+/* hash: of the bits of a quantized result; 0: none. */
+static void say_op(uint64_t tag, uint64_t mask, uint64_t began, unsigned lost, uint64_t hash)
 {
 	printf("op step=%" PRIu64 " tag=%" PRIu64 " mask=%" PRIx64 " began=%" PRIu64 " end=%" PRIu64
-	       " lost=%u\n",
+	       " lost=%u",
 		step, tag, mask, began, now(), lost);
+	if (hash)
+		printf(" hash=%" PRIx64, hash);
+	putchar('\n');
 }
 
 static pcclReduceDescriptor_t describe(uint64_t count, pcclRedOp_t op, uint64_t tag)
@@ -263,7 +273,8 @@ static pcclResult_t await_memory(pcclResult_t passing, uint64_t **ret)
 	return r;
 }
 
-/* Waits for an agent. Before this process has seen one, there need not be an agent. */
+/* Waits for an agent, because none may be running when this process starts, and the library waits
+ * only for an agent that the process has known. */
 static void await_agent(void)
 {
 	uint64_t *p;
@@ -280,8 +291,8 @@ static void exchange_memory(void)
 
 	enter("pcclMemFree");
 	if (leave(pcclMemFree(b->send)) != pcclSuccess)
-		wrong("memory that was there cannot be given back");
-	/* On the host with little memory, others may have the memory for a moment. */
+		wrong("allocated memory cannot be freed");
+	/* On the host with little memory, other trainers may use the memory for a moment. */
 	if (await_memory(pcclOutOfMemory, &b->send) != pcclSuccess)
 		wrong("no memory: %s", pcclGetLastError());
 	b->recv = b->send;
@@ -291,8 +302,8 @@ static void exchange_memory(void)
  * are equal on all members. */
 
 /* Returns a step number that was never used before, even if all members lose their membership, and
- * trainers that were left behind start again without them. No run makes this many steps in a
- * millisecond. */
+ * the trainers that were left behind start again without those members. No run makes this many
+ * steps in a millisecond. */
 static uint64_t first_step(void)
 {
 	return now() / 1000000 << 20 | (uint64_t)slot << 16;
@@ -339,7 +350,112 @@ static pcclResult_t probe(void)
 			return r;
 		lost++;
 	}
-	say_op(1, check_result(&b, 1, info.local_world_size), began, lost);
+	say_op(1, check_result(&b, 1, info.local_world_size), began, lost, 0);
+	return r;
+}
+
+/* ---- quantized operations */
+
+#define QUANTIZED_TAG 20u
+
+static float operand[SLOTS * PART_MAX], result[SLOTS * PART_MAX];
+
+static pcclReduceDescriptor_t describe_quantized(uint64_t part)
+{
+	static const pcclQuantizationOptions_t modes[] = {
+		{.quantized_datatype = pcclInt8, .algorithm = pcclQuantBlockwise},
+		{.quantized_datatype = pcclInt4, .algorithm = pcclQuantBlockwise},
+		{.quantized_datatype = pcclUint8, .algorithm = pcclQuantMinMax},
+	};
+	pcclReduceDescriptor_t d = describe(SLOTS * part, pcclSum, QUANTIZED_TAG);
+
+	d.src_descriptor.datatype = pcclFloat;
+	d.quantization_options = modes[step % (sizeof modes / sizeof *modes)];
+	return d;
+}
+
+static float mine_at(uint64_t i, uint64_t part)
+{
+	return i / part == slot ? 1 : 0;
+}
+
+static void check_operand(const float *v, uint64_t part)
+{
+	for (uint64_t i = 0; i < SLOTS * part; i++)
+		if (v[i] != mine_at(i, part))
+			wrong("element %" PRIu64 " of a quantized operand was changed", i);
+}
+
+static void check_old(uint64_t n)
+{
+	for (uint64_t i = 0; i < n * sizeof *result; i++)
+		if (((const uint8_t *)result)[i] != 0x5a)
+			wrong("byte %" PRIu64 " was changed by a quantized call that failed", i);
+}
+
+/* Returns which slots have contributed, as check_result. */
+static uint64_t check_sum(const float *v, uint64_t part, uint32_t world_size)
+{
+	uint64_t counts = 0;
+	unsigned n;
+
+	for (unsigned s = 0; s < SLOTS; s++)
+		counts |= (uint64_t)(v[s * part] + 0.5f) << (SLOT_BITS * s);
+	n = slots_in(counts, QUANTIZED_TAG);
+	if (n != world_size || !(counts >> (SLOT_BITS * slot) & 1))
+		wrong("the quantized sum 0x%" PRIx64 " has %u contributions, the call says %u",
+			counts, n, world_size);
+	for (uint64_t i = 0; i < SLOTS * part; i++) {
+		float e = v[i] - (float)(counts >> (SLOT_BITS * (i / part)) & 1);
+
+		if (!(e > -0.01f && e < 0.01f))
+			wrong("element %" PRIu64 " of a quantized sum is %g", i, (double)v[i]);
+	}
+	return counts;
+}
+
+static uint64_t hash_of(const float *v, uint64_t n)
+{
+	uint64_t h = 1;
+	uint32_t bits;
+
+	for (uint64_t i = 0; i < n; i++) {
+		memcpy(&bits, &v[i], sizeof bits);
+		h = mix(h ^ bits);
+	}
+	return h | 1;
+}
+
+/* Runs one quantized operation. Half of them are in place. */
+static pcclResult_t quantized(void)
+{
+	uint64_t part = 1 + mix(step) % PART_MAX, began;
+	pcclReduceDescriptor_t d = describe_quantized(part);
+	float *out = step / 3 % 2 ? operand : result;
+	pcclReduceInfo_t info;
+	unsigned lost = 0;
+	pcclResult_t r;
+
+	for (uint64_t i = 0; i < d.count; i++)
+		operand[i] = mine_at(i, part);
+	memset(result, 0x5a, d.count * sizeof *result);
+	for (;; lost++) {
+		began = now();
+		enter("pcclAllReduce, quantized");
+		r = leave(pcclAllReduce(operand, out, &d, comm, &info));
+		if (r == pcclSuccess)
+			break;
+		check_operand(operand, part);
+		check_old(d.count);
+		if (r != pcclRankConnectionLost)
+			return r;
+	}
+	if (out == result)
+		check_operand(operand, part);
+	else
+		check_old(d.count);
+	say_op(QUANTIZED_TAG, check_sum(out, part, info.local_world_size), began, lost,
+		hash_of(out, d.count));
 	return r;
 }
 
@@ -389,7 +505,7 @@ static pcclResult_t by_hand(void)
 			r = leave(pcclAwaitAsyncReduce(&handle[k], &info));
 			if (r == pcclSuccess) {
 				mask[k] = check_result(&buffers[k], 2 + k, info.local_world_size);
-				say_op(2 + k, mask[k], began, lost);
+				say_op(2 + k, mask[k], began, lost, 0);
 				done[k] = true;
 				continue;
 			}
@@ -402,9 +518,9 @@ static pcclResult_t by_hand(void)
 	}
 }
 
-/* Checks the members that the call reports, which are those of the operation that was awaited last.
- * No newcomer joins during the call, and its last pass is without a loss, so these are the fewest
- * members. */
+/* Checks the number of members that the call reports: that of the operation that was awaited last.
+ * No newcomer joins during the call, and its last pass is without a loss, so no other operation has
+ * fewer members. */
 static void check_view(const uint64_t masks[BUFFERS], uint32_t world_size)
 {
 	unsigned least = SLOTS;
@@ -415,7 +531,7 @@ static void check_view(const uint64_t masks[BUFFERS], uint32_t world_size)
 		least = n < least ? n : least;
 	}
 	if (least != world_size)
-		wrong("the last sums are of %u members, the call says %u", least, world_size);
+		wrong("the last sums contain %u members, the call says %u", least, world_size);
 }
 
 static pcclResult_t by_the_library(void)
@@ -436,7 +552,7 @@ static pcclResult_t by_the_library(void)
 		return r;
 	for (unsigned k = 0; k < BUFFERS; k++) {
 		masks[k] = check_result(&buffers[k], 2 + k, 0);
-		say_op(2 + k, masks[k], began, 0);
+		say_op(2 + k, masks[k], began, 0, 0);
 	}
 	check_view(masks, info.local_world_size);
 	return r;
@@ -480,6 +596,8 @@ static void train(void)
 		r = agree_on_step();
 		if (r == pcclSuccess)
 			r = probe();
+		if (r == pcclSuccess)
+			r = quantized();
 		if (r == pcclSuccess && step % SYNC == 0)
 			r = state_synchronize();
 		if (r == pcclSuccess) {
@@ -574,7 +692,7 @@ static void another_communicator(void)
 	enter("pcclCreateCommunicator");
 	r = leave(pcclCreateCommunicator(&params, &comm));
 	if (r != pcclSuccess)
-		wrong("no communicator any more");
+		wrong("no new communicator can be created");
 }
 
 /* Leaves a run that may have no other member. */
@@ -584,7 +702,7 @@ static void leave_at_once(void)
 
 	if (pcclGetAttribute(comm, PCCL_ATTRIBUTE_GLOBAL_WORLD_SIZE, &world_size) == pcclSuccess &&
 		world_size > 1)
-		wrong("a host that nobody reaches is in a run of %d", world_size);
+		wrong("a trainer on the unreachable host is in a run of %d", world_size);
 	another_communicator();
 }
 
@@ -630,7 +748,7 @@ int main(int argc, char **argv)
 		r = leave(pcclConnect(comm));
 		printf("connect begin=%" PRIu64 " end=%" PRIu64 " code=%d\n", begin, now(), (int)r);
 		if (r == pcclAgentUnavailable)
-			wrong("an agent that was there is not waited for: %s", pcclGetLastError());
+			wrong("pcclConnect did not wait for an agent: %s", pcclGetLastError());
 		if (r == pcclSuccess && shut) {
 			leave_at_once();
 		} else if (r == pcclSuccess) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The differences that a job reports of each tensor, during the job and after its failure.
+ * The differences that a job reports for each tensor, during the job and after its failure.
  */
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "tests/state/host.h"
 #include "tests/state/suites.h"
 
-#define BYTES ((uint64_t)50000) /* of each of two tensors: one command and one leaf */
+#define BYTES ((uint64_t)50000) /* size of each of two tensors: one command and one leaf */
 
 static struct ste_source src[1];
 static struct shape s;
@@ -79,7 +79,7 @@ static unsigned expect_done(uint64_t done)
 	return whole;
 }
 
-/* Lets the process carry out one command of two. */
+/* Lets the process carry out one of its two commands. */
 static void get_one(void)
 {
 	until_commanded();

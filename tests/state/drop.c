@@ -119,8 +119,9 @@ START_TEST(holder_on_this_host_leaves)
 }
 END_TEST
 
-/* The holder changes memory from which a receiver's process is about to copy, after it has left the
- * job (_i 0, 1) or during its call (2, 3). The change must be detected. */
+/* A receiver's process is about to copy from a holder's memory. The holder changes this memory,
+ * after the holder has left the job (_i 0, 1) or during the holder's call (2, 3). The change must
+ * be detected. */
 START_TEST(holder_changes_memory_that_is_being_copied)
 {
 	struct member *leaves, *stays;
@@ -291,7 +292,7 @@ START_TEST(all_members_leave_before_the_job_is_cancelled)
 }
 END_TEST
 
-/* A holder leaves that serves others after the job is done. */
+/* A holder that still serves others leaves after the job is done. */
 START_TEST(holder_leaves_after_the_job_is_done)
 {
 	struct ste_event ev;

@@ -34,12 +34,12 @@ struct member {
 	struct host *host;
 	struct shape *shape;
 	uint32_t uid;
-	uint64_t number; /* of its manifest's region */
+	uint64_t number; /* the number of the manifest's region */
 	bool holder, receive_only;
-	uint8_t **data;  /* of each tensor */
+	uint8_t **data;  /* the contents of each tensor */
 	uint8_t *memory; /* the region of its registered tensors */
-	int fd;          /* of this region */
-	uint64_t size;   /* of this region */
+	int fd;          /* descriptor of this region */
+	uint64_t size;   /* size of this region */
 	uint8_t *map;    /* its manifest */
 	uint64_t map_size;
 	struct shm_state state;
@@ -130,8 +130,8 @@ struct ste_progress host_progress(struct host *h, uint64_t seq);
 void net_drop(struct net *n, uint32_t host, uint32_t member);
 /* Ends the thread that carries out the member's commands, as if its process were gone. */
 void member_stop(struct member *m);
-/* If `on`, does the same and protects the member's memory, so that any access to it ends the test.
- * If not, removes the protection. */
+/* If `on`, calls member_stop and protects the member's memory, so that any access to it ends the
+ * test. Otherwise removes the protection. */
 void member_poison(struct member *m, bool on);
 
 /* Waits until host 0 is done, and checks its first member. */

@@ -319,8 +319,8 @@ START_TEST(source_is_given_up_if_all_its_members_are_wrong)
 }
 END_TEST
 
-/* With long names and reasons, the message still names some sources with their errors, and ends
- * completely. */
+/* With long names and reasons, the message still names some sources with their errors, and its end
+ * is not cut. */
 START_TEST(message_lists_some_of_many_failed_sources)
 {
 	struct ste_source src[4];
@@ -351,7 +351,7 @@ START_TEST(message_lists_some_of_many_failed_sources)
 }
 END_TEST
 
-/* The leaf hashes of a source do not make the tensor hash. */
+/* The leaf hashes of a source do not result in the tensor hash. */
 START_TEST(wrong_leaf_hashes_are_rejected)
 {
 	struct ste_source src[2];
@@ -471,7 +471,7 @@ START_TEST(network_replaces_failed_holder_on_this_host)
 	ck_assert(host_view(&n.h[0], 1).failed);
 	ck_assert_msg(
 		strstr(host_view(&n.h[0], 1).text, _i == 0   ? "changed during the call"
-						   : _i == 1 ? "are not those of its hash"
+						   : _i == 1 ? "do not match the tensor hash"
 							     : "carried out no command") != NULL,
 		"%s", host_view(&n.h[0], 1).text);
 	ck_assert(!host_view(&n.h[0], 0).failed);

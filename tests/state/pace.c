@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * How sources share the receiver's link, and that it stays busy: in virtual time, with links that
- * are queues. What is asked for is decided as state/fetch.c does.
+ * Sources share the receiver's link, and the link stays busy. The tests run in virtual time, with
+ * queues as links. They decide what to request as state/fetch.c does.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ struct block {
 	struct stream *s;
 	struct ste_came came;
 	uint64_t asked_ns;
-	struct block *next; /* of its queue */
+	struct block *next; /* in the queue of its source */
 };
 
 struct queue {
@@ -36,15 +36,15 @@ struct stream {
 };
 
 struct source {
-	uint64_t rate, round_ns; /* its own link; without any wait */
-	uint64_t flight_max;     /* bytes that its TCP lets out of it; 0: any number */
-	uint64_t from_ns, to_ns; /* while it is there; to_ns 0: all the time */
+	uint64_t rate, round_ns; /* rate of its own link; round trip without queues */
+	uint64_t flight_max;     /* bytes that its TCP may have in flight; 0: no limit */
+	uint64_t from_ns, to_ns; /* the time during which it exists; to_ns 0: no end */
 	uint64_t base_ns, bytes, waiting, flight, free_ns;
 	struct stream streams[STREAMS];
-	struct queue held; /* asked of it, not sent */
+	struct queue held; /* blocks that were requested and not sent yet */
 };
 
-/* What happens to a block at a time. */
+/* An event of a block, and its time. */
 enum what { REACHES_SOURCE, REACHES_LINK, HAS_COME };
 struct event {
 	uint64_t at, order;
@@ -54,8 +54,8 @@ struct event {
 
 struct rnd_run {
 	uint64_t now, rate, free_ns, bytes, looked_ns, looked_bytes;
-	uint64_t missing, ended_ns; /* bytes not asked for; when nothing was left */
-	uint64_t slice[10];         /* bytes by the second */
+	uint64_t missing, ended_ns; /* bytes not requested yet; arrival of the last byte */
+	uint64_t slice[10];         /* bytes that arrived in each second */
 	uint32_t n;
 	struct source src[SRCS_MAX];
 	struct event heap[BLOCKS];
@@ -240,7 +240,7 @@ static void look(void)
 	w.looked_ns = w.now;
 }
 
-/* Sources that are alike, on a link of 1 Gbit/s, with more to do than there is time. */
+/* Makes n equal sources and a link of 1 Gbit/s, with more bytes than can be sent in the test. */
 static void begin(uint32_t n)
 {
 	memset(&w, 0, sizeof w);
@@ -256,7 +256,7 @@ static void run(uint64_t until_ns)
 	for (uint32_t i = 0; i < w.n; i++) {
 		struct source *s = &w.src[i];
 
-		s->base_ns = s->round_ns; /* as the hello takes */
+		s->base_ns = s->round_ns; /* as measured with the hello */
 		s->waiting = ste_pace_all(0, 0) / 4;
 		s->held.end = &s->held.first;
 		for (uint32_t k = 0; k < STREAMS; k++)
@@ -283,7 +283,8 @@ static void run(uint64_t until_ns)
 		}
 }
 
-/* In each second from `from` on. */
+/* Checks that in each second from `from` to `to`, the link carries at least the fraction `part` of
+ * its rate. */
 static void expect_busy(uint32_t from, uint32_t to, double part)
 {
 	for (uint32_t i = from; i < to; i++)
@@ -292,7 +293,8 @@ static void expect_busy(uint32_t from, uint32_t to, double part)
 			100 * (double)w.slice[i] / (double)w.rate);
 }
 
-/* Of the sources from first on. */
+/* Checks that the sources from `first` on have sent equally many bytes: each differs from the mean
+ * by less than the fraction `off`. */
 static void expect_alike(uint32_t first, double off)
 {
 	double mean = 0;
@@ -305,7 +307,7 @@ static void expect_alike(uint32_t first, double off)
 			"source %u: %.1f %% of its share", i, 100 * (double)w.src[i].bytes / mean);
 }
 
-START_TEST(alike)
+START_TEST(equal_sources_have_equal_shares)
 {
 	begin(3);
 	run(4 * SECOND);
@@ -314,8 +316,8 @@ START_TEST(alike)
 }
 END_TEST
 
-/* Not who answers first gets the more. */
-START_TEST(near_and_far)
+/* A source does not get a larger share because it answers sooner. */
+START_TEST(near_and_far_sources_have_similar_shares)
 {
 	begin(3);
 	w.src[1].round_ns = 5 * MS;
@@ -327,8 +329,8 @@ START_TEST(near_and_far)
 }
 END_TEST
 
-/* Who lets out more at a time does not get the more either. */
-START_TEST(senders_differ)
+/* A source does not get a larger share because its TCP has more bytes in flight. */
+START_TEST(shares_do_not_depend_on_bytes_in_flight)
 {
 	begin(3);
 	w.src[0].flight_max = 4 << 20;
@@ -340,21 +342,21 @@ START_TEST(senders_differ)
 }
 END_TEST
 
-/* One has a narrow link of its own: the others take what it leaves. */
-START_TEST(one_is_slow)
+/* The link of one source is slow. The other sources use the rest of the receiver's link. */
+START_TEST(other_sources_use_what_a_slow_source_leaves)
 {
 	begin(3);
 	w.src[0].rate = GBIT / (_i ? 1000 : 10);
 	run(4 * SECOND);
 	expect_busy(0, 4, 0.98);
 	expect_alike(1, 0.05);
-	/* What it has begun counts when it is there: blocks are of some size. */
+	/* A block counts only when it has arrived completely, so one block may be missing. */
 	ck_assert_uint_ge(w.src[0].bytes + (512 << 10), w.src[0].rate * 4);
 }
 END_TEST
 
-/* All end together: nobody waits long for what the slow one was asked for last. */
-START_TEST(end)
+/* All sources end at about the same time: the last request to the slow source is small. */
+START_TEST(transfer_does_not_wait_for_a_slow_source)
 {
 	uint64_t bytes = (uint64_t)(_i ? 4 : 64) << 20;
 
@@ -367,8 +369,8 @@ START_TEST(end)
 }
 END_TEST
 
-/* All but one are. */
-START_TEST(one_is_fast)
+/* All sources but one are slow. */
+START_TEST(one_fast_source_keeps_the_link_busy)
 {
 	begin(4);
 	for (uint32_t i = 1; i < 4; i++)
@@ -378,7 +380,7 @@ START_TEST(one_is_fast)
 }
 END_TEST
 
-START_TEST(long_paths)
+START_TEST(sources_on_long_paths_keep_the_link_busy)
 {
 	begin(_i ? 3 : 1);
 	for (uint32_t i = 0; i < w.n; i++)
@@ -390,7 +392,7 @@ START_TEST(long_paths)
 }
 END_TEST
 
-START_TEST(comes_late)
+START_TEST(late_source_gets_its_share)
 {
 	begin(3);
 	w.src[2].from_ns = SECOND;
@@ -400,7 +402,7 @@ START_TEST(comes_late)
 }
 END_TEST
 
-START_TEST(is_lost)
+START_TEST(others_take_the_share_of_a_lost_source)
 {
 	begin(3);
 	w.src[2].to_ns = SECOND;
@@ -411,8 +413,7 @@ START_TEST(is_lost)
 }
 END_TEST
 
-/* A single one that is fast gets as much to do as it can. */
-START_TEST(alone)
+START_TEST(single_source_uses_a_fast_link_fully)
 {
 	begin(1);
 	w.rate = w.src[0].rate = 25 * GBIT;
@@ -421,8 +422,9 @@ START_TEST(alone)
 }
 END_TEST
 
-/* With nobody to compare with, or no rate, there is always something to ask for. */
-START_TEST(least)
+/* Even without other sources to compare with, or without a measured rate, a stream may always
+ * request something. */
+START_TEST(stream_may_always_request_something)
 {
 	struct ste_came c = {.len = 1, .ahead = 1, .took_ns = SECOND, .base_ns = 1};
 	struct ste_rest r = {.bytes = 1, .streams = 1, .window = 1};
@@ -447,17 +449,17 @@ Suite *pace_suite(void)
 	TCase *t = tcase_create("pace");
 
 	tcase_set_timeout(t, 120);
-	tcase_add_test(t, alike);
-	tcase_add_test(t, near_and_far);
-	tcase_add_test(t, senders_differ);
-	tcase_add_loop_test(t, one_is_slow, 0, 2);
-	tcase_add_loop_test(t, end, 0, 2);
-	tcase_add_test(t, one_is_fast);
-	tcase_add_loop_test(t, long_paths, 0, 2);
-	tcase_add_test(t, comes_late);
-	tcase_add_test(t, is_lost);
-	tcase_add_test(t, alone);
-	tcase_add_test(t, least);
+	tcase_add_test(t, equal_sources_have_equal_shares);
+	tcase_add_test(t, near_and_far_sources_have_similar_shares);
+	tcase_add_test(t, shares_do_not_depend_on_bytes_in_flight);
+	tcase_add_loop_test(t, other_sources_use_what_a_slow_source_leaves, 0, 2);
+	tcase_add_loop_test(t, transfer_does_not_wait_for_a_slow_source, 0, 2);
+	tcase_add_test(t, one_fast_source_keeps_the_link_busy);
+	tcase_add_loop_test(t, sources_on_long_paths_keep_the_link_busy, 0, 2);
+	tcase_add_test(t, late_source_gets_its_share);
+	tcase_add_test(t, others_take_the_share_of_a_lost_source);
+	tcase_add_test(t, single_source_uses_a_fast_link_fully);
+	tcase_add_test(t, stream_may_always_request_something);
 	suite_add_tcase(s, t);
 	return s;
 }

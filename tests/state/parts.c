@@ -132,8 +132,8 @@ static bool two_members(const struct wst_request *r, struct wst_answer *a, uint8
 	return true;
 }
 
-/* The first part is wrong, and the last part comes from another member, which must not be excluded
- * for it. */
+/* The first part is wrong. The last part comes from another member, which must not be excluded for
+ * the error of the first part. */
 START_TEST(wrong_hashes_of_two_members_exclude_neither)
 {
 	struct ste_event ev;
@@ -148,7 +148,7 @@ START_TEST(wrong_hashes_of_two_members_exclude_neither)
 }
 END_TEST
 
-static uint32_t n_lacking; /* how many times the source does not have the second part */
+static uint32_t n_lacking; /* how many times the source answers that it lacks the second part */
 
 static bool lacks_second(const struct wst_request *r, struct wst_answer *a, uint8_t *data)
 {
@@ -158,8 +158,8 @@ static bool lacks_second(const struct wst_request *r, struct wst_answer *a, uint
 	return true;
 }
 
-/* A source sends the first part and does not have the second. It is asked for all parts again (_i
- * 0), but it is given up if that happens again and again (1). */
+/* A source sends the first part and does not have the second. It is asked for all parts again
+ * (_i 0), but it is given up if the second part is missing again and again (1). */
 START_TEST(missing_hashes_are_requested_again_but_not_forever)
 {
 	struct ste_event ev;
@@ -175,7 +175,8 @@ START_TEST(missing_hashes_are_requested_again_but_not_forever)
 }
 END_TEST
 
-/* More tensors than there may be requests to a source, which answers only for the first tensor. */
+/* There are more tensors than a source may have unanswered requests. The source answers only
+ * requests about the first tensor. */
 #define MANY (STE_STREAMS * 64 + 40)
 
 static bool first_tensor(const struct wst_request *r, struct wst_answer *a, uint8_t *data)

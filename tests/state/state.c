@@ -351,8 +351,9 @@ START_TEST(holder_serves_receivers_on_its_own_host)
 }
 END_TEST
 
-/* A process copies from the holder's memory itself (_i 0: its window; 1: its registered memory). It
- * does not if it cannot map this memory (2, 3), or has another user (4, 5). */
+/* A process copies directly from the holder's memory (_i 0: the holder's window; 1: its registered
+ * memory). It copies in another way if it cannot map this memory (2, 3) or belongs to another user
+ * (4, 5). */
 START_TEST(process_copies_from_memory_of_a_holder)
 {
 	struct member *holder, *own;

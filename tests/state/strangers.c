@@ -137,8 +137,8 @@ START_TEST(answer_without_a_request_is_rejected)
 }
 END_TEST
 
-/* Answers the requests to host 1: hashes with the true ones, blocks with `len` bytes of `bytes`,
- * naming this member. Returns the number of blocks. */
+/* Answers the requests to host 1. Requests for hashes get the true hashes. Requests for blocks get
+ * `len` bytes of `bytes`, from this member. Returns the number of blocks. */
 static uint32_t answer(struct net *n, const uint8_t *bytes, size_t len, uint8_t member)
 {
 	uint64_t hash = n->h[1].m[0].state.tensors[0].hash;
@@ -340,7 +340,7 @@ START_TEST(impossible_requests_are_refused)
 	ask_for(&n, SEQ - 1, SEQ - 1, WST_GONE);
 	ask_for(&n, SEQ + 1, SEQ + 1, WST_NOT_YET);
 	ask_for(&n, SEQ - 1, SEQ, -1); /* a stream of one attempt gets no data of another attempt */
-	/* Bytes that are no request. */
+	/* These bytes are not a request. */
 	for (uint32_t len = 1; len < 3 * WST_HDR_SIZE; len += 31) {
 		uint8_t junk[3 * WST_HDR_SIZE] = {0};
 		int other[2];

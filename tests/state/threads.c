@@ -66,7 +66,7 @@ START_TEST(pool_copies_between_registered_tensors)
 }
 END_TEST
 
-/* The pool checks its copies against the hashes, too. */
+/* Pool threads check their copies against the hashes. */
 START_TEST(pool_verifies_its_copies)
 {
 	struct ste_event ev;
@@ -86,7 +86,7 @@ START_TEST(pool_verifies_its_copies)
 	ck_assert_uint_gt(ste_copied(n.h[0].e), 0);
 	ck_assert(host_view(&n.h[0], 0).failed);
 	ck_assert_str_eq(host_view(&n.h[0], 0).text,
-		"tensor \"tensor00000000\" changed during the call: it is not what its hashes say");
+		"tensor \"tensor00000000\" changed during the call: it does not match its hashes");
 	ck_assert(!host_view(&n.h[0], 1).complete);
 	net_end(&n, &s);
 }

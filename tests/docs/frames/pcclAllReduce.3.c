@@ -25,6 +25,7 @@ int main(int argc, char **argv)
 #include "example-1.inc"
 		judge(result);
 #include "example-2.inc"
+#include "example-3.inc"
 		judge(result);
 		step_done();
 	}

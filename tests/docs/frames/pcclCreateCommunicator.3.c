@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The example of pcclCreateCommunicator(3). The test has a master at the address in it.
+ * The example of pcclCreateCommunicator(3). The test runs a master at the address in the example.
  */
 #include "frame.h"
 

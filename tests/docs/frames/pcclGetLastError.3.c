@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The example of pcclGetLastError(3) in a program that connects and trains only by votes.
+ * The example of pcclGetLastError(3) in a program that connects, and whose training steps are only
+ * votes.
  */
 #include "frame.h"
 

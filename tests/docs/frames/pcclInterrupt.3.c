@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The examples of pcclInterrupt(3) in a program that trains only by votes.
+ * The examples of pcclInterrupt(3) in a program whose training steps are only votes.
  */
 #include <signal.h>
 

@@ -88,6 +88,10 @@ class Results:
         self.passed = self.failed = 0
 
     def check(self, good, text, detail=""):
+        """Counts and prints a result. If `detail` is a list of peers' answers, their texts come
+        first, because a report of many tests cuts long lines."""
+        if isinstance(detail, list) and any(isinstance(a, dict) and a.get("text") for a in detail):
+            detail = f"{[a.get('text') for a in detail if isinstance(a, dict)]} of {detail}"
         if good:
             self.passed += 1
         else:

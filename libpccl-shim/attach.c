@@ -162,13 +162,8 @@ static void load_master_addr(struct cc_addr *to, const struct shm_attr *a)
 
 static void load_known(struct pccl_known *to, const struct shm_attr *a)
 {
-	to->epoch = atomic_load_explicit(&a->epoch, memory_order_relaxed);
-	to->ring_epoch = atomic_load_explicit(&a->ring_epoch, memory_order_relaxed);
-	to->prepared = atomic_load_explicit(&a->prepared, memory_order_relaxed);
 	to->view_id = atomic_load_explicit(&a->view_id, memory_order_relaxed);
-	to->generation = atomic_load_explicit(&a->generation, memory_order_relaxed);
 	to->global = atomic_load_explicit(&a->global, memory_order_relaxed);
-	to->world_size = atomic_load_explicit(&a->world_size, memory_order_relaxed);
 }
 
 /* Reads the values until no write of the agent has changed them meanwhile; the agent writes rarely

@@ -108,10 +108,8 @@ static inline uint64_t pccl_read64(const uint64_t *p)
 /* The last agent's knowledge of the run, for the next agent. A field is 0 if the agent knew
  * nothing. */
 struct pccl_known {
-	uint64_t epoch, ring_epoch;   /* of the last commit and of the last committed round */
-	uint64_t prepared;            /* the last round that the peer had prepared */
-	uint64_t view_id, generation; /* of the view, and of the group in this view */
-	uint32_t global, world_size;  /* world sizes of the run and of the group */
+	uint64_t view_id; /* of the last view */
+	uint32_t global;  /* world size of the run in this view */
 };
 
 /* A consistent copy of the state that the agent wrote last. */

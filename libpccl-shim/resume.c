@@ -147,21 +147,9 @@ struct cc_addr pccl_comm_master_addr(pcclComm_t *c)
 	pccl_attachment_attrs(c->att, &attrs);
 	if (attrs.at.family)
 		c->at = attrs.at;
-	if (attrs.known.epoch)
+	if (attrs.known.view_id)
 		c->known = attrs.known;
 	return c->at;
-}
-
-static void fill_known(const pcclComm_t *c, struct wl_request *q)
-{
-	q->epoch = c->known.epoch;
-	q->ring_epoch = c->known.ring_epoch;
-	q->prepared = c->known.prepared;
-	q->view_id = c->known.view_id;
-	q->global = c->known.global;
-	q->world_size = c->known.world_size;
-	if (c->known.generation > q->generation)
-		q->generation = c->known.generation;
 }
 
 bool pccl_comm_ask(pcclComm_t *c, struct wl_request *request)
@@ -190,9 +178,9 @@ bool pccl_comm_ask(pcclComm_t *c, struct wl_request *request)
 		.token = c->token,
 		.thread = (uint32_t)c->main_thread,
 		.run = c->run,
-		.generation = atomic_load(&c->known_generation)};
+		.view_id = c->known.view_id,
+		.global = c->known.global};
 	memcpy(request->ballots, c->ballots, sizeof request->ballots);
-	fill_known(c, request);
 	list_attempts(c, request);
 	pthread_mutex_unlock(&c->lock);
 	return wanted;

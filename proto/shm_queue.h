@@ -78,14 +78,10 @@ struct shm_attr {
 	 * that it is unknown. Each word contains four bytes of the address, the first one in the
 	 * lowest bits. */
 	_Atomic uint32_t at_family, at_port, at_ip[4];
-	/* Also for the next agent: the epoch of the last commit, the last committed round, and the
-	 * last round that the agent has reported as good. */
-	_Atomic uint64_t epoch, ring_epoch, prepared;
-	/* Also for the next agent: the id of the last view that the agent has received. The other
-	 * numbers are those of this view: the generation of the group, the world size of the run,
-	 * and that of the group. */
-	_Atomic uint64_t view_id, generation;
-	_Atomic uint32_t global, world_size;
+	/* Also for the next agent: the id of the last view that the agent has received, and the
+	 * world size of the run in this view. */
+	_Atomic uint64_t view_id;
+	_Atomic uint32_t global;
 };
 
 enum shm_sqe_flags {

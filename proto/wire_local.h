@@ -89,14 +89,9 @@ struct wl_request {
 	 * agent reached it last. Family 0 means that none is known. */
 	struct cc_addr master_addr;
 	/* WL_COMM_ATTACH. The fields master, group and pool_size are also used. */
-	struct cc_id run;            /* from the reply to WL_COMM_CONNECT */
-	uint64_t epoch;              /* of the last commit that the previous agent knew */
-	uint64_t ring_epoch;         /* the last committed round that it knew */
-	uint64_t prepared;           /* the last round that it had reported as good */
-	uint64_t view_id;            /* of the last view that it received */
-	uint32_t global, world_size; /* world sizes in this view: of the run, and of the group */
-	/* Generation of the group that the previous agent or the application knows. */
-	uint64_t generation;
+	struct cc_id run; /* from the reply to WL_COMM_CONNECT */
+	uint64_t view_id; /* of the last view that the previous agent received */
+	uint32_t global;  /* world size of the run in this view */
 	uint32_t n_seqs;
 	/* Attempts to be checked, whose whole result lies in the result region. After them, the
 	 * latest attempts that have succeeded. */

@@ -30,6 +30,7 @@
 #define WM_OTHERS_MAX   256u
 #define WM_SOURCES_MAX  16 /* sources of each kind in one wm_sync_start */
 #define WM_HOSTS_MAX    65536
+#define WM_LOST_MAX     256u /* lost peers that an agent remembers */
 #define WM_TERM_MAX     (UINT64_C(1) << 40)
 /* outcomes that an agent remembers for each group, and attempts in one wm_op_query */
 #define WM_OUTCOMES_MAX 64
@@ -136,15 +137,12 @@ struct wm_join {
 	/* Random, the secret of the peer; a connection that presents it speaks for this peer. */
 	struct cc_id token;
 	uint32_t phase; /* enum wm_join_phase */
-	/* With ACCEPTED, else 0. ballots: the last numbers whose end the peer has seen. epoch: that
-	 * of the last COMMIT that contained the peer. ring_epoch: the number of the last such
-	 * COMMIT that had a ROUND. prepared: the last ROUND that contained the peer and was
-	 * reported as good. */
-	uint64_t ballots[WIRE_BALLOTS], epoch, ring_epoch, prepared;
-	/* With ACCEPTED, else 0: the last view that the peer received. These are its id, the
-	 * generation of the group, the world size of the run, and that of the group. */
-	uint64_t view_id, generation;
-	uint32_t global, world_size;
+	/* With ACCEPTED, else 0: the last numbers whose end the peer has seen. */
+	uint64_t ballots[WIRE_BALLOTS];
+	/* With ACCEPTED, else 0: the id of the last view that the peer's agent received, and the
+	 * world size of the run in this view. */
+	uint64_t view_id;
+	uint32_t global;
 	/* The number of the main thread of the peer. Peers of one agent with the same number,
 	 * unless it is 0, share this thread. */
 	uint64_t thread;
@@ -283,9 +281,6 @@ struct wm_group_view {
 	 * present view applies, otherwise the view that the receiver got with this generation
 	 * before. */
 	struct wire_view at_generation;
-	/* In wm_resume: the round of the rings on which the last attempt started, or 0 if none has
-	 * started. */
-	uint64_t begun;
 };
 
 /* The numbers behind pcclGetAttribute. They are exact at the moment of sending. */
@@ -296,6 +291,14 @@ struct wm_view {
 	uint64_t view_id; /* grows with every change of this view */
 	uint32_t n;
 	struct wm_group_view *own; /* one for each group of the receiving agent */
+	/* Accepted peers that the run has lost, the last one at the end. From the master: those
+	 * that it has not named to this agent yet; with lost_all all that it knows, in place of
+	 * those that it has named before. In wm_resume: all that the agent knows. Peers may be
+	 * missing that were lost before the view lost_floor was sent. */
+	uint32_t n_lost; /* at most WM_LOST_MAX */
+	struct cc_id *lost;
+	bool lost_all;       /* from the master */
+	uint64_t lost_floor; /* a view id; with lost_all, and in wm_resume */
 };
 
 /*

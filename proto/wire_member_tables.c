@@ -165,13 +165,8 @@ static const struct wire_field join_fields[] = {
 	F(join, name, HOST_NAME("join.name")),
 	F(join, token, ID("join.token")),
 	F(join, phase, U32_IN(0, WM_JOIN_ACCEPTED, "join.phase: must be 0 to 2")),
-	F(join, epoch, U64),
-	F(join, ring_epoch, U64),
-	F(join, prepared, U64),
 	F(join, view_id, U64),
 	F(join, global, U32),
-	F(join, world_size, U32),
-	F(join, generation, U64),
 	F(join, thread, U64),
 	F(join, left, BOOL),
 	F(join, ballots, NUMBERS),
@@ -362,7 +357,6 @@ static const struct wire_field group_view_fields[] = {
 	F(group_view, loss, REASON("view.own.loss")),
 	F(group_view, revision, U64),
 	F(group_view, at_generation, MESSAGE(view_sizes), .when = knows_view),
-	AS(group_view, attempt_ring_epoch, begun, U64),
 };
 static const struct wire_table group_view = {TABLE(group_view, group_view, group_view_fields)};
 
@@ -373,6 +367,10 @@ static const struct wire_field view_fields[] = {
 	LIST(view, own, n, LIST_OF(group_view), .owned = true,
 		AT_MOST(WM_RINGS_MAX, "view.own: must be at most 1024"), GROUPS_DIFFER("view.own")),
 	F(view, view_id, U64),
+	LIST(view, lost, n_lost, LIST_OF_ITEMS(ID("view.lost"), .size = sizeof(struct cc_id)),
+		.owned = true, AT_MOST(WM_LOST_MAX, "view.lost: must be at most 256")),
+	F(view, lost_all, BOOL),
+	F(view, lost_floor, U64),
 };
 const struct wire_table wm_view_table = {TABLE(view, view, view_fields), .owns = true};
 

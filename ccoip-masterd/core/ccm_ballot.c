@@ -196,10 +196,6 @@ void ccm_ballot_learn(struct ccm *m, const uint64_t numbers[WIRE_BALLOTS])
 {
 	uint32_t k;
 
-	if (m->recovering) {
-		ccm_ballot_raise(m, numbers);
-		return;
-	}
 	for (k = 0; k < WIRE_BALLOTS; k++) {
 		enum wire_ballot kind = (enum wire_ballot)k;
 

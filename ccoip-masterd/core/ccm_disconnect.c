@@ -161,8 +161,11 @@ static void peer_move(
 	p->pid = j->pid;
 	ccm_peer_goes_on(m, p);
 	p->pool_size = j->pool_size;
-	if (j->phase == WM_JOIN_ACCEPTED)
+	if (j->phase == WM_JOIN_ACCEPTED) {
+		ccm_at_least(&p->view_id, j->view_id);
+		memcpy(p->ballots, j->ballots, sizeof p->ballots);
 		ccm_ballot_learn(m, j->ballots);
+	}
 	p->untold = j->phase != WM_JOIN_ACCEPTED;
 	ccm_copy(p->name, sizeof p->name, j->name);
 	m->newcomers = true;
@@ -247,11 +250,10 @@ bool ccm_peer_return(
 	return true;
 }
 
-void ccm_lost_note(struct ccm *m, const struct cc_id *peer)
+void ccm_gone_add(struct ccm *m, const struct cc_id *peer)
 {
 	struct ccm_lost *x;
 
-	ccm_journal_note(m, peer);
 	HASH_FIND(hh, m->gone, peer, sizeof *peer, x);
 	if (!x && HASH_COUNT(m->gone) >= CCM_LOST_MAX)
 		x = m->gone;

@@ -9,10 +9,9 @@
  *   ccm_agent.c            connections: hello, silence, the end; how an agent is reached
  *   ccm_disconnect.c       disconnected agents, and how their peers come back
  *   ccm_resume.c           takeover of a run: its term, the snapshots of its agents
- *   ccm_lost_before.c      takeover: peers that the last master had lost and that do not know it
- *   ccm_takeover.c         the end of a takeover: numbers, members, rings
- *   ccm_takeover_op.c      takeover: outcomes of attempts that were in progress
- *   ccm_restore.c          the journal
+ *   ccm_lost.c             the list of lost peers, and takeover: peers that the last master had
+ * lost ccm_takeover.c         the end of a takeover: numbers, members, rings ccm_takeover_op.c
+ * takeover: outcomes of attempts that were in progress ccm_restore.c          the journal
  *   ccm_member.c           peers, memberships and groups: join, leave, kick
  *   ccm_loss.c             what a loss does to a group and its operations; the views that are sent
  *   ccm_ballot.c           ballots: votes on the topology, pending peers, optimization
@@ -201,7 +200,7 @@ void ccm_peer_accept(struct ccm *m, struct ccm_peer *p);
 const char *ccm_peer_label(const struct ccm_peer *p, char buf[3 * WM_NAME_MAX]);
 void ccm_loss_announce(struct ccm *m);
 /* These functions send a WM_VIEW to agents with accepted peers. */
-void ccm_view_tell(struct ccm *m, const struct ccm_agent *a);       /* to one agent */
+void ccm_view_tell(struct ccm *m, struct ccm_agent *a);             /* to one agent */
 void ccm_view_tell_group(struct ccm *m, const struct ccm_group *g); /* to the agents of one group */
 void ccm_view_announce(struct ccm *m);
 void ccm_reap(struct ccm *m);
@@ -211,7 +210,8 @@ void ccm_slot_put(struct ccm_slots *s, uint32_t slot);
 
 /* ccm_ballot.c */
 void ccm_ballot_vote(struct ccm *m, struct ccm_agent *a, const struct wm_ballot_vote *v);
-/* Learns numbers that an agent or a peer knows. A higher number than ours ends our ballot. */
+/* Learns numbers that an agent or a peer knows, unless the master is recovering. A higher number
+ * than ours ends our ballot. */
 void ccm_ballot_learn(struct ccm *m, const uint64_t numbers[WIRE_BALLOTS]);
 /* Raises the numbers while no vote is counted, because the master is recovering. */
 void ccm_ballot_raise(struct ccm *m, const uint64_t numbers[WIRE_BALLOTS]);
@@ -234,10 +234,11 @@ void ccm_ballots_settle(struct ccm *m);
 
 /* ccm_world.c */
 void ccm_view_totals(const struct ccm *m, struct wm_view *ret);
-/* Fills in the groups of `a`. `w` contains the totals of ccm_view_totals. */
-void ccm_view_own(const struct ccm_agent *a, struct wm_view *w);
-/* Does w already describe the groups of `a`? */
-bool ccm_view_fits(const struct ccm_agent *a, const struct wm_view *w);
+/* Fills in the groups of `a`, and the lost peers that `a` does not know. `w` contains the totals of
+ * ccm_view_totals, and is about to be sent. */
+void ccm_view_own(struct ccm *m, struct ccm_agent *a, struct wm_view *w);
+/* Is w, the last view that was made, also right for `a`? */
+bool ccm_view_fits(const struct ccm *m, const struct ccm_agent *a, const struct wm_view *w);
 
 /* ccm_waits.c */
 /* Adds o to the operations that wait for votes. */

@@ -45,13 +45,29 @@ void ccm_group_interrupt(struct ccm *m, struct ccm_group *g, const char *fmt, ..
 	g->halt = !m->recovering;
 }
 
-void ccm_view_tell(struct ccm *m, const struct ccm_agent *a)
+void ccm_view_tell(struct ccm *m, struct ccm_agent *a)
 {
 	struct wm_view *w = &ccm_send(m, a, WM_VIEW)->u.view;
 
 	m->view_id++;
 	ccm_view_totals(m, w);
-	ccm_view_own(a, w);
+	ccm_view_own(m, a, w);
+}
+
+/* Sends a view to `a`: the view w, which was sent to other agents, if it is right for `a`. w may be
+ * NULL. Returns the view that was sent. */
+static struct wm_view *view_to(
+	struct ccm *m, struct ccm_agent *a, const struct wm_view *totals, struct wm_view *w)
+{
+	if (w && ccm_view_fits(m, a, w)) {
+		ccm_send_to(m, a);
+		ccm_lost_named(m, a);
+		return w;
+	}
+	w = &ccm_send(m, a, WM_VIEW)->u.view;
+	*w = *totals;
+	ccm_view_own(m, a, w);
+	return w;
 }
 
 /* Keeps the first view with each new generation. Calls that end because of a loss show this view
@@ -82,16 +98,9 @@ void ccm_view_announce(struct ccm *m)
 	ccm_journal_lost(m);
 	ccm_view_totals(m, &totals);
 	keep_at_loss(m, &totals);
-	for (a = m->agents; a; a = a->hh.next) {
-		if (a->n_accepted == 0)
-			continue;
-		if (!w || !ccm_view_fits(a, w)) {
-			w = &ccm_send_all(m, WM_VIEW)->u.view;
-			*w = totals;
-			ccm_view_own(a, w);
-		}
-		ccm_send_to(m, a);
-	}
+	for (a = m->agents; a; a = a->hh.next)
+		if (a->n_accepted > 0)
+			w = view_to(m, a, &totals, w);
 }
 
 void ccm_view_tell_group(struct ccm *m, const struct ccm_group *g)
@@ -100,16 +109,9 @@ void ccm_view_tell_group(struct ccm *m, const struct ccm_group *g)
 	const struct ccm_membership *s;
 
 	ccm_view_totals(m, &totals);
-	DL_FOREACH2 (g->memberships, s, next_g) {
-		if (s->n_accepted == 0)
-			continue;
-		if (!w || !ccm_view_fits(s->agent, w)) {
-			w = &ccm_send_all(m, WM_VIEW)->u.view;
-			*w = totals;
-			ccm_view_own(s->agent, w);
-		}
-		ccm_send_to(m, s->agent);
-	}
+	DL_FOREACH2 (g->memberships, s, next_g)
+		if (s->n_accepted > 0)
+			w = view_to(m, s->agent, &totals, w);
 }
 
 /* Acts on the new view of g, which was sent. */

@@ -474,7 +474,9 @@ static void accepted_lost(struct ccm *m, struct ccm_peer *p, const char *why)
 	if (m->recovering && s->agent->snapshot)
 		ccm_revisions_learn(m, s->agent);
 	ccm_revision_left(m, g, p->leaving);
-	ccm_lost_note(m, &p->id);
+	ccm_journal_note(m, &p->id);
+	ccm_gone_add(m, &p->id);
+	ccm_lost_add(m, &p->id);
 	m->lost_members++;
 	m->n_left += m->recovering;
 	g->n_lost_ever++;

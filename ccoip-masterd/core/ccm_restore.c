@@ -137,7 +137,7 @@ static void members_lost(struct ccm *m, const struct wj_record *r)
 	if (r->generation > saved->generation)
 		saved->generation = r->generation;
 	for (i = 0; i < r->n; i++) {
-		ccm_lost_note(m, &r->members[i].peer);
+		ccm_gone_add(m, &r->members[i].peer);
 		for (k = 0; k < saved->n; k++)
 			if (cc_id_eq(&saved->members[k].peer, &r->members[i].peer))
 				break;
@@ -256,7 +256,7 @@ void ccm_restore_begin(struct ccm *m)
 	m->cfg.run = s->run;
 	m->cfg.run_key = s->run_key;
 	m->term = s->term + 1;
-	m->epoch = m->restored_epoch = s->epoch;
+	m->epoch = s->epoch;
 	m->committed = m->ring_epoch = m->last_round = s->round;
 	m->view_id = m->restored_view_id = s->view_id;
 	m->last_generation = s->generation;
@@ -285,6 +285,7 @@ void ccm_restore_begin(struct ccm *m)
 		m->last_round += ccm_unheard(m);
 		ccm_ballots_skip(m);
 		ccm_at_least(&m->view_id, m->term << CCM_VIEW_SHIFT);
+		ccm_lost_restart(m);
 	}
 	if (writes(m))
 		write_run(m);
@@ -312,6 +313,9 @@ void ccm_restore_outdated(struct ccm *m)
 		HASH_DELETE(hh, m->gone, x);
 		free(x);
 	}
+	for (a = m->agents; a; a = a->hh.next)
+		if (a->snapshot)
+			ccm_lost_learn(m, &a->snapshot->r.view);
 	for (g = m->groups; g; g = g->hh.next)
 		g->n_left = g->n_lost_ever = 0;
 	m->n_left = m->n_unsaved = 0;

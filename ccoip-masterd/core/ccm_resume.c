@@ -56,6 +56,7 @@ void ccm_snapshot_free(struct ccm_agent *a)
 		free(l);
 	}
 	free(t->r.view.own);
+	free(t->r.view.lost);
 	free(t->r.positions);
 	free(t->r.outcomes);
 	free(t);
@@ -249,33 +250,18 @@ static bool knows_run(const struct ccm_agent *a)
 	return a->knows_run || cc_id_is_zero(&a->hello.run);
 }
 
-/* Stores the last view that was sent to p. */
+/* Stores the last view that was sent to the agent of p. */
 static void keep_view(struct ccm *m, struct ccm_peer *p, const struct wm_join *j)
 {
-	struct ccm_group *g = p->membership->group;
-
-	ccm_at_least(&m->last_generation, j->generation);
-	ccm_at_least(&g->generation, j->generation);
-	p->snap_view_id = j->view_id;
-	if (j->view_id > g->snap_view_id) {
-		g->snap_view_id = j->view_id;
-		g->snap_world_size = j->world_size;
-		g->n_snapshots = 0;
-		g->snap_ring_epoch = 0;
-	}
-	if (j->view_id == g->snap_view_id)
-		ccm_at_least(&g->snap_ring_epoch, j->ring_epoch);
+	p->view_id = j->view_id;
 	if (j->view_id > m->peers_view_id) {
 		m->peers_view_id = j->view_id;
 		m->peers_world_size = j->global;
-		m->n_snapshots = 0;
 	}
-	m->n_snapshots += j->view_id > 0 && j->view_id == m->peers_view_id;
 	if (j->view_id >= m->newest_view_id) {
 		m->newest_view_id = j->view_id;
 		m->newest_world_size = j->global;
 	}
-	g->n_snapshots += j->view_id > 0 && j->view_id == g->snap_view_id;
 }
 
 bool ccm_resume_join(struct ccm *m, struct ccm_agent *a, const struct wm_join *j)
@@ -307,16 +293,9 @@ bool ccm_resume_join(struct ccm *m, struct ccm_agent *a, const struct wm_join *j
 		m->n_prepared++;
 		return true;
 	}
-	ccm_ballot_learn(m, j->ballots);
+	memcpy(p->ballots, j->ballots, sizeof p->ballots);
 	p->believed = !stateless;
-	memcpy(p->snap_ballots, j->ballots, sizeof p->snap_ballots);
-	p->snap_epoch = j->epoch;
-	p->snap_prepared = j->prepared;
 	keep_view(m, p, j);
-	ccm_at_least(&m->peers_epoch, j->epoch);
-	ccm_at_least(&m->peers_ring_epoch, j->ring_epoch);
-	if (stateless)
-		ccm_at_least(&m->peers_prepared, j->prepared);
 	ccm_peer_accept(m, p);
 	if (stateless)
 		ccm_peer_restarted(m, p);
@@ -455,12 +434,14 @@ static void keep_resume(struct ccm *m, struct ccm_agent *a, const struct wm_resu
 	t->complete = true;
 	t->r = *r;
 	t->r.view.own = cc_must_copy(r->view.own, r->view.n, sizeof *r->view.own);
+	t->r.view.lost = cc_must_copy(r->view.lost, r->view.n_lost, sizeof *r->view.lost);
 	t->r.positions = cc_must_copy(r->positions, r->n_positions, sizeof *r->positions);
 	t->r.outcomes = cc_must_copy(r->outcomes, r->n_outcomes, sizeof *r->outcomes);
 	if (r->view.view_id >= m->newest_view_id) {
 		m->newest_view_id = r->view.view_id;
 		m->newest_world_size = r->view.global;
 	}
+	ccm_lost_learn(m, &t->r.view);
 }
 
 bool ccm_resume_msg(struct ccm *m, struct ccm_agent *a, const struct wm_msg *msg)
@@ -508,8 +489,6 @@ static bool in_doubt(const struct ccm *m, uint64_t committed)
 	bool aborted_round = false;
 	uint32_t peers = UINT32_MAX; /* not known */
 
-	ccm_at_least(&last, m->peers_prepared);
-
 	for (a = m->agents; a; a = a->hh.next)
 		if (a->snapshot && a->snapshot->complete && a->snapshot->r.prepared > last)
 			last = a->snapshot->r.prepared;
@@ -537,18 +516,19 @@ static void raise_to(uint64_t *v, uint64_t to)
 }
 
 /* Adds the complete snapshot of one agent to *y. */
-static void merge_snapshot(const struct ccm *m, const struct ccm_snapshot *t, struct ccm_merged *y)
+static void merge_snapshot(const struct ccm_snapshot *t, struct ccm_merged *y)
 {
-	uint32_t k;
+	const struct wm_view *w = &t->r.view;
 
 	raise_to(&y->epoch, t->r.epoch);
 	raise_to(&y->committed, t->r.round);
 	raise_to(&y->ring_epoch, t->r.ring_epoch);
-	for (k = 0; k < WIRE_BALLOTS; k++)
-		raise_to(&y->ballots[k], t->r.ballots[k]);
-	if (t->r.view.view_id > y->view_id && !ccm_snapshot_lags(m, t)) {
-		y->view_id = t->r.view.view_id;
-		y->expected = t->r.view.global;
+	if (w->view_id > y->view_id) {
+		y->view_id = w->view_id;
+		y->expected = w->global;
+		y->lost_floor = w->lost_floor;
+	} else if (w->view_id > 0 && w->view_id == y->view_id && w->lost_floor < y->lost_floor) {
+		y->lost_floor = w->lost_floor;
 	}
 }
 
@@ -559,9 +539,7 @@ static uint32_t count_back(
 	const struct ccm_snapshot *t = a->snapshot;
 	uint32_t n;
 
-	if (!m->restored && ccm_snapshot_is_old(m, t, y))
-		return 0;
-	n = a->n_accepted - ccm_peers_lost_before(m, a, y);
+	n = a->n_accepted - ccm_lost_count(m, a, y);
 	if (t && t->complete && t->r.prepared == y->ring_epoch && !ccm_prepared_lost(m, a))
 		n += t->n_prepared + t->n_left_prepared;
 	return n;
@@ -573,16 +551,13 @@ void ccm_merged(const struct ccm *m, struct ccm_merged *y)
 
 	*y = (struct ccm_merged){
 		.epoch = m->epoch, .committed = m->committed, .ring_epoch = m->ring_epoch};
-	ccm_ballot_numbers(m, y->ballots);
-	if (!m->restored) {
-		y->view_id = m->peers_view_id;
-		y->expected = m->peers_world_size;
-	}
-	ccm_at_least(&y->committed, m->peers_ring_epoch);
-	ccm_at_least(&y->ring_epoch, m->peers_ring_epoch);
 	for (a = m->agents; a; a = a->hh.next)
 		if (a->snapshot && a->snapshot->complete)
-			merge_snapshot(m, a->snapshot, y);
+			merge_snapshot(a->snapshot, y);
+	if (y->view_id == 0 && !m->restored) {
+		y->view_id = y->lost_floor = m->peers_view_id;
+		y->expected = m->peers_world_size;
+	}
 	y->back = m->n_left;
 	for (a = m->agents; a; a = a->hh.next)
 		y->back += count_back(m, a, y);

@@ -135,8 +135,7 @@ void ccm_revisions_learn(struct ccm *m, const struct ccm_agent *a)
 	const struct ccm_revision *r;
 	uint32_t i;
 
-	if (a->hello.newcomers || ccm_snapshot_lags(m, t) ||
-		(m->restored && w->view_id <= m->restored_view_id))
+	if (a->hello.newcomers || (m->restored && w->view_id <= m->restored_view_id))
 		return;
 	for (i = 0; i < w->n; i++) {
 		const struct wm_group_view *x = &w->own[i];

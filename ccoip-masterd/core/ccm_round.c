@@ -253,8 +253,7 @@ static void round_drop(struct ccm *m)
 			ccm_peer_refresh(m, p);
 }
 
-struct wm_commit *ccm_commit_new(
-	struct ccm *m, const struct ccm_agent *a, const struct wm_view *totals)
+struct wm_commit *ccm_commit_new(struct ccm *m, struct ccm_agent *a, const struct wm_view *totals)
 {
 	struct wm_commit *c = &ccm_send(m, a, WM_COMMIT)->u.commit;
 
@@ -264,15 +263,16 @@ struct wm_commit *ccm_commit_new(
 	c->accept = true;
 	ccm_ballot_numbers(m, c->ballots);
 	c->view = *totals;
-	ccm_view_own(a, &c->view);
+	ccm_view_own(m, a, &c->view);
 	return c;
 }
 
-struct wm_commit *ccm_commit_to(struct ccm *m, const struct ccm_agent *a,
-	const struct wm_view *totals, bool accept, struct wm_commit *c)
+struct wm_commit *ccm_commit_to(struct ccm *m, struct ccm_agent *a, const struct wm_view *totals,
+	bool accept, struct wm_commit *c)
 {
-	if (c && c->accept == accept && ccm_view_fits(a, &c->view)) {
+	if (c && c->accept == accept && ccm_view_fits(m, a, &c->view)) {
 		ccm_send_to(m, a);
+		ccm_lost_named(m, a);
 		return c;
 	}
 	c = ccm_commit_new(m, a, totals);

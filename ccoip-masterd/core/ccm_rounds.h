@@ -19,13 +19,12 @@ void ccm_round_report(struct ccm *m, struct ccm_agent *a, const struct wm_round_
 void ccm_round_tick(struct ccm *m);
 /* Starts a WM_COMMIT to `a` that keeps its rings, with `accept` set. The caller may change the
  * message. */
-struct wm_commit *ccm_commit_new(
-	struct ccm *m, const struct ccm_agent *a, const struct wm_view *totals);
+struct wm_commit *ccm_commit_new(struct ccm *m, struct ccm_agent *a, const struct wm_view *totals);
 /* Sends a WM_COMMIT to `a`. Agents for which its contents are equal share one message: c is the
  * result of the previous call, or NULL in the first call. Nothing else may be sent between these
  * calls. */
-struct wm_commit *ccm_commit_to(struct ccm *m, const struct ccm_agent *a,
-	const struct wm_view *totals, bool accept, struct wm_commit *c);
+struct wm_commit *ccm_commit_to(struct ccm *m, struct ccm_agent *a, const struct wm_view *totals,
+	bool accept, struct wm_commit *c);
 /* Returns an agent that is still sending its snapshot, or NULL. No round begins before the snapshot
  * ends, because the agent expects to find all accepted peers in the rings. */
 const struct ccm_agent *ccm_round_waits(const struct ccm *m);

@@ -80,6 +80,15 @@ struct ccm_lost {
 	UT_hash_handle hh;
 };
 
+/* The last accepted peers that the run has lost, for the agents and later masters. */
+struct ccm_losses {
+	struct cc_id peers[WM_LOST_MAX]; /* index: number % WM_LOST_MAX */
+	uint64_t view_ids[WM_LOST_MAX];  /* of the view that names the peer */
+	uint64_t n;                      /* peers that were ever added */
+	uint64_t floor;                  /* peers that were lost before this view may be missing */
+	uint64_t named; /* ccm_agent.lost_named of the agent for which the last view was made */
+};
+
 /* A vote that an agent had given to the last master, and the agent's report. */
 struct ccm_raw {
 	struct wm_op_vote vote; /* owns peers */
@@ -118,10 +127,12 @@ struct ccm_snapshot {
 /* The merged snapshots of all agents. */
 struct ccm_merged {
 	uint64_t epoch, committed, ring_epoch; /* the highest that any agent knows */
-	uint64_t ballots[WIRE_BALLOTS];        /* the highest that any agent or peer knows */
-	uint64_t view_id;                      /* of the newest view that is known */
-	uint32_t expected;                     /* accepted peers in that view; 0: unknown */
-	uint32_t back;                         /* those of them that are here, or have left again */
+	/* The newest view that an agent knows, or, if no agent knows any, that a peer's agent knew
+	 * that has died since. */
+	uint64_t view_id;
+	uint64_t lost_floor; /* peers that were lost before this view may be missing in the lists */
+	uint32_t expected;   /* accepted peers in the newest view; 0: unknown */
+	uint32_t back;       /* those of them that are here, or have left again */
 	bool doubt; /* a round may have been committed, and some agents that would know are not here
 		     */
 };
@@ -184,7 +195,8 @@ struct ccm {
 	struct ccm_shunned *shunned; /* in the order of the first failures */
 	uint32_t n_shunned;
 	struct ccm_spoilt spoilt;
-	struct ccm_lost *gone;      /* lost peers, the oldest first */
+	struct ccm_lost *gone; /* lost peers, the oldest first */
+	struct ccm_losses losses;
 	struct ccm_record *records; /* of elections of shared state; by group, the oldest first */
 	struct ccm_revision *revisions; /* by group; the one that was raised last is at the end */
 	uint64_t term;
@@ -208,15 +220,10 @@ struct ccm {
 	uint64_t recover_ns; /* recovering: when the first agent came, or 0 */
 	uint64_t asked_ns;   /* when a peer last came through a new agent, or 0 */
 	uint64_t said_ns;    /* when an agent last sent a part of its snapshot, or 0 */
-	uint64_t restored_epoch, restored_view_id;
-	uint64_t heard_epoch; /* the highest epoch of agents that came after the recovery */
-	uint64_t peers_epoch, peers_ring_epoch; /* recovering: the highest epoch that a peer was in,
-						   and the last committed round that a peer knows */
+	uint64_t restored_view_id;
+	uint64_t heard_epoch;       /* the highest epoch of agents that came after the recovery */
 	uint64_t peers_view_id;     /* recovering: the highest view id that was sent to a peer */
 	uint32_t peers_world_size;  /* accepted peers in that view */
-	uint32_t n_snapshots;       /* peers that have reported that view */
-	uint64_t peers_prepared;    /* recovering: the last round that was prepared by a peer whose
-				       agent died */
 	uint64_t newest_view_id;    /* the highest view id that agents or peers have reported */
 	uint32_t newest_world_size; /* accepted peers in that view; 0: unknown */
 	uint32_t n_prepared;        /* peers that have come with the mark `prepared` */

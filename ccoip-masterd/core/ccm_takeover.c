@@ -91,13 +91,12 @@ static void take_all(struct ccm *m)
 		take_resume(m, a);
 		take_votes(m, a);
 	}
-	ccm_at_least(&m->committed, m->peers_ring_epoch);
-	ccm_at_least(&m->ring_epoch, m->peers_ring_epoch);
-	ccm_at_least(&m->last_round, m->peers_ring_epoch);
-	if (!m->restored) {
+	if (!m->restored)
 		ccm_at_least(&m->last_generation, m->cfg.first_number);
-		if (m->epoch == 0)
-			ccm_at_least(&m->last_seq, m->cfg.first_number);
+	if (!m->restored && m->epoch == 0) { /* no agent knows the run */
+		ccm_at_least(&m->last_seq, m->cfg.first_number);
+		ccm_at_least(&m->last_round, m->cfg.first_number);
+		ccm_at_least(&m->epoch, m->cfg.first_number);
 	}
 	ccm_outcomes_take(m);
 }
@@ -128,9 +127,12 @@ static void settle_members(struct ccm *m)
 	char text[WM_TEXT_MAX];
 	struct ccm_merged y;
 	struct ccm_group *g;
+	struct ccm_peer *p;
 
 	ccm_merged(m, &y);
 	ccm_lost_before_drop(m, &y);
+	for (p = m->peers; p; p = p->hh.next)
+		ccm_ballot_raise(m, p->ballots);
 	ccm_takeover_op_drop(m);
 	for (a = m->agents; a; a = a->hh.next) {
 		if (a->snapshot && a->snapshot->complete && a->snapshot->r.prepared &&
@@ -308,12 +310,12 @@ void ccm_takeover(struct ccm *m)
 	m->last_seq += ccm_unheard(m);
 	m->last_round += ccm_unheard(m);
 	settle_members(m);
-	ccm_at_least(&m->epoch, m->peers_epoch);
 	if (m->n_accepted == 0)
 		ccm_ballots_skip(m);
 	ccm_takeover_op_judge(m);
 	rebuild_rings(m);
 	m->view_id++;
+	ccm_lost_restart(m);
 	ccm_revisions_settle(m);
 	ccm_journal_members(m);
 	tell_promoted(m);

@@ -20,7 +20,8 @@ bool ccm_peer_return(
 	struct ccm *m, struct ccm_agent *a, struct ccm_peer *p, const struct wm_join *j);
 /* Refuses a peer that claims to be accepted, but is unknown. */
 void ccm_peer_stranger(struct ccm *m, struct ccm_agent *a, const struct cc_id *peer);
-void ccm_lost_note(struct ccm *m, const struct cc_id *peer);
+/* Remembers a lost peer, which is refused when it comes back. */
+void ccm_gone_add(struct ccm *m, const struct cc_id *peer);
 void ccm_outcome_note(struct ccm_group *g, uint64_t seq, uint32_t code);
 /* Returns the code of an attempt that has ended. An attempt counts as failed if its outcome is
  * unknown. */
@@ -59,16 +60,22 @@ struct ccm_snapshot *ccm_snapshot_get(struct ccm_agent *a);
 void ccm_snapshot_free(struct ccm_agent *a);
 void ccm_merged(const struct ccm *m, struct ccm_merged *y);
 
-/* ccm_lost_before.c */
-/* Does the snapshot miss a commit? A peer was in this commit, but its agent has died and cannot
- * report it any more. The agent of the snapshot knows neither the commit nor its round. */
-bool ccm_snapshot_lags(const struct ccm *m, const struct ccm_snapshot *t);
-/* Has the run continued without the agent of this snapshot, so that its peers were lost? */
-bool ccm_snapshot_is_old(
-	const struct ccm *m, const struct ccm_snapshot *t, const struct ccm_merged *y);
-/* Counts the accepted peers of `a` that were lost, as they and other peers report. */
-uint32_t ccm_peers_lost_before(
-	const struct ccm *m, const struct ccm_agent *a, const struct ccm_merged *y);
+/* ccm_lost.c */
+/* Adds an accepted peer that is lost to the list for the agents. */
+void ccm_lost_add(struct ccm *m, const struct cc_id *peer);
+/* Writes the lost peers into a view for `a` that views have not named to it yet. */
+void ccm_lost_name(struct ccm *m, struct ccm_agent *a, struct wm_view *w);
+/* Records that a view with all lost peers was sent to `a`. */
+void ccm_lost_named(const struct ccm *m, struct ccm_agent *a);
+/* Do the lost peers in w, the last view that was made, also suit `a`? */
+bool ccm_lost_named_alike(const struct ccm *m, const struct ccm_agent *a, const struct wm_view *w);
+/* Empties the list: the takeover knows all members. Peers that come to a later master with an older
+ * view than the present one were lost. */
+void ccm_lost_restart(struct ccm *m);
+/* Learns the lost peers that an agent knows. */
+void ccm_lost_learn(struct ccm *m, const struct wm_view *w);
+/* Counts the accepted peers of `a` that the last master had lost. */
+uint32_t ccm_lost_count(const struct ccm *m, const struct ccm_agent *a, const struct ccm_merged *y);
 /* Was the round committed that `a` had prepared with its newcomers, and has the run lost these
  * newcomers since? They do not know that they were members. */
 bool ccm_prepared_lost(const struct ccm *m, const struct ccm_agent *a);

@@ -98,6 +98,8 @@ struct ccm_agent {
 	bool up_to_date;     /* resuming: the view was sent to it after its hello */
 	bool hello_deferred; /* its hello is not answered yet */
 	bool restored;       /* disconnected: known from the journal only */
+	bool list_sent; /* a view has named lost peers to it: the first lost_named of ccm->losses */
+	uint64_t lost_named;
 	bool promoted; /* used in ccm_takeover.c only: the round that it had prepared was committed
 			*/
 	struct ccm_membership *memberships;
@@ -168,11 +170,9 @@ struct ccm_peer {
 	/* while recovering */
 	bool prepared; /* becomes a member if the round that its agent had prepared was committed */
 	bool believed; /* accepted because its agent says so */
-	bool restarted;                      /* accepted, and has come back through a new agent */
-	uint64_t snap_ballots[WIRE_BALLOTS]; /* accepted: the last ballots whose end it knows */
-	uint64_t snap_epoch;                 /* accepted: the last epoch that it was in */
-	uint64_t snap_prepared;              /* accepted: the last round that it had prepared */
-	uint64_t snap_view_id; /* accepted: the id of the last view that was sent to it */
+	bool restarted;   /* accepted, and has come back through a new agent */
+	uint64_t view_id; /* accepted: the id of the last view that was sent to its agent */
+	uint64_t ballots[WIRE_BALLOTS]; /* accepted: the last ballots whose end it knows */
 	struct ccm_raw_vote {
 		bool is;
 		uint64_t number;
@@ -270,13 +270,8 @@ struct ccm_group {
 	uint32_t n_lost_ever, n_left; /* lost accepted peers; those lost while recovering */
 	uint64_t known_view_id;
 	uint32_t known_world_size; /* accepted peers in the view known_view_id */
-	bool too_many; /* more accepted peers have come than that view has: ccm_lost_before.c */
-	uint32_t n_lost_before;   /* accepted peers that were lost while m->lost_before; loss names
-				     the first */
-	uint64_t snap_view_id;    /* the highest view id that its peers have reported */
-	uint32_t snap_world_size; /* its accepted peers in that view */
-	uint32_t n_snapshots;     /* peers that have reported that view; some may have left since */
-	uint64_t snap_ring_epoch; /* the last round that these peers know to be committed */
+	uint32_t n_lost_before;    /* accepted peers that were lost while m->lost_before; loss names
+				      the first */
 	struct ccm_group *next_lost;
 	UT_hash_handle hh;
 };

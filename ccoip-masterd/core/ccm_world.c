@@ -20,7 +20,7 @@ void ccm_view_totals(const struct ccm *m, struct wm_view *ret)
 	}
 }
 
-void ccm_view_own(const struct ccm_agent *a, struct wm_view *w)
+void ccm_view_own(struct ccm *m, struct ccm_agent *a, struct wm_view *w)
 {
 	struct ccm_membership *s;
 
@@ -41,13 +41,16 @@ void ccm_view_own(const struct ccm_agent *a, struct wm_view *w)
 			x->at_generation = g->at_generation;
 		w->n++;
 	}
+	ccm_lost_name(m, a, w);
 }
 
-bool ccm_view_fits(const struct ccm_agent *a, const struct wm_view *w)
+bool ccm_view_fits(const struct ccm *m, const struct ccm_agent *a, const struct wm_view *w)
 {
 	const struct ccm_membership *s;
 	uint32_t i = 0;
 
+	if (!ccm_lost_named_alike(m, a, w))
+		return false;
 	DL_FOREACH2 (a->memberships, s, next_a) {
 		if (s->n_accepted == 0)
 			continue;

@@ -9,7 +9,7 @@ libccm_la_SOURCES = \
 	ccoip-masterd/core/ccm_sync_disconnect.c \
 	ccoip-masterd/core/ccm_action.c \
 	ccoip-masterd/core/ccm_agent.c \
-	ccoip-masterd/core/ccm_lost_before.c \
+	ccoip-masterd/core/ccm_lost.c \
 	ccoip-masterd/core/ccm_ballot.c \
 	ccoip-masterd/core/ccm_breaks.c \
 	ccoip-masterd/core/ccm_check.c \

@@ -92,13 +92,9 @@ struct agt_attrs {
 	uint32_t code; /* when LOST */
 	char text[SHM_TEXT];
 	struct cc_addr at; /* where the master is, as far as the agent knows; family 0: not known */
-	uint64_t epoch;    /* the epoch of the last commit; 0: none */
-	uint64_t ring_epoch; /* the last committed round; 0: none */
-	uint64_t prepared;   /* the last round that was reported as prepared; 0: none */
 	/* From the latest view: */
-	uint64_t view_id;            /* 0: none */
-	uint64_t generation;         /* of the group */
-	uint32_t global, world_size; /* accepted peers of all groups, and of this one */
+	uint64_t view_id; /* 0: none */
+	uint32_t global;  /* accepted peers of all groups */
 };
 
 struct agt_done {

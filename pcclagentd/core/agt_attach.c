@@ -49,13 +49,8 @@ void agt_attach_request(struct agt *a, struct agt_session *s, const struct wl_re
 	c->token = q->token;
 	c->thread = q->thread;
 	memcpy(c->ballots, q->ballots, sizeof c->ballots);
-	c->epoch = q->epoch;
-	c->ring_epoch = q->ring_epoch;
-	c->prepared = q->prepared;
 	c->view_id = q->view_id;
-	c->generation = q->generation;
 	c->global = q->global;
-	c->world_size = q->world_size;
 	agt_comm_set_state(a, c, AGT_COMM_JOINING);
 	agt_comm_wait(a, c, q);
 	agt_run_attach(a, c);

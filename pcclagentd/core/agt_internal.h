@@ -77,10 +77,6 @@ struct agt_comm *agt_comm_find(struct agt *a, uint32_t id);
 struct agt_comm *agt_comm_new(struct agt *a, struct agt_session *s, const struct wl_request *q);
 void agt_refuse_request(struct agt *a, const struct agt_session *s, const struct wl_request *q,
 	uint32_t code, const char *text);
-/* Returns the epoch of the last commit that c took part in. */
-uint64_t agt_comm_epoch(const struct agt_comm *c);
-/* Returns the last committed round that c took part in. */
-uint64_t agt_comm_ring_epoch(const struct agt_comm *c);
 /* Returns the attributes of c as they are now. */
 void agt_comm_attrs(const struct agt_comm *c, struct agt_attrs *ret);
 /* Records that c's request `q` waits for its answer. */

@@ -536,13 +536,10 @@ static void op_start(struct agt *a, struct agt_op *o)
 
 void agt_op_start(struct agt *a, struct agt_run *r, const struct wm_op_start *m)
 {
-	struct agt_group *g = agt_group_find(r, m->group);
 	struct agt_op *o = NULL;
 
 	if (!take_seq(a, r, m, &o))
 		return;
-	if (g)
-		g->begun = r->ring_epoch;
 	if (!o) {
 		/* The members of a synchronization do not wait for peers that have left. */
 		if (m->is_sync)

@@ -182,6 +182,9 @@ static void fill_groups(const struct agt_run *r, struct wm_resume *m)
 	const struct agt_group *g;
 
 	m->view = r->view;
+	m->view.n_lost = r->n_lost;
+	m->view.lost = cc_must_copy(r->lost, r->n_lost, sizeof r->lost[0]);
+	m->view.lost_floor = r->lost_floor;
 	if (n == 0)
 		return;
 	m->view.own = cc_must_zalloc(n, sizeof *m->view.own);
@@ -193,8 +196,7 @@ static void fill_groups(const struct agt_run *r, struct wm_resume *m)
 			.world_size = g->world_size,
 			.generation = g->generation,
 			.at_generation = last_generation(g),
-			.revision = g->revision,
-			.begun = g->begun};
+			.revision = g->revision};
 		if (g->has_ring)
 			m->positions[m->n_positions++] =
 				(struct wm_ring_position){g->group, g->ring.hosts, g->ring.pos};
@@ -204,8 +206,6 @@ static void fill_groups(const struct agt_run *r, struct wm_resume *m)
 void agt_resume_end(struct agt *a, struct agt_run *r)
 {
 	struct wm_resume *m = &agt_send(a, r, WM_RESUME)->u.resume;
-	const struct agt_comm *c;
-	uint32_t kind;
 
 	m->epoch = r->epoch;
 	m->round = r->committed;
@@ -215,11 +215,6 @@ void agt_resume_end(struct agt *a, struct agt_run *r)
 	m->aborted_round = r->aborted_round;
 	m->last_seq = r->last_seq;
 	memcpy(m->ballots, r->ballots, sizeof m->ballots);
-	/* peers may know later ballots from an agent that has died since */
-	DL_FOREACH2 (r->comms, c, next_r)
-		for (kind = 0; kind < WIRE_BALLOTS; kind++)
-			if (c->ballots[kind] > m->ballots[kind])
-				m->ballots[kind] = c->ballots[kind];
 	fill_groups(r, m);
 	fill_outcomes(r, m);
 }

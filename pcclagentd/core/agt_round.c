@@ -353,20 +353,6 @@ bool agt_link_in_doubt(const struct agt_run *r, const struct cc_id *peer)
 	return !l || l->state == AGT_LINK_OPENING || l->silent;
 }
 
-/* Publishes that the round is prepared. If this agent dies before the commit arrives, the peers
- * report this to the next agent. */
-static void publish_prepared(struct agt *a, struct agt_run *r)
-{
-	struct agt_comm *c;
-
-	DL_FOREACH2 (r->comms, c, next_r) {
-		if (!agt_round_prepared(r, &c->peer))
-			continue;
-		c->prepared = r->round.number;
-		agt_comm_publish(a, c);
-	}
-}
-
 /* Returns the link to the next host of this ring if it could not be opened, or NULL. */
 static const struct agt_link *failed_link(const struct agt_run *r, const struct wm_ring *ring)
 {
@@ -409,7 +395,6 @@ static void round_report(struct agt *a, struct agt_run *r)
 	}
 	rd->reported = true;
 	rd->ok = failed == 0;
-	publish_prepared(a, r);
 	m = &agt_send(a, r, WM_ROUND_REPORT)->u.round_report;
 	m->round = rd->number;
 	for (g = r->groups; g; g = g->hh.next)
@@ -556,15 +541,42 @@ static void loss_add(
 	g->lost[g->n_lost - 1] = (struct agt_generation){generation, *at_generation};
 }
 
+/* Adds a lost peer to the end of the list. A full list drops its first entry. */
+static void lost_add(struct agt_run *r, const struct cc_id *peer, uint64_t view_id)
+{
+	if (r->n_lost == WM_LOST_MAX) {
+		r->lost_floor = r->lost_views[0];
+		r->n_lost--;
+		memmove(r->lost, r->lost + 1, r->n_lost * sizeof r->lost[0]);
+		memmove(r->lost_views, r->lost_views + 1, r->n_lost * sizeof r->lost_views[0]);
+	}
+	r->lost[r->n_lost] = *peer;
+	r->lost_views[r->n_lost++] = view_id;
+}
+
+static void lost_set(struct agt_run *r, const struct wm_view *w)
+{
+	uint32_t i;
+
+	if (w->lost_all) {
+		r->n_lost = 0;
+		r->lost_floor = w->lost_floor;
+	}
+	for (i = 0; i < w->n_lost; i++)
+		lost_add(r, &w->lost[i], w->view_id);
+}
+
 static void view_set(struct agt *a, struct agt_run *r, const struct wm_view *w)
 {
 	struct wire_view at_generation;
 	struct agt_group *g;
 	uint32_t i;
 
+	lost_set(r, w);
 	r->view = *w;
-	r->view.n = 0;
+	r->view.n = r->view.n_lost = 0;
 	r->view.own = NULL;
+	r->view.lost = NULL;
 	for (g = r->groups; g; g = g->hh.next)
 		g->world_size = 0;
 	for (i = 0; i < w->n; i++) {

@@ -75,17 +75,8 @@ static struct agt_run *run_open(struct agt *a, const struct agt_comm *c, const s
  * agent. */
 static void fill_view(const struct agt_comm *c, struct wm_join *ret)
 {
-	if (c->counted) {
-		ret->view_id = c->run->view.view_id;
-		ret->global = c->run->view.global;
-		ret->world_size = c->grp->world_size;
-		ret->generation = c->grp->generation;
-	} else {
-		ret->view_id = c->view_id;
-		ret->global = c->global;
-		ret->world_size = c->world_size;
-		ret->generation = c->generation;
-	}
+	ret->view_id = c->counted ? c->run->view.view_id : c->view_id;
+	ret->global = c->counted ? c->run->view.global : c->global;
 }
 
 void agt_run_fill_join(const struct agt_comm *c, struct wm_join *ret)
@@ -102,9 +93,6 @@ void agt_run_fill_join(const struct agt_comm *c, struct wm_join *ret)
 	if (c->counted || c->attach) {
 		ret->phase = WM_JOIN_ACCEPTED;
 		memcpy(ret->ballots, c->ballots, sizeof ret->ballots);
-		ret->epoch = agt_comm_epoch(c);
-		ret->ring_epoch = agt_comm_ring_epoch(c);
-		ret->prepared = c->prepared;
 		fill_view(c, ret);
 	} else if (agt_round_prepared(c->run, &c->peer)) {
 		ret->phase = WM_JOIN_PREPARED;

@@ -120,7 +120,13 @@ struct agt_run {
 	/* Broken inbound links that neighbours may believe to be up. */
 	struct agt_lost_link *lost_links;
 	struct agt_round round;
-	struct wm_view view; /* without `own`, which is kept in groups */
+	struct wm_view view; /* without `own`, which is kept in groups, and `lost` */
+	/* The accepted peers that the run has lost, the last one at the end, and the view that
+	 * named each. */
+	struct cc_id lost[WM_LOST_MAX];
+	uint64_t lost_views[WM_LOST_MAX];
+	uint32_t n_lost;
+	uint64_t lost_floor; /* peers that were lost before this view may be missing in `lost` */
 	uint64_t epoch, last_seq;
 	uint64_t committed; /* number of the last committed round */
 	uint64_t ring_epoch;
@@ -176,14 +182,10 @@ struct agt_comm {
 	uint64_t wait_ns;
 	struct agt_attach *attach;      /* with wait == WL_COMM_ATTACH */
 	uint64_t ballots[WIRE_BALLOTS]; /* the last ballots whose end this peer knows */
-	uint64_t epoch, ring_epoch;     /* from its previous agent; 0: none */
-	/* The last round with this peer that was reported as prepared, by this agent or the
-	 * previous one. */
-	uint64_t prepared;
-	/* From its previous agent: the view's id and the group's generation. */
-	uint64_t view_id, generation;
-	/* From its previous agent: sizes of the run and of the group. */
-	uint32_t global, world_size;
+	/* From its previous agent: the id of the last view, and the size of the run in this view.
+	 */
+	uint64_t view_id;
+	uint32_t global;
 	struct agt_end_status lost;
 	struct agt_attrs attrs;    /* as published last */
 	struct agt_record *record; /* the record of its last synchronization, or NULL */

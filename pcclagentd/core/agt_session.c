@@ -154,17 +154,6 @@ void agt_sessions_tick(struct agt *a)
 	}
 }
 
-uint64_t agt_comm_epoch(const struct agt_comm *c)
-{
-	return c->counted && c->run->epoch > c->epoch ? c->run->epoch : c->epoch;
-}
-
-uint64_t agt_comm_ring_epoch(const struct agt_comm *c)
-{
-	return c->counted && c->run->ring_epoch > c->ring_epoch ? c->run->ring_epoch
-								: c->ring_epoch;
-}
-
 void agt_comm_attrs(const struct agt_comm *c, struct agt_attrs *ret)
 {
 	memset(ret, 0, sizeof *ret);
@@ -174,13 +163,8 @@ void agt_comm_attrs(const struct agt_comm *c, struct agt_attrs *ret)
 		ret->hosts = c->grp->ring.hosts;
 		ret->pos = c->grp->ring.pos;
 		ret->at = c->run->at;
-		ret->epoch = agt_comm_epoch(c);
-		ret->ring_epoch = agt_comm_ring_epoch(c);
-		ret->prepared = c->prepared;
 		ret->view_id = c->run->view.view_id;
-		ret->generation = c->grp->generation;
 		ret->global = c->run->view.global;
-		ret->world_size = c->grp->world_size;
 	} else if (c->state == AGT_COMM_LOST) {
 		ret->state = SHM_COMM_LOST;
 		ret->code = c->lost.code;
@@ -209,10 +193,7 @@ void agt_comm_view_after(
 static bool attrs_eq(const struct agt_attrs *a, const struct agt_attrs *b)
 {
 	return a->state == b->state && a->hosts == b->hosts && a->pos == b->pos &&
-	       a->epoch == b->epoch && a->ring_epoch == b->ring_epoch &&
-	       a->prepared == b->prepared && a->view_id == b->view_id &&
-	       a->generation == b->generation && a->global == b->global &&
-	       a->world_size == b->world_size && a->code == b->code &&
+	       a->view_id == b->view_id && a->global == b->global && a->code == b->code &&
 	       strcmp(a->text, b->text) == 0 && cc_addr_eq(&a->at, &b->at);
 }
 
@@ -389,10 +370,9 @@ static void comm_connect(struct agt *a, struct agt_comm *c, const struct wl_requ
 	c->peer = q->peer;
 	c->token = q->token;
 	c->thread = q->thread;
-	c->epoch = c->ring_epoch = c->prepared = 0;
 	memset(c->ballots, 0, sizeof c->ballots);
-	c->view_id = c->generation = 0;
-	c->global = c->world_size = 0;
+	c->view_id = 0;
+	c->global = 0;
 	agt_comm_wait(a, c, q);
 	agt_comm_publish(a, c);
 	agt_run_join(a, c);

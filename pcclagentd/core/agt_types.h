@@ -220,8 +220,7 @@ struct agt_group {
 	uint64_t generation; /* the master's count; each vote carries it */
 	struct agt_generation lost[AGT_GENERATIONS_MAX]; /* the latest generations, oldest first */
 	uint32_t n_lost;
-	uint64_t revision; /* of shared state, expected at the next synchronization; 0: any */
-	uint64_t begun;    /* the round of the rings on which the last attempt started; 0: none */
+	uint64_t revision;      /* of shared state, expected at the next synchronization; 0: any */
 	char loss[WM_TEXT_MAX]; /* text of the last loss, or "" */
 	/* Names the peers whose processes are stopped, according to the master; or "". */
 	char stopped[WM_TEXT_MAX];

@@ -472,13 +472,8 @@ void loc_comm_publish(struct loc *loc, uint32_t id, const struct agt_attrs *a)
 	atomic_store_explicit(&t->code, a->code, memory_order_relaxed);
 	memcpy(t->text, a->text, sizeof t->text);
 	publish_master_addr(t, &a->at);
-	atomic_store_explicit(&t->epoch, a->epoch, memory_order_relaxed);
-	atomic_store_explicit(&t->ring_epoch, a->ring_epoch, memory_order_relaxed);
-	atomic_store_explicit(&t->prepared, a->prepared, memory_order_relaxed);
 	atomic_store_explicit(&t->view_id, a->view_id, memory_order_relaxed);
-	atomic_store_explicit(&t->generation, a->generation, memory_order_relaxed);
 	atomic_store_explicit(&t->global, a->global, memory_order_relaxed);
-	atomic_store_explicit(&t->world_size, a->world_size, memory_order_relaxed);
 	atomic_store_explicit(&t->version, v + 1, memory_order_release);
 }
 

@@ -72,7 +72,7 @@ START_TEST(snapshot_contains_the_state_of_the_run)
 	ck_assert_uint_eq(fx_msg(f, WM_JOIN, 0)->u.join.phase, WM_JOIN_ACCEPTED);
 	ck_assert(fx_is(&fx_msg(f, WM_JOIN, 1)->u.join.token, fx_token(2)));
 	ck_assert_uint_eq(fx_msg(f, WM_JOIN, 0)->u.join.view_id, f->view_id);
-	ck_assert_uint_eq(fx_msg(f, WM_JOIN, 0)->u.join.world_size, 3);
+	ck_assert_uint_eq(fx_msg(f, WM_JOIN, 0)->u.join.global, 3);
 	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 3);
 	v = &fx_msg(f, WM_OP_VOTE, 0)->u.op_vote;
 	ck_assert(v->tag == 6 && v->seq == 2 && v->n_peers == 2);
@@ -89,7 +89,6 @@ START_TEST(snapshot_contains_the_state_of_the_run)
 	ck_assert(r->ballots[WIRE_TOPOLOGY] == 1);
 	ck_assert(r->view.global == 3 && r->view.n == 1);
 	ck_assert(r->view.own[0].group == 7 && r->view.own[0].world_size == 3);
-	ck_assert_uint_eq(r->view.own[0].begun, 1);
 	ck_assert(r->n_positions == 1 && r->positions[0].hosts == 2 && r->positions[0].pos == 0);
 	ck_assert_uint_eq(r->n_outcomes, 2);
 	ck_assert(r->outcomes[0].seq == 1 && r->outcomes[0].code == WIRE_SUCCESS);
@@ -104,6 +103,63 @@ START_TEST(snapshot_contains_the_state_of_the_run)
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 2);
 	fx_op_start(f, 1, 7, 9, 5);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_START), 1);
+}
+END_TEST
+
+/* Sends a view that names n lost peers, from `first` on. */
+static void lose(bool all, uint64_t floor, unsigned first, uint32_t n)
+{
+	struct wm_group_view own = {.group = 7, .world_size = 2};
+	struct wm_msg m = {.type = WM_VIEW};
+	struct cc_id lost[WM_LOST_MAX];
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		lost[i] = fx_id(first + i);
+	m.u.view = (struct wm_view){.view_id = ++f->view_id,
+		.global = 2,
+		.n = 1,
+		.own = &own,
+		.n_lost = n,
+		.lost = lost,
+		.lost_all = all,
+		.lost_floor = floor};
+	fx_from_master(f, 1, &m);
+}
+
+START_TEST(next_master_gets_the_list_of_lost_peers)
+{
+	const struct wm_view *w;
+
+	fx_group(f, 1, 2, comms);
+	lose(false, 0, 20, 1);
+	lose(true, 5, 30, 2); /* replaces the first peer */
+	lose(false, 0, 40, 1);
+	fx_orphan(f);
+	fx_resume(f);
+	w = &resumed()->view;
+	ck_assert_uint_eq(w->lost_floor, 5);
+	ck_assert_uint_eq(w->n_lost, 3);
+	ck_assert(fx_is(&w->lost[0], fx_id(30)) && fx_is(&w->lost[1], fx_id(31)));
+	ck_assert(fx_is(&w->lost[2], fx_id(40)));
+}
+END_TEST
+
+/* The list begins after the view that named the last peer that was dropped. */
+START_TEST(full_list_of_lost_peers_drops_the_oldest)
+{
+	const struct wm_view *w;
+
+	fx_group(f, 1, 2, comms);
+	lose(true, 0, 1000, WM_LOST_MAX);
+	lose(false, 0, 40, 1);
+	fx_orphan(f);
+	fx_resume(f);
+	w = &resumed()->view;
+	ck_assert_uint_eq(w->n_lost, WM_LOST_MAX);
+	ck_assert_uint_eq(w->lost_floor, f->view_id - 1);
+	ck_assert(fx_is(&w->lost[0], fx_id(1001)));
+	ck_assert(fx_is(&w->lost[WM_LOST_MAX - 1], fx_id(40)));
 }
 END_TEST
 
@@ -441,6 +497,8 @@ Suite *resume_suite(void)
 
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, snapshot_contains_the_state_of_the_run);
+	tcase_add_test(t, next_master_gets_the_list_of_lost_peers);
+	tcase_add_test(t, full_list_of_lost_peers_drops_the_oldest);
 	tcase_add_test(t, events_without_a_master_are_reported_later);
 	tcase_add_test(t, votes_are_sent_again_once);
 	tcase_add_test(t, hello_says_that_an_agent_has_only_newcomers);

@@ -55,7 +55,6 @@ static void attach(void)
 		.peer = peer,
 		.token = token,
 		.run = m.run,
-		.generation = 1,
 		.n_seqs = 2,
 		.seqs = {11, 12}};
 	bool joined = false, asked = false, resumed = false;

@@ -92,7 +92,8 @@ def add_victim(lab, survivors, number, host):
 
 def kill_one(toll, survivors, victim, line, delay, several):
     """Kills the victim in a blocking call, or with several operations in flight. The survivors
-    repeat lost operations."""
+    repeat lost operations. Returns whether the kill hit an operation."""
+    lost_before = toll.lost
     everybody = [*survivors, victim]
     what = f"many n={several}" if several else "reduce"
     for peer in everybody:
@@ -103,6 +104,7 @@ def kill_one(toll, survivors, victim, line, delay, several):
     answers = [[p.read() for _ in range(several or 1)] for p in survivors]
     for of_one in zip(*answers):
         toll.take(killed_at, of_one)
+    return toll.lost > lost_before
 
 
 def many_kills(kills=KILLS, operations=OPERATIONS, places=SURVIVOR_HOSTS, algorithm="ring"):
@@ -124,13 +126,17 @@ def many_kills(kills=KILLS, operations=OPERATIONS, places=SURVIVOR_HOSTS, algori
         victim = next_victim(99, hosts - 1)
         for _ in range(2):  # the first pass warms up
             windows = [window([*survivors, victim], line) for line in operations]
+        # How fast operations are depends on what else the machine does: kills that come too late
+        # make the next ones earlier.
+        share = [1.0] * len(operations)
         for k in range(kills):
             which = k % len(operations)
             line = f"{operations[which]} tag={k % 3} seed={k}"
             several = 4 if k % 4 == 3 else 0
             begin, end = windows[which]
-            delay = rng.uniform(0.9 * begin, end) * (several or 1)
-            kill_one(toll, survivors, victim, line, delay, several)
+            delay = share[which] * rng.uniform(0.9 * begin, end) * (several or 1)
+            hit = kill_one(toll, survivors, victim, line, delay, several)
+            share[which] = min(1.0, share[which] * (1.1 if hit else 0.8))
             lab.drop_peer(victim)
             victim = next_victim(100 + k, k % hosts)
         lab.check_alive()

@@ -81,7 +81,7 @@ static void send_join(size_t i)
 	msg.u.join.group = pick(10) ? who->group : who->group + 1;
 	msg.u.join.pool_size = 1;
 	msg.u.join.ballots[WIRE_TOPOLOGY] = number();
-	msg.u.join.epoch = number();
+	msg.u.join.view_id = number();
 	msg.u.join.ballots[WIRE_PENDING] = number();
 	msg.u.join.ballots[WIRE_OPTIMIZE] = number();
 	fk_send(h[i], &msg);

@@ -121,8 +121,10 @@ static struct wm_msg copy_message(const struct wm_msg *msg)
 		w = &ret.u.commit.view;
 	if (msg->type == WM_VIEW)
 		w = &ret.u.view;
-	if (w)
+	if (w) {
 		w->own = copy(w->own, w->n, sizeof *w->own);
+		w->lost = copy(w->lost, w->n_lost, sizeof *w->lost);
+	}
 	return ret;
 }
 

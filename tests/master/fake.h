@@ -37,7 +37,7 @@ struct fk_host {
 	} generations[16];
 	uint32_t n_generations;
 	uint64_t ballots[WIRE_BALLOTS]; /* as the master sent them last */
-	/* The epochs, ballots and view in each JOIN: the state that the peers know after their
+	/* The ballots and the view in each JOIN: the state that the peers know after their
 	 * agent was replaced. */
 	struct wm_join peers;
 	char closed[WM_TEXT_MAX]; /* the reason why the master closed the connection */

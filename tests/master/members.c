@@ -209,6 +209,66 @@ START_TEST(world_sizes_are_exact)
 }
 END_TEST
 
+/* Checks a view of h: whether it has the whole list, its length, and its last peer. */
+static void names_lost(struct fk_host *h, bool all, uint32_t n, const struct fk_peer *last)
+{
+	const struct wm_view *w = &fk_take(h, WM_VIEW)->u.view;
+
+	ck_assert_int_eq(w->lost_all, all);
+	ck_assert_uint_eq(w->n_lost, n);
+	ck_assert(cc_id_eq(&w->lost[n - 1], &last->id));
+}
+
+START_TEST(views_name_each_lost_peer_once)
+{
+	struct fk_host *h[3], *back;
+	struct fk_peer p[3], more;
+	const struct wm_commit *c;
+
+	fk_run_of(&f, h, p, 3);
+	more = fk_admit(h[1], 0, p, 3);
+	fk_forget(&f);
+	fk_leave(&p[1], WM_LEAVE_DIED);
+	names_lost(h[0], false, 1, &p[1]);
+	fk_leave(&more, WM_LEAVE_CLEAN);
+	names_lost(h[0], false, 1, &more);
+	/* A new connection gets the whole list. */
+	fk_cut(h[2], "cable");
+	back = fk_reconnect(h[2]);
+	p[2] = fk_join_again(&p[2], back, WM_JOIN_ACCEPTED);
+	fk_resumed(back);
+	names_lost(back, true, 2, &more);
+	/* So does a newcomer. */
+	h[1] = fk_host(&f, "d", "10.0.0.4");
+	fk_join(h[1], 0);
+	fk_topo(&p[0]);
+	fk_topo(&p[2]);
+	c = &fk_take(h[1], WM_COMMIT)->u.commit;
+	ck_assert(c->view.lost_all && c->view.lost_floor == 0);
+	ck_assert_uint_eq(c->view.n_lost, 2);
+}
+END_TEST
+
+START_TEST(a_long_list_of_lost_peers_is_cut)
+{
+	struct fk_host *a = fk_host(&f, "a", "10.0.0.1"), *b = fk_host(&f, "b", "10.0.0.2");
+	struct fk_peer p = fk_join(a, 0), last = p;
+	const struct wm_view *w;
+	uint32_t i;
+
+	for (i = 0; i < WM_LOST_MAX + 2; i++)
+		last = fk_join(b, 0);
+	fk_topo(&p);
+	fk_forget(&f);
+	fk_close(b, "power");
+	w = &fk_take(a, WM_VIEW)->u.view;
+	ck_assert(w->lost_all);
+	ck_assert_uint_eq(w->n_lost, WM_LOST_MAX);
+	ck_assert_uint_eq(w->lost_floor, w->view_id); /* an older view misses some of them */
+	ck_assert(cc_id_eq(&w->lost[WM_LOST_MAX - 1], &last.id));
+}
+END_TEST
+
 START_TEST(a_run_without_peers_goes_on)
 {
 	struct fk_host *a = fk_host(&f, "a", "10.0.0.1"), *b = fk_host(&f, "b", "10.0.0.2");
@@ -681,6 +741,8 @@ Suite *members_suite(void)
 	tcase_add_test(tc, a_vote_with_nothing_to_change_is_committed_at_once);
 	tcase_add_test(tc, leave_may_complete_a_ballot);
 	tcase_add_test(tc, world_sizes_are_exact);
+	tcase_add_test(tc, views_name_each_lost_peer_once);
+	tcase_add_test(tc, a_long_list_of_lost_peers_is_cut);
 	tcase_add_test(tc, a_run_without_peers_goes_on);
 	tcase_add_test(tc, leaves_and_losses_are_counted_apart);
 	tcase_add_test(tc, joins_beyond_max_peers_are_refused);

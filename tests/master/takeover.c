@@ -55,6 +55,7 @@ void tk_end(size_t i)
 	struct wm_msg msg = {.type = WM_RESUME, .u.resume = tk.know[i].r};
 
 	msg.u.resume.view.own = &tk.know[i].own;
+	msg.u.resume.view.lost = &tk.know[i].lost;
 	if (tk.know[i].position.hosts) {
 		msg.u.resume.n_positions = 1;
 		msg.u.resume.positions = &tk.know[i].position;

@@ -16,6 +16,7 @@ struct tk_know {
 	struct wm_group_view own;
 	struct wm_ring_position position;
 	struct wm_outcome outcomes[4];
+	struct cc_id lost; /* with r.view.n_lost == 1 */
 };
 
 /* The run of the test. The fourth host is for the test to use. */

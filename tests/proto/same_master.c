@@ -162,14 +162,17 @@ static bool same_round(const struct wm_round *a, const struct wm_round *b)
 static bool same_view(const struct wm_view *a, const struct wm_view *b)
 {
 	if (a->global != b->global || a->groups != b->groups || a->largest != b->largest ||
-		a->view_id != b->view_id || a->n != b->n)
+		a->view_id != b->view_id || a->n != b->n || a->n_lost != b->n_lost ||
+		a->lost_all != b->lost_all || a->lost_floor != b->lost_floor)
 		return false;
+	for (uint32_t i = 0; i < a->n_lost; i++)
+		if (!cc_id_eq(&a->lost[i], &b->lost[i]))
+			return false;
 	for (uint32_t i = 0; i < a->n; i++)
 		if (a->own[i].group != b->own[i].group ||
 			a->own[i].world_size != b->own[i].world_size ||
 			a->own[i].generation != b->own[i].generation ||
 			a->own[i].revision != b->own[i].revision ||
-			a->own[i].begun != b->own[i].begun ||
 			memcmp(&a->own[i].at_generation, &b->own[i].at_generation,
 				sizeof a->own[i].at_generation) != 0 ||
 			strcmp(a->own[i].loss, b->own[i].loss) != 0)
@@ -209,11 +212,9 @@ static bool same_join(const struct wm_join *a, const struct wm_join *b)
 	return cc_id_eq(&a->peer, &b->peer) && a->group == b->group &&
 	       a->pool_size == b->pool_size && a->pid == b->pid && strcmp(a->name, b->name) == 0 &&
 	       cc_id_eq(&a->token, &b->token) &&
-	       memcmp(a->ballots, b->ballots, sizeof a->ballots) == 0 && a->epoch == b->epoch &&
-	       a->ring_epoch == b->ring_epoch && a->prepared == b->prepared &&
-	       a->view_id == b->view_id && a->global == b->global &&
-	       a->world_size == b->world_size && a->generation == b->generation &&
-	       a->thread == b->thread && a->phase == b->phase && a->left == b->left;
+	       memcmp(a->ballots, b->ballots, sizeof a->ballots) == 0 && a->view_id == b->view_id &&
+	       a->global == b->global && a->thread == b->thread && a->phase == b->phase &&
+	       a->left == b->left;
 }
 
 static bool same_link_lost(const struct wm_link_lost *a, const struct wm_link_lost *b)

@@ -14,15 +14,10 @@ static void sample_attach(struct tl_rng *r, struct wl_request *q)
 	q->token = sample_id(r);
 	q->thread = (uint32_t)tl_magnitude(r, 32);
 	q->run = sample_id(r);
-	q->generation = tl_magnitude(r, 64);
 	for (uint32_t i = 0; i < WIRE_BALLOTS; i++)
 		q->ballots[i] = tl_magnitude(r, 64);
-	q->epoch = tl_magnitude(r, 64);
-	q->ring_epoch = tl_magnitude(r, 64);
-	q->prepared = tl_magnitude(r, 64);
 	q->view_id = tl_magnitude(r, 64);
 	q->global = (uint32_t)tl_magnitude(r, 32);
-	q->world_size = (uint32_t)tl_magnitude(r, 32);
 	q->n_seqs = (uint32_t)tl_range(r, 0, WL_SEQS_MAX);
 	for (uint32_t i = 0; i < q->n_seqs; i++)
 		q->seqs[i] = 1 + tl_magnitude(r, 63);
@@ -86,12 +81,9 @@ void sample_request(struct tl_rng *r, enum wl_type type, struct wl_request *ret)
 static bool same_peer(const struct wl_request *a, const struct wl_request *b)
 {
 	return cc_id_eq(&a->peer, &b->peer) && cc_id_eq(&a->token, &b->token) &&
-	       a->thread == b->thread && cc_id_eq(&a->run, &b->run) &&
-	       a->generation == b->generation && a->ballot == b->ballot &&
-	       memcmp(a->ballots, b->ballots, sizeof a->ballots) == 0 && a->epoch == b->epoch &&
-	       a->ring_epoch == b->ring_epoch && a->prepared == b->prepared &&
-	       a->view_id == b->view_id && a->global == b->global &&
-	       a->world_size == b->world_size && a->n_seqs == b->n_seqs &&
+	       a->thread == b->thread && cc_id_eq(&a->run, &b->run) && a->ballot == b->ballot &&
+	       memcmp(a->ballots, b->ballots, sizeof a->ballots) == 0 && a->view_id == b->view_id &&
+	       a->global == b->global && a->n_seqs == b->n_seqs &&
 	       a->n_succeeded == b->n_succeeded && memcmp(a->seqs, b->seqs, sizeof a->seqs) == 0;
 }
 

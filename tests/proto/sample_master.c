@@ -335,6 +335,10 @@ static void view(struct tl_rng *r, struct wm_view *m)
 	m->groups = any32(r);
 	m->largest = any32(r);
 	m->view_id = tl_magnitude(r, 64);
+	m->n_lost = few(r, WM_LOST_MAX);
+	m->lost = ids(r, m->n_lost);
+	m->lost_all = flip(r);
+	m->lost_floor = tl_magnitude(r, 64);
 	m->n = few(r, WM_RINGS_MAX);
 	m->own = array(m->n, sizeof *m->own);
 	for (uint32_t i = 0; i < m->n; i++) {
@@ -344,7 +348,6 @@ static void view(struct tl_rng *r, struct wm_view *m)
 		if (m->n < 64) /* else a resume might not fit into a frame */
 			sample_text(r, m->own[i].loss, sizeof m->own[i].loss);
 		m->own[i].revision = tl_magnitude(r, 64);
-		m->own[i].begun = tl_magnitude(r, 64);
 		if (i % 2)
 			m->own[i].at_generation =
 				(struct wire_view){.view_id = 1 + tl_magnitude(r, 63),
@@ -403,13 +406,8 @@ static void agent_message(struct tl_rng *r, struct wm_msg *m)
 		m->u.join.token = sample_id(r);
 		m->u.join.phase = (uint32_t)tl_range(r, WM_JOIN_NEW, WM_JOIN_ACCEPTED);
 		ballots(r, m->u.join.ballots);
-		m->u.join.epoch = tl_magnitude(r, 64);
-		m->u.join.ring_epoch = tl_magnitude(r, 64);
-		m->u.join.prepared = tl_magnitude(r, 64);
 		m->u.join.view_id = tl_magnitude(r, 64);
 		m->u.join.global = any32(r);
-		m->u.join.world_size = any32(r);
-		m->u.join.generation = tl_magnitude(r, 64);
 		m->u.join.thread = tl_magnitude(r, 64);
 		m->u.join.left = flip(r);
 		break;

@@ -205,13 +205,9 @@ static void connected(struct fake *f, uint32_t comm, struct wl_reply *r)
 {
 	fake_write_attrs(fake_attr_of(&f->comms[comm]), SHM_COMM_CONNECTED, 1, 0, 0, NULL);
 	fake_write_master_addr(fake_attr_of(&f->comms[comm]), &f->master_addr);
-	atomic_store(&fake_attr_of(&f->comms[comm])->epoch, ++f->epoch);
-	atomic_store(&fake_attr_of(&f->comms[comm])->ring_epoch, 10 + f->epoch);
-	atomic_store(&fake_attr_of(&f->comms[comm])->prepared, 20 + f->epoch);
+	f->epoch++;
 	atomic_store(&fake_attr_of(&f->comms[comm])->view_id, 30 + f->epoch);
-	atomic_store(&fake_attr_of(&f->comms[comm])->generation, f->generation);
 	atomic_store(&fake_attr_of(&f->comms[comm])->global, (uint32_t)(60 + f->epoch));
-	atomic_store(&fake_attr_of(&f->comms[comm])->world_size, (uint32_t)(50 + f->epoch));
 	r->generation = f->generation;
 	memcpy(r->ballots, f->ballots, sizeof r->ballots);
 }

@@ -32,7 +32,6 @@ START_TEST(a_communicator_attaches_as_the_same_peer)
 	ck_assert(cc_id_eq(&attach.peer, &connect.peer));
 	ck_assert(cc_id_eq(&attach.token, &connect.token));
 	ck_assert_uint_eq(attach.run.b[0], 1);
-	ck_assert_uint_eq(attach.generation, 0);
 	ck_assert_uint_eq(attach.n_seqs, 0);
 	ck_assert_uint_eq(attach.master.port, 48148);
 	ck_assert_uint_eq(fake_seen(fx_agent, WL_REGION_ADOPT), 1);
@@ -60,7 +59,6 @@ START_TEST(the_next_agent_gets_the_address_of_the_master)
 		q = fake_last(fx_agent, WL_COMM_ATTACH);
 		ck_assert_uint_eq(q.master.port, 48148);
 		ck_assert(cc_addr_eq(&q.master_addr, &master_addrs[i]));
-		ck_assert_uint_eq(q.generation, i); /* the application does not know of the loss */
 		fake_generation(fx_agent, 2);
 	}
 	fx_assert_succeeds(pcclUpdateTopology(fx_comm));
@@ -71,11 +69,7 @@ START_TEST(the_next_agent_gets_the_address_of_the_master)
 	fake_await_seen(fx_agent, WL_COMM_ATTACH, 3);
 	q = fake_last(fx_agent, WL_COMM_ATTACH);
 	ck_assert(cc_addr_eq(&q.master_addr, &master_addrs[1]));
-	ck_assert_uint_eq(q.epoch, 3); /* as the last agent published it */
-	ck_assert_uint_eq(q.ring_epoch, 13);
-	ck_assert_uint_eq(q.prepared, 23);
-	ck_assert_uint_eq(q.view_id, 33);
-	ck_assert_uint_eq(q.world_size, 53);
+	ck_assert_uint_eq(q.view_id, 33); /* as the last agent published it */
 	ck_assert_uint_eq(q.global, 63);
 	fx_assert_succeeds(pcclUpdateTopology(fx_comm));
 	c = fx_new_comm();

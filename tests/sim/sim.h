@@ -108,9 +108,6 @@ struct sim {
 	uint64_t seen[SIM_SEEN], killed_at; /* killed_at: when the last process died */
 	/* the number of overruled epochs (sim_lineage.c) */
 	uint64_t overruled;
-	/* a kicked peer was accepted again by the next master */
-	bool returned;
-	bool forgotten; /* a kicked peer was accepted again, and others had gone on without it */
 	/* a master expected a revision that others had passed. It had this revision from its
 	 * journal, or from members that were apart from the others */
 	bool outdated;
@@ -170,6 +167,7 @@ int sim_master_addr_no(const struct cc_addr *addr);
 /* Starts a master at an address that has none. */
 void sim_master_start(struct sim *s, unsigned addr);
 void sim_master_kill(struct sim *s, unsigned no);
+bool sim_is_recovering(const struct sim *s, const struct sim_master *m);
 void sim_master_step(struct sim *s, unsigned no, const struct ccm_event *ev);
 void sim_master_tick(struct sim *s, unsigned no);
 void sim_journal_free(struct sim *s);
@@ -236,8 +234,8 @@ void sim_xfer_event(struct sim *s, const struct sim_event *ev);
 void sim_xfers_break(struct sim *s, const struct sim_link *l);
 bool sim_xfers_live(const struct sim *s, const struct sim_host *h, uint32_t run);
 void sim_xfers_host_died(struct sim *s, struct sim_host *h);
-/* Checks all attempts again. Called when a process has an agent again, or when an agent has sent
- * its snapshot to a master. */
+/* Checks all attempts again. Called when a process has an agent again, when an agent has sent its
+ * snapshot to a master, and when a takeover has ended. */
 void sim_xfers_back(struct sim *s);
 /* Takes in the member's answer: a success or a failure. connected: the member is still in the
  * run. */
@@ -319,8 +317,8 @@ void sim_peers_describe(struct sim *s);
 
 /* sim_stray.c */
 /* May a vote be answered although other peers have not voted? This happens if programs stray in
- * this run, or if an earlier fault has split the votes: one part of the run was overruled, or a
- * kicked peer was accepted again. Such peers count ballots in which others took no part. */
+ * this run, or if one part of the run was overruled. Then peers count ballots in which others took
+ * no part. */
 bool sim_strays(const struct sim *s);
 /* Lets the program make a call of its own before a step, sometimes. Returns whether it does. */
 bool sim_stray(struct sim *s, struct sim_peer *p);
@@ -373,22 +371,15 @@ void sim_describe(struct sim *s);
 
 /* sim_lineage.c */
 /* Has the run split, so that members of one attempt may get different results, and one operation
- * may have two results? Two masters of the run were at work, or a kick was forgotten: the master
- * died with all agents that knew of the kick, and the next master continued from an earlier
- * state. */
+ * may have two results? Two masters of the run were at work. */
 bool sim_is_split(const struct sim *s);
 /* The master puts rings in force. */
-void sim_lineage_commit(struct sim *s, const struct sim_master *m, uint64_t number);
-/* The master kicks a peer. */
-void sim_lineage_kick(struct sim *s, const struct sim_master *m, const struct cc_id *peer);
-/* The master sends a message to an agent. */
-void sim_lineage_said(struct sim *s, const struct sim_master *m, const struct wm_msg *msg);
+void sim_lineage_commit(struct sim *s, const struct sim_master *m, const struct wm_commit *c);
 /* The master is about to process the join of a peer. */
 void sim_lineage_join(
 	struct sim *s, const struct sim_master *m, uint32_t conn, const struct wm_join *j);
 /* The master is about to process the snapshot of an agent's run. */
-void sim_lineage_resume(
-	struct sim *s, struct sim_master *m, uint32_t conn, const struct wm_resume *r);
+void sim_lineage_resume(struct sim *s, const struct sim_master *m, uint32_t conn);
 /* A call of p has succeeded that needs other members. vote: the call needs all members of the run,
  * not only those of p's group. */
 void sim_lineage_success(struct sim *s, const struct sim_peer *p, bool vote);

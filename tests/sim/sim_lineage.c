@@ -22,6 +22,7 @@ struct sim_user {
 struct sim_epoch {
 	struct cc_id run;
 	uint64_t number;
+	uint64_t view_id; /* of the first commit with this number that the master sent */
 	unsigned master;
 	bool journaled; /* masters that start later find it in their journal */
 	/* a peer that is not in `members` went on later, under a master that could not know of this
@@ -45,7 +46,7 @@ struct sim_told {
 
 bool sim_is_split(const struct sim *s)
 {
-	return s->two_masters || s->forgotten;
+	return s->two_masters;
 }
 
 static void *grow(void *v, uint32_t n, size_t size)
@@ -56,66 +57,32 @@ static void *grow(void *v, uint32_t n, size_t size)
 	return v;
 }
 
-struct admission {
-	struct sim *s;
-	const struct sim_master *m;
-	struct sim_epoch *e;
-};
-
-/* Notes that a kicked peer is a member again. The master that kicked it died at once with all
- * agents that knew of the kick, or these agents come too late. Other peers may have gone on without
- * it. */
-static void find_returned(struct sim *s, const struct sim_master *m, const struct cc_id *peer)
-{
-	unsigned i;
-
-	for (i = 0; i < s->n_peers; i++) {
-		struct sim_peer *p = &s->peers[i];
-
-		if (!cc_id_eq(&p->kicked, peer))
-			continue;
-		p->kicked = (struct cc_id){0};
-		s->returned = true;
-		s->forgotten |= p->kicked_counts && m->heard_version < p->kicked_version;
-		sim_trace(s, "p%u, which had been kicked, is a member again", i);
-	}
-}
-
 static void add_member(void *arg, const struct ccm_peer_info *p)
 {
-	const struct admission *a = arg;
-	struct sim_epoch *e = a->e;
+	struct sim_epoch *e = arg;
 
 	if (p->phase != CCM_PEER_ACCEPTED)
 		return;
-	find_returned(a->s, a->m, &p->peer);
 	e->members = grow(e->members, e->n_members + 1, sizeof *e->members);
 	e->members[e->n_members++] = p->peer;
 }
 
-void sim_lineage_commit(struct sim *s, const struct sim_master *m, uint64_t number)
+void sim_lineage_commit(struct sim *s, const struct sim_master *m, const struct wm_commit *c)
 {
-	struct admission a = {.s = s, .m = m};
 	struct sim_epoch *e;
 
 	for (e = s->epochs; e; e = e->older)
-		if (e->master == m->no && e->number == number && cc_id_eq(&e->run, &m->id))
+		if (e->master == m->no && e->number == c->epoch && cc_id_eq(&e->run, &m->id))
 			return;
 	e = grow(NULL, 1, sizeof *e);
-	*e = (struct sim_epoch){
-		.run = m->id, .number = number, .master = m->no, .older = s->epochs};
+	*e = (struct sim_epoch){.run = m->id,
+		.number = c->epoch,
+		.view_id = c->view.view_id,
+		.master = m->no,
+		.older = s->epochs};
 	e->journaled = s->journal && m->no + 1 == s->n_masters;
 	s->epochs = e;
-	a.e = e;
-	ccm_each_peer(m->m, sim_clock_now(s, &m->clock), add_member, &a);
-}
-
-static bool is_recovering(const struct sim *s, const struct sim_master *m)
-{
-	struct ccm_status st;
-
-	ccm_get_status(m->m, sim_clock_now(s, &m->clock), &st);
-	return st.recovering;
+	ccm_each_peer(m->m, sim_clock_now(s, &m->clock), add_member, e);
 }
 
 static bool is_member(const struct sim_epoch *e, const struct cc_id *peer)
@@ -128,56 +95,12 @@ static bool is_member(const struct sim_epoch *e, const struct cc_id *peer)
 	return false;
 }
 
-static bool was_member(const struct sim *s, const struct sim_master *m, const struct cc_id *peer)
-{
-	const struct sim_epoch *e;
-
-	for (e = s->epochs; e; e = e->older)
-		if (cc_id_eq(&e->run, &m->id) && is_member(e, peer))
-			return true;
-	return false;
-}
-
-void sim_lineage_kick(struct sim *s, const struct sim_master *m, const struct cc_id *peer)
-{
-	unsigned i;
-
-	for (i = 0; i < s->n_peers; i++) {
-		struct sim_peer *p = &s->peers[i];
-
-		if (!cc_id_eq(&p->id, peer))
-			continue;
-		if (!was_member(s, m, peer))
-			continue;
-		p->kicked = *peer;
-		p->kicked_by = m->no;
-		p->kicked_version = 0;
-		p->kicked_counts = false;
-	}
-}
-
-/* Notes what m sends after it has kicked a peer. The first message is the new view. */
-void sim_lineage_said(struct sim *s, const struct sim_master *m, const struct wm_msg *msg)
-{
-	unsigned i;
-
-	for (i = 0; i < s->n_peers; i++) {
-		struct sim_peer *p = &s->peers[i];
-
-		if (cc_id_is_zero(&p->kicked) || p->kicked_by != m->no)
-			continue;
-		if (msg->type == WM_VIEW && !p->kicked_version)
-			p->kicked_version = msg->u.view.view_id;
-		p->kicked_counts |= msg->type == WM_OP_DONE || msg->type == WM_COMMIT;
-	}
-}
-
 void sim_lineage_join(
 	struct sim *s, const struct sim_master *m, uint32_t conn, const struct wm_join *j)
 {
 	struct sim_told *t;
 
-	if (j->phase != WM_JOIN_ACCEPTED || !is_recovering(s, m))
+	if (j->phase != WM_JOIN_ACCEPTED || !sim_is_recovering(s, m))
 		return;
 	s->taken_over = s->now;
 	t = grow(NULL, 1, sizeof *t);
@@ -186,14 +109,11 @@ void sim_lineage_join(
 	s->told = t;
 }
 
-void sim_lineage_resume(
-	struct sim *s, struct sim_master *m, uint32_t conn, const struct wm_resume *r)
+void sim_lineage_resume(struct sim *s, const struct sim_master *m, uint32_t conn)
 {
 	struct sim_told *t;
 
-	if (is_recovering(s, m) && r->view.view_id > m->heard_version)
-		m->heard_version = r->view.view_id;
-	for (t = is_recovering(s, m) ? s->told : NULL; t; t = t->next)
+	for (t = sim_is_recovering(s, m) ? s->told : NULL; t; t = t->next)
 		t->all |= t->conn == conn;
 }
 
@@ -207,15 +127,15 @@ static struct sim_user *user_of(const struct sim_epoch *e, const struct cc_id *p
 	return NULL;
 }
 
-/* Returns the first epoch that has the number in p's attributes, and p as a member. There may be
- * several, because a new master repeats an epoch to agents that have not got it. */
+/* Returns the last epoch of p's run that began before the view in p's attributes. NULL: p is no
+ * member of it, or there is none. */
 static struct sim_epoch *epoch_of(struct sim *s, const struct sim_peer *p)
 {
 	struct sim_epoch *e, *found = NULL;
 
 	for (e = s->epochs; e; e = e->older)
-		if (e->number == p->attrs.epoch && cc_id_eq(&e->run, &p->run) &&
-			is_member(e, &p->id))
+		if (cc_id_eq(&e->run, &p->run) && is_member(e, &p->id) &&
+			e->view_id <= p->attrs.view_id && (!found || e->view_id > found->view_id))
 			found = e;
 	return found;
 }
@@ -236,12 +156,14 @@ static bool in_journal(const struct sim_epoch *without, const struct sim_epoch *
 	return without->journaled && e->master > without->master;
 }
 
-/* Did the master have a snapshot which shows that `u` went on without p? Only a vote or an
- * operation of p's group shows that. An operation of another group does not. */
-static bool could_know(
-	const struct sim *s, unsigned master, const struct sim_user *u, const struct sim_peer *p)
+/* Did the master of e have a snapshot which shows that `u` went on without p? Only a vote or an
+ * operation of p's group shows that. An operation of another group does not. If u knew more than
+ * all agents, it is no member of e. */
+static bool could_know(const struct sim *s, const struct sim_epoch *e, const struct sim_user *u,
+	const struct sim_peer *p)
 {
-	return (u->voted || s->peers[u->peer].group == p->group) && was_told(s, master, &u->id);
+	return (u->voted || s->peers[u->peer].group == p->group) &&
+	       was_told(s, e->master, &u->id) && is_member(e, &u->id);
 }
 
 /* Returns a living peer that has gone on in `without`, if the master of e could know that; NULL:
@@ -256,7 +178,7 @@ static const struct sim_user *known_user(const struct sim *s, const struct sim_e
 
 		if (!u->left && s->peers[u->peer].proc->alive &&
 			(in_journal(without, e) || without->master == e->master ||
-				could_know(s, e->master, u, p)))
+				could_know(s, e, u, p)))
 			return u;
 	}
 	return NULL;
@@ -330,8 +252,8 @@ void sim_lineage_success(struct sim *s, const struct sim_peer *p, bool vote)
 	if (p->state != SHM_COMM_CONNECTED)
 		return; /* the end of a call that began while p was a member */
 	if (!e) {
-		sim_fail(s, "p%u succeeds in epoch %" PRIu64 " without being a member", p->no,
-			p->attrs.epoch);
+		sim_fail(s, "p%u succeeds with view %" PRIu64 " without being a member", p->no,
+			p->attrs.view_id);
 		return;
 	}
 	if (!s->two_masters)

@@ -176,11 +176,8 @@ static void carry_out(struct sim *s, unsigned no, const struct ccm_action *x, si
 		}
 		if (x->msg.type == WM_COMMIT) {
 			s->silent_since = 0;
-			sim_lineage_commit(s, m, x->msg.u.commit.epoch);
+			sim_lineage_commit(s, m, &x->msg.u.commit);
 		}
-		if (x->msg.type == WM_KICK && !m->superseded)
-			sim_lineage_kick(s, m, &x->msg.u.kick.peer);
-		sim_lineage_said(s, m, &x->msg);
 		if (x->msg.type == WM_UNMET)
 			sim_stray_check(s, m, &x->msg.u.unmet);
 		if (i > 0 && (x->msg.type == WM_COMMIT || x->msg.type == WM_OP_START ||
@@ -236,12 +233,20 @@ static size_t how_much(struct sim *s, struct sim_master *m, bool *crash)
 	return *crash ? sim_rnd(s, (uint32_t)n + 1) : n;
 }
 
+bool sim_is_recovering(const struct sim *s, const struct sim_master *m)
+{
+	struct ccm_status st;
+
+	ccm_get_status(m->m, sim_clock_now(s, &m->clock), &st);
+	return st.recovering;
+}
+
 void sim_master_step(struct sim *s, unsigned no, const struct ccm_event *ev)
 {
 	struct sim_master *m = &s->masters[no];
+	bool crash, recovering = sim_is_recovering(s, m);
 	uint64_t kicked = s->kicked;
 	const char *wrong;
-	bool crash;
 	size_t i, n;
 
 	ccm_actions_clear(&s->m_acts);
@@ -253,7 +258,7 @@ void sim_master_step(struct sim *s, unsigned no, const struct ccm_event *ev)
 		m->knows |= !cc_id_is_zero(&ev->msg->u.hello.run_key);
 	m->behind &= !m->knows;
 	if (ev->type == CCM_EV_MSG && ev->msg->type == WM_RESUME)
-		sim_lineage_resume(s, m, ev->conn, &ev->msg->u.resume);
+		sim_lineage_resume(s, m, ev->conn);
 	sim_elect_before(s, m, ev);
 	ccm_step(m->m, ev, sim_clock_now(s, &m->clock), &s->m_acts);
 	if (!m->begun) /* only now it has the state of its journal */
@@ -266,6 +271,8 @@ void sim_master_step(struct sim *s, unsigned no, const struct ccm_event *ev)
 	n = how_much(s, m, &crash);
 	for (i = 0; i < s->m_acts.n && n > 0 && !s->failure[0]; i++)
 		carry_out(s, no, &s->m_acts.v[i], &n);
+	if (recovering && !sim_is_recovering(s, m))
+		sim_xfers_back(s);
 	if (crash && s->kicked > kicked) /* the remaining peers may learn of this loss now */
 		sim_cause(s);
 	if (crash)

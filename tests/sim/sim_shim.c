@@ -136,16 +136,9 @@ static void reopen(struct sim *s, struct sim_peer *p)
 		q.peer = p->id;
 		q.token = p->token;
 		q.run = p->run;
-		q.generation = p->generation;
 		memcpy(q.ballots, p->ballots, sizeof q.ballots);
-		q.epoch = p->attrs.epoch;
-		q.ring_epoch = p->attrs.ring_epoch;
-		q.prepared = p->attrs.prepared;
 		q.view_id = p->attrs.view_id;
 		q.global = p->attrs.global;
-		q.world_size = p->attrs.world_size;
-		if (p->attrs.generation > q.generation)
-			q.generation = p->attrs.generation;
 		list_attempts(p, &q);
 	}
 	sim_trace(s, "p%u: %s", p->no, sim_text_call(q.type));

@@ -12,7 +12,7 @@
 
 bool sim_strays(const struct sim *s)
 {
-	return s->strays || s->returned || s->overruled > 0;
+	return s->strays || s->overruled > 0;
 }
 
 bool sim_stray(struct sim *s, struct sim_peer *p)

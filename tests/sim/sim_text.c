@@ -125,7 +125,8 @@ static const char *text_view(const struct wm_view *w)
 	for (i = 0; i < w->n && at < sizeof b - 64; i++)
 		at += (size_t)snprintf(b + at, sizeof b - at, " g%u: %u, generation %" PRIu64,
 			w->own[i].group, w->own[i].world_size, w->own[i].generation);
-	return text("%u peers, view %" PRIu64 "%.400s", w->global, w->view_id, b);
+	return text("%u peers, view %" PRIu64 "%.400s, %u lost%s since %" PRIu64, w->global,
+		w->view_id, b, w->n_lost, w->lost_all ? " in all" : "", w->lost_floor);
 }
 
 static const char *text_round(const struct sim *s, const struct wm_round *r)
@@ -177,12 +178,9 @@ static const char *text_join(const struct sim *s, const struct wm_join *j)
 		return text("%s g%u new", sim_name_peer(s, &j->peer), j->group);
 	if (j->phase == WM_JOIN_PREPARED)
 		return text("%s g%u prepared", sim_name_peer(s, &j->peer), j->group);
-	return text("%s g%u accepted, ballots %" PRIu64 ", %" PRIu64 " epoch %" PRIu64
-		    " ring_epoch %" PRIu64 " prepared %" PRIu64 " view %" PRIu64
-		    ": %u peers, %u, generation %" PRIu64,
+	return text("%s g%u accepted, ballots %" PRIu64 ", %" PRIu64 " view %" PRIu64 ": %u peers",
 		sim_name_peer(s, &j->peer), j->group, j->ballots[WIRE_TOPOLOGY],
-		j->ballots[WIRE_PENDING], j->epoch, j->ring_epoch, j->prepared, j->view_id,
-		j->global, j->world_size, j->generation);
+		j->ballots[WIRE_PENDING], j->view_id, j->global);
 }
 
 static const char *agent_body(const struct sim *s, const struct wm_msg *m)

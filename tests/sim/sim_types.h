@@ -91,8 +91,6 @@ struct sim_master {
 	uint64_t restored[SIM_GROUPS]; /* the revisions that its journal expected at its start */
 	/* when it started, and when it last worked (sim_master.c) */
 	uint64_t started, worked;
-	/* the highest view id in the snapshots of the run that it takes over */
-	uint64_t heard_version;
 	struct ccm *m;
 	struct sim_clock clock;
 	uint64_t frozen_until;
@@ -313,11 +311,6 @@ struct sim_peer {
 	 * the master */
 	struct cc_addr named, at;
 	struct cc_id id, token, run;
-	struct cc_id kicked; /* the id under which a master kicked it */
-	unsigned kicked_by;
-	/* the first view without it that this master sent; 0: none was sent */
-	uint64_t kicked_version;
-	bool kicked_counts; /* the master has sent a commit or a success since the kick */
 	uint64_t generation, ballots[WIRE_BALLOTS];
 	struct agt_attrs attrs;
 	struct wire_view view; /* the view that its program sees in the attributes */

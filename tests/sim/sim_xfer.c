@@ -651,7 +651,8 @@ static bool has_agent(const struct sim *s, const struct sim_voice *v)
 	return stays(s, v) && p->comm && h->alive && h->life == p->comm_life;
 }
 
-/* told: counts only members whose agents have sent all that they know */
+/* told: counts only members of a master that is not recovering, whose agents have sent all that
+ * they know */
 static bool goes_on(const struct sim *s, const struct sim_xfer *t, enum sim_heard heard, bool told)
 {
 	uint32_t i, j;
@@ -660,7 +661,7 @@ static bool goes_on(const struct sim *s, const struct sim_xfer *t, enum sim_hear
 		for (j = 0; j < t->parts[i].n; j++) {
 			const struct sim_voice *v = &t->parts[i].voices[j];
 
-			if (v->heard == heard && has_agent(s, v) && is_known(s, &v->id, true) &&
+			if (v->heard == heard && has_agent(s, v) && is_known(s, &v->id, !told) &&
 				(!told || is_heard_out(s, &s->peers[v->peer])))
 				return true;
 		}
@@ -722,8 +723,8 @@ static void check_single(struct sim *s, const struct sim_xfer *t, const struct s
 				x->seq, t->seq, v->key.group, v->key.turn, v->key.step, v->key.tag);
 }
 
-/* Members that go on must have got the same result. A master that lacks snapshots may still kick
- * some of them, so they are checked again when it has all snapshots. */
+/* Members that go on must have got the same result. A master that is recovering or lacks snapshots
+ * may still kick some of them, so they are checked again later. */
 static void check_unanimous(struct sim *s, const struct sim_xfer *t)
 {
 	if (goes_on(s, t, VOICE_SUCCESS, true) && goes_on(s, t, VOICE_FAILURE, true) &&

@@ -49,7 +49,7 @@ static void run_once(struct arrays *arrays, int isa, enum krn_dtype t, int op, u
 			(enum krn_isa)isa, t, (enum krn_op)op, arrays->data[0], srcs, nsrc, count);
 }
 
-/* Returns the best of many runs, which is what the code can do without disturbance. */
+/* Returns the speed of the fastest of many runs: disturbances only make a run slower. */
 static double measure(struct arrays *arrays, int isa, enum krn_dtype t, int op, unsigned nsrc)
 {
 	unsigned streams = isa < 0 || op < 0 ? 2 : nsrc + 1;

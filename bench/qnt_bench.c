@@ -3,7 +3,8 @@
  * one segment of normal numbers. Usage: qnt_bench [Ki elements [variant]]. Without an argument it
  * measures segments of 64 Ki elements.
  *
- * "adopt" is encoding with adoption, "reduce" is decoding and adding.
+ * "adopt" is encoding that also replaces each number by its decoded value. "reduce" is decoding and
+ * adding.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -58,7 +59,7 @@ static uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * UINT64_C(1000000000) + (uint64_t)ts.tv_nsec;
 }
 
-/* Returns a sum of uniform numbers, which is nearly normal. */
+/* Returns a random number: a sum of uniform numbers is nearly normal. */
 static double number(uint64_t *state)
 {
 	double sum = -6;
@@ -99,7 +100,7 @@ static void run_once(const struct arrays *arrays, enum krn_isa isa, const struct
 		qnt_decode_reduce_isa(isa, f, KRN_SUM, arrays->acc, arrays->wire, arrays->n);
 }
 
-/* Returns the best of many runs, which is what the code can do without disturbance. */
+/* Returns the speed of the fastest of many runs: disturbances only make a run slower. */
 static double measure(const struct arrays *arrays, enum krn_isa isa, const struct qnt_format *f,
 	enum column column)
 {

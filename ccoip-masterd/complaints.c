@@ -4,8 +4,8 @@
 #include "common/cc_log.h"
 
 #define COMPLAINTS_PER_S 10u
-/* The number of log lines that all agents without members together may cause at once, and the
- * number that each second adds. */
+/* All agents without members together may cause LINES_MAX log lines at once. Each second adds
+ * LINES_PER_S. */
 #define LINES_MAX   200u
 #define LINES_PER_S 20u
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Limits the log lines that strangers cause, so that they cannot fill the log.
+ * Limits the log lines that agents without members cause, so that these lines cannot fill the log.
  */
 #ifndef COMPLAINTS_H
 #define COMPLAINTS_H
@@ -12,8 +12,8 @@
 struct complaints {
 	uint64_t since_ns, refused;
 	uint32_t said, unsaid;
-	/* The core's lines about strangers: the number that may still be written, and the number
-	 * that was left out. */
+	/* The core's lines about agents without members: the number that may still be written, and
+	 * the number that was left out. */
 	uint32_t lines, unwritten;
 	int unwritten_level; /* the most serious level of lines that were left out */
 };

@@ -35,9 +35,9 @@ struct journal {
 	uint8_t *run;    /* the last RUN record */
 	size_t run_len;
 	bool broken; /* nothing can be appended any more */
-	/* On a full disk each failure empties the journal, which makes room for a few more writes
-	 * before the next failure. So only the first failure is logged. */
-	uint32_t failures; /* since the journal was last good for GOOD_NS */
+	/* On a full disk, writes fail again and again: each failure empties the journal, and the
+	 * freed room is enough for only a few writes. So only the first failure is logged. */
+	uint32_t failures; /* their number since the journal was last good for GOOD_NS */
 	uint64_t good_ns;  /* the time since which no write has failed; 0: not known yet */
 };
 

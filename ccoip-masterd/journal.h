@@ -16,10 +16,10 @@ struct journal;
  * master uses it), EX_CONFIG (the path or its permissions are wrong, or the file is not a journal,
  * or another version has written it) or EX_OSERR (anything else: a restart may help). */
 struct journal *journal_open(const char *dir, struct ccm *m, int *exit_code);
-/* Writes r, and returns when it is on the disk. If the record cannot be written, this is logged and
- * the file is emptied, because the next master must not believe outdated records. The next snapshot
- * of all members that fits on the disk starts the journal again. The log reports the first failure,
- * and later that the journal has been good for a minute. */
+/* Writes r, and returns when it is on the disk. If the record cannot be written, logs the failure
+ * and empties the file, because the next master must not believe outdated records. The next
+ * snapshot of all members that fits on the disk starts the journal again. The log reports the first
+ * failure, and later that the journal has been good for a minute. */
 void journal_write(struct journal *j, const struct wj_record *r);
 /* Writes a line to the log once the journal has been good again for a minute. Call it often, with
  * the current time. NULL is fine. */

@@ -104,7 +104,7 @@ int main(int argc, char **argv)
 		return code;
 	cc_log_set_level(o.log_level);
 	signal(SIGPIPE, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN); /* then a write beyond the limit of file sizes fails with EFBIG */
+	signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit of file sizes then fails: EFBIG */
 	cc_service_mask_signals(SIG_BLOCK);
 	cc_service_raise_limits();
 	masterd_config_init(&cfg);

@@ -37,7 +37,7 @@
 /* Time for disconnected agents to come back and learn that the run has ended. */
 #define REDIRECT_NS 2000000000u
 #define MAX_FRAME   ((size_t)WIRE_FRAME_HDR + WIRE_FRAME_MAX)
-#define MAX_HELLO   ((size_t)16 << 10) /* the longest message of a stranger */
+#define MAX_HELLO   ((size_t)16 << 10) /* the longest message of an agent without members */
 /* Limits of agents without members, because anybody can be such an agent: bytes queued for one of
  * them, bytes kept for all of them, and connections from one address without a hello. */
 #define STRANGER_OUT       ((size_t)64 << 10)
@@ -57,15 +57,15 @@ struct agent {
 	struct agent *prev_a, *next_a; /* the silent connections of all sources */
 	struct agent *prev_p, *next_p; /* paused connections */
 	bool paused;
-	bool knocks; /* its knock is not answered yet */
+	bool knocks; /* the knock is not answered yet */
 	struct wm_knock knock;
-	struct cc_seal *seal; /* NULL: it has not knocked */
-	struct cc_id agent;   /* as its hello names it; zero: no hello yet */
-	bool known;           /* the core knows it */
-	bool member;          /* it was sent a message that only agents with members get */
+	struct cc_seal *seal; /* NULL: no knock has arrived */
+	struct cc_id agent;   /* the agent id in the hello; zero: no hello yet */
+	bool known;           /* the core knows the connection */
+	bool member;          /* the agent was sent a message that only agents with members get */
 	bool resumes; /* its hello shows that it has state of the run, so its messages may be long
 		       */
-	const char *lost; /* the reason why it is lost, until the core is told; or NULL */
+	const char *lost; /* why the agent is lost, until the core is told; or NULL */
 	struct agent *prev_lost, *next_lost;
 	UT_hash_handle hh;
 };
@@ -466,8 +466,8 @@ static bool answer_knock(struct agent *a, const struct wm_knock *k)
 	return false;
 }
 
-/* Takes a knock. The answer costs work, so it waits if many knocks come from one address. Returns
- * false if the agent was refused. */
+/* Takes a knock. The answer costs work, so the answer waits if many knocks come from one address.
+ * Returns false if the agent was refused. */
 static bool take_knock(struct agent *a, const struct wm_knock *k)
 {
 	if (k->version_min > WM_VERSION_MAX || k->version_max < WM_VERSION_MIN) {
@@ -572,8 +572,8 @@ static bool take_message(struct agent *a, const uint8_t *frame, size_t len)
 	return agent_find(m, id) != NULL;
 }
 
-/* May this connection send another message? Each message of a stranger takes time in the loop, and
- * members wait meanwhile. */
+/* May this connection send another message? Each message of an agent without members takes time in
+ * the loop, and members wait meanwhile. */
 static bool may_speak(struct agent *a)
 {
 	if (a->member || source_may_speak(a->source, cc_now_ns()))
@@ -688,7 +688,8 @@ static void on_accept(void *arg, int fd)
 		return;
 	}
 	cc_conn_allow_silence(a->conn, m->cfg.host_timeout_ms);
-	/* This fails if the connection is gone. The loop reports its end later. */
+	/* The call fails if the connection is gone. The loop reports the end of the connection
+	 * later. */
 	(void)cc_conn_peer_addr(a->conn, &a->addr);
 	cc_conn_set_limits(a->conn, WIRE_FRAME_HDR + MAX_HELLO, stranger_out(m));
 	a->since_ns = cc_now_ns();
@@ -716,8 +717,8 @@ static void drop_silent(struct masterd *m, uint64_t now)
 	uint64_t limit = (uint64_t)m->cfg.hello_timeout_ms * 1000000u;
 	struct agent *a, *tmp;
 
-	/* The list is in the order of arrival. No peers are lost, because strangers have no
-	 * members. */
+	/* The list is in the order of arrival. No peers are lost, because a connection without a
+	 * hello has no members. */
 	DL_FOREACH_SAFE2 (m->silent, a, tmp, next_a) {
 		if (now - a->since_ns <= limit)
 			break;

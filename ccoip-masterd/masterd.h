@@ -20,7 +20,7 @@ struct masterd_config {
 	int admin_fd;       /* listening AF_UNIX stream socket, or -1 */
 	int parent_fd;      /* end of file on it ends the master, a byte also ends the run; or -1 */
 	uint32_t max_conns; /* if there are more, the oldest one without a hello is closed */
-	uint32_t hello_timeout_ms; /* for the first whole message of a connection */
+	uint32_t hello_timeout_ms; /* time limit of the first whole message of a connection */
 	size_t max_out;            /* bytes queued for one agent; an agent with more is lost */
 	size_t max_buffered;       /* bytes kept for all agents without members */
 	uint32_t log_level;        /* enum cc_log_level */

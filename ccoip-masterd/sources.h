@@ -12,8 +12,8 @@
 #include "common/cc_addr.h"
 #include "common/cc_hash.h"
 
-/* The number of knocks and messages that a source may send at once, and the number that each second
- * adds. The answer to a knock costs half a millisecond. */
+/* A source may send SOURCE_KNOCKS knocks and SOURCE_MESSAGES messages at once. Each second adds
+ * SOURCE_KNOCKS_PER_S and SOURCE_MESSAGES_PER_S. The answer to a knock costs half a millisecond. */
 #define SOURCE_KNOCKS         500u
 #define SOURCE_KNOCKS_PER_S   50u
 #define SOURCE_MESSAGES       10000u
@@ -41,7 +41,7 @@ struct source {
 
 /* Finds or makes the source of an address. Returns NULL when memory is exhausted. */
 struct source *source_get(struct source **all, const struct cc_addr *from, uint64_t now);
-/* Each takes one unit of a ration. Returns false if none is left. */
+/* Both functions take one unit of a ration of `s`, and return false if no unit is left. */
 bool source_may_knock(struct source *s, uint64_t now);
 bool source_may_speak(struct source *s, uint64_t now);
 /* Forgets each source that has a full ration of knocks and no connections. */

@@ -208,8 +208,8 @@ static void on_write(struct bufferevent *bev, void *arg)
 	release_if_dead(c);
 }
 
-/* Writes without asking first whether the socket is writable, which would cost three system calls.
- * libevent writes the bytes that the socket does not take now, and detects errors. */
+/* Writes without asking first whether the socket is writable: the question would cost three system
+ * calls. libevent writes the bytes that the socket does not take now, and detects errors. */
 static void send_now(struct cc_conn *c)
 {
 	struct evbuffer *out = bufferevent_get_output(c->bev);
@@ -273,8 +273,8 @@ static void send_later(struct cc_conn *c)
 
 /* Is the connection connected with itself? This happens if a program connects to a port of its own
  * host on which nobody listens, and the kernel gives the outgoing connection the same port. Such a
- * connection is reset when it is closed, because otherwise it would occupy the port for a while,
- * and the program that should listen there could not. */
+ * connection is reset when it is closed. Otherwise it would occupy the port for a while, and the
+ * program that should listen on this port could not do so. */
 static bool is_own_end(int fd)
 {
 	const struct linger reset = {.l_onoff = 1};
@@ -300,8 +300,8 @@ static void connected(struct cc_conn *c)
 		fail(c, CC_ERR_IO, "no program listens there: the connection led to itself");
 		return;
 	}
-	/* The socket is tuned only now, because tuning would change the time limit for connecting.
-	 */
+	/* The socket is tuned only now, because earlier tuning would change the time limit for
+	 * connecting. */
 	(void)cc_tcp_tune(bufferevent_getfd(c->bev));
 	c->connecting = false;
 	bufferevent_set_timeouts(c->bev, NULL, NULL);

@@ -21,10 +21,11 @@
  * - s is at least m / 8, because gaps that are equal by chance do not predict the next gap.
  * - A gap shorter than half a beat is not a sample. Peers send other messages besides heartbeats,
  *   and a burst of messages does not show how long a silence can be.
- * - Hosts under load stand still, but so seldom that the window may not contain a gap from a
- *   standstill, and such gaps are not normally distributed. So the longest gap is also remembered
- *   outside the window. It shrinks by 1 / CC_DETECT_FADE with each sample, and the bound is at
- *   least 5/4 of it. Waiting another second costs less than a wrong decision.
+ * - A host under load sometimes stands still. This is so rare that the window may contain no gap
+ *   from a standstill, and such gaps are not normally distributed. So the detector also remembers
+ *   the longest gap, outside the window. The remembered gap shrinks by 1 / CC_DETECT_FADE with
+ *   each sample, and the bound is at least 5/4 of this gap. Waiting another second costs less than
+ *   a wrong decision.
  * - A gap longer than max counts as max.
  * - With fewer than CC_DETECT_SAMPLES_MIN samples the bound is max.
  * - If the clock goes back, the silence is 0 and starts again at the new time.
@@ -64,10 +65,10 @@ void cc_detect_heard(struct cc_detect *d, uint64_t now_ns);
 /* Restarts the silence without a sample, for a peer that may have sent something that was not
  * noticed. */
 void cc_detect_pause(struct cc_detect *d, uint64_t now_ns);
-/* Did the observer itself stand still for too long to judge others? The limit is half of min,
- * usually two beats. If one beat was missed before the standstill, the peer was already silent for
- * two beats then; this silence and the standstill together do not exceed the minimum of the
- * bound. */
+/* Did the observer itself stand still for too long to judge the peer? The limit is half of min,
+ * usually two beats. If the peer missed one beat before the standstill, it was already silent for
+ * two beats at that moment. Together, this silence and a standstill up to the limit do not
+ * exceed the minimum of the bound. */
 bool cc_detect_blind(const struct cc_detect *d, uint64_t stood_still_ns);
 uint64_t cc_detect_bound(const struct cc_detect *d); /* ns */
 /* Sets the path allowance (cc_tcp_path_ms). The caller passes it with each sign of life. It is

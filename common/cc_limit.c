@@ -358,7 +358,7 @@ static void take(struct search *s, const char *what, uint64_t is)
 	consider(s, what, is, is, COUNT_NEAR);
 }
 
-/* Returns the names of the limits that were compared, for the text if none of them is reached. */
+/* Returns the names of the limits that were compared. The text lists them if none is reached. */
 static const char *search(struct search *s, int error)
 {
 	uint64_t max;

@@ -3,7 +3,7 @@
  * Writes log lines of the daemons to standard error. If standard error leads to the journal, a line
  * begins with a syslog priority; otherwise it begins with time, program, process and the name of
  * the level. Thread-safe, with one write per line. No call waits for a reader. Lines for which
- * there is no room are dropped, and a line with their number is written before the next line.
+ * there is no room are dropped. Before the next line, a line states how many lines were dropped.
  */
 #ifndef CC_LOG_H
 #define CC_LOG_H

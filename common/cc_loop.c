@@ -80,7 +80,7 @@ static void on_block_end(evutil_socket_t fd, short what, void *arg)
 }
 
 /* Logs only at debug level, because the function of this program that called libevent also fails
- * and reports it. */
+ * and reports its failure. */
 static void on_libevent_log(int severity, const char *text)
 {
 	int saved = errno;

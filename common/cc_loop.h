@@ -62,8 +62,8 @@ struct cc_listener *cc_listener_new(
 	struct cc_loop *l, int fd, void (*fn)(void *arg, int fd), void *arg);
 /* Refuses connections during a shortage of descriptors instead of pausing. fn sends the refusal. It
  * owns fd, which is the last free descriptor, and must close it before it returns. `error` is the
- * errno, and `limit` its cc_limit_text. The loop reserves one descriptor for this, for all
- * listeners. Returns 0, or CC_ERR_IO with errno if no descriptor can be reserved. */
+ * errno, and `limit` its cc_limit_text. The loop reserves one descriptor for refusals, and all
+ * listeners share it. Returns 0, or CC_ERR_IO with errno if no descriptor can be reserved. */
 int cc_listener_on_shortage(
 	struct cc_listener *x, void (*fn)(void *arg, int fd, int error, const char *limit));
 void cc_listener_free(struct cc_listener *x);

@@ -5,11 +5,11 @@
 
 #define BYTES_MAX  ((uint64_t)1 << 48)
 #define N_SEGS_MAX ((uint64_t)1 << 31)
-/* A chunk has at least this number of segments if they do not become smaller than `least` bytes, so
- * that a host sends some of them while others arrive. With more than two hosts it sends and
- * receives different chunks at the same time, and small segments would only cost system calls: in
- * bench/LOG.md, 256 KiB between four hosts take half of the time with one segment instead of eight.
- */
+/* A chunk has at least `segs` segments, or fewer if a segment would be smaller than `least` bytes.
+ * So a host sends some segments of the chunk while other segments of the chunk arrive. With more
+ * than two hosts, a host sends one chunk while another chunk arrives, and small segments would only
+ * cost system calls: in bench/LOG.md, 256 KiB between four hosts take half of the time with one
+ * segment instead of eight. */
 struct pipeline {
 	uint32_t segs, least;
 };

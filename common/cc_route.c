@@ -13,7 +13,7 @@ enum cc_algo cc_route_choose(uint32_t hosts, uint64_t bytes, bool quantized)
 {
 	if (hosts < 3)
 		return CC_ALGO_RING;
-	/* An eager operation quantizes each operand only once on each route. */
+	/* An eager operation quantizes each operand only once, whatever the route. */
 	if (quantized && !cc_route_is_eager(bytes, hosts))
 		return CC_ALGO_DIRECT;
 	if (bytes > FEW_HOPS_MAX)
@@ -68,7 +68,7 @@ static uint32_t insert(uint32_t *list, uint32_t n, uint32_t pos)
 	return n + 1;
 }
 
-/* Writes the hosts below `pos` in the tree of the algorithm, except the ring. */
+/* Writes the hosts below `pos` in the tree of the algorithm, which must not be the ring. */
 static uint32_t below(const struct cc_route *r, uint32_t chunk, uint32_t pos, uint32_t *ret)
 {
 	uint32_t owner = cc_route_owner(r, chunk), distance = cc_route_before(r, pos, owner), n = 0;

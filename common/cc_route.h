@@ -13,11 +13,12 @@
  *  - CC_ALGO_DIRECT: all hosts are children of the owner. One hop in each phase.
  *  - CC_ALGO_TREE: a host at distance r > 0 after the owner is a child of the host at distance
  *    r - 2^k, where 2^k is the highest power of two in r. floor(log2(hosts)) hops in each phase,
- *    and a host sends only to the hosts 2^k before it (reduce) and after it (gather). For any
- * number of hosts. This is the schedule of J. L. Traeff, "Optimal, Non-pipelined Reduce-scatter and
- *    Allreduce Algorithms" (2024).
+ *    and a host sends only to the hosts 2^k before it (reduce) and after it (gather). The number of
+ *    hosts need not be a power of two. This is the schedule of J. L. Traeff, "Optimal,
+ *    Non-pipelined Reduce-scatter and Allreduce Algorithms" (2024).
  *
- * In the last two the results go down the tree in which the partial sums went up.
+ * With CC_ALGO_DIRECT and CC_ALGO_TREE the results go down the same tree in which the partial sums
+ * went up.
  */
 #ifndef CC_ROUTE_H
 #define CC_ROUTE_H
@@ -32,15 +33,15 @@ struct cc_route {
 	uint32_t hosts; /* >= 1; at most CC_ROUTE_HOSTS_MAX, except for the ring */
 };
 
-/* The most hosts of a group whose operations may take another route than the ring. Each host has
- * links to all others then. */
+/* The most hosts of a group whose operations may take another route than the ring. Each host of
+ * such a group has links to all other hosts of the group. */
 #define CC_ROUTE_HOSTS_MAX 64u
 /* The most children, or targets, of a host for one chunk. */
 #define CC_ROUTE_FANOUT_MAX (CC_ROUTE_HOSTS_MAX - 1)
 #define CC_ROUTE_NONE       UINT32_MAX
 
-/* Chooses the route of an operation. All hosts of its group have links to each other. `bytes`: of
- * an operand. The master decides, and tells all hosts. */
+/* Chooses the route of an operation. All hosts of its group have links to each other. `bytes` is
+ * the size of an operand. Only the master calls this, and sends the route to all hosts. */
 enum cc_algo cc_route_choose(uint32_t hosts, uint64_t bytes, bool quantized);
 /* Returns the position that computes the result of the chunk. It is the same for all algorithms. */
 uint32_t cc_route_owner(const struct cc_route *r, uint32_t chunk);
@@ -61,16 +62,14 @@ uint32_t cc_route_targets(
  * carries them out.
  *
  *  - CC_ALGO_RING: a host sends each operand on to the next host.
- *  - CC_ALGO_DIRECT: a host sends its operand to all others.
+ *  - CC_ALGO_DIRECT: a host sends its operand to all other hosts.
  *  - CC_ALGO_TREE: in step k = 0, 1, ..., a host sends the operands of the 2^k hosts that end with
- *    itself to the host 2^k after it, as far as this host has no operand of them. (J. Bruck et al.,
- *    "Efficient Algorithms for All-to-All Communications", 1997.)
+ *    itself to the host 2^k after it. It leaves out operands that the receiving host already has.
+ *    (J. Bruck et al., "Efficient Algorithms for All-to-All Communications", 1997.)
  */
 
-/* Returns a limit of bytes for eager operations on a ring of `hosts` hosts. If a staged operand
- * does not exceed it, and the agent waits for the operand, the shim rings the submission doorbell,
- * too.
- */
+/* Returns a size limit in bytes for eager operations on a ring of `hosts` hosts. If the agent waits
+ * for a staged operand of at most this size, the shim rings the submission doorbell, too. */
 static inline uint64_t cc_route_eager_max(uint32_t hosts)
 {
 	return (uint64_t)(hosts == 2 ? 1024 : 512) << 10;

@@ -19,7 +19,7 @@ void cc_random_id(struct cc_id *ret);
 
 /* Creates a TCP socket, non-blocking and close-on-exec. It sends without pacing until cc_tcp_tune
  * finds a high round-trip path, because pacing costs throughput and much processor time where round
- * trips are short. This also holds for connections that it accepts when it listens. Returns the
+ * trips are short. Connections that a listening socket accepts inherit this. Returns the
  * descriptor, or -1 with errno. */
 int cc_tcp_socket(int family);
 /* Opens a listening TCP socket (cc_tcp_socket) with SO_REUSEADDR. The IPv6 address "any" accepts

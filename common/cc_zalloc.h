@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * A calloc for memory that is allocated and freed all the time. glibc has a cache of freed memory
- * for each thread, but only malloc uses it. calloc takes the slow path; then free must take it,
- * too, because the cache stays full.
+ * for each thread, but only malloc uses the cache. calloc takes the slow path and leaves the cache
+ * full, so free must take the slow path, too.
  */
 #ifndef CC_ZALLOC_H
 #define CC_ZALLOC_H

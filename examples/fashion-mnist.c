@@ -51,7 +51,7 @@ struct trainer {
 	struct mlp net;
 	pcclComm_t *comm;
 	struct state state;
-	float *gradient; /* gradient of the weights; shared, too */
+	float *gradient; /* gradient of the weights, in shared memory, too */
 	float *x;        /* the minibatch: images and labels */
 	uint8_t *y;
 	FILE *report;
@@ -245,7 +245,7 @@ static void write_gradients(struct trainer *t)
 	bool good = f != NULL;
 
 	for (unsigned i = 0; good && i < GRADIENTS; i++) {
-		draw_minibatch(t, t->opt.steps + (uint64_t)i); /* those of no step */
+		draw_minibatch(t, t->opt.steps + (uint64_t)i); /* no step has these numbers */
 		(void)mlp_gradient(
 			&t->net, t->state.weights, t->x, t->y, (int)t->opt.batch, t->gradient);
 		good = fwrite(t->gradient, sizeof(float), count, f) == count;

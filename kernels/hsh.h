@@ -35,10 +35,10 @@
  *
  *  1. There are 16 lanes l, each with two words, which start as a[l] = key(272 + l) and
  *     b[l] = key(288 + l).
- *  2. The input is padded with zero bytes, none if it is empty, to whole stripes of 128 bytes: one
- *     word for each lane. 16 stripes are a block of 2 KiB; the last block may be shorter. For each
- *     block first scramble all words of all lanes: x = (x ^ x >> 31) * P. Then for each stripe t
- *     of the block (0 ... 15) and each lane l, where w is the lane's word of the stripe:
+ *  2. The input is padded with zero bytes to whole stripes of 128 bytes: one word for each lane. An
+ *     empty input has no stripe. 16 stripes are a block of 2 KiB; the last block may be shorter.
+ *     For each block first scramble all words of all lanes: x = (x ^ x >> 31) * P. Then for each
+ *     stripe t of the block (0 ... 15) and each lane l, where w is the lane's word of the stripe:
  *
  *       f = w # s # key(16 * t + l);        a[l] += lo(f) * hi(f)
  *       g = w # s # key(16 * (t + 1) + l);  b[l] += lo(g) * hi(g)

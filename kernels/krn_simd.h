@@ -30,7 +30,7 @@ typedef int64_t vi64 VEC(KRN_VEC_BYTES);
 typedef float vf32 VEC(KRN_VEC_BYTES);
 typedef double vf64 VEC(KRN_VEC_BYTES);
 
-/* As many 16-bit elements as a full vector of fp32 has, in which they are computed. */
+/* 16-bit elements that are computed in fp32: as many as a full vector of fp32 has. */
 typedef uint16_t vh16 VEC(KRN_VEC_BYTES / 2);
 
 /* For each element: mask ? a : b. The mask's elements are all ones or zero. */

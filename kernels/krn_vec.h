@@ -21,8 +21,8 @@
 #include "kernels/krn_impl.h"
 #include "kernels/krn_simd.h"
 
-/* Narrow vectors. Each has as many elements as a full vector of the type in which they are
- * computed. */
+/* Narrow vectors. Their elements are computed in a wider type. A narrow vector has as many elements
+ * as a full vector of the wider type. */
 typedef uint32_t vhu32 VEC(KRN_VEC_BYTES / 2); /* 32-bit integers, divided in fp64 */
 typedef int32_t vhi32 VEC(KRN_VEC_BYTES / 2);
 

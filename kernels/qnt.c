@@ -16,7 +16,8 @@ static const struct qnt_variant *const variants[KRN_ISA_COUNT] = {
 #endif
 };
 
-/* The elements that qnt_decode_reduce decodes at a time: whole blocks, in the cache. */
+/* The number of elements that qnt_decode_reduce decodes at a time. They are whole blocks, and they
+ * fit into the cache. */
 #define PART ((size_t)QNT_BLOCK_MAX)
 
 /* Limits of the accumulator type, see qnt.h. */

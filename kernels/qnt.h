@@ -14,8 +14,8 @@
  * is at most 2^31.
  *
  * Pure code, like krn.h. All instruction sets of all architectures give the same bytes for the same
- * numbers, and the same numbers for the same bytes. Any bytes can be decoded; no value of them is
- * undefined behaviour.
+ * numbers, and the same numbers for the same bytes. Any bytes can be decoded without undefined
+ * behaviour.
  *
  * The kernels compute in an accumulator type: fp64 for elements of KRN_F64, fp32 for KRN_F16,
  * KRN_BF16 and KRN_F32 (qnt_acc_dtype). Each operation of the formulas below is one IEEE operation
@@ -135,8 +135,8 @@ enum qnt_code {
 	QNT_CODE_COUNT
 };
 
-/* What is known of the distribution of the elements of a block: normal with mean 0, or uniform in
- * an interval around 0. */
+/* The expected distribution of the elements of a block: normal with mean 0, or uniform in an
+ * interval around 0. */
 enum qnt_hint { QNT_HINT_NONE, QNT_HINT_NORMAL, QNT_HINT_UNIFORM, QNT_HINT_COUNT };
 
 #define QNT_BLOCK_MIN 32u
@@ -194,7 +194,8 @@ void qnt_encode(const struct qnt_format *f, void *wire, void *acc, size_t n, boo
  * accumulator type, or 0 if this is NaN or infinite. */
 struct qnt_loss {
 	void *to;        /* n numbers of the accumulator type */
-	void *buffer;    /* NULL: replace the numbers at `to`. Else add to them; n numbers */
+	void *buffer;    /* work space for n numbers: the loss is added to the numbers at `to`.
+			    NULL: the loss replaces the numbers at `to` */
 	uint32_t factor; /* at least 1 */
 };
 /* Encodes like qnt_encode with `adopt`, and writes the loss. */
@@ -218,10 +219,10 @@ void qnt_load(const struct qnt_format *f, void *acc, const void *src, size_t n);
 void qnt_store(const struct qnt_format *f, void *dst, const void *acc, size_t n);
 
 /*
- * Returns the 16 values of QNT_N4, ascending: -1, 0, 1 and others between them, which are multiples
- * of 2^-12. They give the least expected square error for normal numbers in blocks of 32 with the
- * factor of qnt_clip. (Quantiles of the normal distribution have a larger error. 16 symmetric
- * levels, without 0, would reduce the error by 0.6 %.)
+ * Returns the 16 values of QNT_N4, ascending: -1, 0, 1 and multiples of 2^-12 between them. They
+ * give the least expected square error for normal numbers in blocks of 32 with the factor of
+ * qnt_clip. (Quantiles of the normal distribution have a larger error. 16 symmetric levels, without
+ * 0, would reduce the error by 0.6 %.)
  */
 const float *qnt_normal_levels(void);
 

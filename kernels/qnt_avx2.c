@@ -18,7 +18,8 @@
 
 INLINE void narrow_8(void *p, __m256i v)
 {
-	const __m256i low = _mm256_set1_epi32(0x0c080400); /* of each element, in each half of v */
+	/* selects the low byte of each element, in each half of v */
+	const __m256i low = _mm256_set1_epi32(0x0c080400);
 	__m256i bytes = _mm256_shuffle_epi8(v, low);
 	__m128i upper = _mm256_extracti128_si256(bytes, 1);
 

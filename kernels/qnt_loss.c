@@ -7,7 +7,8 @@
 #include "kernels/qnt.h"
 
 /* loss = (before - after) * factor, or with `more`, loss = loss + (before - after) * factor. If
- * this is NaN or infinite, it becomes 0. `before` may be `loss`, unless `more`. */
+ * this is NaN or infinite, it becomes 0. Without `more`, `before` and `loss` may be the same array.
+ */
 static void loss_f32(
 	float *loss, const float *before, const float *after, size_t n, float factor, bool more)
 {

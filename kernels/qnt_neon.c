@@ -34,7 +34,8 @@ INLINE void narrow_8(unsigned char *p, uint32x4_t v)
 	memcpy(p, &lower, sizeof(lower));
 }
 
-/* The lookup is one of bytes: an index selects four of them. */
+/* The instruction looks up bytes. So each index becomes the indexes of the four bytes of a float.
+ */
 INLINE vf32 lookup(const float *table, uint32x4_t i)
 {
 	uint8x16x4_t bytes = vld1q_u8_x4((const void *)table);

@@ -149,7 +149,8 @@ static uint16_t choose_scale(const struct qnt_blocks *b, double largest)
 	if (largest == (double)INFINITY)
 		return b->bf16_scale ? KRN_NAN_BF16 : KRN_NAN_F16;
 	wanted = wanted > least ? wanted : least;
-	/* One of the two neighbours, even if it is rounded twice. */
+	/* The result is one of the two 16-bit numbers next to `wanted`, although the conversion
+	 * rounds twice. */
 	scale = b->bf16_scale ? krn_f32_to_bf16((float)wanted) : krn_f32_to_f16((float)wanted);
 	if ((double)scale_value(b, scale) < wanted)
 		scale++;

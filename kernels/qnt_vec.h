@@ -25,11 +25,13 @@
 #define LANES     ((size_t)KRN_VEC_BYTES / 4)
 #define MAGNITUDE INT32_MAX /* of the bits of an fp32 */
 
-/* 1.5 * 2^23. The last bit of a number between 2^23 and 2^24 is 1. So this addend rounds numbers
- * of up to 2^22 to integers, and the low bits of the sum count them, with two's complement. */
+/* 1.5 * 2^23. The last bit of a number between 2^23 and 2^24 has the value 1. So adding ROUNDER
+ * rounds a number of up to 2^22 to an integer, and the low bits of the sum are this integer in
+ * two's complement. */
 #define ROUNDER 0x1.8p23f
 
-/* In vector extensions these would take two instructions, because gcc does not recognize them. */
+/* The vector extensions have no minimum or maximum, and gcc would use two instructions for each.
+ */
 INLINE vi32 least_of(vi32 a, vi32 b)
 {
 	return (vi32)QNT_VEC_MIN(a, b);
@@ -92,7 +94,7 @@ INLINE vf32 noise_get(const struct noise *noise, size_t i)
 	return __builtin_convertvector((vi32)w >> 7 | 1, vf32) * 0x1p-25f;
 }
 
-/* Rounds |t| < 2^22 to integers. noise is NULL for the nearest ones. */
+/* Rounds |t| < 2^22 to integers. If noise is NULL, they are the nearest integers. */
 INLINE vi32 round_codes(vf32 t, const struct noise *noise, size_t i)
 {
 	if (noise)
@@ -258,8 +260,7 @@ static void vec_decode_linear(
 
 /*
  * Returns the index of the level next to t. The limits of the levels' ranges are in `tree`, a
- * binary search tree: those at 2 i and 2 i + 1 follow the one at i. Four steps lead to 16 + the
- * index.
+ * binary search tree: node i has the children 2 i and 2 i + 1. Four steps lead to 16 + the index.
  */
 INLINE vu32 encode_n4(vf32 t, const float *tree)
 {
@@ -271,7 +272,8 @@ INLINE vu32 encode_n4(vf32 t, const float *tree)
 	return (vu32)(i - 16);
 }
 
-/* Writes the tree. At the depth of a node, the first node splits the range of all levels. */
+/* Writes the tree. The nodes of one depth (`first` nodes, from number `first` on) divide the levels
+ * into equal ranges, and each node holds the limit in the middle of its range. */
 static void n4_tree(float *tree)
 {
 	tree[0] = 0;

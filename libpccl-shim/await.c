@@ -36,7 +36,8 @@ struct progress {
 	bool overlap;                 /* copy each segment to recv when it is final */
 	uint32_t n_copied;
 	uint32_t n_fed; /* segments that were copied into the window, if there is one */
-	bool left;      /* this peer has left the run, because the rest cannot be fed */
+	bool left;      /* this peer has left the run, because it cannot feed the rest of the
+			 * operand */
 };
 
 static void bad_area(struct progress *p, const char *what)
@@ -371,7 +372,7 @@ static pcclResult_t end_by_status(
 	pcclResult_t r;
 
 	end->end_status = pccl_comm_end_status(c, slot);
-	learn(p, true); /* the agent may have begun it and died while this thread slept */
+	learn(p, true); /* the operation may have begun while this thread slept */
 	switch (end->end_status) {
 	case PCCL_END_NONE: /* the agent reported the end at the last moment */
 		return end_by_slot(c, p, end);

@@ -202,8 +202,8 @@ struct pcclComm_t {
 	struct pccl_op ops[SHM_SLOTS];
 	uint64_t n_taken; /* slots taken so far */
 	struct {
-		/* Operations that wait, in the order of the calls, and among them, in no particular
-		 * order, operations that are over. */
+		/* Operations that wait, in the order of the calls. Between them, at any place, are
+		 * operations that are over. */
 		struct pccl_backlog_op *first;
 		uint32_t n, n_waiting;
 		uint64_t thread; /* the thread that started these operations */
@@ -212,7 +212,7 @@ struct pcclComm_t {
 	struct pccl_fatal {
 		uint64_t tag, bytes;
 		bool is_sync;
-		uint32_t deaths; /* agents that died in a row while it ran */
+		uint32_t deaths; /* agents that died in a row during the operation */
 	} fatal[SHM_SLOTS];      /* a ring of operations during which an agent died; n_fatal counts
 				  * them */
 	_Atomic uint32_t n_fatal;
@@ -220,12 +220,13 @@ struct pcclComm_t {
 	uint64_t succeeded[WL_SEQS_MAX];
 	uint32_t n_succeeded; /* entries written so far */
 
-	/* owned by the reconnector: its list of communicators, and its request for this one */
+	/* Owned by the reconnector: the pointers of its list, and its request to attach this
+	 * communicator. */
 	struct pcclComm_t *next, *next_job;
 	bool listed;
 	struct pccl_call attach_call;
 	uint32_t n_doubts, doubts[SHM_SLOTS]; /* slots of the attempts in doubt, in the order of the
-					       * seqs in that request */
+					       * seqs in the request to attach */
 };
 
 /* Checks that `c` is a communicator of this process and that the library is ready. Any thread. */

@@ -27,8 +27,9 @@ pcclResult_t pccl_comm_fail_lost(pcclComm_t *c, uint32_t code, const char *text,
 	c->told_gone = true;
 	if (code == pcclSuccess)
 		code = pcclRankConnectionLost; /* the agent gave no code */
-	/* Programs do not repeat a call after these two codes. For any other reason, later calls
-	 * return pcclInvalidUsage, after which programs do not repeat a call, either. */
+	/* Programs do not repeat a call that returns one of the two codes below. Any other code is
+	 * returned once: later calls return pcclInvalidUsage, so that programs stop repeating the
+	 * call. */
 	if (again && code != pcclMasterConnectionFailed && code != pcclAgentUnavailable)
 		return pccl_fail(pcclInvalidUsage, "this peer is no longer part of the run: %s%s",
 			text, advice(text));

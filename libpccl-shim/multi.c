@@ -24,8 +24,9 @@
  * are still launched: a member that stopped there would make members with a larger window wait.
  * Windows need not be equal.
  *
- * If a table is wrong as a whole, the member refuses its operations one at a time, in the same
- * order. It takes part in each operation, and each ends for all members with the reason.
+ * If a member's table (its array of descriptors) is wrong as a whole, the member refuses the
+ * operations of the table one at a time, in the same order. It takes part in each operation, and
+ * each ends for all members with the reason.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -49,8 +49,8 @@ pcclResult_t pccl_reconnector_add(pcclComm_t *c, struct pccl_session *s, bool *r
 /* Removes a communicator from the list, if it is there. */
 void pccl_reconnector_remove(pcclComm_t *c);
 
-/* Returns the address at which communicators of the list have reached the master with this
- * configured address. If they do not know it, returns family 0. */
+/* Returns the address at which a communicator of the list has reached the master with this
+ * configured address. If no communicator knows such an address, returns family 0. */
 struct cc_addr pccl_reconnector_master_addr(const struct cc_addr *master);
 
 /* Resets everything in a forked child. */

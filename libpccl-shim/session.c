@@ -262,8 +262,8 @@ static void set_dead(struct pccl_session *s, uint32_t code, bool may_return, con
 }
 
 /* With the lock held: ends the session if the program has closed the socket. If a thread waits on
- * the descriptor in poll(), neither that poll() nor the agent notices this, so the library checks
- * it. */
+ * the descriptor in poll(), neither that poll() nor the agent notices that the descriptor was
+ * closed. So the library checks the descriptor. */
 static void check_socket(struct pccl_session *s)
 {
 	char text[WL_TEXT_MAX];

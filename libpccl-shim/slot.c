@@ -260,8 +260,8 @@ bool pccl_slot_wait(pcclComm_t *c, uint32_t slot, const struct pccl_waiter *w)
 
 /* ---- the completion */
 
-/* Was this peer interrupted? The interrupt is then the reason of the failure, not the slot's code
- * for a communicator that was closed. */
+/* Was this peer interrupted? If so, the interrupt is the reason of the failure. The slot's code
+ * only says that the communicator was closed. */
 static bool is_interrupted(pcclComm_t *c, pcclResult_t *ret)
 {
 	bool is;

@@ -70,7 +70,8 @@ bool pccl_slot_wait(pcclComm_t *c, uint32_t slot, const struct pccl_waiter *w);
 
 /* Sets the sentence of a failed completion and returns its code. */
 pcclResult_t pccl_slot_fail(pcclComm_t *c, const struct shm_slot *s, uint32_t code);
-/* Reads the view from the slot: that at the completion, or else that at the start. */
+/* Reads the view from the slot: the view at the completion, or, if there is none, the view at the
+ * start. */
 void pccl_slot_view(const struct shm_slot *s, struct wire_view *ret);
 /* Records that a call reports the view in the slot to the application. */
 void pccl_slot_set_view(pcclComm_t *c, const struct shm_slot *s);

@@ -29,7 +29,7 @@
 #define LOCK_POLL_MS     20
 #define NAMES_MAX        10 /* names that are tried in a folder for temporary files */
 #define LOG_MAX          ((off_t)1 << 20)
-#define WORDS_MAX        (CC_LIMIT_TEXT + 64) /* of the last line in an agent's log */
+#define WORDS_MAX        (CC_LIMIT_TEXT + 64) /* room for the last line of an agent's log */
 
 #define SHELL_NOT_STARTED 126 /* exit statuses from here on come from a shell or loader */
 

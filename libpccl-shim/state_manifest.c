@@ -18,8 +18,8 @@
 #define THREAD_BYTES ((uint64_t)4 << 20)
 #define KEY_FIXED    (SHM_STATE_KEY_MAX - WIRE_TENSOR_NAME_MAX)
 
-_Static_assert((int)HSH_SIMPLE == (int)WM_HASH_SIMPLE, "numbers of the wire");
-_Static_assert((int)HSH_CRC32C == (int)WM_HASH_CRC32C, "numbers of the wire");
+_Static_assert((int)HSH_SIMPLE == (int)WM_HASH_SIMPLE, "the two enums must agree");
+_Static_assert((int)HSH_CRC32C == (int)WM_HASH_CRC32C, "the two enums must agree");
 
 /* Chooses the hash: PCCL_HASH_TYPE, or, if it is not set, the agent's setting. Runs in a thread of
  * the application, so it may read the environment (reconnector.h). */
@@ -82,7 +82,7 @@ static void hash_work(struct pccl_state *st, const struct pccl_buf_kind *kind, s
 static void hash_tensors(struct pccl_state *st, const struct shm_state_header *h, uint8_t *base)
 {
 	uint64_t *leaves = (uint64_t *)(void *)(base + h->leaves_off), bytes = 0;
-	const struct pccl_buf_kind *kind = NULL; /* the kind of the last n - first tensors */
+	const struct pccl_buf_kind *kind = NULL; /* of the tensors in work[first..n) */
 	size_t n = 0, first = 0;
 
 	for (size_t i = 0; i < st->n; i++) {

@@ -18,7 +18,8 @@ struct bch_api {
 	__typeof__(pcclAllReduceAsync) *reduce_async;
 	__typeof__(pcclAwaitAsyncReduce) *await_reduce;
 	__typeof__(pcclDestroyCommunicator) *destroy;
-	/* With another library, only the process that runs its master calls these. */
+	/* These three functions are called only if another library is measured, by the process that
+	 * runs the master of that library. */
 	__typeof__(pcclCreateMaster) *create_master;
 	__typeof__(pcclRunMaster) *run_master;
 	__typeof__(pcclMasterAwaitTermination) *await_master;

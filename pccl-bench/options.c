@@ -85,8 +85,8 @@ static const struct cc_opt opts[] = {
 		"tree",
 		CC_OPT_WORD, AT(algorithm), {0, 3, 0}, .words = bch_algorithms},
 	{"quantize", "MODE",
-		"mode of quantization; only quant knows all, and pccl1-minmax-uint8, the scheme of "
-		"PCCL 1.0",
+		"mode of quantization; only quant has the modes all and pccl1-minmax-uint8 (the "
+		"scheme of PCCL 1.0)",
 		CC_OPT_WORD, AT(quantize), {0, UINT32_MAX, 0}, .unset = true,
 		.usual = "none; quant: all", .words = bch_mode_names},
 	{"async", "K", "each iteration starts K operations and then awaits them", CC_OPT_COUNT,

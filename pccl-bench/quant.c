@@ -19,7 +19,8 @@ const char *const bch_route_names[CC_ALGO_COUNT] = {
 
 /* ---- operands ---- */
 
-/* A kind of operands, or the part of its elements whose errors a row has. */
+/* A kind of operands, or a part of the elements of such operands. A row has the errors of one of
+ * these. */
 struct data {
 	const char *name;
 	enum bch_distribution distribution;
@@ -206,7 +207,7 @@ static bool has(const struct data *d, const struct bch_gradient *g)
 	return !d->gradient || g->numbers;
 }
 
-/* The rows of one kind of operands that follow each other: those with the same numbers. */
+/* Returns how many entries of all_data, from `first` on, have the same operands. */
 static size_t same_numbers(size_t first)
 {
 	size_t n = 1;
@@ -216,7 +217,8 @@ static size_t same_numbers(size_t first)
 	return n;
 }
 
-/* Computes one column of the rows for operands that are filled. Rows of several data alternate. */
+/* Computes one column of the rows for operands that are filled. The rows of d[0] for all modes come
+ * first, then those of d[1], and so on. */
 static int fill_rows(const struct bch_options *o, struct operands *x, const struct data *d,
 	size_t n_data, struct bch_quant_row *rows, uint32_t step)
 {

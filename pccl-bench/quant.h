@@ -25,8 +25,9 @@ extern const char *const bch_route_names[CC_ALGO_COUNT];
 
 /* The only number of the data "outlier" that is not normal. */
 #define BCH_OUTLIER 1e4f
-/* The data "far" leave out the elements that are nearer to the outlier than this: so they leave out
- * each block that contains the outlier, unless it is longer than this. */
+/* The data "far" leave out the elements that are nearer to the outlier than this number of
+ * elements. So they leave out the whole block of the outlier if a block has at most this many
+ * elements. */
 #define BCH_OUTLIER_REACH 256u
 
 /* The errors of one mode with one kind of operands. */
@@ -34,7 +35,7 @@ struct bch_quant_error {
 	uint32_t hosts;
 	enum cc_algo route;
 	uint64_t count; /* elements of an operand */
-	double bytes;   /* for each element, in one direction: the mean of sums and results */
+	double bytes;   /* per element and direction; the mean of the bytes of sums and results */
 	double l2, vnmse;
 };
 

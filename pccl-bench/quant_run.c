@@ -84,7 +84,7 @@ static void run_once(struct speed_arrays *a, const struct qnt_format *f, bool en
 		qnt_decode_reduce(f, KRN_SUM, a->acc, a->wire, SPEED_COUNT);
 }
 
-/* Returns the best of many runs, which is what the code can do without disturbance. */
+/* Returns the speed of the fastest of many runs: disturbances only make a run slower. */
 static double speed_of(struct speed_arrays *a, const struct qnt_format *f, bool encode)
 {
 	uint64_t best = UINT64_MAX, end = cc_now_ns() + SPEED_NS, now;

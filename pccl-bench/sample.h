@@ -19,8 +19,9 @@ enum bch_distribution {
 
 void bch_sample(float *ret, size_t n, enum bch_distribution d, uint64_t seed);
 
-/* Patterns for quantized all-reduces, as those of data.h: normal numbers, which peer `rank`
- * contributes to operation number `round`, and their sum or average in binary64. */
+/* Patterns for quantized all-reduces, like the patterns of data.h. The operand is the normal
+ * numbers that peer `rank` contributes to operation number `round`. The result is their sum or
+ * average in binary64. */
 void bch_normal_operand(float ret[BCH_PATTERN_COUNT], uint32_t rank, uint64_t round);
 void bch_normal_result(
 	double ret[BCH_PATTERN_COUNT], pcclRedOp_t op, uint32_t n_peers, uint64_t round);

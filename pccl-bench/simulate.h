@@ -14,7 +14,7 @@
 #include "common/cc_route.h"
 #include "kernels/qnt.h"
 
-/* The uses of noise that must differ. */
+/* What a host encodes. The noise of these encodings must differ. */
 enum bch_sim_use { BCH_SIM_OPERAND = 0, BCH_SIM_SUM = 1, BCH_SIM_RESULT = 2 };
 
 struct bch_sim {
@@ -28,7 +28,8 @@ struct bch_sim {
 	void (*operand)(const void *arg, uint32_t pos, uint64_t first, void *acc, size_t n);
 	/* Returns the key of the noise of one host. */
 	uint64_t (*noise_key)(const void *arg, uint32_t pos, enum bch_sim_use use);
-	/* NULL, or called after a host has encoded n numbers: before, and as they are decoded. */
+	/* NULL, or a function that is called after a host has encoded n numbers. before: these
+	 * numbers. after: the numbers as they are decoded. */
 	void (*encoded)(const void *arg, uint32_t pos, enum bch_sim_use use, uint64_t first,
 		const void *before, const void *after, size_t n);
 	const void *arg;

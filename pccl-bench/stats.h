@@ -25,8 +25,9 @@ size_t bch_times_merge(uint64_t *times, uint32_t n_peers, size_t n);
 /* Computes the statistics of n >= 1 times in ascending order. */
 void bch_times_of(const uint64_t *sorted, size_t n, struct bch_times *ret);
 
-/* Return bytes per second: of the operands, and as an ideal ring would move them on each link. */
+/* Returns the bytes of the operand per second. */
 double bch_algbw(uint64_t bytes, uint64_t ns);
+/* Returns the bytes per second that an ideal ring would move on each link. */
 double bch_busbw(double algbw, uint32_t n_peers);
 
 #endif

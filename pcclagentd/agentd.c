@@ -357,7 +357,7 @@ void agentd_free(struct agentd *d)
 	cc_timer_free(d->extra_timer);
 	if (b->loop)
 		cc_loop_free(b->loop);
-	loc_free(d->loc); /* after the loop, whose unsent data lies in regions */
+	loc_free(d->loc); /* after the loop: its unsent data lies in regions of d->loc */
 	if (b->cfg.session_fd >= 0)
 		close(b->cfg.session_fd);
 	if (b->cfg.admin_fd >= 0)

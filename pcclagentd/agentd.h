@@ -29,8 +29,8 @@ int agentd_run(struct agentd *d);
 void agentd_stop(struct agentd *d, const char *why);
 void agentd_free(struct agentd *d);
 
-/* Replaces the new addresses of masters that were set from the configuration so far. Loop thread.
- */
+/* Sets the new addresses of masters from the configuration. These addresses replace the addresses
+ * that an earlier configuration has set. Loop thread. */
 void agentd_set_masters(struct agentd *d, const struct agentd_masters *m);
 
 /* Calls fn in the loop when the signal arrives. Returns 0 or CC_ERR_*. */

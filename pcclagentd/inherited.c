@@ -20,7 +20,7 @@
 #define STACK_BYTES    ((rlim_t)8 << 20) /* the kernel's defaults of stack size and timer slack */
 #define TIMER_SLACK_NS 50000ul
 
-/* The settings that cannot be changed, for the log. Each follows a "; ". */
+/* The settings that cannot be changed, for the log. The text of each setting begins with "; ". */
 struct kept {
 	char text[512];
 	size_t len;
@@ -145,7 +145,7 @@ void inherited_shed(void)
 	struct kept kept = {.len = 0};
 
 	have_usual_stacks();
-	raise_limits(); /* also the limit of nice levels */
+	raise_limits(); /* also the limit of nice levels, which the next call needs */
 	use_normal_nice(&kept);
 	use_normal_scheduling(&kept);
 	use_all_processors(&kept);

@@ -30,7 +30,7 @@
 
 #define KEPT_MAX  (32 << 20) /* bytes of free heap that are kept */
 #define PATH_SIZE 128
-#define SIGNALLED 128 /* plus the signal's number: an exit status */
+#define SIGNALLED 128 /* the exit status is this plus the signal's number */
 
 /* A socket file that this program has made. It is removed at the end, if it is still the same file.
  */

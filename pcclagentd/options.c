@@ -70,7 +70,7 @@ static bool set_bind(
 
 /* ---- the table ---- */
 
-static const char *const hash_types[] = {"simple", "crc32c", NULL}; /* from WM_HASH_SIMPLE on */
+static const char *const hash_types[] = {"simple", "crc32c", NULL}; /* WM_HASH_SIMPLE first */
 
 #define AT(field)     CC_OPT_AT(struct agentd_options, field)
 #define ANY           1, UINT32_MAX

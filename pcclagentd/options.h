@@ -12,7 +12,7 @@
 #include "pcclagentd/agentd.h"
 
 struct agentd_options {
-	struct agentd_config cfg;                  /* without the sockets */
+	struct agentd_config cfg;                  /* the configuration without the sockets */
 	char *config_file, *socket, *admin_socket; /* NULL: not given */
 	int listen_fd;                             /* -1: not given */
 	bool is_private;

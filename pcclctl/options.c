@@ -17,7 +17,7 @@ static bool set_target(
 	struct ctl_options *c = base;
 
 	if (c->targeted)
-		ret->why = "only one of --agent and --master can be asked";
+		ret->why = "only one of --agent and --master can be given";
 	else if (ctl_target_set(&c->target, opt->name, path) < 0)
 		return false;
 	c->targeted = true;

@@ -30,7 +30,7 @@ int ctl_target_set(struct ctl_target *t, const char *what, const char *path)
 	return 0;
 }
 
-/* The folders in which daemons of this user have their sockets. Returns their number. */
+/* Lists the folders in which daemons of this user have their sockets. Returns how many they are. */
 static unsigned user_folders(char dirs[FOLDERS][CTL_PATH_SIZE])
 {
 	const char *run = secure_getenv("XDG_RUNTIME_DIR"), *tmp = secure_getenv("TMPDIR");

@@ -93,8 +93,8 @@ enum shm_sqe_flags {
 	/* A synchronization of shared state: `sync` is valid, and tag is 0. Of the other flags only
 	   SHM_SQE_SYNCED may be set. */
 	SHM_SQE_SYNC = 1u << 2,
-	/* An earlier synchronization of this communicator has succeeded. Only for reports, so that
-	   each agent can distinguish newcomers. */
+	/* An earlier synchronization of this communicator has succeeded. Agents use the flag only
+	   in reports, to distinguish newcomers. */
 	SHM_SQE_SYNCED = 1u << 3,
 	/* The old contents of out_region may be lost if the operation fails (SHM_RESULT_DIRECT).
 	   out_region does not contain the operand. */
@@ -200,8 +200,8 @@ struct shm_slot {
 	uint32_t flags_off_lo, flags_off_hi;
 	uint32_t local_world_size; /* peers whose data is in the result; written before mode */
 	uint64_t result_region, result_off;
-	/* number of this attempt, written before mode. For a synchronization, whose mode stays
-	 * NONE, it is written before the first command and shm_state_end.complete */
+	/* number of this attempt, written before mode. The mode of a synchronization stays NONE. So
+	 * its number is written before the first command and before shm_state_end.complete */
 	uint64_t seq;
 	/* completion: generation of the group; the application knows it when the operation has been
 	 * awaited */

@@ -73,7 +73,7 @@ struct shm_state_end {
 	_Atomic uint32_t touched;
 	/* A: 1 while the agent reads the manifest, and again from the beginning of the job on. If
 	 * the agent dies while this is 1, the work for this peer may be the cause. 0 while the
-	 * agent waits for the votes of others */
+	 * agent waits for the votes of other peers */
 	_Atomic uint32_t at_work;
 };
 
@@ -211,7 +211,7 @@ struct shm_state_limits {
 /*
  * Checks and copies a manifest. `map` is its region of lim->size bytes, aligned to a page. The shim
  * may write to it meanwhile, so every byte is read only once. Time and memory grow with the table
- * and the names, which may take a GiB, so a thread that others wait for must not read a large
+ * and the names, which may take a GiB, so a thread that other work waits for must not read a large
  * manifest. On success *ret owns memory (shm_state_clear). Returns CC_ERR_INVAL if a field broke a
  * limit, or CC_ERR_NOMEM. In both cases `why` names the field and the limit for the caller of the
  * operation, and *ret is unchanged.

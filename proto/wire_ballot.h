@@ -24,8 +24,9 @@ struct wire_ballot_kind {
 	const char *name;    /* "topology vote" */
 	const char *subject; /* the subject of the vote: "the topology" */
 	const char *call;    /* the call that votes: "pcclUpdateTopology" */
-	/* A peer votes only without outstanding operations, and operations of its group do not
-	 * start before the ballot has ended. Otherwise its other threads may go on. */
+	/* If true, a peer votes only without outstanding operations, and operations of its group do
+	 * not start before the ballot has ended. If false, other threads of the peer may start
+	 * operations meanwhile. */
 	bool is_exclusive;
 	bool admits; /* newcomers wait for the end of the ballot, too */
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Limits that several wires share, and the answer to what breaks a limit. Limits of one wire are in
+ * Limits that several wires share, and functions that refuse a message. Limits of one wire are in
  * its header.
  */
 #ifndef WIRE_LIMITS_H

@@ -91,7 +91,7 @@ static const struct wire_field comm_attach_fields[] = {
 		LIST_OF_ITEMS(U64_FROM_1("comm_attach.seqs"))),
 	MASTER_ADDR("comm_attach"),
 	WIRE_FIELD(struct wl_request, "succeeded", n_succeeded, U32,
-		RULE(succeeded_fits, "comm_attach.succeeded: must be at most as many as seqs")),
+		RULE(succeeded_fits, "comm_attach.succeeded: must be at most the number of seqs")),
 	F(view_id, U64),
 	F(global, U32),
 	F(thread, U32),

@@ -60,7 +60,7 @@ struct wm_knock_ack {
 
 /* The second message of an agent. If its versions do not overlap with ours, only the versions are
  * decoded, and the other fields are zero. The receiver then refuses the agent and names the
- * versions of both. */
+ * versions of both sides. */
 struct wm_hello {
 	uint32_t version_min, version_max;
 	uint64_t features;
@@ -241,7 +241,7 @@ struct wm_ring {
 	struct wm_endpoint *others;
 };
 
-/* The links from the sending agent to all other agents of its ring in force are up, or no longer.
+/* Reports whether all links from the sending agent to the other agents of its ring in force are up.
  */
 struct wm_mesh {
 	uint32_t group;
@@ -249,7 +249,8 @@ struct wm_mesh {
 	uint32_t reopens; /* WM_LINK_REOPEN messages that the agent got on this connection */
 };
 
-/* The agent at the other end has lost the link to it. Open a new link, and then send WM_MESH. */
+/* The link from the receiving agent to `agent` is lost at the end of `agent`. The receiving agent
+ * opens a new link, and then sends WM_MESH. */
 struct wm_link_reopen {
 	struct cc_id agent;
 };
@@ -305,7 +306,7 @@ struct wm_view {
  * The last message of a snapshot. An agent with state of the run sends these messages after
  * HELLO_ACK, in this order: a JOIN for each peer (with a LEAVE after it if the peer has left
  * meanwhile), an OP_VOTE for each operation that has voted (with an OP_REPORT after it if the agent
- * has reported), a TOPO_VOTE or a PENDING_VOTE for each call that waits, and RESUME.
+ * has reported), a BALLOT_VOTE for each call that waits, and RESUME.
  */
 struct wm_resume {
 	uint64_t epoch, round; /* of the last COMMIT */
@@ -314,7 +315,7 @@ struct wm_resume {
 	uint32_t prepared_peers; /* wm_round.peers of this round */
 	/* The last ROUND if it was not reported as good, so it cannot have been committed; or 0. */
 	uint64_t aborted_round;
-	uint64_t last_seq;   /* seq of the last OP_START or OP_DONE.next */
+	uint64_t last_seq;   /* the highest seq of any OP_START or OP_DONE.next */
 	struct wm_view view; /* the last view that the agent received */
 	uint32_t n_positions;
 	struct wm_ring_position *positions; /* at most WM_RINGS_MAX, groups differ */
@@ -334,7 +335,7 @@ struct wm_op_query {
 };
 
 struct wm_heartbeat {
-	bool awaited; /* only from the master: a peer of the run waits for votes of others */
+	bool awaited; /* only from the master: a peer of the run waits for votes of other peers */
 };
 
 /* Reports that the process of a peer is stopped (by a signal or a debugger), or runs again. The
@@ -381,7 +382,8 @@ struct wm_left {
 	struct cc_id peer;
 };
 
-/* Asks an agent to check whether it can reach another agent. Nothing else waits for the answer. */
+/* Asks an agent to check whether it can reach another agent. Rounds and operations do not wait for
+ * the answer. */
 struct wm_probe {
 	uint64_t number; /* >= 1 */
 	struct wm_endpoint to;

@@ -437,7 +437,7 @@ static const struct wire_field op_query_fields[] = {
 	LIST(op_query, seqs, n, LIST_OF_ITEMS(U64_FROM_1("op_query.seqs")),
 		IN(1, WM_OUTCOMES_MAX, "op_query.seqs: must be 1 to 64")),
 	AS(op_query, succeeded, n_succeeded, U32,
-		RULE(succeeded_fits, "op_query.succeeded: must be at most as many as seqs")),
+		RULE(succeeded_fits, "op_query.succeeded: must be at most the number of seqs")),
 };
 const struct wire_table wm_op_query_table = {TABLE(op_query, op_query, op_query_fields)};
 

@@ -185,8 +185,8 @@ enum wm_wait_kind {
 };
 
 /* Information for people, without any other effect. Agents whose peers have voted receive it when
- * votes of others have been missing for seconds, and when the text changes. With WM_WAIT_STOPPED
- * all agents of a group receive the list of stopped processes. */
+ * votes of other peers have been missing for seconds, and when the text changes. With
+ * WM_WAIT_STOPPED all agents of a group receive the list of stopped processes. */
 struct wm_waits {
 	uint32_t kind;           /* enum wm_wait_kind */
 	uint32_t group;          /* with WM_WAIT_OP, WM_WAIT_STOPPED and WM_WAIT_SYNC; else 0 */

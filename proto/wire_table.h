@@ -30,13 +30,14 @@ enum wire_field_kind {
 	WIRE_U64,
 	WIRE_FIXED64,
 	WIRE_BYTES,      /* as many bytes as the member has */
-	WIRE_ID,         /* an id or a key: the same, and not all bytes are zero */
-	WIRE_ID_OR_NONE, /* the same, or an empty field, which stands for zero */
+	WIRE_ID,         /* an id or a key: like WIRE_BYTES, and not all bytes are zero */
+	WIRE_ID_OR_NONE, /* like WIRE_ID, or an empty field, which stands for zero */
 	WIRE_IP,         /* 4 or 16 bytes; the member is the whole struct cc_addr */
 	WIRE_TEXT,       /* a string for an array of char; bytes that are not clean become '?' */
-	WIRE_NAME,       /* the same, but must be clean */
-	WIRE_WORD,       /* the same, but must be 1 or more of a-z 0-9 _ */
-	WIRE_MESSAGE,    /* a message in this message; without a member: in the same struct */
+	WIRE_NAME,       /* like WIRE_TEXT, but must be clean */
+	WIRE_WORD,       /* like WIRE_TEXT, but must be 1 or more of a-z 0-9 _ */
+	WIRE_MESSAGE,    /* a nested message; its struct is the member, or the outer struct if there
+			    is no member */
 	WIRE_CASE, /* one message of a oneof; the member is the type, which is the field number */
 	WIRE_LIST, /* a repeated field and its count, from min to max */
 	WIRE_NUMBERS, /* a repeated field of uint64 for an array: missing elements are 0, and
@@ -48,20 +49,21 @@ struct wire_field {
 	enum wire_field_kind kind;
 	uint16_t at, size; /* offset of the member in the plain struct, and its bytes */
 	uint64_t min, max;
-	/* If this returns 0 for the plain struct, the field is not written, and not read either
-	 * unless it is a message that may be missing. */
+	/* If this returns 0 for the plain struct, the field is not written. It is not read, either;
+	 * only a nested message that may be missing is still read. */
 	int (*when)(const void *plain);
 	/* Checks the plain struct after the field and those before it have been read. Returns 0 to
 	 * refuse the message, or WIRE_IGNORE_REST to read no other field. */
 	int (*rule)(const void *plain);
-	const char *text;   /* refuses a wrong value; a message with a text must be there */
-	const char *unruly; /* refuses what breaks the rule */
-	const char *each;   /* refuses an element, or a message, that has no text itself */
+	const char *text;   /* why a wrong value is refused; a nested message with a text must be
+			       there */
+	const char *unruly; /* why a message that breaks `rule` is refused */
+	const char *each;   /* for a wrong element or nested message that has no text itself */
 	const char *name;   /* in the .proto file */
 	const struct wire_table *of; /* of messages; WIRE_CASE: its struct is the outer struct */
 	/* WIRE_LIST */
 	const struct wire_field *item; /* if the elements are not messages; `at`: in the element */
-	const char *twice;             /* refuses elements with the same key */
+	const char *twice;             /* why two elements with the same key are refused */
 	uint16_t count, stride; /* offset of the uint32_t with the count; bytes of an element */
 	uint8_t key;   /* the first `key` bytes of all elements must differ; 0: no such rule */
 	bool owned;    /* the member is a pointer to memory from malloc; else it is an array of
@@ -85,7 +87,7 @@ struct wire_table {
 };
 
 #define WIRE_IGNORE_REST 2     /* the message is valid, but its other fields have no meaning */
-#define WIRE_UNIQUE_MAX  1024u /* elements of a list whose keys differ */
+#define WIRE_UNIQUE_MAX  1024u /* most elements of a list whose keys must differ */
 
 /* ---- the lines of tables ---- */
 

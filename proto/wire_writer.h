@@ -61,8 +61,8 @@ static inline void wire_write_key(struct wire_writer *w, uint32_t field, enum wi
 	wire_write_varint(w, (uint64_t)field << 3 | type);
 }
 
-/* Writes the head of a field whose value begins with what was written since wire_written was
- * `before`. */
+/* Writes the head of a field. The value of the field is all that was written since wire_written
+ * returned `before`. */
 static inline void wire_write_head(struct wire_writer *w, uint32_t field, size_t before)
 {
 	wire_write_varint(w, wire_written(w) - before);

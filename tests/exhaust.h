@@ -11,8 +11,8 @@
 /* Allocations can fail only between exhaust_core(true) and exhaust_core(false), because the test
  * allocates, too. */
 void exhaust_core(bool within);
-/* Runs fn in child processes. In each of them another allocation of the core fails, and must reach
- * the handler of cc_must.h. Returns the number of allocations. */
+/* Runs fn in child processes. In each child process a different allocation of the core fails. This
+ * failure must reach the handler of cc_must.h. Returns the number of allocations. */
 long exhaust(void (*fn)(void));
 
 #endif

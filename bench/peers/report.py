@@ -19,13 +19,13 @@ fp32 sum, in place. There are {rounds} rounds, at most three for 1 GiB. Each rou
 and all contenders take turns at each size. A time is the median over the rounds. The time of a round is the median of
 its all-reduces, and the time of an all-reduce is its time at the slowest rank.
 
-Ratios are the other's time divided by ours in the same round: the median, with the least and the most in brackets.
-Where a ratio is more than 1, ours is faster. "Ours" has its operands in ordinary memory and stages them; "ours,
-pcclMemAlloc" has them in memory that is shared with the agent. Both, and PCCL 1.0, are asked for {streams} streams
-per link. If this machine has at least as many processors as hosts, each host has its own processors; otherwise all
-hosts share all of them. The limits "memcpy" and "sum of two arrays" use arrays of the same size, in one thread for each
-peer, but at most one for each processor. The limit "TCP" is the time for the bytes that each end of an ideal ring
-sends, at the rate that iperf3 reaches in one direction between two hosts in one second.
+A ratio is the time of another contender, divided by ours in the same round. The tables show the median ratio, with the
+least and the most in brackets. Where a ratio is more than 1, ours is faster. "Ours" has its operands in ordinary memory
+and stages them; "ours, pcclMemAlloc" has them in memory that is shared with the agent. Both, and PCCL 1.0, are asked
+for {streams} streams per link. If this machine has at least as many processors as hosts, each host has its own
+processors; otherwise all hosts share all of them. The limits "memcpy" and "sum of two arrays" use arrays of the same
+size, in one thread for each peer, but at most one for each processor. The limit "TCP" is the time for the bytes that
+each end of an ideal ring sends, at the rate that iperf3 reaches in one direction between two hosts in one second.
 
 On paths with a short round trip this library gives its sockets cubic. The sockets of all others have the host's
 default, except in the settings "all with cubic". The ranks of Gloo and Open MPI run through all sizes, reduce zeros,
@@ -34,9 +34,8 @@ reduce small numbers, and begin each all-reduce together. "-" means not measured
 the last lines name as left out.
 """
 SUMMARY = """\
-The other's time divided by ours, in short: the median over the sizes of the row, and in brackets the least ratio. At
-each size, the best TCP peer is the fastest of PCCL 1.0, Gloo and Open MPI over TCP. 16 KiB and 4 MiB are only in the
-tables below.
+This table sums up the ratios: the median over the sizes of the row, and in brackets the least ratio. At each size, the
+best TCP peer is the fastest of PCCL 1.0, Gloo and Open MPI over TCP. 16 KiB and 4 MiB are only in the tables below.
 """
 
 
@@ -60,7 +59,7 @@ def time_text(times):
 
 
 def ratios(ours, other):
-    """Returns (median, least, most) of the other's time divided by ours, round by round, or None."""
+    """Returns (median, least, most) of the ratios other / ours of the rounds, or None."""
     each = [b / a for a, b in zip(ours, other)]
     return (statistics.median(each), min(each), max(each)) if each else None
 
@@ -110,9 +109,9 @@ def ratio_table(results, ours):
 
 
 def class_ratio(results, mine, others, least, most):
-    """Computes, for each size from `least` to `most`, the ratio of the best other time to mine (the
-    median of its rounds). Returns (median, least) of these ratios, or None. results: those of one
-    setting."""
+    """Computes a ratio for each size from `least` to `most`: the time of the fastest of `others`,
+    divided by the time of `mine` (the median of the rounds). Returns (median, least) of these
+    ratios, or None. results: those of one setting."""
     each = []
     for size, times in results.get(mine, {}).items():
         found = [ratios(times, results.get(other, {}).get(size, [])) for other in others]

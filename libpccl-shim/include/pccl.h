@@ -287,15 +287,15 @@ typedef enum pcclDistributionHint_t {
  *  - pcclQuantMinMax, pcclQuantZeroPointScale: to pcclUint8, pcclInt8, pcclUint16 or pcclInt16,
  *    with one scale for each segment (at most 256 KiB of the operand). The codes of MinMax are
  *    spread evenly between the least and the greatest number of the segment; those of
- *    ZeroPointScale include 0 exactly. With pcclFloat16 or pcclBFloat16 as quantized_datatype the
- *    elements, of a wider type, are only rounded.
+ *    ZeroPointScale include 0 exactly. Elements of pcclFloat and pcclDouble can also have
+ *    pcclFloat16 or pcclBFloat16 as quantized_datatype: they are then only rounded.
  *  - pcclQuantBlockwise: to pcclInt8, pcclInt4, pcclFloat8E4M3 or pcclFloat8E5M2, with one scale
  *    for each block. So an element that is much larger than all others costs accuracy only in its
  *    block. The distribution hint may improve the accuracy; with pcclDistributionNormal, the codes
  *    of pcclInt4 are spread like the normal distribution.
  *
- * PCCL_QUANT_BLOCKWISE makes the number of an algorithm with another block, and with options.
- * Values from 64 on, and options, are extensions to PCCL 1.0.
+ * The macro PCCL_QUANT_BLOCKWISE returns pcclQuantBlockwise with another block size and with
+ * options. Values from 64 on, and options, are extensions to PCCL 1.0.
  *
  * If an element is NaN or infinite, all elements that share its scale become NaN, on all peers.
  *
@@ -318,8 +318,8 @@ typedef enum pcclQuantizationAlgorithm_t {
 	PCCL_QUANT_MIXED = 1 << 14
 } pcclQuantizationAlgorithm_t;
 
-/* The algorithm pcclQuantBlockwise with 2^log2_block elements in a block, 5 to 10, and options of
- * pcclQuantizationAlgorithm_t, or 0. */
+/* The algorithm pcclQuantBlockwise with 2^log2_block elements in a block. log2_block: 5 to 10.
+ * options: options of pcclQuantizationAlgorithm_t, or 0. */
 #define PCCL_QUANT_BLOCKWISE(log2_block, options)                                                  \
 	((pcclQuantizationAlgorithm_t)(64 | (log2_block) << 8 | (options)))
 
@@ -378,8 +378,8 @@ typedef struct pcclQuantizationOptions_t {
 	pcclQuantizationAlgorithm_t algorithm;
 } pcclQuantizationOptions_t;
 
-/* One all-reduce. All peers of the group must give the same values, except for a hint that has no
- * effect. */
+/* One all-reduce. All peers of the group must give the same values. Only distribution_hint may
+ * differ, if the algorithm is not pcclQuantBlockwise: then the hint has no effect. */
 typedef struct pcclReduceDescriptor_t {
 	size_t count; /* elements in each of the two buffers; with 0 the call returns at once and
 		       * takes no part in an operation of other peers */
@@ -596,15 +596,16 @@ PCCL_EXPORT pcclResult_t pcclSetOutputPolicy(pcclComm_t *communicator, pcclOutpu
  *    or quantized without error feedback.
  *  - The agent of this host has restarted. Other hosts then still have their residuals.
  *
- * Memory: on each host, for each tag, 4 bytes for each element of the operand, or 8 bytes if the
- * elements are pcclDouble, and twice that from the second operation on; and less than 1 KiB. The
- * number of peers on the host has no effect. If all peers are on one host, nothing is quantized,
- * and no memory is needed. The agent counts the memory against its limit for this user. If it does
- * not fit, the operation returns pcclOutOfMemory to all peers, and pcclGetLastError names the limit
- * and the host. The memory is freed when the residual is dropped; after a change of the group this
- * is at the next operation of the group. It is also freed when all communicators of the group on
- * the host are gone. To free the memory of a tag that is still in use, switch error feedback off on
- * all peers and quantize one operation with the tag. Any thread.
+ * Memory: on each host, each tag takes 4 bytes for each element of the operand, or 8 bytes if the
+ * elements are pcclDouble. From the second operation on it takes twice as much. A tag also takes
+ * less than 1 KiB for other data. The number of peers on the host has no effect. If all peers are
+ * on one host, nothing is quantized, and no memory is needed. The agent counts the memory against
+ * its limit for this user. If it does not fit, the operation returns pcclOutOfMemory to all peers,
+ * and pcclGetLastError names the limit and the host. The memory is freed when the residual is
+ * dropped; after a change of the group this is at the next operation of the group. It is also freed
+ * when all communicators of the group on the host are gone. To free the memory of a tag that is
+ * still in use, switch error feedback off on all peers and quantize one operation with the tag. Any
+ * thread.
  *
  * pcclInvalidArgument  also: not a communicator
  * pcclInvalidUsage     the communicator belongs to the process that this one was forked from
@@ -664,8 +665,8 @@ PCCL_EXPORT pcclResult_t pcclAreNewPeersPending(
 	const pcclComm_t *communicator, bool *new_peers_pending_out);
 
 /*
- * Measures links between peers that have not been measured, and puts the ring in a better order.
- * Blocks until all accepted peers have called it and adopted the order. Main thread.
+ * Measures the links that have not been measured yet, and puts the ring in a better order. Blocks
+ * until all accepted peers have called it and adopted the order. Main thread.
  *
  * This release measures nothing and keeps the order of the ring. The call admits no newcomers. If
  * the others wait in pcclUpdateTopology instead, all of these calls return without a change.
@@ -778,12 +779,13 @@ PCCL_EXPORT pcclResult_t pcclAwaitAsyncReduce(
  * returns the first error in the order in which it awaits the operations. Completed operations have
  * their results; the buffers of all others are as before.
  *
- * The table can be wrong as a whole: a tag appears twice, max_in_flight is below 1, or there is no
- * memory for the table. Then the call fails on all peers: this peer takes part in each operation of
- * its table without carrying it out, and waits for the others. The calls of all peers end with the
- * code and sentence that this call returns; on the other peers the sentence names this process.
- * There are two exceptions. If descriptors is NULL, no other peer gets an error. An operation is
- * left out if its tag is that of an operation which this peer has in flight already.
+ * The table of descriptors can be wrong as a whole: a tag appears twice, max_in_flight is below 1,
+ * or there is no memory for the table. Then the call fails on all peers: this peer takes part in
+ * each operation of its table without carrying it out, and waits for the other peers. The calls of
+ * all peers end with the code and sentence that this call returns; on the other peers the sentence
+ * names this process. There are two exceptions. If descriptors is NULL, no other peer gets an
+ * error. An operation is left out if its tag is that of an operation which this peer has in flight
+ * already.
  *
  * pcclTooFewPeers      this peer is alone in its group
  * pcclInvalidUsage     also: this peer was removed from the run; pcclGetLastError gives the reason

@@ -15,8 +15,8 @@ struct ops;
 
 struct adm_ops {
 	void (*get_stats)(void *arg, struct agentd_stats *ret);
-	/* Checks at once which processes are stopped. While the agent is quiet, its own checks are
-	 * rare. */
+	/* Checks at once which processes are stopped. While the agent is quiet, its regular checks
+	 * are too rare for pcclctl. */
 	void (*look)(void *arg);
 };
 

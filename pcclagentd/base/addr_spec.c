@@ -45,8 +45,8 @@ static const char bad_port[] = "a port is from 1 to 65535";
 
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-/* Is the text a host name? Its last word begins with a letter. So eth0.100 is an interface, and
- * 192.0.2.999 is invalid. */
+/* Is the text a host name? After the last dot of a host name comes a letter. So eth0.100 is an
+ * interface, and 192.0.2.999 is invalid. */
 static bool is_host_name(const char *text)
 {
 	const char *dot = memrchr(text, '.', strcspn(text, ":"));
@@ -108,8 +108,8 @@ static const char *parse(const char *text, struct place *ret)
 		return parse_net(text, slash, ret) ? check_net(&ret->addr) : "";
 	if (cc_addr_parse(text, 0, &ret->addr) < 0)
 		return parse_name(text, ret);
-	/* The second argument is the port for a text without a port. So if the port is 0, the text
-	 * gave it. */
+	/* The second argument, 1, is the port if the text names none. So if the result has port 0,
+	 * the text names port 0. */
 	if (cc_addr_parse(text, 1, &other) == 0 && other.port == 0)
 		return bad_port;
 	return cc_addr_flaw(&ret->addr);

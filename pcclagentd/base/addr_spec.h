@@ -19,8 +19,8 @@
  */
 struct place {
 	enum { ADDR_SPEC_ADDR, ADDR_SPEC_NET, ADDR_SPEC_INTERFACE, ADDR_SPEC_NAME } kind;
-	/* ADDR: the address. NET: the network. NAME: only the port is set. A port that is not 0
-	 * replaces the p2p port. */
+	/* ADDR_SPEC_ADDR: the address. ADDR_SPEC_NET: the network. ADDR_SPEC_NAME: only the port is
+	 * set. A port that is not 0 replaces the p2p port. */
 	struct cc_addr addr;
 	uint8_t bits;                  /* NET */
 	char name[ADDR_SPEC_NAME_MAX]; /* INTERFACE, NAME */

@@ -45,7 +45,7 @@ struct agentd_config {
 	/* Bytes of memory that the agent itself may take for users, mostly for tables of shared
 	 * state; 0: half of the cgroup's limit. */
 	uint64_t mem_own;
-	/* mem_total or mem_per_user was set from the cgroup's limit; agentd_new sets this */
+	/* mem_total or mem_per_user was set from the cgroup's limit; agentd_new sets this flag */
 	bool mem_of_cgroup;
 	uint32_t sessions_per_user, comms_per_user;
 	uint32_t connect_timeout_ms;     /* time to reach a master */

@@ -2,9 +2,9 @@
  *
  * The handshake of a stream between agents (proto/wire_link.h), for both ends. The agent that
  * connects proves that the master has sent it; the agent that answers proves that it is the agent
- * that was meant. Only these two and the master know `key`, see cc_link_key. The functions that
- * send do not block; nothing may have been sent on their socket before. net/in_link.c handles
- * hellos that are repeated or late.
+ * that was meant. Only these two agents and the master know `key`, see cc_link_key. The functions
+ * that send do not block. Before they are called, nothing may have been sent on the socket.
+ * net/in_link.c handles hellos that are repeated or late.
  */
 #ifndef HANDSHAKE_H
 #define HANDSHAKE_H

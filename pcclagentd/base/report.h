@@ -16,9 +16,9 @@ __attribute__((noreturn)) void rep_out_of_memory(const char *what);
 #include "common/cc_hash.h"
 #include <utlist.h>
 
-/* Describes a failed call, with its errno. Returns the result code for the trainers, and writes
- * "what: " and the limit that this process has reached to text. call: the name of the failed system
- * call, which a seccomp filter may have refused. */
+/* Describes a failed call, with its errno. Returns the result code for the trainers. Writes to
+ * `text`: `what`, a colon, and the limit that this process has reached. `call`: the name of the
+ * failed system call, which a seccomp filter may have refused. */
 uint32_t rep_shortage(const char *what, const char *call, char *text, size_t size);
 
 #define REP_BURST 20u

@@ -140,7 +140,7 @@ bool wrk_next_event(struct worker *w, uint64_t *ret)
 
 void wrk_wake(struct worker *w)
 {
-	/* The work is published before `sleeping` is read. */
+	/* The caller has published the work. Only then `sleeping` is read. */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (atomic_load(&w->sleeping) && atomic_exchange(&w->sleeping, false))
 		ring_fd(w->wake_fd);

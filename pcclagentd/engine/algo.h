@@ -18,7 +18,7 @@ struct eng_xfer_spec;
 
 /* A transfer, as its algorithm sees it. */
 struct eng_work {
-	struct eng *eng; /* of the run */
+	struct eng *eng; /* the engine of the run */
 	uint64_t seq;
 	void *owner; /* struct xfer of ops/, for op_xfer_done */
 	void *own;   /* owned by the algorithm */
@@ -34,8 +34,9 @@ struct eng_algo {
 	uint32_t outputs;
 	/* Can the algorithm do this operation? `spec` has no area, flags and direct yet. The answer
 	 * must be equal on all hosts, so it depends only on values that are equal on all hosts
-	 * (elements, type, operator, quantization, plan, route). It may also depend on the use of
-	 * windows: a call for which there is no algorithm fails and is repeated. */
+	 * (elements, type, operator, quantization, plan, route). The answer may also depend on the
+	 * use of windows, although hosts may differ in it: on a host without an algorithm for the
+	 * call, the call fails with "call again". */
 	bool (*can)(const struct eng_xfer_spec *spec);
 	/* Starts the operation. The memory in `spec` stays valid until `release`. The spec and its
 	 * members are copied. 0 or CC_ERR_*. When the result is complete and everything was sent,

@@ -42,21 +42,22 @@ enum eng_seg_state {
 
 /* The part of this host in the reduction and distribution of one chunk. */
 struct eng_chunk {
-	uint32_t parent;                  /* lane of the partial sum; ENG_NO_LANE: the owner */
+	uint32_t parent;                  /* lane of the partial sum; the owner has ENG_NO_LANE */
 	uint32_t n_children;              /* hosts that send partial sums */
 	uint32_t first_input;             /* n_children > 1: the chunk's first input in the inbox */
-	uint32_t first_target, n_targets; /* in eng_routes.targets: the lanes of the result */
+	uint32_t first_target, n_targets; /* the lanes of the result, in eng_routes.targets */
 };
 
 /* A host to which this host sends segments of a transfer. */
 struct eng_lane {
 	uint32_t pos, link;
-	/* T: the segments that start here are those of chunks without children. The search for the
-	 * next one continues at this chunk, and at its segment `origin_seg`. */
+	/* T: segments of chunks without children start at this host. The search for the next
+	 * segment that starts here continues in chunk `origin_chunk`, at segment `origin_seg` of
+	 * this chunk. */
 	uint32_t origin_chunk, chunks_left, origin_seg;
 	uint32_t cap;        /* segments that are sent on: the room in `queue` */
 	uint32_t *queue;     /* T: segments to be sent on */
-	uint32_t head, tail; /* T: of `queue`. It never wraps. */
+	uint32_t head, tail; /* T: the used part of `queue`, which never wraps */
 };
 
 /* The lanes and chunks of a transfer. */
@@ -65,13 +66,14 @@ struct eng_routes {
 	uint32_t n_lanes;
 	struct eng_lane *lanes;
 	uint32_t *targets;      /* numbers of lanes */
-	uint32_t n_inputs;      /* in the inbox: places for segments */
-	uint64_t segment_bytes; /* of a place in the inbox or in the outbox */
+	uint32_t n_inputs;      /* number of places for segments in the inbox */
+	uint64_t segment_bytes; /* size of a place in the inbox or in the outbox */
 	uint32_t cap_hosts, cap_queue;
 	uint32_t *queue; /* memory of the lanes' queues */
 };
 
-/* Segments by what their senders wait for: for no other host, for partial sums, for results. */
+/* Segments are counted in three classes: the sender waits for no host, for partial sums, or for
+ * results of other hosts. */
 enum { ENG_WAITS = 3 };
 /* Hosts that may send to this host; see eng_progress.awaited. */
 #define ENG_SENDERS (CC_ROUTE_HOSTS_MAX - 1)
@@ -83,13 +85,14 @@ struct eng_xfer {
 	struct eng_peer *peers; /* likewise */
 	uint32_t cap_peers;
 	struct eng_routes routes;
-	uint64_t bytes;             /* of the operand */
+	uint64_t bytes;             /* bytes of the operand */
 	struct cc_spsc forward;     /* R pushes, T pops: eng_forward values */
 	_Atomic uint32_t work_left; /* segments to become final here + segments to be sent */
 	_Atomic uint32_t segs_final;
 	_Atomic uint32_t next_local; /* hosts == 1: the next segment to be reduced */
 	_Atomic uint64_t tx_bytes, rx_bytes;
-	/* By eng_xfer_wait: the number of segments that have not arrived yet. */
+	/* The number of segments that have not arrived yet, by class and sender. The index is from
+	 * eng_xfer_wait. */
 	_Atomic uint32_t awaited[ENG_WAITS * ENG_SENDERS];
 	_Atomic uint8_t *leaving; /* T sets 1 when it begins to send a segment's partial sum */
 	uint8_t *seg_state;       /* R: enum eng_seg_state of each segment */
@@ -98,13 +101,13 @@ struct eng_xfer {
 	uint8_t *n_arrived; /* R: the number of the segment's partial sums that have arrived */
 	uint8_t *spilled;   /* R: memory for spilled segments, or NULL */
 	uint32_t n_spilled; /* R: spilled segments */
-	uint64_t spilled_input; /* R: eng_xfer_input when the last segment was spilled */
-	uint64_t tried_input;   /* R: eng_xfer_input when spilled segments were last tried */
-	uint64_t block_end_ns;  /* R: after this time it blocks no stream; 0: it has blocked none */
-	struct eng_xfer *rx_next;       /* R: chain of the bucket */
-	struct eng_xfer *tx_next;       /* T: list of active transfers */
-	uint32_t cap_segs;              /* L: segments for which the arrays have room */
-	uint32_t acks_awaited;          /* L: threads that still know this object */
+	uint64_t spilled_input;   /* R: eng_xfer_input when the last segment was spilled */
+	uint64_t tried_input;     /* R: eng_xfer_input when spilled segments were last tried */
+	uint64_t block_end_ns;    /* R: no stream is blocked after this time; 0: none was blocked */
+	struct eng_xfer *rx_next; /* R: chain of the bucket */
+	struct eng_xfer *tx_next; /* T: list of active transfers */
+	uint32_t cap_segs;        /* L: segments for which the arrays have room */
+	uint32_t acks_awaited;    /* L: threads that still know this object */
 	bool cancelled, done, released; /* L */
 	struct eng_xfer *next;          /* L: list of all transfers, or of free objects */
 };
@@ -285,7 +288,8 @@ void eng_quant_origin(
  * sum if the chunk has one child. It may lie in the outbox. */
 void eng_quant_reduce(const struct eng_xfer *x, uint32_t seg, const struct eng_quant_buffers *b,
 	const uint8_t *with);
-/* Does the same at the owner: encodes the result into the outbox, and writes it to `dst`. */
+/* Like eng_quant_reduce, but at the owner of the chunk: encodes the result into the outbox, and
+ * writes the result to `dst`. */
 void eng_quant_finish(const struct eng_xfer *x, uint32_t seg, const struct eng_quant_buffers *b,
 	const uint8_t *with, uint8_t *dst);
 /* Decodes a result into `dst`. */
@@ -311,7 +315,8 @@ static inline bool eng_xfer_in_place(const struct eng_xfer *x)
 {
 	return x->spec.area == x->spec.members[0].in;
 }
-/* Are results sent from that memory? Then they must not be published before they are sent. */
+/* Are results sent from the memory of the only member's operand? Then a result must not be
+ * published before it is sent. */
 static inline bool eng_xfer_sends_in_place(const struct eng_xfer *x)
 {
 	return eng_xfer_in_place(x) && !x->spec.quant.on;

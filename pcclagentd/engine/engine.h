@@ -135,14 +135,15 @@ static inline bool eng_has_windows(const struct eng_xfer_spec *spec)
 	return false;
 }
 
-/* The shim decides in the same way, and never puts operands of small operations into windows. */
+/* Is the operation eager? The shim decides this in the same way, and never puts operands of eager
+ * operations into windows. */
 static inline bool eng_is_small(const struct eng_xfer_spec *spec)
 {
 	return cc_route_is_eager(spec->plan.count * spec->plan.esize, spec->plan.hosts);
 }
 
-/* Returns the key of the noise of stochastic rounding: other numbers for each operation, host and
- * use. Use 0 is the operand of this host. */
+/* Returns the key of the noise of stochastic rounding. Each operation, host and use has its own
+ * key. Use 0 is the operand of this host. */
 uint64_t eng_noise_key(const struct eng_xfer_spec *spec, uint32_t use);
 /* Adds the residual to n numbers of the accumulator type that begin with element `first`. */
 void eng_add_residual(const struct eng_xfer_spec *spec, void *acc, uint64_t first, size_t n);
@@ -157,7 +158,7 @@ uint64_t eng_scratch_size(const struct eng_xfer_spec *spec);
  * CC_ERR_EXIST, CC_ERR_LIMIT. */
 int eng_start(struct eng *e, const struct eng_xfer_spec *spec);
 /* The transfer with this number will not start on this host. The engine drops segments of it, so
- * that they do not stall their streams. Numbers ascend. */
+ * that they do not stall their streams. The numbers of successive calls ascend. */
 void eng_skip(struct eng *e, uint64_t seq);
 /* Cancels a transfer at any progress, even when it is done. ENG_XFER_CANCELLED follows. */
 void eng_cancel(struct eng *e, uint64_t seq);
@@ -196,7 +197,8 @@ struct eng_progress {
 	uint32_t segs_done, segs;
 	uint64_t tx_bytes, rx_bytes;
 	uint64_t moved; /* changes with any progress; an equal value later means a standstill */
-	/* The member that has copied least of its operand; ENG_NO_MEMBER: all are complete. */
+	/* The member that has copied least of its operand; ENG_NO_MEMBER: all operands are
+	 * complete. */
 	uint32_t copying;
 	/* Bit i: data is missing from the host that is i + 1 positions before this host. Hosts that
 	 * may themselves wait for data are left out if there are others. On the ring only the

@@ -53,8 +53,8 @@ void eng_tune(int fd)
 
 /*
  * Makes a stream send at its own measured rate. A stream with a large window would fill the queue
- * of a router at once. Then signs of life would wait in this queue longer than all earlier ones.
- * With pacing, the queue grows slowly enough to be measured.
+ * of a router at once. Then the next sign of life would wait in this queue for longer than any sign
+ * of life before. With pacing, the queue grows slowly enough to be measured.
  */
 static void pace(struct eng_stream *s)
 {

@@ -8,7 +8,8 @@
 #include "common/cc_err.h"
 #include "pcclagentd/engine/eng_internal.h"
 
-/* The most elements of a segment have two bytes each, and four in the accumulator type. */
+/* A segment has the most elements if each element has two bytes. In the accumulator type such an
+ * element has four bytes. */
 #define ACC_BYTES (2 * CC_PLAN_SEGMENT_MAX)
 
 /* Uses of the noise, for eng_noise_key. */
@@ -87,7 +88,7 @@ void *eng_loss_at(const struct eng_xfer_spec *spec, uint64_t element)
 	return (uint8_t *)spec->loss + element * acc_size(spec);
 }
 
-/* `acc` is not b->own, unless the operand is encoded. */
+/* `acc` may be b->own only if the operand is encoded (NOISE_OPERAND). */
 static void encode(const struct part *p, const struct eng_quant_buffers *b,
 	const struct qnt_format *f, enum noise_use use, void *wire, void *acc, bool adopt)
 {
@@ -100,17 +101,18 @@ static void encode(const struct part *p, const struct eng_quant_buffers *b,
 		return;
 	}
 	loss.to = eng_loss_at(p->s, noise.first);
-	/* On the ring the operand of this host was encoded before its partial sum or result. */
+	/* On the ring, the operand of this host was encoded before, and its loss was written. The
+	 * loss of the partial sum or result is added to that loss. */
 	if (use != NOISE_OPERAND && p->s->route == CC_ALGO_RING)
 		loss.buffer = b->own;
-	/* The operands are not divided. */
+	/* The result is divided by the world size, but the operands are not. */
 	if (use == NOISE_RESULT && p->s->op == KRN_AVG)
 		loss.factor = p->s->world_size;
 	qnt_encode_loss(f, wire, acc, p->n, &noise, &loss);
 }
 
-/* acc = the operands of this host, and its residual. On the ring they are quantized first, so that
- * this host does not use digits that no other host has. */
+/* acc = the operands of this host, and its residual. On the ring, load_own quantizes these
+ * operands, so that this host does not use digits that no other host has. */
 static void load_operands(const struct part *p, const struct eng_quant_buffers *b, void *acc)
 {
 	const void *in = p->s->members[0].in + p->span.off;
@@ -194,7 +196,7 @@ void eng_quant_finish(const struct eng_xfer *x, uint32_t seg, const struct eng_q
 	sum_up(&p, b, with);
 	if (p.s->op == KRN_AVG)
 		krn_divide(p.acc_type, b->acc, p.n, p.s->world_size);
-	/* The owner adopts what the others will decode. */
+	/* The owner adopts the values that the other hosts will decode. */
 	encode(&p, b, &p.s->quant.result, NOISE_RESULT, eng_xfer_outbox_at(x, seg), b->acc, true);
 	qnt_store(&p.s->quant.result, dst, b->acc, p.n);
 }

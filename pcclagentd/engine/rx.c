@@ -20,8 +20,8 @@
 
 /* Bytes received from one stream before the next stream has its turn. */
 #define RX_BUDGET ((size_t)1 << 20)
-/* The time limit of a stalled stream. The message by which the master starts its transfer is under
- * way. */
+/* The time limit of a stalled stream. A stream stalls while the message by which the master starts
+ * the transfer is still under way. */
 #define STALL_MAX_NS 30000000000ull
 /* A stream is blocked for at most this time while no input is copied. Copying 256 KiB takes a
  * hundredth of it. */
@@ -175,8 +175,8 @@ static bool is_stopped(const struct eng_xfer *x)
 	       (eng_xfer_input(x) <= x->spilled_input || cc_now_ns() >= x->block_end_ns);
 }
 
-/* Returns the spilled partial sum of a segment. If it lies in the area, it is copied, because the
- * contents of the output may be saved there before it is used. */
+/* Returns the spilled partial sum of a segment. If the area is for undo copies, copies the sum,
+ * because an undo copy may overwrite the spilled sum before the sum is used. */
 static const uint8_t *take_spilled(
 	struct eng *e, struct eng_xfer *x, uint32_t seg, struct cc_span span)
 {
@@ -344,7 +344,7 @@ static const char *check_sum(const struct eng_xfer *x, struct eng_stream *s, uin
 	return NULL;
 }
 
-/* Does the same for a result. */
+/* Like check_sum, for a result. */
 static const char *check_result(const struct eng_xfer *x, struct eng_stream *s, uint32_t seg)
 {
 	struct cc_route route = {.algo = x->spec.route, .hosts = x->spec.plan.hosts};

@@ -188,7 +188,8 @@ static void load(struct eng_stream *s, const struct job *j)
 	s->seg = j->seg;
 	s->phase = (uint8_t)j->phase;
 	s->busy = true;
-	/* The RX thread does not overwrite a partial sum before this, see check_segment. */
+	/* The RX thread does not overwrite a partial sum before this flag is set, see
+	 * check_segment. */
 	if (j->phase == WLK_REDUCE)
 		atomic_store_explicit(&j->x->leaving[j->seg], 1, memory_order_release);
 }
@@ -324,8 +325,8 @@ static void unlink_active(struct eng *e, struct eng_xfer *x)
 	e->tx_local -= x->spec.plan.hosts == 1;
 }
 
-/* Copies the rest of a segment whose transfer has ended. It must still be sent, because the stream
- * would lose its framing without it. */
+/* Copies the rest of a segment whose transfer has ended. The rest must still be sent, because the
+ * stream would lose its framing without this rest. */
 static void drain_tail(struct eng_thread *t, struct eng_stream *s)
 {
 	uint8_t *copy = malloc(s->left ? s->left : 1);

@@ -11,7 +11,7 @@
 
 #include "pcclagentd/local/process.h"
 
-#define BEAT_ASKS  6u  /* this many asks without an answer: the process counts as stopped */
+#define BEAT_ASKS  6u  /* after this many asks without an answer, a process counts as stopped */
 #define BEAT_PARTS 64u /* the interval between two asks has this many parts */
 
 struct beat {
@@ -36,8 +36,8 @@ bool loc_beat_is_silent(
 /* Forgets the missing answers. To be called when /proc shows that the process is stopped. */
 void loc_beat_forget(struct beat *b);
 /* Returns how many of the BEAT_PARTS parts of an unanswered interval are counted, from the text of
- * /proc/loadavg and the number of CPUs: fewer if more threads want to run. A process that /proc
- * does not show may only be waiting for a CPU, and then it waits longer. */
+ * /proc/loadavg and the number of CPUs: fewer if more threads want to run, because a process that
+ * /proc does not show may only be waiting for a CPU. */
 uint32_t loc_beat_parts(const char *loadavg, long cpus);
 
 #endif

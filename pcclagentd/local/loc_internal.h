@@ -90,7 +90,7 @@ struct loc_region {
 	uint32_t lent;
 	bool orphan; /* its owner is gone: it is freed with the last reference */
 	UT_hash_handle hh;
-	struct loc_region *prev, *next; /* in the owner's list */
+	struct loc_region *prev, *next; /* neighbours in the owner's list */
 };
 
 struct loc_comm {
@@ -117,8 +117,9 @@ struct loc_comm {
 	UT_hash_handle hh;
 };
 
-/* A manifest. Its memory stays while it has users: the slot, and the job until it does not use the
- * memory any more. The data that was copied out of it stays while it has references. */
+/* A manifest. Its memory stays while the manifest has users: the slot, and the job until the job no
+ * longer uses the memory. The data that was copied out of the memory stays while the manifest has
+ * references. */
 struct loc_manifest {
 	struct loc *loc;
 	uint32_t refs, users;
@@ -138,7 +139,8 @@ struct loc_result {
 	struct loc *loc;
 	struct loc_region *region;
 	struct loc_group group;
-	/* A process whose session has ended may still read it, so it is not reused. */
+	/* A process whose session has ended may still read the region, so the region is not reused.
+	 */
 	bool abandoned;
 	uint64_t size_class;
 	enum result_state state;
@@ -147,7 +149,7 @@ struct loc_result {
 	uint32_t cap_members;
 	struct loc_reader *readers; /* owned, like mappers; room for cap_members */
 	/* Communicators whose processes have the region mapped. No data of other processes may be
-	 * written to it. */
+	 * written to the region. */
 	uint32_t n_mappers;
 	uint32_t *mappers;
 	struct loc_result *prev, *next;
@@ -157,7 +159,7 @@ struct loc_result {
 
 struct session *loc_session_find(const struct loc *loc, uint32_t id);
 /* Sends the descriptor of a region without a request (wire_local_is_handover). The caller keeps its
- * descriptor. CC_ERR_*: it was not sent; this does not end the session. */
+ * descriptor. CC_ERR_*: the descriptor was not sent, but the session goes on. */
 int loc_session_hand_over(struct loc *loc, uint32_t session, const struct wl_reply *r, int fd);
 void loc_session_free_all(struct loc *loc);
 
@@ -188,7 +190,8 @@ void loc_account_unbook(struct loc *loc, uint32_t uid, uint64_t bytes, uint32_t 
 uint32_t loc_region_alloc(struct loc *loc, struct session *s, uint64_t size, enum wl_region_use use,
 	struct loc_region **ret, int *ret_fd, char *text);
 /* Makes a region of memory that the process sent: a sealed memfd of ordinary pages with `size`
- * bytes. *fd becomes -1 if it was used. A descriptor that may be harmful is not closed here. */
+ * bytes. *fd becomes -1 if the region uses the memory. Otherwise the caller closes *fd, with
+ * loc_packet_close_foreign. */
 uint32_t loc_region_adopt(struct loc *loc, struct session *s, int *fd, uint64_t size,
 	struct loc_region **ret, char *text);
 uint32_t loc_region_free(struct loc *loc, struct session *s, uint64_t id, char *text);
@@ -221,9 +224,9 @@ void loc_result_free_all(struct loc *loc);
 /* ---- manifest.c ---- */
 
 int loc_checks_open(struct loc *loc);
-/* Compares the manifest at the beginning of `region` with its submission, at once or, if it is
- * large, in a thread. loc_comm_checked follows, perhaps before this function returns. References c.
- */
+/* Compares the manifest at the beginning of `region` with its submission: a small manifest at once,
+ * a large one in a thread. loc_comm_checked follows, perhaps before this function returns.
+ * References c. */
 void loc_manifest_check(struct loc *loc, struct loc_comm *c, const struct shm_submission *sub,
 	struct loc_region *region);
 /* Waits for the threads, and drops the results of their checks. */

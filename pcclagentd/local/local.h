@@ -137,9 +137,9 @@ struct loc_region *loc_region_lend(struct loc_region *r);
 void loc_region_return(struct loc *loc, struct loc_region *r);
 
 /* Books memory that the agent itself needs for a user. Shared memory may be charged to cgroups of
- * other processes; the agent's own memory is always charged to its own cgroup. So the sum of this
- * memory never exceeds mem_own, which follows from that cgroup, whatever mem_total is. Returns
- * WIRE_SUCCESS, or a code and a sentence in text[WL_TEXT_MAX]. */
+ * other processes; the agent's own memory is always charged to its own cgroup. So the sum of the
+ * agent's own memory never exceeds mem_own, even if mem_total is higher. Returns WIRE_SUCCESS, or a
+ * code and a sentence in text[WL_TEXT_MAX]. */
 uint32_t loc_account_charge(struct loc *loc, uint32_t uid, uint64_t bytes, char *text);
 void loc_account_discharge(struct loc *loc, uint32_t uid, uint64_t bytes);
 
@@ -153,8 +153,8 @@ struct loc_group {
  * and *ret, or the code of the shortage with a sentence in text[WL_TEXT_MAX]. */
 uint32_t loc_result_take(struct loc *loc, const struct loc_group *group, uint64_t need,
 	const struct loc_member *members, uint32_t n, struct loc_result **ret, char *text);
-/* Ends the operation's use of the region. The region is free again when its members' processes have
- * read it. */
+/* Ends the operation's use of the region. The region is free again when the processes of the
+ * operation's members have read it. */
 void loc_result_give_back(struct loc_result *res);
 uint8_t *loc_result_map(const struct loc_result *res);
 uint64_t loc_result_region(const struct loc_result *res);
@@ -180,7 +180,7 @@ struct loc_region *loc_manifest_region(const struct loc_manifest *m, uint64_t id
  * caller frees `regions`. */
 void loc_manifest_fill(const struct loc_manifest *m, struct ste_member *ret);
 /* Records in shared memory whether this agent is working on the manifest or waits for others. The
- * process reads this if the agent dies. */
+ * process reads the record if the agent dies. */
 void loc_manifest_at_work(const struct loc_manifest *m, bool at_work);
 /* Returns the function that hashes a leaf, or NULL with a sentence in text[WL_TEXT_MAX]. */
 hsh_leaf_fn *loc_manifest_leaf_fn(struct loc *loc, uint32_t hash_type, char *text);

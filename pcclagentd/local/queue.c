@@ -161,8 +161,8 @@ static void drain(struct loc_comm *c)
 	}
 }
 
-/* If all submissions of the process have been taken, reports that it waits until any of its
- * operations ends. */
+/* If all submissions of the process have been taken, reports that the process waits until any of
+ * its operations ends. */
 static void take_any(struct loc_comm *c)
 {
 	struct agt_event ev = {.type = AGT_EV_ASLEEP_ANY, .comm = c->id};

@@ -46,7 +46,7 @@ static void destroy(struct loc *loc, struct loc_result *res)
 	free(res);
 }
 
-/* IN_USE -> IDLE when all shims have finished with the region. */
+/* Changes the state from IN_USE to IDLE if all shims have finished with the region. */
 static void settle(struct loc_result *res, uint64_t now)
 {
 	if (res->state != RESULT_IN_USE)

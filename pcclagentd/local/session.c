@@ -288,7 +288,7 @@ static void handle_adopt(struct loc *loc, struct session *s, const struct wl_req
 	if (*fd < 0)
 		snprintf(r.text, sizeof r.text,
 			"the agent cannot take a descriptor now: it has none left, or is still "
-			"closing others; try again");
+			"closing other descriptors; try again");
 	else
 		r.code = loc_region_adopt(loc, s, fd, q->size, &region, r.text);
 	if (region) {

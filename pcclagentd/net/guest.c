@@ -60,12 +60,13 @@ static void refuse_as(struct net_guest *g, int level, enum wlk_code code, const 
 
 void net_guest_refuse(struct net_guest *g, enum wlk_code code, const char *text)
 {
-	/* When a run ends here, other agents may still try to connect, so this is no warning. */
+	/* When a run ends here, other agents may still try to connect. So a refusal for this reason
+	 * is not logged as a warning. */
 	refuse_as(g, code == WLK_REFUSED_RUN ? CC_LOG_INFO : CC_LOG_WARNING, code, text);
 }
 
-/* Answers the hello of a probe. Anyone may probe: the answer is no longer than the hello. Like a
- * refusal, it shows only whether this is the wanted agent. */
+/* Answers the hello of a probe. Anyone may probe, so the answer is not longer than the hello. Like
+ * a refusal, the answer shows only whether this is the wanted agent. */
 static void answer_probe(struct net_guest *g)
 {
 	uint64_t features = g->hello.features & WLK_BULK;

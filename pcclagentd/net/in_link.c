@@ -17,7 +17,7 @@ struct net_in_link {
 	uint32_t num;
 	struct net_run *run;
 	struct cc_id peer;
-	uint64_t number;    /* of the round for which it was opened */
+	uint64_t number;    /* number of the round for which the link was opened */
 	struct cc_id nonce; /* this agent's part of the proof of its streams */
 	struct link_health health;
 	uint32_t n_streams;
@@ -58,7 +58,7 @@ static uint64_t le64(const uint8_t *p)
 	return v;
 }
 
-/* Is this a repeated hello? If not, its number becomes that of the agent's last hello. */
+/* Is this a repeated hello? If not, records its number as the number of the agent's last hello. */
 static bool is_echo(struct net_run *r, const struct wlk_hello *h)
 {
 	uint64_t number = le64(h->nonce.b);

@@ -11,15 +11,15 @@
 #include "pcclagentd/net/net_internal.h"
 
 #define ADDRS_MAX  16u
-#define REFRESH_NS BASE_MS(30000) /* until the next look-up of a name that was found */
-#define RETRY_NS   BASE_MS(3000)  /* until the next look-up of a name that was not found */
+#define REFRESH_NS BASE_MS(30000) /* time until a name that was found is looked up again */
+#define RETRY_NS   BASE_MS(3000)  /* time until a name that was not found is looked up again */
 
 struct entry {
 	struct place spec;
 	struct gaicb lookup;
 	struct addrinfo hints;
 	bool under_way;
-	int error; /* of the last look-up; 0: no error */
+	int error; /* error of the last look-up; 0: no error */
 	uint64_t next_ns;
 	uint32_t n;
 	struct cc_addr v[ADDRS_MAX];

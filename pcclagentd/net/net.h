@@ -27,7 +27,7 @@ struct net_guest;   /* a connection whose hello is proven, but not answered yet 
 struct net *net_new(struct base *b);
 /* Closes the ports, so that the next agent can have them. */
 void net_stop(struct net *n);
-void net_free(struct net *n); /* after all runs; accepts NULL */
+void net_free(struct net *n); /* to be called after all runs are freed; accepts NULL */
 void net_tick(struct net *n, uint64_t now);
 
 struct net_stats {
@@ -97,7 +97,7 @@ void net_run_free(struct net_run *r);
 void net_run_tick(struct net_run *r, uint64_t now);
 /* Lets agents connect to the run from now on. The engine must outlive the run. */
 void net_run_ready(struct net_run *r, const struct cc_id *run_id, struct eng *eng);
-/* Lets agents no longer connect to the run. */
+/* Refuses agents that connect to the run from now on. */
 void net_run_close(struct net_run *r);
 void net_run_set_bounds(struct net_run *r, const struct cc_bounds *b);
 void net_run_set_reached(struct net_run *r, const struct cc_addr *master);
@@ -118,8 +118,8 @@ void net_run_get_stats(const struct net_run *r, struct net_run_stats *ret);
 
 /* ---- links ---- */
 
-/* Opens a link, instead of an older link to the same agent. AGT_EV_LINK_UP or AGT_EV_LINK_FAILED
- * follows. `probe`: the path is probed before. */
+/* Opens a link, which replaces an older link to the same agent. AGT_EV_LINK_UP or
+ * AGT_EV_LINK_FAILED follows. `probe`: the path is probed before. */
 void net_link_open(struct net_run *r, const struct wm_endpoint *to, uint32_t n_streams, bool probe);
 void net_link_close(struct net_run *r, const struct cc_id *peer);
 /* Returns the number of the established link to the peer, or 0. */

@@ -45,7 +45,7 @@ struct net {
 	struct wm_addresses addresses;
 	uint32_t addresses_left_out; /* addresses above the limit, which are not advertised */
 	bool addresses_known;
-	uint64_t addresses_ns; /* when they were last determined */
+	uint64_t addresses_ns; /* when the addresses were last determined */
 	struct net_run *runs;
 	uint32_t next_link;
 	uint64_t next_hello; /* the number of the last hello for a link */
@@ -98,7 +98,7 @@ struct net_guest {
 	uint32_t have, discarded; /* bytes of the hello; bytes received after it */
 	uint8_t buf[WLK_HELLO_SIZE];
 	struct wlk_hello hello; /* valid when `buf` is complete */
-	struct cc_key key;      /* that proves the hello, if `run` is set */
+	struct cc_key key;      /* the key that proves the hello, if `run` is set */
 	struct net_run *run;
 	struct net_guest *prev, *next;
 };

@@ -10,7 +10,7 @@
 #include "pcclagentd/net/out_link.h"
 
 #define AT_ONCE    32u          /* streams that are opened at a time; each takes two round trips */
-#define STAGGER_NS BASE_MS(200) /* between two candidates; less if there are many */
+#define STAGGER_NS BASE_MS(200) /* time between two candidates; less if there are many */
 /* The most bytes of operands that wait to be sent: operands of operations in progress, and of some
  * operations that have failed. */
 #define EAGER_MAX_OUT ((size_t)256 << 20)

@@ -47,7 +47,7 @@ struct connect_try {
 	int fd; /* used in WAITING, HELLO and GOOD; -1 in other states */
 	struct cc_watch *watch;
 	uint64_t said_ns, hello_deadline; /* when the hello was sent; the limit for its answer */
-	struct cc_key proof;              /* of its hello */
+	struct cc_key proof;              /* proof of the hello */
 	uint32_t have;                    /* bytes of `ack` */
 	uint8_t ack[WLK_ACK_SIZE];
 	bool limit; /* FAILED: one of the two agents has reached a limit */
@@ -58,7 +58,7 @@ struct out_link {
 	struct net_run *run;
 	uint32_t num;
 	struct wm_endpoint to;
-	struct cc_id nonce;  /* of the answer to stream 0 */
+	struct cc_id nonce;  /* nonce of the answer to stream 0 */
 	uint32_t asked;      /* requested number of streams */
 	uint32_t n_streams;  /* actual number, without the stream for the eager path */
 	bool sets;           /* the streams are divided into stream sets */

@@ -2,8 +2,8 @@
  *
  * A TCP port of the agent. Other agents learn its number from the master, so any port can be used.
  * But firewalls may allow only the standard ports. A private agent uses the standard ports if they
- * are free. It gives them back when another agent of the host asks for them: the system agent,
- * which stays and is known to administrators. Used by the loop thread.
+ * are free. It gives them back when another agent of the host asks for them. The other agent is
+ * usually the system agent, which stays and is known to administrators. Used by the loop thread.
  */
 #ifndef PORT_H
 #define PORT_H

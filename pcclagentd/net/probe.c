@@ -34,20 +34,20 @@ struct counts {
 enum purpose {
 	FOR_MASTER, /* the master has ordered the probe */
 	FOR_LINK,   /* a link is opened when the probe has succeeded */
-	FOR_SIZE,   /* to find out whether larger segments pass again */
+	FOR_SIZE,   /* the probe finds out whether larger segments pass again */
 };
 
 struct probe {
 	struct net_run *run;
 	enum purpose purpose;
-	uint64_t number;              /* FOR_MASTER: of the order */
-	uint32_t n_streams;           /* FOR_LINK: of the link */
+	uint64_t number;              /* FOR_MASTER: number of the order */
+	uint32_t n_streams;           /* FOR_LINK: streams of the link */
 	struct wm_endpoint to, state; /* the other agent; its shared-state port */
 	uint32_t size, end; /* segment size that is tried; the first size that is not tried */
-	int fd;             /* of the exchange, or -1 */
+	int fd;             /* socket of the exchange, or -1 */
 	struct cc_watch *watch;
 	uint32_t got;          /* bytes that have arrived */
-	struct counts begun;   /* at the start of the exchange */
+	struct counts begun;   /* counts at the start of the exchange */
 	struct watermark mark; /* sum of both counts, and when it last grew */
 	uint64_t looked_ns;
 	struct probe *prev, *next;

@@ -18,7 +18,7 @@
 /* If a hello gets no acknowledgement for this time plus two round trips, it was lost. */
 #define LOST_NS    BASE_MS(150)
 #define SYN_MAX_MS 600000u
-#define SYN_NS     BASE_MS(200) /* between the starts of two connections for one stream */
+#define SYN_NS     BASE_MS(200) /* time between the starts of two connections for one stream */
 
 #define HIGH_RTT_STREAM_US   12000u /* one stream for each 12 ms of the round trip */
 #define HIGH_RTT_STREAMS_MIN 4u
@@ -255,8 +255,8 @@ static const struct cc_conn_ops try_ops = {
 	.on_closed = on_closed,
 };
 
-/* Starts another connection for the stream. Its own timeout is never reached, because the link's
- * deadline is earlier. */
+/* Starts another connection for the stream. The timeout of the connection is never reached, because
+ * the link's deadline is earlier. */
 static void try_syn(struct connect_try *t)
 {
 	struct syn *s = &t->syns[t->n_syns];
@@ -286,8 +286,9 @@ void net_try_tick(struct connect_try *t, uint64_t now)
 		try_syn(t);
 	if (t->state != TRY_HELLO || ioctl(t->fd, SIOCOUTQ, &n) < 0 || n == 0)
 		return;
-	/* The connection was made, but the hello is not acknowledged: its packets get lost and are
-	 * sent again. The time for the answer begins when the hello has been delivered. */
+	/* The connection was made, but the hello is not acknowledged: the packets of the hello get
+	 * lost and are sent again. The time for the answer begins when the hello has been
+	 * delivered. */
 	t->hello_deadline = now + hello_ns(t->link) + slow_ns(t->link);
 	if (now - t->said_ns >= LOST_NS + 2 * t->link->trip_ns)
 		t->link->deadline = t->link->since + most_ns(t->link);

@@ -417,8 +417,8 @@ const struct diff_report *op_diff_of(const struct ops *o, uint32_t comm)
 	return v ? v->f : NULL;
 }
 
-/* Makes `f` the report of the last job of m's communicator, unless a later job of it has already
- * ended. If there is no room for the report, the communicator has none. */
+/* Makes `f` the report of the last job of m's communicator, unless a later job of this communicator
+ * has already ended. If there is no room for the report, the communicator has none. */
 static void give(struct ops *o, struct diff_report *f, const struct diff_member *m, bool room)
 {
 	const struct diff_report *last = op_diff_of(o, m->comm);

@@ -59,8 +59,8 @@ struct diff_member {
 	enum diff_cause cause;
 	uint64_t offered;   /* the revision of its candidate */
 	bool complete;      /* it now has the elected contents */
-	bool ended;         /* the job no longer writes to it */
-	uint32_t n_tensors; /* that differed */
+	bool ended;         /* the job no longer writes to the member's memory */
+	uint32_t n_tensors; /* tensors that differed */
 	uint32_t n;         /* entries of `diffs`: the first tensors that differed */
 	struct diff_entry *diffs;
 	struct diff_entry rest[2]; /* sums of the other tensors: incomplete, and complete */

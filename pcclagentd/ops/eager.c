@@ -4,7 +4,7 @@
  * engine has to be woken. Each host combines the operands of its peers and sends the result around
  * the ring, on a stream that every link has for this. A host that has the operands of all hosts
  * reduces them in the order of the ring, so all hosts compute the same. Compared with a reduction
- * along the ring, this takes half the hops and more bytes.
+ * along the ring, the eager path takes half the hops and more bytes.
  */
 #include <stdlib.h>
 
@@ -21,7 +21,7 @@ struct parts {
 	struct loc *loc;
 	struct loc_region *own; /* lent: the memory of the only member; or NULL */
 	uint32_t refs;
-	uint8_t *bytes; /* behind this struct, aligned to a cache line */
+	uint8_t *bytes; /* the memory behind this struct, aligned to a cache line */
 };
 
 /* Unexpected operands of an operation that may begin speculatively on this host. */
@@ -29,9 +29,9 @@ struct unexpected {
 	uint64_t seq;
 	uint32_t hosts, pos;
 	enum cc_algo route;
-	struct cc_id *agents; /* of all hosts, in ring order; with the ring only the previous one */
+	struct cc_id *agents; /* all agents in ring order; route RING: only the previous agent */
 	struct wlk_data d;    /* header of the first operand; the others must be of its operation */
-	uint64_t bytes;       /* of each operand; 0 before the first one has come */
+	uint64_t bytes;       /* bytes of each operand; 0 before the first one has come */
 	struct parts *parts;
 	uint64_t *got; /* bytes of each operand that have arrived */
 	UT_hash_handle hh;
@@ -39,7 +39,7 @@ struct unexpected {
 
 struct eager {
 	struct eng_xfer_spec spec; /* spec.members points to `members` below */
-	uint64_t bytes;            /* of an operand on the network */
+	uint64_t bytes;            /* bytes of an operand on the network */
 	void *acc;                 /* quantized: the buffer for pieces; else NULL */
 	struct parts *parts;       /* NULL if there is only one host */
 	uint64_t *got;             /* bytes of each operand that have arrived */
@@ -149,7 +149,7 @@ static bool is_of(const struct unexpected *e, uint64_t tag, uint32_t group, uint
 
 /* Makes room for the unexpected operands. Returns false if the operand of `d` belongs to another
  * operation than the first operand. An operand that is dropped is not sent again. So if there is no
- * memory for it, the agent ends; its peers survive that. */
+ * memory for an operand, the agent ends. Its peers survive and attach to the next agent. */
 static bool unexpected_room(struct run *r, struct unexpected *e, const struct wlk_data *d)
 {
 	if (e->parts)
@@ -168,7 +168,8 @@ bool op_eager_is_possible(uint64_t bytes, uint32_t hosts)
 	return cc_route_is_eager(bytes > SCALES_MAX ? bytes - SCALES_MAX : 0, hosts);
 }
 
-/* Checks whether `sender`, to whom the route leads, has sent the operand. */
+/* Checks whether the operand has come from `sender`, the host that sends the operand on this route.
+ */
 static const char *sender_objection(const struct cc_id *sender, const struct cc_id *from)
 {
 	return cc_id_eq(sender, from) ? NULL : "an operand that its sender does not send here";
@@ -331,8 +332,8 @@ static void combine(const struct eager *s, uint8_t *dst)
 	krn_reduce(s->spec.dtype, s->spec.op, dst, srcs, s->spec.n_members, s->spec.plan.count);
 }
 
-/* Encodes the operands of this host as one operand. The area is free until the first piece is
- * reduced, which needs the encoded operand. */
+/* Encodes the operands of this host as one operand. The area is still free, because the reduction
+ * of the first piece needs the encoded operand. */
 static void encode_own(struct eager *s)
 {
 	const uint8_t *operand = s->spec.members[0].in;

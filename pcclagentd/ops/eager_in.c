@@ -24,14 +24,14 @@ struct eager_in {
 	int fd;
 	struct cc_watch *watch;
 	uint8_t ahead[READ_AHEAD];
-	size_t begin, end; /* of the unused bytes in `ahead` */
+	size_t begin, end; /* bounds of the unused bytes in `ahead` */
 	bool under_way;    /* the operand that `d` announced is being received */
 	struct wlk_data d;
 	uint32_t got;                 /* bytes of this operand that have arrived */
 	bool wanted;                  /* the operand had a destination when its first byte came */
 	size_t left;                  /* bytes of this turn */
 	bool busy, closed;            /* if closed while busy, go_on frees it */
-	struct eager_in *prev, *next; /* in the list of the run */
+	struct eager_in *prev, *next; /* neighbours in the list of the run */
 };
 
 enum step {
@@ -143,7 +143,7 @@ static uint8_t *dst_of(const struct eager_in *in, const struct xfer *x)
 }
 
 /* Returns NULL or an objection to the operand. A host that begins speculatively may use the seq for
- * another operation. Then *x becomes NULL, and the votes will decide. */
+ * another operation. Then *x becomes NULL, and the votes decide which operation has the seq. */
 static const char *objection(const struct eager_in *in, struct xfer **x)
 {
 	const struct cc_id *from = &in->peer;

@@ -4,9 +4,9 @@
  * operand at the next operation with the same tag. Nothing is quantized within a host, so this
  * residual belongs to the host, not to a peer.
  *
- * An operation reads the last residual and writes the next one. The next one replaces the last one
- * when the operation has succeeded on all hosts. So all hosts replace or drop their residuals with
- * the same operations, and a failed operation changes nothing. A residual may be dropped while
+ * An operation reads the last residual and writes the next one. The next residual replaces the last
+ * one when the operation has succeeded on all hosts. So all hosts replace or drop their residuals
+ * with the same operations, and a failed operation changes nothing. A residual may be dropped while
  * threads of the engine still use it, so transfers hold references.
  */
 #include <inttypes.h>
@@ -30,14 +30,14 @@ struct feedback_key {
 
 struct feedback {
 	struct feedback_key key;
-	/* The membership of the group. It grows within a generation, and shrinks only with the
-	 * next one. */
+	/* These two numbers name a membership of the group: the world size grows within a
+	 * generation, and shrinks only with the next generation. */
 	uint64_t generation;
 	uint32_t world_size;
 	struct wm_op_params params;
-	uint32_t comm; /* of the first member: the residual ends with this communicator */
+	uint32_t comm; /* the first member's communicator: the residual ends with it */
 	struct residual *last;
-	struct residual *spare; /* memory for the next one; or NULL */
+	struct residual *spare; /* memory for the next residual; or NULL */
 	UT_hash_handle hh;
 };
 
@@ -120,8 +120,8 @@ static bool fits(const struct feedback *last, const struct feedback *f)
 	       wm_op_params_eq(&f->params, &last->params);
 }
 
-/* Takes the memory for the next residual. No transfer uses the spare one: operations of one tag
- * come one after the other. */
+/* Takes the memory for the next residual. No transfer uses the spare memory, because operations of
+ * one tag come one after the other. */
 static uint32_t take_next(
 	struct xfer *x, struct feedback *last, uint64_t bytes, struct residual **ret, char *text)
 {

@@ -21,7 +21,8 @@ struct base;
 struct ops;
 struct run;
 
-/* Handles the questions and events of `loc`. Serves shared state and benchmarks on their ports. */
+/* Handles the calls of `loc` (struct loc_ops). Serves shared state and benchmarks on their ports.
+ */
 struct ops *op_new(struct base *b, struct loc *loc, struct net *net);
 void op_free(struct ops *o); /* accepts NULL */
 void op_tick(struct ops *o, uint64_t now);
@@ -32,7 +33,7 @@ bool op_is_quiet(const struct ops *o);
 
 struct op_stats {
 	uint32_t runs, xfers, syncs;
-	struct net_run_stats links; /* of all runs */
+	struct net_run_stats links; /* the links of all runs */
 };
 void op_get_stats(const struct ops *o, struct op_stats *ret);
 
@@ -57,7 +58,7 @@ void op_run_carry_out(struct ops *o, const struct agt_action *a);
 
 struct op_progress {
 	struct eng_progress eng;
-	uint64_t standstill_ns;  /* since the last progress */
+	uint64_t standstill_ns;  /* time since the last progress */
 	char waits[WM_TEXT_MAX]; /* "waits for data from b for 3.1 s; ..."; "" while it moves */
 };
 /* Returns false if no such operation is in progress. */
@@ -81,7 +82,7 @@ struct op_sync_view {
 	uint32_t holders, receivers, failed; /* members */
 	/* Other agents that are sources: all, those with open streams, those that are lost. */
 	uint32_t sources, sources_up, sources_lost;
-	uint64_t standstill_ns;  /* since the last progress; 0 when nothing is expected to move */
+	uint64_t standstill_ns;  /* time since the last progress; 0: nothing is expected to move */
 	char waits[WM_TEXT_MAX]; /* "waits for data from b for 3.1 s"; "" while it moves */
 };
 #define OP_LEFT_UNKNOWN UINT64_MAX

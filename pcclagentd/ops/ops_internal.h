@@ -55,15 +55,15 @@ struct run {
 	struct ops *o;
 	uint32_t id;
 	struct cc_addr addr;
-	struct cc_conn *conn;    /* to the master; NULL: no connection */
+	struct cc_conn *conn;    /* connection to the master; NULL: no connection */
 	uint32_t attempt;        /* counts opens, drops and closes of the connection */
 	bool up;                 /* the master has answered on this connection */
 	struct cc_addr reached;  /* address at which the master was reached */
-	struct cc_bounds bounds; /* that the last master has sent */
+	struct cc_bounds bounds; /* bounds that the last master has sent */
 	/* why the connection ends, if known more exactly than cc_conn says; or "" */
 	char why[WM_TEXT_MAX];
 	struct cc_id run_id;
-	struct cc_seal *seal; /* of the connection; NULL: no connection */
+	struct cc_seal *seal; /* seal of the connection; NULL: no connection */
 	uint64_t round;       /* number of the last round that the master has sent */
 	bool closed;          /* the core has closed the run; freed after its last operation */
 	struct net_run *net;
@@ -101,7 +101,7 @@ struct xfer {
 	bool over;                   /* done or being cancelled: nothing is expected to move */
 	struct progress progress;
 	uint64_t said_ns; /* progress.c: when its standstill was last reported to the master */
-	uint64_t bytes;   /* of the operand */
+	uint64_t bytes;   /* bytes of the operand */
 	uint32_t tx_link;
 	/* A speculative start: it may be rolled back, and other hosts may use its seq for another
 	 * operation. */
@@ -109,8 +109,8 @@ struct xfer {
 	bool cancelled;
 	/* feedback.c: */
 	bool quantized;
-	struct residual *residual; /* that is added to the operand; or NULL */
-	struct feedback *feedback; /* with the next residual; or NULL */
+	struct residual *residual; /* the residual that is added to the operand; or NULL */
+	struct feedback *feedback; /* struct with the next residual; or NULL */
 	struct op_output output;
 	UT_hash_handle hh;
 	struct eng_peer *peers; /* in ring order; behind `members` */
@@ -133,12 +133,12 @@ struct sync {
 	struct progress progress;
 	uint32_t n_members;
 	struct sync_member {
-		uint32_t id; /* of the communicator */
+		uint32_t id; /* id of the communicator */
 		/* Referenced. The job uses both until the member is dropped. NULL: the process was
 		 * gone at the start. */
 		struct loc_comm *comm;
 		struct loc_manifest *manifest;
-		uint32_t index;   /* in the engine's job; STE_NO_MEMBER: not in that job */
+		uint32_t index;   /* its index in the engine's job; STE_NO_MEMBER: none */
 		uint64_t offered; /* the revision of its candidate */
 		bool holder, torn, synced, gone, used, dropping, told_failed;
 	} * members; /* owned */
@@ -164,13 +164,13 @@ int op_quant_get(const struct wm_op_params *p, struct eng_quant *ret);
 
 /* ---- feedback.c ---- */
 
-/* Takes the residuals of an operation if its tag has error feedback: the last one, and memory for
- * the next one, until op_feedback_give_back. Drops residuals of earlier memberships of the group.
- * Returns WIRE_SUCCESS, or the code of the shortage with a sentence in text[WL_TEXT_MAX]. */
+/* Takes the residuals of an operation if its tag has error feedback: the last residual, and memory
+ * for the next one, until op_feedback_give_back. Drops residuals of earlier memberships of the
+ * group. Returns WIRE_SUCCESS, or the code of the shortage with a sentence in text[WL_TEXT_MAX]. */
 uint32_t op_feedback_take(
 	struct xfer *x, const struct agt_xfer *t, struct eng_xfer_spec *spec, char *text);
-/* The operation has succeeded on all hosts: its residual replaces the last one of the tag. If the
- * operation was quantized without error feedback, the last one is dropped. */
+/* The operation has succeeded on all hosts: its residual replaces the last residual of the tag. If
+ * the operation was quantized without error feedback, the last residual is dropped. */
 void op_feedback_keep(struct xfer *x);
 /* No thread uses the residuals of the operation any longer. */
 void op_feedback_give_back(struct xfer *x);
@@ -187,7 +187,7 @@ void *op_pieces_buffer(struct ops *o);
 void op_pieces_encode(
 	const struct eng_xfer_spec *s, void *acc, const uint8_t *operand, uint8_t *wire);
 /* Reduces the encoded operands of all hosts to s->area: the pieces that lie in [from, to) of each
- * operand. Returns the end of the last one. `from` is such an end, or 0. */
+ * operand. Returns the end of the last piece. `from` is the end of an earlier piece, or 0. */
 uint64_t op_pieces_reduce(const struct eng_xfer_spec *s, void *acc, const void *const *wires,
 	uint64_t from, uint64_t to);
 
@@ -238,7 +238,7 @@ void op_eager_expect(struct run *r, const struct agt_xfer *t);
 void op_eager_forget(struct run *r, uint64_t seq);
 void op_eager_forget_all(struct run *r);
 /* Checks whether the unexpected operand that `d` announces can be kept. Returns NULL or an
- * objection: it comes from another host, or has arrived already. */
+ * objection: the operand comes from a wrong host, or has arrived already. */
 const char *op_eager_unexpected_objection(
 	struct run *r, const struct wlk_data *d, const struct cc_id *from);
 /* Can an operand of this many bytes on the network belong to an eager operation of `hosts` hosts?
@@ -263,7 +263,7 @@ void op_eager_ins_look(struct run *r);
 void op_progress_moved(struct xfer *x, uint64_t now);
 void op_progress_sync_moved(struct sync *x, uint64_t now);
 /* Returns for how many ns the job has stood still, and writes the reason to waits[WM_TEXT_MAX]. 0
- * and "" while it moves, or when it is over. */
+ * and "" while the job moves, or when the job is over. */
 uint64_t op_progress_sync(
 	const struct sync *x, const struct ste_progress *p, uint64_t now, char *waits);
 void op_progress_tick(struct ops *o, uint64_t now);

@@ -8,7 +8,7 @@
 
 #include "pcclagentd/ops/ops_internal.h"
 
-#define PIECE_BYTES ((uint64_t)64 << 10) /* of the operand */
+#define PIECE_BYTES ((uint64_t)64 << 10) /* bytes of the operand */
 
 static uint64_t elements(const struct eng_xfer_spec *s)
 {
@@ -33,7 +33,8 @@ uint64_t op_pieces_size(const struct eng_xfer_spec *s)
 
 void *op_pieces_buffer(struct ops *o)
 {
-	/* The most elements of a piece have two bytes each, and four in the accumulator type. */
+	/* A piece has the most elements if each element has two bytes. In the accumulator type such
+	 * an element has four bytes. */
 	if (!o->piece)
 		o->piece = aligned_alloc(64, 2 * PIECE_BYTES);
 	return o->piece;

@@ -11,11 +11,11 @@
 
 #include "pcclagentd/ops/ops_internal.h"
 
-#define LOOK_NS       BASE_MS(250)   /* between two comparisons of the counters */
-#define PROBE_NS      BASE_MS(500)   /* of standstill, until the links are checked */
-#define STANDSTILL_NS BASE_MS(1000)  /* of standstill, until it is logged */
-#define REPEAT_NS     BASE_MS(10000) /* until a standstill is logged again */
-#define SAY_NS        BASE_MS(1000)  /* between two reports of a standstill to the master */
+#define LOOK_NS       BASE_MS(250)   /* time between two comparisons of the counters */
+#define PROBE_NS      BASE_MS(500)   /* standstill after which the links are checked */
+#define STANDSTILL_NS BASE_MS(1000)  /* standstill after which it is logged */
+#define REPEAT_NS     BASE_MS(10000) /* time until a standstill is logged again */
+#define SAY_NS        BASE_MS(1000)  /* time between two reports of a standstill to the master */
 #define SILENT_NS     BASE_MS(2000)  /* idle streams probe the other host's kernel each second */
 /* A standstill names at most this many hosts. */
 #define AWAITED_NAMES 3u
@@ -245,8 +245,9 @@ void op_progress_moved(struct xfer *x, uint64_t now)
 	end_standstill(&x->progress, now);
 }
 
-/* Is it time to report the standstill to the master? Only if the transfer waits for no process of
- * this host: then the reports of other hosts may show the cause. */
+/* Is it time to report the standstill to the master? If the transfer waits for a process of this
+ * host, the standstill is not reported, because the cause is known here. Otherwise the reports of
+ * other hosts may show the cause. */
 static bool is_for_master(const struct xfer *x, const struct eng_progress *p, uint64_t now)
 {
 	return x->hosts > 1 && p->copying == ENG_NO_MEMBER && now - x->said_ns >= SAY_NS &&

@@ -149,7 +149,8 @@ static bool show(struct ste_job *j, struct ste_block *b, struct ste_peer *p, uin
 {
 	int slot;
 
-	/* The process needs the leaf hash. The check sets it for the only leaf of a tensor. */
+	/* The process needs the leaf hash. If the tensor has only one leaf, the check sets the hash
+	 * of this leaf. */
 	if (j->tensors[b->tensor].bytes <= WIRE_LEAF && !ste_job_block_is(j, b, b->data)) {
 		mark_wrong_source(j, b, b->home);
 		return true;

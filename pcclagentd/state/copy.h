@@ -10,7 +10,7 @@
 
 #include "pcclagentd/state/set.h"
 
-#define STE_BLOCKS 64u /* of one job */
+#define STE_BLOCKS 64u /* blocks of one job */
 
 struct ste_job;
 struct ste_peer;
@@ -28,7 +28,7 @@ struct ste_block {
 	bool bad;            /* its bytes are wrong: it must not be written to further members */
 	uint32_t tensor, n;  /* n: leaves */
 	uint64_t first;      /* the number of the first leaf in the tensor */
-	uint64_t off;        /* of the first byte in the tensor */
+	uint64_t off;        /* offset of the first byte in the tensor */
 	uint32_t len;        /* bytes */
 	uint32_t writes;     /* commands without acknowledgement, and copies in progress */
 	struct ste_set todo; /* members to which it is still to be written */

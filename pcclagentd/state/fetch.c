@@ -27,11 +27,11 @@
 #define STRIKES_MAX  3u          /* losses of streams without a right answer in between */
 #define WRONG_MAX    3u          /* wrong answers, see wrong_of_member */
 #define ROUNDS_MAX   2u          /* attempts to reach any address of a source */
-#define NEXT_ADDR_NS STE_MS(250) /* until the next address is tried in parallel */
+#define NEXT_ADDR_NS STE_MS(250) /* time until the next address is tried in parallel */
 #define RETRY_NS     STE_MS(100)
-#define LATE_NS      STE_MS(1000) /* if a round is later than this, this agent was suspended */
+#define LATE_NS      STE_MS(1000) /* if a step is later than this, this agent was suspended */
 #define SEGS_NS      STE_MS(500)  /* silence after which TCP's counters are read */
-#define HERE_NS      STE_MS(200)  /* between two checks of this host's addresses */
+#define HERE_NS      STE_MS(200)  /* time between two checks of this host's addresses */
 #define QUIET_MIN_NS STE_MS(2)
 #define QUIET_MAX_NS STE_MS(50)
 #define TICK_NS      STE_MS(10)

@@ -20,7 +20,7 @@ struct ste_src {
 	uint32_t n_streams; /* open, or being opened */
 	_Atomic uint32_t n_up;
 	int good_addr;      /* index of the address that was reached; -1: none so far */
-	uint32_t next_addr; /* to be tried */
+	uint32_t next_addr; /* index of the address to be tried next */
 	uint32_t rounds;    /* passes over all addresses in which none was reached */
 	uint64_t retry_ns;  /* no stream is opened before this time */
 	uint32_t strikes;   /* losses of streams since the last answer that was right */
@@ -29,7 +29,7 @@ struct ste_src {
 	uint64_t liars;     /* members whose data was wrong: excluded, see wst_request.without */
 	_Atomic uint32_t not_yet; /* consecutive answers WST_NOT_YET */
 	uint64_t not_yet_ns;      /* time of the first of these answers */
-	uint64_t cursor;          /* first leaf that is asked of a source without holders */
+	uint64_t cursor;          /* source without holders: the first leaf that is requested */
 	uint64_t base_ns;         /* shortest time of an answer; UINT64_MAX: none so far */
 	uint64_t waiting;         /* see ste_load */
 	/* One of the two agents lacks a resource for a stream. False again when a stream is up. */

@@ -19,8 +19,8 @@
 #include "pcclagentd/state/ste_internal.h"
 #include "pcclagentd/state/window.h"
 
-#define RATE_NS STE_MS(500)  /* between two measurements of the rate */
-#define WAIT_NS STE_MS(1000) /* without an acknowledgement: see ste_progress.waits_for */
+#define RATE_NS STE_MS(500)  /* time between two measurements of the rate */
+#define WAIT_NS STE_MS(1000) /* time without an acknowledgement: see ste_progress.waits_for */
 
 const char *ste_job_name(const struct ste_job *j, uint32_t tensor, char *buf, size_t size)
 {

@@ -38,10 +38,10 @@ struct ste_job {
 	struct ste_src *srcs;
 	uint32_t n_tensors;
 	uint64_t n_leaves;
-	const struct ste_peer *table;           /* has the names in its manifest; NULL: nobody */
+	const struct ste_peer *table;           /* the peer whose manifest has the names; or NULL */
 	const struct shm_state_tensor *tensors; /* the table of tensors of one peer */
-	struct ste_set receivers;               /* that have not failed */
-	struct ste_set holders;                 /* that may be read from */
+	struct ste_set receivers;               /* receivers that have not failed */
+	struct ste_set holders;                 /* holders that may be read from */
 	uint64_t *want;                         /* elected tensor hashes */
 	bool have_want, want_asked;             /* asked: `want` was requested from a stream */
 	uint8_t *tensor;                        /* enum ste_tensor of each tensor */

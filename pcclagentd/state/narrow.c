@@ -20,8 +20,8 @@
 #include "pcclagentd/state/ste_internal.h"
 #include "pcclagentd/state/stream.h"
 
-/* After this time without an answer a stream is suspect. The source's kernel gives up after three
- * seconds. */
+/* After this time without an answer a stream is suspect. The source's kernel ends the connection
+ * later than this (stall_ms in serve.c). */
 #define WAITED_NS STE_MS(2000)
 #define FORGET_NS STE_MS(600000)
 #define SOURCES   64u

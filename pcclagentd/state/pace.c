@@ -2,10 +2,10 @@
  *
  * Computes how many bytes each stream requests ahead of the bytes that have arrived.
  *
- * The bytes under way on a stream are rate * time (Little's law). The path itself holds rate *
- * shortest time of them. The rest waits in queues. The aim is that all streams have the same number
- * of bytes waiting. At a bottleneck all bytes wait for the same time. So if the sources share a
- * bottleneck near the receiver, they reach the same rate at any distance. If a source has a
+ * The bytes under way on a stream are rate * time (Little's law). Of these bytes, the path itself
+ * holds rate * shortest time. The rest waits in queues. The aim is that all streams have the same
+ * number of bytes waiting. At a bottleneck all bytes wait for the same time. So if the sources
+ * share a bottleneck near the receiver, they reach the same rate at any distance. If a source has a
  * narrower bottleneck of its own, its bytes wait there, and the other sources use the rate that it
  * leaves. A stream always has enough bytes waiting to keep its bottleneck busy, so no rate is lost.
  * (TCP Vegas, Brakmo and Peterson 1995, and FAST TCP, Jin, Wei and Low 2004, work like this. Like

@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 struct ste_load {         /* the load of one source */
-	uint64_t bytes;   /* that it has sent so far */
-	uint32_t streams; /* that are receiving; 0: the source does not count */
+	uint64_t bytes;   /* bytes that the source has sent so far */
+	uint32_t streams; /* streams that are receiving; 0: the source does not count */
 	uint64_t waiting; /* bytes of each stream that shall wait in queues on the path */
 };
 struct ste_came {            /* an answer that has arrived */
@@ -27,13 +27,13 @@ void ste_pace_share(struct ste_load *v, uint32_t n, uint64_t all);
 uint64_t ste_pace_window(uint64_t window, const struct ste_came *c, uint64_t waiting);
 /* The rest of a job's transfer, and the stream that makes the next request. */
 struct ste_rest {
-	uint64_t bytes; /* under way on all streams, and not requested so far */
+	uint64_t bytes; /* bytes under way on all streams, and bytes not requested so far */
 	/* Streams that share these bytes, and streams whose rate is known. The other streams are
 	 * assumed to have the mean rate. */
 	uint32_t streams, known;
 	uint64_t rates;         /* sum of the known rates */
-	uint64_t rate;          /* of this stream; 0: unknown */
-	uint64_t ahead, window; /* of this stream */
+	uint64_t rate;          /* rate of this stream; 0: unknown */
+	uint64_t ahead, window; /* both of this stream */
 };
 /* Returns how many leaves the stream requests next, so that all streams end at the same time. 0:
  * none now. */

@@ -2,8 +2,8 @@
  *
  * The worker pool: threads that copy between tensors that the agent can reach. One thread alone
  * cannot use the full bandwidth of the memory. The threads exist while there is something to copy,
- * and know only their tasks. The engine's thread handles the results. It copies the contents of
- * windows itself, because the thread of the other process copies at the same time.
+ * and know only their tasks. The engine's thread handles the results. The engine's thread copies
+ * the contents of windows itself, because the thread of the trainer copies at the same time.
  */
 #include <pthread.h>
 #include <sched.h>

@@ -42,13 +42,13 @@ struct ste_conn {
 	struct ste_fd f;
 	uint32_t number;
 	bool names;   /* answers contain the number of the member whose memory was read */
-	uint64_t seq; /* of the attempt; requests of other attempts are refused */
+	uint64_t seq; /* the attempt; requests of other attempts are refused */
 	uint8_t in[64 * WST_HDR_SIZE];
 	uint32_t in_from, in_to;
 	bool answering;
 	uint8_t hdr[WST_HDR_SIZE];
 	uint32_t hdr_done;
-	struct ste_job *j; /* of the answer that is being sent, or NULL */
+	struct ste_job *j; /* the job of the answer that is being sent, or NULL */
 	struct ste_peer *peer;
 	const uint8_t *data; /* the rest of the payload; NULL: it is sent in pieces */
 	uint32_t left;       /* payload bytes to be sent */
@@ -375,7 +375,7 @@ static ssize_t push(struct ste *e, struct ste_conn *c)
 	ssize_t n;
 
 	if (iov[0].iov_len + iov[1].iov_len == 0) {
-		ste_watch(e, &c->f, 0); /* until the next piece has been read */
+		ste_watch(e, &c->f, 0); /* no events until the next piece has been read */
 		return 0;
 	}
 	n = sendmsg(c->f.fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);

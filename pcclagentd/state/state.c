@@ -163,7 +163,7 @@ static int timeout(struct ste *e)
 }
 
 /* May the thread sleep? Announces that it sleeps, then checks for work that came before the
- * announcement, because nobody wakes the thread for it. */
+ * announcement, because nobody wakes the thread for such work. */
 static bool may_sleep(struct ste *e)
 {
 	bool found = !wrk_may_sleep(&e->worker);

@@ -36,7 +36,7 @@
 
 struct ste;
 
-#define STE_MEMBERS_MAX 1024 /* of one job */
+#define STE_MEMBERS_MAX 1024 /* members of one job */
 #define STE_SOURCES_MAX 32
 #define STE_ADDRS_MAX   65
 #define STE_JOBS_MAX    256
@@ -56,7 +56,7 @@ struct ste;
 #define STE_NO_POOL  UINT32_MAX
 
 struct ste_config {
-	struct cc_id run, self; /* for the hello */
+	struct cc_id run, self; /* ids for the hello */
 	uint32_t idle_ms;       /* the thread ends after this idle time; 0: STE_IDLE_MS */
 	uint32_t streams;       /* streams of one job that has fewer sources than this; 1 .. 16 */
 	uint32_t hashes;        /* the most hashes of one request; 0: WST_HASHES_MAX */
@@ -82,9 +82,10 @@ void ste_set_bounds(struct ste *e, const struct cc_bounds *b);
 
 /* Is there room for another stream? */
 bool ste_has_room(const struct ste *e);
-/* Takes over a stream that was accepted on the shared-state port. Hello and answer have already
- * been exchanged. They have agreed on `features` (wire_link.h), and they allow requests of the
- * attempt `seq`. The engine owns `fd` from now on, also if the call fails. 0 or CC_ERR_*. */
+/* Takes over a stream that was accepted on the shared-state port. The hello and its answer have
+ * already been exchanged. The two agents have agreed on `features` (wire_link.h), and the stream
+ * may request data of the attempt `seq`. The engine owns `fd` from now on, also if the call fails.
+ * 0 or CC_ERR_*. */
 int ste_add_stream(struct ste *e, int fd, uint64_t features, uint64_t seq);
 
 /* To be called about every second: ends the thread when it has been idle for long enough. */
@@ -94,7 +95,7 @@ struct ste_region {
 	uint64_t id;
 	uint8_t *map;
 	uint64_t size; /* bytes */
-	int fd;        /* of the memory; owned by the caller. -1: other processes cannot map it */
+	int fd;        /* the memory, owned by the caller; -1: other processes cannot map it */
 	/* A flag for each STE_MAPPED bytes: their pages are mapped in the agent, or a thread is
 	 * about to map them. The caller owns the array and sets all flags to false at first. */
 	_Atomic bool *mapped;
@@ -115,13 +116,13 @@ struct ste_member {
 struct ste_source {
 	struct cc_id agent;
 	struct cc_key key;       /* see base/handshake.h */
-	char name[STE_NAME_MAX]; /* of its host */
+	char name[STE_NAME_MAX]; /* name of its host */
 	bool holds; /* it has holders; if not, it has only receivers, which may have some leaves */
 	/* The segment size of the links to the source, an index of cc_tcp_sizes. Streams use no
 	 * larger segments. CC_TCP_SIZES: segments of no size have passed. */
 	uint32_t segments;
 	uint32_t n_addrs;
-	struct cc_addr addrs[STE_ADDRS_MAX]; /* with the shared-state port, best address first */
+	struct cc_addr addrs[STE_ADDRS_MAX]; /* have the shared-state port; best one first */
 };
 
 struct ste_spec {
@@ -129,7 +130,7 @@ struct ste_spec {
 	uint32_t group;
 	uint64_t revision; /* elected */
 	struct wm_digest content;
-	hsh_leaf_fn *leaf;  /* of the elected hash type */
+	hsh_leaf_fn *leaf;  /* function of the elected hash type */
 	uint32_t n_members; /* 1 .. STE_MEMBERS_MAX */
 	const struct ste_member *members;
 	uint32_t n_sources; /* at most STE_SOURCES_MAX, holders first */
@@ -181,7 +182,7 @@ struct ste_member_view {
 	bool dropped;  /* its memory is no longer used */
 	/* Bytes read from its tensors for receivers, and written into its tensors. */
 	uint64_t tx_bytes, rx_bytes;
-	uint64_t bytes;          /* that differ, as far as known: rx_bytes at the end */
+	uint64_t bytes;          /* bytes that differ, as far as known: rx_bytes at the end */
 	char text[STE_TEXT_MAX]; /* if `failed`: the reason */
 };
 /* Returns false if there is no such job or member. */
@@ -213,7 +214,7 @@ struct ste_progress {
 	uint64_t rate; /* bytes per second, recently; 0: nothing moves; STE_UNMEASURED */
 	uint64_t net_rx_bytes, net_tx_bytes; /* on sockets, with headers */
 	uint64_t moved;   /* changes with any progress; an equal value later means a standstill */
-	uint32_t sources; /* that have open streams */
+	uint32_t sources; /* sources that have open streams */
 	/* A member whose process has not carried out a command for a second, or STE_NO_MEMBER. */
 	uint32_t waits_for;
 };
@@ -228,8 +229,8 @@ struct ste_diff {
 	uint32_t tensor;
 	/* Leaves that differed, and all leaves of the tensor. Both are 0 while unknown. */
 	uint64_t leaves, of;
-	uint64_t bytes; /* of the leaves that differed */
-	uint64_t done;  /* of `bytes`: already written and verified */
+	uint64_t bytes; /* bytes of the leaves that differed */
+	uint64_t done;  /* part of `bytes` that is already written and verified */
 };
 /* Finds the first tensor with a number of at least `from` in which the member differed from the
  * elected state. Returns false if there is no such tensor, job or member. */

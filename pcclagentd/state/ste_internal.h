@@ -43,7 +43,7 @@ enum ste_fd_kind { STE_FD_BELL = 0, STE_FD_STREAM, STE_FD_CONN };
 struct ste_fd {
 	uint8_t kind;
 	int fd;
-	uint32_t events; /* that epoll watches for */
+	uint32_t events; /* events that epoll watches for */
 };
 
 struct ste {

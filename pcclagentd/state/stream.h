@@ -16,7 +16,7 @@
 #include "proto/wire_link.h"
 #include "proto/wire_state.h"
 
-#define STE_STREAMS_MAX 16u /* of one job */
+#define STE_STREAMS_MAX 16u /* streams of one job */
 #define STE_ASKS        64u /* unanswered requests of one stream */
 
 struct ste_block;
@@ -41,7 +41,7 @@ struct ste_stream {
 	bool stalled;   /* a block is arriving, and there is no room for it */
 	uint8_t narrow; /* its segment size: index of cc_tcp_sizes */
 	uint32_t addr, number, next_id;
-	struct cc_key proof;      /* of the hello */
+	struct cc_key proof;      /* proof of the hello */
 	uint8_t in[WLK_ACK_SIZE]; /* answer to the hello, or header */
 	uint32_t in_have;
 	uint8_t out[STE_ASKS * WST_HDR_SIZE];
@@ -64,10 +64,10 @@ struct ste_stream {
 	/* Bytes of the payload: received, in all; leaves of the payload that were found right. */
 	uint32_t got, len, checked;
 	uint8_t member; /* the member of the source that sent the payload, see wst_answer */
-	struct ste_block *block; /* that is landing; NULL: hashes, or bytes that are not needed */
+	struct ste_block *block; /* arrives now; NULL: hashes, or bytes that are not needed */
 	/* Hashes of one kind (and one tensor) that need several requests. hash_next .. hash_end are
-	 * still to be requested. They are equal until the first answer has come. Both are 0 if
-	 * there are no such hashes. */
+	 * still to be requested. hash_next and hash_end are equal until the first answer has come.
+	 * Both are 0 if there are no such hashes. */
 	uint8_t hash_kind;
 	uint32_t hash_tensor;
 	uint64_t hash_next, hash_end;

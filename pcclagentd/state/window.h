@@ -20,7 +20,7 @@ enum ste_use { STE_USE_FREE = 0, STE_USE_BLOCK, STE_USE_SERVE };
 struct ste_window {
 	uint32_t given, seen; /* commands given; acknowledgements read */
 	uint32_t n[3];        /* slots by use */
-	uint64_t since_ns;    /* since when an acknowledgement has been awaited */
+	uint64_t since_ns;    /* time since which an acknowledgement has been awaited */
 	struct {
 		uint8_t use;    /* enum ste_use */
 		bool commanded; /* a command for the slot has not been acknowledged */

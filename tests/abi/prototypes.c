@@ -158,7 +158,7 @@ static void check_null(void)
 	check(api.mem_free(NULL) == pcclSuccess, "pcclMemFree refuses NULL");
 }
 
-/* Checks that functions without a communicator return an error and a sentence. */
+/* Checks that functions return an error and leave a sentence if they get no communicator. */
 static void check_missing(void)
 {
 	check(api.optimize_topology(NULL) != pcclSuccess, "pcclOptimizeTopology succeeds");

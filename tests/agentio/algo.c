@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Another all-reduce algorithm, added as HACKING.md describes: it does the operations that it can
- * do, and no others. All tests of this program use the table with this algorithm instead of the
- * agent's table.
+ * Another all-reduce algorithm, added as HACKING.md describes. The agent uses it for the operations
+ * that it supports, and for no other operations. All tests of this program use the table with this
+ * algorithm instead of the agent's table.
  */
 #include <stdlib.h>
 #include <sys/mman.h>

@@ -193,7 +193,7 @@ START_TEST(an_attach_finds_a_master_that_has_moved)
 }
 END_TEST
 
-/* The host of the last address drops packets, as it does with a full backlog. The agent gives up
+/* The host of the last address drops packets, like a host with a full backlog. The agent gives up
  * after a second without an answer. */
 START_TEST(an_attach_does_not_wait_for_a_host_that_drops_packets)
 {

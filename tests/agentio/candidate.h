@@ -31,9 +31,9 @@ struct candidate {
 	struct shm_state_entry *entry;
 	struct shm_sqe sqe; /* the submission; a test may change it before the push */
 	uint32_t seen, acked;
-	bool blind;      /* behaves as if memory of others could not be mapped */
+	bool blind;      /* cannot map the memory of other peers */
 	uint64_t shown;  /* the last region that a command named */
-	void *shown_map; /* its mapping, as the agent gave it */
+	void *shown_map; /* the mapping of this region */
 	size_t shown_size;
 };
 

@@ -126,7 +126,7 @@ static void expect_link_down(void)
 	struct wm_msg msg;
 
 	master_next(&m, &msg);
-	if (msg.type == WM_LINK_LOST) { /* not if the other end has closed the link */
+	if (msg.type == WM_LINK_LOST) { /* not sent if the other end has closed the link */
 		wire_master_clear(&msg);
 		master_next(&m, &msg);
 	}
@@ -592,8 +592,8 @@ START_TEST(an_operand_of_another_operation_is_not_passed_on)
 }
 END_TEST
 
-/* Other hosts may have sent anything under number 9. The operation that the master starts instead
- * is carried out. */
+/* The agent rolls back its speculative start under number 9, whatever other hosts have sent under
+ * this number. It carries out the operation that the master starts under number 10. */
 START_TEST(a_speculative_start_is_rolled_back)
 {
 	struct wlk_data d = data(9, 7, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Eager operations over the links between all hosts, and quantized ones. The agent is the second
- * host in a ring of three. The test is the master and both other hosts.
+ * Eager operations over the links of the mesh, and quantized eager operations. The agent is the
+ * second host in a ring of three. The test is the master and both other hosts.
  */
 #include <errno.h>
 #include <math.h>
@@ -35,7 +35,7 @@ static int in[2][2];  /* to the agent */
 static uint32_t count;
 static const struct qnt_format *format; /* NULL: not quantized */
 static uint32_t op;
-/* Error feedback: the residual of the agent's host, and the next one. */
+/* Error feedback: the residual of the agent's host, and the residual that the operation leaves. */
 static bool feedback;
 static float residual[MANY], loss[MANY];
 
@@ -149,13 +149,14 @@ static void send_part(uint32_t pos, size_t from, size_t to)
 	tcp_send(in[other_at(pos)][1], operands[pos].wire + from, to - from);
 }
 
-/* The host at this position sends its operand. */
+/* Sends the operand of the host at this position. */
 static void send_operand(uint32_t pos)
 {
 	send_part(pos, 0, WLK_DATA_SIZE + operands[pos].len);
 }
 
-/* The agent sends the operand of the host at position `pos` to the host at position `to`. */
+/* Checks that the agent sends the operand of the host at position `pos` to the host at position
+ * `to`. */
 static void expect_operand(uint32_t pos, uint32_t to)
 {
 	static uint8_t got[sizeof operands[0].wire];
@@ -175,7 +176,7 @@ static void settle(void)
 		client_call(&a, &q, &r, NULL, 0);
 }
 
-/* The agent sends nothing more to the host at this position for now. */
+/* Checks that the agent has sent nothing more to the host at this position. */
 static void expect_nothing(uint32_t to)
 {
 	uint8_t byte;
@@ -265,7 +266,7 @@ static void finish(uint64_t seq)
 	queue_free_slot(&qa, 0);
 }
 
-/* Each host sends its operand to both others. */
+/* Each host sends its operand to both other hosts. */
 START_TEST(direct_route_sends_to_all_hosts_at_once)
 {
 	uint64_t seq = launch(CC_ALGO_DIRECT);
@@ -280,8 +281,8 @@ START_TEST(direct_route_sends_to_all_hosts_at_once)
 }
 END_TEST
 
-/* The second step needs the operand of the host before. This one is not passed on, because the
- * third host has it already. */
+/* The second step of the agent waits for the operand of the previous host. The agent does not pass
+ * on this operand, because the third host has it already. */
 START_TEST(tree_route_goes_in_steps)
 {
 	uint64_t seq = launch(CC_ALGO_TREE);
@@ -378,8 +379,8 @@ static const struct qnt_format formats[] = {
 	{.dtype = KRN_F32, .scheme = QNT_BLOCK, .code = QNT_I8, .block = 256},
 };
 
-/* On each route, with each format, of one piece or two. The bits of the result are those that the
- * model computes from the bytes on the network. */
+/* Operands have one piece or two, on each route and in each format. The bits of the result are
+ * those that the model computes from the bytes on the network. */
 START_TEST(quantized_operands_are_reduced_in_ring_order)
 {
 	enum cc_algo route = (enum cc_algo)(_i % CC_ALGO_COUNT);
@@ -392,7 +393,8 @@ START_TEST(quantized_operands_are_reduced_in_ring_order)
 }
 END_TEST
 
-/* The agent adds what it lost at the operation before. A failed operation changes nothing. */
+/* The agent adds to its operand what it lost in the last operation that succeeded. A failed
+ * operation does not change this residual. */
 START_TEST(losses_are_added_to_the_next_operand)
 {
 	struct wm_msg failed = {.type = WM_OP_ABORT,
@@ -463,7 +465,7 @@ START_TEST(operand_without_quantization_ends_the_link)
 }
 END_TEST
 
-/* ---- operands that come early, or from another host ---- */
+/* ---- unexpected operands, and operands from the wrong host ---- */
 
 /* Carries out an operation. After it, the next number is reserved for this route. Returns this
  * number. */
@@ -480,7 +482,8 @@ static uint64_t reserve(enum cc_algo route)
 	return m.seq;
 }
 
-/* Before the submission come no operand (0), one (1, 2), or both (3). */
+/* `early`: before the submission, no operand arrives (0), one operand (1, 2), or both operands (3).
+ */
 START_TEST(speculative_start_takes_the_reserved_route)
 {
 	enum cc_algo route = _i % 2 == 0 ? CC_ALGO_TREE : CC_ALGO_DIRECT;
@@ -527,7 +530,7 @@ START_TEST(operand_that_another_host_should_send_ends_its_link)
 }
 END_TEST
 
-/* With the ring, the third host sends nothing to this one. */
+/* On the ring, the third host sends nothing to this host. */
 START_TEST(operand_over_the_mesh_ends_its_link_if_the_route_is_the_ring)
 {
 	(void)launch(CC_ALGO_RING);
@@ -538,8 +541,8 @@ END_TEST
 
 /* ---- lost links ---- */
 
-/* The streams from the agent to a host break, or those from the host (_i is odd), at position 0 or
- * 2. */
+/* The eager stream from the agent to a host breaks (_i is even), or the stream from the host to the
+ * agent (_i is odd). The host is at position 0 or 2. */
 START_TEST(operation_fails_if_a_link_of_its_route_breaks)
 {
 	enum cc_algo route = _i / 4 == 0 ? CC_ALGO_TREE : CC_ALGO_DIRECT;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Error feedback: which residual the agent gives to the engine, when it drops the residual, and the
- * memory. One process is on a ring of two hosts, of which the test plays the other one.
+ * Error feedback: which residual the agent gives to the engine, when the agent drops a residual,
+ * and how residuals count as memory. One process is on a ring of two hosts. The test plays the
+ * other host.
  */
 #include <stdio.h>
 #include <string.h>
@@ -46,7 +47,7 @@ static bool uses(const struct agentd_stats *s, uint64_t bytes)
 	return s->mem_used == bytes;
 }
 
-/* The agent has used up to 1 KiB more for its tables. */
+/* The agent may use up to 1 KiB more for its tables. */
 static bool uses_about(const struct agentd_stats *s, uint64_t bytes)
 {
 	return s->mem_used >= bytes && s->mem_used < bytes + 1024;
@@ -188,7 +189,8 @@ static struct shm_sqe other_shape(int which)
 	return e;
 }
 
-/* Another shape under the same tag, or no feedback, drops the residual, but only if it succeeds. */
+/* A successful operation with another shape under the same tag, or without feedback, drops the
+ * residual. A failed operation keeps it. */
 START_TEST(another_shape_drops_the_residual)
 {
 	struct shm_sqe e = submission(1), changed = other_shape(_i);
@@ -220,7 +222,8 @@ START_TEST(another_membership_drops_the_residual)
 }
 END_TEST
 
-/* Operations of any tag of the group free what belongs to an earlier membership. */
+/* After a change of the group's members, an operation of any tag frees the residuals from before
+ * the change. */
 START_TEST(outdated_residuals_are_freed)
 {
 	struct shm_sqe e = submission(1), plain = submission(2);
@@ -250,7 +253,7 @@ START_TEST(residuals_end_with_the_communicator)
 
 	(void)run(&e);
 	(void)run(&e);
-	/* One more operation is under way (1). */
+	/* In case 1, one more operation is under way. */
 	fake_set_auto_done(false);
 	if (_i == 1)
 		(void)start(&e);
@@ -283,7 +286,7 @@ START_TEST(residuals_count_as_memory)
 	queue_free_slot(&qa, 0);
 	second.quant_algo &= ~WIRE_QUANT_FEEDBACK;
 	(void)run(&second);
-	/* Without feedback of the first tag there is room. */
+	/* When the first tag has no residual any more, there is memory for the second residual. */
 	e.quant_algo &= ~WIRE_QUANT_FEEDBACK;
 	(void)run(&e);
 	second.quant_algo |= WIRE_QUANT_FEEDBACK;

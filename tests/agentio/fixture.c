@@ -507,7 +507,7 @@ int tcp_connect(uint16_t port)
 
 	ck_assert_int_ge(fd, 0);
 	bound(fd);
-	/* The bytes that were sent are there as soon as the call returns. */
+	/* With this option, sent bytes are at the other end as soon as the send call returns. */
 	ck_assert_int_eq(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on), 0);
 	ck_assert_int_eq(connect(fd, (struct sockaddr *)&sin, sizeof sin), 0);
 	return fd;

@@ -23,7 +23,7 @@
 /* ---- the agent ---- */
 
 struct fx {
-	char dir[64], path[96], admin[96]; /* the sockets of processes and of pcclctl: ask.h */
+	char dir[64], path[96], admin[96]; /* sockets for processes, and for pcclctl */
 	pthread_t thread;
 	struct agentd *agent;
 	pthread_mutex_t lock;

@@ -152,7 +152,8 @@ START_TEST(wrong_fields_are_refused)
 }
 END_TEST
 
-/* The agent would read and write these regions. */
+/* A tensor must lie in registered memory of its process, because the agent reads and writes the
+ * tensor. */
 START_TEST(wrong_regions_of_tensors_are_refused)
 {
 	struct mem strange, staging, state;

@@ -23,8 +23,8 @@ void other_listen(struct other *x, uint32_t n_streams);
  * look for this agent. */
 void other_order(struct other *x, struct fx *f, struct master *m, struct client *a,
 	struct queue *qa, const struct cc_addr *addrs, uint32_t n, bool at_master);
-/* The same with two other agents in a ring of three hosts, and links between all hosts. Their names
- * are "nexthost" and "prevhost". */
+/* Does the same with two other agents in a ring of three hosts, and links between all hosts. Their
+ * names are "nexthost" and "prevhost". */
 void other_order_mesh(struct other *next, const struct other *prev, struct fx *f, struct master *m,
 	struct client *a, struct queue *qa);
 /* Accepts one stream and checks its hello. */

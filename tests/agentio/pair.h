@@ -28,7 +28,7 @@ void pair_end_ring(struct other *x, const int fds[2]);
 /* Does the same with two other hosts, the next one x[0] and the previous one x[1]. The links from
  * the agent to both are open, and fds[i] are x[i]'s ends. */
 void pair_begin_mesh(struct other x[2], int fds[2][2]);
-/* Does the same, but only the link to x[0] is open. The agent begins to open the other one. */
+/* Does the same, but only the link to x[0] is open. The agent begins to open the link to x[1]. */
 void pair_begin_mesh_without_link(struct other x[2], int fds[2][2]);
 void pair_end_mesh(struct other x[2], int fds[2][2]);
 

@@ -191,7 +191,7 @@ START_TEST(process_counts_as_silent_until_it_answers)
 		ck_assert_uint_ge(until_silent(&p), 1);
 		read_asks();
 		ck_assert(pass(&p, 1000));
-		ck_assert_uint_eq(read_asks(), 0); /* earlier asks are not answered yet */
+		ck_assert_uint_eq(read_asks(), 0); /* earlier questions have no answer yet */
 		answer();
 		ck_assert(!look(&p, true));
 	}
@@ -382,11 +382,11 @@ START_TEST(tick_checks_some_processes_and_all_stopped_ones)
 {
 	ck_assert_uint_eq(tick(BASE_TICK_MS), 0);
 	child_is_to(SIGSTOP);
-	ck_assert_uint_eq(tick(BASE_TICK_MS), A_TICK); /* those after the first tick's */
+	ck_assert_uint_eq(tick(BASE_TICK_MS), A_TICK); /* the next A_TICK sessions */
 	ck_assert_uint_eq(tick(BASE_TICK_MS), MANY - A_TICK);
 	ck_assert_uint_eq(tick(BASE_TICK_MS), MANY);
 	child_is_to(SIGCONT);
-	ck_assert_uint_eq(tick(BASE_TICK_MS), 0); /* so no running session counts as lost */
+	ck_assert_uint_eq(tick(BASE_TICK_MS), 0); /* else a running session could count as lost */
 }
 END_TEST
 

@@ -180,8 +180,8 @@ START_TEST(only_members_can_map_a_result)
 }
 END_TEST
 
-/* Each process gets the region unasked, before it knows of the result. The next time it has the
- * region already. */
+/* The agent hands the result region to each process unasked, before the process knows of the
+ * result. At the next operation, the process has the region already. */
 START_TEST(result_regions_are_handed_over_unasked)
 {
 	struct wl_request q = {.type = WL_REGION_FREE};

@@ -350,7 +350,7 @@ START_TEST(only_sealed_memory_files_can_be_adopted)
 }
 END_TEST
 
-/* The agent keeps memory open, but leaves half of the descriptors to other uses. */
+/* The agent keeps descriptors of regions open, but leaves half of all descriptors to other uses. */
 START_TEST(memory_leaves_descriptors_for_other_uses)
 {
 	const unsigned limit = 2 * (fx_count_fds() + 8), n = limit;

@@ -343,8 +343,8 @@ START_TEST(a_result_goes_to_a_disposable_output)
 }
 END_TEST
 
-/* The process submits an operand that goes through a window, as if the ring had only this host, and
- * is refused. The same call succeeds without a window. */
+/* The process submits an operand that goes through a window, as if the ring had only this host. The
+ * agent refuses this call. The same call succeeds without a window. */
 START_TEST(windows_are_refused_between_hosts)
 {
 	struct shm_sqe e = through_window(1, &staged_a);

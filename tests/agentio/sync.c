@@ -301,7 +301,7 @@ START_TEST(master_aborts_a_job_without_its_only_holder)
 	until_commanded(&ob);
 	client_close(&a);
 	master_expect(&m, WM_LEAVE, &msg);
-	fx_await(&f, regions_are, 1); /* that of b */
+	fx_await(&f, regions_are, 1); /* the region of b */
 	sync_abort(&m);
 	ck_assert_uint_eq(candidate_await(&ob), WIRE_RANK_CONNECTION_LOST);
 	ck_assert(!candidate_complete(&ob));
@@ -310,7 +310,7 @@ START_TEST(master_aborts_a_job_without_its_only_holder)
 END_TEST
 
 /* The holder's tensors do not have the hashes of its manifest. The agent notices this when it reads
- * the tensors. This holds for both hash types. */
+ * the tensors. The test runs with both hash types. */
 START_TEST(holder_with_false_hashes_is_reported)
 {
 	struct wm_msg msg;

@@ -258,8 +258,8 @@ START_TEST(routes_have_their_errors)
 }
 END_TEST
 
-/* A scale for each of two segments is better than one for the whole chunk, unless both have the
- * same range. */
+/* A scale for each of two segments is better than one for the whole chunk, unless both segments
+ * have the same range. */
 START_TEST(minmax_is_nearer_than_the_scheme_of_pccl1)
 {
 	static const char *const data[] = {"normal", "student-t", "rest", "far"};
@@ -272,7 +272,7 @@ START_TEST(minmax_is_nearer_than_the_scheme_of_pccl1)
 	for (size_t i = 0; i < 4; i++)
 		ck_assert_msg(segments[i] < error_of(data[i], "pccl1-minmax-uint8", 0)->l2,
 			"%s: %g", data[i], segments[i]);
-	/* two binary32 for each chunk */
+	/* each of the two chunks has two binary32 numbers */
 	ck_assert_double_eq(
 		error_of("normal", "pccl1-minmax-uint8", 0)->bytes, 1 + 2 * 8.0 / (1 << 18));
 }
@@ -293,8 +293,8 @@ START_TEST(seeds_change_the_operands)
 }
 END_TEST
 
-/* Each host has an equal part of the gradient: large numbers of one host and small numbers of the
- * other one. */
+/* Each host has an equal part of the gradient. The first host has numbers from 125 to 127, the
+ * second host only -126. */
 START_TEST(hosts_share_the_gradient)
 {
 	static float numbers[2001];
@@ -313,7 +313,7 @@ START_TEST(hosts_share_the_gradient)
 	ck_assert_int_eq(bch_quant_compute(&options, &g, &result), 0);
 	ck_assert_uint_eq(error_of("gradient", "int8", 0)->count, 1000);
 	error = error_of("gradient", "int8", 0)->l2;
-	/* The numbers of the first host become whole. */
+	/* Quantization rounds the numbers of the first host to integers. */
 	ck_assert_msg(error > 0.5 * sqrt(coarse / exact) && error < 2 * sqrt(coarse / exact), "%g",
 		error);
 }

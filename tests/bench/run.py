@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Runs pccl-bench with the daemons of the build. Checks what it prints and returns, what it reports
-about a library with wrong results, and that it leaves nothing behind, no matter how it ends."""
+"""Runs pccl-bench with the daemons of the build. Checks what pccl-bench prints and returns, also with
+a faulty library, and that it leaves nothing behind, no matter how it ends."""
 
 import json
 import os
@@ -138,7 +138,7 @@ def loopback(bench):
         kind = json.loads(out)["options"]["hosts_kind"]
         check(kind == "2 hosts on loopback", "the document says that the hosts are on loopback", kind)
     check(("loopback instead" in err) == (os.geteuid() == 0),
-          "pccl-bench reports loopback hosts if root could have namespaces", err)
+          "pccl-bench reports the use of loopback only to root", err)
 
 
 def joins(bench):
@@ -164,7 +164,8 @@ def joins(bench):
 
 
 def quantized(bench):
-    """Runs of two hosts whose results have errors: those that the simulation predicts."""
+    """Runs two hosts with quantization. The errors of the results must be those that the simulation
+    predicts."""
     for mode, least, most in (("none", 1e-9, 1e-6), ("int8", 0.008, 0.012), ("int4", 0.1, 0.16)):
         code, out, err = bench.run("allreduce", "-b", "4M", "-e", "4M", "-n", 2, "-w", 1, "--hosts", 2,
                                    "--quantize", mode, "--check", "--json")
@@ -206,8 +207,8 @@ def simulated(bench):
               f"a gradient is refused: {words}", (code, out, err))
     with open("/dev/full", "w", encoding="ascii") as full:
         code, _, err = end_of(bench.start("quant", "--count", 5, "--quantize", "int8", out=full))
-    check(code == IO_ERROR and "standard output" in err, "a full device for the errors is reported",
-          (code, err))
+    check(code == IO_ERROR and "standard output" in err,
+          "a full device for the output of quant is reported", (code, err))
     bench.check_nothing_left("after simulations")
 
 
@@ -229,7 +230,7 @@ def refusals(bench):
 
 
 def until_running(bench, number):
-    """Waits until a run that does not end soon has this many processes."""
+    """Waits until a long run has started this many processes."""
     lib.until(lambda: len(bench.processes()) >= number, "the processes do not start")
 
 
@@ -299,8 +300,8 @@ def faulty_library(bench):
 def test():
     with tempfile.TemporaryDirectory(prefix="pcclbench-") as folder, \
             Bench(pathlib.Path(folder)) as bench:
-        # shows whether the program can run; libtool's wrapper relinks now, and not again in later
-        # calls
+        # This call shows whether the program can run. libtool's wrapper relinks the program now,
+        # and not again in later calls.
         code, out, err = bench.run("--version")
         check(code == 0 and out.startswith("pccl-bench "), "pccl-bench prints its version", (code, out, err))
         runs(bench)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Tests that texts name the limit that is reached, with folders that look like those of the system,
- * and with processes that have reached a limit.
+ * Tests that texts name the limit that is reached. Some tests use folders that look like those of
+ * the system. Other tests use processes that have reached a limit.
  */
 #include <errno.h>
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Memory that is never missing: what it contains, and the handler that is called instead of a
- * failure.
+ * Tests of cc_must.h: what the memory contains, and the handler that is called when memory is
+ * exhausted.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -33,7 +33,7 @@ START_TEST(memory_is_zeroed)
 
 	ck_assert_ptr_nonnull(p);
 	memset(p, 0xff, 64);
-	free(p); /* the next allocation gets it again */
+	free(p); /* the next allocation gets the same memory */
 	p = cc_must_zalloc(16, 4);
 	for (i = 0; i < 64; i++)
 		ck_assert_uint_eq(p[i], 0);

@@ -240,7 +240,7 @@ START_TEST(keys_of_the_file_are_stored_or_refused)
 }
 END_TEST
 
-/* Reads all sources in the order of the daemons. */
+/* Reads all sources of values in the order in which the daemons read them. */
 static int all_sources(const char *words, const char *host_of_file)
 {
 	if (command_line(words) < 0)

@@ -10,7 +10,7 @@
 #include "tests/common/suites.h"
 
 /* Returns the hosts whose operands are in the sum that `pos` sends, as bits. *depth gets the number
- * of hops before that. */
+ * of hops that this sum needs. */
 static uint64_t sum_of(const struct cc_route *r, uint32_t chunk, uint32_t pos, uint32_t *depth)
 {
 	uint32_t children[CC_ROUTE_FANOUT_MAX], deepest = 0;
@@ -92,7 +92,7 @@ START_TEST(every_chunk_is_reduced_and_distributed)
 }
 END_TEST
 
-/* The hosts to which `pos` sends partial sums, and results, as bits. */
+/* Sets *sums and *results to the hosts to which `pos` sends partial sums and results, as bits. */
 static void links_of(const struct cc_route *r, uint32_t pos, uint64_t *sums, uint64_t *results)
 {
 	*sums = *results = 0;
@@ -144,7 +144,7 @@ START_TEST(ring_sends_to_the_next_host)
 END_TEST
 
 /* A ring may have any number of hosts. */
-START_TEST(ring_of_thousands)
+START_TEST(ring_route_has_no_limit_of_hosts)
 {
 	struct cc_route r = {.algo = CC_ALGO_RING, .hosts = 100000};
 	uint32_t list[CC_ROUTE_FANOUT_MAX];
@@ -161,7 +161,7 @@ START_TEST(ring_of_thousands)
 }
 END_TEST
 
-START_TEST(positions_go_around)
+START_TEST(positions_wrap_around_the_ring)
 {
 	struct cc_route r = {.algo = CC_ALGO_TREE};
 
@@ -253,8 +253,8 @@ static bool do_step(const struct cc_route *r, uint32_t step, struct operands *ha
 			uint32_t origin = cc_route_before(r, pos, i);
 			uint64_t bit = UINT64_C(1) << origin;
 
-			/* A host waits for all operands of the window, also for those that it does
-			 * not send. */
+			/* A host waits for the operands of `window` hosts, also for the operands
+			 * that it does not send. */
 			ck_assert_msg(before.of[pos] & bit, "a host lacks what it sends");
 			if (i >= n)
 				continue;
@@ -315,8 +315,8 @@ Suite *route_suite(void)
 	tcase_add_loop_test(tc, every_chunk_is_reduced_and_distributed, 0, CC_ALGO_COUNT);
 	tcase_add_test(tc, tree_needs_links_at_powers_of_two);
 	tcase_add_test(tc, ring_sends_to_the_next_host);
-	tcase_add_test(tc, ring_of_thousands);
-	tcase_add_test(tc, positions_go_around);
+	tcase_add_test(tc, ring_route_has_no_limit_of_hosts);
+	tcase_add_test(tc, positions_wrap_around_the_ring);
 	tcase_add_loop_test(tc, operands_of_eager_operations_reach_all_hosts, 0, CC_ALGO_COUNT);
 	tcase_add_test(tc, steps_of_the_tree_collect_all_operands);
 	tcase_add_test(tc, master_chooses_by_size_and_quantization);

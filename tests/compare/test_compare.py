@@ -33,7 +33,7 @@ TWO_CUBIC = base.Setting(1, 2, cubic=True)
 
 class Fake(base.Contender):
     """A contender whose measurements take `took` seconds and fail at a chosen size. `asked` records
-    each request for one."""
+    each request for a measurement."""
 
     asked = []
     failing_size = None
@@ -183,7 +183,7 @@ class Cubic(unittest.TestCase):
             self.assertEqual(base.environment(TWO_CUBIC, A="b")["A"], "b")
             self.assertEqual(base.environment(TWO), dict(os.environ))
 
-    def test_every_cubic_setting_has_one_without_cubic(self):
+    def test_every_cubic_setting_has_a_twin_without_cubic(self):
         for setting in compare.SETTINGS:
             self.assertIn(setting._replace(cubic=False), compare.SETTINGS)
 

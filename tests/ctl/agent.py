@@ -122,11 +122,11 @@ def take_over(folder, restart):
         assert a.end() == 0
 
 
-def test_master_comes_back(folder):
+def test_run_continues_with_a_master_that_comes_back(folder):
     take_over(folder, lambda a, old: Master(folder, "--listen", old))
 
 
-def test_master_comes_elsewhere(folder):
+def test_run_continues_with_a_master_at_another_address(folder):
     def elsewhere(agent, old):
         m = Master(folder, "--listen", "127.0.0.1:0")
         row, = agent.rows(f"agent set-master {old} {m.addresses[0]}", "runs")
@@ -136,7 +136,7 @@ def test_master_comes_elsewhere(folder):
     take_over(folder, elsewhere)
 
 
-def test_master_is_left_for_another(folder):
+def test_set_master_now_moves_the_run_at_once(folder):
     def leave(agent, old):
         row, = agent.rows(f"agent set-master --now {old} {other.addresses[0]}", "runs")
         assert row["state"] != "up", row
@@ -151,7 +151,7 @@ def test_master_is_left_for_another(folder):
         assert row["master"] == m.addresses[0], "the run is also known by its current address"
 
 
-def test_others_may_not_set_masters(folder):
+def test_other_users_may_not_set_masters(folder):
     if os.geteuid() != 0:
         return
     with Agent(folder) as a:
@@ -164,7 +164,7 @@ def test_others_may_not_set_masters(folder):
         assert a.end() == 0
 
 
-def test_masters_are_read_again(folder):
+def test_sighup_reads_the_masters_again(folder):
     path = os.path.join(folder, "a.conf")
 
     def write(text):
@@ -188,7 +188,8 @@ def test_masters_are_read_again(folder):
 
 
 def test_a_file_with_a_typing_error_is_not_read_again(folder):
-    """An error in any section counts, even if section [masters] of the file has changed."""
+    """After an error in any section, the agent keeps its masters, even if section [masters] is
+    right."""
     path = os.path.join(folder, "typing.conf")
 
     def write(text):
@@ -213,7 +214,7 @@ def test_a_file_with_a_typing_error_is_not_read_again(folder):
             assert a.end() == 0
 
 
-def test_stopped_process_is_named(folder):
+def test_stopped_process_is_shown(folder):
     with Master(folder, "--listen", "127.0.0.1:0") as m, Agent(folder) as a, \
             Trainer(a, m.addresses[0]) as trainer:
         a.await_row("peers", "peers", lambda p: p["state"] == "connected")
@@ -236,8 +237,8 @@ def test_stopped_process_is_lost(folder):
 
 
 def test_closed_standard_descriptors_become_no_sockets(folder):
-    """Without this, a daemon that starts with closed descriptors would log into one of its
-    connections."""
+    """A daemon that starts without standard descriptors opens /dev/null in their place. Otherwise
+    it would log into one of its connections."""
     for program, option, more in (
             (Agent.program, "--agent", ["--socket", os.path.join(folder, "closed.sock"), "--p2p-port",
                                         "0", "--shared-state-port", "0", "--benchmark-port", "0"]),

@@ -186,7 +186,7 @@ START_TEST(file_that_ends_anywhere_is_restored_up_to_its_end)
 	for (at = 0; at <= len; at++) {
 		replace(p, at);
 		s = restored();
-		/* A longer file gives at least as much state. */
+		/* A longer file gives at least as much state as a shorter file. */
 		ck_assert(s.accepted == 0 || s.accepted == 3 || s.accepted == 2 || s.accepted == 7);
 		if (s.accepted > 0) {
 			ck_assert_uint_ge(s.epoch, last);

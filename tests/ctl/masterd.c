@@ -470,7 +470,8 @@ START_TEST(malformed_bytes_of_every_length_are_refused)
 			check_alive();
 	}
 	check_alive();
-	/* At most ten lines each second, and one more with the count of the others. */
+	/* The log gets at most ten refusals each second, and one line with the number of those that
+	 * were left out. */
 	ck_assert_uint_gt(refusals, 0);
 	ck_assert_uint_gt(log_lines("refused"), 0);
 	ck_assert_uint_le(
@@ -807,7 +808,7 @@ END_TEST
 
 /* Many peers join that are never accepted and read no answers. Neither the log nor the queue grows
  * because of them. */
-START_TEST(newcomers_that_never_join_cost_little)
+START_TEST(newcomers_that_are_never_accepted_cost_little)
 {
 	struct bytes x = {.n = 0}, member = {.n = 0};
 	int first = knock(&member), fd;
@@ -867,8 +868,8 @@ Suite *masterd_suite(void)
 			vanished_connections_harm_nobody, many_messages_wait_and_are_processed,
 			long_messages_of_strangers_are_refused,
 			address_of_member_is_kept_while_connected,
-			many_knocks_wait_and_are_answered, newcomers_that_never_join_cost_little,
-			NULL});
+			many_knocks_wait_and_are_answered,
+			newcomers_that_are_never_accepted_cost_little, NULL});
 	add_case(s, "short hello", short_hello,
 		(const TTest *const[]){idle_connections_harm_nobody,
 			slowly_sent_bytes_do_not_count_as_hello, NULL});

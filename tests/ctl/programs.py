@@ -107,14 +107,14 @@ def test_signals_end_the_master_cleanly(folder):
             assert s.recv(1) == b""
 
 
-def test_several_addresses(folder):
+def test_master_listens_at_several_addresses(folder):
     with Master(folder, "--listen", "127.0.0.1:0", "--listen", "127.0.0.2:0", listen=2) as m:
         assert len(set(m.addresses)) == 2
         assert all(refuses(a) for a in m.addresses)
         assert m.end() == 0
 
 
-def test_ipv6(folder):
+def test_ipv6_any_address_also_accepts_ipv4(folder):
     try:
         socket.create_server(("::1", 0), family=socket.AF_INET6).close()
     except OSError:
@@ -124,8 +124,8 @@ def test_ipv6(folder):
         assert refuses("[::1]:" + port) and refuses("127.0.0.1:" + port)
 
 
-def test_ipv4_and_ipv6(folder):
-    """[::] also accepts IPv4. Both addresses together must not conflict."""
+def test_any_addresses_of_ipv4_and_ipv6_do_not_conflict(folder):
+    """[::] alone also accepts IPv4. A master can listen at 0.0.0.0 and [::] together."""
     try:
         with socket.create_server(("::", 0), family=socket.AF_INET6) as s:
             port = s.getsockname()[1]
@@ -138,14 +138,14 @@ def test_ipv4_and_ipv6(folder):
             assert m.end() == 0
 
 
-def test_agent_without_folder(folder):
+def test_agent_without_socket_folder_names_the_remedy(folder):
     path = os.path.join(folder, "missing", "agent.sock")
     r = run(AGENTD, "--socket", path)
     assert r.returncode == 69 and path in r.stderr, r
     assert "--socket" in r.stderr and "systemd-tmpfiles --create" in r.stderr, r
 
 
-def test_admin_socket(folder):
+def test_admin_socket_answers_and_a_stale_one_is_replaced(folder):
     path = os.path.join(folder, "admin.sock")
     with Master(folder, "--listen", "127.0.0.1:0", "--admin-socket", path) as m:
         m.await_line("pcclctl finds")
@@ -173,7 +173,7 @@ def test_admin_socket(folder):
     assert not os.path.exists(path)
 
 
-def test_stopped_daemon(folder):
+def test_pcclctl_reports_a_stopped_daemon(folder):
     path = os.path.join(folder, "admin.sock")
     with Master(folder, "--listen", "127.0.0.1:0", "--admin-socket", path) as m:
         m.await_line("pcclctl finds")
@@ -182,7 +182,7 @@ def test_stopped_daemon(folder):
         assert r.returncode == 69 and "did not answer within 5 s" in r.stderr and path in r.stderr
 
 
-def test_default_admin_socket(folder):
+def test_default_admin_socket_is_in_the_runtime_folder(folder):
     leash, end = socket.socketpair()
     with Master(folder, "--listen", "127.0.0.1:0", "--parent-fd", str(end.fileno()),
                 pass_fds=[end.fileno()]) as m:
@@ -197,7 +197,7 @@ def test_default_admin_socket(folder):
     assert not os.path.exists(path)
 
 
-def test_admin_socket_without_runtime_folder(folder):
+def test_admin_socket_is_in_tmpdir_without_a_runtime_folder(folder):
     """The master has the environment variables of a cron job, or of a process in a container."""
     own = os.path.join(folder, f"pccl-{os.geteuid()}")
     words = ("--listen", "127.0.0.1:0", "--parent-fd")
@@ -216,7 +216,7 @@ def test_admin_socket_without_runtime_folder(folder):
     end.close()
 
 
-def test_handed_over_socket(folder):
+def test_master_listens_on_a_handed_over_socket(folder):
     with socket.create_server(("127.0.0.1", 0)) as s:
         address = f"127.0.0.1:{s.getsockname()[1]}"
         with Master(folder, "--listen-fd", str(s.fileno()), pass_fds=[s.fileno()]) as m:
@@ -233,7 +233,7 @@ BOUNDS = (("link_timeout_ms", 2000, 90000), ("stream_timeout_ms", 2000, 90000),
           ("round_timeout_ms", 2000, 300000))
 
 
-def test_usage(folder):
+def test_wrong_arguments_are_refused(folder):
     del folder
     for arguments in (["--nonsense"], ["x"], ["--listen", "name:1"], ["--listen-fd", "x"],
                       ["--log-level", "loud"], ["--listen"],
@@ -266,7 +266,7 @@ def test_usage(folder):
     assert r.returncode == 0 and r.stdout.startswith("ccoip-masterd ")
 
 
-def test_taken_port(folder):
+def test_port_in_use_is_reported(folder):
     del folder
     with socket.create_server(("127.0.0.1", 0)) as s:
         address = f"127.0.0.1:{s.getsockname()[1]}"
@@ -275,12 +275,12 @@ def test_taken_port(folder):
 
 
 def user_of(folder):
-    """Returns an environment that hides the system's folder for sockets. A program that runs a
-    master has the socket of this master in the folder of the program's user."""
+    """Returns an environment in which `folder` has the sockets of this user's daemons. The admin
+    socket of a master that a program has started lies there."""
     return {"XDG_RUNTIME_DIR": folder, "TMPDIR": folder}
 
 
-def test_same_port_twice(folder):
+def test_second_master_with_the_same_port_has_no_admin_socket(folder):
     """Two addresses with the same port have the same default path for the admin socket."""
     leash, end = socket.socketpair()
     more = {"env": user_of(folder), "pass_fds": [end.fileno()]}
@@ -340,7 +340,7 @@ def refused_state_dir(state_dir):
     return r
 
 
-def test_state_dir(folder):
+def test_unusable_state_folders_are_refused(folder):
     """All errors about the state folder are permanent, except that another master uses the
     folder."""
     used = os.path.join(folder, "used")
@@ -368,7 +368,7 @@ def test_state_dir(folder):
         assert m.end() == 0
 
 
-def test_config(folder):
+def test_configuration_is_read_and_its_errors_are_reported(folder):
     path = os.path.join(folder, "m.conf")
     admin = os.path.join(folder, "a.sock")
 
@@ -410,7 +410,7 @@ def test_config(folder):
     assert r.returncode == 66 and f"cannot read {folder}: it is a folder" in r.stderr, r
 
 
-def test_notifies_systemd(folder):
+def test_master_notifies_systemd(folder):
     with open(os.path.join(BUILD, "config.h"), encoding="utf-8") as f:
         if "#define HAVE_SYSTEMD 1" not in f.read():
             return
@@ -430,7 +430,7 @@ def test_notifies_systemd(folder):
             assert m.wait() == 0
 
 
-def test_takes_sockets_of_systemd(folder):
+def test_master_takes_sockets_of_systemd(folder):
     with open(os.path.join(BUILD, "config.h"), encoding="utf-8") as f:
         if "#define HAVE_SYSTEMD 1" not in f.read():
             return

@@ -70,7 +70,7 @@ NAMES = re.compile(
     r"(?:ccm|pccl)_offers?\w*|wm_ring_place|\w*way_(?:ms|ns)|CC_\w*WAY_\w*|LONG_WAY\w*|(?:ccm|agt|hh)_ahead\w*|"
     r"(?:ccm_told|pccl_comm_told|pccl_slot_told)\w*|ENG_\w*SHIFT\w*|ccm_behind\w*|ccm_absent\w*|ccm_away\w*|ccm_fate\w*|"
     r"ccm_conclude|agt_loss|WM_(?:BLOCKS|STALLED|WORLD)|wm_(?:blocks|stalled|world)|(?:agt|ccm)_grant\w*)$")
-# Names that keep such a part in another sense.
+# C identifiers that contain one of these parts in another sense.
 KEEP = re.compile(r"^(?:early|renew|doomed|FAULT_DOOMED|lost_renew|crew_fn|crew|verdict|redial)$")
 
 SEP = r"(?:[ \t]+|[ \t]*\"\s*\"|[ \t]*\n[ \t]*(?:\*(?!/)|//|#)?[ \t]*)"
@@ -90,7 +90,7 @@ def text_hits(path, text, at):
 
 
 def name_hits(path, name, at):
-    """Yields the same for a C identifier."""
+    """Yields (offset, word, use) for the retired words in a C identifier."""
     if KEEP.match(name) or OLD_NAMES.search(name):
         return
     parts = name.lower().split("_")

@@ -137,7 +137,7 @@ class Trainer:
 
 
 def train(lab, name, program):
-    """Runs a trainer, a second one, and a newcomer during their work. Then one of them is killed."""
+    """Runs two trainers, and a newcomer that joins while they train. Then kills the first trainer."""
     first = Trainer(lab, program)
     second = Trainer(lab, program)
     for t in (first, second):
@@ -145,7 +145,7 @@ def train(lab, name, program):
     third = Trainer(lab, program)
     for t in (first, second, third):
         t.until(3)
-    check(True, f"{name}: a newcomer joins two trainers that go on")
+    check(True, f"{name}: two trainers go on when a newcomer joins")
     lab.drop_peer(first.peer)
     for t in (second, third):
         t.until(2, steps=5)
@@ -189,7 +189,7 @@ def wrong_addresses(program, number):
             done = subprocess.run([program, text], capture_output=True, text=True, check=False, timeout=2)
             said = (done.returncode, done.stderr)
         except subprocess.TimeoutExpired:
-            said = (None, "it is still running after 2 seconds")
+            said = (None, "the program still runs after 2 seconds")
         check(said[0] == 2 and "usage: " in said[1], f"program {number} of README.md refuses \"{text}\"", said)
 
 
@@ -234,7 +234,7 @@ def settle(lab):
 
 
 def configuration(lab, page, text):
-    """Checks that the daemon of a configuration file starts with it."""
+    """Checks that the daemon starts with the example of its configuration file."""
     program, section = {"ccoip-masterd.conf.5": (lib.MASTERD, "master"),
                         "pccl-agent.conf.5": (lib.AGENTD, "agent")}[page]
     file = lab.folder / page
@@ -242,7 +242,7 @@ def configuration(lab, page, text):
     process, log = lab.spawn("configured", 0, [program, "--config", file])
     lib.until(lambda: started(process, log), f"{page}: the daemon logs nothing")
     process.terminate()
-    check(process.wait(lib.WAIT) == 0, f"{page}: the example of [{section}]",
+    check(process.wait(lib.WAIT) == 0, f"{page}: the daemon starts with the example of [{section}]",
           log.read_text("utf-8"))
 
 

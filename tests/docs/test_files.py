@@ -55,7 +55,7 @@ def indexes(files):
         folder = os.path.dirname(header)
         there = {os.path.basename(f) for f in files if f.endswith(".c") and os.path.dirname(f) == folder}
         yield f"{header} lists every file of its folder: {sorted(there - set(listed))}", not there - set(listed)
-        yield f"{header} lists no other file: {sorted(set(listed) - there)}", not set(listed) - there
+        yield f"{header} lists only files of its folder: {sorted(set(listed) - there)}", not set(listed) - there
 
 
 def main():

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Checks that the limits and bounds in pccl(7) are those of the code (numbers.c), row by row, and
-that its defaults are those that the daemons print in --help."""
+"""Checks that the limits and bounds in pccl(7) are those of the code (numbers.c), row by row.
+Also checks that the defaults in pccl(7) are those that the daemons print in --help."""
 
 import fractions
 import pathlib

@@ -96,7 +96,7 @@ def check_texts(name, options, texts, general):
                   (limits.groups(), text))
         elif limits:
             check(all(x == limits.groups() for x in re.findall(RANGE, text)),
-                  f"{called} has no other limits", (limits.groups(), text))
+                  f"{called} has only the limits of the table", (limits.groups(), text))
         for word in option["words"]:
             check(re.search(rf"\b{word}\b", text), f"{called} has the word {word}", text)
 
@@ -106,13 +106,13 @@ def check_manual(program, options):
     text = page(name)
     names = {option["name"] for option in options}
     texts = documented(text)
-    check(texts.keys() == names | BUILT_IN, f"{name} has each option, and no other",
+    check(texts.keys() == names | BUILT_IN, f"{name} has exactly the options of the table",
           texts.keys() ^ (names | BUILT_IN))
     synopsis = section(text, "SYNOPSIS")
     short = {option["letter"]: option["name"] for option in options if option["letter"]}
     shown = set(re.findall(r"Fl Fl ([a-z0-9-]+)", synopsis)) | {
         short.get(letter, letter) for letter in re.findall(r"Fl ([a-z])\b(?!-)", synopsis)}
-    check(shown == names | BUILT_IN, f"the synopsis of {name} has each option, and no other",
+    check(shown == names | BUILT_IN, f"the synopsis of {name} has exactly the options of the table",
           shown ^ (names | BUILT_IN))
     for letter, long in short.items():
         check(re.search(rf"^\.It Fl {letter} , Fl Fl {long}\b", text, re.M),
@@ -124,7 +124,7 @@ def check_manual(program, options):
         if option["env"]:
             check(option["env"] in environment, f"{name} has {option['env']}", environment)
             check(option["env"] in texts.get(option["name"], ""),
-                  f"{name}: {option['name']} names {option['env']}")
+                  f"{name}: the text of {option['name']} names {option['env']}")
     return conf
 
 
@@ -134,7 +134,7 @@ def check_file(program, options, conf):
     names = {option["name"].replace("-", "_") for option in options}
     texts = keys_of(text)
     addresses = {key for key in texts if " Ns : " in key or ":" in key}  # keys of [masters]
-    check(texts.keys() - addresses == names, f"{conf} has each key, and no other",
+    check(texts.keys() - addresses == names, f"{conf} has exactly the keys of the table",
           (texts.keys() - addresses) ^ names)
     same = plain(section(text, "DESCRIPTION").splitlines())
     check(f"as the options of the same names in {program}" in same,
@@ -162,13 +162,13 @@ def check_environment():
     for path in sorted((TOP / "man").rglob("*.[178]*")):
         explained = re.findall(r"^\.It Ev (.*)", section(path.read_text("utf-8"), "ENVIRONMENT"), re.M)
         for name in re.findall(r"\bPCCL_\w+", " ".join(explained)):
-            check(f'"{name}"' in sources, f"{path.name}: {name} is read", name)
+            check(f'"{name}"' in sources, f"{path.name}: the code reads the variable {name}", name)
 
 
 def check_completion(program, options, folder):
     names = {f"--{option['name']}" for option in options} | {f"--{name}" for name in BUILT_IN}
     offered = {word for word in complete(program, folder, "") if word.startswith("-")}
-    check(offered == names, f"completions/{program} has each option, and no other",
+    check(offered == names, f"completions/{program} has exactly the options of the table",
           offered ^ names)
     paths = {"pcclctl": {"agent", "master"}}.get(program, set())
     for option in options:
@@ -177,7 +177,7 @@ def check_completion(program, options, folder):
         if option["path"] or option["name"] in paths:
             check("a-file" in offered, f"{program} {called}: files are completed", offered)
         elif option["words"]:
-            check(offered == set(option["words"]), f"{program} {called}: its words are completed",
+            check(offered == set(option["words"]), f"{program} {called}: the words of the option are completed",
                   offered)
         elif option["arg"]:
             check(not offered, f"{program} {called}: nothing is completed", offered)
@@ -198,7 +198,7 @@ def test():
             options = table["options"]
             conf = check_manual(program, options)
             check(bool(conf) == bool(table["section"]),
-                  f"{program}: there is a page of the configuration file if there is such a file")
+                  f"{program}: the manual has a page of the configuration file if the program reads one")
             if conf:
                 check(f"Sq [{table['section']}]" in page(conf), f"{conf} names the section of the file")
                 check_file(program, options, conf)

@@ -110,7 +110,7 @@ class Attacker:
         self.agent(claims=wire.data(4, wire.Identity().id)).close()
 
     def higher_terms(self):
-        """Hellos of agents that name this run and a later master, or other runs."""
+        """Hellos of agents that name this run with a higher term, or another run."""
         self.find_run()
         self.agent(claims=wire.data(11, self.run_id if self.count % 2 else os.urandom(16))
                    + wire.data(12, os.urandom(16)) + wire.number(13, 1 << 30)).close()
@@ -148,8 +148,8 @@ class Attacker:
         agent.close()
 
     def links(self):
-        """Hellos for links and shared state of this run. No master has requested these links. Every
-        field is true. Only the proof is missing."""
+        """Hellos for links and shared state of this run. No master has requested these links. The
+        proof is missing, and all other fields are right."""
         self.find_run()
         if self.places is None:
             self.places = itertools.cycle(wire.places_of(self.master_address(), self.ports))

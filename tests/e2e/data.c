@@ -247,8 +247,8 @@ static long double large_value(const struct type *t, uint64_t bits)
 
 /* Defines a function that returns the result without roundings that matter. *bound gets the largest
  * error of n + 1 roundings: half a unit in the last place for each, and a tenth more for their
- * products. `real` needs many more bits than the type: long double takes ten times as long as
- * double, so only pcclDouble uses it. */
+ * products. `real` needs many more bits than the type. Only pcclDouble uses long double, because
+ * long double takes ten times as long as double. */
 #define DEFINE_RESULT(name, real, value)                                                           \
 	static real name(const struct type *t, pcclRedOp_t op, const uint64_t *bits, uint32_t n,   \
 		real *bound)                                                                       \

@@ -13,8 +13,8 @@ far      links of 1 Gbit/s, round trips of 20 and 100 ms, without and with a los
 quantized
          sums with int8 and int4 on the network, compared with fp32: links of 1 Gbit/s between two
          and between six hosts, and a link without a limit: MIB / 4
-messages packets and wake-ups of an operation of 4 bytes over the tree, by the number of hosts;
-         divided by the hosts and by the hops of the tree, the figure should not grow
+messages packets and wake-ups of an operation of 4 bytes over the tree, by the number of hosts. The
+         number for each host and each hop of the tree should not grow
 many     16 operations of MIB / 16 in flight, compared with one operation of MIB
 memory   of agents and peers, with four times MIB; measured on the whole machine, so nothing else
          should run
@@ -44,7 +44,8 @@ LIMIT = 300  # seconds, for the calls of one setting
 IDLE_SECONDS = 30
 LOOK_SECONDS = 0.005  # between two reads of the memory in use
 IDLE_PEERS = 100
-# name, words for the peers, largest time compared with fp32: on links of 1 Gbit/s, without a limit
+# name, words for the peers, and the largest time as a share of the time of fp32: on links of
+# 1 Gbit/s, and on a link without a limit
 MODES = (("fp32", "", ("", "")), ("int8", "quant=64 qtype=1", ("0.28", "1")),
          ("int4", "quant=64 qtype=64", ("0.155", "")))
 
@@ -135,8 +136,9 @@ def quantized(size, repeat):
 
 
 def packets_of(agent):
-    """Returns how many TCP packets with data the host of the agent has sent. A packet without data
-    that it has received is counted as one that it has sent: over all hosts the sum is right."""
+    """Returns how many TCP packets with data the host of the agent has sent. The kernel counts
+    packets without data only at their receiver. So the value for one host is wrong, but the sum over
+    all hosts is right."""
     fields = {}
     for file in ("snmp", "netstat"):
         lines = pathlib.Path(f"/proc/{agent.pid}/net/{file}").read_text("ascii").splitlines()

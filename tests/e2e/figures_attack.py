@@ -50,8 +50,8 @@ def measure(peers, size, seconds):
 
 
 def measure_votes(peers):
-    """Returns the mean time of a step in ns: a vote, and a small operation. A spoiled round is rare
-    and long."""
+    """Returns the mean time of a step in ns. A step is a vote and a small operation. A median would
+    not show spoiled rounds, which are rare and long."""
     steps, began = 0, time.monotonic_ns()
     while time.monotonic_ns() - began < VOTE_SECONDS * 1e9:
         for line in ("update", "reduce type=f32 op=sum count=1 tag=1 place=in mem=shared"):

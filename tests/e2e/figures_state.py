@@ -96,8 +96,8 @@ class Group:
 
 
 def with_equal(group, size, repeat):
-    """Returns for each transfer: its time, the time of a synchronization of the equal states that
-    follows it, and the answers to the transfer."""
+    """Makes transfers. Synchronizes the equal states again after each one. Returns for each transfer
+    the time of the transfer, the time of the second synchronization, and the answers to the transfer."""
     found = []
     for _ in range(repeat):
         answers, took = group.transfer(size)

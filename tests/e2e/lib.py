@@ -49,7 +49,7 @@ PREFIX = "pccle2e"  # in the names of folders and network namespaces
 USUAL_WAIT = 30
 # The longest wait, in seconds, for an event that should happen at once.
 WAIT = float(os.environ.get("E2E_WAIT", USUAL_WAIT))
-SLOWER = max(1, WAIT / USUAL_WAIT)  # every other bound is multiplied by this
+SLOWER = max(1, WAIT / USUAL_WAIT)  # the time limit of each test is multiplied by SLOWER
 
 BUILD = pathlib.Path(os.environ.get("abs_top_builddir") or "build/gcc").resolve()
 MASTERD = BUILD / "ccoip-masterd/ccoip-masterd"
@@ -65,8 +65,8 @@ def sanitized():
 
 
 def forget_leaks():
-    """Turns off the search for leaks. A sanitizer needs descriptors for it, and the test takes them
-    away."""
+    """Turns off the sanitizer's search for leaks, because the search needs descriptors and the test
+    takes them away."""
     os.environ["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
 
 

@@ -45,8 +45,8 @@ def shape(hosts, rates):
 
 def main(doc, rows, size, repeat=5):
     """Runs the rows that are chosen on the command line. rows: the functions by the names of the
-    rows; each is called with the size in bytes and the number of repetitions. size and repeat: the
-    defaults of both; here the size is in MiB."""
+    rows; each is called with the size in bytes and the number of repetitions. size
+    (in MiB) and repeat: the defaults of these two numbers."""
     parser = argparse.ArgumentParser(description=doc,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", default=",".join(rows),

@@ -235,7 +235,8 @@ static const char *judge_failure(const struct operation *op)
 	return NULL;
 }
 
-/* Returns the peers whose data must be in the result, or with `or` may be in it. */
+/* Returns the peers whose data must be in the result: `ids`, or `or` if the call reports as many
+ * members as `or` has. */
 static const struct contributors *contributors_of(const struct operation *op)
 {
 	if (op->or_ids.n && op->info.local_world_size == op->or_ids.n)
@@ -396,7 +397,7 @@ void do_mean(void)
 
 	operation_prepare(&op);
 	if (op.in_place || op.spec.type != pcclFloat)
-		die("mean", "only of f32, not in place");
+		die("mean", "needs type=f32 and place=out");
 	recv = (float *)(void *)op.recv.data;
 	sum = calloc(op.spec.count, sizeof *sum);
 	if (!sum)
@@ -567,8 +568,8 @@ static const char *judge_several(const pcclReduceInfo_t *info, pcclResult_t r,
 		return info_untouched(info) ? NULL : "reduce info written by a failed call";
 	for (uint32_t k = 0; k < n; k++)
 		least = members[k] < least ? members[k] : least;
-	if (least == 0 ||
-		info->local_world_size == least) /* 0: a wrong sum, or ids= is not given */
+	/* least is 0 if a sum is wrong or if ids= is not given */
+	if (least == 0 || info->local_world_size == least)
 		return NULL;
 	snprintf(why, WHY_SIZE, "the call reports %u members, but the last sum contains %u",
 		info->local_world_size, least);

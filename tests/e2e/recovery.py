@@ -29,7 +29,8 @@ SIZE = "type=f32 op=sum count=4194304 place=in"  # 16 MiB
 SMALL = "type=f32 op=sum count=1000 place=in"
 MS = 1e6
 WINDOW_NS = 3e9  # duration of steps with and without a newcomer
-# the duration for row unreachable, and how many pairs of windows it measures with each wall
+# for the row `unreachable`: the duration of a window, and the number of pairs of windows for each
+# entry of WALLS
 LONG_WINDOW_NS, PAIRS = 20e9, 8
 TRIES = 4  # tries per measured event, on average
 
@@ -141,7 +142,7 @@ def retried(row, peers, began):
 
 def moment(row, peers, rng):
     """Runs two operations of SIZE: the first opens connections, the second is measured. Returns a
-    time in seconds after ask(), random within the duration of the measured operation."""
+    random time in seconds after ask(), at which such an operation is probably running."""
     good(lib.together(peers, f"reduce {SIZE} tag=1 ids={ids_of(peers)}"))
     sent = now()
     normal = good(lib.together(peers, f"reduce {SIZE} tag=1 ids={ids_of(peers)}"))
@@ -420,9 +421,9 @@ class Unreachable:
 
 
 def firewalled(row, hosts, window_ns=WINDOW_NS, pairs=0):
-    """Hosts 1 and 2 reach the master and host 0, but not each other. In each step, two members
-    first vote if a newcomer waits, and then reduce. One window of steps has a newcomer on host 2,
-    and the other window has none."""
+    """Hosts 1 and 2 reach the master and host 0, but not each other. In each step, the two members
+    vote if a newcomer is waiting, and then reduce. One window of steps has a newcomer on host 2, and
+    the other window has none."""
     with lib.Lab(3, hosts) as lab:
         lab.start()
         peers = form(lab, (0, 1))

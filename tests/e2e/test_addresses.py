@@ -212,8 +212,8 @@ def forwarded_ports(hosts):
 
 
 def forwarder_stands_still(hosts):
-    """The program that forwards the ports is stopped. The kernel still acknowledges data, which is
-    no longer forwarded, and answers probes for both hosts."""
+    """The program that forwards the ports is stopped. The kernel still acknowledges data and
+    answers probes for both hosts, but nobody forwards the data."""
     with lib.Lab(hosts=hosts) as lab:
         router = forward(lab, hosts, 1, (f"50150:{P2P}", f"50149:{STATE}"))
         lab.start_master(options=["--stream-timeout-ms", STREAM_MS])
@@ -262,8 +262,8 @@ def address_changes(hosts):
 
 
 def address_goes(hosts):
-    """The host has two addresses. The address that the agent's connections use disappears. Without
-    a special rule this would be noticed much later."""
+    """The host has two addresses. The address that the agent's connections use disappears. All
+    timeouts are 25 seconds, so silence alone would show the loss much later."""
     with lib.Lab(hosts=hosts) as lab:
         name = hosts.name(1)
         subprocess.run(hosts.command(1, ["sysctl", "-qw", "net.ipv4.conf.all.promote_secondaries=1"]),

@@ -14,7 +14,7 @@ ROUNDS = 40
 WARM_UP = 12
 MIB = 1024  # KiB
 GROWTH = 16 * MIB
-FILES = 2 * IN_FLIGHT  # open files of results that are kept for a while
+FILES = 2 * IN_FLIGHT  # by which the open files may grow, because agents keep results for a while
 LATE_SECONDS = 0.3
 TYPES = ("f32", "i8", "bf16", "u64", "f64", "f16")
 OPS = ("sum", "avg", "max", "prod", "min")
@@ -47,14 +47,14 @@ def rounds(lab, places, rng):
         if number == WARM_UP:
             memory = [a.status("VmRSS") for a in lab.agents.values()]
             files = [a.open_files() for a in lab.agents.values()]
-    check(not wrong, f"{ROUNDS} times {IN_FLIGHT} operations of {len(places)} peers on {hosts} hosts",
+    check(not wrong, f"{ROUNDS} times {IN_FLIGHT} operations of {len(places)} peers on {hosts} hosts succeed",
           wrong)
     for k, agent in enumerate(lab.agents.values()):
         grown = agent.status("VmRSS") - memory[k]
-        check(grown < GROWTH or lib.sanitized(), f"memory of agent {k} grows by {grown} KiB after "
-              f"the first {WARM_UP} of {ROUNDS} rounds", f"from {memory[k]} KiB")
+        check(grown < GROWTH or lib.sanitized(), f"memory of agent {k} grows by {grown} of at most {GROWTH} KiB "
+              f"after the first {WARM_UP} of {ROUNDS} rounds", f"from {memory[k]} KiB")
         now = agent.open_files()
-        check(now <= files[k] + FILES, f"open files of agent {k}: {files[k]}, then {now}")
+        check(now <= files[k] + FILES, f"agent {k} had {files[k]} open files and has {now}, at most {FILES} more")
     return peers
 
 
@@ -72,7 +72,8 @@ def late_peer(lab, peers, rng):
     while time.monotonic() < deadline:
         grown = max(grown, agent.status("VmRSS") - before)
         time.sleep(0.01)
-    check(grown < GROWTH, f"an agent's memory grows by {grown} KiB while other hosts wait for a late peer")
+    check(grown < GROWTH, f"an agent's memory grows by {grown} of at most {GROWTH} KiB while "
+          "other hosts wait for a late peer")
     submit_all([late], ops, rng, ids=ids)
     wrong = [judge(a) for a in await_all(peers, IN_FLIGHT, rng)]
     check(not any(wrong), "operations succeed when the late peer has called", wrong)

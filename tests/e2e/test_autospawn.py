@@ -65,7 +65,7 @@ def ports_of(pid):
 
 def killed_agent(lab, private, peers):
     """A private agent that is killed leaves its socket behind, and its processes start another
-    agent. They also start another agent after SIGTERM."""
+    agent. If SIGTERM ends a private agent, its processes start another agent, too."""
     for number in (signal.SIGKILL, signal.SIGTERM):
         old = kill_agent(private, number)
         answers = lib.together(peers, f"reduce {OPERATION} retry=5 ids={ids_of(peers)}")

@@ -57,11 +57,11 @@ def rounds(lab, places, rng):
         for peer, order in zip(peers, starts):
             submit(peer, order, ids)
         good, answers = started(peers, starts[0])
-        check(good, f"{len(peers)} peers start {COUNT} {what}",
+        check(good, f"{len(peers)} peers start {COUNT} operations {what}",
               [a for a in answers if a["code"] != SUCCESS][:3])
         wrong = {k: judge(v) for k, v in ended(peers, awaits).items() if judge(v)}
         check(not wrong, f"all {COUNT} operations end, started {what}", wrong)
-    # A blocking call comes after operations that were started before.
+    # A blocking call is made while the operations that were started before it are in flight.
     for peer in peers:
         submit(peer, range(COUNT), ids)
     peers[0].send(f"reduce {operation(1)} tag=1000 ids={ids} verify=1")

@@ -34,7 +34,7 @@ class Crowd:
 def together(what, crowds):
     for number, crowd in enumerate(crowds):
         answer = crowd.answer()
-        check(answer == "ok", f"{what}: process {number}", answer)
+        check(answer == "ok", f"{what}: all peers of process {number} get the right results", answer)
 
 
 def on_two_hosts():

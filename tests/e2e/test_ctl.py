@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""pcclctl shows which peer or host an operation waits for. This may be a process that was stopped,
-before it took part or during a transfer, on this host or on another one; a process that does not
-call; an agent that was stopped; or an agent that is gone."""
+"""pcclctl shows which peer or host an operation waits for. The process of the awaited peer was
+stopped before it took part or during a transfer, or it does not call, or the agent of the peer was
+stopped or is gone. The peer is on the host of pcclctl or on another host."""
 
 import json
 import re
@@ -13,7 +13,7 @@ import lib
 from lib import ask, check, ctl
 
 OPERATION = "type=f32 op=sum count=1000 tag=77"
-SINCE = 3600 * 10**9  # ns; nothing here is so old
+SINCE = 3600 * 10**9  # ns; no operation of this test is so old
 
 
 def until_ops(option, daemon, good):

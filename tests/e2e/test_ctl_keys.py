@@ -10,7 +10,7 @@ from lib import RANK_CONNECTION_LOST, SUCCESS, check, ctl, tables
 
 LEAF = 65536
 COUNT = 1 << 20  # f32: 4 MiB, 64 blocks
-KEYS_MAX, DIFFS_MAX = 1000, 32  # the most that an agent shows
+KEYS_MAX, DIFFS_MAX = 1000, 32  # the numbers of keys and of differences that an agent shows at most
 
 
 def load(peer, revision=0, like=0):

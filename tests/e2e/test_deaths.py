@@ -56,7 +56,7 @@ def late(lab):
 
 
 def loop(peers):
-    """Runs programs that check whether the world has shrunk before they vote. Returns None, or what
+    """Runs programs that check whether the world size has shrunk before they vote. Returns None, or what
     differed."""
     for _ in range(STEPS):
         answers = together(peers, f"reduce {OP} tag=5 seed=3")

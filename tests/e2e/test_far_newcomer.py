@@ -46,7 +46,7 @@ def comes_in(name, way, seconds, attempts):
         print(f"# {name}: {time.monotonic() - began:.1f} s")
         check(answer["code"] == SUCCESS, f"{name}: a newcomer gets in", answer)
         told = [x for d in lab.daemons for x in d.log_lines() if UNTRUE in x]
-        check(not told, f"{name}: the logs do not name the MTU, which is no problem here", told)
+        check(not told, f"{name}: the logs do not name the MTU as a cause", told)
         if answer["code"] == SUCCESS:
             peers = [member, newcomer]
             answers = lib.together(

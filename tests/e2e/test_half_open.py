@@ -23,7 +23,7 @@ from halfopen import AGENT_SIDE, ALL, ENDS, INBOUND, MASTER_SIDE, OUTBOUND, STAT
 from lib import SUCCESS, Failed, check
 
 BOUND = 10  # seconds, for any call
-ROUNDS = 30  # most repetitions of the work; it is repeated until no call is lost
+ROUNDS = 30  # the work is repeated until no call is lost, at most so many times
 PER_LAB = 50  # faults in each Lab
 LABS = ((0, 1), (0, 0, 1, 2), (0, 1, 2))  # the hosts of peers
 MANY = 8
@@ -71,8 +71,8 @@ class Work:
                 peer.read(seconds=6 * BOUND)  # the answer that the call is prepared
 
     def lags(self, turns=0):
-        """Returns the peer whose state differs in the current turn, or in a turn that comes so many
-        turns later."""
+        """Returns the peer whose state differs in the current turn or, with turns=N, in the N-th
+        turn after the current one."""
         return self.peers[(self.number + turns) % len(self.peers)]
 
     def is_done(self, seconds):
@@ -200,7 +200,7 @@ def series(places, count, rng, tally):
                 tally["faults that cost a call"] += lost > 0
                 tally[fault.target] += 1
                 tally[f"amid {fault.kind}"] += 1
-        tally["losses that some peers saw more often"] += work.uneven
+        tally["rounds of work in which peers counted different numbers of losses"] += work.uneven
         tally["longest"] = max(tally["longest"], work.longest)
         lab.check_alive()
 
@@ -220,7 +220,7 @@ def main():
             series(LABS[k % len(LABS)], args.count * (k + 1) // labs - args.count * k // labs, rng,
                    tally)
         longest = tally.pop("longest")
-        check(tally["faults"] == args.count, f"{args.count} half-open faults: sums and worlds are right, "
+        check(tally["faults"] == args.count, f"{args.count} half-open faults: sums and world sizes are right, "
               f"lost calls succeed when repeated, no call lasts longer than {longest:.1f} s")
         print("# " + ", ".join(f"{k}: {v}" for k, v in tally.items()))
 

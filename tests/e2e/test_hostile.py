@@ -62,7 +62,7 @@ class Target:
 
     def connect(self):
         sock = socket.socket(socket.AF_UNIX if self.path else socket.AF_INET, self.kind)
-        if self.path:  # with a time limit, this would fail at once while the queue is full
+        if self.path:  # with a time limit, connect() fails at once if the queue is full
             sock.connect(str(self.path))
         sock.settimeout(10)
         if not self.path:

@@ -114,8 +114,8 @@ def standing_still(peers, daemon, who, lines, tag):
         idle = sleeps_in(victim)
         victim.send(line.format(OP.format(tag + 10 * number, ids_of(peers))))
         lib.until(lambda: sleeps_in(victim) not in (None, idle), f"{line} does not block")
-        # after this time the agent has certainly passed the call on; without the wait the interrupt
-        # would also end the call
+        # After this pause the agent has certainly passed the call on. Without the pause the
+        # interrupt would end the call, too, but perhaps before the agent passes it on.
         time.sleep(0.2)
         daemon.send_signal(signal.SIGSTOP)
         begin = time.monotonic()

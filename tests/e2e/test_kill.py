@@ -198,7 +198,7 @@ def with_retry():
         alone = [a for a in answers if a["code"] != SUCCESS]
         check(all(a["check"] == "ok" for a in answers) and len(alone) >= BATCH // 2
               and all(a["code"] == TOO_FEW_PEERS for a in alone),
-              f"all others are killed: {alone and alone[0]['text']}", answers)
+              f"all others are killed: the last peer gets the error: {alone and alone[0]['text']}", answers)
         lab.check_alive()
 
 
@@ -368,7 +368,8 @@ def patience():
                 lib.until(lambda: any(map(said, witness.log_lines())),
                           f"{witness.name} does not log the silence of {victim.name}")
             check(True,
-                  "a host timeout of one second holds for both sides" + ", on the command line" * bool(options))
+                  "a host timeout of one second holds for agents and the master"
+                  + ", on the command line" * bool(options))
             for daemon in (lab.master, lab.agents[1]):
                 daemon.process.send_signal(signal.SIGCONT)
             lab.check_alive()

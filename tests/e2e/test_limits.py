@@ -104,8 +104,8 @@ class Confined(lib.Loopback):
 
 
 def agent_that_comes_back_without_threads(lasts):
-    """The master is not lost. A peer that waits gets an error that names the limit, unless the
-    limit is raised soon. lasts: whether the limit stays as it is."""
+    """A restarted agent cannot start threads. Its peer, which waits, gets an error that names the
+    limit, unless the limit is raised soon. lasts: whether the limit stays as it is."""
     line = "reduce type=f32 op=sum count=1000 tag=1 retry=3"
     with cgroup_for_processes() as group, lib.Lab(hosts=Confined(2)) as lab:
         lab.start()

@@ -51,8 +51,8 @@ def amid(lab, peers, frozen):
 
 
 def killed_trainer(name, where, places):
-    """First without a retry: checks the error and the buffers. Then with a retry, on a smaller
-    ring."""
+    """Kills a trainer during the operation, and checks the error and the buffers of the others. Then
+    the others repeat the call, on a smaller ring."""
     with lib.Lab(max(where) + 1) as lab:
         lab.start()
         peers = lab.start_peers(where, streams=2, form=lib.form_ring)
@@ -92,7 +92,7 @@ def killed_agent(name, where, places):
         wrong = judge(answers)
         check(not wrong and all(a["world"] == 3 for a in answers)
               and max(a["losses"] for a in answers) == 1,
-              f"{name}: an agent is killed, and the call is repeated with the same buffers",
+              f"{name}: an agent is killed, and the call succeeds when it is repeated with the same buffers",
               wrong or answers)
 
 

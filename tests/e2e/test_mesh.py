@@ -20,7 +20,8 @@ def reduce(peers, count, seed=1):
 
 
 def until_hash(peers, count, wanted):
-    """Repeats the operation until its result has this hash: agents report the last link in a moment."""
+    """Repeats the operation until its result has this hash, because agents may report the last link of
+    the mesh a moment later."""
     lib.until(lambda: reduce(peers, count) == (None, wanted),
               f"an operation on {count} elements does not take another route")
 
@@ -42,11 +43,11 @@ def hashes_of(algorithm):
         peers = start(lab, algorithm)
         found = {}
         for count in (EAGER, MEDIUM, LARGE):
-            for _ in range(20):  # the last of them use the mesh, and start speculatively
+            for _ in range(20):  # the last operations use the mesh, and start speculatively
                 wrong, found[count] = reduce(peers, count)
                 if wrong:
                     break
-            check(not wrong, f"{algorithm}: a sum of {count}", wrong)
+            check(not wrong, f"{algorithm}: a sum of {count} elements is right", wrong)
         return found
 
 
@@ -54,8 +55,9 @@ def test_routes():
     found = {name: hashes_of(name) for name in ("ring", "direct", "tree")}
     for count in (MEDIUM, LARGE):
         check(len({h[count] for h in found.values()}) == 3,
-              f"each algorithm has its own route for {count}", found)
-    check(len({h[EAGER] for h in found.values()}) == 1, "eager results are the same", found)
+              f"each algorithm has its own route for {count} elements", found)
+    check(len({h[EAGER] for h in found.values()}) == 1,
+          "an eager operation has the same result with each algorithm", found)
     return found
 
 
@@ -81,7 +83,7 @@ def test_choice(found):
                 peers, f"reduce type=f32 op=sum count={MEDIUM} tag=1 ids={ids_of(peers)}")
             check(len({a["code"] for a in answers}) == 1 and
                   answers[0]["code"] in (SUCCESS, RANK_CONNECTION_LOST),
-                  "a link breaks: the next operation ends equally for all", answers)
+                  "a link breaks: the next operation ends with the same code for all peers", answers)
             lib.await_mesh(lab, range(HOSTS), old)
             until_hash(peers, MEDIUM, found["direct"][MEDIUM])
         lab.check_alive()

@@ -11,8 +11,8 @@ import lib
 from lib import check, ids_of, judge
 
 NARROW = 1300  # bytes of a packet
-NARROWER = 600  # bytes; the smallest size that is tried passes
-TOO_NARROW = 560  # bytes; less than the smallest size that is tried
+NARROWER = 600  # bytes; of the segment sizes that are tried, only the smallest passes
+TOO_NARROW = 560  # bytes; not even the smallest segment size that is tried passes
 SMALL = "type=f32 op=sum count=64"
 MEDIUM = "type=f32 op=sum count=100000"  # direct exchange, if there are links between all hosts
 BIG = f"type=f32 op=sum count={1 << 20}"  # 4 MiB

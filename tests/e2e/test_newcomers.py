@@ -22,7 +22,7 @@ INSISTS = 12  # seconds in which a newcomer repeats pcclConnect, 0.2 s after eac
 # would need four connections.
 CONNECTIONS = 16 * (1 + INSISTS // 5)
 NARROW = 1300  # bytes of a packet
-TOO_NARROW = 560  # bytes; less than the smallest size that is tried
+TOO_NARROW = 560  # bytes; not even the smallest segment size that is tried passes
 LINE = "type=f32 op=sum count=1000 seed=3"
 COMPUTES = 0.01  # seconds for which a program computes between two steps
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Quantized all-reduces between real hosts: all peers get the same bits, as near to the exact
-result as the mode allows, with as few bytes as it promises; failures leave all buffers as before."""
+result as the mode allows. Hosts send only as many bytes as the mode promises. Failures leave all
+buffers as before."""
 
 import random
 
@@ -71,11 +72,11 @@ def test_modes(peers, rng):
                 answers = reduce_all(peers, mode, kind, op, count, tag, buffers)
                 wrong = judge(answers)
                 what = f"{mode[0]}: {op} of {count} {kind}, {buffers}"
-                check(not wrong, what, wrong)
+                check(not wrong, f"{what}: all peers get the result", wrong)
                 if count < 1000:
                     continue  # the sum of a few elements may be near 0
                 errors = errors_of(answers)
-                # halves have an error of their own
+                # the rounding to a 16-bit type adds an error
                 bound = mode[4] + (0.01 if kind in ("f16", "bf16") else 0)
                 check(len(errors) == 1 and errors[0] <= bound, f"{what}: error at most {bound}", errors)
 
@@ -87,12 +88,12 @@ def test_bytes(peers, tag):
         count = 1 << 20
         answers = reduce_all(peers, mode, "f32", "sum", count, tag)
         wrong = judge(answers)
-        check(not wrong, f"{mode[0]}: two hosts", wrong)
+        check(not wrong, f"{mode[0]}: the peers of two hosts get the result", wrong)
         most = count * mode[5] / 8 * (1 + ALLOWED_HEADERS)
         least = count * mode[5] / 8 * 0.95
         sent = [a[way] for a in answers for way in ("tx", "rx")]
         check(all(least <= n <= most for n in sent),
-              f"{mode[0]}: {mode[5]} bits for each element", f"{sent}, not {least:.0f} to {most:.0f}")
+              f"{mode[0]}: an element takes {mode[5]} bits on the network", f"{sent}, not {least:.0f} to {most:.0f}")
 
 
 def test_one_host(peers):
@@ -104,7 +105,7 @@ def test_one_host(peers):
 
 
 def test_disagreement(peers):
-    """Peers that ask for different modes learn which ones."""
+    """If peers ask for different modes, the error names the difference."""
     base = f"reduce type=f32 op=sum count=1000 tag=7 ids={ids_of(peers)}"
     for first, others, text in (("", "quant=64 qtype=64", "quantization algorithm is "),
                                 ("quant=64 qtype=1", "quant=64 qtype=64", "quantized data type is "),
@@ -114,7 +115,7 @@ def test_disagreement(peers):
             peer.send(f"{base} {others if k else first}")
         answers = [peer.read() for peer in peers]
         check(all(a["code"] == lib.INVALID_ARGUMENT and text in a["text"] for a in answers),
-              f"{first or 'none'} and {others}: the difference is named", [a["text"] for a in answers])
+              f"{first or 'none'} and {others}: the error names the difference", [a["text"] for a in answers])
     for k, peer in enumerate(peers):
         peer.send(f"{base} quant=1 qtype=0 hint={int(k > 0)}")
     wrong = judge([peer.read() for peer in peers])
@@ -146,7 +147,7 @@ def feedback_line(peers, count, tag, more):
 
 def test_feedback(route):
     """With error feedback, the mean of the results of equal operations comes near to the exact sum.
-    Without, each operation has the same error. Small operations are eager."""
+    Without error feedback, each operation has the same error. Small operations are eager."""
     with lib.Lab(3) as lab:
         lab.start(master_options=("--algorithm", route))
         peers = lab.start_peers([0, 0, 1, 2])
@@ -156,7 +157,7 @@ def test_feedback(route):
                 line = feedback_line(peers, count, 2 * tag + feedback, f"feedback={feedback}")
                 answers = lib.together(peers, f"mean n=20 {line.replace('op=sum', 'op=' + op)}")
                 wrong = judge(answers)
-                check(not wrong, f"{route}, {op} of {count}: 20 operations, feedback {feedback}", wrong)
+                check(not wrong, f"{route}, {op} of {count}: 20 operations succeed, feedback {feedback}", wrong)
                 errors += set(errors_of(answers))
             check(len(errors) == 2 and errors[1] < errors[0] / 8,
                   f"{route}, {op} of {count}: feedback makes the mean eight times as exact", errors)
@@ -170,25 +171,28 @@ def hash_of(peers, line, what):
 
 
 def test_membership():
-    """A loss drops the residuals: the next operation has the result of one without feedback. The
+    """A loss drops the residuals: the next operation has the same result as without feedback. The
     route is the ring, so all results have the same bits."""
     with lib.Lab(3) as lab:
         lab.start(master_options=("--algorithm", "ring"))
         peers = lab.start_peers([0, 0, 1, 1, 2])  # the second loss leaves all hosts in the ring
         for count in (20000, 300007):
             def plain(tag):
-                return hash_of(peers, feedback_line(peers, count, tag, ""), f"{count}: no feedback")
+                return hash_of(peers, feedback_line(peers, count, tag, ""),
+                               f"{count}: an operation without feedback succeeds")
 
             def fed(more=""):
-                return hash_of(peers, feedback_line(peers, count, 1, f"feedback=1 {more}"), f"{count}: feedback")
+                return hash_of(peers, feedback_line(peers, count, 1, f"feedback=1 {more}"),
+                               f"{count}: an operation with feedback succeeds")
 
             exact = plain(2)
             check(fed() == exact, f"{count}: the first operation has no residual")
             check(fed() != exact and plain(2) == exact, f"{count}: the second operation has a residual")
             peers.pop().kill()
-            check(fed("retry=3") == plain(2), f"{count}: after a loss there is no residual")
-            check(fed() != plain(2), f"{count}: after it there is one again")
-            check(plain(1) == plain(2) and fed() == plain(2), f"{count}: feedback that was switched off")
+            check(fed("retry=3") == plain(2), f"{count}: the first operation after a loss has no residual")
+            check(fed() != plain(2), f"{count}: the second operation after a loss has a residual")
+            check(plain(1) == plain(2) and fed() == plain(2),
+                  f"{count}: an operation without feedback drops the residual of its tag")
         lab.check_alive()
 
 
@@ -207,13 +211,13 @@ def test_feedback_memory():
         wrong = judge(lib.together(peers, f"reduce {feedback_line(peers, 1 << 20, 1, '')}"))
         check(not wrong, "the same call succeeds without feedback", wrong)
         wrong = judge(lib.together(peers, f"reduce {line}"))
-        check(not wrong, "this has freed the residual", wrong)
+        check(not wrong, "a call without feedback frees the residual, so a call with feedback succeeds again", wrong)
         lab.check_alive()
 
 
 def test_loss(lab, peers):
-    """A peer is killed during an operation: the others have their old contents (judge checks this),
-    and the same call succeeds without it."""
+    """A peer is killed during an operation. The buffers of the others get their old contents (judge
+    checks this), and the same call succeeds without the killed peer."""
     victim = peers.pop()
     line = f"type=f32 op=sum count={1 << 24} seed=3 tag=3 {words(MODES[6])} place=in mem=shared"
     for peer in peers:

@@ -129,7 +129,7 @@ def agent_amid_operation(run):
             restart_agent(lab, victim)
             wake(frozen)
             seen.append(run.good(1, f"the agent of host {victim} amid an operation"))
-            run.again(0, "the operation after that")
+            run.again(0, "the next operation")
     check(all(min(s) == 1 for s in seen),
           "an agent dies during an operation, which is lost once for all peers", seen)
     run.count_peers()
@@ -144,7 +144,7 @@ def agent_before_operation(run):
         restart_agent(lab, 1)
         run.ask_late(late)
         run.good(1, "an agent dies before an operation starts")
-        run.again(1, "the operation after that")
+        run.again(1, "the next operation")
     run.count_peers()
     check(True, "all peers go on after an agent dies while an operation waits for a peer")
 
@@ -154,14 +154,14 @@ def agent_between(run):
     for host in (0, 1):
         restart_agent(lab, host)
         run.again(1, "an operation after an agent's death between operations")
-        run.again(0, "the operation after that")
+        run.again(0, "the next operation")
     run.count_peers()
     old = lab.agents[1]
     lab.drop(old)
     run.ask()  # no agent is there to receive the calls
     lab.start_agent(1, path=old.socket, admin=old.admin)
     run.good(1, "calls that are made while there is no agent")
-    run.again(0, "the operation after that")
+    run.again(0, "the next operation")
     check(True, "all peers go on after an agent dies between operations")
 
 
@@ -174,15 +174,15 @@ def agent_twice(run):
         restart_agent(lab, 1)
         wake(frozen)
         run.good(2, "two agents die in a row")
-        run.again(1, "the operation after that")
+        run.again(1, "the next operation")
     for _ in range(3):
         restart_agent(lab, 0)
     run.again(1, "an operation after the deaths of three agents in a row")
-    run.again(0, "the operation after that")
+    run.again(0, "the next operation")
     for host in (0, 1):
         restart_agent(lab, host)
     run.again(2, "an operation after the deaths of both agents")
-    run.again(0, "the operation after that")
+    run.again(0, "the next operation")
     run.count_peers()
     check(True, "all peers go on after agents die one after the other")
 
@@ -224,7 +224,7 @@ def several_in_flight(run):
     repeated."""
     n, seen = 5, []
     for victim, frozen in ((0, run.peers[2]), (1, run.peers[3])):
-        for _ in range(2):  # after that the processes have mapped the memory for results
+        for _ in range(2):  # after this warm-up the processes have mapped the memory for results
             submit_several(run, n)
             await_several(run, n)
         submit_several(run, n, frozen)
@@ -256,7 +256,7 @@ def agent_at_any_moment(run, kills=RANDOM_KILLS):
         time.sleep(rng.uniform(0, took))
         number = signal.SIGTERM if k % 4 > 1 else signal.SIGKILL
         restart_agent(lab, k % 2, number=number)
-        lost += any(run.good(1, f"end {k} of an agent at any moment"))
+        lost += any(run.good(1, f"end {k} of an agent at a random moment"))
         run.again(1, f"an operation after end {k} of an agent at a random moment")
     run.count_peers()
     check(True, f"{kills} agents end at random moments: {lost} operations were lost and repeated")
@@ -271,23 +271,23 @@ def agent_told_to_end(run):
         restart_agent(lab, victim, number=signal.SIGTERM)
         wake(frozen)
         run.good(1, f"the agent of host {victim} is told to end amid an operation")
-        run.again(0, "the operation after that")
+        run.again(0, "the next operation")
     for number in (signal.SIGTERM, signal.SIGINT):
         for host in (0, 1):
             restart_agent(lab, host, number=number)
             run.again(1, "an operation after the end of an agent between operations")
-            run.again(0, "the operation after that")
+            run.again(0, "the next operation")
     run.ask(but=run.peers[-1])
     restart_agent(lab, 1, number=signal.SIGTERM)
     run.ask_late(run.peers[-1])
     run.good(1, "an agent is told to end before an operation starts")
-    run.again(1, "the operation after that")
+    run.again(1, "the next operation")
     old = lab.agents[0]
     lab.end(old)
     run.ask()
     lab.start_agent(0, path=old.socket, admin=old.admin)
     run.good(1, "calls that are made while there is no agent")
-    run.again(0, "the operation after that")
+    run.again(0, "the next operation")
     run.count_peers()
     check(True, "all peers go on after agents were ended and replaced")
     lost = [x for x in lab.master.log_lines() if re.search("process died|did not come back|left", x)]
@@ -378,7 +378,7 @@ def master_amid_operation(run, options):
         wake(frozen)
         lab.start_master(port=lab.master.port, options=options)
         run.good(0, "an operation that goes on without a master")
-        run.again(0, "the operation after that")
+        run.again(0, "the next operation")
     run.count_peers()
 
 
@@ -496,8 +496,8 @@ def both_die(run):
     lab.start_master(port=lab.master.port)
     wake(frozen)
     run.good(1, "master and agent die amid an operation")
-    run.again(1, "the operation after that")
-    run.again(0, "the second operation after that")
+    run.again(1, "the next operation")
+    run.again(0, "the operation after the next one")
     run.count_peers()
     check(True, "all peers go on after master and agent die together")
 
@@ -517,7 +517,7 @@ def master_moves():
             set_master(lab, host, first.address, lab.master.address)
         wake(run.peers[0])
         run.good(0, "a master that comes back at another port")
-        run.again(0, "the operation after that")
+        run.again(0, "the next operation")
         check(True, "a master comes back at another port, and no call fails")
         newcomer = lab.start_peer(9, 1, master=first.address)
         newcomer.send("create", "connect")
@@ -552,9 +552,9 @@ def master_moves_by_configuration():
             file.write_text(f"[masters]\n{old.address} = {lab.master.address}\n", "utf-8")
             lab.agents[host].process.send_signal(signal.SIGHUP)
         run.good(0, "a master that moves by configuration")
-        run.again(0, "the operation after that")
+        run.again(0, "the next operation")
         restart_agent(lab, 1, options=["--config", files[1]])
-        run.again(1, "an agent dies after that")
+        run.again(1, "an agent dies after the master's move")
         newcomer = lab.start_peer(11, 0, master=old.address)
         newcomer.expect("create")
         newcomer.send("connect")
@@ -570,12 +570,12 @@ def agents_after_move(run, name):
     for host in (1, 0):
         restart_agent(lab, host)
         run.again(1, f"the agent of host {host} dies after a master's move")
-        run.again(0, "the operation after that")
+        run.again(0, "the next operation")
     run.ask(run.peers[0])
     restart_agent(lab, 1)
     wake(run.peers[0])
     run.good(1, "an agent dies amid an operation after a master's move")
-    run.again(1, "the operation after that")
+    run.again(1, "the next operation")
     run.count_peers()
     newcomer = lab.start_peer(10, 1, master=name)
     newcomer.expect("create")
@@ -609,7 +609,7 @@ def stale_master(run):
     said = [x for x in old.log_lines() if "newer master" in x]
     check(said, f"an old master that wakes gets no agent and logs the newer master: {said[:1]}",
           old.log_lines()[-5:])
-    run.again(0, "the operation after that")
+    run.again(0, "the next operation")
     run.count_peers()
 
 
@@ -636,7 +636,7 @@ def master_stands_still():
             run.ask_late(frozen)
             stop(signal.SIGCONT)
             run.good(0, f"a master that stood still for {seconds} s before an operation")
-            run.again(0, "the operation after that")
+            run.again(0, "the next operation")
         run.count_peers()
         check(True, "a master is stopped for a while, and no call fails")
         lab.check_alive()
@@ -668,7 +668,7 @@ def master_found_by_a_newcomer_first():
                 old.process.send_signal(signal.SIGCONT)
             run.ask_late(run.peers[1])
             run.good(int(dies), "members that are late for a new master")
-            run.again(0, "the operation after that")
+            run.again(0, "the next operation")
             answer = newcomer.call("update")
             check(answer["code"] == MASTER_CONNECTION_FAILED and "connect again" in answer["text"],
                   "a newcomer's run gives way to the earlier run", answer)

@@ -593,7 +593,7 @@ def agent_of_a_source_dies(lab):
             wake(m.peers[2])
             left = [p.read() for p in m.peers[1:]]
             took = time.monotonic() - began
-            good(without_tx(left), f"{how}: the others finish the same call without it", 5)
+            good(without_tx(left), f"{how}: the others finish the same call without its peer", 5)
             check(left[1]["rx"] == ALL + FROZEN and 0 < left[0]["tx"] <= ALL + FROZEN,
                   "no byte is received twice when an agent of a source dies", left)
             check(took < lease, "the others do not wait for the agent of a source", took)

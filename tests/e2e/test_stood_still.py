@@ -77,7 +77,7 @@ def scene(lab, peers, tag, leave, early):
     worlds = [a["world"] for a in answers]
     losses = [a["losses"] for a in answers]
     if not wrong and (set(worlds) != {len(left)} or max(losses) > 1):
-        wrong = f"worlds {worlds}, losses {losses}"
+        wrong = f"world sizes {worlds}, losses {losses}"
     check(not wrong, f"{leave.__name__}, {'before' if early else 'after'} the master goes on: the "
           f"{len(left)} remaining peers succeed, losses {losses}", wrong)
     return left

@@ -222,7 +222,7 @@ Place = collections.namedtuple("Place", "address service agent neighbour")
 
 
 def places_of(master, addresses):
-    """Returns the places of the ports for links and shared state. They can be found
+    """Returns a Place for each port for links and shared state. The test can find the agent of a port,
     because an agent tells anybody whether a hello names the right agent."""
     ids = ids_of_run(master)
     return [Place(address, service, agent, neighbour)
@@ -248,7 +248,7 @@ class Session:
 
     def __init__(self, path, greet=True, timeout=10):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.sock.connect(str(path))  # with a time limit, this would fail while the queue is full
+        self.sock.connect(str(path))  # with a time limit, connect() fails if the queue is full
         self.sock.settimeout(timeout)
         self.req_id = 0
         self.fds = []

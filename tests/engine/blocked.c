@@ -357,7 +357,7 @@ enum end { RESET, DROPPED, ENDS };
 
 /* A stream ends while it is blocked. The other stream works as before, and so does a new stream
  * that replaces the old one. */
-START_TEST(link_ends_while_its_stream_is_blocked)
+START_TEST(other_streams_survive_the_end_of_a_blocked_stream)
 {
 	static const struct linger at_once = {.l_onoff = 1};
 	static const uint8_t fill[] = {1, 2, 3};
@@ -381,7 +381,8 @@ START_TEST(link_ends_while_its_stream_is_blocked)
 	ck_assert_int_eq(eng_add_rx_stream(s.h->e, 9, NULL, s.in[0][1]), 0);
 	copied(cc_plan_chunk(&s.plan, 1).len);
 	seg = expect(WLK_GATHER, fill);
-	/* On a loaded machine the segment may be spilled before its link ends, and is not lost. */
+	/* On a loaded machine the segment may be spilled before its link ends. Then the segment is
+	 * not lost. */
 	if (seg == s.own)
 		seg = expect(WLK_GATHER, fill);
 	ck_assert_uint_eq(seg, s.own + 2);
@@ -402,7 +403,7 @@ Suite *blocked_suite(void)
 	tcase_add_loop_test(tc, all_segments_can_wait_for_input, 0, PLACES);
 	tcase_add_loop_test(tc, cancel_frees_blocked_and_spilled_segments, 0, 2 * PLACES);
 	tcase_add_loop_test(tc, each_segment_waits_for_its_own_input, 0, PLACES);
-	tcase_add_loop_test(tc, link_ends_while_its_stream_is_blocked, 0, ENDS);
+	tcase_add_loop_test(tc, other_streams_survive_the_end_of_a_blocked_stream, 0, ENDS);
 	suite_add_tcase(suite, tc);
 	return suite;
 }

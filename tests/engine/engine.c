@@ -196,8 +196,8 @@ START_TEST(unexpected_segments_wait_for_the_start)
 }
 END_TEST
 
-/* Waits until all data that other hosts can send has arrived. Then data from these hosts is
- * missing, see eng_progress.awaited. */
+/* Waits until the host at `pos` lacks data from exactly the hosts in `awaited`, which has bits as
+ * in eng_progress.awaited. */
 static void expect_awaited(struct net *n, uint32_t pos, uint64_t awaited)
 {
 	struct eng_progress p;
@@ -212,9 +212,10 @@ static void expect_awaited(struct net *n, uint32_t pos, uint64_t awaited)
 	}
 }
 
-/* Host 0 of four starts later than the others. By route: the hosts for which the hosts 1, 2 and 3
- * wait. On the tree, host 0 sends nothing to host 1: its partial sums reach host 1 through host 2.
- */
+/* Host 0 of four starts later than the other hosts. `awaited` has the hosts for which the hosts 1,
+ * 2 and 3 wait on each route. Bit i stands for the host that is i + 1 positions before the host
+ * that waits. On the tree, host 0 sends nothing to host 1: the partial sums of host 0 reach host 1
+ * through host 2. */
 START_TEST(progress_names_the_hosts_whose_data_is_missing)
 {
 	static const uint64_t awaited[CC_ALGO_COUNT][3] = {
@@ -431,8 +432,8 @@ START_TEST(full_link_continues_beside_an_idle_link)
 }
 END_TEST
 
-/* A host sends its own segments before it forwards others. Otherwise it would send its own segments
- * late, and would then have to wait for each segment of the other hosts. */
+/* A host sends its own segments before it forwards segments of other hosts. Otherwise it would send
+ * its own segments late, and would then have to wait for each segment of the other hosts. */
 START_TEST(own_segments_are_sent_first)
 {
 	struct net n;

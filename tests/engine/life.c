@@ -202,7 +202,7 @@ static void watch(struct watch *w, uint32_t until_ms, uint32_t n_broken)
 	}
 }
 
-/* Reads `most` bytes. */
+/* Reads exactly `most` bytes. */
 static void take(int fd, size_t most)
 {
 	static uint8_t buf[1 << 16];

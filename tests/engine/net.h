@@ -58,7 +58,7 @@ struct op {
 	bool replaces; /* the area is the only member's operand, and readers overwrite it */
 	bool outs; /* the area is the first member's output; the other members have outputs, too */
 	size_t segment_max;
-	enum cc_algo route;           /* other than the ring only in a mesh */
+	enum cc_algo route;           /* a route other than the ring needs a mesh */
 	uint32_t window[MEMBERS_MAX]; /* segments of the window; 0: no window */
 };
 

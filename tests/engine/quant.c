@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Quantized transfers between real engines: all hosts have the same bits, and these are the bits
- * that the simulation of pccl-bench computes, which follows the routes with the kernels alone.
+ * Quantized transfers between real engines. All hosts must get the same bits. These bits must be
+ * those of the simulation of pccl-bench, which follows the routes with the kernels alone.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -22,8 +22,8 @@ struct quant_op {
 	uint32_t hosts, esize;
 	bool in_place; /* the result replaces the only operand */
 	bool undo;     /* the result goes to another output, and the area keeps its old contents */
-	/* Error feedback, if `loss` is set: the residual or NULL, what the engines write, and what
-	 * the model says. */
+	/* If `feedback` is set: the residual of each host or NULL, the loss that its engine writes,
+	 * and the loss that the model computes. */
 	bool feedback;
 	const uint8_t *residual[HOSTS_MAX];
 	uint8_t *loss[HOSTS_MAX], *want_loss[HOSTS_MAX];
@@ -403,7 +403,7 @@ START_TEST(losses_are_added_to_the_next_operand)
 }
 END_TEST
 
-/* A transfer that is cancelled, and the same transfer repeated: the residual stays as it was. */
+/* A cancelled transfer does not change the residual, so the same transfer can be repeated. */
 START_TEST(cancelled_transfers_leave_the_residual)
 {
 	uint8_t *residual[2];
@@ -458,7 +458,7 @@ static void cancel_quant(struct net *n, struct quant_op *o)
 }
 
 /* After a cancel at any time, the outputs can be restored, and the next transfer succeeds. */
-START_TEST(cancelled_transfers_undo_copies)
+START_TEST(outputs_can_be_restored_after_a_cancel)
 {
 	static const size_t some[] = {0, 6, 8, 9};
 	const uint32_t hosts = 3 + (uint32_t)_i / CC_ALGO_COUNT;
@@ -523,7 +523,7 @@ Suite *quant_suite(void)
 	tcase_add_loop_test(tc, all_hosts_have_the_bits_of_the_model, 0, 14);
 	tcase_add_loop_test(tc, losses_are_added_to_the_next_operand, 0, 7);
 	tcase_add_test(tc, cancelled_transfers_leave_the_residual);
-	tcase_add_loop_test(tc, cancelled_transfers_undo_copies, 0, 6);
+	tcase_add_loop_test(tc, outputs_can_be_restored_after_a_cancel, 0, 6);
 	tcase_add_test(tc, fewer_bytes_are_sent);
 	suite_add_tcase(s, tc);
 	return s;

@@ -85,7 +85,8 @@ struct control {
 };
 
 static struct control *control;
-static void *program, *c_library; /* the addresses of the files whose calls are spared */
+/* Load addresses. Calls by the program and by the C library do not fail. */
+static void *program, *c_library;
 
 void *__libc_malloc(size_t n);
 void *__libc_calloc(size_t n, size_t size);
@@ -258,8 +259,8 @@ WRAP_POSIX(POSIX_SPAWN, posix_spawn,
 		char *const envp[restrict]),
 	(pid, path, actions, attr, argv, envp))
 
-/* Wraps functions with a mode that may be missing. The wrapper always reads it, which does no harm
- * here. */
+/* Wraps functions whose last argument, a mode, may be missing. The wrapper always reads a mode,
+ * which does no harm here. */
 #define WRAP_OPEN(name, parameters, last, arguments)                                               \
 	int name parameters                                                                        \
 	{                                                                                          \

@@ -321,8 +321,8 @@ def all_told(peers, line, answers):
 
 
 def all_do(peers, line):
-    """Sends a command to all peers and returns the answers, None for a peer that has ended. The
-    daemons inform the other peer that this peer has ended."""
+    """Sends a command to all peers and returns the answers, None for a peer that has ended. If
+    one peer ends, the daemons end the call of the other peer."""
     for peer in peers:
         peer.send(line)
     answers = []
@@ -344,7 +344,8 @@ def succeeded(answers):
 
 class Entry:
     """Peers that join one run. A member votes while another peer connects, because pcclConnect
-    waits for a vote, and while another member votes, because a vote waits for all members."""
+    waits for a vote. A member also votes while another member votes, because a vote waits for all
+    members."""
 
     def __init__(self, peers):
         self.connecting = set(peers)
@@ -452,7 +453,7 @@ def work(peers):
 def two_peers(lab, armed):
     """Runs two peers. Returns whether all calls succeeded. armed(phase) is called where failures
     may begin."""
-    lab.group += 1  # a new group, because the agreements of a group outlive its master
+    lab.group += 1  # a new group, because the revision of a group outlives its master
     peers = [lab.start_peer(k, host, lab.group, ready=False)
              for k, host in enumerate(lab.places())]
     try:

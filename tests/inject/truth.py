@@ -11,7 +11,8 @@ import lib
 
 # Errors that mean that the process or the system lacks a resource: pcclOutOfMemory.
 SHORTAGES = {"EMFILE", "ENFILE", "ENOMEM", "ENOSPC", "EFBIG", "EAGAIN", "ENOBUFS", "ETOOMANYREFS"}
-REFUSALS = {"EPERM", "ENOSYS"}  # refusals of a system call: pcclInternalError, and repetition does not help
+# Errors that mean that the system refuses the call: pcclInternalError. A repeated call fails, too.
+REFUSALS = {"EPERM", "ENOSYS"}
 # Errors of one call in one kind of process that mean that the agent could not be reached.
 NO_AGENT = {"connect": {"EAGAIN", "ECONNREFUSED", "EADDRNOTAVAIL"}, "flock": {"ENOLCK"},
             "mkdir": {"ENOSPC", "EMFILE", "EROFS"}, "bind": {"EADDRINUSE"}, "listen": {"EADDRINUSE"}}
@@ -91,7 +92,7 @@ class Row:
         """Returns the fault of an answer, or None. left: another peer has left before, or leaves
         now."""
         if losses and not left and not self.may_lose():
-            return f"{losses} calls were lost though no peer was"
+            return f"{losses} calls were lost, although no peer was lost"
         if code == lib.SUCCESS or self.is_own(code, text) or self.is_of_daemon(code, text):
             return None
         if left and (code in (lib.TOO_FEW_PEERS, lib.RANK_CONNECTION_LOST) or (

@@ -182,7 +182,7 @@ START_TEST(ranges_of_leaves_are_hashed)
 		ck_assert_uint_eq(
 			all[i], hsh_hash(data + i * HSH_LEAF, i < 3 ? HSH_LEAF : (size_t)1001, i));
 	ck_assert_uint_eq(all[4], sentinel);
-	/* Tests all ranges, also beyond the end. */
+	/* Tests all ranges of leaves, also ranges beyond the last leaf. */
 	for (uint64_t first = 0; first <= 5; first++)
 		for (uint64_t n = 0; n <= 5; n++) {
 			for (unsigned i = 0; i < 5; i++)

@@ -397,7 +397,7 @@ static bool is_nan_16(enum krn_dtype t, uint16_t bits)
 	return (bits & 0x7fff) > (t == KRN_F16 ? 0x7c00 : 0x7f80);
 }
 
-/* Every f16 and bf16 is converted and converted back, because x + -0 and 1 * x are x. */
+/* Converts every f16 and bf16 to the wider type and back: x + -0 and 1 * x must give x. */
 START_TEST(half_precision_values_survive_conversion)
 {
 	static uint16_t x[65536], neutral[65536], got[65536];

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Builds the tests of the NEON kernels, of quantization and the hash with NEON for aarch64, and runs
+# Builds the tests of reduction, of quantization and of the hash with NEON for aarch64, and runs
 # them in an emulator. The quality of the hash and the errors of quantization were tested with the
 # other instruction sets, so this test only checks that the results are the same.
 compiler=aarch64-linux-gnu-gcc

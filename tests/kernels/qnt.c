@@ -259,7 +259,7 @@ START_TEST(segments_equal_the_reference)
 
 	for (unsigned k = 0; k < count; k++) {
 		size_t group = ref_qnt_group(&formats[k], 64);
-		/* Of whole blocks AVX-512 handles 16 at a time. */
+		/* AVX-512 handles 16 whole blocks at a time. */
 		const size_t sizes[] = {1, 2, 3, group - 1, group, group + 1, 2 * group + 13,
 			3 * group - 15, (group > 64 ? 3 : 35) * group + 7};
 
@@ -283,7 +283,7 @@ START_TEST(segments_of_all_flavours_equal_the_reference)
 	uint64_t seed = 2000 + (uint64_t)_i;
 
 	for (unsigned k = 0; k < count; k++) {
-		/* For other blocks the previous test is enough. */
+		/* For all other formats the previous test is enough. */
 		if (formats[k].block > 32 || is_twin(&formats[k]))
 			continue;
 		for (int flavour = 0; flavour < FLAVOUR_COUNT; flavour++) {
@@ -300,7 +300,7 @@ START_TEST(segments_of_all_flavours_equal_the_reference)
 }
 END_TEST
 
-/* Makes the first bytes likely: numbers near 1, exponents near 0. */
+/* Replaces the first bytes with likely values: numbers near 1, and integers near 0. */
 static void tame(struct sample *s, uint64_t *seed)
 {
 	enum krn_dtype t = qnt_acc_dtype(&s->f);
@@ -346,7 +346,8 @@ START_TEST(any_bytes_are_decoded)
 }
 END_TEST
 
-/* The first bytes that are chosen by an attacker: every special number, every edge. */
+/* The first bytes are values that an attacker might choose: special numbers, and integers next to a
+ * limit. */
 START_TEST(any_first_bytes_are_decoded)
 {
 	static const int32_t words[] = {0, 1, -1, 254, 255, 256, 65535, 65536, INT32_MAX, INT32_MIN,
@@ -404,7 +405,8 @@ START_TEST(every_code_is_decoded_and_encoded)
 	{
 		check_decode(&sample, isa);
 	}
-	/* The values, the middles of neighbours, and what is next to them. */
+	/* Encodes the middle between each value and the next value, and the numbers next to each
+	 * middle. */
 	for (size_t i = 0; i < 256; i++) {
 		float x = ((float *)sample.decoded)[i];
 		float next = ((float *)sample.decoded)[i < 255 ? i + 1 : i];
@@ -428,7 +430,8 @@ START_TEST(every_code_is_decoded_and_encoded)
 }
 END_TEST
 
-/* Decodes a segment of normal numbers with one that is not finite, at index `at`. */
+/* Encodes and decodes a segment of normal numbers, of which the number at index `at` is not finite.
+ */
 static void check_confined(const struct qnt_format *f, double special, size_t at)
 {
 	enum { COUNT = 1200 };
@@ -495,7 +498,8 @@ static double loss_of(enum krn_dtype t, double before, double after, uint32_t fa
 	return isfinite(d) ? d : 0;
 }
 
-/* Encodes segments with the loss: once alone, and once added to other numbers. */
+/* Checks the loss that qnt_encode_loss writes. If `more` is true, the loss is added to other
+ * numbers. */
 static void check_loss(const struct qnt_format *f, enum flavour flavour, uint32_t factor, bool more)
 {
 	enum { COUNT = 1003 };
@@ -535,7 +539,7 @@ static void check_loss(const struct qnt_format *f, enum flavour flavour, uint32_
 	free(buffer);
 }
 
-START_TEST(losses_are_noted)
+START_TEST(encoding_writes_or_adds_the_loss)
 {
 	static const enum flavour flavours[] = {NORMAL, SPRINKLED, LARGE, RAW};
 	struct qnt_format formats[MAX_FORMATS];
@@ -613,7 +617,7 @@ Suite *qnt_suite(void)
 	tcase_add_loop_test(reference, any_first_bytes_are_decoded, 0, FAMILIES);
 	tcase_add_loop_test(reference, every_code_is_decoded_and_encoded, 0, FAMILIES);
 	tcase_add_loop_test(reference, nan_and_infinity_are_confined, 0, FAMILIES);
-	tcase_add_loop_test(reference, losses_are_noted, 0, FAMILIES);
+	tcase_add_loop_test(reference, encoding_writes_or_adds_the_loss, 0, FAMILIES);
 	tcase_add_loop_test(reference, elements_are_loaded_and_stored, 0, 4);
 	suite_add_tcase(suite, reference);
 	return suite;

@@ -19,7 +19,7 @@
 
 /* Errors. */
 
-/* Encodes with the chosen variant, and adopts. */
+/* Encodes with the chosen variant, and replaces each number by its decoded value. */
 static void adopt(const struct qnt_format *f, void *acc, size_t n, const struct qnt_noise *noise)
 {
 	unsigned char *wire = allocate(qnt_wire_size(f, n));
@@ -105,7 +105,7 @@ START_TEST(errors_are_half_a_step)
 			double x = number(&sample.f, sample.acc, i);
 			double got = number(&sample.f, sample.decoded, i);
 
-			/* Half of it, because the difference may be infinite. */
+			/* Compares halves, because the difference itself may be infinite. */
 			if (!(fabs(x / 2 - got / 2) <= error / 2))
 				ck_abort_msg("%g became %g, %g too far", x, got, error);
 			if (x == 0 && sample.f.scheme == QNT_ZERO_POINT)
@@ -118,7 +118,8 @@ END_TEST
 
 START_TEST(errors_of_blocks_are_half_of_the_distance_of_values)
 {
-	/* Half of the greatest distance of two values, relative to the largest one. */
+	/* Half of the greatest distance between neighbouring values, relative to the largest value.
+	 */
 	static const double errors[QNT_CODE_COUNT] = {[QNT_I8] = 0.5 / 127,
 		[QNT_I4] = 0.5 / 7,
 		[QNT_N4] = 0.12,
@@ -249,8 +250,8 @@ START_TEST(noise_has_its_values)
 }
 END_TEST
 
-/* Pairs of indexes, or of keys, that differ in one bit: each of 16 ranges of the two numbers must
- * contain its part of them. */
+/* Tests pairs of indexes, or of keys, that differ in one bit. Each of 16 ranges of the two noise
+ * values must contain its part of the pairs. */
 START_TEST(noise_is_uniform)
 {
 	for (unsigned bit = 0; bit < 128; bit++) {
@@ -271,7 +272,7 @@ START_TEST(noise_is_uniform)
 		}
 		for (size_t i = 0; i < 16; i++)
 			chi2 += pow(parts[i] - n / 16, 2) / (n / 16);
-		/* With 15 degrees of freedom it exceeds 60 in one of three million cases. */
+		/* With 15 degrees of freedom, chi2 exceeds 60 in one of three million cases. */
 		if (chi2 > 60)
 			ck_abort_msg("bit %u: %g", bit, chi2);
 	}
@@ -311,7 +312,8 @@ START_TEST(stochastic_rounding_has_no_bias)
 			}
 		}
 		for (size_t i = 0; i < COUNT; i++) {
-			/* The variance of the mean, and the rounding of fp32. */
+			/* The standard deviation of the mean. The rounding of fp32 adds up to 1e-6.
+			 */
 			double sigma = sqrt(squares[i]) / ROUNDS;
 
 			if (!(fabs(sum[i] / ROUNDS) <= 5 * sigma + 1e-6))

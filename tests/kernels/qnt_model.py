@@ -129,8 +129,8 @@ def minimum(f, low, high):
 
 def best_levels(density):
     """Returns the 16 levels of QNT_N4 in units: -1, 0 and 1, and those that are best for the blocks
-    of this density with the best clipping factor. Zero leaves an odd number of others. 8 of them
-    are positive."""
+    of this density with the best clipping factor. Besides zero
+    there are 8 positive and 7 negative levels."""
     def halves(end):
         return centroids(density, 8, end), centroids(density, 7, end)
 

@@ -86,7 +86,8 @@ static double between(double x, double least, double most)
 	return fmin(fmax(x, least), most);
 }
 
-/* Is every number of an array finite? If so, finds the least and the greatest one. */
+/* Returns whether every number of an array is finite. If so, finds the least and the greatest
+ * number. */
 static bool find_range(
 	const struct ref *r, const void *acc, size_t n, double *ret_lo, double *ret_hi)
 {
@@ -115,7 +116,7 @@ static double last_code(const struct qnt_format *f)
 	return code_size(f) == 1 ? 255 : 65535;
 }
 
-/* Returns what a signed code lacks to q. */
+/* Returns q minus its code: the shift of a signed code, or 0 for an unsigned code. */
 static double code_shift(const struct qnt_format *f)
 {
 	if (f->code == QNT_I8)
@@ -370,8 +371,8 @@ static double scale_value(const struct qnt_format *f, uint64_t scale)
 	return isfinite(value) ? value : (double)NAN;
 }
 
-/* Returns the least scale that is not below this number, and the next smaller one if numbers would
- * become infinite. */
+/* Returns the least scale that is not below `wanted`, or the next smaller scale if numbers would
+ * become infinite with it. */
 static uint64_t scale_from(const struct ref *r, double wanted, double up)
 {
 	const struct qnt_format *f = r->f;
@@ -391,7 +392,8 @@ static bool two_codes(const struct qnt_format *f)
 	return f->code == QNT_I4 || f->code == QNT_N4;
 }
 
-/* Returns the byte of element j of a block of m, and the place of its bits. */
+/* Returns the index of the byte that has element j of a block of m elements. *ret_shift: the
+ * position of the element's bits in this byte. */
 static size_t place(const struct qnt_format *f, size_t j, size_t m, unsigned *ret_shift)
 {
 	size_t half = (m + 1) / 2;

@@ -26,7 +26,8 @@ unsigned list_formats(const struct qnt_family *family, struct qnt_format *format
 struct qnt_format block_format(enum qnt_code code, uint32_t block, enum qnt_hint hint);
 struct qnt_format linear_format(enum qnt_scheme scheme, enum qnt_code code);
 
-/* Does another format with a different dtype, but the same accumulator type, do the same? */
+/* Returns whether the format does the same as a format of another dtype with the same accumulator
+ * type. */
 bool is_twin(const struct qnt_format *f);
 
 /* Returns the bytes of a number of the accumulator type. */
@@ -69,10 +70,10 @@ struct sample {
 void sample_init(struct sample *s, const struct qnt_format *f, size_t n);
 void sample_free(struct sample *s);
 
-/* Writes random numbers, and what the reference makes of them. */
+/* Writes random numbers, and the results that the reference computes from them. */
 void sample_fill(struct sample *s, enum flavour flavour, uint64_t *seed);
 
-/* Does only the second part. */
+/* Writes only the results of the reference. The caller has written the numbers. */
 void sample_expect(struct sample *s);
 
 #endif

@@ -123,7 +123,8 @@ init()
 	pivot_root . old
 	umount -l /old
 	rmdir /old
-	# As at the boot of a machine. Without this, services get no credentials.
+	# A real machine has shared mounts after its boot. Without shared mounts, services get no
+	# credentials.
 	mount --make-rshared /
 	exec env -i container=pccllab PATH=/usr/sbin:/usr/bin:/sbin:/bin TERM=dumb \
 		/lib/systemd/systemd --system --unit=lab.target --log-target=journal \

@@ -228,8 +228,8 @@ def killed(lab, host):
 
 
 def stopped(lab, host):
-    """A peer waits for a second peer, and then for another agent until its lease ends. The sockets
-    are stopped, too, because they would start the agent again."""
+    """A peer waits for a second peer. When the agent stops, the peer waits for the next agent until
+    the lease ends. The sockets are stopped, too, because they would start the agent again."""
     peer = lab.peer(host, env={"PCCL_AGENT_LEASE_MS": "500"})
     wait_until(lambda: host.run(lab.ctl, "peers").stdout.count("\n") > 1, "a peer")
     host.run("systemctl", "stop", "pccl-agent.socket", "pccl-agent-admin.socket", AGENT)

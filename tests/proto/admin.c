@@ -125,7 +125,7 @@ START_TEST(requests_survive_encoding_and_decoding)
 	ck_assert_str_eq(why, "request.verb: not one that this version knows");
 	q.verb = (enum wa_verb)0;
 	ck_assert_int_eq(pass_request(&q, &got), CC_ERR_PROTO);
-	/* If a request offers only other versions, nothing but their range is decoded. */
+	/* If a request offers only unknown versions, nothing but their range is decoded. */
 	q.version_min = WA_VERSION_MAX + 1;
 	ck_assert_int_eq(pass_request(&q, &got), 0);
 	ck_assert_uint_eq(got.version_min, q.version_min);

@@ -115,7 +115,7 @@ START_TEST(limits_of_the_hello_are_enforced)
 }
 END_TEST
 
-/* If a hello offers only other versions, nothing but their range is decoded. */
+/* If a hello offers only unknown versions, nothing but their range is decoded. */
 START_TEST(only_the_versions_of_an_unknown_hello_are_decoded)
 {
 	static const uint8_t start[8] = {'P', 'C', 'L', 'K', 3, 0, 9, 0};

@@ -77,7 +77,7 @@ START_TEST(damaged_message_is_refused_or_decodes_to_a_valid_one)
 }
 END_TEST
 
-/* Each small operation sends some of these messages. To be fast, the decoder must not write the
+/* Each eager operation sends some of these messages. To be fast, the decoder must not write the
  * whole struct, which has room for the largest messages. */
 START_TEST(small_messages_leave_the_rest_of_the_struct_untouched)
 {

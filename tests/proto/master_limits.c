@@ -90,7 +90,7 @@ START_TEST(invalid_version_ranges_are_refused)
 	m.u.hello.version_max = 65536;
 	refused(&m, "hello.version_min");
 
-	/* If a hello offers only other versions, their range is decoded nevertheless. */
+	/* If a hello offers only unknown versions, their range is decoded nevertheless. */
 	m.u.hello.version_min = WM_VERSION_MAX + 1;
 	m.u.hello.version_max = WM_VERSION_MAX + 2;
 	m.u.hello.agent = (struct cc_id){{0}};

@@ -126,7 +126,7 @@ START_TEST(vote_must_have_one_subject_and_whole_digests)
 	static const uint8_t neither[] = {
 		0x32, 18, 0x22, 16, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
 	static const uint8_t both[] = {0x32, 6, 0x1a, 2, 0x08, 1, 0x3a, 0};
-	/* These have peers and a hash type. */
+	/* These votes have peers and a hash type. */
 	static const uint8_t no_keys[] = {0x32, 22, 0x22, 16, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
 		0, 0, 0, 0x3a, 2, 0x18, 1};
 	static const uint8_t no_content[] = {0x32, 40, 0x22, 16, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,

@@ -23,7 +23,7 @@ char *__wrap_strdup(const char *s);
 
 static long fail_at = -1; /* number of allocations before the failing one; -1: none fails */
 static bool failed;
-static size_t allocated; /* bytes since it was set to 0 */
+static size_t allocated; /* bytes from malloc since this counter was set to 0 */
 
 static bool fails(void)
 {

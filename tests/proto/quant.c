@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The modes of quantization: each valid one is decoded and written in one form, every other one is
- * refused with a sentence that names what does not fit.
+ * The modes of quantization. Each valid mode is decoded and written in one form. Every other mode
+ * is refused with a sentence that names what does not fit.
  */
 #include "proto/wire_quant.h"
 
@@ -102,7 +102,7 @@ START_TEST(defaults_are_written_out)
 	q = got(pcclFloat, pcclQuantMinMax | WIRE_QUANT_FEEDBACK, pcclUint8, 0);
 	ck_assert(q.feedback && !q.stochastic);
 	ck_assert_uint_eq(wire_quant_put(&q).algo, pcclQuantMinMax | WIRE_QUANT_FEEDBACK);
-	/* Numbers without an effect */
+	/* Numbers that have no effect are written as 0. */
 	q = got(pcclFloat, pcclQuantMinMax, pcclUint8, 77);
 	ck_assert_uint_eq(wire_quant_put(&q).hint, 0);
 	q = got(pcclInt32, pcclQuantNone, 99, 99);

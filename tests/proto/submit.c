@@ -424,7 +424,7 @@ START_TEST(valid_synchronizations_are_accepted)
 		ck_assert(s.synced == ((e.flags & SHM_SQE_SYNCED) != 0));
 		ck_assert_uint_eq(s.generation, e.generation);
 		ck_assert_uint_eq(s.count, 0);
-		/* Both names of the region mean the same field. */
+		/* in_region and sync.region name the same field. */
 		ck_assert_uint_eq(e.in_region, e.sync.region);
 	}
 }

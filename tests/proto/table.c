@@ -21,7 +21,7 @@
 
 /* ---- tables and descriptors ---- */
 
-/* The type of protobuf and the size of the member that each kind has. 0: any size. */
+/* The protobuf type of each kind, and the size of the struct member for it. 0: any size. */
 static const struct {
 	ProtobufCType type, other_type;
 	uint32_t size;

@@ -45,7 +45,7 @@ START_TEST(an_abort_leaves_buffers_unchanged)
 	struct fake_op op;
 	struct bf_call call;
 
-	/* The caller is waiting when the abort comes, ... */
+	/* First, the caller is waiting when the abort comes. */
 	bf_begin_call(&call, &b);
 	op = fake_take(fx_agent);
 	fake_await_input(&op, op.bytes);
@@ -53,7 +53,7 @@ START_TEST(an_abort_leaves_buffers_unchanged)
 	fake_end(&op, pcclRankConnectionLost, "peer 12ab on host b was lost");
 	bf_end_call(&call, pcclRankConnectionLost, "peer 12ab");
 	bf_assert_untouched(&b);
-	/* ... or awaits the operation after the abort. */
+	/* Then the caller awaits an operation that has been aborted already. */
 	{
 		pcclAsyncReduceOp_t h = bf_launch(&b, 6);
 

@@ -41,10 +41,10 @@ struct fake *fake_start(const char *path);
 struct fake *fake_start_fd(int listener);
 void fake_stop(struct fake *f);
 
-/* Sets how the agent treats requests of this type from now on. `text` may be NULL. */
 /* A vote of this kind, as a type of request in the functions below. */
 #define FAKE_VOTE(kind) (16u + (kind))
 
+/* Sets how the agent treats requests of this type from now on. `text` may be NULL. */
 void fake_script(
 	struct fake *f, unsigned type, enum fake_action action, uint32_t code, const char *text);
 /* Answers the requests that FAKE_HOLD has kept. */
@@ -143,7 +143,7 @@ struct shm_state fake_manifest(const struct fake_op *op);
 const char *fake_tensor_name(const struct fake_op *op, const struct shm_state_tensor *t);
 uint8_t *fake_window(const struct fake_op *op, uint32_t slot);
 /* Sets whether the agent's job is at work. A job at work reads the manifest or moves data. It does
- * not wait for others. */
+ * not wait for other hosts. */
 void fake_work(struct fake_op *op, bool at_work);
 /* Announces the attempt, before the first command. From here on the job is at work. */
 void fake_sync_begin(struct fake_op *op);

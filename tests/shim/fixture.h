@@ -82,7 +82,7 @@ static inline void fx_teardown_agent(void)
 	fx_remove_dir();
 }
 
-/* The same, and connects a communicator. */
+/* Does the same as fx_setup_agent, and connects a communicator. */
 static inline void fx_setup_comm(void)
 {
 	fx_setup_agent();

@@ -298,9 +298,9 @@ static unsigned count_open(void)
 	return n;
 }
 
-/* Fills gaps between open descriptors. The limit is one for descriptor numbers, so with gaps the
- * process could open more descriptors than the test expects. The stand-in inherits the limit, and
- * its shell needs a number above 10. */
+/* Fills gaps between open descriptors. RLIMIT_NOFILE limits the numbers of descriptors, so with
+ * gaps the process could open more descriptors than the test expects. The stand-in inherits the
+ * limit, and its shell needs a descriptor with a number above 10. */
 static void fill_gaps(void)
 {
 	int highest = 12, fd;

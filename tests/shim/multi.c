@@ -314,7 +314,8 @@ START_TEST(arguments_are_checked_first)
 	fx_assert_fails(pcclAllReduceMultipleWithRetry(t.d, OPS, fx_comm, NULL, 2),
 		pcclInvalidArgument, "descriptors[5]: tag 103 is already that of descriptors[3]");
 	t.d[5].descriptor.tag = 105;
-	/* Above, an error in one operation was sent to the other peers with the operation's tag. */
+	/* A missing buffer is an error in one operation. The other peers get it with the tag of
+	 * this operation. */
 	t.d[4].recvbuf = NULL;
 	fx_assert_fails(pcclAllReduceMultipleWithRetry(t.d + 4, 1, fx_comm, NULL, 2),
 		pcclInvalidArgument, "descriptors[0]: recvbuff");

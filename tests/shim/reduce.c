@@ -317,7 +317,7 @@ START_TEST(many_operations_can_end_and_be_awaited_in_any_order)
 END_TEST
 
 /* When all sizes have been used, the agent is asked neither for memory nor for mappings. */
-START_TEST(warm_operations_ask_the_agent_for_nothing)
+START_TEST(repeated_operations_ask_the_agent_for_nothing)
 {
 	struct buffers b[4];
 	unsigned allocs = 0, maps = 0;
@@ -691,7 +691,7 @@ START_TEST(error_feedback_is_set_for_each_tag)
 	pcclReduceDescriptor_t d;
 
 	fx_assert_fails(pcclSetErrorFeedback(NULL, 1, true), pcclInvalidArgument, "NULL");
-	/* Many tags, in no order, and each of them twice. */
+	/* Sets error feedback for many tags, out of order, and twice for each tag. */
 	for (uint64_t i = 0; i < 200; i++)
 		fx_assert_succeeds(pcclSetErrorFeedback(fx_comm, i * 37 % 100 * 2, true));
 	for (uint64_t tag = 0; tag < 200; tag++) {
@@ -723,12 +723,12 @@ START_TEST(error_feedback_is_only_for_sum_and_average)
 
 	fx_assert_succeeds(pcclSetErrorFeedback(fx_comm, 5, true));
 	for (d.op = pcclProd; d.op <= pcclMin; d.op++) {
-		/* The other peers get the error, too. */
+		/* The launch succeeds, so that the other peers get the error, too. */
 		fx_assert_succeeds(pcclAllReduceAsync(x, x, &d, fx_comm, &h));
 		fx_assert_fails(pcclAwaitAsyncReduce(&h, NULL), pcclInvalidArgument,
 			"tag 5 has error feedback");
 	}
-	/* The number of an algorithm cannot contain it. */
+	/* The number of an algorithm cannot contain the flag for error feedback. */
 	d = quantized(6);
 	d.quantization_options.algorithm =
 		(pcclQuantizationAlgorithm_t)(pcclQuantMinMax | WIRE_QUANT_FEEDBACK);
@@ -757,7 +757,7 @@ Suite *reduce_suite(void)
 	tcase_add_test(tc, operands_are_copied_in_ring_order);
 	tcase_add_test(tc, tags_name_operations);
 	tcase_add_test(tc, many_operations_can_end_and_be_awaited_in_any_order);
-	tcase_add_test(tc, warm_operations_ask_the_agent_for_nothing);
+	tcase_add_test(tc, repeated_operations_ask_the_agent_for_nothing);
 	tcase_add_test(tc, refused_staging_memory_fails_only_the_call);
 	tcase_add_test(tc, registered_memory_in_use_cannot_be_freed);
 	tcase_add_test(tc, regions_are_found_by_address);

@@ -74,7 +74,7 @@ static void *persistent_peer(void *arg)
 	return NULL;
 }
 
-START_TEST(threads_survive_many_deaths)
+START_TEST(threads_survive_many_deaths_of_agents)
 {
 	struct buffers b = bf_new(STAGED, 100, 1);
 	pcclReduceDescriptor_t d = bf_descriptor(100, UINT64_MAX);
@@ -98,7 +98,7 @@ Suite *resume_storm_suite(void)
 
 	tcase_add_checked_fixture(tc, fx_setup_comm, fx_teardown_comm);
 	tcase_set_timeout(tc, 60);
-	tcase_add_test(tc, threads_survive_many_deaths);
+	tcase_add_test(tc, threads_survive_many_deaths_of_agents);
 	suite_add_tcase(s, tc);
 	return s;
 }

@@ -403,7 +403,7 @@ START_TEST(descriptors_must_be_as_expected)
 	ck_assert_uint_eq(fake_seen(fx_agent, WL_REGION_FREE), 1);
 	/* The agent still has two regions. The freed region is closed. */
 	ck_assert_uint_eq(open_descriptors(), before + 2);
-	/* More descriptors than any message may carry. */
+	/* This answer carries more descriptors than any message may carry. */
 	fake_script(fx_agent, WL_COMM_CREATE, FAKE_MORE_FDS, 0, NULL);
 	fx_comm = fx_new_comm();
 	fx_assert_fails(pcclConnect(fx_comm), pcclAgentUnavailable, "descriptors");

@@ -568,7 +568,8 @@ START_TEST(the_region_of_the_manifest_is_kept)
 }
 END_TEST
 
-/* A larger state needs a larger region, and a much smaller state gives it back. */
+/* A larger state needs a larger region. At a much smaller state, the shim gives the large region
+ * back. */
 START_TEST(the_region_of_the_manifest_grows_and_shrinks)
 {
 	pcclTensorInfo_t info = {.name = "t", .count = (size_t)1 << 30};

@@ -427,7 +427,7 @@ START_TEST(the_death_of_an_agent_that_only_waits_does_not_count)
 }
 END_TEST
 
-/* If a program makes such a call again, the call kills only one more agent, not two. */
+/* If a program repeats a call that has killed two agents, the call kills only one more agent. */
 START_TEST(a_repeated_call_kills_one_agent_at_a_time)
 {
 	struct st_state s;
@@ -527,7 +527,7 @@ static void sync_part(struct st_state *s, pcclSharedStateSyncStrategy_t strategy
 		fake_await_seen(fx_agent, WL_COMM_ATTACH, ++deaths);
 }
 
-/* This holds whether the shim or the agent has written. */
+/* Torn state is reported whether the shim or the agent has written it. */
 START_TEST(torn_state_is_reported_until_a_synchronization_succeeds)
 {
 	const uint32_t lost = pcclRankConnectionLost;
@@ -569,7 +569,7 @@ START_TEST(later_votes_mention_a_past_success)
 }
 END_TEST
 
-/* Complete state is not torn either, even if the others could not get it. */
+/* Complete state is not torn either, even if other peers could not get the contents. */
 START_TEST(state_that_was_not_written_in_part_is_not_torn)
 {
 	const uint32_t lost = pcclRankConnectionLost;

@@ -40,7 +40,7 @@ static void play(struct fake_op *op, uint32_t code)
 }
 
 /* The view of an operation is not visible before the operation is awaited, whatever has ended
- * since. Bits of _i: the second operation fails; it is awaited first. */
+ * since. Bit 0 of _i: the second operation fails. Bit 1: the second operation is awaited first. */
 START_TEST(an_awaited_operation_shows_the_view_of_its_end)
 {
 	uint32_t code = _i & 1 ? pcclRankConnectionLost : pcclSuccess;
@@ -130,7 +130,7 @@ START_TEST(a_call_with_retry_shows_the_view_of_its_end)
 }
 END_TEST
 
-/* The next agent may know more. The next call shows that. */
+/* The next agent may know a later view. The next call shows this view. */
 START_TEST(a_new_agent_does_not_change_attributes)
 {
 	tell(2, 3, 3, 1, 3);

@@ -10,8 +10,8 @@ S = 1000 * MS
 # this limit can extend it: then the limit is the end of the event plus the event's bound. Of
 # several events of one kind during the call, only the first two count. If the call itself repeats
 # operations, all events count, because each event may affect another operation. While an event lasts
-# (a second, or six for a long cut), no call is late. But no call may ever last for longer than
-# CALL_BOUND.
+# (up to 2.5 seconds, or 6 for a long cut), no call is late. But no call may ever last for longer
+# than CALL_BOUND.
 BOUNDS = {
     # Such a call needs milliseconds. The rest of the bound allows for a machine under load.
     "nothing": 3,
@@ -161,7 +161,7 @@ class Calls:
             self.note(call, began, end, causes)
         if at <= limit:
             return None
-        return f"{sentence}, {(at - limit) / S:.1f} s more than it may: {told}"
+        return f"{sentence}, {(at - limit) / S:.1f} s longer than allowed: {told}"
 
     def note(self, call, began, end, causes):
         kind, since = (causes[-1].kind, causes[-1].over) if causes else ("nothing", began)
@@ -173,7 +173,7 @@ class Calls:
     def told(began, causes):
         if not causes:
             return "nothing happened meanwhile"
-        return "; ".join(NAMES[e.kind] + (f", over {(e.over - began) / S:.1f} s after it began"
+        return "; ".join(NAMES[e.kind] + (f", over {(e.over - began) / S:.1f} s after the call began"
                                           if e.over else ", not over") for e in causes[-4:])
 
 

@@ -73,8 +73,8 @@ class Operations:
 
     def compare(self, key, results):
         """Compares different results. A master may die while it reports a success, and the trainers
-        that have got the report may be gone for the next master. Then the others repeat the
-        operation without them. This is no fault, but only these others may go on."""
+        that have got the report may be lost before the next master takes over. Then the other
+        trainers repeat the operation. This is no fault if only the other trainers go on."""
         if len(results) > 2 or sum(any([r.look() for r in of]) for of in results.values()) > 1:
             self.blame(key, results)
 

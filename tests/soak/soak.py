@@ -48,7 +48,7 @@ SLOTS = 12  # as in trainer.c
 PHASE_MAX = 900  # seconds
 SPARED = (None, "agent", "master", "agent")  # by phase
 # The algorithms of masters. All of them keep links between all hosts, so the number of links does not
-# depend on the master. Every fifth seed has no such links.
+# depend on the master. With every fifth seed, all masters have the algorithm ring instead.
 ALGORITHMS = ("auto", "auto", "direct", "tree")
 SETTLE = 6.0  # seconds until agents have closed what they keep for the next operation
 CALM_BOUND = 25  # seconds until only the veterans reduce, after the other trainers have gone
@@ -435,7 +435,8 @@ class Soak:
     # ---- the loop
 
     def spin(self, seconds):
-        """For this time, reads the trainers' reports, and runs functions when they are due."""
+        """For so many seconds, reads the trainers' reports and runs the functions of after() that
+        are due."""
         end = now() + int(seconds * 1e9)
         while now() < end and not self.bad():
             due = min([end, *(at for at, _ in self.later)])

@@ -63,7 +63,7 @@
 #define S_NS      UINT64_C(1000000000)
 
 struct buffer {
-	uint64_t *send, *recv; /* the same when in place */
+	uint64_t *send, *recv; /* both are the same address if in_place */
 	uint64_t count;
 	bool in_place;
 };
@@ -231,7 +231,7 @@ static uint64_t check_result(const struct buffer *b, uint64_t tag, uint32_t worl
 	return counts;
 }
 
-/* hash: of the bits of a quantized result; 0: none. */
+/* hash: the hash of the bits of a quantized result, or 0 for any other result. */
 static void say_op(uint64_t tag, uint64_t mask, uint64_t began, unsigned lost, uint64_t hash)
 {
 	printf("op step=%" PRIu64 " tag=%" PRIu64 " mask=%" PRIx64 " began=%" PRIu64 " end=%" PRIu64
@@ -301,9 +301,9 @@ static void exchange_memory(void)
 /* ---- a step. All members make the same calls, because what they do next follows from results that
  * are equal on all members. */
 
-/* Returns a step number that was never used before, even if all members lose their membership, and
- * the trainers that were left behind start again without those members. No run makes this many
- * steps in a millisecond. */
+/* Returns a step number that was never used before. This also holds if all members lose their
+ * membership, and other trainers, which do not know the last step, start again. No run makes this
+ * many steps in a millisecond. */
 static uint64_t first_step(void)
 {
 	return now() / 1000000 << 20 | (uint64_t)slot << 16;
@@ -393,7 +393,7 @@ static void check_old(uint64_t n)
 			wrong("byte %" PRIu64 " was changed by a quantized call that failed", i);
 }
 
-/* Returns which slots have contributed, as check_result. */
+/* Returns which slots have contributed, like check_result. */
 static uint64_t check_sum(const float *v, uint64_t part, uint32_t world_size)
 {
 	uint64_t counts = 0;
@@ -627,8 +627,8 @@ static uint64_t *memory(bool shared, size_t bytes)
 	return p;
 }
 
-/* The agent reads shared memory directly, and other memory through a window of the library. Both
- * are tried. */
+/* The agent reads shared memory directly, and other memory through a window of the library. Half
+ * of the trainers have shared weights. */
 static bool has_shared_weights(void)
 {
 	return serial % 2;

@@ -59,7 +59,7 @@ static void begin_two(struct net *n, struct shape *s, enum kind holder)
 
 /* The first of two receivers leaves. Blocks lie in its registered memory (_i 0) or its window (1),
  * or wait for its process (2), or a block has arrived in part (3). */
-START_TEST(receiver_leaves_while_blocks_arrive)
+START_TEST(job_continues_if_a_receiver_leaves_while_blocks_arrive)
 {
 	enum kind first = _i == 1 || _i == 2 ? OWN : REGISTERED;
 	enum kind second = _i < 2 ? OWN : REGISTERED;
@@ -92,7 +92,7 @@ END_TEST
 
 /* The holder on this host leaves, in cases 2 and 3 while a receiver's process is about to copy from
  * its memory. The missing bytes come from another host. */
-START_TEST(holder_on_this_host_leaves)
+START_TEST(other_host_replaces_a_holder_that_leaves)
 {
 	struct member *leaves, *stays;
 	struct ste_event ev;
@@ -155,7 +155,7 @@ START_TEST(holder_changes_memory_that_is_being_copied)
 END_TEST
 
 /* While the pool copies, the receiver leaves (_i 1) or the job is cancelled (0). */
-START_TEST(receiver_leaves_or_job_ends_while_pool_copies)
+START_TEST(pool_stops_if_the_receiver_leaves_or_the_job_ends)
 {
 	struct ste_event ev;
 	struct member *m;
@@ -189,7 +189,7 @@ START_TEST(receiver_leaves_or_job_ends_while_pool_copies)
 END_TEST
 
 /* One of two holders that serve another host leaves. */
-START_TEST(holder_leaves_while_it_serves_another_host)
+START_TEST(remaining_holder_serves_another_host)
 {
 	struct member *leaves;
 	struct ste_source src[1];
@@ -274,7 +274,7 @@ START_TEST(names_come_from_manifest_of_remaining_member)
 END_TEST
 
 /* All members whose manifests have the names leave, then the job is cancelled. */
-START_TEST(all_members_leave_before_the_job_is_cancelled)
+START_TEST(job_without_members_can_be_cancelled)
 {
 	struct shape s;
 	struct net n;
@@ -293,7 +293,7 @@ START_TEST(all_members_leave_before_the_job_is_cancelled)
 END_TEST
 
 /* A holder that still serves others leaves after the job is done. */
-START_TEST(holder_leaves_after_the_job_is_done)
+START_TEST(job_stays_complete_if_a_holder_leaves_afterwards)
 {
 	struct ste_event ev;
 	struct shape s;
@@ -351,15 +351,15 @@ Suite *drop_suite(void)
 	TCase *t = tcase_create("drop");
 
 	tcase_set_timeout(t, 120);
-	tcase_add_loop_test(t, receiver_leaves_while_blocks_arrive, 0, 4);
-	tcase_add_loop_test(t, holder_on_this_host_leaves, 0, 4);
+	tcase_add_loop_test(t, job_continues_if_a_receiver_leaves_while_blocks_arrive, 0, 4);
+	tcase_add_loop_test(t, other_host_replaces_a_holder_that_leaves, 0, 4);
 	tcase_add_loop_test(t, holder_changes_memory_that_is_being_copied, 0, 4);
-	tcase_add_loop_test(t, receiver_leaves_or_job_ends_while_pool_copies, 0, 4);
-	tcase_add_loop_test(t, holder_leaves_while_it_serves_another_host, 0, 2);
+	tcase_add_loop_test(t, pool_stops_if_the_receiver_leaves_or_the_job_ends, 0, 4);
+	tcase_add_loop_test(t, remaining_holder_serves_another_host, 0, 2);
 	tcase_add_test(t, manifest_of_dropped_member_is_no_longer_sent);
 	tcase_add_test(t, names_come_from_manifest_of_remaining_member);
-	tcase_add_test(t, all_members_leave_before_the_job_is_cancelled);
-	tcase_add_test(t, holder_leaves_after_the_job_is_done);
+	tcase_add_test(t, job_without_members_can_be_cancelled);
+	tcase_add_test(t, job_stays_complete_if_a_holder_leaves_afterwards);
 	tcase_add_test(t, receive_only_peer_with_elected_state_serves_nobody);
 	suite_add_tcase(s, t);
 	return s;

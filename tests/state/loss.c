@@ -319,8 +319,8 @@ START_TEST(source_is_given_up_if_all_its_members_are_wrong)
 }
 END_TEST
 
-/* With long names and reasons, the message still names some sources with their errors, and its end
- * is not cut. */
+/* With long names and reasons, the message still names some sources with their errors, and the end
+ * of the message is not cut. */
 START_TEST(message_lists_some_of_many_failed_sources)
 {
 	struct ste_source src[4];

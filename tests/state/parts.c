@@ -49,7 +49,7 @@ static uint32_t fill(const struct member *m, const struct wst_request *r, uint8_
 /* Changes an answer. Returns false if no answer is to be sent. */
 typedef bool change_fn(const struct wst_request *r, struct wst_answer *a, uint8_t *data);
 
-/* Answers all requests that the mute host has received so far. */
+/* Answers all requests that this host has received so far. */
 static void play(struct net *n, uint32_t host, change_fn *change)
 {
 	static uint8_t data[WST_LEN_MAX];

@@ -282,7 +282,7 @@ START_TEST(third_address_of_a_source_is_reached)
 END_TEST
 
 /* The receiver's host starts first, and asks again until the holder's host has started, too. */
-START_TEST(holder_starts_late)
+START_TEST(receiver_waits_for_a_late_holder)
 {
 	struct ste_source src[1];
 	struct ste_event ev;
@@ -643,7 +643,7 @@ Suite *state_suite(void)
 	tcase_add_loop_test(tc, three_sources_share_the_transfer, 0, 2);
 	tcase_add_test(tc, progress_shows_the_rate);
 	tcase_add_test(tc, third_address_of_a_source_is_reached);
-	tcase_add_test(tc, holder_starts_late);
+	tcase_add_test(tc, receiver_waits_for_a_late_holder);
 	tcase_add_test(tc, job_fails_if_its_source_has_ended_the_attempt);
 	tcase_add_loop_test(tc, holder_serves_receivers_on_its_own_host, 0, 9);
 	tcase_add_loop_test(tc, process_copies_from_memory_of_a_holder, 0, 6);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The part of libcheck's interface that the tests of the kernels use. neon.sh needs it because it
- * has no libcheck for other architectures. All tests run in one process, and the first failure ends
- * it. As in libcheck, CK_RUN_CASE names the only case to run.
+ * The part of libcheck's interface that the tests of the kernels use. neon.sh needs this file
+ * because there is no libcheck for other architectures. All tests run in one process, and the first
+ * failure ends it. As in libcheck, CK_RUN_CASE names the only case to run.
  */
 #ifndef CHECK_H
 #define CHECK_H

@@ -24,7 +24,7 @@ run() { # suite, case of libcheck, sources
 	suite=$1 case=$2
 	shift 2
 	$compiler -std=gnu11 -O2 -static -Wall -Wextra -Werror -ffp-contract=off -I. -Itests/kernels/neon \
-		"-DSUITE=${suite}_suite" -o "$dir/$suite" tests/kernels/neon/main.c "tests/kernels/$suite.c" "$@" -lm &&
+		"-DSUITE=${suite}_suite" -DEMULATED -o "$dir/$suite" tests/kernels/neon/main.c "tests/kernels/$suite.c" "$@" -lm &&
 		env ${case:+CK_RUN_CASE=$case} $emulator "$dir/$suite" >"$dir/log" 2>&1 &&
 		grep -q ' neon' "$dir/log" && passed=$((passed + 1)) && return
 	failed=$((failed + 1))

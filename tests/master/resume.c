@@ -140,6 +140,25 @@ START_TEST(peer_that_knows_a_later_view_than_all_agents_joins_again)
 }
 END_TEST
 
+/* A newcomer on a's host connected before a's peer, so the connection was not opened for the old
+ * run. */
+START_TEST(members_may_come_through_an_agent_of_newcomers)
+{
+	tk_come_back(1);
+	tk_end(1);
+	tk.h[0] = fk_host(&tk.f, "a", "10.0.0.1");
+	fk_join(tk.h[0], 0);
+	tk.h[0]->peers.view_id = 2;
+	tk_join(0, WM_JOIN_ACCEPTED);
+	tk_come_back(2);
+	tk_end(2);
+	fk_tick(&tk.f, 3200);
+	ck_assert(!fk_status(&tk.f).recovering);
+	ck_assert_int_eq(fk_info(&tk.p[0]).phase, CCM_PEER_ACCEPTED);
+	tk_none_of(WM_KICK);
+}
+END_TEST
+
 /* b is a newcomer that was prepared for round 3. If the other agents know a later round (_i == 0),
  * nobody here knows whether b was lost or the round was dropped. Then b is still a registered peer.
  */
@@ -617,6 +636,7 @@ Suite *resume_suite(void)
 	tcase_add_test(tc, member_that_does_not_come_back_is_lost);
 	tcase_add_test(tc, master_counts_from_the_numbers_of_a_late_agent);
 	tcase_add_loop_test(tc, peer_that_knows_a_later_view_than_all_agents_joins_again, 0, 2);
+	tcase_add_test(tc, members_may_come_through_an_agent_of_newcomers);
 	tcase_add_loop_test(tc, newcomers_of_an_older_round_stay_registered, 0, 2);
 	tcase_add_loop_test(tc, without_agents_peers_with_an_older_view_join_again, 0, 2);
 	tcase_add_test(tc, kicked_peer_gets_no_start);

@@ -53,7 +53,7 @@ sim_plants = \
 	tests/sim/plant/8_revision_kept_back.patch \
 	tests/sim/plant/9_votes_left_out.patch \
 	tests/sim/plant/10_torn_elected.patch \
-	tests/sim/plant/11_stranger_knows.patch \
+	tests/sim/plant/11_list_forgotten.patch \
 	tests/sim/plant/12_asked_too_early.patch \
 	tests/sim/plant/13_lack_forgiven.patch \
 	tests/sim/plant/14_gone_forgotten.patch \
@@ -140,7 +140,7 @@ tests/sim/planted_10_core.c: ccoip-masterd/core/ccm_elect.c tests/sim/plant/10_t
 tests_sim_planted_11_SOURCES = $(sim_sources)
 nodist_tests_sim_planted_11_SOURCES = tests/sim/planted_11_core.c
 tests_sim_planted_11_LDADD = $(sim_ldadd)
-tests/sim/planted_11_core.c: ccoip-masterd/core/ccm_resume.c tests/sim/plant/11_stranger_knows.patch
+tests/sim/planted_11_core.c: pcclagentd/core/agt_round.c tests/sim/plant/11_list_forgotten.patch
 	$(plant)
 
 tests_sim_planted_12_SOURCES = $(sim_sources)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Measures the limits of this machine's memory for bench/compare. Usage: limits copy|sum THREADS
  *
- * Each line "BYTES WARM-UPS N" of standard input is answered by a line of N times in seconds. A
- * time is the time of the slowest thread. Each thread copies one of its arrays of BYTES bytes to
+ * Each line "BYTES WARM-UPS N" of standard input is answered by a line of N durations in seconds. A
+ * duration is that of the slowest thread. Each thread copies one of its arrays of BYTES bytes to
  * another one of its arrays, or adds it to the other array.
  */
 #include <pthread.h>

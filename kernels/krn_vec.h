@@ -161,11 +161,11 @@ DEFINE_REDUCE(pick_f32, vi32, vi32, f32_to_key, max_32, f32_from_key)
 DEFINE_REDUCE(pick_f64, vi64, vi64, f64_to_key, max_64, f64_from_key)
 
 /*
- * Division. Integers of up to 32 bits are divided as floats that can hold both operands and have at
- * least 8 bits more than the dividend. So the quotient cannot be rounded up to the next integer,
- * and truncation gives the exact result. A divisor that the float cannot hold exactly is rounded,
- * but still gives a quotient below 1. divisor is at least 2, so all quotients fit into signed
- * 32-bit integers.
+ * Division. Integers of up to 32 bits are divided as floats that hold each dividend exactly and
+ * have at least 8 bits more than it. So the quotient cannot be rounded up to the next integer, and
+ * truncation gives the exact result. A divisor may be larger than every dividend, and the float may
+ * round it. The quotient is then still below 1. divisor is at least 2, so all quotients fit into
+ * signed 32-bit integers.
  */
 
 /* Divides small integers. A word of 32 bits has several elements, which are handled one after the

@@ -196,7 +196,7 @@ struct shm_slot {
 	_Atomic uint32_t mode; /* enum shm_result_mode; valid if not NONE, also before DONE */
 	uint32_t hosts;        /* argument of cc_plan_init, written before mode */
 	uint32_t segment_max;
-	/* Offset in the region of the segment flags, one byte each. */
+	/* Offset of the segment flags, one byte each, in the result region. */
 	uint32_t flags_off_lo, flags_off_hi;
 	uint32_t local_world_size; /* peers whose data is in the result; written before mode */
 	uint64_t result_region, result_off;

@@ -4,8 +4,8 @@
  * one answer. Each peer votes by its call. docs/protocol/votes.md has the rules.
  *
  * A new kind needs an entry here, in BallotKind of ccoip.proto and in the table of wire_ballot.c,
- * its number in the texts of wire_member_tables.c, wire_op_tables.c and wire_local.c, the rule for
- * its answer in ccoip-masterd/core/ccm_ballot.c, and the call that votes in libpccl-shim.
+ * the rule for its answer in ccoip-masterd/core/ccm_ballot.c, and the call that votes in
+ * libpccl-shim.
  */
 #ifndef WIRE_BALLOT_H
 #define WIRE_BALLOT_H
@@ -19,6 +19,8 @@ enum wire_ballot {
 	WIRE_OPTIMIZE = 2, /* pcclOptimizeTopology; the answer says whether the rings are better */
 	WIRE_BALLOTS
 };
+#define WIRE_BALLOT_MAX 2
+_Static_assert(WIRE_BALLOTS == WIRE_BALLOT_MAX + 1, "texts need the number itself");
 
 struct wire_ballot_kind {
 	const char *name;    /* "topology vote" */

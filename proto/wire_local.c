@@ -74,8 +74,7 @@ static const struct wire_table comm_connect = {TABLE(comm_connect, comm_connect_
 
 static const struct wire_field comm_vote_fields[] = {
 	F(comm, U32),
-	WIRE_FIELD(struct wl_request, "kind", ballot,
-		U32_IN(0, WIRE_BALLOTS - 1, "vote.kind: must be 0 to 2")),
+	WIRE_FIELD(struct wl_request, "kind", ballot, BALLOT_FROM(0, "vote.kind")),
 };
 static const struct wire_table comm_vote = {TABLE(comm_vote, comm_vote_fields)};
 

@@ -185,15 +185,14 @@ const struct wire_table wm_left_table = {TABLE(left, left, left_fields)};
 
 static const struct wire_field ballot_vote_fields[] = {
 	F(ballot_vote, peer, ID("ballot_vote.peer")),
-	F(ballot_vote, kind, U32_IN(0, WIRE_BALLOTS - 1, "ballot_vote.kind: must be 0 to 2")),
+	F(ballot_vote, kind, BALLOT_FROM(0, "ballot_vote.kind")),
 	F(ballot_vote, number, U64),
 };
 const struct wire_table wm_ballot_vote_table = {
 	TABLE(ballot_vote, ballot_vote, ballot_vote_fields)};
 
 static const struct wire_field ballot_end_fields[] = {
-	F(ballot_end, kind,
-		U32_IN(WIRE_TOPOLOGY + 1, WIRE_BALLOTS - 1, "ballot_end.kind: must be 1 or 2")),
+	F(ballot_end, kind, BALLOT_FROM(1, "ballot_end.kind")),
 	F(ballot_end, number, U64),
 };
 const struct wire_table wm_ballot_end_table = {TABLE(ballot_end, ballot_end, ballot_end_fields)};

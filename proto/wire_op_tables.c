@@ -257,8 +257,7 @@ const struct wire_table wm_op_done_table = {TABLE(op_done, op_done, op_done_fiel
 
 /* ---- waits, waits_for, unmet ---- */
 
-#define BALLOT(path) U32_IN(0, WIRE_BALLOTS - 1, path BALLOT_LIMIT)
-#define BALLOT_LIMIT ".ballot: must be 0 to 2, and 0 unless kind is 2"
+#define WAIT_BALLOT_LIMIT(path) BALLOT_LIMIT(0, path ".ballot") ", and 0 unless kind is 2"
 CONDITION(waits_for_ballot, struct wm_waits, m->ballot == 0 || m->kind == WM_WAIT_BALLOT)
 
 static const struct wire_field waits_fields[] = {
@@ -267,7 +266,8 @@ static const struct wire_field waits_fields[] = {
 	F(waits, tag, U64),
 	F(waits, waited_ms, U32),
 	F(waits, text, REASON("waits.text")),
-	F(waits, ballot, BALLOT("waits"), RULE(waits_for_ballot, "waits" BALLOT_LIMIT)),
+	F(waits, ballot, BALLOT_FROM(0, "waits.ballot"),
+		RULE(waits_for_ballot, WAIT_BALLOT_LIMIT("waits"))),
 };
 const struct wire_table wm_waits_table = {TABLE(waits, waits, waits_fields)};
 
@@ -295,6 +295,7 @@ static const struct wire_field unmet_fields[] = {
 	F(unmet, code, U32_IN(0, WIRE_CODE_MAX, UNMET_CODE_LIMIT),
 		RULE(unmet_has_code, UNMET_CODE_LIMIT)),
 	F(unmet, text, REASON("unmet.text")),
-	F(unmet, ballot, BALLOT("unmet"), RULE(unmet_has_ballot, "unmet" BALLOT_LIMIT)),
+	F(unmet, ballot, BALLOT_FROM(0, "unmet.ballot"),
+		RULE(unmet_has_ballot, WAIT_BALLOT_LIMIT("unmet"))),
 };
 const struct wire_table wm_unmet_table = {TABLE(unmet, unmet, unmet_fields), .owns = true};

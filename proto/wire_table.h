@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "common/cc_err.h"
+#include "proto/wire_ballot.h"
 #include "proto/wire_limits.h"
 #include "proto/wire_writer.h"
 
@@ -121,8 +122,11 @@ struct wire_table {
 #define U32_IN(lo, hi, t) .kind = WIRE_U32, IN(lo, hi, t)
 #define U64_IN(lo, hi, t) .kind = WIRE_U64, IN(lo, hi, t)
 #define U64_FROM_1(path)  U64_IN(1, UINT64_MAX, path ": must be at least 1")
-#define CODE(path)        U32_IN(1, WIRE_CODE_MAX, path ": must be 1 to 255")
-#define ID(path)          .kind = WIRE_ID, .text = path ": must be 16 bytes, not all zero"
+/* The kind of a ballot, `least` or more. */
+#define BALLOT_FROM(least, path)  U32_IN(least, WIRE_BALLOT_MAX, BALLOT_LIMIT(least, path))
+#define BALLOT_LIMIT(least, path) path ": must be " #least " to " WIRE_STR(WIRE_BALLOT_MAX)
+#define CODE(path)                U32_IN(1, WIRE_CODE_MAX, path ": must be 1 to 255")
+#define ID(path)                  .kind = WIRE_ID, .text = path ": must be 16 bytes, not all zero"
 #define ID_OR_NONE(path)                                                                           \
 	.kind = WIRE_ID_OR_NONE, .text = path ": must be empty, or 16 bytes that are not all zero"
 #define BYTES(t)       .kind = WIRE_BYTES, .text = (t)

@@ -161,7 +161,7 @@ bool ccm_pair_is_silent(const struct ccm *m, uint64_t from, uint64_t to);
 /* Records that the link is up. */
 void ccm_pair_works(struct ccm *m, uint64_t from, uint64_t to);
 void ccm_pairs_forget(struct ccm *m, uint64_t agent_no);
-/* Puts the agent's failed pairs in doubt, because something has changed for it. Rings use these
+/* Marks the agent's failed pairs as silent, because its links may work again. Rings use silent
  * pairs only if no other ring is possible. */
 void ccm_pairs_doubt(struct ccm *m, uint64_t agent_no);
 /* Orders the memberships of v as a ring in ret without failed pairs, as close to the given order as

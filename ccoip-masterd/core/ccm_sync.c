@@ -147,7 +147,7 @@ static void take_elected(struct ccm_sync *y, const struct ballot *b)
 
 static void tell_starts(struct ccm *m, struct ccm_op *o);
 
-/* Continues o after its start: stores the elected contents, kicks peers and sends the start. */
+/* Continues o, which has started: stores the elected contents, kicks peers and sends OP_START. */
 static void go_on(struct ccm *m, struct ccm_op *o, const struct ballot *b)
 {
 	struct ccm_group *g = o->group;

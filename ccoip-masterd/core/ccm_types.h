@@ -190,9 +190,9 @@ struct ccm_membership {
 	struct ccm_group *group;
 	struct ccm_peer *peers;
 	uint32_t n_peers, n_accepted;
-	uint32_t n_asleep;                      /* registered peers whose processes are stopped */
-	uint32_t n_candidates;                  /* candidates of the round in progress */
-	uint32_t slot;                          /* index of its part in the group's operations */
+	uint32_t n_asleep;     /* registered peers whose processes are stopped */
+	uint32_t n_candidates; /* its peers that the round in progress admits or keeps */
+	uint32_t slot;         /* index of its part in the group's operations */
 	struct ccm_membership *next_a, *prev_a; /* in agent->memberships */
 	struct ccm_membership *next_g, *prev_g; /* in group->memberships */
 	bool in_ring;                           /* it is in group->ring, at index pos */
@@ -270,8 +270,8 @@ struct ccm_group {
 	uint32_t n_lost_ever, n_left; /* lost accepted peers; those lost while recovering */
 	uint64_t known_view_id;
 	uint32_t known_world_size; /* accepted peers in the view known_view_id */
-	uint32_t n_lost_before;    /* accepted peers that were lost while m->lost_before; loss names
-				      the first */
+	uint32_t n_lost_before;    /* accepted peers that were lost while ccm->lost_before is true;
+				      `loss` names the first */
 	struct ccm_group *next_lost;
 	UT_hash_handle hh;
 };

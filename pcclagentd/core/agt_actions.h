@@ -110,8 +110,7 @@ struct agt_done {
 	char text[SHM_TEXT];
 };
 
-/* The most peers of one group of a run on one host, and of one transfer. A further connect is
- * refused. */
+/* The most peers that a group of a run may have on one host. A further connect is refused. */
 #define AGT_MEMBERS_MAX 1024u
 
 /* A local peer's part of a transfer. The array of members is in rank order. */

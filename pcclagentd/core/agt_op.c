@@ -196,10 +196,15 @@ void agt_op_cancel(struct agt *a, struct agt_op *o)
 {
 	const struct agt_group *g = agt_group_find(o->run, o->key.group);
 
+	if (o->stopped) {
+		agt_op_end(a, o, &o->end_status);
+		return;
+	}
 	if (g)
 		o->at_end = agt_view_after(
 			o->run, g, o->generation, o->won ? WIRE_SUCCESS : o->end_status.code);
-	emit_seq(a, o, AGT_ACT_XFER_CANCEL, AGT_ACT_SYNC_CANCEL);
+	if (!o->stopping)
+		emit_seq(a, o, AGT_ACT_XFER_CANCEL, AGT_ACT_SYNC_CANCEL);
 	HASH_DELETE(hh_key, o->run->active, o);
 	agt_op_set_state(a, o, AGT_OP_CANCELLING);
 	o->spec = o->awaits_start = false;
@@ -259,19 +264,28 @@ void agt_op_drop_out(struct agt *a, struct agt_op *o)
 	}
 }
 
-/* Lets m leave o while there is no master. No master can end o for m, and m must not wait for the
- * next one. If success was reported, other hosts may already know of the success: o continues for
- * the other members, and no longer touches m's memory. Otherwise o fails at once, and the next
- * master will not learn of it. */
+/* Lets m leave o while there is no master. m must not wait for the next one. If success was
+ * reported, other hosts may already know of the success, and o no longer touches m's memory.
+ * Otherwise o has failed, and m gets its memory back when the transfer is cancelled. In both cases
+ * the next master ends o for the other members: it raises the generation of the group, so that the
+ * loss of m costs them one error only. */
 static void leave_orphan(struct agt *a, struct agt_op *o, struct agt_op_member *m)
 {
 	if (o->state == AGT_OP_REPORTED && o->ok) {
 		agt_op_complete(a, o, m, &m->own);
 		return;
 	}
-	agt_end_status_set(&o->end_status, WIRE_RANK_CONNECTION_LOST,
-		"a local peer has left while the master was disconnected");
-	agt_op_cancel(a, o);
+	if (o->state == AGT_OP_RUNNING) {
+		agt_copy_text(o->end_status.text, sizeof o->end_status.text,
+			"a local peer has left while the master was disconnected");
+		agt_op_set_state(a, o, AGT_OP_REPORTED);
+	}
+	if (o->stopped)
+		agt_op_drop_out(a, o);
+	if (o->stopping || o->stopped)
+		return;
+	emit_seq(a, o, AGT_ACT_XFER_CANCEL, AGT_ACT_SYNC_CANCEL);
+	o->stopping = true;
 }
 
 static void drop_member(struct agt *a, struct agt_op *o, struct agt_comm *c, enum agt_exit how,
@@ -657,8 +671,15 @@ void agt_op_xfer_cancelled(struct agt *a, const struct agt_event *ev)
 	struct agt_run *r = agt_run_find(a, ev->run);
 	struct agt_op *o = r ? agt_op_by_seq(r, ev->seq) : NULL;
 
-	if (o && !o->key.is_sync && o->state == AGT_OP_CANCELLING)
+	if (!o || o->key.is_sync)
+		return;
+	if (o->state == AGT_OP_CANCELLING) {
 		agt_op_end(a, o, &o->end_status);
+	} else if (o->stopping) {
+		o->stopping = false;
+		o->stopped = true;
+		agt_op_drop_out(a, o);
+	}
 }
 
 /* Reports a standstill. The master compares it with the reports of the other hosts. */

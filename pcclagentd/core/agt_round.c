@@ -172,9 +172,10 @@ static struct wm_link_lost *tell_lost(
 	return m;
 }
 
-/* Removes lost links from agents that have been no neighbours for a long time: these agents have
- * closed their links. An agent that is disconnected from the master does not know that it is no
- * neighbour. When it comes back, it believes that its link is up, and may be a neighbour again. */
+/* Forgets the lost links whose agents ceased to be neighbours long ago, because these agents have
+ * closed the links. An agent that is disconnected from the master does not know that it is no
+ * neighbour any more. When it comes back, it believes that its link is up, and may be a neighbour
+ * again. */
 static void lost_sweep(struct agt *a, struct agt_run *r)
 {
 	struct agt_lost_link *x, *next;

@@ -173,6 +173,9 @@ struct agt_op {
 	bool spoiled; /* VOTING: a voter has left, but the master may have counted its vote */
 	bool xfer;    /* the engine has its transfer or job */
 	bool ok;      /* REPORTED: success was reported */
+	/* REPORTED, not ok: its transfer is being cancelled, or is cancelled, for a member that
+	 * leaves. */
+	bool stopping, stopped;
 	/* CANCELLING: the result status of the members that are not `out`; REPORTED, not ok: the
 	 * text of the report */
 	struct agt_end_status end_status;

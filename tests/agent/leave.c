@@ -186,7 +186,7 @@ START_TEST(hello_says_left_only_after_a_leave_was_sent)
 	ck_assert(!fx_msg(f, WM_HELLO, 0)->u.hello.left);
 	fx_from_master(f, 1, &m);
 	ck_assert(!fx_msg(f, WM_JOIN, 0)->u.join.left);
-	fx_orphan(f); /* a master may have received the leave now */
+	fx_orphan(f); /* the last master may have received the leave */
 	fx_greet(f);
 	ck_assert(fx_msg(f, WM_HELLO, 0)->u.hello.left);
 	fx_from_master(f, 1, &m);

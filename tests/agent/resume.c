@@ -190,6 +190,43 @@ START_TEST(events_without_a_master_are_reported_later)
 }
 END_TEST
 
+/* The first peer leaves while there is no master. Its memory is free at once. The next master ends
+ * the operation for the other peer, with the new generation, before or after (_i == 1) the transfer
+ * is cancelled. */
+START_TEST(leave_without_a_master_costs_the_others_one_error)
+{
+	struct wm_msg m = {.type = WM_OP_ABORT,
+		.u.op_abort = {
+			.group = 7, .seq = 1, .code = WIRE_RANK_CONNECTION_LOST, .text = "lost"}};
+	bool late = _i == 1;
+
+	fx_group(f, 2, 2, comms);
+	fx_submit_all(f, comms, 2, 5);
+	fx_op_start(f, 1, 7, 5, 1);
+	fx_orphan(f);
+	fx_request(f, 1, comms[0], WL_COMM_DESTROY);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_CANCEL), 1);
+	if (!late) {
+		fx_xfer(f, AGT_EV_XFER_CANCELLED, 1, 1, 0);
+		ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 1); /* the first peer's */
+		/* The other peer may need the result region, to restore its operand. */
+		ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_FREE), 0);
+	}
+	fx_resume(f);
+	ck_assert_uint_eq(fx_msg(f, WM_OP_VOTE, 0)->u.op_vote.seq, 1);
+	ck_assert(!fx_msg(f, WM_OP_REPORT, 0)->u.op_report.ok);
+	lose(true, 0, 1, 1); /* generation 0, as before: only the abort ends the operation */
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
+	fx_from_master(f, 1, &m);
+	if (late) {
+		ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 0);
+		fx_xfer(f, AGT_EV_XFER_CANCELLED, 1, 1, 0);
+	}
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), late ? 2 : 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_XFER_FREE), 1);
+}
+END_TEST
+
 START_TEST(votes_are_sent_again_once)
 {
 	struct fx_ring ring = {
@@ -349,7 +386,7 @@ START_TEST(destroy_does_not_wait_for_a_master)
 }
 END_TEST
 
-START_TEST(destroy_without_a_master_ends_running_operations)
+START_TEST(destroy_without_a_master_leaves_running_operations)
 {
 	fx_group(f, 2, 2, comms);
 	fx_submit_all(f, comms, 2, 5);
@@ -364,11 +401,14 @@ START_TEST(destroy_without_a_master_ends_running_operations)
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 1);
 	fx_expect_done(f, 0, comms[0], WIRE_INVALID_USAGE, "was destroyed");
 	fx_xfer(f, AGT_EV_XFER_CANCELLED, 1, 1, 0);
-	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 2);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 1);
+	fx_expect_done(f, 0, comms[0], WIRE_INVALID_USAGE, "was destroyed");
 	fx_expect_reply(f, WIRE_SUCCESS, "");
 	fx_resume(f);
-	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 1);
-	ck_assert_uint_eq(fx_msg(f, WM_OP_VOTE, 0)->u.op_vote.seq, 2);
+	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 2);
+	ck_assert_uint_eq(fx_msg(f, WM_OP_VOTE, 1)->u.op_vote.seq, 2);
+	fx_op_abort(f, 1, 7, 5, 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 1);
 	fx_op_done(f, 1, 2); /* another host knew of the success */
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_COMPLETE), 1);
 	fx_expect_done(f, 0, comms[1], WIRE_SUCCESS, "");
@@ -500,13 +540,14 @@ Suite *resume_suite(void)
 	tcase_add_test(t, next_master_gets_the_list_of_lost_peers);
 	tcase_add_test(t, full_list_of_lost_peers_drops_the_oldest);
 	tcase_add_test(t, events_without_a_master_are_reported_later);
+	tcase_add_loop_test(t, leave_without_a_master_costs_the_others_one_error, 0, 2);
 	tcase_add_test(t, votes_are_sent_again_once);
 	tcase_add_test(t, hello_says_that_an_agent_has_only_newcomers);
 	tcase_add_test(t, newcomers_join_the_next_master);
 	tcase_add_test(t, round_without_open_links_is_aborted);
 	tcase_add_test(t, leave_without_a_master_is_sent_to_the_next_master);
 	tcase_add_test(t, destroy_does_not_wait_for_a_master);
-	tcase_add_test(t, destroy_without_a_master_ends_running_operations);
+	tcase_add_test(t, destroy_without_a_master_leaves_running_operations);
 	tcase_add_test(t, repeated_start_has_no_effect);
 	tcase_add_test(t, new_segment_size_applies_to_the_next_rings);
 	tcase_add_test(t, next_master_gets_no_vote_of_a_peer_that_has_left);

@@ -142,7 +142,7 @@ START_TEST(abort_cancels_a_speculative_start)
 }
 END_TEST
 
-START_TEST(member_that_leaves_before_the_report_rolls_back)
+START_TEST(leave_before_the_report_rolls_the_attempt_back)
 {
 	begun();
 	fx_session_closed(f, 1);
@@ -309,7 +309,7 @@ Suite *spec_suite(void)
 	tcase_add_loop_test(t, start_under_another_number_rolls_back, 0, 2);
 	tcase_add_loop_test(t, broken_link_rolls_back_and_is_reported, 0, 2);
 	tcase_add_loop_test(t, abort_cancels_a_speculative_start, 0, 4);
-	tcase_add_test(t, member_that_leaves_before_the_report_rolls_back);
+	tcase_add_test(t, leave_before_the_report_rolls_the_attempt_back);
 	tcase_add_test(t, no_start_if_a_member_has_left_after_the_report);
 	tcase_add_loop_test(t, speculative_start_belongs_to_the_rings_of_its_start, 0, 2);
 	tcase_add_loop_test(t, next_master_learns_of_a_complete_result, 0, 2);

@@ -434,7 +434,7 @@ START_TEST(losses_before_the_start_are_reported_with_the_result)
 	fx_expect_done(f, 0, comms[0], WIRE_SUCCESS, "");
 	ck_assert_uint_eq(fx_get(f, AGT_ACT_COMPLETE, 0)->u.done.generation, 3);
 	f->generation = 3;
-	fx_submit(f, comms[0], 0, 5, 8); /* the application does not know of loss 4 */
+	fx_submit(f, comms[0], 0, 5, 8); /* the application does not know generation 4 */
 	fx_expect_done(f, 0, comms[0], WIRE_RANK_CONNECTION_LOST, "");
 }
 END_TEST

@@ -108,7 +108,7 @@ START_TEST(unreachable_addresses_have_a_reason)
 }
 END_TEST
 
-START_TEST(addresses_differ_in_family_bytes_or_port)
+START_TEST(addresses_differ_if_family_bytes_or_port_differ)
 {
 	struct cc_addr a, b;
 
@@ -187,7 +187,7 @@ Suite *addr_suite(void)
 	tcase_add_loop_test(tc, valid_addresses_are_parsed, 0, n_good);
 	tcase_add_loop_test(
 		tc, invalid_addresses_are_refused, 0, (int)(sizeof bad / sizeof bad[0]));
-	tcase_add_test(tc, addresses_differ_in_family_bytes_or_port);
+	tcase_add_test(tc, addresses_differ_if_family_bytes_or_port_differ);
 	tcase_add_test(tc, unreachable_addresses_have_a_reason);
 	tcase_add_test(tc, empty_address_is_written_as_none);
 	tcase_add_loop_test(tc, addresses_survive_conversion_to_sockaddr, 0, n_good);

@@ -75,7 +75,7 @@ def keys_of(text):
 
 def shows_default(text, option):
     """Returns whether the text shows the default. A default in words is not compared, because a
-    page explains more than that."""
+    manual page may use other words."""
     usual = option["usual"]
     return not usual or option["in_words"] or re.search(
         rf"\b[Dd]efault: {re.escape(usual)}(?![\d.]*\d)", text) is not None

@@ -76,8 +76,13 @@ PLAIN_TESTS += $(e2e_tests)
 HOSTILE_TESTS += tests/e2e/test_hostile.py tests/e2e/test_trust.py tests/e2e/test_attack.py
 LONG_TESTS += tests/e2e/test_membership.py tests/e2e/test_kill.py tests/e2e/test_state.py \
 	tests/e2e/test_restart.py tests/e2e/test_parity.py tests/e2e/test_links.py \
-	tests/e2e/test_async.py tests/e2e/test_fresh_start.py tests/e2e/test_long.py \
-	tests/e2e/test_stood_still.py tests/e2e/test_half_open.py tests/e2e/test_far_newcomer.py
+	tests/e2e/test_async.py tests/e2e/test_long.py
+# These use less than a fifth of a processor.
+WAITING_TESTS += tests/e2e/test_newcomers.py tests/e2e/test_mtu.py tests/e2e/test_far_state.py \
+	tests/e2e/test_fresh_start.py tests/e2e/test_paced_path.py tests/e2e/test_far_newcomer.py \
+	tests/e2e/test_addresses.py tests/e2e/test_limits.py tests/e2e/test_frozen.py \
+	tests/e2e/test_loopback_mix.py tests/e2e/test_standstill.py tests/e2e/test_low_limits.py \
+	tests/e2e/test_meet.py tests/e2e/test_stood_still.py
 EXTRA_DIST += $(e2e_tests) tests/e2e/README.md tests/e2e/figures.py \
 	tests/e2e/attack.py tests/e2e/attacker.py tests/e2e/binding.py tests/e2e/cgroup.py \
 	tests/e2e/figures_attack.py tests/e2e/figures_state.py tests/e2e/halfopen.py tests/e2e/lib.py \

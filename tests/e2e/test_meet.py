@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Calls that can never meet end at once. Votes that cannot meet succeed and change nothing, so that
-the loops of the documents work for newcomers and after deaths. All other calls that cannot meet are
+"""Calls that can never meet end at once. Votes of this kind succeed and change nothing, so that the
+training loop in pccl.h works for newcomers and after deaths. All other calls of this kind are
 refused to all peers."""
 
 import os

@@ -54,7 +54,7 @@ SETTLE = 6.0  # seconds until agents have closed what they keep for the next ope
 CALM_BOUND = 25  # seconds until only the veterans reduce, after the other trainers have gone
 LEAVE_BOUND = 10  # seconds until a trainer has left after the order
 LOOK = 4.0  # seconds between two samples of all processes
-GIVING_BACK = 10  # seconds in which a trainer must release everything; a shim looks for an agent for 5
+GIVING_BACK = 10  # seconds in which a trainer must release everything; 5 of them may be its search for an agent
 AHEAD = 15  # seconds after a master's death in which a peer may have a state that no other peer knows
 CUT = 15  # seconds after the start of a long cut in which the host may learn that it was declared lost
 # seconds after the start of a master in which it may abandon a run that newcomers have founded

@@ -148,12 +148,6 @@ bool ccm_group_has_lost(const struct ccm_group *g)
 	return g->n_left > 0 || misses_some(g);
 }
 
-/* Is the size of g unknown to all agents here? Then more members may still come, but too late. */
-static bool is_unknown(const struct ccm *m, const struct ccm_group *g)
-{
-	return !m->restored && g->known_view_id == 0;
-}
-
 static int by_attempt(const void *x, const void *y)
 {
 	const struct entry *a = x, *b = y;
@@ -311,45 +305,6 @@ static bool lacks(const struct ccm_peer *p, uint64_t seq)
 	return p->phase == CCM_PEER_ACCEPTED && p->restarted && !asks_for(p, seq);
 }
 
-/* Has the agent reported success, and is none of its peers to be kicked? */
-static bool has_reported(const struct ccm *m, const struct entry *e)
-{
-	const struct wm_op_report *r = &e->raw->report;
-	uint32_t i;
-
-	for (i = 0; i < r->n_failed; i++)
-		if (is_in(m, e->agent, &r->failed[i].peer, e->raw->vote.group))
-			return false;
-	return e->raw->reported && r->ok;
-}
-
-/* Do both votes have the same parameters? An attempt that began speculatively may have different
- * parameters on each host. */
-static bool same_params(const struct wm_op_vote *v, const struct wm_op_vote *w)
-{
-	return wm_op_params_eq(&v->params, &w->params);
-}
-
-/* Does every remaining peer of the group have the whole result, as its host reports? For a
- * synchronization, a peer that came through a new agent may report this itself. For an all-reduce
- * it may not, because nobody knows any more which parameters it used. A peer that is not here may
- * lack the result. */
-static bool all_have(
-	const struct ccm *m, const struct ccm_group *g, const struct entry *e, uint32_t n)
-{
-	const struct wm_op_vote *v = &e->raw->vote;
-	uint32_t i, voters = v->is_sync ? count_asking(g, v->seq) : 0;
-
-	if (ccm_group_has_lost(g) || is_unknown(m, g))
-		return false;
-	for (i = 0; i < n; i++) {
-		if (!has_reported(m, &e[i]) || !same_params(v, &e[i].raw->vote))
-			return false;
-		voters += voters_in(m, e[i].agent, e[i].raw);
-	}
-	return voters == g->n_accepted;
-}
-
 static bool same_elected(const struct wm_op_vote *v, const struct wm_op_vote *w)
 {
 	return v->elected.revision == w->elected.revision &&
@@ -470,7 +425,7 @@ static void judge(struct ccm *m, const struct entry *e, uint32_t n)
 
 	if (!g || is_overtaken(g, v) || (!known && can_go_on(m, g, e, n)))
 		return;
-	done = known ? known->code == WIRE_SUCCESS : all_have(m, g, e, n);
+	done = known && known->code == WIRE_SUCCESS;
 	if (done && v->is_sync) /* before the view is sent */
 		ccm_revision_raise(m, g->id, v->elected.revision + 1);
 	why = done ? NULL : why_interrupted(g, v, known);
@@ -578,11 +533,6 @@ static bool try_go_on(struct ccm *m, struct ccm_group *g, const struct entry *e,
 	return g && !is_overtaken(g, &e->raw->vote) && can_go_on(m, g, e, n) && go_on(m, g, e, n);
 }
 
-static bool has_succeeded(struct ccm *m, struct ccm_group *g, const struct entry *e, uint32_t n)
-{
-	return g && (is_overtaken(g, &e->raw->vote) || all_have(m, g, e, n));
-}
-
 static void tell_ends(
 	struct ccm *m, const struct entry *e, uint32_t n, uint32_t code, const char *text)
 {
@@ -608,7 +558,7 @@ static void resolve(struct ccm *m, const struct entry *e, uint32_t n)
 		text = CCM_FAILED_UNHEARD;
 	if (!known && try_go_on(m, g, e, n))
 		return;
-	if (!known && has_succeeded(m, g, e, n))
+	if (!known && g && is_overtaken(g, &e->raw->vote))
 		code = WIRE_SUCCESS;
 	if (code == WIRE_RANK_CONNECTION_LOST)
 		ccm_loss_announce(m); /* a peer that tries again must know of the loss */

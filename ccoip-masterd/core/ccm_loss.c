@@ -47,9 +47,11 @@ void ccm_group_interrupt(struct ccm *m, struct ccm_group *g, const char *fmt, ..
 
 void ccm_view_tell(struct ccm *m, struct ccm_agent *a)
 {
-	struct wm_view *w = &ccm_send(m, a, WM_VIEW)->u.view;
+	struct wm_view *w;
 
 	m->view_id++;
+	ccm_journal_lost(m); /* the next master must know that this view was sent */
+	w = &ccm_send(m, a, WM_VIEW)->u.view;
 	ccm_view_totals(m, w);
 	ccm_view_own(m, a, w);
 }

@@ -85,9 +85,11 @@ static bool was_lost(const struct ccm *m, const struct ccm_peer *p, const struct
 {
 	if (p->phase != CCM_PEER_ACCEPTED)
 		return false;
+	if (p->view_id > (y->view_id > m->restored_view_id ? y->view_id : m->restored_view_id))
+		return true;
 	if (m->restored) /* the journal names the members, unless an agent knows a later view */
 		return p->believed && p->view_id <= m->restored_view_id;
-	return is_gone(m, p) || p->view_id < y->lost_floor || p->view_id > y->view_id;
+	return is_gone(m, p) || p->view_id < y->lost_floor;
 }
 
 uint32_t ccm_lost_count(const struct ccm *m, const struct ccm_agent *a, const struct ccm_merged *y)

@@ -149,6 +149,46 @@ START_TEST(run_continues_although_all_agents_died)
 }
 END_TEST
 
+/* Lets a's peer come back through a new agent, with this view from its last agent. */
+static void come_back_with(uint64_t view_id)
+{
+	h[0] = fk_reconnect_as(h[0], 1, true);
+	h[0]->peers.view_id = view_id;
+	p[0] = fk_join_again(&p[0], h[0], WM_JOIN_ACCEPTED);
+	fk_resumed(h[0]);
+	come_back(1, false);
+	come_back(2, false);
+	fk_tick(&f, 3500);
+	ck_assert(!fk_status(&f).recovering);
+	ck_assert(fk_present(&p[1]) && fk_present(&p[2]));
+}
+
+/* The journal is a copy, and its master has continued the run with a. */
+START_TEST(peer_with_a_later_view_than_the_journal_joins_again)
+{
+	restart();
+	come_back_with(1000);
+	ck_assert(!fk_present(&p[0]));
+	ck_assert_uint_eq(fk_count(h[0], WM_KICK), 1);
+}
+END_TEST
+
+START_TEST(view_for_a_returning_agent_is_in_the_journal)
+{
+	uint64_t view_id;
+
+	fk_manual(&f); /* no commit follows, which would also be in the journal */
+	fk_cut(h[0], "cable");
+	h[0] = fk_reconnect(h[0]);
+	p[0] = fk_join_again(&p[0], h[0], WM_JOIN_ACCEPTED);
+	fk_resumed(h[0]);
+	view_id = fk_take(h[0], WM_VIEW)->u.view.view_id;
+	restart();
+	come_back_with(view_id);
+	ck_assert(fk_present(&p[0]));
+}
+END_TEST
+
 /* Under the last master, c had come back through another agent than the one in the journal. This
  * agent reports the part of its host. c's process sends no query. */
 START_TEST(agent_that_the_journal_does_not_know_reports_its_part)
@@ -713,6 +753,8 @@ Suite *restore_suite(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, run_continues_from_the_journal);
 	tcase_add_test(tc, run_continues_although_all_agents_died);
+	tcase_add_test(tc, peer_with_a_later_view_than_the_journal_joins_again);
+	tcase_add_test(tc, view_for_a_returning_agent_is_in_the_journal);
 	tcase_add_test(tc, agent_that_the_journal_does_not_know_reports_its_part);
 	tcase_add_test(tc, join_needs_the_token_of_the_peer);
 	tcase_add_test(tc, member_that_does_not_come_back_is_lost);

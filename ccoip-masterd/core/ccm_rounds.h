@@ -74,7 +74,7 @@ void ccm_newcomer_moves(struct ccm *m, struct ccm_agent *a);
 /* Records that newcomers of `a` could not be admitted, and sets the time of the next attempt.
  * `round`: members have waited for the failed round. */
 void ccm_newcomer_failed(struct ccm *m, struct ccm_agent *a, bool round);
-void ccm_newcomer_accepted(struct ccm *m, const struct ccm_membership *s);
+void ccm_newcomer_accepted(struct ccm *m, const struct ccm_membership *membership);
 /* Was `a` admitted less than a minute ago? */
 bool ccm_newcomer_on_trial(const struct ccm *m, const struct ccm_agent *a);
 /* Records that members on `a` are kicked because of its connections. If they were admitted

@@ -67,7 +67,7 @@ void net_addresses_refresh(struct net *n);
 /* Sorts addresses of another host by their chance of success: addresses in networks of chosen
  * interfaces of this host, addresses in other networks of this host, all others, and finally
  * addresses of this host itself. Addresses of one kind keep their order. */
-void net_addresses_sort(const struct net *n, struct cc_addr *v, uint32_t count);
+void net_addresses_sort(const struct net *net, struct cc_addr *v, uint32_t n);
 /* Has this host lost the address, while it has other addresses? Then everything that uses the lost
  * address should start again with another address. `last` remembers the last answer, so that many
  * calls for the same address check it only once. It is zero at first. */

@@ -105,9 +105,9 @@ struct net_guest {
 
 /* ---- guest.c ---- */
 
-void net_guest_accept(void *port, int fd);
+void net_guest_accept(void *arg, int fd);
 /* The agent lacks a resource to accept the connection: refuses it at once, before its hello. */
-void net_guest_shortage(void *port, int fd, int error, const char *limit);
+void net_guest_shortage(void *arg, int fd, int error, const char *limit);
 void net_guests_tick(struct net *n, uint64_t now);
 void net_guests_free(struct net *n);
 

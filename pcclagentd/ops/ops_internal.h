@@ -253,7 +253,7 @@ void op_eager_unexpected_got(struct run *r, const struct wlk_data *d, uint32_t b
 
 /* Functions of net_run_ops. */
 void *op_eager_in_open(void *run, struct net_in_link *l, const struct cc_id *peer, int fd);
-void op_eager_in_close(void *in);
+void op_eager_in_close(void *stream);
 /* Streams of the run may have waited for an operation that has started: continues them. */
 void op_eager_ins_look(struct run *r);
 

@@ -36,19 +36,21 @@ def drop_data(hosts, host, direction, port):
                  "dev", "nowhere")
 
 
-def stalled(hosts, what, line, choose, host, direction, algorithm="ring"):
+def stalled(hosts, what, line, host, direction, algorithm="ring"):
     """On other routes than the ring the hosts cannot tell which link is broken. The group takes the
     ring instead, and finds the link there if the ring contains it."""
     lost_at_most = 1 if algorithm == "ring" else 2
     with lib.Lab(hosts=hosts) as lab:
         lab.start(master_options=["--stuck-timeout-ms", STUCK_MS, "--algorithm", algorithm])
         peers = lab.start_peers(range(hosts.n_hosts), streams=STREAMS)
-        for each in (SMALL, BIG):
+        # The connection that has sent most is the one for small operations, unless a large
+        # operation has run.
+        for each in (SMALL,) if line == SMALL else (SMALL, BIG):
             wrong = judge(lib.together(peers, f"reduce {each} ids={ids_of(peers)}"))
             if wrong:
                 raise lib.Failed(wrong)
         sent = flows(hosts, 0)
-        drop_data(hosts, host, direction, choose(sent, key=sent.get))
+        drop_data(hosts, host, direction, max(sent, key=sent.get))
         answers = lib.together(peers, f"reduce {line} retry=5 ids={ids_of(peers)}")
         check(not judge(answers) and {a["world"] for a in answers} == {hosts.n_hosts},
               f"{what}: the operation succeeds, with all peers", answers)
@@ -66,13 +68,13 @@ def stalled(hosts, what, line, choose, host, direction, algorithm="ring"):
 
 def test():
     why = halfopen.missing()
-    for case in (("a router drops the data of one of several streams", BIG, max, 1, "ingress"),
-                 ("a router drops the data of the stream for small operations", SMALL, min, 1,
+    for case in (("a router drops the data of one of several streams", BIG, 1, "ingress"),
+                 ("a router drops the data of the stream for small operations", SMALL, 1,
                   "ingress"),
                  # the kernel does not count packets as sent that its own firewall has dropped
-                 ("the host itself drops the data of a stream", BIG, max, 0, "egress"),
+                 ("the host itself drops the data of a stream", BIG, 0, "egress"),
                  ("direct, quantized: a router drops the data of a stream",
-                  f"{BIG} {lib.QUANTIZED['int8']}", max, 1, "ingress", "direct")):
+                  f"{BIG} {lib.QUANTIZED['int8']}", 1, "ingress", "direct")):
         hosts = None if why else lib.make_namespaces(3 if len(case) > 5 else 2, halfopen.Hosts)
         if not hosts:
             raise lib.Skipped(why or "needs network namespaces")

@@ -27,3 +27,6 @@ EXTRA_DIST += bench/compare bench/figures_quant.py bench/mpi_allreduce.c \
 	bench/peers/gloo_rank.py bench/peers/libcuda.c bench/peers/limits.py bench/peers/machine.py \
 	bench/peers/netns-shell bench/peers/openmpi.py bench/peers/pccl.py bench/peers/pccl1.py \
 	bench/peers/plot.py bench/peers/progress.py bench/peers/report.py
+
+# Measures pcclctl topology solve.
+EXTRA_DIST += bench/topology.py

@@ -240,6 +240,166 @@ static void fill_stand(void *arg, const struct ccm_stand_info *s)
 	wa_set_text(t, col, "%s", s->text);
 }
 
+/* ---- topology ---- */
+
+static const struct wa_column plan_cols[] = {
+	{"group", WA_KIND_COUNT},
+	{"hosts", WA_KIND_COUNT},
+	{"rings", WA_KIND_COUNT},
+	{"predicted", WA_KIND_BITS},
+	{"bound", WA_KIND_BITS},
+	{"gap_percent", WA_KIND_TEXT},
+	{"achieved", WA_KIND_BITS},
+	{"better", WA_KIND_BITS},
+};
+
+static uint64_t known_rate(double bits)
+{
+	return bits > 0 ? (uint64_t)bits : WA_UNKNOWN;
+}
+
+static void fill_plan(void *arg, const struct ccm_plan_info *p)
+{
+	struct wa_table *t = arg;
+	uint32_t col = 0;
+
+	wa_row_add(t);
+	wa_set_number(t, col++, p->group);
+	wa_set_number(t, col++, p->hosts);
+	wa_set_number(t, col++, p->rings);
+	wa_set_number(t, col++, known_rate(p->rate));
+	wa_set_number(t, col++, known_rate(p->bound));
+	if (p->bound > 0)
+		wa_set_text(t, col, "%.1f", 100 * (p->bound - p->rate) / p->bound);
+	col++;
+	wa_set_number(t, col++, known_rate(p->achieved));
+	wa_set_number(t, col, known_rate(p->better));
+}
+
+static const struct wa_column link_cols[] = {
+	{"group", WA_KIND_COUNT},
+	{"ring", WA_KIND_COUNT},
+	{"share_percent", WA_KIND_TEXT},
+	{"position", WA_KIND_COUNT},
+	{"host", WA_KIND_TEXT},
+	{"next", WA_KIND_TEXT},
+	{"rate", WA_KIND_BITS},
+	{"round_trip", WA_KIND_NS},
+	{"measured", WA_KIND_NS},
+	{"bottleneck", WA_KIND_TEXT},
+};
+
+static void fill_link(void *arg, const struct ccm_link_info *l)
+{
+	struct wa_table *t = arg;
+	uint32_t col = 0;
+
+	wa_row_add(t);
+	wa_set_number(t, col++, l->group);
+	wa_set_number(t, col++, l->ring + 1);
+	wa_set_text(t, col++, "%.1f", 100 * l->share);
+	wa_set_number(t, col++, l->pos);
+	wa_set_text(t, col++, "%s", l->from->name);
+	wa_set_text(t, col++, "%s", l->to->name);
+	wa_set_number(t, col++, l->known ? l->rate : WA_UNKNOWN);
+	wa_set_number(t, col++, l->known ? l->trip_us * UINT64_C(1000) : WA_UNKNOWN);
+	wa_set_number(t, col++, l->known ? l->age_ns : WA_UNKNOWN);
+	wa_set_text(t, col, "%s", l->bottleneck ? "bottleneck" : "");
+}
+
+static const struct wa_column rate_cols[] = {
+	{"from", WA_KIND_TEXT},
+	{"from_agent", WA_KIND_TEXT},
+	{"to", WA_KIND_TEXT},
+	{"to_agent", WA_KIND_TEXT},
+	{"rate", WA_KIND_BITS},
+	{"round_trip", WA_KIND_NS},
+	{"measured", WA_KIND_NS},
+	{"source", WA_KIND_TEXT},
+	{"stale", WA_KIND_BOOL},
+};
+
+static void fill_rate(void *arg, const struct ccm_rate_info *r)
+{
+	struct wa_table *t = arg;
+	char id[CC_ID_SHORT_SIZE];
+	uint32_t col = 0;
+
+	wa_row_add(t);
+	wa_set_text(t, col++, "%s", r->from_name);
+	wa_set_text(t, col++, "%s", cc_id_short(&r->from, id));
+	wa_set_text(t, col++, "%s", r->to_name);
+	wa_set_text(t, col++, "%s", cc_id_short(&r->to, id));
+	wa_set_number(t, col++, r->rate);
+	wa_set_number(t, col++, r->trip_us * UINT64_C(1000));
+	wa_set_number(t, col++, r->age_ns);
+	wa_set_text(t, col++, "%s", r->source);
+	wa_set_number(t, col, !r->trusted);
+}
+
+static const struct wa_column cap_cols[] = {
+	{"host", WA_KIND_TEXT},
+	{"agent", WA_KIND_TEXT},
+	{"out", WA_KIND_BITS},
+	{"in", WA_KIND_BITS},
+	{"measured", WA_KIND_NS},
+};
+
+static void fill_cap(void *arg, const struct ccm_cap_info *c)
+{
+	struct wa_table *t = arg;
+	char id[CC_ID_SHORT_SIZE];
+	uint32_t col = 0;
+
+	wa_row_add(t);
+	wa_set_text(t, col++, "%s", c->name);
+	wa_set_text(t, col++, "%s", cc_id_short(&c->host, id));
+	wa_set_number(t, col++, c->out);
+	wa_set_number(t, col++, c->in);
+	wa_set_number(t, col, c->age_ns);
+}
+
+static bool may_steer(struct masterd *m, const char *what, struct wa_reply *r)
+{
+	uint32_t uid = cc_admin_caller(masterd_admin(m));
+
+	if (uid == 0 || uid == geteuid())
+		return true;
+	r->denied = true;
+	(void)snprintf(
+		r->error, sizeof r->error, "only root and the master's own user may %s", what);
+	return false;
+}
+
+static const struct wa_column measure_cols[] = {
+	{"run", WA_KIND_TEXT},
+	{"links", WA_KIND_COUNT},
+};
+
+static void count_rate(void *arg, const struct ccm_rate_info *r)
+{
+	(void)r;
+	++*(uint64_t *)arg;
+}
+
+static void measure(struct masterd *m, struct wa_reply *r)
+{
+	char run[CC_ID_STR_SIZE];
+	struct ccm_status s;
+	struct wa_table *t;
+	uint64_t links = 0;
+
+	if (!may_steer(m, "let links be measured again", r))
+		return;
+	masterd_measure(m);
+	ccm_get_status(masterd_core(m), cc_now_ns(), &s);
+	ccm_each_rate(masterd_core(m), cc_now_ns(), count_rate, &links);
+	t = WA_TABLE(r, "measure", measure_cols);
+	wa_row_add(t);
+	wa_set_text(t, 0, "%s", cc_id_str(&s.run, run));
+	wa_set_number(t, 1, links);
+}
+
 /* ---- reset ---- */
 
 static const struct wa_column reset_cols[] = {
@@ -250,17 +410,12 @@ static const struct wa_column reset_cols[] = {
 
 static void reset(struct masterd *m, bool force, struct wa_reply *r)
 {
-	uint32_t uid = cc_admin_caller(masterd_admin(m));
 	char run[CC_ID_STR_SIZE];
 	struct ccm_status s;
 	struct wa_table *t;
 
-	if (uid != 0 && uid != geteuid()) {
-		r->denied = true;
-		(void)snprintf(r->error, sizeof r->error,
-			"only root and the master's own user may reset its run");
+	if (!may_steer(m, "reset its run", r))
 		return;
-	}
 	ccm_get_status(masterd_core(m), cc_now_ns(), &s);
 	if (s.stale) {
 		(void)snprintf(r->error, sizeof r->error,
@@ -304,6 +459,17 @@ static void fill(void *arg, const struct wa_request *q, struct wa_reply *r)
 		ccm_each_state(masterd_core(m), now, fill_state, WA_TABLE(r, "groups", state_cols));
 		ccm_each_stand(masterd_core(m), fill_stand, WA_TABLE(r, "election", election_cols));
 		fill_recovery(m, now, r);
+		break;
+	case WA_TOPOLOGY:
+		ccm_each_plan(masterd_core(m), fill_plan, WA_TABLE(r, "plans", plan_cols));
+		ccm_each_link(masterd_core(m), now, fill_link, WA_TABLE(r, "rings", link_cols));
+		break;
+	case WA_BANDWIDTH:
+		ccm_each_rate(masterd_core(m), now, fill_rate, WA_TABLE(r, "links", rate_cols));
+		ccm_each_cap(masterd_core(m), now, fill_cap, WA_TABLE(r, "hosts", cap_cols));
+		break;
+	case WA_MEASURE:
+		measure(m, r);
 		break;
 	case WA_RESET:
 		reset(m, q->force, r);

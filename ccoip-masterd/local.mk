@@ -11,10 +11,11 @@ ccoip_masterd_libccoip_masterd_la_SOURCES = \
 	ccoip-masterd/masterd.c ccoip-masterd/masterd.h \
 	ccoip-masterd/masterd_internal.h \
 	ccoip-masterd/options.c ccoip-masterd/options.h \
+	ccoip-masterd/solver.c ccoip-masterd/solver.h \
 	ccoip-masterd/sockets.c ccoip-masterd/sockets.h \
 	ccoip-masterd/sources.c ccoip-masterd/sources.h
-ccoip_masterd_libccoip_masterd_la_LIBADD = libccm.la daemon/libdaemon.la proto/libwire.la common/libcommon.la \
-	$(INIH_LIBS) $(PROTOBUF_C_LIBS) $(SYSTEMD_LIBS)
+ccoip_masterd_libccoip_masterd_la_LIBADD = libccm.la libtopology.la daemon/libdaemon.la proto/libwire.la common/libcommon.la \
+	$(INIH_LIBS) $(PROTOBUF_C_LIBS) $(SYSTEMD_LIBS) -lm
 
 sbin_PROGRAMS += ccoip-masterd/ccoip-masterd
 ccoip_masterd_ccoip_masterd_SOURCES = ccoip-masterd/main.c

@@ -116,6 +116,7 @@ int main(int argc, char **argv)
 	cfg.recovery_ms = o.recovery_ms;
 	cfg.bounds = o.bounds;
 	cfg.algorithm = o.algorithm;
+	cfg.benchmark_ms = o.benchmark_ms;
 	if (cfg.parent_fd >= 0)
 		fcntl(cfg.parent_fd, F_SETFD, FD_CLOEXEC);
 	code = sockets_open(&o, &cfg, &admin);

@@ -14,6 +14,7 @@
 #include "ccoip-masterd/complaints.h"
 #include "ccoip-masterd/journal.h"
 #include "ccoip-masterd/masterd_internal.h"
+#include "ccoip-masterd/solver.h"
 #include "ccoip-masterd/sources.h"
 #include "common/cc_err.h"
 #include "common/cc_limit.h"
@@ -76,6 +77,7 @@ struct masterd {
 	struct ccm *core;
 	struct ccm_actions actions;
 	struct journal *journal;
+	struct solver *solver;
 	struct cc_listener *listeners[MASTERD_LISTEN_MAX];
 	struct cc_timer *tick, *every;
 	struct cc_watch *parent;
@@ -200,9 +202,14 @@ static void fill_keys(struct masterd *m, const struct agent *a, struct wm_msg *m
 	struct wm_round *r = &msg->u.round;
 	struct wm_op_start *o = &msg->u.op_start;
 
+	struct wm_measure *x = &msg->u.measure;
+
 	if (msg->type == WM_ROUND)
 		for (uint32_t i = 0; i < r->n_rings; i++)
 			fill_ring(m, a, r, &r->rings[i]);
+	if (msg->type == WM_MEASURE)
+		for (uint32_t i = 0; i < x->n_to; i++)
+			fill_key(m, a, &x->to[i], WLK_BENCHMARK, x->number);
 	if (msg->type != WM_OP_START)
 		return;
 	for (uint32_t i = 0; i < o->sync.n_sources; i++)
@@ -282,6 +289,10 @@ static void carry_out(struct masterd *m, struct ccm_action *x)
 		journal_write(m->journal, &x->record);
 		return;
 	}
+	if (x->type == CCM_ACT_SOLVE) {
+		solver_post(m->solver, &x->problem);
+		return;
+	}
 	if (x->type == CCM_ACT_SEND) {
 		send_message(m, x);
 		return;
@@ -318,6 +329,11 @@ static void step(struct masterd *m, const struct ccm_event *ev)
 		if (known)
 			step_once(m, &closed);
 	}
+}
+
+static void on_solved(void *arg, const struct ccm_solution *x)
+{
+	step(arg, &(struct ccm_event){.type = CCM_EV_SOLVED, .solution = x});
 }
 
 static void step_closed(struct masterd *m, uint32_t id, const char *text)
@@ -840,6 +856,7 @@ static void start_core(struct masterd *m)
 		.journal = m->cfg.state_dir != NULL,
 		.log_level = m->cfg.log_level,
 		.algorithm = (enum ccm_algorithm)m->cfg.algorithm,
+		.benchmark_ms = m->cfg.benchmark_ms,
 	};
 
 	cc_random_id(&cfg.run);
@@ -890,7 +907,8 @@ struct masterd *masterd_new(const struct masterd_config *cfg, int *exit_code)
 	start_core(m);
 	if (!start_journal(m, exit_code))
 		goto err;
-	if (start_listening(m) < 0)
+	m->solver = solver_new(m->loop, on_solved, m);
+	if (!m->solver || start_listening(m) < 0)
 		goto err_limit;
 	complaints_init(&m->complaints);
 	m->tick = cc_timer_new(m->loop, tick_ms(m), on_tick, m);
@@ -945,6 +963,13 @@ void masterd_reset(struct masterd *m)
 			.text = "an operator has reset the run at its master: connect again"});
 }
 
+void masterd_measure(struct masterd *m)
+{
+	cc_log(CC_LOG_NOTICE, "an operator wants all links to be measured again: the next "
+			      "pcclOptimizeTopology does this");
+	step(m, &(struct ccm_event){.type = CCM_EV_MEASURE});
+}
+
 void masterd_free(struct masterd *m)
 {
 	struct agent *a, *tmp;
@@ -955,6 +980,7 @@ void masterd_free(struct masterd *m)
 		cc_listener_free(m->listeners[i]);
 	HASH_ITER (hh, m->agents, a, tmp)
 		hang_up(a);
+	solver_free(m->solver);
 	sources_free(&m->sources);
 	cc_admin_free(m->admin);
 	cc_watch_free(m->parent);

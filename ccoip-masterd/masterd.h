@@ -27,6 +27,7 @@ struct masterd_config {
 	const char *state_dir; /* the folder of the journal, or NULL; used by masterd_new only */
 	uint32_t host_timeout_ms, agent_lease_ms, recovery_ms; /* 0: the defaults of ccm.h */
 	struct cc_bounds bounds;                               /* 0: the defaults */
+	uint32_t benchmark_ms;                                 /* as in ccm.h */
 	uint32_t algorithm;                                    /* as in ccm.h */
 };
 

@@ -88,6 +88,8 @@ static const struct cc_opt opts[] = {
 		CC_OPT_WORD, AT(algorithm),
 		{CCM_ALGORITHM_RING, CCM_ALGORITHM_TREE, CCM_ALGORITHM_AUTO}, .key = true,
 		.env = "PCCL_MASTER_ALGORITHM", .words = algorithms},
+	{"benchmark-ms", "MS", "measure a link for this long at most", CC_OPT_MS, AT(benchmark_ms),
+		{100, 10000, 1000}, .unset = true, .key = true},
 	{"log-level", "LEVEL",
 		"least level of lines in the log: err, warning, notice, info or debug", CC_OPT_WORD,
 		AT(log_level), {CC_LOG_ERR, CC_LOG_DEBUG, CC_LOG_INFO}, .key = true,

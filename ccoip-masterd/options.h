@@ -18,6 +18,7 @@ struct masterd_options {
 	char *state_dir;                                       /* NULL: no journal */
 	uint32_t host_timeout_ms, agent_lease_ms, recovery_ms; /* 0: the default */
 	struct cc_bounds bounds;
+	uint32_t benchmark_ms;
 	uint32_t algorithm; /* enum ccm_algorithm */
 	int log_level;
 };

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "common/cc_route.h"
 
+#include "common/cc_rings.h"
+
 /* Above this size an unquantized operation takes the ring: all routes send the same number of
  * bytes, and the ring needs no memory for partial sums. Measured in bench/RESULTS.md,
  * "Several hosts and routes". */
@@ -36,9 +38,33 @@ static uint32_t highest_power(uint32_t n)
 	return n == 0 ? 0 : UINT32_C(1) << (31 - __builtin_clz(n));
 }
 
+/* Returns the host after `pos` on the ring of the chunk. */
+static uint32_t next_on_ring(const struct cc_route *r, uint32_t chunk, uint32_t pos)
+{
+	uint32_t ring;
+
+	if (r->algo != CC_ALGO_RINGS)
+		return cc_route_after(r, pos, 1);
+	ring = chunk / r->hosts;
+	return r->rings->order[ring][cc_route_after(r, r->rings->at[ring][pos], 1)];
+}
+
+/* Returns the host before `pos` on the ring of the chunk. */
+static uint32_t last_on_ring(const struct cc_route *r, uint32_t chunk, uint32_t pos)
+{
+	uint32_t ring;
+
+	if (r->algo != CC_ALGO_RINGS)
+		return cc_route_before(r, pos, 1);
+	ring = chunk / r->hosts;
+	return r->rings->order[ring][cc_route_before(r, r->rings->at[ring][pos], 1)];
+}
+
 uint32_t cc_route_owner(const struct cc_route *r, uint32_t chunk)
 {
-	return r->hosts - 1 - chunk % r->hosts;
+	uint32_t at = r->hosts - 1 - chunk % r->hosts;
+
+	return r->algo == CC_ALGO_RINGS ? r->rings->order[chunk / r->hosts][at] : at;
 }
 
 uint32_t cc_route_parent(const struct cc_route *r, uint32_t chunk, uint32_t pos)
@@ -53,7 +79,7 @@ uint32_t cc_route_parent(const struct cc_route *r, uint32_t chunk, uint32_t pos)
 	case CC_ALGO_TREE:
 		return cc_route_before(r, pos, highest_power(cc_route_before(r, pos, owner)));
 	default:
-		return cc_route_after(r, pos, 1);
+		return next_on_ring(r, chunk, pos);
 	}
 }
 
@@ -68,7 +94,7 @@ static uint32_t insert(uint32_t *list, uint32_t n, uint32_t pos)
 	return n + 1;
 }
 
-/* Writes the hosts below `pos` in the tree of the algorithm, which must not be the ring. */
+/* Writes the hosts below `pos` in the tree of the algorithm, which must not be a chain. */
 static uint32_t below(const struct cc_route *r, uint32_t chunk, uint32_t pos, uint32_t *ret)
 {
 	uint32_t owner = cc_route_owner(r, chunk), distance = cc_route_before(r, pos, owner), n = 0;
@@ -88,33 +114,30 @@ static uint32_t below(const struct cc_route *r, uint32_t chunk, uint32_t pos, ui
 uint32_t cc_route_children(
 	const struct cc_route *r, uint32_t chunk, uint32_t pos, uint32_t ret[CC_ROUTE_FANOUT_MAX])
 {
-	uint32_t first;
-
-	if (r->algo != CC_ALGO_RING)
+	if (!cc_route_is_chain(r->algo))
 		return below(r, chunk, pos, ret);
-	/* The chain begins after the owner. */
-	first = cc_route_after(r, cc_route_owner(r, chunk), r->hosts > 1);
-	if (r->hosts == 1 || pos == first)
+	if (r->hosts == 1)
 		return 0;
-	ret[0] = cc_route_before(r, pos, 1);
-	return 1;
+	ret[0] = last_on_ring(r, chunk, pos);
+	/* The chain begins after the owner. */
+	return ret[0] != cc_route_owner(r, chunk);
 }
 
 uint32_t cc_route_source(const struct cc_route *r, uint32_t chunk, uint32_t pos)
 {
-	if (r->algo != CC_ALGO_RING)
+	if (!cc_route_is_chain(r->algo))
 		return cc_route_parent(r, chunk, pos);
-	return pos == cc_route_owner(r, chunk) ? CC_ROUTE_NONE : cc_route_before(r, pos, 1);
+	return pos == cc_route_owner(r, chunk) ? CC_ROUTE_NONE : last_on_ring(r, chunk, pos);
 }
 
 uint32_t cc_route_targets(
 	const struct cc_route *r, uint32_t chunk, uint32_t pos, uint32_t ret[CC_ROUTE_FANOUT_MAX])
 {
-	if (r->algo != CC_ALGO_RING)
+	if (!cc_route_is_chain(r->algo))
 		return below(r, chunk, pos, ret);
 	if (r->hosts == 1)
 		return 0;
-	ret[0] = cc_route_after(r, pos, 1);
+	ret[0] = next_on_ring(r, chunk, pos);
 	return ret[0] != cc_route_owner(r, chunk);
 }
 

@@ -16,6 +16,9 @@
  *    and a host sends only to the hosts 2^k before it (reduce) and after it (gather). The number of
  *    hosts need not be a power of two. This is the schedule of J. L. Traeff, "Optimal,
  *    Non-pipelined Reduce-scatter and Allreduce Algorithms" (2024).
+ *  - CC_ALGO_RINGS: up to four rings of all hosts, each in its own order (cc_rings.h). Each ring
+ *    has `hosts` chunks, and reduces and distributes them like CC_ALGO_RING. So a host sends only
+ *    to the next host of each ring. hosts - 1 hops in each phase.
  *
  * With CC_ALGO_DIRECT and CC_ALGO_TREE the results go down the same tree in which the partial sums
  * went up.
@@ -26,11 +29,24 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum cc_algo { CC_ALGO_RING = 0, CC_ALGO_DIRECT = 1, CC_ALGO_TREE = 2, CC_ALGO_COUNT };
+enum cc_algo {
+	CC_ALGO_RING = 0,
+	CC_ALGO_DIRECT = 1,
+	CC_ALGO_TREE = 2,
+	CC_ALGO_RINGS = 3,
+	CC_ALGO_COUNT,
+	/* The number of routes that need no struct cc_rings: all before CC_ALGO_RINGS. */
+	CC_ALGO_FIXED_COUNT = CC_ALGO_RINGS
+};
+
+struct cc_rings;
 
 struct cc_route {
 	enum cc_algo algo;
 	uint32_t hosts; /* >= 1; at most CC_ROUTE_HOSTS_MAX, except for the ring */
+	/* Only for CC_ALGO_RINGS: rings of the same number of hosts, from cc_rings_complete. Chunks
+	 * must be below rings->n * hosts. */
+	const struct cc_rings *rings;
 };
 
 /* The most hosts of a group whose operations may take another route than the ring. Each host of
@@ -43,7 +59,14 @@ struct cc_route {
 /* Chooses the route of an operation. All hosts of its group have links to each other. `bytes` is
  * the size of an operand. Only the master calls this, and sends the route to all hosts. */
 enum cc_algo cc_route_choose(uint32_t hosts, uint64_t bytes, bool quantized);
-/* Returns the position that computes the result of the chunk. It is the same for all algorithms. */
+/* Does each chunk go from host to host along a ring? Then a host has at most one child. */
+static inline bool cc_route_is_chain(enum cc_algo algo)
+{
+	return algo == CC_ALGO_RING || algo == CC_ALGO_RINGS;
+}
+
+/* Returns the position that computes the result of the chunk. It is the same for all algorithms
+ * except CC_ALGO_RINGS. */
 uint32_t cc_route_owner(const struct cc_route *r, uint32_t chunk);
 /* Returns the position to which `pos` sends its partial sum, or CC_ROUTE_NONE for the owner. */
 uint32_t cc_route_parent(const struct cc_route *r, uint32_t chunk, uint32_t pos);
@@ -66,6 +89,9 @@ uint32_t cc_route_targets(
  *  - CC_ALGO_TREE: in step k = 0, 1, ..., a host sends the operands of the 2^k hosts that end with
  *    itself to the host 2^k after it. It leaves out operands that the receiving host already has.
  *    (J. Bruck et al., "Efficient Algorithms for All-to-All Communications", 1997.)
+ *
+ * A small operand is not worth dividing, so no master starts an eager operation with CC_ALGO_RINGS.
+ * If one does, all hosts take CC_ALGO_RING.
  */
 
 /* Returns a size limit in bytes for eager operations on a ring of `hosts` hosts. If the agent waits

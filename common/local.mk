@@ -12,6 +12,7 @@ common_libcommon_pure_la_SOURCES = \
 	common/cc_id.c common/cc_id.h \
 	common/cc_must.c common/cc_must.h \
 	common/cc_plan.c common/cc_plan.h \
+	common/cc_rings.c common/cc_rings.h \
 	common/cc_route.c common/cc_route.h \
 	common/cc_sm.c common/cc_sm.h \
 	common/cc_zalloc.h

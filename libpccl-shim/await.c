@@ -89,7 +89,7 @@ static bool is_window_plan(const struct pccl_op *op, const struct cc_plan *plan)
 	struct cc_plan own;
 
 	return pccl_reduce_window_plan(op, &own) && plan->hosts == own.hosts &&
-	       plan->n_segs == own.n_segs;
+	       plan->n_chunks == own.n_chunks && plan->n_segs == own.n_segs;
 }
 
 /* Reads the description of the result area, if the agent has written one, and maps the area. ended:
@@ -116,6 +116,7 @@ static void learn(struct progress *p, bool ended)
 	w = (struct shm_result_words){.mode = p->mode,
 		.hosts = pccl_read32(&s->hosts),
 		.segment_max = pccl_read32(&s->segment_max),
+		.shares = pccl_read64(&s->shares),
 		.off = pccl_read64(&s->result_off),
 		.flags_off = (uint64_t)pccl_read32(&s->flags_off_hi) << 32 |
 			     pccl_read32(&s->flags_off_lo)};

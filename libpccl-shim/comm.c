@@ -64,6 +64,23 @@ pcclResult_t pccl_comm_begin(pcclComm_t *c, const char *function, pcclResult_t b
 	return r == pcclSuccess ? pccl_comm_begin_any(c, function, busy) : r;
 }
 
+pcclResult_t pccl_comm_check_optimized(pcclComm_t *c)
+{
+	bool must;
+
+	pthread_mutex_lock(&c->lock);
+	/* A peer that is alone need not optimize. Newcomers that it admits later do not know of the
+	 * failure. */
+	if (c->view.global < 2)
+		c->must_optimize = false;
+	must = c->must_optimize && !c->told_gone;
+	pthread_mutex_unlock(&c->lock);
+	return must ? pccl_fail(pcclInvalidUsage,
+			      "the last pcclOptimizeTopology failed: repeat it before any other "
+			      "call")
+		    : pcclSuccess;
+}
+
 void pccl_comm_end(pcclComm_t *c)
 {
 	pthread_mutex_lock(&c->lock);

@@ -194,6 +194,7 @@ struct pcclComm_t {
 	char gone_text[PCCL_TEXT_MAX];
 	bool told_gone;        /* a call has reported that this is no longer a peer */
 	bool told_removed;     /* a topology call has reported this, with a code of its own */
+	bool must_optimize;    /* the last optimization failed: only its repetition is allowed */
 	struct wire_view view; /* the values of pcclGetAttribute, as of the last call */
 	/* Used only by the main thread, so not guarded (state.h). NULL before the first
 	 * synchronization. */
@@ -247,6 +248,9 @@ pcclResult_t pccl_comm_begin_any(pcclComm_t *c, const char *function, pcclResult
 /* As pccl_comm_begin_any, but only for the main thread. */
 pcclResult_t pccl_comm_begin(pcclComm_t *c, const char *function, pcclResult_t busy);
 void pccl_comm_end(pcclComm_t *c);
+/* Checks whether a call other than pcclOptimizeTopology is allowed: not after an optimization that
+ * failed, as long as the peer is in a run with others. */
+pcclResult_t pccl_comm_check_optimized(pcclComm_t *c);
 /* Records that a call reports this generation of the group to the application. */
 void pccl_comm_knows(pcclComm_t *c, uint64_t generation);
 /* Records that a call reports this view to the application. Ignores a view that is older than the

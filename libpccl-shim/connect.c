@@ -149,6 +149,7 @@ static pcclResult_t join(pcclComm_t *c, bool *ret_died)
 	c->told_lost = false;
 	c->told_gone = false;
 	c->told_removed = false;
+	c->must_optimize = false;
 	c->view = reply.view;
 	c->n_succeeded = 0;
 	c->link = PCCL_LINK_UP;

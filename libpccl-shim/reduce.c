@@ -26,7 +26,9 @@ static pcclResult_t try_launch(pcclComm_t *c, struct pccl_call_args *args, enum 
 	pcclResult_t r;
 
 	*again = false;
-	r = pccl_comm_use(c, false, &args->att, &attrs);
+	r = pccl_comm_check_optimized(c);
+	if (r == pcclSuccess)
+		r = pccl_comm_use(c, false, &args->att, &attrs);
 	if (r != pcclSuccess)
 		return r;
 	/* Read the generation only now. If the agent has just been replaced after a death that the

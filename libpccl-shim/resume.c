@@ -15,11 +15,12 @@ static bool all_final(const struct pccl_op *op, const struct shm_slot *s, const 
 {
 	uint64_t flags_off =
 		(uint64_t)pccl_read32(&s->flags_off_hi) << 32 | pccl_read32(&s->flags_off_lo);
+	struct cc_shares shares = cc_shares_unpack(pccl_read64(&s->shares));
 	const _Atomic uint8_t *flags;
 	struct cc_plan plan;
 
-	if (cc_plan_init(&plan, op->count, op->esize, pccl_read32(&s->hosts),
-		    pccl_read32(&s->segment_max)) < 0 ||
+	if (cc_plan_init_shares(&plan, op->count, op->esize, pccl_read32(&s->hosts),
+		    pccl_read32(&s->segment_max), &shares) < 0 ||
 		flags_off > m->size || plan.n_segs > m->size - flags_off)
 		return false;
 	flags = (const _Atomic uint8_t *)(const void *)(m->base + flags_off);

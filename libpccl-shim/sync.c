@@ -455,9 +455,10 @@ pcclResult_t pcclSynchronizeSharedState(const pcclComm_t *communicator,
 	pcclResult_t r = pccl_comm_check(c);
 	struct pccl_ender outer;
 
-	if (r != pcclSuccess)
-		return r;
-	r = pccl_comm_begin(c, call_name, pcclPendingAsyncOps);
+	if (r == pcclSuccess)
+		r = pccl_comm_check_optimized(c);
+	if (r == pcclSuccess)
+		r = pccl_comm_begin(c, call_name, pcclPendingAsyncOps);
 	if (r != pcclSuccess)
 		return r;
 	outer = pccl_comm_enter(c);

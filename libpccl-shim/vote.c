@@ -68,10 +68,9 @@ static void learn(pcclComm_t *c, const struct wl_reply *reply)
 
 /* Votes and waits for the answer. If the agent dies, votes again through the next agent, which
  * knows the ballots that this peer has seen. */
-static pcclResult_t vote(pcclComm_t *c, enum wire_ballot kind, bool *answer)
+static pcclResult_t vote(pcclComm_t *c, enum wire_ballot kind, struct wl_reply *ret)
 {
 	struct wl_request request = {.type = WL_VOTE, .ballot = kind};
-	struct wl_reply reply = {0};
 	struct pccl_attachment *a = NULL;
 	struct pccl_attrs attrs;
 	bool answered = false;
@@ -83,22 +82,21 @@ static pcclResult_t vote(pcclComm_t *c, enum wire_ballot kind, bool *answer)
 		if (r != pcclSuccess || !a)
 			return waiting ? pccl_comm_spent(c, r) : r;
 		request.comm = a->id;
-		r = pccl_session_call_or(a->session, &request, &reply, &end);
+		r = pccl_session_call_or(a->session, &request, ret, &end);
 		if (end.ended) {
 			pccl_attachment_unref(a);
 			return pccl_comm_fail_interrupted(c);
 		}
-		answered = r == pcclSuccess || reply.req_id != 0 || pccl_session_check(a->session);
+		answered = r == pcclSuccess || ret->req_id != 0 || pccl_session_check(a->session);
 		if (r != pcclSuccess && answered)
 			pccl_comm_lost_code(c, a, (uint32_t)r);
-		if (reply.req_id != 0)
-			pccl_comm_set_view(c, &reply.view);
+		if (ret->req_id != 0)
+			pccl_comm_set_view(c, &ret->view);
 		pccl_attachment_unref(a);
 	}
 	if (r != pcclSuccess)
 		return pccl_comm_spent(c, r);
-	learn(c, &reply);
-	*answer = reply.flag;
+	learn(c, ret);
 	return r;
 }
 
@@ -124,9 +122,9 @@ static pcclResult_t removed_code(pcclComm_t *c, pcclResult_t r, pcclResult_t cod
 
 /* Votes in a call of a peer that has no operation in progress. */
 static pcclResult_t exclusive_vote(
-	pcclComm_t *c, enum wire_ballot kind, bool *answer, pcclResult_t failure)
+	pcclComm_t *c, enum wire_ballot kind, struct wl_reply *ret, pcclResult_t failure)
 {
-	pcclResult_t r = vote(c, kind, answer);
+	pcclResult_t r = vote(c, kind, ret);
 
 	return r == pcclSuccess ? r : removed_code(c, r, failure);
 }
@@ -134,29 +132,46 @@ static pcclResult_t exclusive_vote(
 pcclResult_t pcclUpdateTopology(pcclComm_t *c)
 {
 	pcclResult_t r = pccl_comm_check(c);
-	bool changed;
+	struct wl_reply reply = {0};
 
+	if (r == pcclSuccess)
+		r = pccl_comm_check_optimized(c);
 	if (r == pcclSuccess)
 		r = pccl_comm_begin(c, "pcclUpdateTopology", pcclPendingAsyncOps);
 	if (r != pcclSuccess)
 		return r;
-	r = exclusive_vote(c, WIRE_TOPOLOGY, &changed, pcclUpdateTopologyFailed);
+	r = exclusive_vote(c, WIRE_TOPOLOGY, &reply, pcclUpdateTopologyFailed);
 	pccl_comm_end(c);
 	return r == pcclSuccess ? pccl_ok() : r;
 }
 
-/* The rings stay as they are, because this release measures nothing. */
+static void set_must_optimize(pcclComm_t *c, bool must)
+{
+	pthread_mutex_lock(&c->lock);
+	c->must_optimize = must;
+	pthread_mutex_unlock(&c->lock);
+}
+
 static pcclResult_t optimize(pcclComm_t *c)
 {
 	pcclResult_t r = check_peer(c);
-	bool better;
+	struct wl_reply reply = {0};
 
 	if (r != pcclSuccess)
 		return removed_code(c, r, pcclTopologyOptimizationFailed);
 	if (pccl_comm_view(c).global < 2)
 		return pccl_fail(
 			pcclInvalidUsage, "the run has one peer: there is no topology to optimize");
-	return exclusive_vote(c, WIRE_OPTIMIZE, &better, pcclTopologyOptimizationFailed);
+	r = exclusive_vote(c, WIRE_OPTIMIZE, &reply, pcclTopologyOptimizationFailed);
+	if (r != pcclSuccess)
+		return r;
+	set_must_optimize(c, !reply.flag);
+	if (reply.flag)
+		return pcclSuccess;
+	return pccl_fail(pcclTopologyOptimizationFailed,
+		"the topology could not be optimized: %s; the rings are as before: call "
+		"pcclOptimizeTopology again",
+		reply.text[0] ? reply.text : "see the master's log");
 }
 
 pcclResult_t pcclOptimizeTopology(const pcclComm_t *communicator)
@@ -183,17 +198,23 @@ static void set_asks(pcclComm_t *c, bool on)
 pcclResult_t pcclArePeersPending(const pcclComm_t *c, bool *peers_pending_out)
 {
 	pcclResult_t r = pccl_comm_check(c);
+	struct wl_reply reply = {0};
 
 	if (r == pcclSuccess)
 		r = pccl_comm_check_main(c, "pcclArePeersPending");
+	if (r == pcclSuccess)
+		r = pccl_comm_check_optimized(pccl_comm_own(c));
 	if (r != pcclSuccess)
 		return r;
 	if (!peers_pending_out)
 		return pccl_fail(pcclInvalidArgument, "peers_pending_out must not be NULL");
 	set_asks(pccl_comm_own(c), true);
-	r = vote(pccl_comm_own(c), WIRE_PENDING, peers_pending_out);
+	r = vote(pccl_comm_own(c), WIRE_PENDING, &reply);
 	set_asks(pccl_comm_own(c), false);
-	return r == pcclSuccess ? pccl_ok() : r;
+	if (r != pcclSuccess)
+		return r;
+	*peers_pending_out = reply.flag;
+	return pccl_ok();
 }
 
 pcclResult_t pcclAreNewPeersPending(const pcclComm_t *c, bool *new_peers_pending_out)

@@ -21,6 +21,7 @@ static const struct bch_api linked = {
 	.create_master = pcclCreateMaster,
 	.run_master = pcclRunMaster,
 	.await_master = pcclMasterAwaitTermination,
+	.optimize = pcclOptimizeTopology,
 	.mem_alloc = pcclMemAlloc,
 	.mem_free = pcclMemFree,
 	.output_policy = pcclSetOutputPolicy,

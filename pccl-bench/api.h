@@ -23,7 +23,8 @@ struct bch_api {
 	__typeof__(pcclCreateMaster) *create_master;
 	__typeof__(pcclRunMaster) *run_master;
 	__typeof__(pcclMasterAwaitTermination) *await_master;
-	/* Extensions of this library. NULL with another library. */
+	/* NULL with another library: the one below, and extensions of this library. */
+	__typeof__(pcclOptimizeTopology) *optimize;
 	__typeof__(pcclMemAlloc) *mem_alloc;
 	__typeof__(pcclMemFree) *mem_free;
 	__typeof__(pcclSetOutputPolicy) *output_policy;

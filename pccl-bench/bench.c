@@ -197,19 +197,17 @@ static void show_progress(const struct bench *b, uint64_t size)
 		return;
 	if (size)
 		fprintf(stderr, "\r\033[K%" PRIu64 " bytes, %" PRIu32 " of %" PRIu32, size,
-			b->result.n_rows + 1, bch_size_count(b->o->begin, b->o->factor, b->o->end));
+			b->result.n_rows + 1,
+			(b->o->optimize ? 2 : 1) *
+				bch_size_count(b->o->begin, b->o->factor, b->o->end));
 	else
 		fputs("\r\033[K", stderr);
 }
 
-static int measure(struct bench *b)
+static int measure_all(struct bench *b, bool optimized)
 {
 	struct bch_result *r = &b->result;
 
-	if (await_phase(b))
-		return b->status;
-	if (!b->o->json)
-		bch_print_heading(stdout, r);
 	for (uint64_t s = b->o->begin; s; s = bch_size_next(s, b->o->factor, b->o->end)) {
 		show_progress(b, s);
 		bch_board_open(b->procs.board);
@@ -220,6 +218,7 @@ static int measure(struct bench *b)
 		if (await_phase(b))
 			return b->status;
 		take_row(b, s, &r->rows[r->n_rows]);
+		r->rows[r->n_rows].optimized = optimized;
 		if (!b->o->json)
 			bch_print_row(stdout, b->o, &r->rows[r->n_rows]);
 		r->n_rows++;
@@ -230,6 +229,30 @@ static int measure(struct bench *b)
 	}
 	bch_board_open(b->procs.board);
 	return 0;
+}
+
+/* The peers are in pcclOptimizeTopology. */
+static int optimize(struct bench *b)
+{
+	uint64_t began = cc_now_ns();
+
+	if (await_phase(b))
+		return b->status;
+	b->result.optimize_ns = cc_now_ns() - began;
+	if (!b->o->json)
+		bch_print_optimized(stdout, &b->result);
+	return 0;
+}
+
+static int measure(struct bench *b)
+{
+	if (await_phase(b))
+		return b->status;
+	if (!b->o->json)
+		bch_print_heading(stdout, &b->result);
+	if (measure_all(b, false) || !b->o->optimize)
+		return b->status;
+	return optimize(b) ? b->status : measure_all(b, true);
 }
 
 /* ---- from beginning to end ---- */
@@ -295,7 +318,9 @@ int bch_bench(const struct bch_options *o)
 {
 	struct bench b = {.o = o, .result = {.options = o}};
 
-	b.result.rows = calloc(bch_size_count(o->begin, o->factor, o->end), sizeof *b.result.rows);
+	b.result.rows =
+		calloc((size_t)(o->optimize ? 2 : 1) * bch_size_count(o->begin, o->factor, o->end),
+			sizeof *b.result.rows);
 	if (!b.result.rows || bch_procs_init(&b.procs, o) < 0) {
 		free(b.result.rows);
 		return EX_OSERR;

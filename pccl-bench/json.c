@@ -23,12 +23,14 @@ static bool add_options(struct json_object *root, const struct bch_result *r)
 	       bch_add_number(j, "async", o->async) &&
 	       bch_add_number(j, "iterations", o->iterations) &&
 	       bch_add_number(j, "warm_ups", o->warm_ups) && bch_add_flag(j, "check", o->check) &&
+	       bch_add_flag(j, "optimize", o->optimize) &&
 	       bch_add_text(j, "library", o->library ? o->library : "");
 }
 
 static bool fill_row(struct json_object *j, const struct bch_options *o, const struct bch_row *row)
 {
-	return bch_add_number(j, "size", row->bytes) && bch_add_number(j, "count", row->count) &&
+	return bch_add_flag(j, "optimized", row->optimized) &&
+	       bch_add_number(j, "size", row->bytes) && bch_add_number(j, "count", row->count) &&
 	       bch_add_text(j, "type", bch_type_names[o->kind.type]) &&
 	       bch_add_text(j, "redop", bch_op_names[o->kind.op]) &&
 	       bch_add_known(j, "time_median_ns", row->timed, row->times.median) &&
@@ -69,6 +71,7 @@ int bch_print_json(FILE *f, const struct bch_result *r)
 	bool ok = root && bch_add_text(root, "program", "pccl-bench") &&
 		  bch_add_text(root, "version", PACKAGE_VERSION) &&
 		  bch_add_text(root, "benchmark", "allreduce") && add_options(root, r) &&
+		  bch_add_known(root, "optimize_ns", r->optimize_ns != 0, r->optimize_ns) &&
 		  add_rows(root, r) && bch_add_number(root, "errors", bch_errors(r));
 
 	return bch_print_object(f, root, ok);

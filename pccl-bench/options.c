@@ -92,6 +92,8 @@ static const struct cc_opt opts[] = {
 	{"async", "K", "each iteration starts K operations and then awaits them", CC_OPT_COUNT,
 		AT(async), {1, BCH_ASYNC_MAX, 0}, .unset = true, .usual = "blocking calls"},
 	{"check", NULL, "verify every element of every result", CC_OPT_FLAG, AT(check)},
+	{"optimize", NULL, "measure all sizes before and after pcclOptimizeTopology", CC_OPT_FLAG,
+		AT(optimize)},
 	{"timeout", "SECONDS", "give up when there is no progress for this long", CC_OPT_COUNT,
 		AT(timeout_s), {1, 86400, 120}},
 	{"master", "ADDR:PORT", "join the run of this master", CC_OPT_SET, AT(master),
@@ -205,6 +207,8 @@ static int check_allreduce(struct parser *p)
 	if (o->in_place && o->disposable)
 		return wrong(p, "--disposable: with --in-place the receive buffer is the operand "
 				"and is kept");
+	if (o->optimize && o->library)
+		return wrong(p, "--optimize cannot be used with --library");
 	if (o->algorithm && (o->library || o->master.family != 0))
 		return wrong(p,
 			"--algorithm is a setting of the master, and cannot be used with "

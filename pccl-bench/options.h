@@ -37,6 +37,7 @@ struct bch_options {
 	uint64_t count, seed;    /* BCH_QUANT: elements of an operand; seed of the operands */
 	uint32_t timeout_s;
 	bool registered, in_place, disposable, check, json;
+	bool optimize;         /* measure all sizes again after pcclOptimizeTopology */
 	struct cc_addr master; /* family 0: a master is started */
 	char *library;         /* NULL: the linked library */
 	char *gradient;        /* file; NULL: no gradient */

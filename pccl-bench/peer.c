@@ -318,6 +318,30 @@ static int measure(struct peer *p, uint64_t bytes)
 	return must(p, "pcclMemFree", bch_buffers_free(&p->buffers));
 }
 
+static int measure_all(struct peer *p)
+{
+	const struct bch_options *o = p->o;
+	int err = 0;
+
+	for (uint64_t size = o->begin; !err && size; size = bch_size_next(size, o->factor, o->end))
+		err = measure(p, size);
+	return err;
+}
+
+static int optimize(struct peer *p)
+{
+	pcclResult_t r;
+
+	atomic_store(&p->slot->doing, "in pcclOptimizeTopology");
+	do
+		r = p->api.optimize(p->comm);
+	while (r == pcclTopologyOptimizationFailed);
+	if (must(p, "pcclOptimizeTopology", r))
+		return CC_ERR_STATE;
+	end_phase(p);
+	return 0;
+}
+
 int bch_peer_run(const struct bch_options *o, struct bch_board *b, uint32_t number,
 	const struct cc_addr *master)
 {
@@ -336,8 +360,12 @@ int bch_peer_run(const struct bch_options *o, struct bch_board *b, uint32_t numb
 		err = join(p, master);
 	if (!err)
 		end_phase(p);
-	for (uint64_t size = o->begin; !err && size; size = bch_size_next(size, o->factor, o->end))
-		err = measure(p, size);
+	if (!err)
+		err = measure_all(p);
+	if (!err && o->optimize)
+		err = optimize(p);
+	if (!err && o->optimize)
+		err = measure_all(p);
 	if (!err) {
 		atomic_store(&p->slot->doing, "in pcclDestroyCommunicator");
 		err = must(p, "pcclDestroyCommunicator", p->api.destroy(p->comm));

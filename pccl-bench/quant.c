@@ -14,7 +14,7 @@
 #include "pccl-bench/simulate.h"
 
 const uint32_t bch_quant_hosts[BCH_QUANT_STEPS] = {2, 4, 8, 16};
-const char *const bch_route_names[CC_ALGO_COUNT] = {
+const char *const bch_route_names[CC_ALGO_FIXED_COUNT] = {
 	[CC_ALGO_RING] = "ring", [CC_ALGO_DIRECT] = "direct", [CC_ALGO_TREE] = "tree"};
 
 /* ---- operands ---- */
@@ -107,7 +107,7 @@ static enum cc_algo route_of(const struct bch_options *o, const struct operands 
 		return CC_ALGO_RING;
 	if (o->algorithm == BCH_ALGORITHM_AUTO) /* as for large operations */
 		return cc_route_choose(x->hosts, UINT64_MAX, mode != BCH_MODE_NONE);
-	for (enum cc_algo route = 0; route < CC_ALGO_COUNT; route++)
+	for (enum cc_algo route = 0; route < CC_ALGO_FIXED_COUNT; route++)
 		if (strcmp(bch_route_names[route], bch_algorithms[o->algorithm]) == 0)
 			return route;
 	return CC_ALGO_RING;

@@ -21,7 +21,7 @@
 #define BCH_QUANT_STEPS 4u
 extern const uint32_t bch_quant_hosts[BCH_QUANT_STEPS];
 /* The names of the routes, which are also in bch_algorithms. */
-extern const char *const bch_route_names[CC_ALGO_COUNT];
+extern const char *const bch_route_names[CC_ALGO_FIXED_COUNT];
 
 /* The only number of the data "outlier" that is not normal. */
 #define BCH_OUTLIER 1e4f

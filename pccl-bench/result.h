@@ -13,6 +13,7 @@
 
 /* The measurements of one size. */
 struct bch_row {
+	bool optimized;        /* measured after pcclOptimizeTopology */
 	uint64_t bytes, count; /* of an operand */
 	bool timed;            /* an iteration has succeeded, so times and rates are valid */
 	struct bch_times times;
@@ -29,11 +30,14 @@ struct bch_result {
 	const char *hosts; /* description for the heading */
 	struct bch_row *rows;
 	uint32_t n_rows;
+	uint64_t optimize_ns; /* how long pcclOptimizeTopology took; 0: it was not called */
 };
 
 /* Print the table. Lines before and after the rows begin with #. */
 void bch_print_heading(FILE *f, const struct bch_result *r);
 void bch_print_row(FILE *f, const struct bch_options *o, const struct bch_row *row);
+/* Says how long pcclOptimizeTopology took. The rows that follow were measured after it. */
+void bch_print_optimized(FILE *f, const struct bch_result *r);
 void bch_print_ending(FILE *f, const struct bch_result *r);
 
 /* Prints one JSON object. Returns 0 or CC_ERR_NOMEM. */

@@ -91,12 +91,31 @@ uint64_t bch_errors(const struct bch_result *r)
 	return n;
 }
 
-void bch_print_ending(FILE *f, const struct bch_result *r)
+void bch_print_optimized(FILE *f, const struct bch_result *r)
+{
+	fprintf(f, "# pcclOptimizeTopology took %.3f s; after it:\n", (double)r->optimize_ns / 1e9);
+}
+
+/* Returns the mean of the rows that were measured before the optimization, or after it. */
+static double mean_busbw(const struct bch_result *r, bool optimized)
 {
 	double sum = 0;
+	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < r->n_rows; i++)
+	for (uint32_t i = 0; i < r->n_rows; i++) {
+		if (r->rows[i].optimized != optimized)
+			continue;
 		sum += r->rows[i].busbw;
+		n++;
+	}
+	return n ? sum / n / 1e9 : 0;
+}
+
+void bch_print_ending(FILE *f, const struct bch_result *r)
+{
 	fprintf(f, "#\n# errors: %" PRIu64 "\n# mean of busbw: %.3f GB/s\n", bch_errors(r),
-		r->n_rows ? sum / r->n_rows / 1e9 : 0);
+		mean_busbw(r, false));
+	if (r->optimize_ns)
+		fprintf(f, "# mean of busbw after the optimization: %.3f GB/s\n",
+			mean_busbw(r, true));
 }

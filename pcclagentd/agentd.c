@@ -235,6 +235,7 @@ void agentd_get_stats(const struct agentd *d, struct agentd_stats *ret)
 		.links_out = ops.links.links_out,
 		.half_open = net.half_open,
 		.streams = ops.links.streams,
+		.measuring = ops.links.measuring,
 		.mem_used = loc.mem_used,
 		.mem_limit = d->base.cfg.mem_total,
 		.port_shared_state = net.port_shared_state,

@@ -69,6 +69,8 @@ pcclagentd_libpcclagentd_la_SOURCES = \
 	pcclagentd/engine/engine.h \
 	pcclagentd/engine/life.c \
 	pcclagentd/engine/quant.c \
+	pcclagentd/engine/rate.c \
+	pcclagentd/engine/rate.h \
 	pcclagentd/engine/routes.c \
 	pcclagentd/engine/rx.c \
 	pcclagentd/engine/tx.c \
@@ -91,9 +93,13 @@ pcclagentd_libpcclagentd_la_SOURCES = \
 	pcclagentd/local/result.c \
 	pcclagentd/local/session.c \
 	pcclagentd/net/addresses.c \
+	pcclagentd/net/estimate.c \
+	pcclagentd/net/estimate.h \
 	pcclagentd/net/guest.c \
 	pcclagentd/net/in_link.c \
 	pcclagentd/net/link.c \
+	pcclagentd/net/measure_in.c \
+	pcclagentd/net/measure_out.c \
 	pcclagentd/net/names.c \
 	pcclagentd/net/names.h \
 	pcclagentd/net/narrow.c \
@@ -107,7 +113,6 @@ pcclagentd_libpcclagentd_la_SOURCES = \
 	pcclagentd/net/port.h \
 	pcclagentd/net/probe.c \
 	pcclagentd/net/try.c \
-	pcclagentd/ops/benchmark.c \
 	pcclagentd/ops/algos.c \
 	pcclagentd/ops/eager.c \
 	pcclagentd/ops/eager_in.c \

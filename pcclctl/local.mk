@@ -4,11 +4,13 @@
 noinst_LTLIBRARIES += pcclctl/libpcclctl.la
 pcclctl_libpcclctl_la_SOURCES = \
 	pcclctl/client.c pcclctl/client.h \
+	pcclctl/dot.c pcclctl/dot.h \
 	pcclctl/options.c pcclctl/options.h \
 	pcclctl/print.c pcclctl/print.h \
-	pcclctl/target.c pcclctl/target.h
-pcclctl_libpcclctl_la_LIBADD = proto/libwire.la common/libcommon-options.la common/libcommon-sys.la common/libcommon-pure.la \
-	$(JSON_C_LIBS) $(PROTOBUF_C_LIBS)
+	pcclctl/target.c pcclctl/target.h \
+	pcclctl/topology.c pcclctl/topology.h
+pcclctl_libpcclctl_la_LIBADD = proto/libwire.la libtopology.la common/libcommon-options.la common/libcommon-sys.la common/libcommon-pure.la \
+	$(JSON_C_LIBS) $(PROTOBUF_C_LIBS) -lm
 
 bin_PROGRAMS += pcclctl/pcclctl
 pcclctl_pcclctl_SOURCES = pcclctl/main.c

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * pcclctl: asks a daemon (client.c) and prints the answer (print.c).
+ * pcclctl: asks a daemon (client.c) and prints the answer (print.c), or computes rings
+ * (topology.c).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 
 #include "common/cc_err.h"
 #include "pcclctl/client.h"
+#include "pcclctl/dot.h"
 #include "pcclctl/options.h"
 #include "pcclctl/print.h"
 
@@ -29,7 +31,12 @@ static int run(const struct ctl_options *c)
 		fprintf(stderr, "pcclctl: %s\n", why);
 		return code;
 	}
-	if (c->json) {
+	if (c->dot) {
+		if (print_dot(stdout, &r) < 0) {
+			fputs("pcclctl: the answer of the master has no table of rings\n", stderr);
+			code = EX_PROTOCOL;
+		}
+	} else if (c->json) {
 		if (print_json(stdout, &r) < 0) {
 			fputs("pcclctl: no memory\n", stderr);
 			code = EX_OSERR;
@@ -51,7 +58,8 @@ int main(int argc, char **argv)
 	int code = ctl_options_parse(&c, argc, argv);
 
 	if (code < 0)
-		code = run(&c);
+		code = c.solves ? ctl_topology_solve(&c.topology, c.json) : run(&c);
+	cc_options_clear(&ctl_options, &c);
 	if (fflush(stdout) != 0 || ferror(stdout)) {
 		perror("pcclctl: standard output");
 		return EX_IOERR;

@@ -27,13 +27,26 @@ static bool set_target(
 #define AT(field) CC_OPT_AT(struct ctl_options, field)
 #define TARGET    CC_OPT_SET, .set = set_target, .wanted = "the name of a socket"
 
+/* In the order of enum tpl_objective. */
+static const char *const objectives[] = {"bottleneck", "sum", "plan", NULL};
+
 static const struct cc_opt opts[] = {
 	{"now", NULL, "go to NEW even if the old master answers", CC_OPT_FLAG, AT(request.now)},
 	{"run", "N", "only for the run with this number in the status", CC_OPT_COUNT,
 		AT(request.run), {1, UINT32_MAX, 0}, .unset = true, .usual = ""},
 	{"yes", NULL, "reset even while the run has peers", CC_OPT_FLAG, AT(request.force)},
+	{"matrix", "FILE", "the rates between hosts, or a TSPLIB file", CC_OPT_PATH,
+		AT(topology.matrix)},
+	{"budget", "S", "seconds after which the best answer is taken", CC_OPT_SECONDS,
+		AT(topology.budget_ms), {1, 86400000, 1000}},
+	{"objective", "WORD",
+		"bottleneck: the ring with the fastest slowest link; sum: the ring with the lowest "
+		"sum of costs; plan: several rings",
+		CC_OPT_WORD, AT(topology.objective), {TPL_BOTTLENECK, TPL_PLAN, 0}, .unset = true,
+		.usual = "plan, or sum for a TSPLIB file", .words = objectives},
 	{"agent", "PATH", "ask the agent whose admin socket this is", TARGET},
 	{"master", "PATH", "ask the master whose admin socket this is", TARGET},
+	{"dot", NULL, "print the rings for Graphviz", CC_OPT_FLAG, AT(dot)},
 	{"json", NULL, "print one JSON object, with plain numbers", CC_OPT_FLAG, AT(json)},
 };
 
@@ -45,6 +58,10 @@ const struct cc_options ctl_options = {
 		"       pcclctl [--json] [--agent PATH] agent set-master [--now] OLD NEW\n"
 		"       pcclctl [--json] [--agent PATH] agent set-master [--now] --run N NEW\n"
 		"       pcclctl [--json] [--master PATH] reset [--yes]\n"
+		"       pcclctl [--json | --dot] [--master PATH] topology\n"
+		"       pcclctl [--json] [--master PATH] bandwidth | topology measure\n"
+		"       pcclctl [--json] topology solve --matrix FILE [--budget S]\n"
+		"               [--objective bottleneck | sum | plan]\n"
 		"Looks at the agent of this host, or at the agent or master of an admin socket.\n"
 		"\n"
 		"  status             an agent: processes, runs, memory, ports; or a master: its "
@@ -64,7 +81,18 @@ const struct cc_options ctl_options = {
 		"run\n"
 		"                     begins at revision 0. Without --master: the only master of "
 		"this\n"
-		"                     host\n",
+		"                     host\n"
+		"  topology           of a master: the rings of each group with their rates, the "
+		"slowest\n"
+		"                     links, and the predicted and achieved rates\n"
+		"  bandwidth          of a master: what links and hosts can carry, as measured\n"
+		"  topology measure   let the next pcclOptimizeTopology of this master's run "
+		"measure "
+		"all\n"
+		"                     links again\n"
+		"  topology solve     compute the best ring, or a plan of several rings, for the "
+		"hosts\n"
+		"                     in a file; no daemon is asked\n",
 	.words = true,
 	.opt = opts,
 	.n = sizeof opts / sizeof opts[0],
@@ -86,7 +114,7 @@ static int find_verb(const char *name, enum wa_verb *ret)
 		const char *name;
 		enum wa_verb verb;
 	} verbs[] = {{"status", WA_STATUS}, {"peers", WA_PEERS}, {"ops", WA_OPS},
-		{"state", WA_STATE}, {"reset", WA_RESET}};
+		{"state", WA_STATE}, {"reset", WA_RESET}, {"bandwidth", WA_BANDWIDTH}};
 
 	for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
 		if (strcmp(verbs[i].name, name) == 0) {
@@ -127,28 +155,68 @@ static int parse_agent(struct ctl_options *c, char **words, int n)
 	return code;
 }
 
+/* Parses the words after "topology". */
+static int parse_topology(struct ctl_options *c, char **words, int n)
+{
+	if (n == 0) {
+		c->request.verb = WA_TOPOLOGY;
+		return -1;
+	}
+	if (n == 1 && strcmp(words[0], "measure") == 0) {
+		c->request.verb = WA_MEASURE;
+		return -1;
+	}
+	if (n != 1 || strcmp(words[0], "solve") != 0)
+		return usage("topology stands alone, or before measure or solve", "");
+	if (!c->topology.matrix)
+		return usage("topology solve needs the rates between hosts: --matrix FILE", "");
+	if (c->targeted)
+		return usage("topology solve asks no daemon: leave --agent and --master out", "");
+	c->solves = true;
+	return -1;
+}
+
+/* Does only a master have the answer? */
+static bool is_for_master(const struct ctl_options *c)
+{
+	enum wa_verb v = c->request.verb;
+
+	return v == WA_RESET || v == WA_TOPOLOGY || v == WA_BANDWIDTH || v == WA_MEASURE;
+}
+
 static int parse_words(struct ctl_options *c, char **words, int n)
 {
 	if (n == 0)
-		return usage("a command is missing: status, peers, ops, state, reset or agent "
-			     "set-master",
+		return usage("a command is missing: status, peers, ops, state, reset, topology, "
+			     "bandwidth or agent set-master",
 			"");
+	if (strcmp(words[0], "topology") == 0)
+		return parse_topology(c, words + 1, n - 1);
 	if (strcmp(words[0], "agent") == 0)
 		return parse_agent(c, words + 1, n - 1);
 	if (find_verb(words[0], &c->request.verb) < 0)
 		return usage("there is no command ", words[0]);
 	if (n > 1)
 		return usage("one command at a time, not also ", words[1]);
-	if ((c->request.now || c->request.run))
+	return -1;
+}
+
+/* Checks that the options are for this command, and that it can be answered by the daemon that is
+ * asked. Returns -1 to go on,
+ * otherwise the exit status. */
+static int check_request(const struct ctl_options *c)
+{
+	if ((c->request.now || c->request.run) && c->request.verb != WA_SET_MASTER)
 		return usage("--now and --run are for set-master", "");
 	if (c->request.force && c->request.verb != WA_RESET)
 		return usage("--yes is for reset", "");
-	if (c->request.verb == WA_RESET && c->targeted && strcmp(c->target.what, "master") != 0)
-		return usage(
-			"reset is for a master: leave --agent out, or name a master's admin socket "
-			"with --master PATH",
-			"");
-	return -1;
+	if (c->dot && (c->json || c->request.verb != WA_TOPOLOGY))
+		return usage("--dot is for topology, without --json", "");
+	if (!is_for_master(c) || !c->targeted || strcmp(c->target.what, "master") == 0)
+		return -1;
+	return usage("this command is for a master: leave --agent out, or name a master's admin "
+		     "socket with --master PATH",
+		"");
 }
 
 /* Finds the daemon to ask. Returns -1 to go on, otherwise the exit status. */
@@ -157,7 +225,7 @@ static int find_target(struct ctl_options *c)
 	char why[CTL_WHY_SIZE];
 	int code;
 
-	if (c->request.verb != WA_RESET) {
+	if (!is_for_master(c)) {
 		ctl_target_agent(&c->target);
 		return -1;
 	}
@@ -166,6 +234,23 @@ static int find_target(struct ctl_options *c)
 		return -1;
 	fprintf(stderr, "pcclctl: %s\n", why);
 	return code;
+}
+
+/* Refuses options of topology solve for other commands, and the reverse. Returns -1 to go on,
+ * otherwise the exit status. */
+static int check_given(const struct ctl_options *c, const struct cc_options_run *r)
+{
+	static const char *const solving[] = {"matrix", "budget", "objective"};
+	static const char *const asking[] = {"now", "run", "yes"};
+
+	for (int i = 0; i < 3; i++) {
+		if (!c->solves && cc_options_given(r, solving[i]))
+			return usage("this option is for topology solve: --", solving[i]);
+		if (c->solves && cc_options_given(r, asking[i]))
+			return usage("topology solve asks no daemon: leave this option out: --",
+				asking[i]);
+	}
+	return -1;
 }
 
 static void say(void *unused, int level, const char *sentence)
@@ -182,10 +267,15 @@ int ctl_options_parse(struct ctl_options *c, int argc, char **argv)
 	int code, first;
 
 	*c = (struct ctl_options){.json = false};
+	cc_options_defaults(&ctl_options, c);
 	if (cc_options_command_line(&r, argc, argv, &todo, &first) < 0)
 		return usage(NULL, NULL);
 	if (todo != CC_OPTIONS_GO_ON)
 		return cc_options_print(&ctl_options, todo, stdout);
 	code = parse_words(c, argv + first, argc - first);
-	return code < 0 && !c->targeted ? find_target(c) : code;
+	if (code < 0)
+		code = check_given(c, &r);
+	if (code < 0)
+		code = check_request(c);
+	return code < 0 && !c->targeted && !c->solves ? find_target(c) : code;
 }

@@ -9,18 +9,22 @@
 
 #include "common/cc_options.h"
 #include "pcclctl/target.h"
+#include "pcclctl/topology.h"
 #include "proto/wire_admin.h"
 
 struct ctl_options {
 	struct ctl_target target;
 	struct wa_request request;
 	bool json, targeted;
+	bool dot;    /* print the rings for Graphviz */
+	bool solves; /* the command is topology solve, which asks no daemon */
+	struct ctl_topology topology;
 };
 
 extern const struct cc_options ctl_options;
 
 /* Parses the command line. Returns -1 to go on, otherwise the exit status, after all messages were
- * printed. */
+ * printed. cc_options_clear frees the paths. */
 int ctl_options_parse(struct ctl_options *c, int argc, char **argv);
 
 #endif

@@ -56,6 +56,19 @@ const char *print_duration(uint64_t ns, char buf[PRINT_VALUE_SIZE])
 	return buf;
 }
 
+const char *print_bits(double rate, char buf[PRINT_VALUE_SIZE])
+{
+	static const char *const units[] = {"bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"};
+	size_t i = 0;
+
+	while (rate >= 1000 && i + 1 < sizeof units / sizeof units[0]) {
+		rate /= 1000;
+		i++;
+	}
+	snprintf(buf, PRINT_VALUE_SIZE, "%.4g %s", rate, units[i]);
+	return buf;
+}
+
 static const struct wa_cell *cell(const struct wa_table *t, uint32_t row, uint32_t col)
 {
 	return &t->cells[(size_t)row * t->n_cols + col];
@@ -77,6 +90,8 @@ static const char *value(
 			return "-";
 		snprintf(buf, PRINT_VALUE_SIZE, "%s/s", print_bytes(c->number, bytes));
 		return buf;
+	case WA_KIND_BITS:
+		return c->number == WA_UNKNOWN ? "-" : print_bits((double)c->number, buf);
 	case WA_KIND_NS:
 		return c->number == WA_UNKNOWN ? "-" : print_duration(c->number, buf);
 	case WA_KIND_BOOL:
@@ -209,6 +224,7 @@ static struct json_object *cell_json(enum wa_kind kind, const struct wa_cell *c)
 	case WA_KIND_BYTES:
 	case WA_KIND_NS:
 	case WA_KIND_RATE:
+	case WA_KIND_BITS:
 		break;
 	}
 	return json_object_new_uint64(c->number);
@@ -217,7 +233,8 @@ static struct json_object *cell_json(enum wa_kind kind, const struct wa_cell *c)
 static bool add_cell(
 	struct json_object *o, const char *key, enum wa_kind kind, const struct wa_cell *c)
 {
-	if ((kind == WA_KIND_NS || kind == WA_KIND_RATE) && c->number == WA_UNKNOWN)
+	if ((kind == WA_KIND_NS || kind == WA_KIND_RATE || kind == WA_KIND_BITS) &&
+		c->number == WA_UNKNOWN)
 		return json_object_object_add(o, key, NULL) == 0;
 	return add(o, key, cell_json(kind, c));
 }

@@ -26,5 +26,7 @@ int print_json(FILE *f, const struct wa_reply *r);
 /* Format numbers like "1.5 KiB" and "250 ms". Both return buf. */
 const char *print_bytes(uint64_t n, char buf[PRINT_VALUE_SIZE]);
 const char *print_duration(uint64_t ns, char buf[PRINT_VALUE_SIZE]);
+/* Formats a rate in bit/s, as in "512 Mbit/s". Returns buf. */
+const char *print_bits(double rate, char buf[PRINT_VALUE_SIZE]);
 
 #endif

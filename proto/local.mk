@@ -35,6 +35,7 @@ proto_libwire_la_SOURCES = \
 	proto/wire_member_tables.c \
 	proto/wire_names.c proto/wire_names.h \
 	proto/wire_op_tables.c \
+	proto/wire_plan.c proto/wire_plan.h \
 	proto/wire_quant.c proto/wire_quant.h \
 	proto/wire_quant_formats.c proto/wire_quant_formats.h \
 	proto/wire_state.c proto/wire_state.h \

@@ -34,7 +34,7 @@
 #include "proto/wire_view.h"
 
 #define SHM_MAGIC   0x51504350u /* "PCPQ" */
-#define SHM_VERSION 10u
+#define SHM_VERSION 11u
 #define SHM_SLOTS   64u /* operations in flight of one communicator */
 #define SHM_TEXT    256u
 #define SHM_LINE    64
@@ -194,12 +194,14 @@ struct shm_slot {
 	_Alignas(SHM_LINE) _Atomic uint32_t state; /* enum shm_slot_state */
 	_Atomic uint32_t wait;                     /* enum shm_wait, the futex word */
 	_Atomic uint32_t mode; /* enum shm_result_mode; valid if not NONE, also before DONE */
-	uint32_t hosts;        /* argument of cc_plan_init, written before mode */
+	uint32_t hosts;        /* argument of cc_plan_init_shares, written before mode */
 	uint32_t segment_max;
 	/* Offset of the segment flags, one byte each, in the result region. */
 	uint32_t flags_off_lo, flags_off_hi;
 	uint32_t local_world_size; /* peers whose data is in the result; written before mode */
 	uint64_t result_region, result_off;
+	uint64_t shares; /* argument of cc_plan_init_shares, as cc_shares_pack; written before mode
+			  */
 	/* number of this attempt, written before mode. The mode of a synchronization stays NONE. So
 	 * its number is written before the first command and before shm_state_end.complete */
 	uint64_t seq;

@@ -21,11 +21,13 @@ static bool is_possible(uint32_t mode, const struct shm_result_limits *lim)
 int shm_result_get(const struct shm_result_words *w, const struct shm_result_limits *lim,
 	struct shm_result *ret, const char **why)
 {
+	struct cc_shares shares = cc_shares_unpack(w->shares);
 	struct cc_plan plan;
 
 	if (!is_possible(w->mode, lim))
 		return wire_bad(why, "mode");
-	if (cc_plan_init(&plan, lim->count, lim->esize, w->hosts, w->segment_max) < 0)
+	if (cc_plan_init_shares(&plan, lim->count, lim->esize, w->hosts, w->segment_max, &shares) <
+		0)
 		return wire_bad(why, "segments");
 	*ret = (struct shm_result){.mode = (enum shm_result_mode)w->mode,
 		.plan = plan,

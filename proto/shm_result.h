@@ -16,6 +16,7 @@
 struct shm_result_words {
 	uint32_t mode; /* not SHM_RESULT_NONE */
 	uint32_t hosts, segment_max;
+	uint64_t shares;
 	uint64_t off, flags_off;
 };
 

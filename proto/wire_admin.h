@@ -26,7 +26,10 @@ enum wa_verb {
 	WA_OPS = 3,
 	WA_SET_MASTER = 4,
 	WA_STATE = 5,
-	WA_RESET = 6
+	WA_RESET = 6,
+	WA_TOPOLOGY = 7,
+	WA_BANDWIDTH = 8,
+	WA_MEASURE = 9
 };
 
 struct wa_request {
@@ -50,6 +53,7 @@ enum wa_kind {
 	WA_KIND_NS = 4, /* duration, nanoseconds, or WA_UNKNOWN */
 	WA_KIND_BOOL = 5,
 	WA_KIND_RATE = 6, /* bytes per second, or WA_UNKNOWN */
+	WA_KIND_BITS = 7, /* bits per second of a network, or WA_UNKNOWN */
 };
 #define WA_UNKNOWN UINT64_MAX
 

@@ -55,7 +55,7 @@ static const struct wire_field request_fields[] = {
 	F(request, version_min, U32),
 	F(request, version_max, U32, RULE(request_versions, VERSIONS("request"))),
 	F(request, verb,
-		U32_IN(WA_STATUS, WA_RESET, "request.verb: not one that this version knows")),
+		U32_IN(WA_STATUS, WA_MEASURE, "request.verb: not one that this version knows")),
 	{.name = "set_master",
 		MESSAGE(set_master),
 		.text = "request.set_master: must be there",
@@ -157,7 +157,7 @@ static int get_texts(const void *p, void *plain, const char **why)
 static const struct wire_field column_fields[] = {
 	F(col, name, WORD("reply.tables.columns.name")),
 	F(col, kind,
-		U32_IN(WA_KIND_TEXT, WA_KIND_RATE, "reply.tables.columns.kind: must be 1 to 6")),
+		U32_IN(WA_KIND_TEXT, WA_KIND_BITS, "reply.tables.columns.kind: must be 1 to 7")),
 };
 static const struct wire_table column = {TABLE(col, column, column_fields)};
 

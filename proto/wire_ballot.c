@@ -13,5 +13,6 @@ const struct wire_ballot_kind wire_ballot_kinds[WIRE_BALLOTS] = {
 	[WIRE_OPTIMIZE] = {.name = "vote on optimization",
 		.subject = "optimization",
 		.call = "pcclOptimizeTopology",
-		.is_exclusive = true},
+		.is_exclusive = true,
+		.unmet_answer = true},
 };

@@ -16,7 +16,7 @@
 enum wire_ballot {
 	WIRE_TOPOLOGY = 0, /* pcclUpdateTopology; the answer is the commit of a round */
 	WIRE_PENDING = 1,  /* pcclArePeersPending; the answer says whether newcomers wait */
-	WIRE_OPTIMIZE = 2, /* pcclOptimizeTopology; the answer says whether the rings are better */
+	WIRE_OPTIMIZE = 2, /* pcclOptimizeTopology; the answer says whether it has succeeded */
 	WIRE_BALLOTS
 };
 #define WIRE_BALLOT_MAX 2
@@ -30,7 +30,8 @@ struct wire_ballot_kind {
 	 * not start before the ballot has ended. If false, other threads of the peer may start
 	 * operations meanwhile. */
 	bool is_exclusive;
-	bool admits; /* newcomers wait for the end of the ballot, too */
+	bool admits;       /* newcomers wait for the end of the ballot, too */
+	bool unmet_answer; /* the answer to votes that can never meet, which changes nothing */
 };
 
 extern const struct wire_ballot_kind wire_ballot_kinds[WIRE_BALLOTS];

@@ -176,3 +176,14 @@ int wlk_data_get(const uint8_t buf[WLK_DATA_SIZE], struct wlk_data *ret, const c
 	*ret = d;
 	return 0;
 }
+
+void wlk_count_put(uint8_t buf[WLK_COUNT_SIZE], const struct wlk_count *c)
+{
+	wire_put64(buf, c->bytes);
+	wire_put64(buf + 8, c->us);
+}
+
+void wlk_count_get(const uint8_t buf[WLK_COUNT_SIZE], struct wlk_count *ret)
+{
+	*ret = (struct wlk_count){.bytes = wire_get64(buf), .us = wire_get64(buf + 8)};
+}

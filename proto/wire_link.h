@@ -38,6 +38,9 @@
 /* A feature of a probe. */
 #define WLK_BULK 2u
 
+/* The records of a measurement (WLK_BENCHMARK), see wlk_count. */
+#define WLK_COUNT_SIZE 16u
+
 enum wlk_service { WLK_P2P = 1, WLK_SHARED_STATE = 2, WLK_BENCHMARK = 3 };
 
 /* The first message of a stream. Proofs are MACs under a key that the master has given to the
@@ -49,12 +52,12 @@ struct wlk_hello {
 	uint16_t service; /* enum wlk_service */
 	uint64_t features;
 	struct cc_id run;
-	/* p2p, stream 0: the first 8 bytes are a number that grows with each hello of this agent,
-	 * the rest is random. Other streams of the link: the nonce of the answer to stream 0.
-	 * Other services: random. */
+	/* p2p and benchmark, stream 0: the first 8 bytes are a number that grows with each hello of
+	 * this agent, the rest is random. Other streams: the nonce of the answer to stream 0.
+	 * Shared state: random. */
 	struct cc_id nonce;
 	struct cc_id from, to; /* agent ids. A wrong `to` means that the address was wrong */
-	uint64_t number;       /* of the round or attempt for which the key is valid */
+	uint64_t number;       /* of the round, attempt or measurement for which the key is valid */
 	struct cc_key proof;
 	/* stream < n_streams <= 64; or stream is WLK_STREAM_EAGER (only p2p) or WLK_STREAM_PROBE
 	 * (not for a benchmark). */
@@ -95,6 +98,13 @@ struct wlk_data {
 	uint64_t offset; /* bytes from the start of the operand to the payload */
 };
 
+/* A measurement: the agent that has connected sends bytes without meaning on all its streams. About
+ * every 20 ms the other agent sends this record on stream 0. */
+struct wlk_count {
+	uint64_t bytes; /* received so far, on all streams together */
+	uint64_t us;    /* microseconds since the first of these bytes */
+};
+
 void wlk_hello_put(uint8_t buf[WLK_HELLO_SIZE], const struct wlk_hello *h);
 /* Decodes a hello. Returns 0, or CC_ERR_PROTO with *why. A version outside of our range is not an
  * error here, because the caller answers it with WLK_REFUSED_VERSION. The first 8 bytes (magic,
@@ -104,5 +114,8 @@ void wlk_ack_put(uint8_t buf[WLK_ACK_SIZE], const struct wlk_ack *a);
 int wlk_ack_get(const uint8_t buf[WLK_ACK_SIZE], struct wlk_ack *ret, const char **why);
 void wlk_data_put(uint8_t buf[WLK_DATA_SIZE], const struct wlk_data *d);
 int wlk_data_get(const uint8_t buf[WLK_DATA_SIZE], struct wlk_data *ret, const char **why);
+void wlk_count_put(uint8_t buf[WLK_COUNT_SIZE], const struct wlk_count *c);
+/* Any bytes are a record. The receiver compares it with the records before. */
+void wlk_count_get(const uint8_t buf[WLK_COUNT_SIZE], struct wlk_count *ret);
 
 #endif

@@ -58,6 +58,7 @@ bool wire_master_is_secret(const struct wm_msg *m)
 		       m->u.hello.version_max >= WM_VERSION_MIN;
 	case WM_JOIN:
 	case WM_ROUND:
+	case WM_MEASURE:
 		return true;
 	case WM_OP_START:
 		return m->u.op_start.is_sync;

@@ -30,6 +30,8 @@ enum wm_type {
 	WM_ADDRESSES = 19,
 	WM_MESH = 20,
 	WM_PROBED = 16,
+	WM_MEASURED = 21,
+	WM_RATES = 22,
 	/* master to agent */
 	WM_HELLO_ACK = 32,
 	WM_REFUSE = 33,
@@ -48,6 +50,7 @@ enum wm_type {
 	WM_KNOCK_ACK = 48,
 	WM_PROBE = 47,
 	WM_LINK_REOPEN = 49,
+	WM_MEASURE = 50,
 };
 
 struct wm_msg {
@@ -88,6 +91,9 @@ struct wm_msg {
 		struct wm_probed probed;
 		struct wm_mesh mesh;
 		struct wm_link_reopen link_reopen;
+		struct wm_measure measure;
+		struct wm_measured measured;
+		struct wm_rates rates;
 	} u;
 };
 

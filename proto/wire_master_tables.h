@@ -30,6 +30,8 @@
 	X(KNOCK, knock)                                                                            \
 	X(ADDRESSES, addresses)                                                                    \
 	X(MESH, mesh)                                                                              \
+	X(MEASURED, measured)                                                                      \
+	X(RATES, rates)                                                                            \
 	X(HELLO_ACK, hello_ack)                                                                    \
 	X(REFUSE, refuse)                                                                          \
 	X(ROUND, round)                                                                            \
@@ -46,7 +48,8 @@
 	X(LEFT, left)                                                                              \
 	X(PROBE, probe)                                                                            \
 	X(KNOCK_ACK, knock_ack)                                                                    \
-	X(LINK_REOPEN, link_reopen)
+	X(LINK_REOPEN, link_reopen)                                                                \
+	X(MEASURE, measure)
 
 #define WM_DECLARE(type, name) extern const struct wire_table wm_##name##_table;
 WM_TABLES(WM_DECLARE)

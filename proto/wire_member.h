@@ -13,6 +13,7 @@
 #include "common/cc_addr.h"
 #include "common/cc_bounds.h"
 #include "common/cc_id.h"
+#include "common/cc_rings.h"
 #include "proto/wire_ballot.h"
 #include "proto/wire_sync.h"
 #include "proto/wire_view.h"
@@ -32,6 +33,11 @@
 #define WM_HOSTS_MAX    65536
 #define WM_LOST_MAX     256u /* lost peers that an agent remembers */
 #define WM_TERM_MAX     (UINT64_C(1) << 40)
+#define WM_RATES_MAX    1024u /* measurements that an agent remembers */
+/* of one wm_measure: the longest time, the most connections to one agent, and the most agents */
+#define WM_MEASURE_MS_MAX      10000u
+#define WM_MEASURE_STREAMS_MAX 16u
+#define WM_MEASURE_AGENTS_MAX  63u
 /* outcomes that an agent remembers for each group, and attempts in one wm_op_query */
 #define WM_OUTCOMES_MAX 64
 /* outcomes of one wm_resume: WM_OUTCOMES_MAX of each group */
@@ -198,9 +204,20 @@ struct wm_outcome {
 	uint32_t code; /* WIRE_SUCCESS after OP_DONE */
 };
 
+/* Several weighted rings of one group (common/cc_rings.h). n 0: there is only the ring of the
+ * group.
+ */
+struct wm_plan {
+	uint32_t n; /* rings: 0, or 2 .. CC_RINGS_MAX */
+	uint16_t shares[CC_RINGS_MAX];
+	uint32_t n_order; /* n * hosts */
+	uint16_t *order;  /* positions in the ring of the group, ring after ring */
+};
+
 /* A ring in force. */
 struct wm_ring_position {
 	uint32_t group, hosts, pos;
+	struct wm_plan plan;
 };
 
 /* The addresses of an agent, with ports, in the order in which they should be tried. */
@@ -210,12 +227,15 @@ struct wm_endpoint {
 	/* The agent reached the master over loopback. So try the address at which you reached the
 	 * master, with the port of this endpoint, before addrs. */
 	bool at_master;
-	uint16_t port; /* the port for p2p; in a wm_sync_source, for shared state */
+	/* the port for p2p; in a wm_sync_source, for shared state; in a wm_measure, for benchmarks
+	 */
+	uint16_t port;
 	uint32_t n_addrs;
 	struct cc_addr addrs[WM_ADDRS_MAX];
 	/* With this key the receiver of the message proves to the agent of this endpoint that the
 	 * master has told it to connect. Zero: there is no key. key_no is the number of the round
-	 * for which the key is valid; in a wm_sync_source it is the seq of the attempt. */
+	 * or measurement for which the key is valid; in a wm_sync_source it is the seq of the
+	 * attempt. */
 	struct cc_key key;
 	uint64_t key_no;
 	uint32_t conn; /* used only within the master: the connection of this agent */
@@ -239,13 +259,16 @@ struct wm_ring {
 	 * round together have at most WM_OTHERS_MAX, so that the message fits into a frame. */
 	uint32_t n_others;
 	struct wm_endpoint *others;
+	struct wm_plan plan; /* only with others */
+	bool await_plan;     /* the round waits for the links of the plan, too */
 };
 
-/* Reports whether all links from the sending agent to the other agents of its ring in force are up.
+/* Reports which links between the sending agent and the other agents of its ring in force are up.
  */
 struct wm_mesh {
 	uint32_t group;
-	bool up;
+	bool up;          /* the links to all other agents of the ring */
+	bool plan_up;     /* the links to and from the neighbours in all rings of the plan */
 	uint32_t reopens; /* WM_LINK_REOPEN messages that the agent got on this connection */
 };
 
@@ -369,6 +392,8 @@ struct wm_commit {
 struct wm_ballot_end {
 	enum wire_ballot kind;
 	uint64_t number; /* includes this ballot and its answer */
+	/* WIRE_OPTIMIZE: if the answer is no, why the optimization failed. */
+	char text[WM_TEXT_MAX];
 };
 
 struct wm_kick {
@@ -396,6 +421,65 @@ struct wm_probed {
 	bool ok;
 	bool limit;             /* if not ok: see wm_failure.limit */
 	char text[WM_TEXT_MAX]; /* if not ok: the reason */
+};
+
+/*
+ * Orders an agent to measure the rates to other agents, and to let other agents measure the rates
+ * to this agent. docs/protocol/topology.md has the rules. An order replaces the order before it,
+ * which is not answered any more. An order without `to` and `from` only stops the order before it.
+ * An order with `to` is answered by WM_MEASURED.
+ */
+struct wm_measure {
+	uint64_t number;  /* >= 1; grows, and is never used again by this master */
+	uint32_t ms;      /* 1 .. WM_MEASURE_MS_MAX: the longest time under load */
+	uint32_t streams; /* 1 .. WM_MEASURE_STREAMS_MAX: connections to each agent of `to` */
+	uint32_t n_to;    /* at most WM_MEASURE_AGENTS_MAX */
+	/* The agents to which the receiver sends, with their ports for benchmarks and keys for
+	 * `number`. They differ from each other, and the receiver is not among them. */
+	struct wm_endpoint *to;
+	uint32_t n_from; /* at most WM_MEASURE_AGENTS_MAX */
+	/* The agents that send to the receiver. They differ from each other. */
+	struct cc_id *from;
+};
+
+struct wm_measured_result {
+	struct cc_id agent;
+	bool ok;
+	/* If ok: bit/s of payload that has arrived at the other agent, without the slow start of
+	 * the connections. Else 0. */
+	uint64_t rate;
+	uint32_t trip_us;       /* if ok: the shortest round trip before there was load; else 0 */
+	bool limit;             /* if not ok: see wm_failure.limit */
+	char text[WM_TEXT_MAX]; /* if not ok: the reason */
+};
+
+struct wm_measured {
+	uint64_t number; /* number of the wm_measure, >= 1 */
+	uint32_t n;      /* 1 .. WM_MEASURE_AGENTS_MAX */
+	/* One for each agent of wm_measure.to, in the same order. */
+	struct wm_measured_result *results;
+};
+
+/* A measurement that an agent remembers. */
+struct wm_rate {
+	struct cc_id agent;
+	uint64_t rate;    /* bit/s, as in wm_measured_result */
+	uint32_t trip_us; /* us, likewise */
+	uint32_t age_s;   /* seconds since the measurement */
+};
+
+/* What an agent has measured before it was connected to this master, over all its runs. Sent once
+ * after WM_HELLO_ACK, unless there is nothing; in a snapshot it comes before WM_RESUME. */
+struct wm_rates {
+	uint32_t n; /* at most WM_RATES_MAX; the oldest first; the agents differ */
+	struct wm_rate *rates;
+	/* Caps: what the host can send and receive in all, in bit/s; 0: not known. The master
+	 * sends them, without rates, to be remembered. */
+	uint64_t out, in;
+	uint32_t caps_age_s; /* seconds since the caps were measured */
+	/* From an agent, at any time: the rates were not measured, but carried in operations of the
+	 * run while the network was what bounded the links. There are no caps. */
+	bool passive;
 };
 
 #endif

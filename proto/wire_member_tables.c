@@ -5,6 +5,7 @@
 #include "common/cc_plan.h"
 #include "common/cc_route.h"
 #include "proto/wire_master_tables.h"
+#include "proto/wire_plan.h"
 
 #define INTERVAL_MAX_MS 3600000u
 
@@ -194,6 +195,7 @@ const struct wire_table wm_ballot_vote_table = {
 static const struct wire_field ballot_end_fields[] = {
 	F(ballot_end, kind, BALLOT_FROM(1, "ballot_end.kind")),
 	F(ballot_end, number, U64),
+	F(ballot_end, text, REASON("ballot_end.text")),
 };
 const struct wire_table wm_ballot_end_table = {TABLE(ballot_end, ballot_end, ballot_end_fields)};
 
@@ -230,6 +232,7 @@ static const struct wire_field mesh_fields[] = {
 	F(mesh, group, U32),
 	F(mesh, up, BOOL),
 	F(mesh, reopens, U32),
+	F(mesh, plan_up, BOOL),
 };
 const struct wire_table wm_mesh_table = {TABLE(mesh, mesh, mesh_fields)};
 
@@ -265,6 +268,74 @@ static const struct wire_field probed_fields[] = {
 };
 const struct wire_table wm_probed_table = {TABLE(probed, probed, probed_fields)};
 
+/* ---- measurements ---- */
+
+#define MEASURE_TO   "measure.to: must be at most 63"
+#define MEASURE_FROM "measure.from: must be at most 63 ids of 16 bytes, not all zero"
+
+ENDPOINT_TABLE(measure_to, "measure.to");
+
+static const struct wire_field measure_fields[] = {
+	F(measure, number, U64_FROM_1("measure.number")),
+	F(measure, ms, U32_IN(1, WM_MEASURE_MS_MAX, "measure.ms: must be 1 to 10000")),
+	F(measure, streams, U32_IN(1, WM_MEASURE_STREAMS_MAX, "measure.streams: must be 1 to 16")),
+	LIST(measure, to, n_to, LIST_OF(measure_to), .owned = true,
+		AT_MOST(WM_MEASURE_AGENTS_MAX, MEASURE_TO),
+		UNIQUE(sizeof(struct cc_id), "measure.to: must not name an agent twice")),
+	LIST(measure, from, n_from,
+		LIST_OF_ITEMS(.kind = WIRE_ID, .size = sizeof(struct cc_id), .text = MEASURE_FROM),
+		.owned = true, AT_MOST(WM_MEASURE_AGENTS_MAX, MEASURE_FROM),
+		UNIQUE(sizeof(struct cc_id), "measure.from: must not name an agent twice")),
+};
+const struct wire_table wm_measure_table = {TABLE(measure, measure, measure_fields), .owns = true};
+
+CONDITION(was_measured, struct wm_measured_result, m->ok)
+CONDITION(result_limit_is_failure, struct wm_measured_result, !m->limit || !m->ok)
+
+static const struct wire_field measured_result_fields[] = {
+	F(measured_result, agent, ID("measured.results.agent")),
+	F(measured_result, ok, BOOL),
+	F(measured_result, rate, U64, .when = was_measured),
+	F(measured_result, trip_us, U32, .when = was_measured),
+	F(measured_result, text, REASON("measured.results.text")),
+	F(measured_result, limit, BOOL,
+		RULE(result_limit_is_failure,
+			"measured.results.limit: must be false if ok is true")),
+};
+static const struct wire_table measured_result = {
+	TABLE(measured_result, measured_result, measured_result_fields)};
+
+static const struct wire_field measured_fields[] = {
+	F(measured, number, U64_FROM_1("measured.number")),
+	LIST(measured, results, n, LIST_OF(measured_result), .owned = true,
+		IN(1, WM_MEASURE_AGENTS_MAX, "measured.results: must be 1 to 63"),
+		UNIQUE(sizeof(struct cc_id), "measured.results: must not name an agent twice")),
+};
+const struct wire_table wm_measured_table = {
+	TABLE(measured, measured, measured_fields), .owns = true};
+
+static const struct wire_field rate_fields[] = {
+	F(rate, agent, ID("rates.rates.agent")),
+	F(rate, rate, U64),
+	F(rate, trip_us, U32),
+	F(rate, age_s, U32),
+};
+static const struct wire_table rate = {TABLE(rate, rate, rate_fields)};
+
+CONDITION(rates_have_no_caps, struct wm_rates, !m->passive || (m->out == 0 && m->in == 0))
+
+static const struct wire_field rates_fields[] = {
+	LIST(rates, rates, n, LIST_OF(rate), .owned = true,
+		AT_MOST(WM_RATES_MAX, "rates.rates: must be at most 1024"),
+		UNIQUE(sizeof(struct cc_id), "rates.rates: must not name an agent twice")),
+	F(rates, out, U64),
+	F(rates, in, U64),
+	F(rates, caps_age_s, U32),
+	F(rates, passive, BOOL,
+		RULE(rates_have_no_caps, "rates.passive: must be false if out or in is not 0")),
+};
+const struct wire_table wm_rates_table = {TABLE(rates, rates, rates_fields), .owns = true};
+
 /* ---- rounds ---- */
 
 static const struct wire_field failure_fields[] = {
@@ -282,12 +353,39 @@ static const struct wire_field round_report_fields[] = {
 const struct wire_table wm_round_report_table = {
 	TABLE(round_report, round_report, round_report_fields), .owns = true};
 
+/* Defines a table of plans for a field with this path. */
+#define PLAN_TABLE(table, path)                                                                    \
+	static const struct wire_field table##_fields[] = {                                        \
+		LIST(plan, shares, n,                                                              \
+			LIST_OF_ITEMS(U16_IN(1, UINT16_MAX, path ".shares: must be 1 to 65535")),  \
+			IN(2, CC_RINGS_MAX, path ".shares: must be 2 to 4")),                      \
+		LIST(plan, order, n_order,                                                         \
+			LIST_OF_ITEMS(U16_IN(                                                      \
+				0, CC_ROUTE_HOSTS_MAX - 1, path ".order: must be at most 63")),    \
+			.owned = true,                                                             \
+			AT_MOST(CC_RINGS_MAX * CC_ROUTE_HOSTS_MAX,                                 \
+				path ".order: must be at most 256")),                              \
+	};                                                                                         \
+	static const struct wire_table table = {TABLE(plan, plan, table##_fields), .owns = true}
+#define PLAN_LIMIT(path) path ".order: must have each position of the ring once for each of shares"
+
+static bool plan_fits(const struct wm_plan *m, uint32_t hosts)
+{
+	struct cc_rings rings;
+
+	return m->n == 0 || wm_plan_rings(m, hosts, &rings) == 0;
+}
+
 ENDPOINT_TABLE(ring_next, "round.rings.next");
 ENDPOINT_TABLE(ring_other, "round.rings.others");
+PLAN_TABLE(ring_plan, "round.rings.plan");
 
 #define OTHERS_LIMIT "round.rings.others: must be none, or hosts - 2 of at most 64 hosts"
 CONDITION(has_neighbours, struct wm_ring, m->hosts > 1)
 CONDITION(pos_is_in_ring, struct wm_ring, m->pos < m->hosts)
+CONDITION(has_plan, struct wm_ring, m->plan.n > 0)
+CONDITION(ring_plan_fits, struct wm_ring,
+	plan_fits(&m->plan, m->hosts) && (m->plan.n == 0 || m->n_others > 0))
 CONDITION(others_fit, struct wm_ring,
 	m->n_others == 0 || (m->hosts <= CC_ROUTE_HOSTS_MAX && m->n_others + 2 == m->hosts))
 
@@ -304,6 +402,9 @@ static const struct wire_field ring_fields[] = {
 	F(ring, prev_reopens, BOOL, .when = has_neighbours),
 	LIST(ring, others, n_others, LIST_OF(ring_other), .owned = true,
 		AT_MOST(CC_ROUTE_HOSTS_MAX, OTHERS_LIMIT), RULE(others_fit, OTHERS_LIMIT)),
+	F(ring, plan, MESSAGE(ring_plan), .when = has_plan,
+		RULE(ring_plan_fits, PLAN_LIMIT("round.rings.plan"))),
+	F(ring, await_plan, BOOL, .when = has_plan),
 };
 static const struct wire_table ring = {TABLE(ring, ring, ring_fields), .owns = true};
 
@@ -384,7 +485,10 @@ const struct wire_table wm_commit_table = {TABLE(commit, commit, commit_fields),
 
 /* ---- snapshots, outcomes ---- */
 
+PLAN_TABLE(position_plan, "resume.positions.plan");
 CONDITION(position_is_in_ring, struct wm_ring_position, m->pos < m->hosts)
+CONDITION(position_has_plan, struct wm_ring_position, m->plan.n > 0)
+CONDITION(position_plan_fits, struct wm_ring_position, plan_fits(&m->plan, m->hosts))
 
 static const struct wire_field position_fields[] = {
 	F(ring_position, group, U32),
@@ -392,8 +496,11 @@ static const struct wire_field position_fields[] = {
 		U32_IN(1, WM_HOSTS_MAX, "resume.positions.hosts: must be 1 to 65536")),
 	F(ring_position, pos, U32,
 		RULE(position_is_in_ring, "resume.positions.pos: must be below hosts")),
+	F(ring_position, plan, MESSAGE(position_plan), .when = position_has_plan,
+		RULE(position_plan_fits, PLAN_LIMIT("resume.positions.plan"))),
 };
-static const struct wire_table position = {TABLE(ring_position, ring_position, position_fields)};
+static const struct wire_table position = {
+	TABLE(ring_position, ring_position, position_fields), .owns = true};
 
 /* Outcomes are two lists, which become one array of the outer message. */
 #define SEQS LIST_OF_ITEMS(U64_FROM_1("outcomes.seqs"), .at = offsetof(struct wm_outcome, seq))

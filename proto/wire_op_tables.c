@@ -74,7 +74,7 @@ static int check_subject(const Ccoip__OpVote *p, const char **why)
 	return p->tag == 0 ? 0 : wire_bad(why, "op_vote.tag: must be 0 with sync");
 }
 
-#define VOTE_ROUTE_LIMIT "op_vote.route: must be 0 to 2, and 0 without params or seq"
+#define VOTE_ROUTE_LIMIT "op_vote.route: must be 0 to 3, and 0 without params or seq"
 
 static int before_op_vote(const void *p, void *plain, const char **why)
 {
@@ -203,7 +203,7 @@ static const struct wire_field sync_start_fields[] = {
 static const struct wire_table sync_start = {
 	TABLE(sync_start, sync_start, sync_start_fields), .owns = true};
 
-#define START_ROUTE_LIMIT "op_start.route: must be 0 to 2, and 0 with sync"
+#define START_ROUTE_LIMIT "op_start.route: must be 0 to 3, and 0 with sync"
 
 CONDITION(starts_sync, struct wm_op_start, m->is_sync)
 CONDITION(start_has_route, struct wm_op_start, m->route == 0 || !m->is_sync)
@@ -250,7 +250,8 @@ static const struct wire_field op_done_fields[] = {
 	F(op_done, seq, U64_FROM_1("op_done.seq")),
 	F(op_done, revision, U64),
 	AS(op_done, reserved_seq, next, U64),
-	AS(op_done, reserved_route, next_route, U32_IN(0, CC_ALGO_COUNT - 1, RESERVED_ROUTE_LIMIT),
+	AS(op_done, reserved_route, next_route,
+		U32_IN(0, CC_ALGO_FIXED_COUNT - 1, RESERVED_ROUTE_LIMIT),
 		RULE(route_has_seq, RESERVED_ROUTE_LIMIT)),
 };
 const struct wire_table wm_op_done_table = {TABLE(op_done, op_done, op_done_fields)};

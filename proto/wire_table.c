@@ -330,6 +330,7 @@ static int get_message(const struct wire_field *f, const void *p, void *plain, c
 static size_t item_size(enum wire_field_kind kind)
 {
 	switch (kind) {
+	case WIRE_U16:
 	case WIRE_U32:
 		return sizeof(uint32_t);
 	case WIRE_U64:

@@ -23,11 +23,13 @@ struct ccm *ccm_new(const struct ccm_config *cfg)
 	cc_bounds_complete(&m->cfg.bounds);
 	m->cfg.recovery_ms = or_default(cfg->recovery_ms, 3000);
 	m->cfg.agent_lease_ms = or_default(cfg->agent_lease_ms, 5000);
+	m->cfg.benchmark_ms = or_default(cfg->benchmark_ms, 1000);
 	m->cfg.max_peers = or_default(cfg->max_peers, 65536);
 	m->cfg.log_level = or_default(cfg->log_level, CCM_LOG_INFO);
 	cc_detect_init(&m->any, m->cfg.heartbeat_ms, m->cfg.timeout_ms, 0);
 	m->term = 1;
 	m->born_run = cfg->run;
+	m->optimize.last_number = cfg->first_number;
 	return m;
 }
 
@@ -114,6 +116,8 @@ void ccm_free(struct ccm *m)
 		free(l);
 	}
 	free_agents(m);
+	ccm_optimize_free(m);
+	ccm_rates_free(m);
 	ccm_records_free(m);
 	ccm_revisions_free(m);
 	wire_journal_clear(&m->saved);
@@ -193,6 +197,15 @@ static void dispatch(struct ccm *m, struct ccm_agent *a, const struct wm_msg *ms
 		ccm_agent_addresses(a, &msg->u.addresses);
 		ccm_newcomer_moves(m, a);
 		break;
+	case WM_MEASURED:
+		ccm_optimize_measured(m, a, &msg->u.measured);
+		break;
+	case WM_RATES:
+		if (msg->u.rates.passive)
+			ccm_rates_carried(m, a, &msg->u.rates);
+		else
+			ccm_rates_learn(m, a, &msg->u.rates);
+		break;
 	case WM_PROBED:
 		ccm_probed(m, a, &msg->u.probed);
 		break;
@@ -232,19 +245,22 @@ static void message(struct ccm *m, struct ccm_agent *a, const struct wm_msg *msg
 
 void ccm_settle(struct ccm *m)
 {
+	bool again;
+
 	if (!ccm_resume_settle(m)) {
 		ccm_reap(m);
 		return;
 	}
 	do {
 		do {
+			ccm_optimize_watch(m);
 			ccm_newcomers_settle(m);
 			ccm_loss_announce(m);
 			ccm_reap(m);
 		} while (ccm_round_settle(m));
-		ccm_ballots_settle(m);
+		again = ccm_ballots_settle(m);
 		ccm_op_settle(m); /* an election may kick peers */
-	} while (m->lost || ccm_unmet_settle(m));
+	} while (again || m->lost || ccm_unmet_settle(m));
 	ccm_leaves_answer(m);
 }
 
@@ -279,11 +295,18 @@ static void handle(struct ccm *m, struct ccm_agent *a, const struct ccm_event *e
 	case CCM_EV_END:
 		ccm_run_end(m, ev->text);
 		break;
+	case CCM_EV_MEASURE:
+		ccm_rates_forget(m);
+		break;
+	case CCM_EV_SOLVED:
+		ccm_optimize_solved(m, ev->solution);
+		break;
 	case CCM_EV_TICK:
 		ccm_agent_tick(m);
 		ccm_disconnected_tick(m);
 		m->look = true;
 		ccm_round_tick(m);
+		ccm_optimize_tick(m);
 		ccm_newcomer_tick(m);
 		break;
 	}

@@ -17,6 +17,7 @@
 #ifndef CCM_H
 #define CCM_H
 
+#include "common/cc_rings.h"
 #include "proto/wire_journal.h"
 #include "proto/wire_master.h"
 
@@ -30,6 +31,8 @@ enum ccm_connection_state {
 	CCM_CONNECTING_TO_PEERS,
 	CCM_COLLECTIVE_COMMUNICATIONS_RUNNING,
 	CCM_VOTE_OPTIMIZE_TOPOLOGY,
+	CCM_OPTIMIZE_TOPOLOGY,
+	CCM_OPTIMIZE_TOPOLOGY_FAILED,
 };
 
 enum ccm_collective_state {
@@ -70,6 +73,39 @@ struct ccm_config {
 	bool journal;       /* make JOURNAL actions */
 	uint32_t log_level; /* LOG actions with a higher level are not made; 0: CCM_LOG_INFO */
 	enum ccm_algorithm algorithm;
+	/* Default 1000: the longest time of one measurement of a link. */
+	uint32_t benchmark_ms;
+};
+
+/* An optimization measures links between at most so many hosts. With more hosts it changes
+ * nothing. */
+#define CCM_OPTIMIZE_HOSTS_MAX 256u
+#define CCM_MEASURE_STREAMS    4u /* TCP streams of a measurement */
+
+/* The problem of an optimization: the best rings for a group. All arrays are owned by the action.
+ */
+struct ccm_problem {
+	uint64_t number; /* a newer problem of the same group replaces this one */
+	uint32_t group;
+	uint32_t n;              /* hosts, by their position in the ring in force */
+	uint32_t max_rings;      /* 1 .. CC_RINGS_MAX */
+	uint64_t *rates;         /* n * n, from row to column, in bit/s; 0: there is no link */
+	uint32_t *trips_us;      /* n * n */
+	uint64_t *out, *in;      /* n: what the hosts can carry in all, in bit/s; 0: not known */
+	struct cc_rings current; /* n 0: only the ring in force */
+};
+
+/* A solution. Rates are those at which operands pass through the rings of a plan together, in
+ * bit/s: the rate of the slowest edge if there is one ring. */
+struct ccm_solution {
+	uint64_t number;  /* of the problem */
+	uint32_t n;       /* hosts */
+	uint32_t n_rings; /* 0: no ring is possible */
+	const char *text; /* n_rings is 0: another reason than links that are missing; or NULL */
+	uint16_t shares[CC_RINGS_MAX];
+	const uint16_t *order; /* n_rings * n positions; each ring has each position once */
+	double rate, current;  /* of this plan, and of the plan in force */
+	double bound;          /* no plan has a higher rate */
 };
 
 enum ccm_event_type {
@@ -77,11 +113,13 @@ enum ccm_event_type {
 	CCM_EV_CLOSED,   /* the connection has ended; text says why */
 	CCM_EV_MSG,      /* a decoded message; stays owned by the caller */
 	CCM_EV_TICK,     /* time has passed; at least every ccm_tick_ms() */
-	CCM_EV_RESET, /* an operator ends the run, and the next run starts from nothing; text says
-			 why */
+	CCM_EV_RESET,   /* an operator ends the run, and the next run starts from nothing; text says
+			   why */
+	CCM_EV_MEASURE, /* an operator wants the next optimization to measure everything again */
 	/* The run is over and the master ends; text says why. While members are disconnected,
 	 * further steps refuse the agents that come back. */
 	CCM_EV_END,
+	CCM_EV_SOLVED, /* solution: the answer to CCM_ACT_SOLVE */
 };
 
 struct ccm_event {
@@ -93,6 +131,7 @@ struct ccm_event {
 	uint32_t path_ms; /* OPEN, and MSG if msg is a heartbeat: see cc_detect_path */
 	const char *text;
 	bool refused; /* CLOSED: the caller has refused the agent and has told it so */
+	const struct ccm_solution *solution; /* SOLVED; stays owned by the caller */
 };
 
 /* After CLOSE the core has forgotten the connection and ignores its events. */
@@ -101,6 +140,9 @@ enum ccm_action_type {
 	CCM_ACT_CLOSE,
 	CCM_ACT_LOG,
 	CCM_ACT_JOURNAL, /* must be on the disk before the next action is carried out */
+	/* problem; answered by CCM_EV_SOLVED after about a second at most. Better solutions may
+	 * follow, until the next problem of the group. */
+	CCM_ACT_SOLVE,
 };
 enum ccm_log_level {
 	CCM_LOG_ERR = 3,
@@ -121,8 +163,9 @@ struct ccm_action {
 	union {
 		struct wm_msg msg; /* SEND: the same for all receivers; only the union member that
 				      its type names is valid */
-		struct wj_record record; /* JOURNAL */
-		char text[WM_TEXT_MAX];  /* CLOSE, LOG */
+		struct wj_record record;    /* JOURNAL */
+		struct ccm_problem problem; /* SOLVE */
+		char text[WM_TEXT_MAX];     /* CLOSE, LOG */
 	};
 };
 
@@ -136,6 +179,7 @@ struct ccm_actions {
 
 void ccm_actions_clear(struct ccm_actions *a); /* also frees the memory that messages own */
 void ccm_actions_free(struct ccm_actions *a);
+void ccm_problem_clear(struct ccm_problem *x); /* frees its arrays */
 
 struct ccm;
 
@@ -204,6 +248,56 @@ struct ccm_op_info {
  * far. */
 void ccm_each_op(const struct ccm *m, uint64_t now_ns,
 	void (*fn)(void *arg, const struct ccm_op_info *o), void *arg);
+
+/* The plan of a group. Rates are those of struct ccm_solution, in bit/s; 0: not known. */
+struct ccm_plan_info {
+	uint32_t group, hosts;
+	uint32_t rings;     /* in force */
+	double rate, bound; /* predicted when it was chosen */
+	double better;      /* of a better plan that waits for the next optimization */
+	double achieved;    /* by the last operation of at least CCM_NOTED_BYTES */
+};
+#define CCM_NOTED_BYTES (UINT64_C(1) << 20)
+void ccm_each_plan(
+	const struct ccm *m, void (*fn)(void *arg, const struct ccm_plan_info *p), void *arg);
+
+/* A link of a ring in force. */
+struct ccm_link_info {
+	uint32_t group, ring;
+	double share; /* of the operand, 0 .. 1 */
+	uint32_t pos; /* in the ring */
+	const struct wm_hello *from, *to;
+	bool known;    /* the fields below are valid */
+	uint64_t rate; /* bit/s */
+	uint32_t trip_us;
+	uint64_t age_ns;
+	bool bottleneck; /* no link of the ring is slower */
+};
+/* Calls fn for each link, by group and ring, in the order of the ring. */
+void ccm_each_link(const struct ccm *m, uint64_t now_ns,
+	void (*fn)(void *arg, const struct ccm_link_info *l), void *arg);
+
+/* What is known about the link between two hosts. Its hosts may have left. */
+struct ccm_rate_info {
+	struct cc_id from, to;           /* agents */
+	const char *from_name, *to_name; /* host names; "": not connected */
+	uint64_t rate;                   /* bit/s */
+	uint32_t trip_us;
+	uint64_t age_ns;
+	const char *source; /* static: "benchmark", "agent", "unreachable" or "operations" */
+	bool trusted;       /* the next optimization does not measure the link */
+};
+void ccm_each_rate(const struct ccm *m, uint64_t now_ns,
+	void (*fn)(void *arg, const struct ccm_rate_info *r), void *arg);
+
+/* What a host can send to all others together, and receive from them. */
+struct ccm_cap_info {
+	struct cc_id host;
+	const char *name;
+	uint64_t out, in, age_ns; /* bit/s */
+};
+void ccm_each_cap(const struct ccm *m, uint64_t now_ns,
+	void (*fn)(void *arg, const struct ccm_cap_info *c), void *arg);
 
 /* The last election of shared state that this master has held in a group, and its result. */
 enum ccm_sync_end {

@@ -9,12 +9,23 @@
 
 #include "ccoip-masterd/core/ccm_internal.h"
 
+void ccm_problem_clear(struct ccm_problem *x)
+{
+	free(x->rates);
+	free(x->trips_us);
+	free(x->out);
+	free(x->in);
+	*x = (struct ccm_problem){0};
+}
+
 static void action_clear(struct ccm_action *x)
 {
 	if (x->type == CCM_ACT_SEND)
 		wire_master_clear(&x->msg);
 	else if (x->type == CCM_ACT_JOURNAL)
 		wire_journal_clear(&x->record);
+	else if (x->type == CCM_ACT_SOLVE)
+		ccm_problem_clear(&x->problem);
 }
 
 void ccm_actions_clear(struct ccm_actions *a)
@@ -80,6 +91,11 @@ struct wm_msg *ccm_send(struct ccm *m, const struct ccm_agent *a, enum wm_type t
 struct wj_record *ccm_journal_action(struct ccm *m)
 {
 	return &emit(m, CCM_ACT_JOURNAL)->record;
+}
+
+struct ccm_problem *ccm_solve_action(struct ccm *m)
+{
+	return &emit(m, CCM_ACT_SOLVE)->problem;
 }
 
 void ccm_close(struct ccm *m, uint32_t conn, const char *text)

@@ -429,3 +429,9 @@ void ccm_agent_endpoint_state(
 {
 	endpoint(a, to, a->hello.port_shared_state, false, ret);
 }
+
+void ccm_agent_endpoint_benchmark(
+	const struct ccm_agent *a, const struct ccm_agent *to, struct wm_endpoint *ret)
+{
+	endpoint(a, to, a->hello.port_benchmark, false, ret);
+}

@@ -71,6 +71,7 @@ static void count(struct ccm *m, struct ccm_peer *p, enum wire_ballot kind)
 	struct ccm_ballot *b = &m->ballots[kind];
 
 	p->voted[kind] = true;
+	p->optimize_failed = false;
 	p->acted_ns = m->now;
 	p->membership->group->n_votes[kind]++;
 	if (b->n_votes++ == 0)
@@ -79,13 +80,27 @@ static void count(struct ccm *m, struct ccm_peer *p, enum wire_ballot kind)
 	ccm_peer_refresh(m, p);
 }
 
+/* Returns the kind of the exclusive vote of p that has no answer yet, or NULL. */
+static const struct wire_ballot_kind *exclusive_vote(const struct ccm_peer *p)
+{
+	uint32_t k;
+
+	for (k = 0; k < WIRE_BALLOTS; k++)
+		if (p->voted[k] && wire_ballot_kinds[k].is_exclusive)
+			return &wire_ballot_kinds[k];
+	return NULL;
+}
+
 /* Returns true if p may vote now. Otherwise kicks p. */
 static bool may_vote(struct ccm *m, struct ccm_peer *p, enum wire_ballot kind)
 {
-	const struct wire_ballot_kind *x = &wire_ballot_kinds[kind];
+	const struct wire_ballot_kind *x = &wire_ballot_kinds[kind], *other = exclusive_vote(p);
 
 	if (p->voted[kind])
 		ccm_peer_violation(m, p, "it sent a %s twice", x->name);
+	else if (x->is_exclusive && other)
+		ccm_peer_violation(
+			m, p, "it sent a %s while it waited in a %s", x->name, other->name);
 	else if (x->is_exclusive && p->n_ops > 0)
 		ccm_peer_violation(
 			m, p, "it sent a %s with %u operations outstanding", x->name, p->n_ops);
@@ -127,11 +142,13 @@ static void tell_commits(struct ccm *m)
 			c = ccm_commit_to(m, a, &totals, true, c);
 }
 
-static void tell_end(struct ccm *m, enum wire_ballot kind)
+static void tell_end(struct ccm *m, enum wire_ballot kind, const char *text)
 {
+	struct wm_ballot_end *x = &ccm_send_all(m, WM_BALLOT_END)->u.ballot_end;
 	struct ccm_agent *a;
 
-	fill_end(m, kind, &ccm_send_all(m, WM_BALLOT_END)->u.ballot_end);
+	fill_end(m, kind, x);
+	ccm_print(x->text, sizeof x->text, "%s", text);
 	for (a = m->agents; a; a = a->hh.next)
 		if (a->n_accepted > 0)
 			ccm_send_to(m, a);
@@ -166,7 +183,7 @@ static void raise_to(struct ccm *m, enum wire_ballot kind, uint64_t number)
 	if (kind == WIRE_TOPOLOGY)
 		tell_commits(m);
 	else
-		tell_end(m, kind);
+		tell_end(m, kind, "");
 }
 
 /* May a number be higher than ours? The agents that could have reported it may have died with the
@@ -229,6 +246,12 @@ void ccm_ballot_vote(struct ccm *m, struct ccm_agent *a, const struct wm_ballot_
 	}
 }
 
+void ccm_ballot_answer(struct ccm *m, enum wire_ballot kind, bool answer, const char *text)
+{
+	ccm_ballot_end(m, kind, wire_ballot_next(m->ballots[kind].number, answer));
+	tell_end(m, kind, text);
+}
+
 bool ccm_topology_agreed(const struct ccm *m)
 {
 	if (m->n_accepted == 0)
@@ -247,21 +270,22 @@ static bool find_answer(const struct ccm *m, enum wire_ballot kind)
 	}
 }
 
-void ccm_ballots_settle(struct ccm *m)
+bool ccm_ballots_settle(struct ccm *m)
 {
 	uint32_t k;
 
 	/* An answer waits for a commit that gives all agents the same view, because an agent that
 	 * has come back may not know of a loss. */
 	if (m->rewire || m->round.active || ccm_round_waits(m))
-		return;
+		return false;
 	for (k = WIRE_TOPOLOGY + 1; k < WIRE_BALLOTS; k++) {
 		enum wire_ballot kind = (enum wire_ballot)k;
 		const struct ccm_ballot *b = &m->ballots[k];
 
-		if (b->n_votes == 0 || b->n_votes < m->n_accepted)
+		if (kind == WIRE_OPTIMIZE || b->n_votes == 0 || b->n_votes < m->n_accepted)
 			continue;
-		ccm_ballot_end(m, kind, wire_ballot_next(b->number, find_answer(m, kind)));
-		tell_end(m, kind);
+		ccm_ballot_answer(m, kind, find_answer(m, kind), "");
 	}
+	ccm_optimize_settle(m);
+	return m->rewire;
 }

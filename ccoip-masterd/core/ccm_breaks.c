@@ -8,7 +8,6 @@
 #include <stdlib.h>
 
 #include "ccoip-masterd/core/ccm_internal.h"
-#include "proto/wire_dtype.h"
 
 /* Finds the breaks of a pair of hosts. Both directions have one key. */
 static struct ccm_break *break_find(const struct ccm *m, uint64_t one, uint64_t other)
@@ -40,13 +39,6 @@ static void break_free(struct ccm *m, struct ccm_break *b)
 	free(b);
 }
 
-static uint64_t op_bytes(const struct ccm_op *o)
-{
-	uint32_t dtype = o->params.dtype;
-
-	return dtype <= WIRE_DTYPE_MAX ? o->params.count * wire_dtype_size[dtype] : 0;
-}
-
 /* Returns the size of the largest all-reduce that has started. Smaller all-reduces may still
  * succeed over links that break. */
 static uint64_t largest_started(const struct ccm_group *g)
@@ -55,7 +47,7 @@ static uint64_t largest_started(const struct ccm_group *g)
 	uint64_t bytes, most = 0;
 
 	DL_FOREACH (g->ops, o) {
-		bytes = o->seq && !o->sync ? op_bytes(o) : 0;
+		bytes = o->seq && !o->sync ? ccm_op_bytes(o) : 0;
 		if (bytes > most)
 			most = bytes;
 	}
@@ -205,9 +197,9 @@ void ccm_breaks_over(struct ccm *m, const struct ccm_op *o)
 		return;
 	for (i = 0; g->n_ring > 1 && i < g->n_ring; i++) {
 		b = break_find(m, g->ring[i]->agent->no, g->ring[(i + 1) % g->n_ring]->agent->no);
-		if (b && op_bytes(o) >= b->streak.bytes)
+		if (b && ccm_op_bytes(o) >= b->streak.bytes)
 			break_free(m, b);
-		if (op_bytes(o) >= g->ring[i]->agent->breaks.bytes)
+		if (ccm_op_bytes(o) >= g->ring[i]->agent->breaks.bytes)
 			g->ring[i]->agent->breaks = (struct ccm_streak){0};
 	}
 }

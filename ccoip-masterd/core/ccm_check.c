@@ -425,6 +425,45 @@ static const char *check_pairs(const struct ccm *m)
 	return NULL;
 }
 
+static bool is_permutation(const struct cc_rings *x, const struct ccm_group *g, uint32_t ring)
+{
+	uint64_t seen = 0;
+	uint32_t i;
+
+	for (i = 0; i < x->hosts; i++)
+		seen |= UINT64_C(1) << x->order[ring][i];
+	return x->hosts == g->n_ring && seen == UINT64_MAX >> (64 - x->hosts);
+}
+
+static const char *check_optimize(const struct ccm *m)
+{
+	const struct ccm_optimize *x = &m->optimize;
+	bool waits = ccm_round_waits(m) != NULL;
+	uint32_t proposed = 0, measuring = 0, i;
+	const struct ccm_group *g;
+	const struct ccm_agent *a;
+
+	for (a = m->agents; a; a = a->hh.next)
+		measuring += a->measuring;
+	for (g = m->groups; g; g = g->hh.next) {
+		proposed += g->proposed;
+		for (i = 0; g->rings && !m->rewire && !m->changed && i < g->rings->n; i++)
+			REQUIRE(is_permutation(g->rings, g, i),
+				"a ring is no permutation of hosts");
+	}
+	REQUIRE(proposed == m->n_proposed, "the count of proposals is wrong");
+	REQUIRE(measuring == 0 || x->phase == CCM_OPTIMIZE_MEASURING,
+		"a measurement goes on without an optimization");
+	REQUIRE(x->phase != CCM_OPTIMIZE_MEASURING ||
+			(measuring == x->n_waiting && (measuring > 0 || waits)),
+		"the count of measurements is wrong");
+	REQUIRE(x->phase != CCM_OPTIMIZE_SOLVING || x->n_problems > 0 || waits,
+		"no solution is awaited");
+	REQUIRE(x->phase != CCM_OPTIMIZE_REWIRING || m->n_proposed > 0, "no plan is proposed");
+	REQUIRE(x->phase == CCM_OPTIMIZE_MEASURING || !x->edges, "edges are kept");
+	return NULL;
+}
+
 /* Checks that every decision that is due was made. */
 static const char *check_due(const struct ccm *m)
 {
@@ -435,6 +474,7 @@ static const char *check_due(const struct ccm *m)
 		"the first peers are not admitted");
 	for (k = 0; k < WIRE_BALLOTS; k++)
 		REQUIRE((k != WIRE_TOPOLOGY && m->rewire) || m->ballots[k].n_votes == 0 ||
+				(k == WIRE_OPTIMIZE && m->optimize.phase != CCM_OPTIMIZE_NONE) ||
 				m->ballots[k].n_votes < m->n_accepted,
 			"a complete ballot has no answer");
 	return NULL;
@@ -454,6 +494,8 @@ static const char *check_run(const struct ccm *m)
 	REQUIRE(!m->stale || (!m->peers && !m->recovering), "a stale master has peers");
 	if (!m->recovering && !m->round.active && !ccm_round_waits(m))
 		bad = check_due(m);
+	if (!bad)
+		bad = check_optimize(m);
 	return bad ? bad : check_pairs(m);
 }
 

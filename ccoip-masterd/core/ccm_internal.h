@@ -9,9 +9,10 @@
  *   ccm_agent.c            connections: hello, silence, the end; how an agent is reached
  *   ccm_disconnect.c       disconnected agents, and how their peers come back
  *   ccm_resume.c           takeover of a run: its term, the snapshots of its agents
- *   ccm_lost.c             the list of lost peers, and takeover: peers that the last master had
- * lost ccm_takeover.c         the end of a takeover: numbers, members, rings ccm_takeover_op.c
- * takeover: outcomes of attempts that were in progress ccm_restore.c          the journal
+ *   ccm_lost.c             the list of lost peers, and those that the last master had lost
+ *   ccm_takeover.c         the end of a takeover: numbers, members, rings
+ *   ccm_takeover_op.c      takeover: outcomes of attempts that were in progress
+ *   ccm_restore.c          the journal
  *   ccm_member.c           peers, memberships and groups: join, leave, kick
  *   ccm_loss.c             what a loss does to a group and its operations; the views that are sent
  *   ccm_ballot.c           ballots: votes on the topology, pending peers, optimization
@@ -23,6 +24,11 @@
  *   ccm_flaps.c            flapping agents: their connections break again and again
  *   ccm_ring.c             ring orders that avoid failed pairs
  *   ccm_tour.c             the second search for a ring, used when the first one has given up
+ *   ccm_optimize.c         optimizations: measurements, plans, their answer
+ *   ccm_schedule.c         which hosts measure at the same time
+ *   ccm_rates.c            the bandwidth store
+ *   ccm_topology.c         rings, plans and rates, for operators
+ *   ccm_plan.c             plans: the order of the hosts, and several weighted rings
  *   ccm_mesh.c             links between all hosts of a ring; the routes of operations
  *   ccm_op.c               operations
  *   ccm_spec.c             speculative starts of operations
@@ -70,6 +76,7 @@ struct wm_msg *ccm_send_all(struct ccm *m, enum wm_type type);
 void ccm_send_to(
 	struct ccm *m, const struct ccm_agent *a); /* does nothing if a has no connection */
 struct wj_record *ccm_journal_action(struct ccm *m);
+struct ccm_problem *ccm_solve_action(struct ccm *m);
 void ccm_close(struct ccm *m, uint32_t conn, const char *text);
 bool ccm_logs(const struct ccm *m, uint32_t level);
 __attribute__((format(printf, 3, 4))) void ccm_log(
@@ -120,6 +127,54 @@ void ccm_agent_endpoint(
 	const struct ccm_agent *a, const struct ccm_agent *to, struct wm_endpoint *ret);
 void ccm_agent_endpoint_state(
 	const struct ccm_agent *a, const struct ccm_agent *to, struct wm_endpoint *ret);
+
+void ccm_agent_endpoint_benchmark(
+	const struct ccm_agent *a, const struct ccm_agent *to, struct wm_endpoint *ret);
+
+/* ccm_optimize.c */
+/* Begins, continues or ends an optimization. Called while no round is in progress or wanted. */
+void ccm_optimize_settle(struct ccm *m);
+/* Ends an optimization that cannot succeed any more. Called before rounds are settled. */
+void ccm_optimize_watch(struct ccm *m);
+/* The optimization in progress has failed. Its proposals are withdrawn. */
+void ccm_optimize_fail(struct ccm *m, const char *text);
+void ccm_optimize_measured(struct ccm *m, struct ccm_agent *a, const struct wm_measured *r);
+void ccm_optimize_solved(struct ccm *m, const struct ccm_solution *s);
+/* Proposes better solutions that have come after the last optimization. Returns false if there are
+ * none. */
+bool ccm_optimize_better(struct ccm *m);
+/* A round is committed. */
+void ccm_optimize_committed(struct ccm *m);
+/* Links of the round could not be opened. Returns true if the round would have put proposals in
+ * force. These are withdrawn, and the caller drops the round. */
+bool ccm_optimize_round_failed(struct ccm *m);
+void ccm_optimize_tick(struct ccm *m);
+void ccm_optimize_free(struct ccm *m);
+
+/* ccm_rates.c */
+void ccm_rate_put(struct ccm *m, const struct cc_id *from, const struct cc_id *to,
+	const struct ccm_measured *v);
+/* Returns what is known about the link, or NULL. */
+const struct ccm_measured *ccm_rate_get(
+	const struct ccm *m, const struct cc_id *from, const struct cc_id *to);
+/* Is the rate known, and neither old nor stale? */
+bool ccm_rate_is_trusted(const struct ccm *m, const struct cc_id *from, const struct cc_id *to);
+/* Takes what an agent has measured before, for this or another master. */
+void ccm_rates_learn(struct ccm *m, const struct ccm_agent *a, const struct wm_rates *r);
+/* Takes what links of `a` have carried in operations. Raises rates, and marks links as stale that
+ * have become slow. */
+void ccm_rates_carried(struct ccm *m, const struct ccm_agent *a, const struct wm_rates *r);
+/* Marks everything as stale. */
+void ccm_rates_forget(struct ccm *m);
+void ccm_cap_put(struct ccm *m, const struct cc_id *host, const struct ccm_cap *v);
+const struct ccm_cap *ccm_cap_get(const struct ccm *m, const struct cc_id *host);
+bool ccm_cap_is_trusted(const struct ccm *m, const struct cc_id *host);
+void ccm_rates_free(struct ccm *m);
+
+/* ccm_topology.c */
+const char *ccm_rate_source_name(enum ccm_rate_source s);
+/* Notes how fast o, which is done and had operands of so many bytes, was. */
+void ccm_note_rate(struct ccm *m, const struct ccm_op *o, uint64_t bytes);
 
 /* ccm_spec.c */
 /* Reserves the seq of the next attempt with the tag of o, which is done. */
@@ -228,9 +283,13 @@ void ccm_ballot_withdraw(struct ccm *m, struct ccm_peer *p);
 enum wire_ballot ccm_ballot_open(const struct ccm *m);
 /* Do votes of the group keep its operations from starting? */
 bool ccm_ballot_bars(const struct ccm_group *g);
+/* Ends a ballot that does not end with a commit, and tells the agents. `text`: why the answer is
+ * no, or "". */
+void ccm_ballot_answer(struct ccm *m, enum wire_ballot kind, bool answer, const char *text);
 bool ccm_topology_agreed(const struct ccm *m);
-/* Ends ballots for which all peers have voted, except topology votes (ccm_round.c). */
-void ccm_ballots_settle(struct ccm *m);
+/* Ends ballots for which all peers have voted, except topology votes (ccm_round.c). Returns true if
+ * an optimization wants a round now. */
+bool ccm_ballots_settle(struct ccm *m);
 
 /* ccm_world.c */
 void ccm_view_totals(const struct ccm *m, struct wm_view *ret);
@@ -310,6 +369,7 @@ void ccm_op_withdraw(struct ccm *m, struct ccm_membership *s);
 void ccm_group_abort(
 	struct ccm *m, struct ccm_group *g, uint32_t code, const char *text, bool halted);
 void ccm_op_abort(struct ccm *m, struct ccm_op *o, uint32_t code, const char *text);
+uint64_t ccm_op_bytes(const struct ccm_op *o); /* of an operand; 0: not known */
 /* Ends o with success: all agents have reported. */
 void ccm_op_done(struct ccm *m, struct ccm_op *o);
 /* Releases the voters of o and frees o. Nothing is sent. */

@@ -98,6 +98,7 @@ void ccm_group_free(struct ccm_group *g)
 {
 	free(g->ring);
 	free(g->next_ring);
+	ccm_plan_free(g);
 	free(g->peer_slots.free);
 	free(g->membership_slots.free);
 	free(g);
@@ -415,7 +416,9 @@ void ccm_ring_remove(struct ccm_group *g, struct ccm_membership *s)
 
 	if (!s->in_ring)
 		return;
-	s->in_ring = s->mesh_up = false;
+	s->in_ring = s->mesh_up = s->plan_up = false;
+	free(g->rings); /* its rings had the host, too */
+	g->rings = NULL;
 	g->n_ring--;
 	for (i = s->pos; i < g->n_ring; i++) {
 		g->ring[i] = g->ring[i + 1];

@@ -5,7 +5,6 @@
  * operations of the group take other routes than the ring.
  */
 #include "ccoip-masterd/core/ccm_internal.h"
-#include "proto/wire_dtype.h"
 
 /* Is there a mesh for a ring of this many hosts? On two hosts the ring has all links. */
 bool ccm_mesh_is_wanted(const struct ccm *m, uint32_t hosts)
@@ -25,18 +24,29 @@ static bool is_up(const struct ccm *m, const struct ccm_group *g)
 	return true;
 }
 
+/* Returns the route of an operation that takes neither the direct exchange nor the tree. */
+static enum cc_algo large_route(const struct ccm_op *o, uint64_t bytes)
+{
+	const struct ccm_group *g = o->group;
+
+	return ccm_plan_is_up(g) && !cc_route_is_eager(bytes, g->n_ring) ? CC_ALGO_RINGS
+									 : CC_ALGO_RING;
+}
+
 enum cc_algo ccm_mesh_route(const struct ccm *m, const struct ccm_op *o)
 {
-	const struct wm_op_params *p = &o->params;
-	uint32_t esize = p->dtype <= WIRE_DTYPE_MAX ? wire_dtype_size[p->dtype] : 0;
+	enum cc_algo route;
 
-	if (o->sync || !is_up(m, o->group))
+	if (o->sync)
 		return CC_ALGO_RING;
+	if (!is_up(m, o->group))
+		return large_route(o, ccm_op_bytes(o));
 	if (m->cfg.algorithm == CCM_ALGORITHM_DIRECT)
 		return CC_ALGO_DIRECT;
 	if (m->cfg.algorithm == CCM_ALGORITHM_TREE)
 		return CC_ALGO_TREE;
-	return cc_route_choose(o->group->n_ring, p->count * esize, p->quant.algo != 0);
+	route = cc_route_choose(o->group->n_ring, ccm_op_bytes(o), o->params.quant.algo != 0);
+	return route == CC_ALGO_RING ? large_route(o, ccm_op_bytes(o)) : route;
 }
 
 void ccm_mesh_report(struct ccm *m, struct ccm_agent *a, const struct wm_mesh *x)
@@ -44,8 +54,10 @@ void ccm_mesh_report(struct ccm *m, struct ccm_agent *a, const struct wm_mesh *x
 	struct ccm_membership *s = ccm_membership_of(m, a, x->group);
 
 	/* A report from before a WM_LINK_REOPEN does not know of the lost link. */
-	if (s && s->in_ring)
+	if (s && s->in_ring) {
 		s->mesh_up = x->up && x->reopens == a->reopens;
+		s->plan_up = x->plan_up && x->reopens == a->reopens;
+	}
 }
 
 void ccm_mesh_reset(struct ccm_group *g)
@@ -53,16 +65,24 @@ void ccm_mesh_reset(struct ccm_group *g)
 	uint32_t i;
 
 	for (i = 0; i < g->n_ring; i++)
-		g->ring[i]->mesh_up = false;
+		g->ring[i]->mesh_up = g->ring[i]->plan_up = false;
 }
 
-/* Has an operation of the group started that uses more links than the ring? */
-static bool has_routed(const struct ccm_group *g)
+/* Does the operation, which has started, use the link between these hosts, beside the ring? */
+static bool uses_link(
+	const struct ccm_op *o, const struct ccm_membership *from, const struct ccm_membership *to)
+{
+	if (!o->seq || o->route == CC_ALGO_RING)
+		return false;
+	return o->route != CC_ALGO_RINGS || ccm_plan_leads(o->group, from->pos, to->pos);
+}
+
+static bool is_used(const struct ccm_membership *from, const struct ccm_membership *to)
 {
 	const struct ccm_op *o;
 
-	DL_FOREACH (g->ops, o)
-		if (o->seq && o->route != CC_ALGO_RING)
+	DL_FOREACH (from->group->ops, o)
+		if (uses_link(o, from, to))
 			return true;
 	return false;
 }
@@ -72,7 +92,7 @@ bool ccm_mesh_leads_to(
 {
 	const struct ccm_membership *end = ccm_membership_of(m, to, s->group->id);
 
-	return s->in_ring && end && end->in_ring && (s->mesh_up || has_routed(s->group));
+	return s->in_ring && end && end->in_ring && (s->mesh_up || s->plan_up || is_used(s, end));
 }
 
 bool ccm_mesh_lost(struct ccm *m, struct ccm_membership *from, struct ccm_agent *to,
@@ -83,11 +103,11 @@ bool ccm_mesh_lost(struct ccm *m, struct ccm_membership *from, struct ccm_agent 
 
 	if (!from->in_ring || !end || !end->in_ring || !ccm_mesh_is_wanted(m, from->group->n_ring))
 		return false;
-	from->mesh_up = false;
+	from->mesh_up = from->plan_up = false;
 	/* Only one end of the link may know that data of a speculative start is lost. No round
 	 * follows that would end this start. */
 	ccm_spec_void_routed(from->group);
-	if (!has_routed(from->group))
+	if (!is_used(from, end))
 		return true;
 	ccm_copy(text, sizeof text, l->text);
 	ccm_group_interrupt(m, from->group, "the link from host %s to host %s broke: %s",

@@ -7,6 +7,7 @@
 
 #include "ccoip-masterd/core/ccm_record.h"
 #include "ccoip-masterd/core/ccm_sync.h"
+#include "proto/wire_dtype.h"
 #include "proto/wire_names.h"
 
 bool ccm_op_voted(const struct ccm_op *o, const struct ccm_peer *p)
@@ -487,6 +488,7 @@ bool ccm_op_continue(struct ccm *m, struct ccm_op *o, uint64_t seq)
 	ccm_unmet_forget(m, o);
 	ccm_op_set_state(m, o, CCM_PERFORM_COLLECTIVE_COMMS);
 	m->ops_started++;
+	o->started_ns = m->now;
 	for (i = 0; i < o->n_parts; i++) {
 		if (!o->parts[i].membership)
 			continue;
@@ -495,6 +497,7 @@ bool ccm_op_continue(struct ccm *m, struct ccm_op *o, uint64_t seq)
 				continue;
 			ccm_unmet_release(m, o, p);
 			p->n_running++;
+			p->optimize_failed = false; /* it went on alone */
 			ccm_peer_refresh(m, p);
 		}
 	}
@@ -587,6 +590,13 @@ void ccm_op_vote(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v)
 		op_evaluate(m, o);
 }
 
+uint64_t ccm_op_bytes(const struct ccm_op *o)
+{
+	uint32_t dtype = o->params.dtype;
+
+	return dtype <= WIRE_DTYPE_MAX ? o->params.count * wire_dtype_size[dtype] : 0;
+}
+
 void ccm_op_done(struct ccm *m, struct ccm_op *o)
 {
 	struct wm_op_done *x;
@@ -599,6 +609,8 @@ void ccm_op_done(struct ccm *m, struct ccm_op *o)
 	x->next = o->sync ? 0 : ccm_spec_reserve(m, o, &x->next_route);
 	send_to_voters(m, o);
 	m->ops_done++;
+	if (!o->sync)
+		ccm_note_rate(m, o, ccm_op_bytes(o));
 	ccm_breaks_over(m, o);
 	ccm_outcome_note(o->group, o->seq, WIRE_SUCCESS);
 	ccm_sync_answer(m, o);

@@ -35,6 +35,15 @@ static void raw_free(struct ccm_raw *x)
 	free(x);
 }
 
+static void positions_free(struct ccm_snapshot *t)
+{
+	uint32_t i;
+
+	for (i = 0; i < t->r.n_positions; i++)
+		free(t->r.positions[i].plan.order);
+	free(t->r.positions);
+}
+
 void ccm_snapshot_free(struct ccm_agent *a)
 {
 	struct ccm_snapshot *t = a->snapshot;
@@ -57,7 +66,7 @@ void ccm_snapshot_free(struct ccm_agent *a)
 	}
 	free(t->r.view.own);
 	free(t->r.view.lost);
-	free(t->r.positions);
+	positions_free(t);
 	free(t->r.outcomes);
 	free(t);
 	a->snapshot = NULL;
@@ -424,6 +433,18 @@ static void keep_link(struct ccm *m, struct ccm_agent *a, const struct wm_link_l
 	t->links = x;
 }
 
+static struct wm_ring_position *positions_copy(const struct wm_resume *r)
+{
+	struct wm_ring_position *ret =
+		cc_must_copy(r->positions, r->n_positions, sizeof *r->positions);
+	uint32_t i;
+
+	for (i = 0; i < r->n_positions; i++)
+		ret[i].plan.order = cc_must_copy(
+			ret[i].plan.order, ret[i].plan.n_order, sizeof *ret[i].plan.order);
+	return ret;
+}
+
 static void keep_resume(struct ccm *m, struct ccm_agent *a, const struct wm_resume *r)
 {
 	struct ccm_snapshot *t = ccm_snapshot_get(a);
@@ -435,7 +456,7 @@ static void keep_resume(struct ccm *m, struct ccm_agent *a, const struct wm_resu
 	t->r = *r;
 	t->r.view.own = cc_must_copy(r->view.own, r->view.n, sizeof *r->view.own);
 	t->r.view.lost = cc_must_copy(r->view.lost, r->view.n_lost, sizeof *r->view.lost);
-	t->r.positions = cc_must_copy(r->positions, r->n_positions, sizeof *r->positions);
+	t->r.positions = positions_copy(r);
 	t->r.outcomes = cc_must_copy(r->outcomes, r->n_outcomes, sizeof *r->outcomes);
 	if (r->view.view_id >= m->newest_view_id) {
 		m->newest_view_id = r->view.view_id;

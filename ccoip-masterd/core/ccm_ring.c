@@ -26,6 +26,7 @@ static void pair_new(
 	p = cc_must_zalloc(1, sizeof *p);
 	p->key = (struct ccm_pair_key){from, to};
 	p->state = state;
+	m->n_links_changed++;
 	HASH_ADD(hh, m->pairs, key, sizeof p->key, p);
 	ccm_print(p->text, sizeof p->text, "%s", text);
 }
@@ -34,6 +35,7 @@ static void pair_free(struct ccm *m, struct ccm_pair *p)
 {
 	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): analyzer loses track of the list */
 	HASH_DELETE(hh, m->pairs, p);
+	m->n_links_changed++;
 	free(p);
 }
 

@@ -34,6 +34,7 @@ static bool plan_ring(struct ccm *m, struct ccm_group *g, bool accept)
 		if (s->n_candidates > 0)
 			v[n++] = s;
 	}
+	ccm_plan_sort(g, v, n);
 	m->ring_work = 3 * CCM_TOUR_WORK; /* one share for each of the three sets of pairs */
 	ok = ccm_ring_order(m, v, n, g->next_ring);
 	free(v);
@@ -42,6 +43,7 @@ static bool plan_ring(struct ccm *m, struct ccm_group *g, bool accept)
 	for (i = 0; i < n; i++)
 		g->next_ring[i]->next_pos = i;
 	g->n_next = n;
+	ccm_plan_next(m, g);
 	return true;
 }
 
@@ -142,6 +144,7 @@ static void send_round(struct ccm *m, struct ccm_agent *a)
 			continue;
 		fill_ring(m, s, m->round.accept, &w->rings[w->n_rings]);
 		ccm_mesh_fill(m, s, others, &w->rings[w->n_rings]);
+		ccm_plan_fill(s, &w->rings[w->n_rings]);
 		others += w->rings[w->n_rings].n_others;
 		w->rings[w->n_rings++].pool_size = s->group->next_pool;
 		DL_FOREACH (s->peers, p)
@@ -223,6 +226,11 @@ static bool round_begin(struct ccm *m, bool accept)
 
 	for (g = m->groups; g; g = g->hh.next) {
 		g->failed = !plan_ring(m, g, accept);
+		if (g->failed && g->proposed) {
+			ccm_optimize_fail(m, "every new ring has two neighbours whose hosts could "
+					     "not be connected");
+			return true; /* try again without the proposals */
+		}
 		if (g->failed && accept && m->n_accepted > 0 && ccm_newcomers_doubt(g)) {
 			g->failed = false;
 			return true; /* try again without the newcomers */
@@ -344,7 +352,7 @@ static void links_work(struct ccm *m, const struct ccm_group *g)
 
 static void round_commit(struct ccm *m)
 {
-	bool changed = m->changed, accept = m->round.accept;
+	bool changed = m->changed, accept = m->round.accept, replaced;
 	struct ccm_group *g;
 	struct ccm_peer *p;
 
@@ -363,10 +371,13 @@ static void round_commit(struct ccm *m)
 	for (g = m->groups; g; g = g->hh.next) {
 		if (g->n_next == 0)
 			continue;
-		changed |= adopt_ring(g);
+		replaced = adopt_ring(g);
+		changed |= replaced || g->proposed;
+		ccm_plan_commit(m, g, replaced);
 		links_work(m, g);
 	}
 	ccm_probes_keep(m);
+	ccm_optimize_committed(m);
 	if (accept)
 		topology_vote_end(m);
 	for (p = m->peers; p; p = p->hh.next)
@@ -439,6 +450,10 @@ static bool round_end(struct ccm *m)
 			round_commit(m);
 		return true;
 	}
+	if (ccm_optimize_round_failed(m)) {
+		round_drop(m);
+		return true;
+	}
 	if (m->round.failed_ns == 0)
 		m->round.failed_ns = m->now;
 	if (ccm_age(m->now, m->round.failed_ns) < m->cfg.evict_delay_ms * CCM_NS_PER_MS)
@@ -460,7 +475,7 @@ bool ccm_round_settle(struct ccm *m)
 	accept = ccm_topology_agreed(m);
 	if (m->n_accepted == 0)
 		m->rewire = false;
-	if (accept && ccm_newcomers_ready(m) == 0 && !m->rewire) {
+	if (accept && ccm_newcomers_ready(m) == 0 && !m->rewire && !ccm_optimize_better(m)) {
 		commit_unchanged(m);
 		return false;
 	}
@@ -471,7 +486,7 @@ bool ccm_round_settle(struct ccm *m)
 	return round_begin(m, accept);
 }
 
-/* Is `id` the agent after `a` in some ring of this round? */
+/* Is `id` the agent after `a` in some ring of this round, or of its plan? */
 static bool is_next(const struct ccm_agent *a, const struct cc_id *id)
 {
 	struct ccm_membership *s;
@@ -479,7 +494,7 @@ static bool is_next(const struct ccm_agent *a, const struct cc_id *id)
 	DL_FOREACH2 (a->memberships, s, next_a) {
 		if (s->n_candidates == 0 || s->group->n_next < 2)
 			continue;
-		if (cc_id_eq(&next_agent(s)->hello.agent, id))
+		if (cc_id_eq(&next_agent(s)->hello.agent, id) || ccm_plan_is_next(s, id))
 			return true;
 	}
 	return false;

@@ -55,6 +55,29 @@ void ccm_mesh_reopen(struct ccm *m, struct ccm_agent *from, const struct ccm_age
 void ccm_mesh_fill(
 	const struct ccm *m, const struct ccm_membership *s, uint32_t n, struct wm_ring *r);
 
+/* ccm_plan.c */
+/* Sorts the memberships for the planned ring, if a plan is proposed. */
+void ccm_plan_sort(const struct ccm_group *g, struct ccm_membership **v, uint32_t n);
+/* Finds the rings of the plan that the planned ring allows. */
+void ccm_plan_next(struct ccm *m, struct ccm_group *g);
+/* Adds the planned rings to the round message to the agent of s. */
+void ccm_plan_fill(const struct ccm_membership *s, struct wm_ring *r);
+/* Is the agent the next one after s in one of the planned rings of the plan? */
+bool ccm_plan_is_next(const struct ccm_membership *s, const struct cc_id *agent);
+/* The planned ring of g is in force. `changed`: it is another one than before. */
+void ccm_plan_commit(struct ccm *m, struct ccm_group *g, bool changed);
+/* May a ring of the plan in force use the link between these positions? */
+bool ccm_plan_leads(const struct ccm_group *g, uint32_t from, uint32_t to);
+/* Are all links of the rings in force up? */
+bool ccm_plan_is_up(const struct ccm_group *g);
+/* Proposes a solution of the last problem. The next round puts it in force. Returns false if the
+ * hosts of the ring have changed since the problem. */
+bool ccm_plan_propose(struct ccm *m, struct ccm_group *g, const struct ccm_solution *x);
+void ccm_plan_withdraw(struct ccm *m, struct ccm_group *g);
+/* Takes the plan from a snapshot, after the ring was rebuilt. */
+void ccm_plan_restore(struct ccm_group *g, const struct wm_plan *plan);
+void ccm_plan_free(struct ccm_group *g);
+
 /* ccm_newcomer.c */
 /* Can a round admit the registered peers of s whose processes run, as far as is known? */
 bool ccm_membership_ready(const struct ccm *m, const struct ccm_membership *s);

@@ -6,6 +6,7 @@
 #ifndef CCM_RUN_H
 #define CCM_RUN_H
 
+#include "ccoip-masterd/core/ccm_schedule.h"
 #include "ccoip-masterd/core/ccm_types.h"
 
 struct ccm_pair_key {
@@ -154,6 +155,73 @@ struct ccm_late {
 	unsigned text_hash;
 };
 
+/* What is known about the link from one host to another. Hosts are named by their agents' ids. */
+struct ccm_rate_key {
+	struct cc_id from, to;
+};
+
+enum ccm_rate_source {
+	CCM_RATE_BENCHMARK = 0,
+	CCM_RATE_AGENT,       /* measured before; the agent has told this master */
+	CCM_RATE_UNREACHABLE, /* rate is 0 */
+	CCM_RATE_OPERATIONS,  /* the link has carried it in operations */
+};
+
+struct ccm_measured {
+	uint64_t rate; /* bit/s of payload */
+	uint32_t trip_us;
+	uint64_t ns; /* time of the measurement */
+	enum ccm_rate_source source;
+	bool stale; /* to be measured again */
+};
+
+struct ccm_rate {
+	struct ccm_rate_key key;
+	struct ccm_measured v;
+	/* The first and the last of the reports in a row by which operations get less than half of
+	 * what is expected; 0: the last report was not of this kind. */
+	uint64_t slow_ns, slow_last_ns;
+	UT_hash_handle hh;
+};
+
+/* What a host as a whole can send and receive, in bit/s of payload. */
+struct ccm_cap {
+	struct cc_id host;
+	uint64_t out, in, ns;
+	UT_hash_handle hh;
+};
+
+enum ccm_optimize_phase {
+	CCM_OPTIMIZE_NONE = 0,
+	CCM_OPTIMIZE_MEASURING,
+	CCM_OPTIMIZE_SOLVING,
+	CCM_OPTIMIZE_REWIRING,
+	CCM_OPTIMIZE_DONE,
+	CCM_OPTIMIZE_FAILED,
+};
+
+/* The optimization in progress: ccm_optimize.c. */
+struct ccm_optimize {
+	enum ccm_optimize_phase phase;
+	uint64_t ballot; /* the number of the ballot that it answers */
+	uint64_t began_ns, step_ns;
+	uint64_t logged_ns;   /* when the failure in `text` was logged; 0: never */
+	uint64_t failed_ns;   /* when the last optimization ended, if it failed; else 0 */
+	uint64_t last_number; /* of WM_MEASURE and CCM_ACT_SOLVE */
+	/* MEASURING */
+	struct cc_id *hosts;
+	struct ccm_edge *edges; /* between indices of hosts */
+	uint32_t n_hosts, n_edges;
+	bool caps;     /* in the last round all hosts send to all */
+	bool measured; /* the optimization has measured something */
+	uint32_t round, n_rounds;
+	uint32_t n_waiting;            /* agents that have not reported */
+	char unreachable[WM_TEXT_MAX]; /* a link that could not be measured, or "" */
+	/* SOLVING */
+	uint32_t n_problems;    /* without a solution */
+	char text[WM_TEXT_MAX]; /* FAILED: why */
+};
+
 struct ccm_ballot {
 	uint64_t number; /* of the last ballot that has ended (wire_ballot.h) */
 	uint32_t n_votes;
@@ -184,8 +252,14 @@ struct ccm {
 	struct ccm_op *fresh; /* not started: by age */
 	struct ccm_op *late;  /* not started for some seconds: by looked_ns */
 	struct ccm_ballot ballots[WIRE_BALLOTS];
-	bool stopped_news; /* some group has stopped_news */
-	uint64_t woke_ns;  /* when the last suspension of this process ended */
+	struct ccm_optimize optimize;
+	uint32_t n_proposed; /* groups with a proposal */
+	struct ccm_rate *rates;
+	struct ccm_cap *caps;
+	uint64_t n_links_changed; /* grows when a rate, a cap or a failed pair changes */
+	bool caps_stale;          /* the caps are to be measured again */
+	bool stopped_news;        /* some group has stopped_news */
+	uint64_t woke_ns;         /* when the last suspension of this process ended */
 	struct ccm_pair *pairs;
 	struct ccm_break *breaks;
 	struct ccm_probe *probes;

@@ -23,6 +23,7 @@ static struct ccm_reserved *reserved_find(struct ccm_group *g, uint64_t tag)
 uint64_t ccm_spec_reserve(struct ccm *m, const struct ccm_op *o, uint32_t *route)
 {
 	struct ccm_reserved *x = reserved_find(o->group, o->key.tag);
+	enum cc_algo r = ccm_mesh_route(m, o);
 
 	if (!x)
 		x = &o->group->reserved[o->group->n_reserved++ % CCM_RESERVED_MAX];
@@ -30,7 +31,8 @@ uint64_t ccm_spec_reserve(struct ccm *m, const struct ccm_op *o, uint32_t *route
 		.seq = ++m->last_seq,
 		.round = m->last_round,
 		.generation = o->group->generation,
-		.route = ccm_mesh_route(m, o)};
+		/* Only eager operations begin speculatively, and they take one ring. */
+		.route = r == CC_ALGO_RINGS ? CC_ALGO_RING : r};
 	*route = x->route;
 	return x->seq;
 }

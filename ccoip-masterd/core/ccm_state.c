@@ -13,21 +13,30 @@
 #define REWIRING   CCM_VOTE_NO_NEW_PEERS_ESTABLISH_P2P_CONNECTIONS
 #define CONNECTING CCM_CONNECTING_TO_PEERS
 #define RUNNING    CCM_COLLECTIVE_COMMUNICATIONS_RUNNING
-#define OPTIMIZING CCM_VOTE_OPTIMIZE_TOPOLOGY
+#define OPT_VOTING CCM_VOTE_OPTIMIZE_TOPOLOGY
+#define OPTIMIZING CCM_OPTIMIZE_TOPOLOGY
+#define OPT_FAILED CCM_OPTIMIZE_TOPOLOGY_FAILED
 
-/* A peer gives an exclusive vote only while none of its operations runs, so RUNNING and VOTING or
- * OPTIMIZING never follow each other. */
+/* A peer gives an exclusive vote only while none of its operations runs, so RUNNING and a vote
+ * never follow each other. */
 static const struct cc_sm_state peer_states[] = {
 	[IDLE] = {"IDLE",
-		TO(VOTING) | TO(REWIRING) | TO(CONNECTING) | TO(RUNNING) | TO(OPTIMIZING)},
+		TO(VOTING) | TO(REWIRING) | TO(CONNECTING) | TO(RUNNING) | TO(OPT_VOTING)},
 	[VOTING] = {"VOTE_ACCEPT_NEW_PEERS",
-		TO(IDLE) | TO(REWIRING) | TO(CONNECTING) | TO(OPTIMIZING)},
+		TO(IDLE) | TO(REWIRING) | TO(CONNECTING) | TO(OPT_VOTING)},
 	[REWIRING] = {"VOTE_NO_NEW_PEERS_ESTABLISH_P2P_CONNECTIONS",
-		TO(IDLE) | TO(VOTING) | TO(RUNNING) | TO(OPTIMIZING)},
-	[CONNECTING] = {"CONNECTING_TO_PEERS", TO(IDLE) | TO(VOTING) | TO(OPTIMIZING)},
+		TO(IDLE) | TO(VOTING) | TO(RUNNING) | TO(OPT_VOTING) | TO(OPTIMIZING) |
+			TO(OPT_FAILED)},
+	[CONNECTING] = {"CONNECTING_TO_PEERS", TO(IDLE) | TO(VOTING) | TO(OPT_VOTING)},
 	[RUNNING] = {"COLLECTIVE_COMMUNICATIONS_RUNNING", TO(IDLE) | TO(REWIRING)},
-	[OPTIMIZING] = {"VOTE_OPTIMIZE_TOPOLOGY",
-		TO(IDLE) | TO(VOTING) | TO(REWIRING) | TO(CONNECTING)},
+	[OPT_VOTING] = {"VOTE_OPTIMIZE_TOPOLOGY", TO(IDLE) | TO(VOTING) | TO(REWIRING) |
+							  TO(CONNECTING) | TO(OPTIMIZING) |
+							  TO(OPT_FAILED)},
+	[OPTIMIZING] = {"OPTIMIZE_TOPOLOGY",
+		TO(IDLE) | TO(REWIRING) | TO(OPT_VOTING) | TO(OPT_FAILED)},
+	[OPT_FAILED] = {"OPTIMIZE_TOPOLOGY_FAILED", TO(IDLE) | TO(VOTING) | TO(REWIRING) |
+							    TO(CONNECTING) | TO(RUNNING) |
+							    TO(OPT_VOTING)},
 };
 static const struct cc_sm peer_machine =
 	CC_SM(peer_states, "a peer changed to a state that its previous state does not allow");
@@ -57,6 +66,11 @@ const char *ccm_collective_name(enum ccm_collective_state s)
 	return cc_sm_name(&op_machine, s);
 }
 
+static bool is_optimizing(const struct ccm *m)
+{
+	return m->optimize.phase != CCM_OPTIMIZE_NONE && m->optimize.phase != CCM_OPTIMIZE_FAILED;
+}
+
 enum ccm_connection_state ccm_peer_state(const struct ccm *m, const struct ccm_peer *p)
 {
 	if (ccm_in_round(m, p->round))
@@ -64,8 +78,10 @@ enum ccm_connection_state ccm_peer_state(const struct ccm *m, const struct ccm_p
 	if (p->voted[WIRE_TOPOLOGY])
 		return VOTING;
 	if (p->voted[WIRE_OPTIMIZE])
-		return OPTIMIZING;
-	return p->n_running > 0 ? RUNNING : IDLE;
+		return is_optimizing(m) ? OPTIMIZING : OPT_VOTING;
+	if (p->n_running > 0)
+		return RUNNING;
+	return p->optimize_failed ? OPT_FAILED : IDLE;
 }
 
 void ccm_peer_refresh(struct ccm *m, struct ccm_peer *p)

@@ -175,7 +175,7 @@ static const struct wm_ring_position *position_of(const struct ccm_membership *s
 /* Puts the memberships at the positions that their agents report, if these make a ring. */
 static void rebuild_ring(struct ccm_group *g)
 {
-	const struct wm_ring_position *x;
+	const struct wm_ring_position *x, *plan;
 	struct ccm_membership *s, **v;
 	uint32_t n = 0, i;
 
@@ -195,6 +195,9 @@ static void rebuild_ring(struct ccm_group *g)
 	free(g->ring);
 	g->ring = v;
 	g->n_ring = n;
+	plan = n > 0 ? position_of(v[0]) : NULL;
+	if (plan)
+		ccm_plan_restore(g, &plan->plan);
 	for (i = n; i-- > 0;) {
 		v[i]->in_ring = true;
 		v[i]->pos = i;

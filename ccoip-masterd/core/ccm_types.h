@@ -118,6 +118,8 @@ struct ccm_agent {
 	struct ccm_snapshot *snapshot; /* while recovering: its snapshot, or NULL */
 	uint64_t disconnected_ns, acked_ns;
 	uint32_t suspect_from, suspect_to; /* used in ccm_evict.c only */
+	bool measuring;                    /* it has not reported on its last WM_MEASURE */
+	uint64_t cap_out, cap_in;          /* used in ccm_optimize.c only: sums of the cap round */
 	bool shunned;                      /* its host has failed as a newcomer */
 	uint64_t shunned_ns;               /* shunned: it is not tried before this time */
 	uint64_t admitted_ns; /* when it was admitted as a newcomer to a run with members; 0: it was
@@ -149,9 +151,10 @@ struct ccm_peer {
 	uint32_t n_ops;     /* operations it has voted for */
 	uint32_t n_running; /* those of them that have started */
 	bool voted[WIRE_BALLOTS];
-	bool leaving;       /* leaves by itself, and is removed in this step */
-	bool untold;        /* accepted, but its agent still waits for the answer to its join */
-	bool waits_on_main; /* the thread that waits for waits_on is the peer's main thread */
+	bool leaving;         /* leaves by itself, and is removed in this step */
+	bool untold;          /* accepted, but its agent still waits for the answer to its join */
+	bool optimize_failed; /* its last vote was one on an optimization, which failed */
+	bool waits_on_main;   /* the thread that waits for waits_on is the peer's main thread */
 	bool helper;     /* its process has, besides the main thread, another thread that sometimes
 			    waits */
 	bool shares;     /* another peer of the agent has the same thread */
@@ -202,7 +205,11 @@ struct ccm_membership {
 	/* The number of the agent at the other end of the link from here, if that agent has lost
 	 * the link, so that it must be reopened; else 0. */
 	uint64_t reopen_to;
-	bool mesh_up;       /* in_ring: its links to all other hosts of the ring are up */
+	bool mesh_up; /* in_ring: its links to all other hosts of the ring are up */
+	bool plan_up; /* in_ring: its links to its neighbours in the group's rings are up */
+	/* Its place in the rings of group->plan and group->proposal, from 1; 0: none. Those of ring
+	 * 0 are used only when the proposal is put in force. */
+	uint32_t ring_at[CC_RINGS_MAX], proposed_at[CC_RINGS_MAX];
 	bool ready;         /* a newcomer: all links that it would have in a ring are proven */
 	bool slow;          /* a newcomer: other newcomers do not wait for it */
 	uint64_t probed_ns; /* a newcomer: when its probes began; 0: not yet */
@@ -231,6 +238,13 @@ struct ccm_reserved {
 	enum cc_algo route;
 };
 
+/* Several weighted rings of a group. */
+struct ccm_plan {
+	uint32_t n; /* 0 or 1: only the ring of the group */
+	uint16_t shares[CC_RINGS_MAX];
+	double rate, bound; /* predicted, see struct ccm_solution; 0: not known */
+};
+
 struct ccm_group {
 	uint32_t id;
 	struct ccm_membership
@@ -242,6 +256,23 @@ struct ccm_group {
 	uint32_t n_disconnected;           /* accepted peers on disconnected agents */
 	struct ccm_membership **next_ring; /* planned in the round in progress */
 	uint32_t n_next, next_pool;
+	/* The weighted rings that are wanted, and those that the ring in force and the planned one
+	 * allow; NULL: only the ring itself. */
+	struct ccm_plan plan;
+	struct cc_rings *rings, *next_rings;
+	bool proposed; /* the next round puts the proposal in force */
+	struct ccm_plan proposal;
+	uint64_t problem; /* number of the last CCM_ACT_SOLVE; 0: none */
+	double achieved;  /* see struct ccm_plan_info; 0: no large operation has ended */
+	/* When it was solved last: the epoch after that, and ccm->n_links_changed. */
+	uint64_t solved_epoch, solved_links;
+	bool solving;        /* its solution has not come yet */
+	struct cc_id *asked; /* the agents of the problem's hosts */
+	uint32_t n_asked;
+	/* A better solution of the problem that came later; better.n 0: none. The next optimization
+	 * or topology vote proposes it. */
+	struct ccm_solution better;
+	uint16_t *better_order;
 	struct ccm_op *ops;
 	struct ccm_op *sync;       /* the synchronization among ops, or NULL */
 	struct ccm_revision *last; /* ccm_sync.h; NULL: nothing has been synchronized */
@@ -299,6 +330,7 @@ struct ccm_op {
 	uint64_t seq;                    /* 0 until it starts */
 	uint64_t spec_seq; /* before the start: the seq under which all voters so far have begun it
 			      speculatively; or 0 */
+	uint64_t started_ns;
 	uint64_t born_ns,
 		changed_ns;         /* time of the first vote; of the last vote, start or report */
 	struct wm_op_params params; /* of the first vote */

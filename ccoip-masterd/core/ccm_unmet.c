@@ -576,7 +576,8 @@ static bool answer_stuck(struct ccm *m, const struct ends *e)
 		return answer_votes(m, WIRE_PENDING, true);
 	for (k = 0; k < WIRE_BALLOTS; k++)
 		if (is_stuck(m, e, (enum wire_ballot)k))
-			answered |= answer_votes(m, (enum wire_ballot)k, false);
+			answered |= answer_votes(
+				m, (enum wire_ballot)k, wire_ballot_kinds[k].unmet_answer);
 	return answered;
 }
 

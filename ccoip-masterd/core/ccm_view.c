@@ -111,6 +111,18 @@ static void write_votes(const struct ccm *m, uint64_t now, char *text, size_t si
 	ccm_name_voters(m, kind, now, true, text, size);
 }
 
+static void write_optimizing(const struct ccm *m, uint64_t now, char *text, size_t size)
+{
+	const struct ccm_optimize *x = &m->optimize;
+	double s = seconds(now, x->began_ns);
+
+	if (x->phase == CCM_OPTIMIZE_MEASURING)
+		ccm_print(text, size, "measuring links: round %u of %u (%.1f s so far)",
+			x->round + 1, x->n_rounds, s);
+	else
+		ccm_print(text, size, "looking for the best rings (%.1f s so far)", s);
+}
+
 static void write_waiting(const struct ccm *m, uint64_t now, char *text, size_t size)
 {
 	struct names x = {text, size, 0};
@@ -127,6 +139,9 @@ static void write_waiting(const struct ccm *m, uint64_t now, char *text, size_t 
 			"waiting for %u of %u peers to come back: ", m->n_disconnected,
 			m->n_accepted);
 		name_disconnected(m, now, &x);
+	} else if (m->optimize.phase == CCM_OPTIMIZE_MEASURING ||
+		   m->optimize.phase == CCM_OPTIMIZE_SOLVING) {
+		write_optimizing(m, now, text, size);
 	} else if (waits_for_newcomers(m)) {
 		ccm_newcomers_name(m, now, text, size);
 	} else {

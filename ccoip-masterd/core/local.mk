@@ -24,6 +24,10 @@ libccm_la_SOURCES = \
 	ccoip-masterd/core/ccm_mesh.c \
 	ccoip-masterd/core/ccm_newcomer.c \
 	ccoip-masterd/core/ccm_op.c \
+	ccoip-masterd/core/ccm_optimize.c \
+	ccoip-masterd/core/ccm_plan.c \
+	ccoip-masterd/core/ccm_rates.c \
+	ccoip-masterd/core/ccm_schedule.c ccoip-masterd/core/ccm_schedule.h \
 	ccoip-masterd/core/ccm_restore.c \
 	ccoip-masterd/core/ccm_record.c ccoip-masterd/core/ccm_record.h \
 	ccoip-masterd/core/ccm_resume.c \
@@ -31,6 +35,7 @@ libccm_la_SOURCES = \
 	ccoip-masterd/core/ccm_over.c \
 	ccoip-masterd/core/ccm_ring.c \
 	ccoip-masterd/core/ccm_round.c \
+	ccoip-masterd/core/ccm_topology.c \
 	ccoip-masterd/core/ccm_tour.c \
 	ccoip-masterd/core/ccm_state.c \
 	ccoip-masterd/core/ccm_standstill.c \

@@ -157,7 +157,9 @@ typedef enum pcclResult_t {
 	pcclPendingAsyncOps = 10,
 	/* This peer was removed from the run. pcclConnect makes it a new peer. */
 	pcclUpdateTopologyFailed = 11,
-	/* The same as pcclUpdateTopologyFailed, but from pcclOptimizeTopology. */
+	/* pcclOptimizeTopology has failed for all peers, and the rings are as before: repeat it. Or
+	 * this peer was removed from the run: then the repeated call returns pcclInvalidUsage, and
+	 * pcclConnect makes it a new peer. */
 	pcclTopologyOptimizationFailed = 12,
 
 	/* The codes below are extensions of the 1.0 set. */
@@ -665,16 +667,35 @@ PCCL_EXPORT pcclResult_t pcclAreNewPeersPending(
 	const pcclComm_t *communicator, bool *new_peers_pending_out);
 
 /*
- * Measures the links that have not been measured yet, and puts the ring in a better order. Blocks
- * until all accepted peers have called it and adopted the order. Main thread.
+ * Makes large all-reduces faster: measures the paths between the hosts, computes the best rings for
+ * each group, and puts them in force. Blocks until all accepted peers of the run, of every group,
+ * have called it; then all calls return together with the same code. Typically called after the
+ * peers have joined, and again after the members have changed. Main thread.
  *
- * This release measures nothing and keeps the order of the ring. The call admits no newcomers. If
- * the others wait in pcclUpdateTopology instead, all of these calls return without a change.
+ * Rates are measured that are not known, or that are older than an hour. With n hosts this takes up
+ * to about n seconds, and longer on paths with long round trips (ccoip-masterd --benchmark-ms). If
+ * all rates are known, the call takes about a second or less. A group with fewer than three hosts
+ * has only one ring, so nothing is measured for it. With more than 256 hosts nothing is measured,
+ * and the call succeeds without a change. The rings in force also stay if no other ones are
+ * predicted to be at least 2 % faster.
  *
- * pcclInvalidUsage                fewer than two peers in the run, not connected, or not the main
- *                                 thread
- * pcclPendingAsyncOps             await outstanding operations first
- * pcclTopologyOptimizationFailed  this peer was removed from the run
+ * The call admits no newcomers. If the others wait in pcclUpdateTopology instead, all of these
+ * calls return success without a change.
+ *
+ * If a peer, a host or a link is lost meanwhile, or if a measurement does not end, the calls of all
+ * peers fail, and the rings are as before. Repeat the call: until it has succeeded,
+ * pcclUpdateTopology, pcclArePeersPending, all all-reduces and pcclSynchronizeSharedState return
+ * pcclInvalidUsage, unless this peer is alone in the run by then. All peers get the same code, so
+ * all of them repeat the call. A call that fails again answers half a second after the last
+ * failure at the earliest.
+ *
+ * pcclInvalidUsage                fewer than two peers in the run, not connected, not the main
+ *                                 thread, or removed from the run, as an earlier call has reported
+ * pcclPendingAsyncOps             await outstanding operations first; this peer has not voted
+ * pcclTopologyOptimizationFailed  the optimization has failed: repeat it; pcclGetLastError gives
+ *                                 the reason. Or this peer was removed from the run: pcclConnect
+ *                                 makes it a new peer. The first topology call after the removal
+ *                                 reports this
  * pcclMasterConnectionFailed
  */
 PCCL_EXPORT pcclResult_t pcclOptimizeTopology(const pcclComm_t *communicator);

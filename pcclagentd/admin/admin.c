@@ -341,6 +341,12 @@ static void fill(void *arg, const struct wa_request *q, struct wa_reply *reply)
 		(void)snprintf(reply->error, sizeof reply->error,
 			"an agent has no run of its own: ask the master");
 		break;
+	case WA_TOPOLOGY:
+	case WA_BANDWIDTH:
+	case WA_MEASURE:
+		(void)snprintf(reply->error, sizeof reply->error,
+			"an agent does not know the rings of its runs: ask the master");
+		break;
 	}
 }
 

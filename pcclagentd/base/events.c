@@ -2,6 +2,7 @@
 #include "pcclagentd/base/events.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/cc_sys.h"
 #include "pcclagentd/base/base.h"
@@ -13,6 +14,7 @@ struct waiting {
 	uint32_t stamp;
 	char text[WM_TEXT_MAX];
 	struct agt_sync_result *results; /* owned; the texts follow the array in the same memory */
+	struct wm_measured_result *measured; /* owned */
 	struct waiting *next;
 };
 
@@ -65,9 +67,21 @@ static struct agt_sync_result *copy_results(const struct agt_event *ev)
 	return v;
 }
 
+static struct wm_measured_result *copy_measured(const struct agt_event *ev)
+{
+	size_t size = ev->n_measured * sizeof *ev->measured;
+	struct wm_measured_result *v = malloc(size);
+
+	if (!v)
+		rep_out_of_memory("events");
+	memcpy(v, ev->measured, size);
+	return v;
+}
+
 static void waiting_free(struct waiting *w)
 {
 	free(w->results);
+	free(w->measured);
 	free(w);
 }
 
@@ -78,6 +92,7 @@ static void put_off(struct events *e, const struct agt_event *ev)
 	if (!w)
 		rep_out_of_memory("events");
 	w->results = NULL;
+	w->measured = NULL;
 	w->ev = *ev;
 	w->stamp = e->ops->stamp(e->arg, ev);
 	if (ev->text) {
@@ -86,6 +101,8 @@ static void put_off(struct events *e, const struct agt_event *ev)
 	}
 	if (ev->n_results > 0)
 		w->ev.results = w->results = copy_results(ev);
+	if (ev->n_measured > 0)
+		w->ev.measured = w->measured = copy_measured(ev);
 	LL_APPEND(e->waiting, w);
 }
 

@@ -28,8 +28,8 @@ struct ev_ops {
 struct events *ev_new(const struct ev_ops *ops, void *arg);
 void ev_free(struct events *e);
 
-/* Passes the event to the core. If the event has to wait, its text and results are copied; an event
- * that may wait must not have a request, sub or msg. */
+/* Passes the event to the core. If the event has to wait, its text and results (also those of a
+ * measurement) are copied; an event that may wait must not have a request, sub or msg. */
 void ev_post(struct base *b, const struct agt_event *ev);
 /* From ev_hold to ev_release or ev_release_with all events wait. */
 void ev_hold(struct base *b);

@@ -60,6 +60,7 @@ void agt_free(struct agt *a)
 		free(s);
 	}
 	agt_action_clear(&a->unsent);
+	agt_rates_free(&a->rates);
 	free(a);
 }
 
@@ -142,8 +143,14 @@ static void dispatch(struct agt *a, const struct agt_event *ev)
 	case AGT_EV_LINK_SILENT:
 		agt_link_event(a, ev);
 		break;
+	case AGT_EV_LINK_RATE:
+		agt_link_rate(a, ev);
+		break;
 	case AGT_EV_PROBED:
 		agt_probed(a, ev);
+		break;
+	case AGT_EV_MEASURED:
+		agt_measured(a, ev);
 		break;
 	case AGT_EV_XFER_DONE:
 		agt_op_xfer_done(a, ev);

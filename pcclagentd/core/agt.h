@@ -84,9 +84,16 @@ enum agt_event_type {
 	/* run, peer, silent: nothing has been received for a while on the established link to the
 	 * peer (silent), or something has been received again. */
 	AGT_EV_LINK_SILENT,
+	/* run, peer, rate, trip_us: what the established link to the peer has carried in
+	 * operations while the network was what bounded it. At most every few seconds for a link.
+	 */
+	AGT_EV_LINK_RATE,
 	/* run, seq: the number of the probe. code == 0: the probed agent can be reached; otherwise
 	 * text says why not. */
 	AGT_EV_PROBED,
+	/* run, seq, measured: the results of the measurement with the number seq, one for each
+	 * agent of its `to`, in the same order. */
+	AGT_EV_MEASURED,
 	/* run, seq. code == 0: all data of this host is final and sent. Otherwise the transfer
 	 * failed, and text says why. The operation ends with this code for all members; if the code
 	 * is pcclRankConnectionLost, it ends as a loss. */
@@ -154,11 +161,15 @@ struct agt_event {
 	uint64_t seq;
 	uint64_t tx_bytes, rx_bytes; /* XFER_DONE, XFER_STANDSTILL */
 	uint32_t still_ms;           /* XFER_STANDSTILL */
+	uint64_t rate;               /* LINK_RATE: bit/s */
+	uint32_t trip_us;            /* LINK_RATE: 0: unknown */
 	uint32_t n_results;
 	/* SYNC_*: of all members of the job, in any order; SYNC_DROPPED: of one member. If the job
 	 * could not be started, results of some members may be missing. */
 	const struct agt_sync_result *results;
-	uint32_t code; /* pcclResult_t */
+	uint32_t n_measured;                       /* MEASURED */
+	const struct wm_measured_result *measured; /* MEASURED */
+	uint32_t code;                             /* pcclResult_t */
 	const char *text;
 };
 

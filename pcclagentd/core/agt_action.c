@@ -17,9 +17,13 @@ void agt_action_clear(struct agt_action *x)
 	} else if (x->type == AGT_ACT_XFER_START || x->type == AGT_ACT_XFER_EXPECT) {
 		free(x->u.xfer.members);
 		free(x->u.xfer.agents);
+		free(x->u.xfer.rings);
 	} else if (x->type == AGT_ACT_SYNC_START) {
 		free(x->u.sync.members);
 		free(x->u.sync.sources);
+	} else if (x->type == AGT_ACT_MEASURE) {
+		free(x->u.measure.to);
+		free(x->u.measure.from);
 	}
 }
 

@@ -5,6 +5,7 @@
 #ifndef AGT_ACTIONS_H
 #define AGT_ACTIONS_H
 
+#include "common/cc_rings.h"
 #include "proto/shm_queue.h"
 #include "proto/shm_submit.h"
 #include "proto/wire_local.h"
@@ -37,8 +38,8 @@ enum agt_action_type {
 	/* run, msg (owned by the action list): send the message. */
 	AGT_ACT_MASTER_SEND,
 	/* run: the run is over. Sent once, also after MASTER_DOWN. Messages sent before still go
-	 * out. The run's links end with its last transfer; only XFER_CANCELLED events may follow.
-	 */
+	 * out. The run's measurement stops now, and its links end with its last transfer; only
+	 * XFER_CANCELLED events may follow. */
 	AGT_ACT_MASTER_CLOSE,
 	/* run, id: accept inbound links of this run from now on. */
 	AGT_ACT_RUN_READY,
@@ -51,6 +52,13 @@ enum agt_action_type {
 	/* run, probe: check whether a link can be opened there. Answered by PROBED, unless the run
 	 * ends first. */
 	AGT_ACT_PROBE,
+	/* run, measure (owned by the action list): measure the rates to the agents of `to`, and let
+	 * those of `from` measure. Replaces the run's measurement before it, which is not answered
+	 * any more. Answered by MEASURED if there is a `to`, unless it is stopped or replaced
+	 * first. */
+	AGT_ACT_MEASURE,
+	/* run, measure.number: stop this measurement. It is not answered any more. */
+	AGT_ACT_MEASURE_STOP,
 	/* run, xfer: start the transfer. Answered by XFER_DONE. */
 	AGT_ACT_XFER_START,
 	/* run, xfer.seq: cancel the transfer. Answered by XFER_CANCELLED, also after XFER_DONE. */
@@ -135,6 +143,9 @@ struct agt_xfer {
 	/* The agents of all hosts, in ring order, if the route is not the ring; else NULL. Owned by
 	 * the action list. */
 	struct cc_id *agents;
+	/* The rings of `hosts` hosts if the route is CC_ALGO_RINGS, from cc_rings_complete; else
+	 * NULL. Owned by the action list. */
+	struct cc_rings *rings;
 	uint32_t n_members;
 	struct agt_member *members; /* owned by the action list */
 };
@@ -187,6 +198,7 @@ struct agt_action {
 		struct wm_msg msg;
 		struct wm_endpoint endpoint;
 		struct wm_probe probe;
+		struct wm_measure measure;
 		struct agt_xfer xfer;
 		struct agt_sync sync;
 		char text[WM_TEXT_MAX];

@@ -71,7 +71,8 @@ void agt_ballot_answer(struct agt *a, struct agt_comm *c, bool answer)
 
 	c->wait = 0;
 	agt_comm_publish(a, c);
-	r = agt_reply(a, c, c->wait_req, WIRE_SUCCESS, "");
+	r = agt_reply(a, c, c->wait_req, WIRE_SUCCESS,
+		!answer && c->vote == WIRE_OPTIMIZE ? c->run->not_optimized : "");
 	agt_comm_view(c, &r->view);
 	memcpy(r->ballots, c->ballots, sizeof r->ballots);
 	r->flag = answer;
@@ -92,6 +93,8 @@ void agt_ballot_end(struct agt *a, struct agt_run *r, const struct wm_ballot_end
 {
 	struct agt_comm *c;
 
+	if (m->kind == WIRE_OPTIMIZE)
+		agt_copy_text(r->not_optimized, sizeof r->not_optimized, m->text);
 	if (m->number > r->ballots[m->kind]) {
 		agt_waits_over(a, r, m->kind);
 		r->ballots[m->kind] = m->number;

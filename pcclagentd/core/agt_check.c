@@ -204,17 +204,6 @@ static const char *check_op(const struct agt_op *o)
 	return wrong;
 }
 
-static bool round_in_doubt(const struct agt_run *r)
-{
-	const struct agt_round *rd = &r->round;
-	uint32_t i;
-
-	for (i = 0; i < rd->n_rings; i++)
-		if (rd->rings[i].hosts > 1 && agt_link_in_doubt(r, &rd->rings[i].next.agent))
-			return true;
-	return false;
-}
-
 static const char *check_round(const struct agt_run *r)
 {
 	const struct agt_round *rd = &r->round;
@@ -227,7 +216,7 @@ static const char *check_round(const struct agt_run *r)
 	for (l = r->links; l && agt_run_lives(r); l = l->hh.next)
 		if (!agt_link_is_used(r, &l->peer))
 			return "a link that nothing uses is kept";
-	if (rd->active && !rd->reported && !round_in_doubt(r))
+	if (rd->active && !rd->reported && !agt_round_in_doubt(r))
 		return "a round is not reported although all its links are known";
 	return NULL;
 }
@@ -317,6 +306,16 @@ static const char *check_run_ops(const struct agt_run *r)
 	return NULL;
 }
 
+static const char *check_measure(const struct agt_run *r)
+{
+	if (!r->measure.number)
+		return r->measure.n_to ? "results of a measurement without a number are awaited"
+				       : NULL;
+	if (r->state != AGT_RUN_UP)
+		return "a measurement goes on without a master";
+	return agt_measure_is_barred(r) ? "a measurement goes on during an operation" : NULL;
+}
+
 static const char *check_run(const struct agt *a, const struct agt_run *r)
 {
 	const char *wrong = check_run_comms(r);
@@ -329,6 +328,8 @@ static const char *check_run(const struct agt *a, const struct agt_run *r)
 		wrong = check_history(r);
 	if (!wrong)
 		wrong = check_run_ops(r);
+	if (!wrong)
+		wrong = check_measure(r);
 	return wrong ? wrong : check_round(r);
 }
 

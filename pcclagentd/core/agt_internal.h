@@ -9,12 +9,15 @@
  *   agt_ballot.c   ballots: votes of local peers, and their answers
  *   agt_run.c      runs: joining, leaving, the end
  *   agt_master.c   the messages of masters
+ *   agt_measure.c  measurements that masters order
+ *   agt_rates.c    the measured rates that the agent remembers
  *   agt_conn.c     the addresses at which masters are sought, and the attempts to connect
  *   agt_leave.c    peers that have left, until a master knows of it
  *   agt_resume.c   runs without a master, and the snapshot for the next master
  *   agt_attach.c   peers that outlived their agent
  *   agt_round.c    links, rounds, rings, world sizes
  *   agt_mesh.c     meshes: links to all other hosts of a ring
+ *   agt_plan.c     plans: the links of several weighted rings
  *   agt_op.c       operations: from the start to the end
  *   agt_spec.c     speculative starts of operations
  *   agt_sync.c     synchronizations of shared state: their jobs
@@ -173,6 +176,22 @@ void agt_master_msg(struct agt *a, const struct agt_event *ev);
 void agt_probed(struct agt *a, const struct agt_event *ev);
 void agt_master_settings(struct agt *a, struct agt_run *r, const struct wm_hello_ack *m);
 
+/* agt_measure.c */
+void agt_measure(struct agt *a, struct agt_run *r, const struct wm_measure *m);
+/* Handles the results of a measurement. */
+void agt_measured(struct agt *a, const struct agt_event *ev);
+/* Tells the master what a link has carried in operations. */
+void agt_link_rate(struct agt *a, const struct agt_event *ev);
+/* Is a measurement impossible, because an operation of the run uses the network? */
+bool agt_measure_is_barred(const struct agt_run *r);
+/* Stops the measurement of r, if there is one, without an answer. */
+void agt_measure_stop(struct agt *a, struct agt_run *r);
+/* Stops the measurement if the run has lost its master, or if an operation has started. */
+void agt_measure_settle(struct agt *a, struct agt_run *r);
+void agt_measure_free(struct agt_run *r);
+/* Sends the rates that the agent remembers, if there are any. */
+void agt_rates_tell(struct agt *a, struct agt_run *r);
+
 /* agt_conn.c */
 void agt_conn_open(struct agt *a, struct agt_run *r, const struct cc_addr *addr);
 /* Connects to the master's next possible address. */
@@ -252,6 +271,21 @@ struct cc_id *agt_mesh_agents(const struct wm_ring *g);
 const char *agt_mesh_broken(
 	struct agt_run *r, const struct wm_ring *g, const struct cc_id **suspect);
 
+/* agt_plan.c. `i`: number of a ring of g's plan. */
+/* Return the host after this host in the ring, and the one before it. */
+const struct wm_endpoint *agt_plan_next(const struct wm_ring *g, uint32_t i);
+const struct cc_id *agt_plan_prev(const struct wm_ring *g, uint32_t i);
+/* Does a ring of the plan use the link to the peer, or, with `inbound`, the link from the peer? */
+bool agt_plan_has(const struct wm_ring *g, const struct cc_id *peer, bool inbound);
+/* Returns NULL, or which link of the plan is missing. */
+const char *agt_plan_broken(
+	struct agt_run *r, const struct wm_ring *g, const struct cc_id **suspect);
+/* Returns the agents to which this host sends, or, with `inbound`, from which it receives: one for
+ * each ring of the plan. The caller owns the array. */
+struct cc_id *agt_plan_agents(const struct wm_ring *g, bool inbound);
+/* Returns the rings of the plan, which the caller owns. g must have a plan. */
+struct cc_rings *agt_plan_rings(const struct wm_ring *g);
+
 /* agt_round.c */
 struct agt_group *agt_group_find(struct agt_run *r, uint32_t group);
 struct agt_group *agt_group_get(struct agt_run *r, uint32_t group);
@@ -288,6 +322,8 @@ void agt_link_want(struct agt *a, struct agt_run *r, const struct wm_endpoint *t
 	bool reopen);
 /* Returns true while it is not known whether the outbound link to the peer can be used. */
 bool agt_link_in_doubt(const struct agt_run *r, const struct cc_id *peer);
+/* Is a link for which the round waits in doubt? */
+bool agt_round_in_doubt(const struct agt_run *r);
 void agt_links_sweep(struct agt *a, struct agt_run *r);
 /* Reports the lost links of the rings in force to a master that may not know of them. */
 void agt_links_tell(struct agt *a, struct agt_run *r);

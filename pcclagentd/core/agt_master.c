@@ -217,6 +217,7 @@ static void got_hello_ack(struct agt *a, struct agt_run *r, const struct wm_hell
 	agt_log(a, AGT_LOG_NOTICE, "master %s: connected, run %u",
 		cc_addr_str(&r->connect_addr, addr), r->id);
 	run_ready(a, r, m);
+	agt_rates_tell(a, r);
 	DL_FOREACH2 (r->comms, c, next_r)
 		agt_run_send_join(a, c);
 	if (m->resume)
@@ -334,6 +335,12 @@ static void got_msg(struct agt *a, struct agt_run *r, const struct wm_msg *m)
 		break;
 	case WM_PROBE:
 		got_probe(a, r, &m->u.probe);
+		break;
+	case WM_MEASURE:
+		agt_measure(a, r, &m->u.measure);
+		break;
+	case WM_RATES:
+		agt_rates_set_caps(&a->rates, &m->u.rates, a->now);
 		break;
 	case WM_COMMIT:
 		agt_round_commit(a, r, &m->u.commit);

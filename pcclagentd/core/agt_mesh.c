@@ -49,7 +49,7 @@ void agt_mesh_open(struct agt *a, struct agt_run *r)
 	uint32_t i;
 
 	for (g = r->groups; g; g = g->hh.next) {
-		g->mesh_up = false;
+		g->mesh_up = g->plan_up = false;
 		g->mesh_breaks = g->mesh_orders = 0;
 		for (i = 0; g->has_ring && i < g->ring.n_others; i++)
 			want(a, r, g, &g->ring.others[i], false);
@@ -72,12 +72,27 @@ static bool is_up(struct agt_run *r, const struct agt_group *g)
 	return true;
 }
 
+static bool plan_is_up(struct agt_run *r, const struct agt_group *g)
+{
+	const struct cc_id *suspect;
+
+	return g->has_ring && g->ring.plan.n > 0 && g->mesh_breaks <= BREAKS_MAX &&
+	       g->mesh_orders <= BREAKS_MAX && !agt_plan_broken(r, &g->ring, &suspect);
+}
+
+static void look(struct agt_run *r, struct agt_group *g)
+{
+	g->mesh_up = is_up(r, g);
+	g->plan_up = plan_is_up(r, g);
+}
+
 static void tell(struct agt *a, struct agt_run *r, struct agt_group *g)
 {
 	struct wm_mesh *m = &agt_send(a, r, WM_MESH)->u.mesh;
 
 	m->group = g->group;
 	m->up = g->mesh_up;
+	m->plan_up = g->plan_up;
 	m->reopens = r->reopens;
 }
 
@@ -102,12 +117,11 @@ void agt_mesh_check(struct agt *a, struct agt_run *r)
 	if (r->state != AGT_RUN_UP || agt_in_round(r))
 		return;
 	for (g = r->groups; g; g = g->hh.next) {
-		bool up = is_up(r, g);
+		bool up = g->mesh_up, plan_up = g->plan_up;
 
-		if (up == g->mesh_up)
-			continue;
-		g->mesh_up = up;
-		tell(a, r, g);
+		look(r, g);
+		if (up != g->mesh_up || plan_up != g->plan_up)
+			tell(a, r, g);
 	}
 }
 
@@ -116,7 +130,7 @@ void agt_mesh_tell(struct agt *a, struct agt_run *r)
 	struct agt_group *g;
 
 	for (g = r->groups; g; g = g->hh.next) {
-		g->mesh_up = is_up(r, g);
+		look(r, g);
 		if (!g->has_ring || g->ring.n_others == 0)
 			continue;
 		tell(a, r, g);
@@ -131,6 +145,8 @@ void agt_mesh_link_down(struct agt *a, struct agt_run *r, const struct cc_id *pe
 	for (g = r->groups; g; g = g->hh.next) {
 		const struct wm_endpoint *to = endpoint_of(g, peer);
 
+		if (to) /* for the master any loss is one of the plan */
+			g->plan_up = false;
 		if (to && g->mesh_breaks++ < BREAKS_MAX)
 			want(a, r, g, to, false);
 	}
@@ -154,7 +170,7 @@ void agt_mesh_reopen(struct agt *a, struct agt_run *r, const struct cc_id *peer)
 		const struct wm_endpoint *to = endpoint_of(g, peer);
 
 		/* The master counts this mesh as lost until the next report. */
-		g->mesh_up = false;
+		g->mesh_up = g->plan_up = false;
 		if (!to || g->mesh_orders++ >= BREAKS_MAX)
 			continue;
 		want(a, r, g, to, !reopened);

@@ -76,6 +76,13 @@ void agt_op_add(struct agt *a, struct agt_op *o, struct agt_comm *c, const struc
 		agt_record_voted(a, c, &s->sync);
 }
 
+static void neighbours_free(struct agt_op *o)
+{
+	free(o->neighbours.out);
+	free(o->neighbours.in);
+	o->neighbours = (struct agt_neighbours){.n_out = 0};
+}
+
 void agt_op_free(struct agt *a, struct agt_op *o)
 {
 	struct agt_run *r = o->run;
@@ -90,7 +97,7 @@ void agt_op_free(struct agt *a, struct agt_op *o)
 	DL_DELETE2(r->ops, o, prev_op, next_op);
 	free(o->awaited);
 	free(o->members);
-	free(o->agents);
+	neighbours_free(o);
 	free(o);
 }
 
@@ -423,31 +430,44 @@ const char *agt_op_cannot_start(
 		*suspect = &g->ring.prev;
 		return "the link from the previous host is down";
 	}
+	if (o->route == CC_ALGO_RINGS)
+		return agt_plan_broken(o->run, &g->ring, suspect);
 	return o->route == CC_ALGO_RING ? NULL : agt_mesh_broken(o->run, &g->ring, suspect);
 }
 
 bool agt_op_uses(const struct agt_op *o, const struct cc_id *peer, bool inbound)
 {
-	uint32_t i;
+	const struct agt_neighbours *x = &o->neighbours;
+	const struct cc_id *v = inbound ? x->in : x->out;
+	uint32_t i, n = inbound ? x->n_in : x->n_out;
 
-	if (!o->agents)
+	if (o->route == CC_ALGO_RING)
 		return cc_id_eq(inbound ? &o->prev : &o->next, peer);
-	for (i = 0; i < o->hosts; i++)
-		if (cc_id_eq(&o->agents[i], peer))
+	for (i = 0; i < n; i++)
+		if (cc_id_eq(&v[i], peer))
 			return true;
 	return false;
 }
 
-/* Notes the agents of all hosts, for an operation that takes another route than the ring. */
-static void set_agents(struct agt_op *o, const struct wm_ring *ring, struct agt_xfer *t)
+/* Notes with which hosts o exchanges data, if it takes another route than the ring. */
+static void set_neighbours(struct agt_op *o, const struct wm_ring *ring, struct agt_xfer *t)
 {
-	o->hosts = ring->hosts;
-	free(o->agents);
-	o->agents = NULL;
+	struct agt_neighbours *x = &o->neighbours;
+
+	neighbours_free(o);
 	if (o->route == CC_ALGO_RING)
 		return;
-	o->agents = agt_mesh_agents(ring);
 	t->agents = agt_mesh_agents(ring);
+	if (o->route == CC_ALGO_RINGS) {
+		t->rings = agt_plan_rings(ring);
+		x->n_out = x->n_in = ring->plan.n;
+		x->out = agt_plan_agents(ring, false);
+		x->in = agt_plan_agents(ring, true);
+	} else {
+		x->n_out = x->n_in = ring->hosts;
+		x->out = agt_mesh_agents(ring);
+		x->in = agt_mesh_agents(ring);
+	}
 }
 
 void agt_op_xfer_start(struct agt *a, struct agt_op *o, const struct agt_group *g)
@@ -470,7 +490,7 @@ void agt_op_xfer_start(struct agt *a, struct agt_op *o, const struct agt_group *
 	t->pos = g->ring.pos;
 	t->segment_max = o->run->segment_max;
 	t->route = o->route;
-	set_agents(o, &g->ring, t);
+	set_neighbours(o, &g->ring, t);
 	if (t->hosts > 1) {
 		t->next = o->next = g->ring.next.agent;
 		t->prev = o->prev = g->ring.prev;

@@ -176,6 +176,12 @@ static struct wire_view last_generation(const struct agt_group *g)
 	return g->n_lost ? g->lost[g->n_lost - 1].view : (struct wire_view){.view_id = 0};
 }
 
+static void fill_position(const struct wm_ring *g, struct wm_ring_position *p)
+{
+	*p = (struct wm_ring_position){g->group, g->hosts, g->pos, g->plan};
+	p->plan.order = cc_must_copy(g->plan.order, g->plan.n_order, sizeof *g->plan.order);
+}
+
 static void fill_groups(const struct agt_run *r, struct wm_resume *m)
 {
 	uint32_t n = HASH_COUNT(r->groups);
@@ -198,8 +204,7 @@ static void fill_groups(const struct agt_run *r, struct wm_resume *m)
 			.at_generation = last_generation(g),
 			.revision = g->revision};
 		if (g->has_ring)
-			m->positions[m->n_positions++] =
-				(struct wm_ring_position){g->group, g->ring.hosts, g->ring.pos};
+			fill_position(&g->ring, &m->positions[m->n_positions++]);
 	}
 }
 
@@ -230,6 +235,7 @@ static void tell(struct agt *a, struct agt_run *r)
 	DL_FOREACH2 (r->ops, o, next_op)
 		agt_op_tell(a, o);
 	agt_ballot_tell(a, r);
+	agt_rates_tell(a, r);
 	agt_resume_end(a, r);
 	r->reopens = 0;
 	agt_links_tell(a, r);

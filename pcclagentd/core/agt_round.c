@@ -31,13 +31,19 @@ struct agt_group *agt_group_get(struct agt_run *r, uint32_t group)
 	return g;
 }
 
+static void ring_free(struct wm_ring *g)
+{
+	free(g->members);
+	free(g->others);
+	free(g->plan.order);
+}
+
 void agt_group_put(struct agt_run *r, struct agt_group *g)
 {
 	if (g->users)
 		return;
 	HASH_DELETE(hh, r->groups, g);
-	free(g->ring.members);
-	free(g->ring.others);
+	ring_free(&g->ring);
 	free(g);
 }
 
@@ -45,10 +51,8 @@ void agt_round_clear(struct agt_round *rd)
 {
 	uint32_t i;
 
-	for (i = 0; i < rd->n_rings; i++) {
-		free(rd->rings[i].members);
-		free(rd->rings[i].others);
-	}
+	for (i = 0; i < rd->n_rings; i++)
+		ring_free(&rd->rings[i]);
 	free(rd->rings);
 	memset(rd, 0, sizeof *rd);
 }
@@ -58,6 +62,7 @@ static void ring_copy(struct wm_ring *dst, const struct wm_ring *src)
 	*dst = *src;
 	dst->members = cc_must_copy(src->members, src->n_members, sizeof *src->members);
 	dst->others = cc_must_copy(src->others, src->n_others, sizeof *src->others);
+	dst->plan.order = cc_must_copy(src->plan.order, src->plan.n_order, sizeof *src->plan.order);
 }
 
 static void round_copy(struct agt_round *rd, const struct wm_round *m)
@@ -139,9 +144,11 @@ static void lost_forget(struct agt_run *r, const struct cc_id *peer)
 	}
 }
 
+/* Is this a link of the ring, or one of its plan for which the round waits? */
 static bool ring_has(const struct wm_ring *g, const struct cc_id *peer, bool inbound)
 {
-	return g->hosts > 1 && cc_id_eq(inbound ? &g->prev : &g->next.agent, peer);
+	return g->hosts > 1 && (cc_id_eq(inbound ? &g->prev : &g->next.agent, peer) ||
+				       (g->await_plan && agt_plan_has(g, peer, inbound)));
 }
 
 /* Is the link to the peer (inbound: from the peer) part of a ring in force, or of a ring of the
@@ -250,7 +257,8 @@ static bool link_carries_xfer(const struct agt_run *r, const struct cc_id *peer)
 	return false;
 }
 
-/* Returns how many streams to the peer the rings of the round want; 0: no ring leads to it. */
+/* Returns how many streams to the peer the rings and plans of the round want; 0: none leads to it.
+ */
 static uint32_t round_streams(const struct agt_round *rd, const struct cc_id *peer)
 {
 	uint32_t i, n = 0;
@@ -258,7 +266,7 @@ static uint32_t round_streams(const struct agt_round *rd, const struct cc_id *pe
 	for (i = 0; i < rd->n_rings; i++) {
 		const struct wm_ring *g = &rd->rings[i];
 
-		if (g->hosts > 1 && cc_id_eq(&g->next.agent, peer) && g->pool_size > n)
+		if (ring_has(g, peer, false) && g->pool_size > n)
 			n = g->pool_size;
 	}
 	return n;
@@ -354,27 +362,53 @@ bool agt_link_in_doubt(const struct agt_run *r, const struct cc_id *peer)
 	return !l || l->state == AGT_LINK_OPENING || l->silent;
 }
 
-/* Returns the link to the next host of this ring if it could not be opened, or NULL. */
-static const struct agt_link *failed_link(const struct agt_run *r, const struct wm_ring *ring)
+/* Returns how many links of this ring the round waits for: to the next host, and perhaps to the
+ * next hosts in the rings of its plan. */
+static uint32_t wanted_links(const struct wm_ring *g)
 {
-	const struct agt_link *l = link_find(r, &ring->next.agent);
+	return g->hosts > 1 ? 1 + (g->await_plan ? g->plan.n : 0) : 0;
+}
 
-	return ring->hosts > 1 && l && l->state == AGT_LINK_FAILED ? l : NULL;
+static const struct wm_endpoint *wanted_link(const struct wm_ring *g, uint32_t i)
+{
+	return i == 0 ? &g->next : agt_plan_next(g, i - 1);
+}
+
+/* Returns this link if it could not be opened, or NULL. */
+static const struct agt_link *failed_link(const struct agt_run *r, const struct wm_endpoint *to)
+{
+	const struct agt_link *l = link_find(r, &to->agent);
+
+	return l && l->state == AGT_LINK_FAILED ? l : NULL;
 }
 
 static void report_failures(const struct agt_run *r, uint32_t failed, struct wm_round_report *m)
 {
 	const struct agt_round *rd = &r->round;
 	const struct agt_link *l;
-	uint32_t i;
+	uint32_t i, k;
 
 	m->failures = cc_must_zalloc(
 		failed < WM_FAILURES_MAX ? failed : WM_FAILURES_MAX, sizeof *m->failures);
 	for (i = 0; i < rd->n_rings; i++) {
-		l = failed_link(r, &rd->rings[i]);
-		if (l)
-			add_failure(m, l);
+		for (k = 0; k < wanted_links(&rd->rings[i]); k++) {
+			l = failed_link(r, wanted_link(&rd->rings[i], k));
+			if (l)
+				add_failure(m, l);
+		}
 	}
+}
+
+bool agt_round_in_doubt(const struct agt_run *r)
+{
+	const struct agt_round *rd = &r->round;
+	uint32_t i, k;
+
+	for (i = 0; i < rd->n_rings; i++)
+		for (k = 0; k < wanted_links(&rd->rings[i]); k++)
+			if (agt_link_in_doubt(r, &wanted_link(&rd->rings[i], k)->agent))
+				return true;
+	return false;
 }
 
 /* Reports on the round as soon as no link of the round is opening or silent any more. */
@@ -383,17 +417,13 @@ static void round_report(struct agt *a, struct agt_run *r)
 	struct agt_round *rd = &r->round;
 	struct wm_round_report *m;
 	struct agt_group *g;
-	uint32_t i, failed = 0;
+	uint32_t i, k, failed = 0;
 
-	if (!rd->active || rd->reported)
+	if (!rd->active || rd->reported || agt_round_in_doubt(r))
 		return;
-	for (i = 0; i < rd->n_rings; i++) {
-		if (rd->rings[i].hosts == 1)
-			continue;
-		if (agt_link_in_doubt(r, &rd->rings[i].next.agent))
-			return;
-		failed += failed_link(r, &rd->rings[i]) != NULL;
-	}
+	for (i = 0; i < rd->n_rings; i++)
+		for (k = 0; k < wanted_links(&rd->rings[i]); k++)
+			failed += failed_link(r, wanted_link(&rd->rings[i], k)) != NULL;
 	rd->reported = true;
 	rd->ok = failed == 0;
 	m = &agt_send(a, r, WM_ROUND_REPORT)->u.round_report;
@@ -403,6 +433,21 @@ static void round_report(struct agt *a, struct agt_run *r)
 			g->left = rd->number;
 	if (failed > 0)
 		report_failures(r, failed, m);
+}
+
+/* Opens the missing links of g's plan. */
+static void want_plan(struct agt *a, struct agt_run *r, const struct wm_ring *g)
+{
+	uint32_t i;
+
+	for (i = 0; g->await_plan && i < g->plan.n; i++) {
+		const struct wm_endpoint *to = agt_plan_next(g, i);
+		const struct cc_id *prev = agt_plan_prev(g, i);
+
+		if (!cc_id_eq(prev, &g->prev) && agt_link_from_lost(r, prev))
+			tell_lost(a, r, prev, true, "it was not reopened");
+		agt_link_want(a, r, to, round_streams(&r->round, &to->agent), false);
+	}
 }
 
 void agt_round_begin(struct agt *a, struct agt_run *r, const struct wm_round *m)
@@ -415,6 +460,7 @@ void agt_round_begin(struct agt *a, struct agt_run *r, const struct wm_round *m)
 		agt_run_violation(a, r, wrong);
 		return;
 	}
+	agt_measure_stop(a, r);
 	round_copy(rd, m);
 	if (!cc_id_is_zero(&m->run_key))
 		r->run_key = m->run_key;
@@ -429,6 +475,7 @@ void agt_round_begin(struct agt *a, struct agt_run *r, const struct wm_round *m)
 		if (!g->prev_reopens && agt_link_from_lost(r, &g->prev))
 			tell_lost(a, r, &g->prev, true, "it was not reopened");
 		agt_link_want(a, r, &g->next, round_streams(rd, &g->next.agent), g->reopen);
+		want_plan(a, r, g);
 	}
 	round_report(a, r);
 }
@@ -446,8 +493,7 @@ static int ring_rank(const struct wm_ring *g, const struct cc_id *peer)
 
 static void ring_drop(struct agt_group *g)
 {
-	free(g->ring.members);
-	free(g->ring.others);
+	ring_free(&g->ring);
 	memset(&g->ring, 0, sizeof g->ring);
 	g->has_ring = false;
 }
@@ -478,6 +524,7 @@ static void put_in_force(struct agt_run *r)
 		rd->rings[i].members = NULL;
 		rd->rings[i].others = NULL;
 		rd->rings[i].n_others = 0;
+		rd->rings[i].plan = (struct wm_plan){.n = 0};
 	}
 	r->segment_max = rd->segment_max;
 	agt_round_clear(rd);
@@ -751,6 +798,7 @@ void agt_link_event(struct agt *a, const struct agt_event *ev)
 	}
 	if (ev->inbound) {
 		lost_forget(r, &ev->peer);
+		agt_mesh_check(a, r); /* a plan may have waited for the link */
 		return;
 	}
 	if (ev->type == AGT_EV_LINK_SILENT) {

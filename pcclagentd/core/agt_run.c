@@ -414,6 +414,7 @@ void agt_run_settle(struct agt *a, struct agt_run *r)
 		agt_run_set_state(a, r, AGT_RUN_OVER);
 		agt_emit(a, AGT_ACT_MASTER_CLOSE)->run = r->id;
 	}
+	agt_measure_settle(a, r);
 	if (r->state == AGT_RUN_OVER && !r->ops)
 		agt_run_free(a, r);
 	else if (r->check_links && r->state != AGT_RUN_OVER)
@@ -430,6 +431,7 @@ void agt_run_free(struct agt *a, struct agt_run *r)
 	agt_ghosts_free(r);
 	agt_history_free(r);
 	agt_links_free(r);
+	agt_measure_free(r);
 	HASH_DELETE(hh, a->runs, r);
 	free(r);
 }

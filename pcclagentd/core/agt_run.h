@@ -6,6 +6,7 @@
 #ifndef AGT_RUN_H
 #define AGT_RUN_H
 
+#include "pcclagentd/core/agt_rates.h"
 #include "pcclagentd/core/agt_types.h"
 
 /* A link from another agent that broke at this end. The other agent may not know that it broke. A
@@ -62,6 +63,14 @@ struct agt_history {
 struct agt_awaited {
 	uint64_t since_ns; /* 0: the vote is not late */
 	char text[WM_TEXT_MAX];
+};
+
+/* The master's order of a measurement. */
+struct agt_measure {
+	uint64_t number; /* 0: there is none */
+	/* The agents for which the master still expects results; none after the answer. */
+	uint32_t n_to;
+	struct cc_id *to; /* owned */
 };
 
 struct agt_run {
@@ -134,6 +143,9 @@ struct agt_run {
 	uint64_t aborted_round;
 	uint64_t ballots[WIRE_BALLOTS]; /* the last ballots that have ended */
 	struct agt_awaited late[WIRE_BALLOTS];
+	/* Why the last optimization has failed, or ""; "" also if this agent has missed its end. */
+	char not_optimized[WM_TEXT_MAX];
+	struct agt_measure measure;
 	struct agt_ghost *ghosts;
 	uint32_t n_ghosts;
 	struct agt_history *history;
@@ -221,8 +233,9 @@ struct agt {
 		uint64_t term;
 	} fences[AGT_FENCES];
 	uint32_t last_fence;
-	uint64_t tick_ns; /* when the last tick came */
-	uint64_t woke_ns; /* when this process last ran again after it had stood still */
+	struct agt_rates rates; /* measured to other agents; they outlive the runs */
+	uint64_t tick_ns;       /* when the last tick came */
+	uint64_t woke_ns;       /* when this process last ran again after it had stood still */
 	struct agt_op *fresh, *older; /* operations that wait for local members, oldest first */
 	uint64_t lines_ns;            /* since when n_lines counts */
 	uint32_t n_lines;             /* lines in the log that name awaited peers */

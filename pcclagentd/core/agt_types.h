@@ -192,8 +192,13 @@ struct agt_op {
 	bool silent;          /* REPORTED, not ok: as in the report */
 	uint32_t world_size;
 	struct cc_id next, prev;
-	uint32_t route, hosts; /* with seq: enum cc_algo, and the hosts of the ring */
-	struct cc_id *agents; /* of all hosts, in ring order, if the route is not the ring; owned */
+	uint32_t route; /* with seq: enum cc_algo */
+	/* The agents of the hosts to which this host sends, and from which it receives, if the
+	 * route is not the ring; owned. */
+	struct agt_neighbours {
+		uint32_t n_out, n_in;
+		struct cc_id *out, *in;
+	} neighbours;
 	uint64_t tx_bytes, rx_bytes;
 	/* CANCELLING: the generation and the view when the end was decided */
 	struct agt_generation at_end;
@@ -229,7 +234,8 @@ struct agt_group {
 	char stopped[WM_TEXT_MAX];
 	bool has_ring;
 	struct wm_ring ring; /* the ring in force; owns its members and others */
-	bool mesh_up; /* the links to all hosts of the ring are up, and the master knows it */
+	/* As the master knows: the links to all hosts of the ring are up; those of the plan are. */
+	bool mesh_up, plan_up;
 	/* Since the ring is in force: links to hosts other than the next one that were lost at this
 	 * end, and those that the master has ordered to be reopened. */
 	uint32_t mesh_breaks, mesh_orders;

@@ -14,8 +14,11 @@ libagt_la_SOURCES = \
 	pcclagentd/core/agt_internal.h pcclagentd/core/agt_run.h pcclagentd/core/agt_types.h \
 	pcclagentd/core/agt_leave.c \
 	pcclagentd/core/agt_master.c \
+	pcclagentd/core/agt_measure.c \
 	pcclagentd/core/agt_mesh.c \
+	pcclagentd/core/agt_plan.c \
 	pcclagentd/core/agt_op.c pcclagentd/core/agt_op.h \
+	pcclagentd/core/agt_rates.c pcclagentd/core/agt_rates.h \
 	pcclagentd/core/agt_record.c pcclagentd/core/agt_record.h \
 	pcclagentd/core/agt_resume.c \
 	pcclagentd/core/agt_round.c \

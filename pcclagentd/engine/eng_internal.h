@@ -7,7 +7,8 @@
  *   routes.c  the part of the routes that one host has in a transfer
  *   quant.c   quantized transfers
  *   xfer.c    functions of both threads for transfers
- *   life.c    functions of both threads for streams: options, signs of life
+ *   life.c    functions of both threads for streams: options, signs of life, what links carry
+ *   rate.c    what a link carries, from the counts of the kernel
  *   rx.c      the RX thread
  *   tx.c      the TX thread
  *
@@ -22,6 +23,7 @@
 #include "common/cc_spsc.h"
 #include "pcclagentd/base/worker.h"
 #include "pcclagentd/engine/engine.h"
+#include "pcclagentd/engine/rate.h"
 #include "proto/wire_link.h"
 
 #define ENG_SEGS_MAX  (1u << 22)
@@ -48,13 +50,18 @@ struct eng_chunk {
 	uint32_t first_target, n_targets; /* the lanes of the result, in eng_routes.targets */
 };
 
+/* A chunk without children: its segments start at this host. */
+struct eng_origin {
+	uint32_t chunk, seg; /* T: the next segment of the chunk */
+};
+
 /* A host to which this host sends segments of a transfer. */
 struct eng_lane {
 	uint32_t pos, link;
-	/* T: segments of chunks without children start at this host. The search for the next
-	 * segment that starts here continues in chunk `origin_chunk`, at segment `origin_seg` of
-	 * this chunk. */
-	uint32_t origin_chunk, chunks_left, origin_seg;
+	/* T: the chunks that start at this host and are not sent completely. The last one of them
+	 * is sent first. If they are of several rings, they are sent in turn. */
+	struct eng_origin *origins;
+	uint32_t n_origins, turn;
 	uint32_t cap;        /* segments that are sent on: the room in `queue` */
 	uint32_t *queue;     /* T: segments to be sent on */
 	uint32_t head, tail; /* T: the used part of `queue`, which never wraps */
@@ -62,13 +69,14 @@ struct eng_lane {
 
 /* The lanes and chunks of a transfer. */
 struct eng_routes {
-	struct eng_chunk *chunks; /* plan.hosts */
+	struct eng_chunk *chunks; /* plan.n_chunks */
 	uint32_t n_lanes;
 	struct eng_lane *lanes;
-	uint32_t *targets;      /* numbers of lanes */
-	uint32_t n_inputs;      /* number of places for segments in the inbox */
-	uint64_t segment_bytes; /* size of a place in the inbox or in the outbox */
-	uint32_t cap_hosts, cap_queue;
+	uint32_t *targets;          /* numbers of lanes */
+	struct eng_origin *origins; /* memory of the lanes' origins */
+	uint32_t n_inputs;          /* number of places for segments in the inbox */
+	uint64_t segment_bytes;     /* size of a place in the inbox or in the outbox */
+	uint32_t cap_chunks, cap_queue;
 	uint32_t *queue; /* memory of the lanes' queues */
 };
 
@@ -84,6 +92,7 @@ struct eng_xfer {
 	uint32_t cap_members;
 	struct eng_peer *peers; /* likewise */
 	uint32_t cap_peers;
+	struct cc_rings rings; /* a copy, if the route is CC_ALGO_RINGS */
 	struct eng_routes routes;
 	uint64_t bytes;             /* bytes of the operand */
 	struct cc_spsc forward;     /* R pushes, T pops: eng_forward values */
@@ -145,6 +154,9 @@ struct eng_stream {
 
 	/* TX */
 	struct flow flow;
+	struct eng_rate_counts before, counts; /* at the last two looks */
+	uint32_t trip_us;                      /* the shortest round trip; 0: unknown */
+	struct eng_rate rate; /* of the link, in the first stream of the link in the list */
 };
 
 struct eng_thread;
@@ -199,6 +211,9 @@ struct eng {
 	struct eng_xfer *active; /* circular list: points to the transfer that was served last */
 	uint32_t set;            /* the stream set that sends */
 	uint64_t set_since_ns;
+	/* The operations since the last look that have used links; see eng_tx_used_rings. */
+	bool used, used_otherwise;
+	uint32_t used_group;
 };
 
 /* Commands and events: the types of wrk_pack_ptr and wrk_pack_num. */
@@ -217,6 +232,7 @@ enum eng_note {
 	ENG_NOTE_ACK = 1,    /* xfer */
 	ENG_NOTE_BROKEN = 2, /* struct eng_broken */
 	ENG_NOTE_HEARD = 3,  /* eng_heard value */
+	ENG_NOTE_RATE = 4,   /* struct eng_carried */
 };
 
 /* A segment to be sent on: number and phase in one ring entry. */
@@ -248,6 +264,12 @@ struct eng_broken {
 	char text[106];
 };
 
+/* Payload of ENG_NOTE_RATE; freed by the loop. */
+struct eng_carried {
+	uint32_t link, trip_us;
+	uint64_t rate;
+};
+
 /* engine.c */
 
 /* Closes the link's streams of this thread, and sends ENG_NOTE_BROKEN. */
@@ -268,10 +290,15 @@ bool eng_run_commands(struct eng_thread *t);
 void eng_close_link(struct eng_thread *t, uint32_t link);
 
 /* routes.c */
-/* Computes the routes of a transfer. CC_ERR_NOMEM, or CC_ERR_LIMIT if the route is not possible
- * with so many hosts. */
+/* Computes the routes of a transfer. CC_ERR_NOMEM, CC_ERR_LIMIT if the route is not possible with
+ * so many hosts, or CC_ERR_INVAL if rings and plan do not fit each other. */
 int eng_routes_setup(struct eng_routes *r, const struct eng_xfer_spec *spec);
 void eng_routes_free(struct eng_routes *r);
+static inline struct cc_route eng_route_of(const struct eng_xfer_spec *spec)
+{
+	return (struct cc_route){
+		.algo = spec->route, .hosts = spec->plan.hosts, .rings = spec->rings};
+}
 static inline uint32_t eng_chunk_of(const struct eng_xfer_spec *spec, uint32_t seg)
 {
 	return seg / spec->plan.segs_per_chunk;
@@ -301,6 +328,11 @@ void eng_quant_decode(const struct eng_xfer *x, uint32_t seg, const struct eng_q
 void eng_tune(int fd);
 /* Checks the time limits of the thread's streams, see eng_look. */
 void eng_look_at_streams(struct eng_thread *t, bool starts);
+
+/* tx.c */
+/* Since the last call, did operations of one group use the links, and all of them along rings? Then
+ * a link carried what a plan intends for it, and not its part of what the host sends to many. */
+bool eng_tx_used_rings(struct eng *e);
 
 /* xfer.c */
 /* Returns the index in eng_xfer.awaited for segments of a chunk that come from the host at position

@@ -270,7 +270,7 @@ void eng_free(struct eng *e)
 	thread_end(&e->rx);
 	thread_end(&e->tx);
 	while (next_note(e, &v))
-		if (wrk_type(v) == ENG_NOTE_BROKEN)
+		if (wrk_type(v) == ENG_NOTE_BROKEN || wrk_type(v) == ENG_NOTE_RATE)
 			free(wrk_ptr(v));
 	free_list(e->xfers);
 	free_list(e->free_xfers);
@@ -472,30 +472,47 @@ static void link_heard(uint64_t heard, struct eng_event *ret)
 	ret->link = (uint32_t)(heard >> (ENG_HEARD_MS_BITS + 1));
 }
 
+static void link_broken(struct eng_broken *b, struct eng_event *ret)
+{
+	ret->type = ENG_LINK_BROKEN;
+	ret->link = b->link;
+	ret->silent = b->silent;
+	ret->ended = b->ended;
+	ret->stuck = b->stuck;
+	memcpy(ret->text, b->text, sizeof b->text);
+	free(b);
+}
+
+static void link_rate(struct eng_carried *c, struct eng_event *ret)
+{
+	ret->type = ENG_LINK_RATE;
+	ret->link = c->link;
+	ret->rate = c->rate;
+	ret->trip_us = c->trip_us;
+	free(c);
+}
+
 bool eng_next_event(struct eng *e, struct eng_event *ret)
 {
 	uint64_t v;
 
 	while (next_note(e, &v)) {
 		memset(ret, 0, sizeof *ret);
-		if (wrk_type(v) == ENG_NOTE_BROKEN) {
-			struct eng_broken *b = wrk_ptr(v);
-
-			ret->type = ENG_LINK_BROKEN;
-			ret->link = b->link;
-			ret->silent = b->silent;
-			ret->ended = b->ended;
-			ret->stuck = b->stuck;
-			memcpy(ret->text, b->text, sizeof b->text);
-			free(b);
+		switch ((enum eng_note)wrk_type(v)) {
+		case ENG_NOTE_BROKEN:
+			link_broken(wrk_ptr(v), ret);
 			return true;
-		}
-		if (wrk_type(v) == ENG_NOTE_HEARD) {
+		case ENG_NOTE_HEARD:
 			link_heard(wrk_num(v), ret);
 			return true;
-		}
-		if (xfer_event(e, wrk_ptr(v), wrk_type(v), ret))
+		case ENG_NOTE_RATE:
+			link_rate(wrk_ptr(v), ret);
 			return true;
+		case ENG_NOTE_DONE:
+		case ENG_NOTE_ACK:
+			if (xfer_event(e, wrk_ptr(v), wrk_type(v), ret))
+				return true;
+		}
 	}
 	return false;
 }

@@ -3,8 +3,8 @@
  * The data path of one run: an RX and a TX thread that own its p2p streams, reduce, and forward.
  * The event loop starts and cancels transfers and hands over streams. Commands and events go
  * through single-producer single-consumer rings and an eventfd. The threads take no lock and never
- * call the loop. They allocate memory only for the rest of a segment of a cancelled transfer, and
- * for segments that are spilled while a trainer is stopped.
+ * call the loop. They allocate memory only for the rest of a segment of a cancelled transfer, for
+ * segments that are spilled while a trainer is stopped, and for events.
  *
  * All functions are called by the loop thread.
  */
@@ -18,6 +18,7 @@
 #include "common/cc_bounds.h"
 #include "common/cc_id.h"
 #include "common/cc_plan.h"
+#include "common/cc_rings.h"
 #include "common/cc_route.h"
 #include "kernels/krn.h"
 #include "kernels/qnt.h"
@@ -63,6 +64,8 @@ int eng_add_rx_stream(struct eng *e, uint32_t link, const struct cc_id *from, in
  * life but takes no data is never given up.
  *
  * `starts`: operations can be started now. If not, stalled streams wait without a time limit.
+ *
+ * The same checks find out what outbound links carry: see ENG_LINK_RATE.
  */
 void eng_look(struct eng *e, bool starts);
 /* Sets the bounds. Before the first call the defaults of common/cc_bounds.h apply. */
@@ -104,6 +107,8 @@ struct eng_xfer_spec {
 	struct cc_plan plan;
 	uint32_t segment_max;
 	enum cc_algo route;
+	/* The rings of CC_ALGO_RINGS, and with their shares the plan was made; else not used. */
+	const struct cc_rings *rings;
 	uint32_t pos;
 	uint32_t world_size; /* divisor of an average */
 	/* The hosts of the group, in ring order: plan.hosts entries; unused when plan.hosts == 1.
@@ -149,13 +154,13 @@ uint64_t eng_noise_key(const struct eng_xfer_spec *spec, uint32_t use);
 void eng_add_residual(const struct eng_xfer_spec *spec, void *acc, uint64_t first, size_t n);
 /* Returns the place of an element in spec->loss. */
 void *eng_loss_at(const struct eng_xfer_spec *spec, uint64_t element);
-/* Returns the bytes of spec->scratch. `spec` needs a type, a plan, a route, a position and the
- * quantization. */
+/* Returns the bytes of spec->scratch. `spec` needs a type, a plan, a route with its rings, a
+ * position and the quantization. */
 uint64_t eng_scratch_size(const struct eng_xfer_spec *spec);
 
 /* Starts a transfer. The memory in `spec` must stay mapped until the caller has taken ENG_XFER_DONE
- * or ENG_XFER_CANCELLED. The spec, its peers and members are copied. 0 or CC_ERR_NOMEM,
- * CC_ERR_EXIST, CC_ERR_LIMIT. */
+ * or ENG_XFER_CANCELLED. The spec, its rings, peers and members are copied. 0 or CC_ERR_NOMEM,
+ * CC_ERR_EXIST, CC_ERR_LIMIT, CC_ERR_INVAL. */
 int eng_start(struct eng *e, const struct eng_xfer_spec *spec);
 /* The transfer with this number will not start on this host. The engine drops segments of it, so
  * that they do not stall their streams. The numbers of successive calls ascend. */
@@ -172,6 +177,9 @@ enum eng_event_type {
 	/* link, heard_ms, congested. The answer to eng_probe. Comes also when a stream has been
 	 * silent for FLOW_QUIET_MS, or receives something again. */
 	ENG_LINK_HEARD,
+	/* link, rate, trip_us: what an outbound link has carried while the network was what
+	 * bounded it. At most every ENG_RATE_PAUSE_US for a link (engine/rate.h). */
+	ENG_LINK_RATE,
 };
 
 struct eng_event {
@@ -182,10 +190,12 @@ struct eng_event {
 	/* The time since the kernel of the other host last sent anything on one of the link's
 	 * streams, less the path allowance. The agent on that host may be stopped nevertheless. */
 	uint32_t heard_ms;
-	bool silent;    /* LINK_BROKEN: the other host was silent */
-	bool ended;     /* LINK_BROKEN: the other agent has closed the link */
-	bool stuck;     /* LINK_BROKEN: a stream was stuck, see flow_is_stuck */
-	bool congested; /* outbound: the other host does not take the data of a stream */
+	bool silent;      /* LINK_BROKEN: the other host was silent */
+	bool ended;       /* LINK_BROKEN: the other agent has closed the link */
+	bool stuck;       /* LINK_BROKEN: a stream was stuck, see flow_is_stuck */
+	bool congested;   /* outbound: the other host does not take the data of a stream */
+	uint64_t rate;    /* LINK_RATE: bit/s */
+	uint32_t trip_us; /* LINK_RATE: the shortest round trip of its streams; 0: unknown */
 	char text[128];
 };
 
@@ -202,7 +212,8 @@ struct eng_progress {
 	uint32_t copying;
 	/* Bit i: data is missing from the host that is i + 1 positions before this host. Hosts that
 	 * may themselves wait for data are left out if there are others. On the ring only the
-	 * previous host sends, and other routes have at most CC_ROUTE_HOSTS_MAX hosts. */
+	 * previous host sends, and other routes have at most CC_ROUTE_HOSTS_MAX hosts. On several
+	 * rings, the host before this host on each ring sends. */
 	uint64_t awaited;
 };
 #define ENG_NO_MEMBER UINT32_MAX

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Sets the options of streams, and checks whether the other hosts are still alive.
+ * Sets the options of streams, checks whether the other hosts are still alive, and finds out what
+ * links carry.
  *
  * A host that takes no data is slow. A host that sends nothing at all is gone. The kernel's limits
  * do not distinguish the two. TCP_USER_TIMEOUT ends a connection whose peer answers but takes no
@@ -18,6 +19,7 @@
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 
 #include "common/cc_sys.h"
@@ -64,17 +66,33 @@ static void pace(struct eng_stream *s)
 	setsockopt(s->fd, SOL_SOCKET, SO_MAX_PACING_RATE, &any_rate, sizeof any_rate);
 }
 
+/* Takes the counts from which the rate of the link follows. Linux has had them since 4.10. */
+static void take_counts(struct eng_stream *s, const struct tcp_info *info, socklen_t len)
+{
+	s->counts = (struct eng_rate_counts){
+		.known = s->tx && len >= offsetof(struct tcp_info, tcpi_rwnd_limited) +
+						  sizeof info->tcpi_rwnd_limited,
+		.waits = info->tcpi_notsent_bytes > 0 || (s->busy && !s->writable),
+		.acked = info->tcpi_bytes_acked,
+		.busy_us = info->tcpi_busy_time,
+		.receiver_us = info->tcpi_rwnd_limited};
+	s->trip_us = info->tcpi_min_rtt < info->tcpi_rtt ? info->tcpi_min_rtt : info->tcpi_rtt;
+}
+
 /* Has the stream received anything since the last check? */
 static bool has_spoken(struct eng_stream *s)
 {
-	struct tcp_info info;
+	struct tcp_info info = {0};
 	socklen_t len = sizeof info;
 
+	s->before = s->counts;
+	s->counts.known = false;
 	/* Without the kernel's count the stream is never silent. */
 	if (getsockopt(s->fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0 ||
 		len < offsetof(struct tcp_info, tcpi_segs_in) + sizeof info.tcpi_segs_in ||
 		info.tcpi_segs_in == 0)
 		return true;
+	take_counts(s, &info, len);
 	s->path_ms = cc_tcp_info_path_ms(info.tcpi_rtt, info.tcpi_rttvar);
 	if (s->path_ms > 0 && !s->paced)
 		pace(s);
@@ -139,9 +157,42 @@ static void tell_quiet(struct eng_thread *t)
 	}
 }
 
+static void tell_rate(struct eng_thread *t, uint32_t link, uint32_t trip_us, uint64_t rate)
+{
+	struct eng_carried *c = malloc(sizeof *c);
+
+	if (!c)
+		return; /* the next report says the same */
+	*c = (struct eng_carried){.link = link, .trip_us = trip_us, .rate = rate};
+	wrk_notify(&t->worker, wrk_pack_ptr(c, ENG_NOTE_RATE), true);
+}
+
+/* Reports what links have carried. The streams of a link were added together, so they follow each
+ * other in the list. */
+static void tell_rates(struct eng_thread *t, uint64_t passed_us)
+{
+	bool along_rings = eng_tx_used_rings(t->e);
+	struct eng_stream *s = t->streams;
+
+	while (s) {
+		struct eng_stream *first = s;
+		uint32_t trip_us = s->trip_us;
+		uint64_t rate;
+
+		for (; s && s->link == first->link; s = s->next) {
+			eng_rate_add(&first->rate, &s->before, &s->counts);
+			trip_us = s->trip_us < trip_us ? s->trip_us : trip_us;
+		}
+		rate = eng_rate_end_interval(&first->rate, passed_us, along_rings);
+		if (rate > 0)
+			tell_rate(t, first->link, trip_us, rate);
+	}
+}
+
 void eng_look_at_streams(struct eng_thread *t, bool starts)
 {
-	uint64_t now = cc_now_ns(), passed_ms = (now - t->looked_ns) / 1000000;
+	uint64_t now = cc_now_ns(), passed_us = (now - t->looked_ns) / 1000;
+	uint64_t passed_ms = passed_us / 1000;
 	struct eng_stream *s;
 
 	if (passed_ms > LATE_MS)
@@ -153,6 +204,8 @@ void eng_look_at_streams(struct eng_thread *t, bool starts)
 			s->stalled_ns = now;
 	}
 	tell_quiet(t);
+	if (t == &t->e->tx)
+		tell_rates(t, passed_us);
 	for (s = t->streams; s;) {
 		/* Breaking a link closes all its streams, so the list starts again. */
 		s = give_up(t, s) ? t->streams : s->next;

@@ -101,9 +101,9 @@ static void encode(const struct part *p, const struct eng_quant_buffers *b,
 		return;
 	}
 	loss.to = eng_loss_at(p->s, noise.first);
-	/* On the ring, the operand of this host was encoded before, and its loss was written. The
+	/* On a ring, the operand of this host was encoded before, and its loss was written. The
 	 * loss of the partial sum or result is added to that loss. */
-	if (use != NOISE_OPERAND && p->s->route == CC_ALGO_RING)
+	if (use != NOISE_OPERAND && cc_route_is_chain(p->s->route))
 		loss.buffer = b->own;
 	/* The result is divided by the world size, but the operands are not. */
 	if (use == NOISE_RESULT && p->s->op == KRN_AVG)
@@ -111,7 +111,7 @@ static void encode(const struct part *p, const struct eng_quant_buffers *b,
 	qnt_encode_loss(f, wire, acc, p->n, &noise, &loss);
 }
 
-/* acc = the operands of this host, and its residual. On the ring, load_own quantizes these
+/* acc = the operands of this host, and its residual. On a ring, load_own quantizes these
  * operands, so that this host does not use digits that no other host has. */
 static void load_operands(const struct part *p, const struct eng_quant_buffers *b, void *acc)
 {
@@ -128,7 +128,7 @@ static void load_operands(const struct part *p, const struct eng_quant_buffers *
 static void load_own(const struct part *p, const struct eng_quant_buffers *b, void *acc)
 {
 	load_operands(p, b, acc);
-	if (p->s->route == CC_ALGO_RING)
+	if (cc_route_is_chain(p->s->route))
 		encode(p, b, &p->s->quant.sum, NOISE_OPERAND, b->wire, acc, true);
 }
 
@@ -154,7 +154,7 @@ static void add_wire(
 /* acc = the partial sums of all children and the operands of this host. */
 static void sum_up(const struct part *p, const struct eng_quant_buffers *b, const uint8_t *with)
 {
-	struct cc_route route = {.algo = p->s->route, .hosts = p->s->plan.hosts};
+	struct cc_route route = eng_route_of(p->s);
 	uint32_t list[CC_ROUTE_FANOUT_MAX], i = 0;
 	uint32_t n = cc_route_children(&route, eng_chunk_of(p->s, p->seg), p->s->pos, list);
 

@@ -8,11 +8,6 @@
 #include "common/cc_err.h"
 #include "pcclagentd/engine/eng_internal.h"
 
-static struct cc_route route_of(const struct eng_xfer_spec *spec)
-{
-	return (struct cc_route){.algo = spec->route, .hosts = spec->plan.hosts};
-}
-
 /* Partial sums of a chunk with one child go to the buffer of their stream, not to the inbox. */
 static uint32_t count_inputs(const struct eng_xfer_spec *spec, uint32_t n_children)
 {
@@ -22,7 +17,7 @@ static uint32_t count_inputs(const struct eng_xfer_spec *spec, uint32_t n_childr
 /* Returns the bytes of the longest segment on the network, rounded up to a cache line. */
 static uint64_t segment_bytes(const struct eng_xfer_spec *spec)
 {
-	uint64_t longest = spec->plan.count / spec->plan.n_segs + 1;
+	uint64_t longest = cc_plan_longest(&spec->plan);
 	uint64_t sum = longest * spec->plan.esize, result = 0;
 
 	if (spec->quant.on) {
@@ -34,28 +29,39 @@ static uint64_t segment_bytes(const struct eng_xfer_spec *spec)
 
 uint64_t eng_scratch_size(const struct eng_xfer_spec *spec)
 {
-	struct cc_route route = route_of(spec);
+	struct cc_route route = eng_route_of(spec);
 	uint32_t children[CC_ROUTE_FANOUT_MAX];
 	uint64_t n = 0;
 
-	for (uint32_t c = 0; c < spec->plan.hosts; c++)
+	for (uint32_t c = 0; c < spec->plan.n_chunks; c++)
 		n += count_inputs(spec, cc_route_children(&route, c, spec->pos, children));
 	if (spec->quant.on && spec->plan.hosts > 1)
 		n += spec->plan.n_segs;
 	return n > 0 ? n * segment_bytes(spec) : 0;
 }
 
-static int grow_hosts(struct eng_routes *r, uint32_t hosts)
+static void free_chunks(struct eng_routes *r)
 {
-	if (hosts <= r->cap_hosts)
+	free(r->chunks);
+	free(r->lanes);
+	free(r->targets);
+	free(r->origins);
+}
+
+/* A host has no more lanes, targets or origins than there are chunks. */
+static int grow_chunks(struct eng_routes *r, uint32_t chunks)
+{
+	if (chunks <= r->cap_chunks)
 		return 0;
-	eng_routes_free(r);
-	r->chunks = calloc(hosts, sizeof *r->chunks);
-	r->lanes = calloc(hosts, sizeof *r->lanes);
-	r->targets = calloc(hosts, sizeof *r->targets);
-	if (!r->chunks || !r->lanes || !r->targets)
+	free_chunks(r);
+	r->cap_chunks = 0;
+	r->chunks = calloc(chunks, sizeof *r->chunks);
+	r->lanes = calloc(chunks, sizeof *r->lanes);
+	r->targets = calloc(chunks, sizeof *r->targets);
+	r->origins = calloc(chunks, sizeof *r->origins);
+	if (!r->chunks || !r->lanes || !r->targets || !r->origins)
 		return CC_ERR_NOMEM;
-	r->cap_hosts = hosts;
+	r->cap_chunks = chunks;
 	return 0;
 }
 
@@ -66,17 +72,15 @@ static uint32_t lane_to(struct eng_routes *r, const struct eng_xfer_spec *spec, 
 	while (i < r->n_lanes && r->lanes[i].pos != pos)
 		i++;
 	if (i == r->n_lanes)
-		r->lanes[r->n_lanes++] = (struct eng_lane){.pos = pos,
-			.link = spec->peers[pos].link,
-			.origin_chunk = cc_plan_first_chunk(&spec->plan, spec->pos),
-			.chunks_left = spec->plan.hosts};
+		r->lanes[r->n_lanes++] =
+			(struct eng_lane){.pos = pos, .link = spec->peers[pos].link};
 	return i;
 }
 
 static void add_chunk(struct eng_routes *r, const struct eng_xfer_spec *spec, uint32_t chunk)
 {
 	uint32_t list[CC_ROUTE_FANOUT_MAX], segs = spec->plan.segs_per_chunk;
-	struct cc_route route = route_of(spec);
+	struct cc_route route = eng_route_of(spec);
 	struct eng_chunk *c = &r->chunks[chunk], *before = chunk > 0 ? c - 1 : NULL;
 	uint32_t parent = cc_route_parent(&route, chunk, spec->pos);
 
@@ -86,6 +90,8 @@ static void add_chunk(struct eng_routes *r, const struct eng_xfer_spec *spec, ui
 	c->parent = parent == CC_ROUTE_NONE ? ENG_NO_LANE : lane_to(r, spec, parent);
 	if (c->parent != ENG_NO_LANE && c->n_children > 0)
 		r->lanes[c->parent].cap += segs;
+	else if (c->parent != ENG_NO_LANE)
+		r->lanes[c->parent].n_origins++;
 	c->first_target = before ? before->first_target + before->n_targets : 0;
 	c->n_targets = cc_route_targets(&route, chunk, spec->pos, list);
 	for (uint32_t i = 0; i < c->n_targets; i++) {
@@ -119,27 +125,60 @@ static int share_queue(struct eng_routes *r)
 	return 0;
 }
 
+/* Lists the chunks that start here. On one ring, they are sent in the order in which processes copy
+ * them: the chunk that this host sends first, and then those behind it. */
+static void list_origins(struct eng_routes *r, const struct eng_xfer_spec *spec)
+{
+	uint32_t first = cc_plan_first_chunk(&spec->plan, spec->pos), n = 0;
+
+	for (uint32_t i = 0; i < r->n_lanes; i++) {
+		r->lanes[i].origins = r->origins + n;
+		n += r->lanes[i].n_origins;
+		r->lanes[i].n_origins = 0;
+	}
+	for (uint32_t i = spec->plan.n_chunks; i-- > 0;) {
+		uint32_t chunk = (first + i) % spec->plan.n_chunks;
+		const struct eng_chunk *c = &r->chunks[chunk];
+		struct eng_lane *l;
+
+		if (c->n_children > 0 || c->parent == ENG_NO_LANE)
+			continue;
+		l = &r->lanes[c->parent];
+		l->origins[l->n_origins++] = (struct eng_origin){.chunk = chunk};
+	}
+}
+
+/* Do the rings and the plan fit each other? */
+static bool rings_fit(const struct eng_xfer_spec *spec)
+{
+	const struct cc_rings *r = spec->rings;
+	uint32_t hosts = spec->plan.hosts, planned = spec->plan.n_chunks / hosts;
+
+	if (spec->route == CC_ALGO_RINGS)
+		return r && r->hosts == hosts && r->n == planned;
+	return planned == 1 || hosts == 1;
+}
+
 int eng_routes_setup(struct eng_routes *r, const struct eng_xfer_spec *spec)
 {
-	uint32_t hosts = spec->plan.hosts;
-
-	if (spec->route != CC_ALGO_RING && hosts > CC_ROUTE_HOSTS_MAX)
+	if (spec->route != CC_ALGO_RING && spec->plan.hosts > CC_ROUTE_HOSTS_MAX)
 		return CC_ERR_LIMIT;
-	if (grow_hosts(r, hosts) < 0)
+	if (!rings_fit(spec))
+		return CC_ERR_INVAL;
+	if (grow_chunks(r, spec->plan.n_chunks) < 0)
 		return CC_ERR_NOMEM;
 	r->n_lanes = 0;
 	r->n_inputs = 0;
 	r->segment_bytes = segment_bytes(spec);
-	for (uint32_t c = 0; c < hosts; c++)
+	for (uint32_t c = 0; c < spec->plan.n_chunks; c++)
 		add_chunk(r, spec, c);
+	list_origins(r, spec);
 	return share_queue(r);
 }
 
 void eng_routes_free(struct eng_routes *r)
 {
-	free(r->chunks);
-	free(r->lanes);
-	free(r->targets);
+	free_chunks(r);
 	free(r->queue);
 	*r = (struct eng_routes){0};
 }

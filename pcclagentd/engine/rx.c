@@ -327,7 +327,7 @@ static bool comes_from(const struct eng_xfer *x, const struct eng_stream *s, uin
  * objection. */
 static const char *check_sum(const struct eng_xfer *x, struct eng_stream *s, uint32_t seg)
 {
-	struct cc_route route = {.algo = x->spec.route, .hosts = x->spec.plan.hosts};
+	struct cc_route route = eng_route_of(&x->spec);
 	uint32_t list[CC_ROUTE_FANOUT_MAX], i = 0;
 	uint32_t n = cc_route_children(&route, eng_chunk_of(&x->spec, seg), x->spec.pos, list);
 
@@ -347,7 +347,7 @@ static const char *check_sum(const struct eng_xfer *x, struct eng_stream *s, uin
 /* Like check_sum, for a result. */
 static const char *check_result(const struct eng_xfer *x, struct eng_stream *s, uint32_t seg)
 {
-	struct cc_route route = {.algo = x->spec.route, .hosts = x->spec.plan.hosts};
+	struct cc_route route = eng_route_of(&x->spec);
 	uint32_t source = cc_route_source(&route, eng_chunk_of(&x->spec, seg), x->spec.pos);
 
 	if (!comes_from(x, s, source))

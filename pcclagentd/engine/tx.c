@@ -48,21 +48,36 @@ struct job {
 	struct cc_span span;
 };
 
-/* Moves the lane's search for segments that start here to the next segment. */
-static void next_origin(const struct cc_plan *p, struct eng_lane *l)
+/* Finds the next segment of the chunk that is not empty. Returns false if there is none. */
+static bool find_filled(const struct cc_plan *p, struct eng_origin *o, struct cc_span *ret)
 {
-	if (++l->origin_seg < p->segs_per_chunk)
-		return;
-	l->origin_seg = 0;
-	l->origin_chunk = l->origin_chunk + 1 < p->hosts ? l->origin_chunk + 1 : 0;
-	l->chunks_left--;
+	for (; o->seg < p->segs_per_chunk; o->seg++) {
+		*ret = cc_plan_segment(p, o->chunk * p->segs_per_chunk + o->seg);
+		if (ret->len > 0)
+			return true;
+	}
+	return false;
 }
 
-/* Does the chunk start here, and go to this lane first? */
-static bool starts_here(const struct eng_routes *r, const struct eng_lane *l, uint32_t chunk)
+/* Finds the next segment that starts here and has its local input. Several rings that begin with
+ * this lane have their turns one after the other; without its input, a ring loses its turn. */
+static struct eng_origin *find_origin(struct eng_xfer *x, struct eng_lane *l, struct cc_span *ret)
 {
-	return r->chunks[chunk].n_children == 0 && r->chunks[chunk].parent != ENG_NO_LANE &&
-	       &r->lanes[r->chunks[chunk].parent] == l;
+	bool in_turn = x->spec.route == CC_ALGO_RINGS;
+
+	for (uint32_t tries = in_turn ? l->n_origins : 1; tries > 0 && l->n_origins > 0;) {
+		struct eng_origin *o =
+			&l->origins[in_turn ? l->turn++ % l->n_origins : l->n_origins - 1];
+
+		if (!find_filled(&x->spec.plan, o, ret)) {
+			*o = l->origins[--l->n_origins];
+			continue;
+		}
+		if (eng_xfer_ready(x, *ret))
+			return o;
+		tries--;
+	}
+	return NULL;
 }
 
 /* Takes the next segment that starts here. Returns false if there is none, or if its local input is
@@ -71,27 +86,21 @@ static bool starts_here(const struct eng_routes *r, const struct eng_lane *l, ui
 static bool take_origin(struct eng_xfer *x, struct eng_lane *l,
 	const struct eng_quant_buffers *quant, uint8_t *buffer, struct job *ret)
 {
-	const struct cc_plan *p = &x->spec.plan;
+	struct cc_span span;
+	struct eng_origin *o = find_origin(x, l, &span);
+	uint32_t seg;
 
-	for (; l->chunks_left > 0; next_origin(p, l)) {
-		uint32_t seg = l->origin_chunk * p->segs_per_chunk + l->origin_seg;
-		struct cc_span span = cc_plan_segment(p, seg);
-
-		if (span.len == 0 || !starts_here(&x->routes, l, l->origin_chunk))
-			continue;
-		if (!eng_xfer_ready(x, span))
-			return false;
-		next_origin(p, l);
-		*ret = (struct job){x, seg, WLK_REDUCE, buffer, span};
-		if (x->spec.quant.on)
-			eng_quant_origin(x, seg, quant, buffer);
-		else if (x->spec.n_members > 1)
-			eng_xfer_combine_local(x, seg, buffer);
-		else
-			ret->data = x->spec.members[0].in + span.off;
-		return true;
-	}
-	return false;
+	if (!o)
+		return false;
+	seg = o->chunk * x->spec.plan.segs_per_chunk + o->seg++;
+	*ret = (struct job){x, seg, WLK_REDUCE, buffer, span};
+	if (x->spec.quant.on)
+		eng_quant_origin(x, seg, quant, buffer);
+	else if (x->spec.n_members > 1)
+		eng_xfer_combine_local(x, seg, buffer);
+	else
+		ret->data = x->spec.members[0].in + span.off;
+	return true;
 }
 
 /* Hands the segments that came from other hosts to the lanes on which they are sent on. */
@@ -297,10 +306,36 @@ static void rotate_sets(struct eng *e)
 	e->set = (e->set + 1) % ENG_SETS;
 }
 
+static void note_use(struct eng *e, const struct eng_xfer *x)
+{
+	if (x->spec.plan.hosts == 1)
+		return;
+	if (!cc_route_is_chain(x->spec.route) || (e->used && e->used_group != x->spec.group))
+		e->used_otherwise = true;
+	e->used = true;
+	e->used_group = x->spec.group;
+}
+
+bool eng_tx_used_rings(struct eng *e)
+{
+	bool ret = e->used && !e->used_otherwise;
+	struct eng_xfer *x = e->active;
+
+	e->used = e->used_otherwise = false;
+	if (!x)
+		return ret;
+	do {
+		x = x->tx_next;
+		note_use(e, x);
+	} while (x != e->active);
+	return ret;
+}
+
 static void start(struct eng_thread *t, struct eng_xfer *x)
 {
 	struct eng *e = t->e;
 
+	note_use(e, x);
 	if (!e->active) {
 		rotate_sets(e);
 		x->tx_next = x;

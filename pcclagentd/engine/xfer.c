@@ -110,7 +110,7 @@ static uint32_t filled_segments(const struct cc_plan *p, uint32_t chunk)
 uint32_t eng_xfer_wait(
 	const struct eng_xfer_spec *s, uint32_t chunk, enum wlk_phase phase, uint32_t from)
 {
-	struct cc_route route = {.algo = s->route, .hosts = s->plan.hosts};
+	struct cc_route route = eng_route_of(s);
 	uint32_t list[CC_ROUTE_FANOUT_MAX], wait = 2;
 
 	if (phase == WLK_REDUCE)
@@ -122,12 +122,12 @@ uint32_t eng_xfer_wait(
 static void count_awaited(struct eng_xfer *x)
 {
 	const struct eng_xfer_spec *s = &x->spec;
-	struct cc_route route = {.algo = s->route, .hosts = s->plan.hosts};
+	struct cc_route route = eng_route_of(s);
 	uint32_t list[CC_ROUTE_FANOUT_MAX];
 
 	for (uint32_t i = 0; i < ENG_WAITS * ENG_SENDERS; i++)
 		atomic_init(&x->awaited[i], 0);
-	for (uint32_t chunk = 0; chunk < s->plan.hosts; chunk++) {
+	for (uint32_t chunk = 0; chunk < s->plan.n_chunks; chunk++) {
 		uint32_t segs = filled_segments(&s->plan, chunk);
 		uint32_t n = cc_route_children(&route, chunk, s->pos, list);
 		uint32_t source = cc_route_source(&route, chunk, s->pos);
@@ -146,7 +146,7 @@ static uint32_t count_work(const struct eng_xfer *x)
 	const struct cc_plan *p = &x->spec.plan;
 	uint32_t work = 0;
 
-	for (uint32_t chunk = 0; chunk < p->hosts; chunk++) {
+	for (uint32_t chunk = 0; chunk < p->n_chunks; chunk++) {
 		const struct eng_chunk *c = &x->routes.chunks[chunk];
 
 		work += filled_segments(p, chunk) *
@@ -178,6 +178,10 @@ int eng_xfer_setup(struct eng_xfer *x, const struct eng_xfer_spec *spec)
 	err = eng_routes_setup(&x->routes, spec);
 	if (err < 0)
 		return err;
+	if (spec->route == CC_ALGO_RINGS) {
+		x->rings = *spec->rings;
+		x->spec.rings = &x->rings;
+	}
 	x->bytes = spec->plan.count * spec->plan.esize;
 	count_awaited(x);
 	atomic_init(&x->work_left, count_work(x));
@@ -299,7 +303,7 @@ static unsigned add_operands(
 static unsigned add_inputs(const struct eng_xfer *x, uint32_t seg, uint64_t off, const void **srcs)
 {
 	const struct eng_xfer_spec *s = &x->spec;
-	struct cc_route route = {.algo = s->route, .hosts = s->plan.hosts};
+	struct cc_route route = eng_route_of(s);
 	uint32_t children[CC_ROUTE_FANOUT_MAX];
 	uint32_t n_children = cc_route_children(&route, eng_chunk_of(s, seg), s->pos, children);
 	unsigned n = 0;

@@ -43,7 +43,7 @@ void net_link_free(struct out_link *l)
 {
 	for (uint32_t i = 0; i < l->n_tries; i++)
 		net_try_stop(&l->tries[i]);
-	for (uint32_t i = 0; l->streams && i <= l->n_streams; i++)
+	for (uint32_t i = 0; l->streams && i < net_link_all_streams(l); i++)
 		net_try_stop(&l->streams[i]);
 	if (l->eager)
 		cc_conn_close(l->eager);
@@ -59,7 +59,7 @@ struct out_link *net_link_find(const struct net_run *r, const struct cc_id *peer
 	struct out_link *l;
 
 	DL_FOREACH (r->out_links, l) {
-		if (!l->probe && cc_id_eq(&l->to.agent, peer))
+		if (!net_link_is_none(l) && cc_id_eq(&l->to.agent, peer))
 			return l;
 	}
 	return NULL;
@@ -155,6 +155,18 @@ void net_link_heard(struct net_run *r, const struct eng_event *e)
 	}
 	if (out)
 		heard_out(out, e);
+}
+
+void net_link_rate(struct net_run *r, const struct eng_event *e)
+{
+	const struct out_link *l = find_up(r, e->link);
+	struct agt_event ev = {
+		.type = AGT_EV_LINK_RATE, .run = r->id, .rate = e->rate, .trip_us = e->trip_us};
+
+	if (!l)
+		return;
+	ev.peer = l->to.agent;
+	ev_post(r->net->base, &ev);
 }
 
 void net_link_broken(struct net_run *r, const struct eng_event *e)

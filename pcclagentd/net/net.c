@@ -39,6 +39,7 @@ struct net *net_new(struct base *b)
 		rep_out_of_memory("the agent");
 	n->base = b;
 	net_serve(n, &net_p2p);
+	net_serve(n, &net_benchmark);
 	if (open_ports(n) < 0) {
 		net_free(n);
 		return NULL;
@@ -60,6 +61,7 @@ void net_free(struct net *n)
 	net_guests_free(n);
 	net_stop(n);
 	net_names_free(n->names);
+	free(n->discarded);
 	free(n);
 }
 
@@ -89,6 +91,22 @@ const struct wm_addresses *net_addresses(const struct net *n)
 	return &n->addresses;
 }
 
+/* ---- measurements ---- */
+
+void net_measure(struct net_run *r, const struct wm_measure *m)
+{
+	net_measure_out_stop(r, 0);
+	net_measure_in(r, m);
+	if (m->n_to > 0)
+		net_measure_out(r, m);
+}
+
+void net_measure_stop(struct net_run *r, uint64_t number)
+{
+	net_measure_out_stop(r, number);
+	net_measure_in_stop(r, number);
+}
+
 /* ---- runs ---- */
 
 struct net_run *net_run_new(struct net *n, uint32_t id, const struct net_run_ops *ops, void *arg)
@@ -106,8 +124,10 @@ struct net_run *net_run_new(struct net *n, uint32_t id, const struct net_run_ops
 void net_run_free(struct net_run *r)
 {
 	DL_DELETE(r->net->runs, r);
+	net_measure_out_stop(r, 0);
 	net_links_free(r);
 	net_probes_free(r);
+	net_measure_in_free(r);
 	net_in_links_free(r);
 	net_links_sweep(r);
 	free(r);
@@ -129,6 +149,8 @@ void net_run_ready(struct net_run *r, const struct cc_id *run_id, struct eng *en
 void net_run_close(struct net_run *r)
 {
 	r->ready = false;
+	net_measure_out_stop(r, 0);
+	net_measure_in_stop(r, 0);
 }
 
 void net_run_set_bounds(struct net_run *r, const struct cc_bounds *b)
@@ -147,6 +169,7 @@ void net_run_add_key(struct net_run *r, const struct cc_key *key)
 	r->keys[0] = *key;
 	if (r->n_keys < NET_RUN_KEYS)
 		r->n_keys++;
+	net_measure_in_reset(r);
 }
 
 void net_run_committed(struct net_run *r, uint64_t round)
@@ -165,14 +188,15 @@ bool net_run_has_links(const struct net_run *r)
 	return r->out_links || r->in_links;
 }
 
-bool net_run_probes(const struct net_run *r)
+bool net_run_is_probing(const struct net_run *r)
 {
-	return r->probes != NULL;
+	return r->probes || r->measure;
 }
 
 void net_run_get_stats(const struct net_run *r, struct net_run_stats *ret)
 {
 	*ret = (struct net_run_stats){.links_in = r->n_in_links,
 		.links_out = net_link_count(r),
-		.streams = net_link_streams(r) + net_in_link_streams(r)};
+		.streams = net_link_streams(r) + net_in_link_streams(r),
+		.measuring = net_measure_out_streams(r) + net_measure_in_streams(r)};
 }

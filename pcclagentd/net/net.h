@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The agent's network: its TCP ports and addresses, the links of each run in both directions, and
- * probes. The agent has one struct net, and one struct net_run for each run. Used by the loop
- * thread.
+ * The agent's network: its TCP ports and addresses, the links of each run in both directions,
+ * probes, and measurements. The agent has one struct net, and one struct net_run for each run. Used
+ * by the loop thread.
  */
 #ifndef NET_H
 #define NET_H
@@ -109,10 +109,12 @@ void net_run_committed(struct net_run *r, uint64_t round);
 /* Breaks links whose local address this host has lost. */
 void net_run_leave_lost(struct net_run *r, struct net_lost_address *last);
 bool net_run_has_links(const struct net_run *r);
-bool net_run_probes(const struct net_run *r); /* are probes in progress? */
+/* Are probes or measurements in progress? */
+bool net_run_is_probing(const struct net_run *r);
 
 struct net_run_stats {
 	uint32_t links_in, links_out, streams;
+	uint32_t measuring; /* connections of measurements, in both directions */
 };
 void net_run_get_stats(const struct net_run *r, struct net_run_stats *ret);
 
@@ -125,9 +127,10 @@ void net_link_close(struct net_run *r, const struct cc_id *peer);
 /* Returns the number of the established link to the peer, or 0. */
 uint32_t net_link_number(const struct net_run *r, const struct cc_id *peer);
 /* Handle events of the engine about a link. net_link_broken: the link has broken; net_link_heard:
- * the time of the other host's last sign of life. */
+ * the time of the other host's last sign of life; net_link_rate: what the link has carried. */
 void net_link_broken(struct net_run *r, const struct eng_event *e);
 void net_link_heard(struct net_run *r, const struct eng_event *e);
+void net_link_rate(struct net_run *r, const struct eng_event *e);
 /* Sends an operand of the eager path on the link with this number, if it exists. If the stream
  * takes no more data, the link is broken by the next tick, not during this call. `payload` must
  * stay valid until `done` is called, and `done` is always called. */
@@ -156,5 +159,14 @@ uint32_t net_segments(const struct net_run *r, const struct cc_id *agent);
 
 /* Probes whether a link could be opened. AGT_EV_PROBED follows. */
 void net_probe(struct net_run *r, const struct wm_probe *m);
+
+/* ---- measurements ---- */
+
+/* Measures the rates to the agents of m->to, and lets those of m->from measure the rates to this
+ * agent. Replaces the measurement before. If there is a `to`, AGT_EV_MEASURED follows after m->ms
+ * plus the time for new connections at the latest. */
+void net_measure(struct net_run *r, const struct wm_measure *m);
+/* Ends the measurement with this number. No event follows. */
+void net_measure_stop(struct net_run *r, uint64_t number);
 
 #endif

@@ -2,17 +2,20 @@
  *
  * Structures and functions that the files of this folder share:
  *
- *   net.c        the ports, services, and runs
- *   port.c       a port
- *   guest.c      connections that have not yet sent a proven hello
- *   in_link.c    inbound links; refuses repeated hellos
- *   link.c       outbound links that are established
- *   opening.c    outbound links that are being opened
- *   try.c        a stream of an outbound link that is being opened
- *   probe.c      probes: could a link be opened?
- *   narrow.c     the segment sizes that pass to each agent
- *   addresses.c  addresses of this host, to be advertised
- *   names.c      host names that are advertised
+ *   net.c          the ports, services, and runs
+ *   port.c         a port
+ *   guest.c        connections that have not yet sent a proven hello
+ *   in_link.c      inbound links; refuses repeated hellos
+ *   link.c         outbound links that are established
+ *   opening.c      outbound links that are being opened
+ *   try.c          a stream of an outbound link that is being opened
+ *   probe.c        probes: could a link be opened?
+ *   measure_out.c  measurements: sends to other agents
+ *   measure_in.c   measurements: receives from other agents
+ *   estimate.c     the rate that follows from the reports of a receiver
+ *   narrow.c       the segment sizes that pass to each agent
+ *   addresses.c    addresses of this host, to be advertised
+ *   names.c        host names that are advertised
  */
 #ifndef NET_INTERNAL_H
 #define NET_INTERNAL_H
@@ -34,6 +37,7 @@
 enum { NET_PORTS = 3, NET_SERVICES = WLK_BENCHMARK + 1 };
 
 struct names;
+struct pair; /* measure_out.c */
 
 struct net {
 	struct base *base;
@@ -49,6 +53,8 @@ struct net {
 	struct net_run *runs;
 	uint32_t next_link;
 	uint64_t next_hello; /* the number of the last hello for a link */
+	/* measure_in.c: where the kernel could write bytes that are discarded; it does not. */
+	void *discarded;
 };
 
 #define NET_RUN_KEYS 4u
@@ -75,6 +81,8 @@ struct net_run {
 	struct dead_link *dead_links;
 	struct narrow *narrow;
 	struct probe *probes;
+	struct measure *measure; /* measure_out.c; NULL: none is in progress */
+	struct intake *intake;   /* measure_in.c; NULL before the first measurement */
 	struct net_run *prev, *next;
 };
 
@@ -159,6 +167,38 @@ void net_probe_narrow_text(char *text, size_t size);
 void net_probes_tick(struct net_run *r, uint64_t now);
 /* To be called after net_links_free. */
 void net_probes_free(struct net_run *r);
+
+/* ---- opening.c ---- */
+
+/* Opens the connections of a pair, as those of a link. net_pair_connected or net_pair_failed
+ * follows, perhaps before this returns. */
+void net_link_for_pair(
+	struct net_run *r, struct pair *p, const struct wm_endpoint *to, uint32_t n_streams);
+
+/* ---- measure_out.c ---- */
+
+/* The connections are open: the pair owns the sockets, one for each stream. */
+void net_pair_connected(struct pair *p, const int *fds);
+void net_pair_failed(struct pair *p, uint32_t code, const char *text);
+/* Begins to measure the rates to the agents of `to`. There must be no measurement. */
+void net_measure_out(struct net_run *r, const struct wm_measure *order);
+/* Ends the measurement without an event, if there is one. `number`: only if it has this number; 0:
+ * any. */
+void net_measure_out_stop(struct net_run *r, uint64_t number);
+/* Return the number of open connections. */
+uint32_t net_measure_out_streams(const struct net_run *r);
+uint32_t net_measure_in_streams(const struct net_run *r);
+
+/* ---- measure_in.c ---- */
+
+extern const struct net_service net_benchmark;
+/* Receives only from the agents of `from` in this measurement. */
+void net_measure_in(struct net_run *r, const struct wm_measure *m);
+/* Ends the measurement. `number`: only if it has this number; 0: any. */
+void net_measure_in_stop(struct net_run *r, uint64_t number);
+/* The agent has another key, so another connection to a master, which counts measurements anew. */
+void net_measure_in_reset(struct net_run *r);
+void net_measure_in_free(struct net_run *r);
 
 /* ---- addresses.c ---- */
 

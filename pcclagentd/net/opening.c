@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Opens links: connects the candidates for stream 0, then the other streams.
+ * Opens links, and the connections of probes and measurements: connects the candidates for stream
+ * 0, then the other streams.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,8 +36,8 @@ static void list_errors(const struct out_link *l, char *text, size_t size)
 	}
 }
 
-/* Frees the link and reports its failure to the core or to its probe. The text names no hosts,
- * because the master knows their names. */
+/* Frees the link and reports its failure to the core, or to its probe or measurement. The text
+ * names no hosts, because the master knows their names. */
 static void link_fail_text(struct out_link *l, uint32_t code, const char *text)
 {
 	struct net_run *r = l->run;
@@ -46,10 +47,13 @@ static void link_fail_text(struct out_link *l, uint32_t code, const char *text)
 		.code = code,
 		.text = text};
 	struct probe *p = l->probe;
+	struct pair *pair = l->pair;
 
 	net_link_free(l);
 	if (p)
 		net_probe_failed(p, code, text);
+	else if (pair)
+		net_pair_failed(pair, code, text);
 	else
 		ev_post(r->net->base, &ev);
 }
@@ -173,6 +177,19 @@ static void probe_finish(struct out_link *l, struct connect_try *good)
 	net_probe_reached(p, service, fd, bulk);
 }
 
+static void pair_finish(struct out_link *l)
+{
+	int fds[WM_MEASURE_STREAMS_MAX];
+	struct pair *pair = l->pair;
+
+	for (uint32_t i = 0; i < l->n_streams; i++) {
+		fds[i] = l->streams[i].fd;
+		l->streams[i].fd = -1;
+	}
+	net_link_free(l);
+	net_pair_connected(pair, fds);
+}
+
 /* A candidate has succeeded: stops the others and prepares the streams of the link. */
 static void choose(struct out_link *l, struct connect_try *good)
 {
@@ -181,13 +198,14 @@ static void choose(struct out_link *l, struct connect_try *good)
 	good->fd = -1;
 	for (uint32_t i = 0; i < l->n_tries; i++)
 		net_try_stop(&l->tries[i]);
-	l->streams = calloc(l->n_streams + 1, sizeof *l->streams);
+	l->streams = calloc(net_link_all_streams(l), sizeof *l->streams);
 	if (!l->streams)
 		rep_out_of_memory("links");
-	for (uint32_t i = 0; i <= l->n_streams; i++)
-		l->streams[i] = (struct connect_try){
-			.link = l, .addr = good->addr, .stream = (uint16_t)i, .fd = -1};
-	l->streams[l->n_streams].stream = WLK_STREAM_EAGER;
+	for (uint32_t i = 0; i < net_link_all_streams(l); i++)
+		l->streams[i] = (struct connect_try){.link = l,
+			.addr = good->addr,
+			.stream = (uint16_t)(i < l->n_streams ? i : WLK_STREAM_EAGER),
+			.fd = -1};
 	l->streams[0].state = TRY_GOOD;
 	l->streams[0].fd = fd;
 	l->next_stream = 1;
@@ -209,7 +227,7 @@ static void advance_streams(struct out_link *l)
 		good += d->state == TRY_GOOD;
 		active += d->state == TRY_CONNECTING || d->state == TRY_HELLO;
 	}
-	for (; l->next_stream <= l->n_streams && active < AT_ONCE; active++) {
+	for (; l->next_stream < net_link_all_streams(l) && active < AT_ONCE; active++) {
 		struct connect_try *d = &l->streams[l->next_stream++];
 
 		net_try_start(d);
@@ -218,7 +236,11 @@ static void advance_streams(struct out_link *l)
 			return;
 		}
 	}
-	if (good == l->n_streams + 1)
+	if (good < net_link_all_streams(l))
+		return;
+	if (l->pair)
+		pair_finish(l);
+	else
 		link_finish(l);
 }
 
@@ -258,7 +280,7 @@ static void advance_tries(struct out_link *l)
 		if (d && !any_in(l, TRY_HELLO)) {
 			if (l->probe)
 				d->stream = WLK_STREAM_PROBE;
-			else
+			else if (!l->pair)
 				net_try_choose_streams(l, d->fd);
 			net_try_say_hello(d);
 			continue;
@@ -316,7 +338,7 @@ static uint64_t high_rtt_ns(const struct net_run *r)
 	return us < CC_PACED_RTT_US ? 0 : UINT64_C(2000) * us;
 }
 
-/* Starts to open a link, or the connection of a probe. */
+/* Starts to open a link, or the connections of a probe or measurement. */
 static void start(struct out_link *l, const struct wm_endpoint *to)
 {
 	struct net_run *r = l->run;
@@ -380,6 +402,16 @@ void net_link_probe(struct net_run *r, struct probe *p, const struct wm_endpoint
 	struct out_link *l = new_link(r, service, segments);
 
 	l->probe = p;
+	start(l, to);
+}
+
+void net_link_for_pair(
+	struct net_run *r, struct pair *p, const struct wm_endpoint *to, uint32_t n_streams)
+{
+	struct out_link *l = new_link(r, WLK_BENCHMARK, net_narrow_size(r->narrow, &to->agent));
+
+	l->pair = p;
+	l->asked = n_streams;
 	start(l, to);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Outbound links, for the files that open them (try.c, opening.c) and keep them (link.c).
+ * Outbound links, for the files that open them (try.c, opening.c) and keep them (link.c). The
+ * connections of a probe and of a measurement are opened in the same way.
  *
  * Stream 0 finds an address that leads to the wanted agent. The candidates for this address are
  * connected in parallel, each a little later than the one before. Only one of them at a time sends
@@ -62,7 +63,8 @@ struct out_link {
 	uint32_t asked;      /* requested number of streams */
 	uint32_t n_streams;  /* actual number, without the stream for the eager path */
 	bool sets;           /* the streams are divided into stream sets */
-	struct probe *probe; /* the probe that uses this connection; NULL: this is a link */
+	struct probe *probe; /* the probe that uses this connection, or NULL */
+	struct pair *pair;   /* the pair of a measurement that uses these connections, or NULL */
 	bool bulk;           /* the other agent can exchange the bytes of a probe */
 	enum wlk_service service;
 	bool up;     /* established */
@@ -73,8 +75,8 @@ struct out_link {
 	uint64_t trip_ns;          /* the longest round trip measured; 0: nothing has come back */
 	uint32_t n_tries, started; /* candidates: all; those that were started */
 	struct connect_try tries[CANDIDATES]; /* stream 0 to each candidate */
-	/* n_streams + 1 streams, when a candidate has succeeded. [0] is the candidate, the last
-	 * stream is for the eager path. */
+	/* net_link_all_streams(), when a candidate has succeeded. [0] is the candidate. The last
+	 * stream of a link is for the eager path. */
 	struct connect_try *streams;
 	uint32_t next_stream;
 	struct cc_conn *eager; /* the stream for the eager path, if `up` */
@@ -84,6 +86,18 @@ struct out_link {
 	bool send_failed;  /* `eager` has not taken an operand */
 	struct out_link *prev, *next;
 };
+
+/* Does it belong to a probe or a measurement? */
+static inline bool net_link_is_none(const struct out_link *l)
+{
+	return l->probe || l->pair;
+}
+
+/* Returns the number of its streams, with the stream for the eager path. */
+static inline uint32_t net_link_all_streams(const struct out_link *l)
+{
+	return l->n_streams + !net_link_is_none(l);
+}
 
 /* ---- try.c: one stream being opened ---- */
 

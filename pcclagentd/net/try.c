@@ -48,6 +48,8 @@ static uint64_t most_ns(const struct out_link *l)
 {
 	uint64_t near = BASE_MS(2 * CC_PATH_MS), far = l->trip_ns > near ? l->trip_ns - near : 0;
 
+	if (l->pair) /* the other pairs of the measurement wait for this one */
+		return BASE_MS(net_link_bound_ms(l, CC_BOUND_NEW_LINK)) + slow_ns(l);
 	return BASE_MS(net_link_bound_ms(l, CC_BOUND_ROUND) - CC_ROUND_SELF_MS / 2) +
 	       CC_ROUND_TRIPS * far;
 }

@@ -253,6 +253,7 @@ static struct eager *eager_new(const struct xfer *x, const struct eng_xfer_spec 
 	if (!s)
 		return NULL;
 	*s = (struct eager){.spec = *spec, .bytes = bytes};
+	s->spec.rings = NULL; /* owned by the caller; an eager operation takes the ring instead */
 	memcpy(s->members, spec->members, spec->n_members * sizeof *s->members);
 	s->spec.members = s->members;
 	if (hosts == 1)

@@ -68,7 +68,6 @@ struct ops *op_new(struct base *b, struct loc *loc, struct net *net)
 	*o = (struct ops){.base = b, .loc = loc, .net = net};
 	loc_set_ops(loc, &local_ops, o);
 	net_serve(net, &shared_state);
-	net_serve(net, &op_benchmark);
 	return o;
 }
 
@@ -91,7 +90,7 @@ void op_tick(struct ops *o, uint64_t now)
 bool op_is_quiet(const struct ops *o)
 {
 	for (const struct run *r = o->runs; r; r = r->hh.next)
-		if (r->xfers || r->syncs || net_run_probes(r->net))
+		if (r->xfers || r->syncs || net_run_is_probing(r->net))
 			return false;
 	return true;
 }
@@ -108,6 +107,7 @@ void op_get_stats(const struct ops *o, struct op_stats *ret)
 		ret->links.links_in += links.links_in;
 		ret->links.links_out += links.links_out;
 		ret->links.streams += links.streams;
+		ret->links.measuring += links.measuring;
 	}
 }
 
@@ -121,6 +121,12 @@ static void carry_out(struct run *r, const struct agt_action *a)
 		break;
 	case AGT_ACT_PROBE:
 		net_probe(r->net, &a->u.probe);
+		break;
+	case AGT_ACT_MEASURE:
+		net_measure(r->net, &a->u.measure);
+		break;
+	case AGT_ACT_MEASURE_STOP:
+		net_measure_stop(r->net, a->u.measure.number);
 		break;
 	case AGT_ACT_LINK_CLOSE:
 		net_link_close(r->net, &a->u.endpoint.agent);

@@ -21,14 +21,13 @@ struct base;
 struct ops;
 struct run;
 
-/* Handles the calls of `loc` (struct loc_ops). Serves shared state and benchmarks on their ports.
- */
+/* Handles the calls of `loc` (struct loc_ops). Serves shared state on its port. */
 struct ops *op_new(struct base *b, struct loc *loc, struct net *net);
 void op_free(struct ops *o); /* accepts NULL */
 void op_tick(struct ops *o, uint64_t now);
 /* Halts all operations. If an operation cannot be halted, the process ends. */
 void op_halt(struct ops *o);
-/* Are neither operations nor probes in progress? */
+/* Are no operations, probes or measurements in progress? */
 bool op_is_quiet(const struct ops *o);
 
 struct op_stats {
@@ -51,7 +50,8 @@ void op_run_drop(struct ops *o, uint32_t id);
 void op_run_send(struct ops *o, uint32_t id, const struct wm_msg *m);
 void op_run_close(struct ops *o, uint32_t id);
 void op_run_ready(struct ops *o, uint32_t id, const struct cc_id *run_id);
-/* Carries out an action of the core for a run: links, probes, operations, synchronizations. */
+/* Carries out an action of the core for a run: links, probes, measurements, operations,
+ * synchronizations. */
 void op_run_carry_out(struct ops *o, const struct agt_action *a);
 
 /* ---- for pcclctl ---- */

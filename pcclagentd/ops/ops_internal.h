@@ -16,7 +16,6 @@
  *   sync.c        synchronizations
  *   diff_report.c the differences that synchronizations have found
  *   progress.c    watches for standstills, and says who causes them
- *   benchmark.c   the benchmark service, which refuses all requests
  */
 #ifndef OPS_INTERNAL_H
 #define OPS_INTERNAL_H
@@ -282,10 +281,6 @@ struct sync *op_sync_find(const struct run *r, uint64_t seq); /* NULL: no such j
 struct loc_region *op_sync_shown(struct ops *o, const struct loc_comm *c, uint64_t region);
 /* Ends the shared-state engine and frees its jobs. After that no thread uses their memory. */
 void op_syncs_halt(struct run *r);
-
-/* ---- benchmark.c ---- */
-
-extern const struct net_service op_benchmark;
 
 /* ---- diff_report.c ---- */
 

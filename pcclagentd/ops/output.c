@@ -102,6 +102,7 @@ uint32_t op_output_take(struct xfer *x, const struct agt_xfer *t, uint32_t modes
 void op_output_announce(const struct xfer *x, const struct agt_xfer *t)
 {
 	const struct op_output *out = &x->output;
+	struct cc_shares shares = cc_rings_shares(t->rings);
 
 	loc_result_hand_over(x->run->o->loc, out->result, x->members, x->n_members);
 	for (uint32_t i = 0; i < x->n_members; i++) {
@@ -110,6 +111,7 @@ void op_output_announce(const struct xfer *x, const struct agt_xfer *t)
 		s->seq = t->seq;
 		s->hosts = t->hosts;
 		s->segment_max = t->segment_max;
+		s->shares = cc_shares_pack(&shares);
 		s->local_world_size = t->world_size;
 		loc_comm_put_view(s, &t->begin);
 		s->flags_off_lo = (uint32_t)out->flags_off;

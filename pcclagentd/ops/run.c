@@ -114,6 +114,8 @@ static void on_engine(void *arg)
 			net_link_broken(r->net, &e);
 		else if (e.type == ENG_LINK_HEARD)
 			net_link_heard(r->net, &e);
+		else if (e.type == ENG_LINK_RATE)
+			net_link_rate(r->net, &e);
 		else
 			op_xfer_event(r, &e);
 		r = op_run(o, id);

@@ -71,11 +71,25 @@ static uint32_t find_links(struct xfer *x, const struct agt_xfer *t, char *text)
 	return WIRE_RANK_CONNECTION_LOST;
 }
 
+/* Plans the operation, for one ring or for those of its route. */
+static uint32_t make_plan(const struct agt_xfer *t, struct eng_xfer_spec *spec, char *text)
+{
+	struct cc_shares shares = cc_rings_shares(t->rings);
+	uint32_t esize = (uint32_t)krn_dtype_size(spec->dtype);
+
+	if (cc_plan_init_shares(
+		    &spec->plan, t->params.count, esize, t->hosts, t->segment_max, &shares) == 0)
+		return WIRE_SUCCESS;
+	snprintf(text, WL_TEXT_MAX, "the operation is too large: %" PRIu64 " elements",
+		t->params.count);
+	return WIRE_INVALID_ARGUMENT;
+}
+
 static uint32_t make_spec(
 	struct xfer *x, const struct agt_xfer *t, struct eng_xfer_spec *spec, char *text)
 {
 	const struct wm_op_params *p = &t->params;
-	uint32_t esize = (uint32_t)krn_dtype_size((enum krn_dtype)p->dtype);
+	uint32_t code;
 
 	spec->seq = t->seq;
 	spec->tag = t->tag;
@@ -90,14 +104,13 @@ static uint32_t make_spec(
 		snprintf(text, WL_TEXT_MAX, "there is no such quantization");
 		return WIRE_INVALID_ARGUMENT;
 	}
-	if (cc_plan_init(&spec->plan, p->count, esize, t->hosts, t->segment_max) < 0) {
-		snprintf(text, WL_TEXT_MAX, "the operation is too large: %" PRIu64 " elements",
-			p->count);
-		return WIRE_INVALID_ARGUMENT;
-	}
+	code = make_plan(t, spec, text);
+	if (code != WIRE_SUCCESS)
+		return code;
 	spec->route = (enum cc_algo)t->route;
+	spec->rings = t->rings;
 	spec->peers = x->peers;
-	x->bytes = p->count * esize;
+	x->bytes = p->count * spec->plan.esize;
 	return t->hosts > 1 ? find_links(x, t, text) : WIRE_SUCCESS;
 }
 

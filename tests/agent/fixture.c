@@ -276,12 +276,27 @@ static uint32_t fill_others(const struct fx_ring *v, uint64_t round, struct wm_e
 	return n;
 }
 
+static void fill_plan(const struct fx_ring *v, uint16_t order[32], struct wm_ring *ret)
+{
+	static const uint16_t shares[CC_RINGS_MAX] = {4, 3, 2, 1};
+
+	if (!v->plan)
+		return;
+	ret->plan =
+		(struct wm_plan){.n = v->n_plan, .n_order = v->n_plan * v->hosts, .order = order};
+	ck_assert_uint_le(ret->plan.n_order, 32);
+	memcpy(ret->plan.shares, shares, v->n_plan * sizeof shares[0]);
+	memcpy(order, v->plan, ret->plan.n_order * sizeof *order);
+	ret->await_plan = v->await_plan;
+}
+
 void fx_round(struct fx *f, uint32_t run, uint64_t round, bool accept, const struct fx_ring *v,
 	unsigned n)
 {
 	struct wm_ring rings[8] = {0};
 	struct wm_endpoint others[8][8];
 	struct cc_id members[8][8];
+	uint16_t orders[8][32];
 	struct wm_msg m = {.type = WM_ROUND, .u.round.run_key = fx_id(300)};
 	unsigned i, j;
 
@@ -292,6 +307,7 @@ void fx_round(struct fx *f, uint32_t run, uint64_t round, bool accept, const str
 		rings[i].pool_size = 2 + i;
 		rings[i].n_others = fill_others(&v[i], round, others[i]);
 		rings[i].others = others[i];
+		fill_plan(&v[i], orders[i], &rings[i]);
 		if (v[i].hosts > 1) {
 			rings[i].next = endpoint(100, round);
 			rings[i].prev = v[i].hosts == 2 ? fx_id(100) : fx_id(101);

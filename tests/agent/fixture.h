@@ -91,6 +91,10 @@ struct fx_ring {
 	unsigned members[8];
 	bool reopen; /* both links are reopened */
 	bool mesh;   /* links to all other hosts are wanted */
+	/* With a mesh: the rings of the plan, one after the other. NULL: none. */
+	const uint16_t *plan;
+	uint32_t n_plan; /* rings */
+	bool await_plan;
 };
 void fx_round(struct fx *f, uint32_t run, uint64_t round, bool accept, const struct fx_ring *v,
 	unsigned n);

@@ -5,9 +5,11 @@ agent_suites = \
 	tests/agent/attach.c \
 	tests/agent/end.c \
 	tests/agent/leave.c \
+	tests/agent/measure.c \
 	tests/agent/mesh.c \
 	tests/agent/must.c \
 	tests/agent/op.c \
+	tests/agent/plan.c \
 	tests/agent/quiet.c \
 	tests/agent/random.c \
 	tests/agent/resume.c \

@@ -185,6 +185,26 @@ static void do_probed(struct rnd_run *w)
 	rw_step(w, &ev);
 }
 
+/* A measurement ends, or an old one that was stopped. */
+static void do_measured(struct rnd_run *w)
+{
+	struct wm_measured_result v[LINKS] = {{.rate = 0}};
+	uint32_t run;
+	struct run *r = rw_run(w, &run);
+	struct agt_event ev = {.type = AGT_EV_MEASURED, .run = run, .measured = v};
+
+	if (!r)
+		return;
+	ev.seq = rnd(w, 3) ? r->measure : rnd(w, 9);
+	ev.n_measured = rnd(w, 9) ? r->n_to : rnd(w, LINKS);
+	for (uint32_t i = 0; i < ev.n_measured; i++) {
+		v[i].agent = fx_id(100 + i);
+		v[i].ok = rnd(w, 2);
+		v[i].rate = v[i].ok ? 1 + rnd(w, 1000) : 0;
+	}
+	rw_step(w, &ev);
+}
+
 static void do_link(struct rnd_run *w)
 {
 	uint32_t run, peer = rnd(w, LINKS);
@@ -291,6 +311,8 @@ static void run_seed(uint64_t seed, struct rnd_run *w)
 			do_link(w);
 		else if (what < 68)
 			do_probed(w);
+		else if (what < 69)
+			do_measured(w);
 		else if (what < 98)
 			rw_master(w);
 		else
@@ -303,7 +325,7 @@ static void run_seed(uint64_t seed, struct rnd_run *w)
 START_TEST(agent_keeps_its_promises_under_random_events)
 {
 	static struct rnd_run w;
-	uint32_t jobs = 0, won = 0, drops = 0, failures = 0;
+	uint32_t jobs = 0, won = 0, drops = 0, failures = 0, measured = 0, unmeasured = 0;
 	uint32_t starts = 0, successes = 0, resumptions = 0, attached = 0;
 	uint64_t seed;
 
@@ -317,6 +339,8 @@ START_TEST(agent_keeps_its_promises_under_random_events)
 		won += w.won;
 		drops += w.drops;
 		failures += w.failures;
+		measured += w.measured;
+		unmeasured += w.unmeasured;
 	}
 	/* check that the generator reaches the interesting states */
 	ck_assert_uint_gt(starts, 40);
@@ -327,6 +351,8 @@ START_TEST(agent_keeps_its_promises_under_random_events)
 	ck_assert_uint_gt(won, 0);
 	ck_assert_uint_gt(drops, 0);
 	ck_assert_uint_gt(failures, 2);
+	ck_assert_uint_gt(measured, 3);
+	ck_assert_uint_gt(unmeasured, 3);
 }
 END_TEST
 

@@ -43,7 +43,9 @@ struct run {
 	uint32_t vote_group;
 	uint64_t vote_tag;
 	bool vote_is_sync;
-	bool reported; /* the agent has reported success for the last round */
+	bool reported;                  /* the agent has reported success for the last round */
+	uint64_t measure, last_measure; /* the measurement that goes on, or 0; the last order */
+	uint32_t n_to;                  /* results that the measurement still has to have */
 };
 
 struct comm {
@@ -65,6 +67,7 @@ struct rnd_run {
 	struct xfer xfers[XFERS];
 	uint32_t completions, successes, starts, resumptions, attached;
 	uint32_t jobs, won, drops, failures; /* counts of synchronizations */
+	uint32_t measured, unmeasured;       /* results of measurements that are ok, and others */
 };
 
 static inline uint32_t rnd(struct rnd_run *w, uint32_t n)

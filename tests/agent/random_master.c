@@ -21,9 +21,50 @@ static void master_says(struct rnd_run *w, uint32_t run, struct wm_msg *m)
 	rw_step(w, &ev);
 }
 
+/* What the rings of a round own. */
+struct ring_memory {
+	struct cc_id members[PEERS];
+	struct wm_endpoint others[LINKS];
+	uint16_t order[CC_RINGS_MAX * LINKS];
+};
+
+static void shuffle(struct rnd_run *w, uint16_t *v, uint32_t n)
+{
+	uint32_t i, at;
+
+	for (i = 0; i < n; i++) {
+		at = rnd(w, i + 1);
+		v[i] = v[at];
+		v[at] = (uint16_t)i;
+	}
+}
+
+/* Adds the other hosts, and a plan of several rings. */
+static void add_plan(struct rnd_run *w, struct wm_ring *x, struct ring_memory *y)
+{
+	uint32_t i;
+
+	if (x->hosts < 3 || !rnd(w, 2))
+		return;
+	x->others = y->others;
+	for (i = 0; i < x->hosts - 2; i++)
+		y->others[i] = (struct wm_endpoint){.agent = fx_id(100 + rnd(w, LINKS))};
+	x->n_others = i;
+	if (!rnd(w, 3))
+		return;
+	x->plan.n = 2 + rnd(w, CC_RINGS_MAX - 1);
+	x->plan.n_order = x->plan.n * x->hosts;
+	x->plan.order = y->order;
+	for (i = 0; i < x->plan.n; i++) {
+		x->plan.shares[i] = (uint16_t)(1 + rnd(w, 9));
+		shuffle(w, y->order + (size_t)i * x->hosts, x->hosts);
+	}
+	x->await_plan = rnd(w, 2);
+}
+
 static void master_round(struct rnd_run *w, uint32_t run, struct run *r)
 {
-	struct cc_id members[2][PEERS];
+	struct ring_memory memory[2];
 	struct wm_ring rings[2] = {0};
 	struct wm_msg m = {.type = WM_ROUND};
 	uint32_t g, i;
@@ -32,18 +73,19 @@ static void master_round(struct rnd_run *w, uint32_t run, struct run *r)
 		struct wm_ring *x = &rings[m.u.round.n_rings];
 
 		x->n_members = 0;
-		x->members = members[g];
+		x->members = memory[g].members;
 		for (i = 0; i < PEERS; i++)
 			if (w->peers[i].in && w->peers[i].run == run && w->peers[i].group == g)
-				members[g][x->n_members++] = w->peers[i].id;
+				x->members[x->n_members++] = w->peers[i].id;
 		if (x->n_members == 0)
 			continue;
 		x->group = g;
-		x->hosts = 1 + rnd(w, 3);
+		x->hosts = 1 + rnd(w, LINKS);
 		x->pos = rnd(w, x->hosts);
 		x->pool_size = 1 + rnd(w, 2);
 		x->next.agent = fx_id(100 + rnd(w, LINKS));
 		x->prev = fx_id(100 + rnd(w, LINKS));
+		add_plan(w, x, &memory[g]);
 		m.u.round.n_rings++;
 	}
 	m.u.round.rings = rings;
@@ -109,6 +151,8 @@ static void master_op(struct rnd_run *w, uint32_t run, struct run *r, enum wm_ty
 		m.u.op_start.tag = r->vote_tag;
 		m.u.op_start.seq = rnd(w, 100) ? ++r->seq : seq;
 		m.u.op_start.is_sync = r->vote_is_sync;
+		if (!r->vote_is_sync)
+			m.u.op_start.route = rnd(w, 5) ? CC_ALGO_RING : rnd(w, CC_ALGO_COUNT);
 		if (r->vote_is_sync)
 			fill_sync(w, run, r->vote_group, &m.u.op_start.sync, peers);
 	} else if (type == WM_OP_ABORT) {
@@ -185,6 +229,29 @@ static void master_outcomes(struct rnd_run *w, uint32_t run)
 	master_says(w, run, &m);
 }
 
+/* Orders a measurement. Now and then it leads to the agent itself, or only stops the one before. */
+static void master_measure(struct rnd_run *w, uint32_t run, struct run *r)
+{
+	struct wm_endpoint to[LINKS] = {{.port = 1}};
+	struct cc_id from[LINKS];
+	struct wm_msg m = {.type = WM_MEASURE,
+		.u.measure = {.number = ++r->last_measure,
+			.ms = 1,
+			.streams = 1,
+			.n_to = rnd(w, LINKS),
+			.to = to,
+			.n_from = rnd(w, LINKS),
+			.from = from}};
+
+	for (uint32_t i = 0; i < LINKS; i++) {
+		to[i].agent = fx_id(100 + i);
+		from[i] = fx_id(100 + i);
+	}
+	if (!rnd(w, 50))
+		to[0].agent = fx_id(99);
+	master_says(w, run, &m);
+}
+
 void rw_master(struct rnd_run *w)
 {
 	uint32_t run;
@@ -207,7 +274,7 @@ void rw_master(struct rnd_run *w)
 		master_greets(w, run, r);
 		return;
 	}
-	switch (rnd(w, 18)) {
+	switch (rnd(w, 19)) {
 	case 0:
 	case 1:
 		master_round(w, run, r);
@@ -253,13 +320,16 @@ void rw_master(struct rnd_run *w)
 		m = (struct wm_msg){.type = WM_LEFT, .u.left.peer = w->peers[rnd(w, PEERS)].id};
 		master_says(w, run, &m);
 		break;
+	case 17:
+		master_measure(w, run, r);
+		break;
 	default:
 		m = (struct wm_msg){.type = WM_HEARTBEAT, .u.heartbeat.awaited = rnd(w, 2)};
 		if (rnd(w, 60)) {
 			master_says(w, run, &m);
 		} else if (rnd(w, 2)) {
 			/* an empty message of any type */
-			m = (struct wm_msg){.type = (enum wm_type)rnd(w, 50)};
+			m = (struct wm_msg){.type = (enum wm_type)rnd(w, 51)};
 			master_says(w, run, &m);
 		} else {
 			ev.type = AGT_EV_MASTER_DOWN;

@@ -162,6 +162,19 @@ static void saw_join(struct rnd_run *w, uint32_t run, const struct wm_join *j)
 		*p = (struct peer){.in = true, .run = run, .group = j->group, .id = j->peer};
 }
 
+/* The results of the last order: those of its measurement, or the reason why there was none. */
+static void saw_measured(struct rnd_run *w, struct run *r, const struct wm_measured *m)
+{
+	ck_assert_uint_eq(m->number, r->last_measure);
+	ck_assert_uint_gt(m->n, 0);
+	for (uint32_t i = 0; i < m->n; i++) {
+		ck_assert(fx_is(&m->results[i].agent, fx_id(100 + i)));
+		w->measured += m->results[i].ok;
+		w->unmeasured += !m->results[i].ok;
+	}
+	r->n_to = 0;
+}
+
 static void saw_send(struct rnd_run *w, const struct agt_action *x)
 {
 	struct run *r = &w->runs[x->run];
@@ -185,6 +198,9 @@ static void saw_send(struct rnd_run *w, const struct agt_action *x)
 		break;
 	case WM_RESUME:
 		w->resumptions++;
+		break;
+	case WM_MEASURED:
+		saw_measured(w, r, &m->u.measured);
 		break;
 	case WM_LEAVE:
 		for (i = 0; i < PEERS; i++)
@@ -216,6 +232,7 @@ static void saw_close(struct rnd_run *w, uint32_t run)
 
 	ck_assert(r->open && !r->closed);
 	r->closed = true;
+	r->measure = r->n_to = 0;
 	for (i = 0; i < XFERS; i++)
 		if (w->xfers[i].live && w->xfers[i].run == run)
 			ck_assert(w->xfers[i].cancel);
@@ -265,6 +282,22 @@ static void saw_xfer_end(struct rnd_run *w, const struct agt_action *x)
 	}
 }
 
+static void saw_measure(struct rnd_run *w, const struct agt_action *x)
+{
+	struct run *r = &w->runs[x->run];
+
+	ck_assert(!r->closed);
+	if (x->type == AGT_ACT_MEASURE) {
+		ck_assert(r->up);
+		ck_assert_uint_eq(x->u.measure.number, r->last_measure);
+		r->measure = x->u.measure.number;
+		r->n_to = x->u.measure.n_to;
+	} else {
+		ck_assert_uint_eq(x->u.measure.number, r->measure);
+		r->measure = r->n_to = 0;
+	}
+}
+
 static void saw(struct rnd_run *w, const struct agt_action *x)
 {
 	switch (x->type) {
@@ -305,6 +338,10 @@ static void saw(struct rnd_run *w, const struct agt_action *x)
 		break;
 	case AGT_ACT_PROBE:
 		ck_assert(!w->runs[x->run].closed);
+		break;
+	case AGT_ACT_MEASURE:
+	case AGT_ACT_MEASURE_STOP:
+		saw_measure(w, x);
 		break;
 	case AGT_ACT_LINK_OPEN:
 	case AGT_ACT_LINK_CLOSE:

@@ -9,9 +9,11 @@
 	X(attach)                                                                                  \
 	X(end)                                                                                     \
 	X(leave)                                                                                   \
+	X(measure)                                                                                 \
 	X(mesh)                                                                                    \
 	X(must)                                                                                    \
 	X(op)                                                                                      \
+	X(plan)                                                                                    \
 	X(quiet)                                                                                   \
 	X(random)                                                                                  \
 	X(resume)                                                                                  \

@@ -383,10 +383,10 @@ static const struct qnt_format formats[] = {
  * those that the model computes from the bytes on the network. */
 START_TEST(quantized_operands_are_reduced_in_ring_order)
 {
-	enum cc_algo route = (enum cc_algo)(_i % CC_ALGO_COUNT);
+	enum cc_algo route = (enum cc_algo)(_i % CC_ALGO_FIXED_COUNT);
 
-	format = &formats[_i / CC_ALGO_COUNT % 2];
-	count = _i < 2 * CC_ALGO_COUNT ? COUNT : MANY;
+	format = &formats[_i / CC_ALGO_FIXED_COUNT % 2];
+	count = _i < 2 * CC_ALGO_FIXED_COUNT ? COUNT : MANY;
 	op = route == CC_ALGO_DIRECT ? KRN_AVG : KRN_SUM;
 	play(launch(route), route);
 	ck_assert_uint_lt(operands[OWN].len, count * sizeof(float));
@@ -574,7 +574,8 @@ Suite *eager_routes_suite(void)
 	tcase_add_loop_test(t, direct_route_sends_to_all_hosts_at_once, 0, 2);
 	tcase_add_loop_test(t, tree_route_goes_in_steps, 0, 2);
 	tcase_add_loop_test(t, steps_wait_for_the_own_operand, 0, 2);
-	tcase_add_loop_test(t, quantized_operands_are_reduced_in_ring_order, 0, 4 * CC_ALGO_COUNT);
+	tcase_add_loop_test(
+		t, quantized_operands_are_reduced_in_ring_order, 0, 4 * CC_ALGO_FIXED_COUNT);
 	tcase_add_loop_test(t, losses_are_added_to_the_next_operand, 0, 4);
 	tcase_add_loop_test(t, quantized_operand_may_arrive_in_parts, 0, 4);
 	tcase_add_test(t, operand_without_quantization_ends_the_link);
@@ -582,7 +583,8 @@ Suite *eager_routes_suite(void)
 	tcase_add_loop_test(t, operand_that_another_host_should_send_ends_its_link, 0, 4);
 	tcase_add_test(t, operand_over_the_mesh_ends_its_link_if_the_route_is_the_ring);
 	tcase_add_loop_test(t, operation_fails_if_a_link_of_its_route_breaks, 0, 8);
-	tcase_add_loop_test(t, standstill_names_the_hosts_whose_data_is_missing, 0, CC_ALGO_COUNT);
+	tcase_add_loop_test(
+		t, standstill_names_the_hosts_whose_data_is_missing, 0, CC_ALGO_FIXED_COUNT);
 	suite_add_tcase(s, t);
 	return s;
 }

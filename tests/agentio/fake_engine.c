@@ -298,6 +298,16 @@ void fake_break_link(uint32_t link)
 	pthread_mutex_unlock(&lock);
 }
 
+void fake_carry(uint32_t link, uint64_t rate)
+{
+	struct eng_event ev = {.type = ENG_LINK_RATE, .link = link, .rate = rate, .trip_us = 7};
+
+	pthread_mutex_lock(&lock);
+	for (struct eng *e = engines; e; e = e->next)
+		push(e, &ev);
+	pthread_mutex_unlock(&lock);
+}
+
 uint32_t fake_last_link(void)
 {
 	uint32_t l;

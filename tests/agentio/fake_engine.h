@@ -25,6 +25,8 @@ void fake_set_exhausted(bool on);
 bool fake_last_spec(struct eng_xfer_spec *ret);
 /* Lets the engine notice that the streams of this link broke. */
 void fake_break_link(uint32_t link);
+/* Lets the engines report that this link has carried `rate` bit/s, with a round trip of 7 us. */
+void fake_carry(uint32_t link, uint64_t rate);
 /* Returns the number of the link that got the last stream. */
 uint32_t fake_last_link(void);
 /* Returns the bounds that an engine got last. */

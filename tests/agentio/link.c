@@ -270,6 +270,28 @@ START_TEST(a_broken_link_can_be_opened_again)
 }
 END_TEST
 
+START_TEST(what_a_link_carries_is_sent_to_the_master)
+{
+	int fds[STREAMS + 1];
+	struct wm_msg msg;
+
+	order_link(&other.at, 1, false);
+	other_accept_link(&other, &m, fds);
+	other_expect_success(&m);
+	fake_carry(fake_last_link() + 1, 2000000); /* no such link */
+	fake_carry(fake_last_link(), 5000000);
+	master_expect(&m, WM_RATES, &msg);
+	ck_assert(msg.u.rates.passive);
+	ck_assert_uint_eq(msg.u.rates.n, 1);
+	ck_assert(cc_id_eq(&msg.u.rates.rates[0].agent, &other.id));
+	ck_assert_uint_eq(msg.u.rates.rates[0].rate, 5000000);
+	ck_assert_uint_eq(msg.u.rates.rates[0].trip_us, 7);
+	wire_master_clear(&msg);
+	for (uint32_t i = 0; i <= STREAMS; i++)
+		close(fds[i]);
+}
+END_TEST
+
 Suite *link_suite(void)
 {
 	Suite *s = suite_create("link");
@@ -287,6 +309,7 @@ Suite *link_suite(void)
 	tcase_add_test(t, the_agent_uses_the_bounds_of_the_master);
 	tcase_add_test(t, connections_that_are_dropped_fail_in_time);
 	tcase_add_test(t, a_broken_link_can_be_opened_again);
+	tcase_add_test(t, what_a_link_carries_is_sent_to_the_master);
 	suite_add_tcase(s, t);
 	return s;
 }

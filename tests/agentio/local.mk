@@ -4,11 +4,13 @@ agentio_suites = \
 	tests/agentio/algo.c \
 	tests/agentio/attach.c \
 	tests/agentio/diff.c \
+	tests/agentio/estimate.c \
 	tests/agentio/feedback.c \
 	tests/agentio/hello.c \
 	tests/agentio/kept.c \
 	tests/agentio/link.c \
 	tests/agentio/manifest.c \
+	tests/agentio/measure.c \
 	tests/agentio/mesh_link.c \
 	tests/agentio/narrow.c \
 	tests/agentio/options.c \
@@ -25,9 +27,9 @@ agentio_suites = \
 	tests/agentio/sync.c
 check_PROGRAMS += tests/agentio/agentio
 TESTS += $(agentio_suites)
-LONG_TESTS += tests/agentio/manifest.c tests/agentio/quiet.c
+LONG_TESTS += tests/agentio/manifest.c tests/agentio/measure.c tests/agentio/quiet.c
 THREADED_TESTS += $(agentio_suites)
-HOSTILE_TESTS += tests/agentio/hello.c
+HOSTILE_TESTS += tests/agentio/hello.c tests/agentio/measure.c
 $(agentio_suites:.c=.log): tests/agentio/agentio$(EXEEXT)
 # The fake engine and the table of algorithms in algo.c are linked before the library, so they replace
 # the real ones.

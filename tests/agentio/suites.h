@@ -8,11 +8,13 @@
 	X(algo)                                                                                    \
 	X(attach)                                                                                  \
 	X(diff)                                                                                    \
+	X(estimate)                                                                                \
 	X(feedback)                                                                                \
 	X(hello)                                                                                   \
 	X(kept)                                                                                    \
 	X(link)                                                                                    \
 	X(manifest)                                                                                \
+	X(measure)                                                                                 \
 	X(mesh_link)                                                                               \
 	X(narrow)                                                                                  \
 	X(options)                                                                                 \

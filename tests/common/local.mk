@@ -15,6 +15,7 @@ common_suites = \
 	tests/common/must.c \
 	tests/common/options.c \
 	tests/common/plan.c \
+	tests/common/rings.c \
 	tests/common/route.c \
 	tests/common/seal.c \
 	tests/common/service.c \

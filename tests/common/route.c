@@ -7,7 +7,9 @@
 #include <check.h>
 #include <stdbool.h>
 
+#include "common/cc_rings.h"
 #include "tests/common/suites.h"
+#include "tests/common/testlib.h"
 
 /* Returns the hosts whose operands are in the sum that `pos` sends, as bits. *depth gets the number
  * of hops that this sum needs. */
@@ -67,15 +69,39 @@ static uint32_t log2_down(uint32_t n)
 	return k;
 }
 
+/* Makes one to four rings, each of which has all hosts in a random order. */
+static struct cc_rings random_rings(struct tl_rng *rng, uint32_t hosts)
+{
+	struct cc_rings x = {.n = (uint32_t)tl_range(rng, 1, CC_RINGS_MAX), .hosts = hosts};
+
+	for (uint32_t r = 0; r < x.n; r++) {
+		x.share[r] = 1;
+		for (uint32_t i = 0; i < hosts; i++) {
+			uint32_t k = (uint32_t)tl_range(rng, 0, i);
+
+			x.order[r][i] = x.order[r][k];
+			x.order[r][k] = (uint8_t)i;
+		}
+	}
+	ck_assert_int_eq(cc_rings_complete(&x), 0);
+	return x;
+}
+
 START_TEST(every_chunk_is_reduced_and_distributed)
 {
-	struct cc_route r = {.algo = (enum cc_algo)_i};
+	struct tl_rng rng = tl_rng_new(11);
+	struct cc_rings rings;
+	struct cc_route r = {.algo = (enum cc_algo)_i, .rings = &rings};
 
 	for (r.hosts = 1; r.hosts <= CC_ROUTE_HOSTS_MAX; r.hosts++) {
 		uint64_t all = UINT64_MAX >> (64 - r.hosts), owners = 0;
-		const uint32_t hops[] = {r.hosts - 1, r.hosts > 1, log2_down(r.hosts)};
+		const uint32_t hops[] = {r.hosts - 1, r.hosts > 1, log2_down(r.hosts), r.hosts - 1};
+		uint32_t chunks = r.hosts;
 
-		for (uint32_t chunk = 0; chunk < r.hosts; chunk++) {
+		rings = random_rings(&rng, r.hosts);
+		if (r.algo == CC_ALGO_RINGS)
+			chunks *= rings.n;
+		for (uint32_t chunk = 0; chunk < chunks; chunk++) {
 			uint32_t owner = cc_route_owner(&r, chunk), depth;
 
 			ck_assert_uint_lt(owner, r.hosts);
@@ -88,6 +114,67 @@ START_TEST(every_chunk_is_reduced_and_distributed)
 			ck_assert_uint_eq(reached(&r, chunk, owner), all);
 		}
 		ck_assert_msg(owners == all, "a host owns no chunk");
+	}
+}
+END_TEST
+
+/* Partial sums and results go only from a host to the next host of the ring, and each host starts
+ * one chunk of each ring. */
+START_TEST(chunks_stay_on_their_ring)
+{
+	struct tl_rng rng = tl_rng_new(12);
+	struct cc_rings rings;
+	struct cc_route r = {.algo = CC_ALGO_RINGS, .rings = &rings};
+
+	for (r.hosts = 2; r.hosts <= CC_ROUTE_HOSTS_MAX; r.hosts++) {
+		rings = random_rings(&rng, r.hosts);
+		for (uint32_t k = 0; k < rings.n * r.hosts; k++) {
+			const uint8_t *order = rings.order[k / r.hosts];
+			uint32_t list[CC_ROUTE_FANOUT_MAX], starts = 0;
+
+			for (uint32_t i = 0; i < r.hosts; i++) {
+				/* all chunks of the ring, at its host i */
+				uint32_t chunk = k / r.hosts * r.hosts + (k + i) % r.hosts;
+				uint32_t pos = order[i], next = order[(i + 1) % r.hosts];
+				uint32_t parent = cc_route_parent(&r, chunk, pos);
+
+				ck_assert(parent == next || parent == CC_ROUTE_NONE);
+				ck_assert(cc_route_targets(&r, chunk, pos, list) == 0 ||
+					  list[0] == next);
+			}
+			for (uint32_t j = 0; j < r.hosts; j++)
+				starts += cc_route_children(&r, k / r.hosts * r.hosts + j,
+						  order[k % r.hosts], list) == 0;
+			ck_assert_uint_eq(starts, 1);
+		}
+	}
+}
+END_TEST
+
+/* If each ring has the order of the group, its chunks go as on CC_ALGO_RING. */
+START_TEST(rings_in_the_order_of_the_group_are_like_the_ring)
+{
+	struct cc_rings rings = {.n = 2, .hosts = 7, .share = {1, 1}};
+	struct cc_route ring = {.hosts = 7}, r = {CC_ALGO_RINGS, 7, &rings};
+	uint32_t a[CC_ROUTE_FANOUT_MAX] = {0}, b[CC_ROUTE_FANOUT_MAX] = {0};
+
+	for (uint8_t i = 0; i < 7; i++)
+		rings.order[0][i] = rings.order[1][i] = i;
+	ck_assert_int_eq(cc_rings_complete(&rings), 0);
+	for (uint32_t i = 0; i < 2 * 7 * 7; i++) {
+		uint32_t chunk = i / 7, pos = i % 7, n;
+
+		ck_assert_uint_eq(cc_route_owner(&r, chunk), cc_route_owner(&ring, chunk % 7));
+		ck_assert_uint_eq(
+			cc_route_parent(&r, chunk, pos), cc_route_parent(&ring, chunk % 7, pos));
+		ck_assert_uint_eq(
+			cc_route_source(&r, chunk, pos), cc_route_source(&ring, chunk % 7, pos));
+		n = cc_route_children(&r, chunk, pos, a);
+		ck_assert_uint_eq(n, cc_route_children(&ring, chunk % 7, pos, b));
+		ck_assert(n == 0 || a[0] == b[0]);
+		n = cc_route_targets(&r, chunk, pos, a);
+		ck_assert_uint_eq(n, cc_route_targets(&ring, chunk % 7, pos, b));
+		ck_assert(n == 0 || a[0] == b[0]);
 	}
 }
 END_TEST
@@ -226,7 +313,7 @@ START_TEST(operands_of_eager_operations_reach_all_hosts)
 	struct cc_route r = {.algo = (enum cc_algo)_i};
 
 	for (r.hosts = 1; r.hosts <= CC_ROUTE_HOSTS_MAX; r.hosts++) {
-		const uint32_t hops[] = {r.hosts - 1, r.hosts > 1, log2_down(r.hosts)};
+		const uint32_t hops[] = {r.hosts - 1, r.hosts > 1, log2_down(r.hosts), r.hosts - 1};
 		struct operands have = own_operands(&r);
 		uint32_t n = 0;
 
@@ -313,6 +400,8 @@ Suite *route_suite(void)
 	TCase *tc = tcase_create("routes");
 
 	tcase_add_loop_test(tc, every_chunk_is_reduced_and_distributed, 0, CC_ALGO_COUNT);
+	tcase_add_test(tc, chunks_stay_on_their_ring);
+	tcase_add_test(tc, rings_in_the_order_of_the_group_are_like_the_ring);
 	tcase_add_test(tc, tree_needs_links_at_powers_of_two);
 	tcase_add_test(tc, ring_sends_to_the_next_host);
 	tcase_add_test(tc, ring_route_has_no_limit_of_hosts);

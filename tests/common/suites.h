@@ -16,6 +16,7 @@
 	X(must)                                                                                    \
 	X(options)                                                                                 \
 	X(plan)                                                                                    \
+	X(rings)                                                                                   \
 	X(route)                                                                                   \
 	X(seal)                                                                                    \
 	X(service)                                                                                 \

@@ -149,6 +149,28 @@ static void fill_state(struct wa_reply *r)
 	fill_keys(r);
 }
 
+static void fill_rings(struct wa_reply *r)
+{
+	static const char *const hosts[] = {"a \"1\"", "b", "c"};
+	struct wa_table *t = wa_table_add(r, "rings");
+
+	wa_col_add(t, "group", WA_KIND_COUNT);
+	wa_col_add(t, "ring", WA_KIND_COUNT);
+	wa_col_add(t, "host", WA_KIND_TEXT);
+	wa_col_add(t, "next", WA_KIND_TEXT);
+	wa_col_add(t, "rate", WA_KIND_BITS);
+	wa_col_add(t, "bottleneck", WA_KIND_TEXT);
+	for (uint32_t i = 0; i < 3; i++) {
+		wa_row_add(t);
+		wa_set_number(t, 0, 7);
+		wa_set_number(t, 1, 1);
+		wa_set_text(t, 2, "%s", hosts[i]);
+		wa_set_text(t, 3, "%s", hosts[(i + 1) % 3]);
+		wa_set_number(t, 4, i == 2 ? WA_UNKNOWN : UINT64_C(1000000000) >> i);
+		wa_set_text(t, 5, "%s", i == 1 ? "bottleneck" : "");
+	}
+}
+
 static void fill(void *arg, const struct wa_request *q, struct wa_reply *r)
 {
 	struct wa_table *t;
@@ -195,6 +217,16 @@ static void fill(void *arg, const struct wa_request *q, struct wa_reply *r)
 		wa_set_text(t, 1, "%s", q->to);
 		wa_set_number(t, 2, q->now);
 		wa_set_number(t, 3, q->run);
+		break;
+	case WA_TOPOLOGY:
+		fill_rings(r);
+		break;
+	case WA_BANDWIDTH:
+	case WA_MEASURE:
+		t = wa_table_add(r, q->verb == WA_MEASURE ? "measure" : "links");
+		wa_col_add(t, "rate", WA_KIND_BITS);
+		wa_row_add(t);
+		wa_set_number(t, 0, 512000000);
 		break;
 	case WA_RESET:
 		t = wa_table_add(r, "reset");
@@ -403,6 +435,34 @@ START_TEST(reset_sends_its_request)
 	ck_assert_int_eq(ctl("status --yes"), EX_USAGE);
 	asked = "agent";
 	ck_assert_int_eq(ctl("reset"), EX_USAGE);
+}
+END_TEST
+
+START_TEST(topology_is_printed_as_a_table_and_as_a_graph)
+{
+	asked = "master";
+	serve(fill);
+	ck_assert_int_eq(ctl("topology"), EX_OK);
+	ck_assert_ptr_nonnull(strstr(out, "500 Mbit/s  bottleneck\n"));
+	ck_assert_int_eq(ctl("topology --dot"), EX_OK);
+	ck_assert_str_eq(out, "digraph topology {\n"
+			      "\tsubgraph cluster_7 {\n"
+			      "\t\tlabel=\"group 7\"\n"
+			      "\t\t\"a \\\"1\\\"\" -> \"b\" [label=\"1 Gbit/s\", color=blue]\n"
+			      "\t\t\"b\" -> \"c\" [label=\"500 Mbit/s\", color=blue, style=bold]\n"
+			      "\t\t\"c\" -> \"a \\\"1\\\"\" [label=\"\", color=blue]\n"
+			      "\t}\n"
+			      "}\n");
+	ck_assert_int_eq(ctl("topology measure"), EX_OK);
+	ck_assert_str_eq(out, "      RATE\n512 Mbit/s\n");
+	ck_assert_int_eq(ctl("bandwidth --json"), EX_OK);
+	ck_assert_ptr_nonnull(strstr(out, "\"rate\":512000000"));
+	ck_assert_int_eq(ctl("bandwidth --dot"), EX_USAGE);
+	ck_assert_int_eq(ctl("topology --dot --json"), EX_USAGE);
+	ck_assert_int_eq(ctl("topology --yes"), EX_USAGE);
+	ck_assert_int_eq(ctl("topology weigh"), EX_USAGE);
+	asked = "agent";
+	ck_assert_int_eq(ctl("topology"), EX_USAGE);
 }
 END_TEST
 
@@ -735,9 +795,10 @@ Suite *pcclctl_suite(void)
 	const TTest *const tests[] = {tables_are_printed_for_people, tables_are_printed_as_json,
 		shared_state_is_printed_for_people, shared_state_is_printed_as_json,
 		answer_that_does_not_fit_is_reported, set_master_sends_its_request,
-		reset_sends_its_request, denied_access_has_its_own_exit_status,
-		wrong_set_master_arguments_are_refused, server_refuses_other_versions,
-		server_survives_garbage, closed_connection_is_an_error, other_versions_are_named,
+		reset_sends_its_request, topology_is_printed_as_a_table_and_as_a_graph,
+		denied_access_has_its_own_exit_status, wrong_set_master_arguments_are_refused,
+		server_refuses_other_versions, server_survives_garbage,
+		closed_connection_is_an_error, other_versions_are_named,
 		other_servers_are_recognized, a_missing_daemon_is_reported, wrong_usage_is_refused,
 		full_disk_for_output_is_an_error, numbers_have_units, a_master_is_counted_once,
 		a_master_that_answers_is_preferred};

@@ -318,7 +318,7 @@ def test_reset_finds_the_master(folder):
         assert r.returncode == 0 and json.loads(r.stdout)["reset"][0]["kicked"] == 0, r
         first.await_line("an operator resets the run")
         r = run(PCCLCTL, "--agent", first_path, "reset")
-        assert r.returncode == 64 and "reset is for a master" in r.stderr, r
+        assert r.returncode == 64 and "this command is for a master" in r.stderr, r
         with Master(folder, *words, **more) as second:
             second_path = second.await_line(r"pcclctl finds this master at (\S+)")
             r = reset_here(folder)

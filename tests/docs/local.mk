@@ -26,6 +26,7 @@ EXTRA_DIST += tests/docs/retired_words.py tests/docs/README.md tests/docs/test_e
 	tests/docs/frames/pcclCreateCommunicator.3.c \
 	tests/docs/frames/pcclGetLastError.3.c \
 	tests/docs/frames/pcclInterrupt.3.c \
+	tests/docs/frames/pcclOptimizeTopology.3.c \
 	tests/docs/frames/pcclSetErrorFeedback.3.c \
 	tests/docs/frames/pcclSynchronizeSharedState.3.c \
 	tests/docs/frames/pcclUpdateTopology.3.c

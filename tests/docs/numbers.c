@@ -43,6 +43,8 @@ static void limits(const struct agentd_config *agent, const struct ccm_config *m
 	limit("Groups with peers on one host", WM_RINGS_MAX);
 	limit("Peers of one run on one host", CCM_AGENT_PEERS_MAX);
 	limit("Peers of one run", master->max_peers);
+	limit("Hosts of an optimization", CCM_OPTIMIZE_HOSTS_MAX);
+	limit("Hosts of a plan of several rings", CC_ROUTE_HOSTS_MAX);
 }
 
 static void bounds(const struct agentd_config *agent, const struct ccm_config *master)

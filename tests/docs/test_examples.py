@@ -202,10 +202,21 @@ def started(process, log):
     return re.search("listening on|ports:", log.read_text("utf-8")) or process.poll() is not None
 
 
+def matrix_file(lab):
+    """Writes the matrix file that pcclctl(1) shows."""
+    text = (TOP / "man/man1/pcclctl.1.in").read_text("utf-8")
+    text = re.search(r"^\.Sh MATRIX FILES\n.*?^\.Bd [^\n]*\n(.*?)^\.Ed", text, re.M | re.S)[1]
+    path = lab.folder / "rates.txt"
+    path.write_text("\n".join(unescape(line) for line in text.splitlines()), "utf-8")
+    return path
+
+
 def command_line(lab, page, line):
-    """Runs a line of a manual page unchanged. A daemon is ended as soon as it listens."""
+    """Runs a line of a manual page unchanged, except that rates.txt is the example of a matrix file.
+    A daemon is ended as soon as it listens."""
     prompt = re.match(r"\S+\$ (.*)", line)
     args = SMALLER.get(line, prompt[1] if prompt else line).split()
+    args = [matrix_file(lab) if arg == "rates.txt" else arg for arg in args]
     known = {"pcclctl": lib.CTL, "ccoip-masterd": lib.MASTERD, "pcclagentd": lib.AGENTD,
              "pccl-bench": lib.BUILD / "pccl-bench/pccl-bench"}
     if not check(args[0] in known, f"{page}: `{line}` is a command of this project"):

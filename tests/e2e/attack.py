@@ -12,18 +12,18 @@ ATTACKER = pathlib.Path(__file__).with_name("attacker.py")
 WITHOUT_END = 1 << 60
 
 
-def addresses(lab):
+def addresses(lab, only):
     return [lab.master.address,
             *(f"{lab.hosts.address(host)}:{port}" for host, agent in lab.agents.items()
-              for port in agent.tcp_ports())]
+              for port in agent.tcp_ports() if only in (None, port))]
 
 
 class Attack:
-    """Runs the attacker on `host` for the duration of the `with` block. rate: attacks per second,
-    set at the end of the block."""
+    """Runs the attacker on `host` for the duration of the `with` block. only: the port of agents
+    that it knows, or None for all ports. rate: attacks per second, set at the end of the block."""
 
-    def __init__(self, lab, name, host, times=WITHOUT_END):
-        args = [sys.executable, ATTACKER, name, times, *addresses(lab)]
+    def __init__(self, lab, name, host, times=WITHOUT_END, only=None):
+        args = [sys.executable, ATTACKER, name, times, *addresses(lab, only)]
         self.process, self.log = lab.spawn(f"attacker-{name}", host, args, stdin=subprocess.PIPE,
                                            stdout=subprocess.PIPE)
         self.rate = None

@@ -24,6 +24,7 @@ import wire
 HELD = 300  # connections at a time
 SILENT = 20  # agents at a time that do not read
 JOINS = 200
+NOISE = bytes(1 << 20)
 ANSWER = 256  # bytes of an answer to a link's hello
 ACK = struct.pack("<4sHHHHxxxxQ", b"PCLK", 2, 2, 2, 0, 0).ljust(ANSWER, b"\0")
 
@@ -148,8 +149,8 @@ class Attacker:
         agent.close()
 
     def links(self):
-        """Hellos for links and shared state of this run. No master has requested these links. The
-        proof is missing, and all other fields are right."""
+        """Hellos for links, shared state and measurements of this run. No master has requested these.
+        The proof is missing, and all other fields are right."""
         self.find_run()
         if self.places is None:
             self.places = itertools.cycle(wire.places_of(self.master_address(), self.ports))
@@ -161,6 +162,25 @@ class Attacker:
     def probes(self):
         """Probes that no master has requested."""
         self.throw(next(self.any_agent), wire.link_hello(stream=wire.STREAM_PROBE), wait=True)
+
+    def noise(self):
+        """Much noise on a port of an agent."""
+        self.throw(next(self.any_agent), os.urandom(100), NOISE)
+
+    def half_hellos(self):
+        """The first half of a hello for a measurement, and nothing more."""
+        self.count += 1
+        sock = self.open(next(self.any_agent))
+        self.hold(sock, HELD)
+        sock.sendall(wire.link_hello(service=wire.BENCHMARK)[:64])
+
+    def unread_hellos(self):
+        """Hellos for measurements, with more bytes than an agent takes. Answers are not read."""
+        self.count += 1
+        sock = self.open(next(self.any_agent))
+        self.hold(sock, HELD)
+        sock.settimeout(0.1)
+        sock.sendall(wire.link_hello(service=wire.BENCHMARK) + NOISE)
 
     def newcomers(self):
         """Newcomers that can be reached, but do not report on the round that is to admit them. Each
@@ -212,7 +232,7 @@ def answer_probes(port):
 
 ATTACKS = ("nothing", "connections", "silence", "garbage", "knocks", "noise_under_seal", "agents",
            "other_names", "higher_terms", "unread_joins", "half_frames", "much_to_say",
-           "long_messages", "links", "probes", "newcomers")
+           "long_messages", "links", "probes", "noise", "half_hellos", "unread_hellos", "newcomers")
 
 
 def main():

@@ -586,6 +586,13 @@ def ctl(*args, seconds=WAIT):
                           timeout=seconds, check=False)
 
 
+def measure_again(master):
+    """Makes the master measure all links in the next optimization."""
+    done = ctl("--master", master.admin, "topology", "measure")
+    if done.returncode != 0:
+        raise Failed(f"pcclctl topology measure: {done.stderr}")
+
+
 def tables(option, daemon, verb):
     """Returns the output of pcclctl --json: rows by the names of tables."""
     done = ctl("--json", option, daemon.admin, verb)

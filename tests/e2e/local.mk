@@ -29,6 +29,9 @@ e2e_tests = \
 	tests/e2e/test_kill.py \
 	tests/e2e/test_meet.py \
 	tests/e2e/test_mesh.py \
+	tests/e2e/test_topology.py \
+	tests/e2e/test_topology_kill.py \
+	tests/e2e/test_topology_attack.py \
 	tests/e2e/test_membership.py \
 	tests/e2e/test_view.py \
 	tests/e2e/test_deaths.py \
@@ -73,7 +76,8 @@ e2e_tests = \
 	tests/e2e/test_ctl_state.py
 TESTS += $(e2e_tests)
 PLAIN_TESTS += $(e2e_tests)
-HOSTILE_TESTS += tests/e2e/test_hostile.py tests/e2e/test_trust.py tests/e2e/test_attack.py
+HOSTILE_TESTS += tests/e2e/test_hostile.py tests/e2e/test_trust.py tests/e2e/test_attack.py \
+	tests/e2e/test_topology_attack.py
 LONG_TESTS += tests/e2e/test_membership.py tests/e2e/test_kill.py tests/e2e/test_state.py \
 	tests/e2e/test_restart.py tests/e2e/test_parity.py tests/e2e/test_links.py \
 	tests/e2e/test_async.py tests/e2e/test_long.py

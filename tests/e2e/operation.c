@@ -725,3 +725,56 @@ void do_threads(void)
 	sem_destroy(&w.launched);
 	sem_destroy(&w.go);
 }
+
+/* ---- a thread that reduces while the main thread optimizes the topology */
+
+static sem_t told;
+
+static void on_told(int signo)
+{
+	(void)signo;
+	sem_post(&told);
+}
+
+struct intruder {
+	struct operation op;
+	pcclResult_t launch;
+	pthread_t thread;
+};
+
+static void *intrude(void *arg)
+{
+	struct intruder *x = arg;
+	struct operation *op = &x->op;
+
+	while (sem_wait(&told) != 0)
+		;
+	x->launch = pcclAllReduce(op->send.data, op->recv.data, &op->desc, peer.comm, &op->info);
+	return NULL;
+}
+
+void do_beside(void)
+{
+	struct sigaction sa = {.sa_handler = on_told, .sa_flags = SA_RESTART};
+	struct intruder x = {.launch = pcclSuccess};
+	char why[WHY_SIZE], text[WHY_SIZE];
+	uint64_t begin;
+	const char *wrong;
+	pcclResult_t r;
+
+	operation_prepare(&x.op);
+	sem_init(&told, 0, 0);
+	sigaction(SIGUSR1, &sa, NULL);
+	if (pthread_create(&x.thread, NULL, intrude, &x) != 0)
+		die("beside", "pthread_create");
+	begin = now();
+	r = pcclOptimizeTopology(peer.comm);
+	(void)snprintf(text, sizeof text, "%s", r == pcclSuccess ? "" : pcclGetLastError());
+	pthread_join(x.thread, NULL);
+	wrong = judge(&x.op, x.launch, why);
+	printf("beside launch=%d check=%s code=%d begin=%" PRIu64 " end=%" PRIu64 " text=%s%s\n",
+		(int)x.launch, wrong ? "wrong" : "ok", (int)r, begin, now(), wrong ? wrong : "",
+		text);
+	operation_free(&x.op);
+	sem_destroy(&told);
+}

@@ -42,6 +42,9 @@
  *	threads n=N OP            another thread runs N operations: first together with the main
  *                          thread's votes, then one after the other; the main thread calls
  *                          pcclArePeersPending until there are newcomers, at least 20 times
+ *	optimize                  calls pcclOptimizeTopology
+ *	beside OP                 calls pcclOptimizeTopology. After SIGUSR1 another thread calls
+ *                          pcclAllReduce: launch= (its code)
  *	state revision=N          creates the shared state, without tensors
  *	tensors n=N name=T type=f32 count=N seed=N
  *                          adds N tensors (T0, T1, ... or T), whose contents follow from
@@ -513,6 +516,7 @@ static const struct command {
 	{"several", do_several},
 	{"bench", do_bench},
 	{"threads", do_threads},
+	{"beside", do_beside},
 	{"state", do_state},
 	{"tensors", do_tensors},
 	{"spoil", do_spoil},

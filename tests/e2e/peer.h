@@ -43,6 +43,7 @@ void do_many(void);
 void do_several(void);
 void do_bench(void);
 void do_threads(void);
+void do_beside(void);
 void operations_given_up(void);
 
 /* tensors.c */

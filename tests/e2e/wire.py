@@ -17,7 +17,7 @@ from seal import Identity, Seal
 FRAME_MASTER, FRAME_ADMIN, FRAME_SEALED = 1, 2, 3
 
 # wire_link.h
-P2P, SHARED_STATE = 1, 2
+P2P, SHARED_STATE, BENCHMARK = 1, 2, 3
 STREAM_PROBE = 0xfffe
 HELLO_SIZE, ACK_SIZE, TEXT_AT, TEXT_MAX = 128, 256, 32, 176
 
@@ -32,7 +32,7 @@ GREET, CREATE, CONNECT, DESTROY, VOTE, ALLOC, FREE, MAP = range(1, 9)
 
 # shm_queue.h
 SLOTS, SQ_OFF, SQE_OFF, SLOT_OFF = 64, 256, 1024, 1024 + 64 * 128
-SLOT_SIZE, SLOT_CODE = 448, 144
+SLOT_SIZE, SLOT_CODE = 448, 152
 QUEUE_SIZE = SLOT_OFF + SLOTS * SLOT_SIZE
 IN_REGISTERED, OUT_REGISTERED = 1, 2
 
@@ -222,14 +222,19 @@ Place = collections.namedtuple("Place", "address service agent neighbour")
 
 
 def places_of(master, addresses):
-    """Returns a Place for each port for links and shared state. The test can find the agent of a port,
-    because an agent tells anybody whether a hello names the right agent."""
+    """Returns a Place for each port of an agent. The test can find the agent of a port, because an
+    agent tells anybody whether a hello names the right agent. The port for benchmarks answers no
+    probe; it belongs to the agent of the other ports of its host."""
     ids = ids_of_run(master)
-    return [Place(address, service, agent, neighbour)
-            for address in addresses for service in (P2P, SHARED_STATE)
-            for agent, neighbour in itertools.permutations(ids, 2)
-            if (link_answer(address, link_hello(service=service, stream=STREAM_PROBE, to=agent))
-                or (None,))[0] == 0]
+    places = [Place(address, service, agent, neighbour)
+              for address in addresses for service in (P2P, SHARED_STATE)
+              for agent, neighbour in itertools.permutations(ids, 2)
+              if (link_answer(address, link_hello(service=service, stream=STREAM_PROBE, to=agent))
+                  or (None,))[0] == 0]
+    known = {p.address for p in places}
+    hosts = {p.address[0]: p for p in places}
+    return places + [hosts[a[0]]._replace(address=a, service=BENCHMARK)
+                     for a in addresses if a not in known and a[0] in hosts]
 
 
 # ----------------------------------------------------------------- processes and agents

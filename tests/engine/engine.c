@@ -69,23 +69,28 @@ START_TEST(results_are_right_in_direct_outputs)
 }
 END_TEST
 
+#define ROUTES 3
+
 /* Each host has links to all others, and the operation takes another route than the ring. */
 START_TEST(results_are_right_on_all_routes)
 {
 	static const uint64_t counts[] = {1, 2, 7, 1000, 65537, MANY(300007)};
-	const uint32_t hosts = 2 + (uint32_t)_i / 2 % (HOSTS_MAX - 1);
+	static const enum cc_algo routes[ROUTES] = {CC_ALGO_DIRECT, CC_ALGO_TREE, CC_ALGO_RINGS};
+	const uint32_t hosts = 2 + (uint32_t)_i / ROUTES % (HOSTS_MAX - 1);
 	uint64_t seq = 0;
 	struct net n;
 
 	rng_state = (uint64_t)_i + 31;
-	net_up_mesh(&n, hosts, _i % 3 == 0 ? 3 : 1);
+	net_up_mesh(&n, hosts, _i % 4 == 0 ? 3 : 1);
 	for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
 		for (unsigned mode = 0; mode < 6; mode++) {
+			struct cc_rings rings = random_rings(hosts);
 			struct op o = {.count = counts[c],
 				.op = mode == 1   ? KRN_MAX
 				      : mode == 2 ? KRN_AVG
 						  : KRN_SUM,
-				.route = _i & 1 ? CC_ALGO_TREE : CC_ALGO_DIRECT,
+				.route = routes[_i % ROUTES],
+				.rings = routes[_i % ROUTES] == CC_ALGO_RINGS ? &rings : NULL,
 				.staged = mode == 1 || mode == 3,
 				.replaces = mode == 3,
 				.direct = mode == 4,
@@ -114,11 +119,16 @@ START_TEST(cancelled_transfers_leave_streams_and_undo_copies)
 		.route = (enum cc_algo)(_i % CC_ALGO_COUNT),
 		.segment_max = CC_PLAN_SEGMENT_MAX};
 
+	struct cc_rings rings;
+
 	rng_state = (uint64_t)_i + 7;
+	rings = random_rings(4);
 	if (o.route == CC_ALGO_RING)
 		net_up(&n, 3, 2);
 	else
 		net_up_mesh(&n, 4, 2);
+	if (o.route == CC_ALGO_RINGS)
+		o.rings = &rings;
 	for (uint32_t h = 0; h < n.hosts; h++)
 		n.h[h].n_members = 1;
 	for (uint64_t round = 1; round <= TIMES(20); round++) {
@@ -126,6 +136,7 @@ START_TEST(cancelled_transfers_leave_streams_and_undo_copies)
 			.count = 5000,
 			.op = KRN_SUM,
 			.route = o.route,
+			.rings = o.rings,
 			.segment_max = CC_PLAN_SEGMENT_MAX};
 
 		o.seq = 2 * round - 1;
@@ -137,12 +148,11 @@ START_TEST(cancelled_transfers_leave_streams_and_undo_copies)
 		for (uint32_t h = 0; h < n.hosts; h++)
 			eng_cancel(n.h[h].e, o.seq);
 		for (uint32_t h = 0; h < n.hosts; h++) {
+			struct cc_plan plan = plan_op(&o, n.hosts);
 			struct eng_event ev;
-			struct cc_plan plan;
 
 			ck_assert(wait_event(&n.h[h], &ev, WAIT_MS));
 			ck_assert(ev.type == ENG_XFER_CANCELLED);
-			cc_plan_init(&plan, o.count, 4, n.hosts, o.segment_max);
 			for (uint32_t s = 0; s < plan.n_segs; s++) {
 				struct cc_span span = cc_plan_segment(&plan, s);
 
@@ -171,7 +181,10 @@ START_TEST(unexpected_segments_wait_for_the_start)
 		.segment_max = CC_PLAN_SEGMENT_MAX};
 	struct eng_event ev;
 	uint32_t hosts = o.route == CC_ALGO_RING ? 2 : 4, h;
+	struct cc_rings rings = random_rings(hosts);
 
+	if (o.route == CC_ALGO_RINGS)
+		o.rings = &rings;
 	if (o.route == CC_ALGO_RING)
 		net_up(&n, hosts, 2);
 	else
@@ -215,14 +228,18 @@ static void expect_awaited(struct net *n, uint32_t pos, uint64_t awaited)
 /* Host 0 of four starts later than the other hosts. `awaited` has the hosts for which the hosts 1,
  * 2 and 3 wait on each route. Bit i stands for the host that is i + 1 positions before the host
  * that waits. On the tree, host 0 sends nothing to host 1: the partial sums of host 0 reach host 1
- * through host 2. */
+ * through host 2. On the two rings, whose orders are opposite, host 0 sends only to hosts 1 and 3;
+ * host 2 waits for what these have not got. */
 START_TEST(progress_names_the_hosts_whose_data_is_missing)
 {
 	static const uint64_t awaited[CC_ALGO_COUNT][3] = {
 		[CC_ALGO_RING] = {1, 1, 1},
 		[CC_ALGO_DIRECT] = {1 << 0, 1 << 1, 1 << 2},
 		[CC_ALGO_TREE] = {1 << 2, 1 << 1, 1 << 2},
+		[CC_ALGO_RINGS] = {1 << 0, 1 << 0 | 1 << 2, 1 << 2},
 	};
+	struct cc_rings rings = {
+		.n = 2, .hosts = 4, .share = {2, 1}, .order = {{0, 1, 2, 3}, {0, 3, 2, 1}}};
 	struct op o = {.seq = 1,
 		.count = 100003,
 		.op = KRN_SUM,
@@ -231,6 +248,9 @@ START_TEST(progress_names_the_hosts_whose_data_is_missing)
 	struct eng_event ev;
 	struct net n;
 
+	ck_assert_int_eq(cc_rings_complete(&rings), 0);
+	if (o.route == CC_ALGO_RINGS)
+		o.rings = &rings;
 	net_up_mesh(&n, 4, 2);
 	for (uint32_t h = 0; h < 4; h++)
 		n.h[h].n_members = 1;
@@ -825,9 +845,10 @@ Suite *engine_suite(void)
 
 	tcase_set_timeout(tc, 120);
 	tcase_add_loop_test(tc, results_are_right_for_all_shapes, 0, 12);
-	tcase_add_loop_test(tc, results_are_right_on_all_routes, 0, 2 * (HOSTS_MAX - 1));
+	tcase_add_loop_test(tc, results_are_right_on_all_routes, 0, ROUTES * (HOSTS_MAX - 1));
 	tcase_add_loop_test(tc, results_are_right_in_direct_outputs, 0, 3);
-	tcase_add_loop_test(tc, cancelled_transfers_leave_streams_and_undo_copies, 0, 6);
+	tcase_add_loop_test(
+		tc, cancelled_transfers_leave_streams_and_undo_copies, 0, 2 * CC_ALGO_COUNT);
 	tcase_add_loop_test(tc, unexpected_segments_wait_for_the_start, 0, CC_ALGO_COUNT);
 	tcase_add_loop_test(tc, progress_names_the_hosts_whose_data_is_missing, 0, CC_ALGO_COUNT);
 	tcase_add_test(tc, garbage_breaks_only_its_link);

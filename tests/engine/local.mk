@@ -6,7 +6,9 @@ engine_suites = \
 	tests/engine/blocked.c \
 	tests/engine/life.c \
 	tests/engine/quant.c \
-	tests/engine/result_mode.c
+	tests/engine/rate.c \
+	tests/engine/result_mode.c \
+	tests/engine/rings.c
 check_PROGRAMS += tests/engine/engine
 TESTS += $(engine_suites)
 THREADED_TESTS += $(engine_suites)

@@ -23,6 +23,32 @@ uint64_t rng(void)
 	return z ^ (z >> 31);
 }
 
+struct cc_rings random_rings(uint32_t hosts)
+{
+	struct cc_rings x = {.n = 2 + (uint32_t)(rng() % (CC_RINGS_MAX - 1)), .hosts = hosts};
+
+	for (uint32_t r = 0; r < x.n; r++) {
+		x.share[r] = (uint16_t)(1 + rng() % (UINT16_MAX >> rng() % 16));
+		for (uint32_t i = 0; i < hosts; i++) {
+			uint32_t k = (uint32_t)(rng() % (i + 1));
+
+			x.order[r][i] = x.order[r][k];
+			x.order[r][k] = (uint8_t)i;
+		}
+	}
+	ck_assert_int_eq(cc_rings_complete(&x), 0);
+	return x;
+}
+
+struct cc_plan plan_op(const struct op *o, uint32_t hosts)
+{
+	struct cc_shares shares = cc_rings_shares(o->rings);
+	struct cc_plan p;
+
+	ck_assert_int_eq(cc_plan_init_shares(&p, o->count, 4, hosts, o->segment_max, &shares), 0);
+	return p;
+}
+
 void tcp_pair(int pair[2])
 {
 	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -156,13 +182,16 @@ static uint64_t expected(const struct net *n, const struct op *o, uint64_t i, ui
 	return o->op == KRN_AVG ? acc / world_size : acc;
 }
 
-/* Returns the chunk that a shim copies first if its host is at this position. The shim may assume a
- * wrong position. */
-static struct cc_span first_chunk(const struct cc_plan *p, uint32_t pos)
+/* Returns the part that a shim copies first if its host is at this position. The shim may assume a
+ * wrong position, and it does not know the route. */
+static struct cc_span first_chunk(const struct op *o, uint32_t hosts, uint32_t pos)
 {
-	if (p->hosts < 2)
+	struct cc_plan p;
+
+	if (hosts < 2)
 		return (struct cc_span){0};
-	return cc_plan_chunk(p, cc_plan_first_chunk(p, pos));
+	ck_assert_int_eq(cc_plan_init(&p, o->count, 4, hosts, o->segment_max), 0);
+	return cc_plan_chunk(&p, cc_plan_first_chunk(&p, pos));
 }
 
 void start_one(struct net *n, const struct op *o, uint32_t pos, uint32_t world_size)
@@ -174,14 +203,15 @@ void start_one(struct net *n, const struct op *o, uint32_t pos, uint32_t world_s
 		.tag = 77,
 		.epoch = 3,
 		.group = 5,
-		.dtype = KRN_U32,
+		.dtype = o->floats ? KRN_F32 : KRN_U32,
 		.op = o->op,
+		.plan = plan_op(o, n->hosts),
 		.route = o->route,
+		.rings = o->rings,
 		.pos = pos,
 		.world_size = world_size,
 		.peers = peers};
 
-	ck_assert_int_eq(cc_plan_init(&s.plan, o->count, 4, n->hosts, o->segment_max), 0);
 	s.segment_max = (uint32_t)o->segment_max;
 	s.area = h->area;
 	s.flags = h->flags;
@@ -191,15 +221,17 @@ void start_one(struct net *n, const struct op *o, uint32_t pos, uint32_t world_s
 	s.scratch = h->scratch = malloc(eng_scratch_size(&s) + 1);
 	s.n_members = h->n_members;
 	s.members = members;
-	for (uint32_t m = 0; m < h->n_members; m++)
+	for (uint32_t m = 0; m < h->n_members; m++) {
+		struct cc_span first = first_chunk(o, n->hosts, pos + m);
+
 		members[m] = (struct eng_member){.in = o->window[m] > 0 ? h->window[m] : h->in[m],
 			.window = o->window[m],
 			.out = o->outs && m > 0 ? h->out[m] : NULL,
 			.slot = &h->slot[m],
 			.staged = o->staged || o->window[m] > 0,
-			.in_start = first_chunk(&s.plan, pos + m).off,
-			.in_second = first_chunk(&s.plan, pos + m).off +
-				     first_chunk(&s.plan, pos + m).len};
+			.in_start = first.off,
+			.in_second = first.off + first.len};
+	}
 	ck_assert_int_eq(eng_start(h->e, &s), 0);
 }
 
@@ -208,18 +240,16 @@ void start_one(struct net *n, const struct op *o, uint32_t pos, uint32_t world_s
 void feed(struct net *n, const struct op *o)
 {
 	uint64_t bytes = o->count * 4, one = 1;
-	struct cc_plan p;
 
-	ck_assert_int_eq(cc_plan_init(&p, o->count, 4, n->hosts, o->segment_max), 0);
 	for (uint64_t done = 0; done < bytes;) {
 		done = done + 40000 < bytes ? done + 40000 : bytes;
 		for (uint32_t i = 0; i < n->hosts; i++) {
 			for (uint32_t m = 0; m < n->h[i].n_members; m++) {
 				struct shm_slot *slot = &n->h[i].slot[m];
-				uint64_t first = first_chunk(&p, i + m).len;
+				uint64_t all = first_chunk(o, n->hosts, i + m).len;
+				uint64_t first = all < done / 2 ? all : done / 2;
 
-				first = first < done / 2 ? first : done / 2;
-				first = done == bytes ? first_chunk(&p, i + m).len : first;
+				first = done == bytes ? all : first;
 				atomic_store(&slot->in_done[0], first);
 				atomic_store(&slot->in_done[1], done - first);
 				if (atomic_exchange(&slot->in_want, 0))
@@ -327,7 +357,7 @@ void reader_start(struct reader *r, const struct net *n, const struct op *o)
 {
 	r->n = n;
 	r->o = o;
-	ck_assert_int_eq(cc_plan_init(&r->plan, o->count, 4, n->hosts, o->segment_max), 0);
+	r->plan = plan_op(o, n->hosts);
 	for (uint32_t i = 0; i < n->hosts; i++) {
 		r->got[i] = malloc(o->count * 4);
 		r->taken[i] = calloc(r->plan.n_segs, sizeof(bool));
@@ -443,7 +473,7 @@ void start_alone(struct net *n, const struct op *o, struct cc_plan *plan)
 	n->hosts = 2;
 	start_one(n, o, 0, 2);
 	n->hosts = 1;
-	ck_assert_int_eq(cc_plan_init(plan, o->count, 4, 2, o->segment_max), 0);
+	*plan = plan_op(o, 2);
 }
 
 void cancel_alone(struct net *n, uint64_t seq)

@@ -57,8 +57,10 @@ struct op {
 	bool staged, direct, in_place;
 	bool replaces; /* the area is the only member's operand, and readers overwrite it */
 	bool outs; /* the area is the first member's output; the other members have outputs, too */
+	bool floats; /* the elements are KRN_F32, not KRN_U32 */
 	size_t segment_max;
 	enum cc_algo route;           /* a route other than the ring needs a mesh */
+	const struct cc_rings *rings; /* of CC_ALGO_RINGS; else NULL */
 	uint32_t window[MEMBERS_MAX]; /* segments of the window; 0: no window */
 };
 
@@ -82,6 +84,10 @@ void net_up(struct net *n, uint32_t hosts, uint32_t streams);
 void net_up_mesh(struct net *n, uint32_t hosts, uint32_t streams);
 void net_down(struct net *n);
 bool wait_event(struct host *h, struct eng_event *ev, int ms);
+/* Makes two to four rings of the hosts, in random orders and with random shares. */
+struct cc_rings random_rings(uint32_t hosts);
+/* Plans a transfer over so many hosts. */
+struct cc_plan plan_op(const struct op *o, uint32_t hosts);
 /* Fills in the agents and links of all hosts, as the host at `pos` sees them. */
 void fill_peers(const struct net *n, uint32_t pos, struct eng_peer *ret);
 void start_one(struct net *n, const struct op *o, uint32_t pos, uint32_t world_size);

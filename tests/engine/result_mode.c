@@ -325,9 +325,11 @@ static void spin(uint64_t most)
 START_TEST(cancelled_transfers_leave_flagged_results)
 {
 	enum cc_algo route = (enum cc_algo)(_i % CC_ALGO_COUNT);
+	struct cc_rings rings;
 	struct net n;
 
 	rng_state = (uint64_t)_i + 71;
+	rings = random_rings(3);
 	if (route == CC_ALGO_RING)
 		net_up(&n, 3, 2);
 	else
@@ -338,6 +340,7 @@ START_TEST(cancelled_transfers_leave_flagged_results)
 			.count = 2000003,
 			.op = KRN_SUM,
 			.route = route,
+			.rings = route == CC_ALGO_RINGS ? &rings : NULL,
 			.staged = true,
 			.replaces = replaces,
 			.outs = !replaces,
@@ -346,6 +349,7 @@ START_TEST(cancelled_transfers_leave_flagged_results)
 			.count = 5000,
 			.op = KRN_SUM,
 			.route = route,
+			.rings = o.rings,
 			.replaces = replaces,
 			.segment_max = CC_PLAN_SEGMENT_MAX};
 		struct reader r;
@@ -416,7 +420,7 @@ Suite *result_mode_suite(void)
 	tcase_add_loop_test(tc, results_go_to_all_outputs, 0, 4);
 	tcase_add_test(tc, flags_wait_for_the_next_host);
 	tcase_add_loop_test(tc, operands_come_through_windows, 0, WINDOWS);
-	tcase_add_loop_test(tc, cancelled_transfers_leave_flagged_results, 0, 6);
+	tcase_add_loop_test(tc, cancelled_transfers_leave_flagged_results, 0, 2 * CC_ALGO_COUNT);
 	tcase_add_loop_test(tc, cancelled_transfers_stop_reading_windows, 0, WINDOWS);
 	suite_add_tcase(s, tc);
 	return s;

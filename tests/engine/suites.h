@@ -9,7 +9,9 @@
 	X(blocked)                                                                                 \
 	X(life)                                                                                    \
 	X(quant)                                                                                   \
-	X(result_mode)
+	X(rate)                                                                                    \
+	X(result_mode)                                                                             \
+	X(rings)
 
 SUITES(RUNNER_DECLARE)
 

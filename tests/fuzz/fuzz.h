@@ -16,6 +16,7 @@ struct fuzz_result_input {
 	uint64_t region_size, count, off, flags_off;
 	uint32_t mode, hosts, segment_max, esize;
 	uint64_t out_registered; /* bit 0: the output is registered; bit 1: the operand is staged */
+	uint64_t shares;
 };
 
 /* The first bytes of an input of fuzz_shm_state. */

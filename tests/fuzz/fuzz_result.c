@@ -52,6 +52,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t len)
 	w = (struct shm_result_words){.mode = in.mode,
 		.hosts = in.hosts,
 		.segment_max = in.segment_max,
+		.shares = in.shares,
 		.off = in.off,
 		.flags_off = in.flags_off};
 	lim = (struct shm_result_limits){.count = in.count,

@@ -143,3 +143,17 @@ TESTS += tests/fuzz/seeds_submit
 tests_fuzz_seeds_submit_SOURCES = tests/fuzz/fuzz_submit.c tests/fuzz/driver.c
 tests_fuzz_seeds_submit_CPPFLAGS = $(fuzz_cppflags) -DFUZZ_NAME='"fuzz_submit"'
 tests_fuzz_seeds_submit_LDADD = $(fuzz_libs)
+
+fuzz_topology_libs = libtopology.la common/libcommon-pure.la -lm
+FUZZERS += tests/fuzz/fuzz_topology
+EXTRA_PROGRAMS += tests/fuzz/fuzz_topology
+tests_fuzz_fuzz_topology_SOURCES = tests/fuzz/fuzz_topology.c
+tests_fuzz_fuzz_topology_CPPFLAGS = $(fuzz_cppflags)
+tests_fuzz_fuzz_topology_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_LDFLAGS)
+tests_fuzz_fuzz_topology_LDADD = $(fuzz_topology_libs)
+
+check_PROGRAMS += tests/fuzz/seeds_topology
+TESTS += tests/fuzz/seeds_topology
+tests_fuzz_seeds_topology_SOURCES = tests/fuzz/fuzz_topology.c tests/fuzz/driver.c
+tests_fuzz_seeds_topology_CPPFLAGS = $(fuzz_cppflags) -DFUZZ_NAME='"fuzz_topology"'
+tests_fuzz_seeds_topology_LDADD = $(fuzz_topology_libs)

@@ -56,9 +56,22 @@ static bool is_sync(const struct wm_msg *m)
 	       (m->type == WM_OP_ABORT && m->u.op_abort.is_sync);
 }
 
-/* Returns a frame of this type that belongs to a synchronization if `sync` is true, and to no
- * synchronization otherwise. */
-static uint8_t *master_frame(struct tl_rng *r, enum wm_type type, bool sync, size_t *ret_len)
+static bool has_plan(const struct wm_msg *m)
+{
+	uint32_t i;
+
+	for (i = 0; m->type == WM_ROUND && i < m->u.round.n_rings; i++)
+		if (m->u.round.rings[i].plan.n > 0)
+			return true;
+	for (i = 0; m->type == WM_RESUME && i < m->u.resume.n_positions; i++)
+		if (m->u.resume.positions[i].plan.n > 0)
+			return true;
+	return false;
+}
+
+/* Returns a frame of this type that belongs to a synchronization or has a plan if `special` is
+ * true, and neither otherwise. */
+static uint8_t *master_frame(struct tl_rng *r, enum wm_type type, bool special, size_t *ret_len)
 {
 	uint8_t *best = NULL, *frame;
 	struct wm_msg m;
@@ -66,7 +79,8 @@ static uint8_t *master_frame(struct tl_rng *r, enum wm_type type, bool sync, siz
 
 	for (int i = 0; i < TRIES || best == NULL; i++) {
 		sample_master(r, type, &m);
-		if (is_sync(&m) == sync && wire_master_encode(&m, &frame, &len) == 0)
+		if ((is_sync(&m) || has_plan(&m)) == special &&
+			wire_master_encode(&m, &frame, &len) == 0)
 			keep_better(&best, ret_len, frame, len);
 		wire_master_clear(&m);
 	}
@@ -75,14 +89,19 @@ static uint8_t *master_frame(struct tl_rng *r, enum wm_type type, bool sync, siz
 
 static void master(struct tl_rng *r)
 {
-	static const enum wm_type syncs[] = {WM_OP_VOTE, WM_OP_START, WM_OP_ABORT};
+	static const struct {
+		enum wm_type type;
+		const char *what;
+	} special[] = {{WM_OP_VOTE, "sync"}, {WM_OP_START, "sync"}, {WM_OP_ABORT, "sync"},
+		{WM_ROUND, "plan"}, {WM_RESUME, "plan"}};
 	char name[32];
 
-	for (size_t i = 0; i < sizeof syncs / sizeof syncs[0]; i++) {
+	for (size_t i = 0; i < sizeof special / sizeof special[0]; i++) {
 		size_t len;
-		uint8_t *frame = master_frame(r, syncs[i], true, &len);
+		uint8_t *frame = master_frame(r, special[i].type, true, &len);
 
-		snprintf(name, sizeof name, "%s_sync", wire_master_type_name(syncs[i]));
+		snprintf(name, sizeof name, "%s_%s", wire_master_type_name(special[i].type),
+			special[i].what);
 		write_seed("fuzz_master", name, frame + WIRE_FRAME_HDR, len - WIRE_FRAME_HDR);
 		free(frame);
 	}
@@ -104,7 +123,7 @@ static void admin(struct tl_rng *r)
 	size_t len, best_len = 0;
 	char name[32];
 
-	for (int verb = WA_STATUS; verb <= WA_RESET; verb++) {
+	for (int verb = WA_STATUS; verb <= WA_MEASURE; verb++) {
 		sample_admin_request(r, (enum wa_verb)verb, &q);
 		FUZZ_CHECK(wire_admin_encode_request(&q, &frame, &len) == 0);
 		snprintf(name, sizeof name, "request%d", verb);
@@ -346,6 +365,10 @@ static void results(void)
 	write_seed("fuzz_result", "undo_of_nothing", &in, sizeof in);
 	in = good, in.hosts = UINT32_MAX, in.segment_max = 4;
 	write_seed("fuzz_result", "too_many_segments", &in, sizeof in);
+	in = good, in.shares = 2 << 16 | 65535;
+	write_seed("fuzz_result", "two_rings", &in, sizeof in);
+	in.shares = UINT64_C(1) << 32 | 1;
+	write_seed("fuzz_result", "ring_without_share", &in, sizeof in);
 	in = good, in.flags_off = UINT64_MAX;
 	write_seed("fuzz_result", "flags_overflow", &in, sizeof in);
 }

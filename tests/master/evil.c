@@ -41,7 +41,8 @@ static void send_resume(struct fk_host *x)
 		.world_size = (uint32_t)number(),
 		.generation = number(),
 		.revision = pick(3) ? 0 : number()};
-	struct wm_ring_position position = {(uint32_t)pick(3), 1 + (uint32_t)pick(4), 0};
+	struct wm_ring_position position = {
+		.group = (uint32_t)pick(3), .hosts = 1 + (uint32_t)pick(4)};
 	static struct wm_outcome outcomes[3000];
 	struct wm_msg msg = {.type = WM_RESUME};
 	struct wm_resume *r = &msg.u.resume;

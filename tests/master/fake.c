@@ -38,6 +38,20 @@ static void round_clear(struct fk_host *h)
 	memset(&h->round, 0, sizeof h->round);
 }
 
+static void order_clear(struct fk_host *h)
+{
+	struct wm_msg msg = {.type = WM_MEASURE, .u.measure = h->order};
+
+	wire_master_clear(&msg);
+	memset(&h->order, 0, sizeof h->order);
+}
+
+void fk_forget_problems(struct fk *f)
+{
+	while (f->n_problems > 0)
+		ccm_problem_clear(&f->problems[--f->n_problems]);
+}
+
 void fk_free(struct fk *f)
 {
 	uint32_t i;
@@ -45,10 +59,13 @@ void fk_free(struct fk *f)
 	for (i = 0; i < f->n_hosts; i++) {
 		inbox_clear(f->hosts[i]);
 		round_clear(f->hosts[i]);
+		order_clear(f->hosts[i]);
 		wire_master_clear(&f->hosts[i]->last);
 		free(f->hosts[i]->inbox);
 		free(f->hosts[i]);
 	}
+	fk_forget_problems(f);
+	free(f->problems);
 	free(f->journal);
 	ccm_free(f->m);
 	ccm_actions_free(&f->out);
@@ -93,6 +110,8 @@ static struct wm_round copy_round(const struct wm_round *r)
 
 		ret.rings[i].members = copy(g->members, g->n_members, sizeof *g->members);
 		ret.rings[i].others = copy(g->others, g->n_others, sizeof *g->others);
+		ret.rings[i].plan.order =
+			copy(g->plan.order, g->plan.n_order, sizeof *g->plan.order);
 	}
 	return ret;
 }
@@ -102,6 +121,15 @@ static void copy_sync(struct wm_sync_start *x)
 	x->peers = copy(x->peers, x->n_peers, sizeof *x->peers);
 	x->sources = copy(x->sources, x->n_sources, sizeof *x->sources);
 	x->others = copy(x->others, x->n_others, sizeof *x->others);
+}
+
+static struct wm_measure copy_order(const struct wm_measure *x)
+{
+	struct wm_measure ret = *x;
+
+	ret.to = copy(x->to, x->n_to, sizeof *x->to);
+	ret.from = copy(x->from, x->n_from, sizeof *x->from);
+	return ret;
 }
 
 /* Copies a message, because one message to several hosts is not owned by any of them. */
@@ -117,6 +145,8 @@ static struct wm_msg copy_message(const struct wm_msg *msg)
 	if (msg->type == WM_UNMET)
 		ret.u.unmet.peers =
 			copy(ret.u.unmet.peers, ret.u.unmet.n_peers, sizeof *ret.u.unmet.peers);
+	if (msg->type == WM_MEASURE)
+		ret.u.measure = copy_order(&msg->u.measure);
 	if (msg->type == WM_COMMIT)
 		w = &ret.u.commit.view;
 	if (msg->type == WM_VIEW)
@@ -133,6 +163,14 @@ static void keep_round(struct fk_host *h, const struct wm_round *r)
 	check_round(r);
 	round_clear(h);
 	h->round = copy_round(r);
+}
+
+/* The host obeys the order. A ROUND ends it. */
+static void keep_order(struct fk_host *h, const struct wm_msg *msg)
+{
+	order_clear(h);
+	if (msg->type == WM_MEASURE)
+		h->order = copy_order(&msg->u.measure);
 }
 
 static struct fk_generation *told_of(struct fk_host *h, uint32_t group)
@@ -186,6 +224,8 @@ static void deliver(struct fk *f, struct fk_host *h, const struct wm_msg *msg)
 		f->watch(f->watch_arg, h, msg);
 	if (msg->type == WM_ROUND)
 		keep_round(h, &msg->u.round);
+	if (msg->type == WM_ROUND || msg->type == WM_MEASURE)
+		keep_order(h, msg);
 	if (msg->type == WM_PROBE) {
 		ck_assert_uint_lt(h->n_probes, sizeof h->probes / sizeof h->probes[0]);
 		h->probes[h->n_probes++] = msg->u.probe.number;
@@ -226,6 +266,15 @@ static void keep_record(struct fk *f, const struct wj_record *r)
 	free(p);
 }
 
+/* Takes the problem out of the action. */
+static void keep_problem(struct fk *f, struct ccm_problem *x)
+{
+	f->problems = realloc(f->problems, (f->n_problems + 1) * sizeof *f->problems);
+	ck_assert_ptr_nonnull(f->problems);
+	f->problems[f->n_problems++] = *x;
+	memset(x, 0, sizeof *x);
+}
+
 void fk_restart(struct fk *f, const struct ccm_config *cfg, size_t len)
 {
 	struct wj_record r;
@@ -261,6 +310,8 @@ void fk_step(struct fk *f, const struct ccm_event *ev)
 				sizeof host_of(f, x->conn)->closed, "%s", x->text);
 		} else if (x->type == CCM_ACT_JOURNAL) {
 			keep_record(f, &x->record);
+		} else if (x->type == CCM_ACT_SOLVE) {
+			keep_problem(f, &x->problem);
 		} else if (x->level <= CCM_LOG_WARNING) {
 			(void)snprintf(f->log, sizeof f->log, "%s", x->text);
 		}
@@ -301,7 +352,7 @@ struct fk_host *fk_connect(struct fk *f, const char *name, const char *addr)
 	h->conn = ev.conn = ++f->last_conn;
 	h->id = fk_id(f);
 	h->open = true;
-	h->auto_report = h->auto_probed = true;
+	h->auto_report = h->auto_probed = h->auto_measured = true;
 	(void)snprintf(h->name, sizeof h->name, "%s", name);
 	f->hosts[f->n_hosts++] = h;
 	ev.local = f->local;
@@ -321,6 +372,7 @@ struct wm_msg fk_hello(const struct fk_host *h)
 	msg.u.hello.agent = h->id;
 	msg.u.hello.port_p2p = (uint16_t)(1000 + h->conn);
 	msg.u.hello.port_shared_state = (uint16_t)(3000 + h->conn);
+	msg.u.hello.port_benchmark = (uint16_t)(5000 + h->conn);
 	(void)snprintf(msg.u.hello.name, sizeof msg.u.hello.name, "%s", h->name);
 	return msg;
 }
@@ -409,6 +461,66 @@ static bool answer_probe(struct fk_host *h)
 	return true;
 }
 
+static struct fk_host *host_by_id(const struct fk *f, const struct cc_id *id)
+{
+	uint32_t i;
+
+	/* Of the connections of one agent, the last one counts. */
+	for (i = f->n_hosts; i > 0 && !cc_id_eq(&f->hosts[i - 1]->id, id); i--)
+		;
+	ck_assert_uint_gt(i, 0);
+	return f->hosts[i - 1];
+}
+
+/* Returns false if there was no order with a target. */
+static bool answer_order(struct fk_host *h)
+{
+	struct wm_msg msg = {.type = WM_MEASURED};
+	struct wm_measure *o = &h->order;
+	struct wm_measured_result v[WM_MEASURE_AGENTS_MAX];
+	uint32_t i;
+
+	if (!h->open || !h->fk->rate || o->n_to == 0)
+		return false;
+	memset(v, 0, sizeof v);
+	for (i = 0; i < o->n_to; i++) {
+		v[i].agent = o->to[i].agent;
+		v[i].rate = h->fk->rate(h, host_by_id(h->fk, &o->to[i].agent)) / o->n_to;
+		v[i].ok = v[i].rate > 0;
+		v[i].trip_us = v[i].ok ? 100 + h->conn : 0;
+		if (!v[i].ok)
+			strcpy(v[i].text, "Connection refused");
+	}
+	msg.u.measured = (struct wm_measured){.number = o->number, .n = o->n_to, .results = v};
+	order_clear(h);
+	send_only(h, &msg);
+	return true;
+}
+
+void fk_measured(struct fk_host *h)
+{
+	ck_assert(answer_order(h));
+	fk_settle(h->fk);
+}
+
+const struct ccm_problem *fk_problem(struct fk *f, uint32_t group)
+{
+	size_t i;
+
+	for (i = f->n_problems; i > 0 && f->problems[i - 1].group != group; i--)
+		;
+	ck_assert_uint_gt(i, 0);
+	return &f->problems[i - 1];
+}
+
+void fk_solved(struct fk *f, const struct ccm_solution *x)
+{
+	struct ccm_event ev = {.type = CCM_EV_SOLVED, .solution = x};
+
+	fk_step(f, &ev);
+	fk_settle(f);
+}
+
 void fk_settle(struct fk *f)
 {
 	struct fk_host *h;
@@ -422,6 +534,7 @@ void fk_settle(struct fk *f)
 
 			h = f->hosts[i];
 			again |= answer_probe(h);
+			again |= h->auto_measured && answer_order(h);
 			if (!h->open || !h->auto_report || h->round.round == 0)
 				continue;
 			msg.u.round_report.round = h->round.round;
@@ -478,6 +591,7 @@ void fk_new_master(struct fk *f, const struct ccm_config *cfg)
 	for (i = 0; i < f->n_hosts; i++) {
 		f->hosts[i]->open = false;
 		round_clear(f->hosts[i]);
+		order_clear(f->hosts[i]);
 	}
 	fk_forget(f);
 }
@@ -500,6 +614,7 @@ struct fk_host *fk_reconnect_as(struct fk_host *h, uint64_t term, bool stateless
 	memcpy(x->ballots, h->ballots, sizeof x->ballots);
 	x->auto_report = h->auto_report;
 	x->auto_probed = h->auto_probed;
+	x->auto_measured = h->auto_measured;
 	memcpy(x->generations, h->generations, sizeof x->generations);
 	x->n_generations = h->n_generations;
 	msg = fk_hello(x);

@@ -24,7 +24,9 @@ struct fk_host {
 	bool auto_report; /* answers each ROUND with success (default) */
 	/* Answers each PROBE with success and keeps it out of the inbox (default). */
 	bool auto_probed;
-	uint64_t probes[1024]; /* numbers of the PROBEs that the host has not answered */
+	bool auto_measured;      /* answers each MEASURE by fk.rate (default) */
+	struct wm_measure order; /* the WM_MEASURE that the host has not answered, owned; or zero */
+	uint64_t probes[1024];   /* numbers of the PROBEs that the host has not answered */
 	uint32_t n_probes;
 	struct wm_msg *inbox;
 	size_t n, cap;
@@ -68,6 +70,11 @@ struct fk {
 	uint8_t *journal; /* records of a master with cfg.journal */
 	size_t journal_len;
 	char log[WM_TEXT_MAX]; /* the last log line of level warning or worse */
+	/* The rate that hosts report for a link, in bit/s; 0: it cannot be opened. In a measurement
+	 * with several targets they share this rate. NULL: hosts do not answer WM_MEASURE. */
+	uint64_t (*rate)(const struct fk_host *from, const struct fk_host *to);
+	struct ccm_problem *problems; /* those of CCM_ACT_SOLVE, owned; the oldest first */
+	size_t n_problems;
 	/* Called for each message before it reaches an inbox. May be NULL. */
 	void (*watch)(void *arg, struct fk_host *h, const struct wm_msg *msg);
 	void *watch_arg;
@@ -154,8 +161,15 @@ void fk_round_short(struct fk_host *h, const struct fk_host *to, bool limit, con
 /* Answers the oldest PROBE of h, whose target must be `to`. With text NULL the answer is
  * success. */
 void fk_probed(struct fk_host *h, const struct fk_host *to, const char *text);
+/* Answers the pending WM_MEASURE of h by f->rate. */
+void fk_measured(struct fk_host *h);
+/* Returns the last problem of the group. Fails the test if there is none. */
+const struct ccm_problem *fk_problem(struct fk *f, uint32_t group);
+void fk_forget_problems(struct fk *f);
+void fk_solved(struct fk *f, const struct ccm_solution *x);
 void fk_manual(struct fk *f); /* from now on no host reports by itself */
-/* Answers pending ROUNDs and PROBEs of the hosts that answer by themselves, until none is left. */
+/* Answers pending ROUNDs, PROBEs and MEASUREs of the hosts that answer by themselves, until none is
+ * left. */
 void fk_settle(struct fk *f);
 
 /* Takes the oldest message of this type out of the inbox. Fails the test if there is none. */

@@ -14,8 +14,11 @@ master_suites = \
 	tests/master/must.c \
 	tests/master/newcomers.c \
 	tests/master/ops.c \
+	tests/master/optimize.c \
 	tests/master/over.c \
+	tests/master/plan.c \
 	tests/master/random.c \
+	tests/master/rates.c \
 	tests/master/record.c \
 	tests/master/restore.c \
 	tests/master/resume.c \
@@ -43,6 +46,7 @@ tests_master_master_SOURCES = $(master_suites) \
 	tests/master/fake_sync.c \
 	tests/master/main.c tests/master/suites.h \
 	tests/master/many.h \
+	tests/master/optimize.h \
 	tests/master/takeover.c tests/master/takeover.h \
 	tests/master/trio.h \
 	tests/master/trio_sync.h

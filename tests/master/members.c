@@ -661,7 +661,7 @@ START_TEST(optimization_ends_when_all_have_voted_and_admits_nobody)
 	ck_assert_uint_eq(a->n, 0);
 	fk_ballot(&q, WIRE_OPTIMIZE);
 	x = &fk_take(a, WM_BALLOT_END)->u.ballot_end;
-	ck_assert(x->kind == WIRE_OPTIMIZE && x->number == 2);
+	ck_assert(x->kind == WIRE_OPTIMIZE && x->number == 3);
 	ck_assert_uint_eq(fk_count(b, WM_BALLOT_END), 1);
 	ck_assert_uint_eq(fk_count(a, WM_ROUND), 0);
 	ck_assert_uint_eq(fk_status(&f).accepted, 2);
@@ -726,6 +726,25 @@ START_TEST(peers_of_one_host_membership_are_limited)
 }
 END_TEST
 
+/* A program waits in one such call at a time. */
+START_TEST(two_exclusive_votes_are_a_violation)
+{
+	static const enum wire_ballot kinds[] = {WIRE_TOPOLOGY, WIRE_OPTIMIZE};
+	struct fk_host *a = fk_host(&f, "a", "10.0.0.1"), *b = fk_host(&f, "b", "10.0.0.2");
+	struct fk_peer p = fk_join(a, 0);
+
+	(void)fk_admit(b, 0, &p, 1);
+	fk_forget(&f);
+	fk_ballot(&p, kinds[_i]);
+	fk_pending(&p); /* not exclusive */
+	ck_assert(fk_present(&p));
+	fk_ballot(&p, kinds[1 - _i]);
+	assert_contains(fk_take(a, WM_KICK)->u.kick.text,
+		_i == 0 ? "a vote on optimization while it waited in a topology vote"
+			: "a topology vote while it waited in a vote on optimization");
+}
+END_TEST
+
 Suite *members_suite(void)
 {
 	Suite *s = suite_create("members");
@@ -765,6 +784,7 @@ Suite *members_suite(void)
 	tcase_add_test(tc, pending_may_be_asked_with_operations_in_flight);
 	tcase_add_test(tc, optimization_ends_when_all_have_voted_and_admits_nobody);
 	tcase_add_test(tc, vote_on_optimization_with_an_operation_outstanding_is_a_violation);
+	tcase_add_loop_test(tc, two_exclusive_votes_are_a_violation, 0, 2);
 	tcase_add_test(tc, status_says_what_the_run_waits_for);
 	tcase_add_test(tc, peers_of_one_host_membership_are_limited);
 	suite_add_tcase(s, tc);

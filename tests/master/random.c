@@ -17,6 +17,7 @@
 #define SEQ_MAX   1000
 #define HOSTS_MAX 64
 #define GROUPS    3
+#define PER_HOST  8 /* the most peers of a host in one synchronization that are remembered */
 
 enum outcome { UNTOLD = 0, STARTED, DONE, ABORTED };
 
@@ -33,7 +34,9 @@ struct chaos {
 		uint32_t group;
 		uint64_t revision;
 		struct wm_digest content;
-		struct cc_id peer[HOSTS_MAX]; /* for each host that got the start, one peer */
+		/* The peers of each host that got the start. */
+		struct cc_id peers[HOSTS_MAX][PER_HOST];
+		uint32_t n_peers[HOSTS_MAX];
 	} syncs[SEQ_MAX];
 	uint64_t expected[GROUPS]; /* the expected revision of each group */
 	uint64_t n_syncs;
@@ -52,6 +55,7 @@ static uint64_t pick(uint64_t n)
 static void watch_sync(const struct fk_host *h, const struct wm_op_start *x)
 {
 	struct attempt *y = &k.syncs[x->seq];
+	uint32_t i;
 
 	ck_assert_uint_lt(x->group, GROUPS);
 	ck_assert(k.expected[x->group] == 0 || x->sync.revision == k.expected[x->group]);
@@ -65,7 +69,9 @@ static void watch_sync(const struct fk_host *h, const struct wm_op_start *x)
 	y->revision = x->sync.revision;
 	y->content = x->sync.content;
 	ck_assert_uint_gt(x->sync.n_peers, 0);
-	y->peer[h->conn] = x->sync.peers[0].peer;
+	for (i = 0; i < x->sync.n_peers && i < PER_HOST; i++)
+		y->peers[h->conn][i] = x->sync.peers[i].peer;
+	y->n_peers[h->conn] = i;
 }
 
 static void watch_sync_done(const struct wm_op_done *x)
@@ -150,12 +156,15 @@ static struct fk_peer *some_peer(void)
 static void new_host(void)
 {
 	static const char *const addrs[] = {"10.1.2.3", "127.0.0.1", "::1", "fd00::5"};
+	struct fk_host *h;
 	char name[16];
 
 	if (k.f.n_hosts + 1 >= HOSTS_MAX)
 		return;
 	(void)snprintf(name, sizeof name, "h%u", k.f.n_hosts);
-	fk_host(&k.f, name, addrs[pick(4)])->auto_report = pick(3) > 0;
+	h = fk_host(&k.f, name, addrs[pick(4)]);
+	h->auto_report = pick(3) > 0;
+	h->auto_measured = pick(10) > 0;
 }
 
 static void new_peer(void)
@@ -276,17 +285,112 @@ static void report_round(struct fk_host *h)
 }
 
 /* Lets all peers that can vote now do so, except about one in `abstain`. */
-static void topology_everywhere(unsigned abstain)
+static void ballot_everywhere(enum wire_ballot kind, unsigned abstain)
 {
 	static bool votes[PEERS_MAX];
 	size_t i;
 
 	for (i = 0; i < k.n_peers; i++)
 		votes[i] = k.peers[i].host->open && fk_present(&k.peers[i]) &&
-			   is_in(&k.peers[i], CCM_IDLE) && pick(abstain) > 0;
+			   (is_in(&k.peers[i], CCM_IDLE) ||
+				   is_in(&k.peers[i], CCM_OPTIMIZE_TOPOLOGY_FAILED)) &&
+			   pick(abstain) > 0;
 	for (i = 0; i < k.n_peers; i++)
 		if (votes[i] && k.peers[i].host->open)
-			fk_topo(&k.peers[i]);
+			fk_ballot(&k.peers[i], kind);
+}
+
+static void topology_everywhere(unsigned abstain)
+{
+	ballot_everywhere(WIRE_TOPOLOGY, abstain);
+}
+
+static uint64_t some_rate(const struct fk_host *from, const struct fk_host *to)
+{
+	(void)from;
+	(void)to;
+	return pick(12) ? 1 + pick(1000) : 0;
+}
+
+/* Writes n positions in a random order. */
+static void shuffle(uint16_t *v, uint32_t n)
+{
+	uint32_t i, at;
+
+	for (i = 0; i < n; i++) {
+		at = (uint32_t)pick(i + 1);
+		v[i] = v[at];
+		v[at] = (uint16_t)i;
+	}
+}
+
+/* Answers some problem with random rings. */
+static void solve_some(void)
+{
+	static uint16_t order[CC_RINGS_MAX * HOSTS_MAX];
+	struct ccm_solution x = {.order = order, .current = 100, .bound = 1000};
+	const struct ccm_problem *y;
+	uint32_t i;
+
+	if (k.f.n_problems == 0)
+		return;
+	y = &k.f.problems[k.f.n_problems - 1 - pick(k.f.n_problems > 3 ? 3 : k.f.n_problems)];
+	x.number = y->number;
+	x.n = y->n;
+	x.rate = (double)(90 + pick(60));
+	x.n_rings = (uint32_t)pick(y->max_rings + 1);
+	if (pick(10) == 0) {
+		x.n_rings = 0;
+		x.text = "no time";
+	}
+	for (i = 0; i < x.n_rings; i++) {
+		shuffle(order + (size_t)i * x.n, x.n);
+		x.shares[i] = (uint16_t)(1 + pick(UINT16_MAX));
+	}
+	fk_solved(&k.f, &x);
+}
+
+/* The links of some hosts are up, or not. */
+static void say_mesh(struct fk_host *h)
+{
+	struct wm_msg m = {.type = WM_MESH};
+
+	m.u.mesh = (struct wm_mesh){.group = (uint32_t)pick(GROUPS),
+		.up = pick(4) > 0,
+		.plan_up = pick(4) > 0,
+		.reopens = (uint32_t)pick(2)};
+	if (h && h->open)
+		fk_send(h, &m);
+}
+
+static void optimize_some(void)
+{
+	uint64_t what = pick(8);
+	uint32_t i;
+
+	if (what < 4)
+		ballot_everywhere(WIRE_OPTIMIZE, 200);
+	else if (what < 6)
+		solve_some();
+	else
+		for (i = 0; i < k.f.n_hosts; i++)
+			say_mesh(k.f.hosts[i]);
+}
+
+/* Lets all peers optimize the topology, if one of them has voted for it. */
+static void finish_optimization(void)
+{
+	bool votes = false;
+	size_t i;
+
+	for (i = 0; i < k.n_peers; i++)
+		votes |= k.peers[i].host->open && fk_present(&k.peers[i]) &&
+			 is_in(&k.peers[i], CCM_VOTE_OPTIMIZE_TOPOLOGY);
+	if (votes)
+		ballot_everywhere(WIRE_OPTIMIZE, UINT32_MAX);
+	for (i = 0; i < 20; i++)
+		solve_some();
+	fk_tick(&k.f, 600); /* the answer may wait for this time after another failure */
 }
 
 static void lie(void)
@@ -294,11 +398,25 @@ static void lie(void)
 	struct fk_host *h = some_host();
 	struct fk_peer *p = some_peer(), forged;
 	struct wm_failure failure = {.agent = {{9}}, .text = "x"};
+	struct wm_measured_result result = {.ok = true, .rate = pick(UINT64_MAX)};
+	struct wm_rate rate = {.rate = pick(UINT64_MAX), .age_s = (uint32_t)pick(5000)};
 	struct wm_msg msg = {.type = (enum wm_type)pick(45)};
 
 	if (!h || !p)
 		return;
-	switch (pick(8)) {
+	switch (pick(10)) {
+	case 8:
+		msg.type = WM_MEASURED;
+		result.agent = p->host->id;
+		msg.u.measured = (struct wm_measured){h->order.number, 1, &result};
+		fk_send(h, &msg);
+		break;
+	case 9:
+		msg.type = WM_RATES;
+		rate.agent = p->host->id;
+		msg.u.rates = (struct wm_rates){.n = 1, .rates = &rate};
+		fk_send(h, &msg);
+		break;
 	case 0:
 		fk_report(h, pick(k.last_seq + 3), pick(2));
 		break;
@@ -372,7 +490,7 @@ static void break_off(void)
 static void forget_over(void *arg, const struct ccm_state_info *x)
 {
 	(void)arg;
-	if (x->peers == 0 && x->expected == 0)
+	if (x->expected == 0)
 		k.expected[x->group] = 0;
 }
 
@@ -415,10 +533,12 @@ static void event(void)
 	} else if (what < 27) {
 		fk_tick_silent(&k.f, (uint32_t)pick(800), pick(4) ? NULL : some_host());
 	} else if (what < 35) {
+		optimize_some();
+	} else if (what < 43) {
 		topology_everywhere(100);
-	} else if (what < 45) {
+	} else if (what < 51) {
 		sync_everywhere((uint32_t)pick(GROUPS));
-	} else if (what < 55) {
+	} else if (what < 60) {
 		vote_everywhere((uint32_t)pick(GROUPS), pick(6));
 	} else if (what < 80) {
 		report_some();
@@ -432,10 +552,18 @@ static void event(void)
  * when the host loses its last peer. */
 static bool is_over(struct fk_host *h, uint64_t seq)
 {
-	struct fk_peer p = {.host = h, .id = k.syncs[seq].peer[h->conn]};
+	const struct attempt *x = &k.syncs[seq];
+	struct fk_peer p = {.host = h};
+	uint32_t i;
 
-	return !h->open || k.outcome[seq][h->conn] != STARTED ||
-	       (k.syncs[seq].is_sync && !fk_present(&p));
+	if (!h->open || k.outcome[seq][h->conn] != STARTED)
+		return true;
+	for (i = 0; x->is_sync && i < x->n_peers[h->conn]; i++) {
+		p.id = x->peers[h->conn][i];
+		if (fk_present(&p))
+			return false;
+	}
+	return x->is_sync;
 }
 
 static void report_started(void)
@@ -469,7 +597,8 @@ static void finish_sync(uint32_t group)
 		if (!is_member(p, group))
 			continue;
 		waits |= fk_info(p).ops > 0;
-		votes |= fk_info(p).state == CCM_VOTE_ACCEPT_NEW_PEERS;
+		votes |= fk_info(p).state == CCM_VOTE_ACCEPT_NEW_PEERS ||
+			 fk_info(p).state == CCM_VOTE_OPTIMIZE_TOPOLOGY;
 	}
 	for (n = 0; n < k.n_peers && waits; n++) {
 		p = &k.peers[n];
@@ -491,7 +620,7 @@ static void come_to_rest(void)
 	size_t n;
 
 	for (i = 0; i < k.f.n_hosts; i++)
-		k.f.hosts[i]->auto_report = true;
+		k.f.hosts[i]->auto_report = k.f.hosts[i]->auto_measured = true;
 	fk_settle(&k.f);
 	fk_tick(&k.f, 5200); /* disconnected peers are lost */
 	tidy();
@@ -509,6 +638,8 @@ static void come_to_rest(void)
 	report_started(); /* does not end a synchronization */
 	for (i = 0; i < GROUPS; i++)
 		finish_sync(i);
+	finish_optimization();
+	report_started(); /* operations may have waited for the end of the votes */
 	/* The first vote may end a ballot that was in progress. */
 	topology_everywhere(UINT32_MAX);
 	if (fk_status(&k.f).registered > 0)
@@ -589,7 +720,7 @@ static void check_alive(void)
 
 static void sequence(uint64_t salt)
 {
-	struct ccm_config cfg = {.max_peers = 60};
+	struct ccm_config cfg = {.max_peers = 60, .algorithm = CCM_ALGORITHM_AUTO};
 	uint32_t i;
 	int n;
 
@@ -599,6 +730,7 @@ static void sequence(uint64_t salt)
 	cfg.log_level = salt % 2 ? CCM_LOG_DEBUG : CCM_LOG_ERR;
 	fk_init(&k.f, &cfg);
 	k.f.watch = watch;
+	k.f.rate = some_rate;
 	for (n = 0; n < 5; n++)
 		new_host();
 	for (n = 0; n < EVENTS; n++) {
@@ -630,6 +762,7 @@ START_TEST(unfinished_run_is_freed)
 	memset(&k, 0, sizeof k);
 	k.rng = tl_rng_new((uint64_t)_i + 10000);
 	fk_init(&k.f, NULL);
+	k.f.rate = some_rate;
 	for (n = 0; n < 100 + 10 * _i; n++) {
 		event();
 		fk_forget(&k.f);

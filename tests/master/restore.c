@@ -34,7 +34,7 @@ static void setup(void)
 	fk_topo(&p[0]);
 	for (i = 0; i < 3; i++) {
 		own[i] = (struct wm_group_view){.group = 0, .world_size = 3};
-		position[i] = (struct wm_ring_position){0, 3, (uint32_t)i};
+		position[i] = (struct wm_ring_position){.hosts = 3, .pos = (uint32_t)i};
 		know[i] = (struct wm_resume){.epoch = 2,
 			.round = 2,
 			.ballots[WIRE_TOPOLOGY] = 4,

@@ -304,7 +304,7 @@ static void stand_still(void)
 static void come_back(size_t i, uint64_t seq)
 {
 	struct wm_group_view own = {.world_size = 3};
-	struct wm_ring_position position = {0, 3, (uint32_t)i};
+	struct wm_ring_position position = {.hosts = 3, .pos = (uint32_t)i};
 	struct wm_msg msg = {.type = WM_RESUME};
 
 	h[i] = fk_reconnect_as(h[i], 1, false);

@@ -17,9 +17,12 @@
 	X(mesh)                                                                                    \
 	X(must)                                                                                    \
 	X(newcomers)                                                                               \
+	X(optimize)                                                                                \
 	X(ops)                                                                                     \
 	X(over)                                                                                    \
+	X(plan)                                                                                    \
 	X(random)                                                                                  \
+	X(rates)                                                                                   \
 	X(record)                                                                                  \
 	X(restore)                                                                                 \
 	X(resume)                                                                                  \

@@ -29,7 +29,7 @@ void tk_setup(void)
 		tk.know[i].r.view = (struct wm_view){
 			.global = 3, .groups = 1, .largest = 3, .view_id = 2, .n = 1};
 		tk.know[i].own = (struct wm_group_view){.group = 0, .world_size = 3};
-		tk.know[i].position = (struct wm_ring_position){0, 3, (uint32_t)i};
+		tk.know[i].position = (struct wm_ring_position){.hosts = 3, .pos = (uint32_t)i};
 	}
 	fk_new_master(&tk.f, NULL);
 }

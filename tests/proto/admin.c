@@ -114,13 +114,13 @@ START_TEST(requests_survive_encoding_and_decoding)
 	struct wa_request q = {0}, got;
 
 	for (int i = 0; i < 100; i++) {
-		for (int verb = WA_STATUS; verb <= WA_RESET; verb++) {
+		for (int verb = WA_STATUS; verb <= WA_MEASURE; verb++) {
 			sample_admin_request(&r, (enum wa_verb)verb, &q);
 			ck_assert_msg(pass_request(&q, &got) == 0, "%s", why);
 			ck_assert(same_admin_request(&q, &got));
 		}
 	}
-	q.verb = (enum wa_verb)7;
+	q.verb = (enum wa_verb)(WA_MEASURE + 1);
 	ck_assert_int_eq(pass_request(&q, &got), CC_ERR_PROTO);
 	ck_assert_str_eq(why, "request.verb: not one that this version knows");
 	q.verb = (enum wa_verb)0;
@@ -232,11 +232,13 @@ START_TEST(limits_of_replies_are_enforced)
 	strcpy(t->col[0].name, "name");
 	t->cells[1].number = 2;
 	refused(&r, "reply.tables.numbers: must be 0 or 1 for a bool");
-	t->col[1].kind = (enum wa_kind)7;
-	refused(&r, "reply.tables.columns.kind: must be 1 to 6");
+	t->col[1].kind = (enum wa_kind)(WA_KIND_BITS + 1);
+	refused(&r, "reply.tables.columns.kind: must be 1 to 7");
 	t->col[1].kind = (enum wa_kind)0;
-	refused(&r, "reply.tables.columns.kind: must be 1 to 6");
+	refused(&r, "reply.tables.columns.kind: must be 1 to 7");
 	t->col[1].kind = WA_KIND_RATE;
+	accepted(&r);
+	t->col[1].kind = WA_KIND_BITS;
 	accepted(&r);
 	t->col[1].kind = WA_KIND_NS;
 	t->cells[1].number = WA_UNKNOWN;

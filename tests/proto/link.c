@@ -268,6 +268,21 @@ START_TEST(wrong_magic_is_refused)
 }
 END_TEST
 
+START_TEST(count_has_the_documented_layout)
+{
+	static const uint8_t right[WLK_COUNT_SIZE] = {
+		1, 2, 3, 4, 5, 6, 7, 8, 0xff, 0, 0, 0, 0, 0, 0, 9};
+	struct wlk_count c = {.bytes = 0x0807060504030201, .us = 0x09000000000000ff}, got;
+	uint8_t buf[WLK_COUNT_SIZE];
+
+	wlk_count_put(buf, &c);
+	ck_assert_mem_eq(buf, right, sizeof right);
+	wlk_count_get(right, &got);
+	ck_assert_uint_eq(got.bytes, c.bytes);
+	ck_assert_uint_eq(got.us, c.us);
+}
+END_TEST
+
 Suite *link_suite(void)
 {
 	Suite *s = suite_create("link");
@@ -281,6 +296,7 @@ Suite *link_suite(void)
 	tcase_add_test(tc, limits_of_the_data_header_are_enforced);
 	tcase_add_test(tc, reserved_bytes_of_a_data_header_must_be_zero);
 	tcase_add_test(tc, wrong_magic_is_refused);
+	tcase_add_test(tc, count_has_the_documented_layout);
 	suite_add_tcase(s, tc);
 	return s;
 }

@@ -308,6 +308,134 @@ START_TEST(limits_of_messages_about_peers_are_enforced)
 }
 END_TEST
 
+START_TEST(limits_of_a_measurement_are_enforced)
+{
+	struct wm_measure *x = &m.u.measure;
+
+	fresh(WM_MEASURE);
+	x->number = 0;
+	refused(&m, "measure.number");
+	x->number = 1;
+	x->ms = 0;
+	refused(&m, "measure.ms");
+	x->ms = WM_MEASURE_MS_MAX + 1;
+	refused(&m, "measure.ms");
+	x->ms = WM_MEASURE_MS_MAX;
+	x->streams = 0;
+	refused(&m, "measure.streams");
+	x->streams = WM_MEASURE_STREAMS_MAX + 1;
+	refused(&m, "measure.streams");
+	x->streams = WM_MEASURE_STREAMS_MAX;
+	x->n_to = x->n_from = 0; /* an order to stop */
+	accepted(&m);
+}
+END_TEST
+
+START_TEST(agents_of_a_measurement_are_limited_and_differ)
+{
+	struct wm_measure *x = &m.u.measure;
+
+	fresh(WM_MEASURE);
+	free(x->to);
+	free(x->from);
+	x->to = calloc(WM_MEASURE_AGENTS_MAX + 1, sizeof *x->to);
+	x->from = calloc(WM_MEASURE_AGENTS_MAX + 1, sizeof *x->from);
+	ck_assert(x->to && x->from);
+	for (uint32_t i = 0; i <= WM_MEASURE_AGENTS_MAX; i++) {
+		x->from[i] = sample_id(&limits_rng);
+		x->to[i] = (struct wm_endpoint){
+			.agent = sample_id(&limits_rng), .at_master = true, .port = 1};
+	}
+	x->n_to = x->n_from = WM_MEASURE_AGENTS_MAX;
+	accepted(&m);
+	x->n_to++;
+	refused(&m, "measure.to");
+	x->n_to--;
+	x->n_from++;
+	refused(&m, "measure.from");
+	x->n_from--;
+	x->from[0] = x->from[62];
+	refused(&m, "measure.from");
+	x->from[0] = (struct cc_id){{0}};
+	refused(&m, "measure.from");
+	x->from[0] = x->to[0].agent; /* an agent may be on both lists */
+	accepted(&m);
+	x->to[1].agent = x->to[0].agent;
+	refused(&m, "measure.to");
+	x->to[1].agent = x->from[1];
+	x->to[1].port = 0;
+	refused(&m, "measure.to.port");
+	x->to[1].port = 1;
+	x->to[1].at_master = false;
+	refused(&m, "measure.to.addrs");
+}
+END_TEST
+
+START_TEST(limits_of_results_of_a_measurement_are_enforced)
+{
+	struct wm_measured *x = &m.u.measured;
+
+	fresh(WM_MEASURED);
+	x->number = 0;
+	refused(&m, "measured.number");
+	x->number = 1;
+	free(x->results);
+	x->results = calloc(WM_MEASURE_AGENTS_MAX + 1, sizeof *x->results);
+	ck_assert_ptr_nonnull(x->results);
+	for (uint32_t i = 0; i <= WM_MEASURE_AGENTS_MAX; i++)
+		x->results[i] = (struct wm_measured_result){
+			.agent = sample_id(&limits_rng), .ok = true, .rate = UINT64_MAX};
+	x->n = WM_MEASURE_AGENTS_MAX;
+	accepted(&m);
+	x->n++;
+	refused(&m, "measured.results");
+	x->n = 0;
+	refused(&m, "measured.results");
+	x->n = 2;
+	x->results[0].limit = true;
+	refused(&m, "measured.results.limit");
+	x->results[0] = (struct wm_measured_result){.agent = x->results[1].agent};
+	refused(&m, "measured.results");
+	x->results[0].agent = (struct cc_id){{0}};
+	refused(&m, "measured.results.agent");
+}
+END_TEST
+
+START_TEST(limits_of_remembered_rates_are_enforced)
+{
+	struct wm_rates *x = &m.u.rates;
+
+	fresh(WM_RATES);
+	free(x->rates);
+	x->rates = calloc(WM_RATES_MAX + 1, sizeof *x->rates);
+	ck_assert_ptr_nonnull(x->rates);
+	for (uint32_t i = 0; i <= WM_RATES_MAX; i++)
+		x->rates[i] = (struct wm_rate){.agent = sample_id(&limits_rng),
+			.rate = UINT64_MAX,
+			.trip_us = UINT32_MAX,
+			.age_s = UINT32_MAX};
+	x->n = WM_RATES_MAX;
+	accepted(&m);
+	x->n++;
+	refused(&m, "rates.rates");
+	x->n = 0; /* caps alone */
+	x->out = x->in = UINT64_MAX;
+	x->passive = false;
+	accepted(&m);
+	x->passive = true;
+	refused(&m, "rates.passive");
+	x->out = 0;
+	refused(&m, "rates.passive");
+	x->in = 0;
+	accepted(&m);
+	x->n = 2;
+	x->rates[0].agent = x->rates[1].agent;
+	refused(&m, "rates.rates");
+	x->rates[0].agent = (struct cc_id){{0}};
+	refused(&m, "rates.rates.agent");
+}
+END_TEST
+
 /* Makes a vote for an all-reduce. */
 static void fresh_vote(void)
 {
@@ -384,7 +512,7 @@ START_TEST(limits_of_operation_parameters_are_enforced)
 	refused(&m, "op_vote.params.quant_hint");
 	fresh_vote();
 	m.u.op_vote.seq = 7;
-	m.u.op_vote.route = CC_ALGO_TREE;
+	m.u.op_vote.route = CC_ALGO_RINGS;
 	accepted(&m);
 	m.u.op_vote.route++;
 	refused(&m, "op_vote.route");
@@ -568,6 +696,84 @@ START_TEST(limits_of_rings_are_enforced)
 }
 END_TEST
 
+/* Makes a ring of four hosts with a plan of two rings. */
+static struct wm_ring *fresh_planned_ring(void)
+{
+	static const uint16_t order[] = {0, 1, 2, 3, 2, 0, 3, 1};
+	struct wm_ring *ring = fresh_ring();
+
+	ring->hosts = 4;
+	ring->n_others = 2;
+	ring->others = calloc(2, sizeof *ring->others);
+	ck_assert_ptr_nonnull(ring->others);
+	ring->others[0] = ring->others[1] = ring->next;
+	ring->plan = (struct wm_plan){.n = 2, .shares = {1, UINT16_MAX}, .n_order = 8};
+	ring->plan.order = calloc(CC_RINGS_MAX * CC_ROUTE_HOSTS_MAX + 1, sizeof *order);
+	ck_assert_ptr_nonnull(ring->plan.order);
+	memcpy(ring->plan.order, order, sizeof order);
+	return ring;
+}
+
+START_TEST(limits_of_plans_are_enforced)
+{
+	struct wm_ring *ring = fresh_planned_ring();
+	struct wm_plan *p = &ring->plan;
+
+	accepted(&m);
+	ring->await_plan = true;
+	accepted(&m);
+	p->shares[1] = 0;
+	refused(&m, "round.rings.plan.shares");
+	p->shares[1] = 1;
+	p->n = 1;
+	p->n_order = 4;
+	refused(&m, "round.rings.plan.shares");
+	p->n = 2;
+	refused(&m, "round.rings.plan.order");
+	p->n_order = 9;
+	refused(&m, "round.rings.plan.order");
+	p->n_order = CC_RINGS_MAX * CC_ROUTE_HOSTS_MAX + 1;
+	refused(&m, "round.rings.plan.order");
+	p->n_order = 8;
+	accepted(&m);
+	p->order[7] = 4;
+	refused(&m, "round.rings.plan.order");
+	p->order[7] = 64;
+	refused(&m, "round.rings.plan.order");
+	/* A host comes twice. */
+	p->order[7] = 2;
+	refused(&m, "round.rings.plan.order");
+	/* Agents open the links of a plan with the endpoints of the others. */
+	ring = fresh_planned_ring();
+	ring->n_others = 0;
+	refused(&m, "round.rings.plan.order");
+}
+END_TEST
+
+/* Four rings of 64 hosts are the largest plan. */
+START_TEST(largest_plan_is_accepted)
+{
+	struct wm_ring *ring = fresh_planned_ring();
+	struct wm_endpoint e = ring->next;
+	uint32_t i;
+
+	free(ring->others);
+	ring->hosts = CC_ROUTE_HOSTS_MAX;
+	ring->n_others = ring->hosts - 2;
+	ring->others = calloc(ring->n_others, sizeof *ring->others);
+	ck_assert_ptr_nonnull(ring->others);
+	for (i = 0; i < ring->n_others; i++)
+		ring->others[i] = e;
+	ring->plan.n = CC_RINGS_MAX;
+	ring->plan.n_order = CC_RINGS_MAX * ring->hosts;
+	for (i = 0; i < CC_RINGS_MAX; i++)
+		ring->plan.shares[i] = UINT16_MAX;
+	for (i = 0; i < ring->plan.n_order; i++)
+		ring->plan.order[i] = (uint16_t)(i % ring->hosts);
+	accepted(&m);
+}
+END_TEST
+
 START_TEST(limits_of_endpoints_are_enforced)
 {
 	struct wm_endpoint *e = &fresh_ring()->next;
@@ -646,16 +852,19 @@ START_TEST(limits_of_operation_messages_are_enforced)
 	fresh(WM_OP_START);
 	m.u.op_start.seq = 0;
 	refused(&m, "op_start.seq");
-	fresh(WM_OP_START);
-	m.u.op_start.is_sync = false;
-	m.u.op_start.route = CC_ALGO_COUNT;
+	do
+		fresh(WM_OP_START);
+	while (m.u.op_start.is_sync);
+	m.u.op_start.route = CC_ALGO_RINGS;
+	accepted(&m);
+	m.u.op_start.route++;
 	refused(&m, "op_start.route");
 	fresh(WM_OP_DONE);
 	m.u.op_done.seq = 0;
 	refused(&m, "op_done.seq");
 	fresh(WM_OP_DONE);
 	m.u.op_done.next = 9;
-	m.u.op_done.next_route = CC_ALGO_COUNT;
+	m.u.op_done.next_route = CC_ALGO_FIXED_COUNT;
 	refused(&m, "op_done.reserved_route");
 	m.u.op_done.next = 0;
 	m.u.op_done.next_route = CC_ALGO_TREE;
@@ -729,10 +938,16 @@ Suite *master_limits_suite(void)
 	tcase_add_test(limits, limits_of_messages_about_peers_are_enforced);
 	tcase_add_test(limits, limits_of_operation_parameters_are_enforced);
 	tcase_add_test(limits, limits_of_unmet_are_enforced);
+	tcase_add_test(limits, limits_of_a_measurement_are_enforced);
+	tcase_add_test(limits, agents_of_a_measurement_are_limited_and_differ);
+	tcase_add_test(limits, limits_of_results_of_a_measurement_are_enforced);
+	tcase_add_test(limits, limits_of_remembered_rates_are_enforced);
 	tcase_add_test(limits, peers_of_a_vote_are_limited_and_differ);
 	tcase_add_test(limits, limits_of_refusals_are_enforced);
 	tcase_add_test(limits, limits_of_reports_are_enforced);
 	tcase_add_test(limits, limits_of_rings_are_enforced);
+	tcase_add_test(limits, limits_of_plans_are_enforced);
+	tcase_add_test(limits, largest_plan_is_accepted);
 	tcase_add_test(limits, limits_of_endpoints_are_enforced);
 	tcase_add_test(limits, limits_of_rounds_are_enforced);
 	tcase_add_test(limits, limits_of_views_are_enforced);

@@ -76,6 +76,35 @@ START_TEST(limits_of_ring_positions_are_enforced)
 }
 END_TEST
 
+START_TEST(limits_of_plans_in_a_resume_are_enforced)
+{
+	static const uint16_t order[] = {0, 1, 2, 1, 0, 2};
+	struct wm_resume *p = empty_resume();
+	struct wm_ring_position *x;
+
+	p->n_positions = 1;
+	x = p->positions = calloc(1, sizeof *p->positions);
+	ck_assert_ptr_nonnull(x);
+	*x = (struct wm_ring_position){.hosts = 3,
+		.pos = 1,
+		.plan = {.n = 2, .shares = {9, 1}, .n_order = 6, .order = calloc(1, sizeof order)}};
+	ck_assert_ptr_nonnull(x->plan.order);
+	memcpy(x->plan.order, order, sizeof order);
+	accepted(&m);
+	x->plan.shares[0] = 0;
+	refused(&m, "resume.positions.plan.shares");
+	x->plan.shares[0] = 1;
+	x->plan.order[0] = 64;
+	refused(&m, "resume.positions.plan.order");
+	x->plan.order[0] = 1;
+	refused(&m, "resume.positions.plan.order");
+	x->plan.order[0] = 0;
+	accepted(&m);
+	x->hosts = 2;
+	refused(&m, "resume.positions.plan.order");
+}
+END_TEST
+
 START_TEST(limits_of_the_view_in_a_resume_are_enforced)
 {
 	struct wm_resume *p = empty_resume();
@@ -208,6 +237,7 @@ Suite *master_resume_suite(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, resume_without_fields_is_refused);
 	tcase_add_test(tc, limits_of_ring_positions_are_enforced);
+	tcase_add_test(tc, limits_of_plans_in_a_resume_are_enforced);
 	tcase_add_test(tc, limits_of_the_view_in_a_resume_are_enforced);
 	tcase_add_test(tc, limits_of_outcomes_are_enforced);
 	tcase_add_test(tc, outcomes_need_one_code_for_each_seq);

@@ -90,6 +90,29 @@ START_TEST(invalid_segment_sizes_are_refused)
 }
 END_TEST
 
+/* The shares decide how many segments there are. */
+START_TEST(shares_belong_to_the_plan)
+{
+	struct shm_result_words w = good;
+	const uint32_t n = taken(&good).plan.n_segs;
+	struct shm_result r;
+
+	w.shares = 5;
+	ck_assert_uint_eq(taken(&w).plan.n_segs, n);
+	w.shares = 2 << 16 | 1;
+	r = taken(&w);
+	ck_assert_uint_eq(r.plan.n_chunks, 6);
+	ck_assert_uint_eq(r.plan.part[1], 3333);
+	ck_assert_uint_gt(r.plan.n_segs, n);
+	w.shares = UINT64_MAX;
+	ck_assert_uint_eq(taken(&w).plan.n_chunks, 12);
+	w.shares = UINT64_C(1) << 16, refused(w, &limits, "segments");
+	w.shares = UINT64_C(1) << 48 | 1, refused(w, &limits, "segments");
+	w.shares = UINT64_C(0x0001000100010001), w.hosts = 1u << 30;
+	refused(w, &limits, "segments");
+}
+END_TEST
+
 static void fits(const struct shm_result *r, uint64_t region_size, bool expected)
 {
 	const char *why = NULL;
@@ -151,6 +174,7 @@ Suite *result_suite(void)
 	tcase_add_test(tc, valid_result_words_are_taken_over);
 	tcase_add_test(tc, modes_must_match_the_operation);
 	tcase_add_test(tc, invalid_segment_sizes_are_refused);
+	tcase_add_test(tc, shares_belong_to_the_plan);
 	tcase_add_test(tc, result_and_flags_must_lie_in_the_region);
 	tcase_add_test(tc, result_outside_of_the_region_needs_only_flags);
 	suite_add_tcase(s, tc);

@@ -5,7 +5,7 @@
 
 static bool same_ids(const struct cc_id *a, uint32_t n_a, const struct cc_id *b, uint32_t n_b)
 {
-	return n_a == n_b && memcmp(a, b, n_a * sizeof *a) == 0;
+	return n_a == n_b && (n_a == 0 || memcmp(a, b, n_a * sizeof *a) == 0);
 }
 
 static bool same_addrs(const struct cc_addr *a, uint32_t n_a, const struct cc_addr *b, uint32_t n_b)
@@ -112,6 +112,46 @@ static bool same_endpoint(const struct wm_endpoint *a, const struct wm_endpoint 
 	       same_key(&a->key, &b->key) && a->key_no == b->key_no;
 }
 
+static bool same_measure(const struct wm_measure *a, const struct wm_measure *b)
+{
+	if (a->number != b->number || a->ms != b->ms || a->streams != b->streams ||
+		a->n_to != b->n_to)
+		return false;
+	for (uint32_t i = 0; i < a->n_to; i++)
+		if (!same_endpoint(&a->to[i], &b->to[i]))
+			return false;
+	return same_ids(a->from, a->n_from, b->from, b->n_from);
+}
+
+static bool same_measured(const struct wm_measured *a, const struct wm_measured *b)
+{
+	if (a->number != b->number || a->n != b->n)
+		return false;
+	for (uint32_t i = 0; i < a->n; i++) {
+		const struct wm_measured_result *x = &a->results[i], *y = &b->results[i];
+
+		if (!cc_id_eq(&x->agent, &y->agent) || x->ok != y->ok || x->rate != y->rate ||
+			x->trip_us != y->trip_us || x->limit != y->limit ||
+			strcmp(x->text, y->text) != 0)
+			return false;
+	}
+	return true;
+}
+
+static bool same_rates(const struct wm_rates *a, const struct wm_rates *b)
+{
+	if (a->n != b->n || a->out != b->out || a->in != b->in || a->caps_age_s != b->caps_age_s ||
+		a->passive != b->passive)
+		return false;
+	for (uint32_t i = 0; i < a->n; i++)
+		if (!cc_id_eq(&a->rates[i].agent, &b->rates[i].agent) ||
+			a->rates[i].rate != b->rates[i].rate ||
+			a->rates[i].trip_us != b->rates[i].trip_us ||
+			a->rates[i].age_s != b->rates[i].age_s)
+			return false;
+	return true;
+}
+
 static bool same_sources(
 	const struct wm_sync_source *a, uint32_t n_a, const struct wm_sync_source *b, uint32_t n_b)
 {
@@ -137,25 +177,36 @@ static bool same_sync_start(const struct wm_sync_start *a, const struct wm_sync_
 	       same_sources(a->others, a->n_others, b->others, b->n_others);
 }
 
+static bool same_plan(const struct wm_plan *a, const struct wm_plan *b)
+{
+	return a->n == b->n && memcmp(a->shares, b->shares, a->n * sizeof a->shares[0]) == 0 &&
+	       a->n_order == b->n_order &&
+	       (a->n_order == 0 || memcmp(a->order, b->order, a->n_order * sizeof *a->order) == 0);
+}
+
+static bool same_ring(const struct wm_ring *x, const struct wm_ring *y)
+{
+	if (x->group != y->group || x->hosts != y->hosts || x->pos != y->pos ||
+		x->pool_size != y->pool_size || x->reopen != y->reopen ||
+		x->prev_reopens != y->prev_reopens || !same_endpoint(&x->next, &y->next) ||
+		!cc_id_eq(&x->prev, &y->prev) || strcmp(x->prev_name, y->prev_name) != 0 ||
+		!same_ids(x->members, x->n_members, y->members, y->n_members) ||
+		x->n_others != y->n_others)
+		return false;
+	for (uint32_t k = 0; k < x->n_others; k++)
+		if (!same_endpoint(&x->others[k], &y->others[k]))
+			return false;
+	return same_plan(&x->plan, &y->plan) && x->await_plan == y->await_plan;
+}
+
 static bool same_round(const struct wm_round *a, const struct wm_round *b)
 {
 	if (a->round != b->round || a->accept != b->accept || a->peers != b->peers ||
 		a->n_rings != b->n_rings || !cc_id_eq(&a->run_key, &b->run_key))
 		return false;
-	for (uint32_t i = 0; i < a->n_rings; i++) {
-		const struct wm_ring *x = &a->rings[i], *y = &b->rings[i];
-
-		if (x->group != y->group || x->hosts != y->hosts || x->pos != y->pos ||
-			x->pool_size != y->pool_size || x->reopen != y->reopen ||
-			x->prev_reopens != y->prev_reopens || !same_endpoint(&x->next, &y->next) ||
-			!cc_id_eq(&x->prev, &y->prev) || strcmp(x->prev_name, y->prev_name) != 0 ||
-			!same_ids(x->members, x->n_members, y->members, y->n_members) ||
-			x->n_others != y->n_others)
+	for (uint32_t i = 0; i < a->n_rings; i++)
+		if (!same_ring(&a->rings[i], &b->rings[i]))
 			return false;
-		for (uint32_t k = 0; k < x->n_others; k++)
-			if (!same_endpoint(&x->others[k], &y->others[k]))
-				return false;
-	}
 	return true;
 }
 
@@ -202,7 +253,8 @@ static bool same_resume(const struct wm_resume *a, const struct wm_resume *b)
 	for (uint32_t i = 0; i < a->n_positions; i++)
 		if (a->positions[i].group != b->positions[i].group ||
 			a->positions[i].hosts != b->positions[i].hosts ||
-			a->positions[i].pos != b->positions[i].pos)
+			a->positions[i].pos != b->positions[i].pos ||
+			!same_plan(&a->positions[i].plan, &b->positions[i].plan))
 			return false;
 	return same_outcomes(a->outcomes, a->n_outcomes, b->outcomes, b->n_outcomes);
 }
@@ -223,10 +275,22 @@ static bool same_link_lost(const struct wm_link_lost *a, const struct wm_link_lo
 	       a->smaller == b->smaller && strcmp(a->text, b->text) == 0;
 }
 
+static bool same_mesh(const struct wm_mesh *a, const struct wm_mesh *b)
+{
+	return a->group == b->group && a->up == b->up && a->plan_up == b->plan_up &&
+	       a->reopens == b->reopens;
+}
+
 static bool same_op_query(const struct wm_op_query *a, const struct wm_op_query *b)
 {
 	return cc_id_eq(&a->peer, &b->peer) && a->n == b->n && a->n_succeeded == b->n_succeeded &&
 	       memcmp(a->seqs, b->seqs, a->n * sizeof a->seqs[0]) == 0;
+}
+
+static bool same_probed(const struct wm_probed *a, const struct wm_probed *b)
+{
+	return a->number == b->number && a->ok == b->ok && a->limit == b->limit &&
+	       strcmp(a->text, b->text) == 0;
 }
 
 static bool same_agent_message(const struct wm_msg *a, const struct wm_msg *b)
@@ -249,8 +313,7 @@ static bool same_agent_message(const struct wm_msg *a, const struct wm_msg *b)
 	case WM_OP_REPORT:
 		return same_op_report(&a->u.op_report, &b->u.op_report);
 	case WM_MESH:
-		return a->u.mesh.group == b->u.mesh.group && a->u.mesh.up == b->u.mesh.up &&
-		       a->u.mesh.reopens == b->u.mesh.reopens;
+		return same_mesh(&a->u.mesh, &b->u.mesh);
 	case WM_LINK_LOST:
 		return same_link_lost(&a->u.link_lost, &b->u.link_lost);
 	case WM_ROUND_REPORT:
@@ -281,9 +344,11 @@ static bool same_agent_message(const struct wm_msg *a, const struct wm_msg *b)
 		       a->u.knock.version_max == b->u.knock.version_max &&
 		       same_key(&a->u.knock.share, &b->u.knock.share);
 	case WM_PROBED:
-		return a->u.probed.number == b->u.probed.number &&
-		       a->u.probed.ok == b->u.probed.ok && a->u.probed.limit == b->u.probed.limit &&
-		       strcmp(a->u.probed.text, b->u.probed.text) == 0;
+		return same_probed(&a->u.probed, &b->u.probed);
+	case WM_MEASURED:
+		return same_measured(&a->u.measured, &b->u.measured);
+	case WM_RATES:
+		return same_rates(&a->u.rates, &b->u.rates);
 	default:
 		return false;
 	}
@@ -347,7 +412,8 @@ static bool same_master_message(const struct wm_msg *a, const struct wm_msg *b)
 		       a->u.op_done.next_route == b->u.op_done.next_route;
 	case WM_BALLOT_END:
 		return a->u.ballot_end.kind == b->u.ballot_end.kind &&
-		       a->u.ballot_end.number == b->u.ballot_end.number;
+		       a->u.ballot_end.number == b->u.ballot_end.number &&
+		       strcmp(a->u.ballot_end.text, b->u.ballot_end.text) == 0;
 	case WM_KICK:
 		return cc_id_eq(&a->u.kick.peer, &b->u.kick.peer) &&
 		       a->u.kick.code == b->u.kick.code &&
@@ -372,6 +438,8 @@ static bool same_master_message(const struct wm_msg *a, const struct wm_msg *b)
 		return a->u.probe.number == b->u.probe.number &&
 		       same_endpoint(&a->u.probe.to, &b->u.probe.to) &&
 		       same_endpoint(&a->u.probe.state, &b->u.probe.state);
+	case WM_MEASURE:
+		return same_measure(&a->u.measure, &b->u.measure);
 	default:
 		return false;
 	}

@@ -36,7 +36,7 @@ static void table(struct tl_rng *r, struct wa_table *t)
 
 	for (uint64_t i = 0; i < n_cols; i++) {
 		snprintf(name, sizeof name, "col_%u", (unsigned)i);
-		wa_col_add(t, name, (enum wa_kind)tl_range(r, WA_KIND_TEXT, WA_KIND_RATE));
+		wa_col_add(t, name, (enum wa_kind)tl_range(r, WA_KIND_TEXT, WA_KIND_BITS));
 	}
 	for (uint64_t row = 0; row < n_rows; row++) {
 		wa_row_add(t);

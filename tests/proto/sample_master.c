@@ -40,6 +40,9 @@ const enum wm_type sample_master_types[] = {
 	WM_LEFT,
 	WM_KNOCK_ACK,
 	WM_PROBE,
+	WM_MEASURED,
+	WM_RATES,
+	WM_MEASURE,
 };
 const size_t sample_master_n_types = sizeof sample_master_types / sizeof sample_master_types[0];
 
@@ -202,7 +205,7 @@ static void op_vote(struct tl_rng *r, struct wm_op_vote *m)
 	m->params.quant.algo = (uint32_t)tl_range(r, 0, WIRE_QUANT_MAX);
 	m->params.quant.dtype = (uint32_t)tl_range(r, 0, WIRE_QUANT_DTYPE_MAX);
 	m->params.quant.hint = (uint32_t)tl_range(r, 0, WIRE_HINT_MAX);
-	m->route = m->seq ? (uint32_t)tl_range(r, 0, CC_ALGO_COUNT - 1) : 0;
+	m->route = m->seq ? (uint32_t)tl_range(r, 0, CC_ALGO_FIXED_COUNT - 1) : 0;
 }
 
 static void op_report(struct tl_rng *r, struct wm_op_report *m)
@@ -251,6 +254,51 @@ static void endpoint(struct tl_rng *r, struct wm_endpoint *m)
 	m->key_no = tl_magnitude(r, 64);
 }
 
+static void measure(struct tl_rng *r, struct wm_measure *m)
+{
+	m->number = 1 + tl_magnitude(r, 63);
+	m->ms = (uint32_t)tl_range(r, 1, WM_MEASURE_MS_MAX);
+	m->streams = (uint32_t)tl_range(r, 1, WM_MEASURE_STREAMS_MAX);
+	m->n_to = few(r, WM_MEASURE_AGENTS_MAX);
+	m->to = array(m->n_to, sizeof *m->to);
+	for (uint32_t i = 0; i < m->n_to; i++)
+		endpoint(r, &m->to[i]);
+	m->n_from = few(r, WM_MEASURE_AGENTS_MAX);
+	m->from = ids(r, m->n_from);
+}
+
+static void measured(struct tl_rng *r, struct wm_measured *m)
+{
+	m->number = 1 + tl_magnitude(r, 63);
+	m->n = 1 + few(r, WM_MEASURE_AGENTS_MAX - 1);
+	m->results = array(m->n, sizeof *m->results);
+	for (uint32_t i = 0; i < m->n; i++) {
+		struct wm_measured_result *x = &m->results[i];
+
+		x->agent = sample_id(r);
+		x->ok = flip(r);
+		x->limit = !x->ok && flip(r);
+		x->rate = x->ok ? tl_magnitude(r, 64) : 0;
+		x->trip_us = x->ok ? any32(r) : 0;
+		sample_text(r, x->text, sizeof x->text);
+	}
+}
+
+static void rates(struct tl_rng *r, struct wm_rates *m)
+{
+	m->passive = flip(r);
+	m->out = m->passive ? 0 : tl_magnitude(r, 64);
+	m->in = m->passive ? 0 : tl_magnitude(r, 64);
+	m->caps_age_s = (uint32_t)tl_magnitude(r, 32);
+	m->n = few(r, WM_RATES_MAX);
+	m->rates = array(m->n, sizeof *m->rates);
+	for (uint32_t i = 0; i < m->n; i++)
+		m->rates[i] = (struct wm_rate){.agent = sample_id(r),
+			.rate = tl_magnitude(r, 64),
+			.trip_us = any32(r),
+			.age_s = any32(r)};
+}
+
 static struct wm_sync_source *sources(struct tl_rng *r, uint32_t n, bool holders)
 {
 	struct wm_sync_source *v = array(n, sizeof *v);
@@ -272,7 +320,7 @@ static void op_start(struct tl_rng *r, struct wm_op_start *m)
 	m->is_sync = flip(r);
 	if (!m->is_sync) {
 		m->tag = tl_magnitude(r, 64);
-		m->route = (uint32_t)tl_range(r, 0, CC_ALGO_COUNT - 1);
+		m->route = (uint32_t)tl_range(r, 0, CC_ALGO_FIXED_COUNT - 1);
 		return;
 	}
 	s->revision = tl_magnitude(r, 64);
@@ -289,6 +337,25 @@ static void op_start(struct tl_rng *r, struct wm_op_start *m)
 	s->sources = sources(r, s->n_sources, true);
 	s->n_others = few(r, WM_SOURCES_MAX);
 	s->others = sources(r, s->n_others, false);
+}
+
+/* Makes a plan of several rings for this number of hosts: 3 to CC_ROUTE_HOSTS_MAX. */
+static void plan(struct tl_rng *r, uint32_t hosts, struct wm_plan *m)
+{
+	m->n = (uint32_t)tl_range(r, 2, CC_RINGS_MAX);
+	m->n_order = m->n * hosts;
+	m->order = array(m->n_order, sizeof *m->order);
+	for (uint32_t i = 0; i < m->n; i++) {
+		uint16_t *ring = m->order + (size_t)i * hosts;
+
+		m->shares[i] = (uint16_t)tl_range(r, 1, UINT16_MAX);
+		for (uint32_t k = 0; k < hosts; k++) {
+			uint32_t at = (uint32_t)tl_range(r, 0, k);
+
+			ring[k] = ring[at];
+			ring[at] = (uint16_t)k;
+		}
+	}
 }
 
 static void round_(struct tl_rng *r, struct wm_round *m)
@@ -321,6 +388,10 @@ static void round_(struct tl_rng *r, struct wm_round *m)
 		ring->others = array(ring->n_others, sizeof *ring->others);
 		for (uint32_t k = 0; k < ring->n_others; k++)
 			endpoint(r, &ring->others[k]);
+		if (ring->n_others > 0 && flip(r)) {
+			plan(r, ring->hosts, &ring->plan);
+			ring->await_plan = flip(r);
+		}
 		/* A message with all maxima would not fit into a frame. */
 		ring->n_members = 1 + (m->n_rings > 9 ? 0 : few(r, WM_PEERS_MAX - 1));
 		ring->members = ids(r, ring->n_members);
@@ -384,6 +455,10 @@ static void resume(struct tl_rng *r, struct wm_resume *m)
 		m->positions[i].group = first_group + i;
 		m->positions[i].hosts = 1 + few(r, WM_HOSTS_MAX - 1);
 		m->positions[i].pos = (uint32_t)tl_range(r, 0, m->positions[i].hosts - 1);
+		/* A message with all maxima would not fit into a frame. */
+		if (i < 9 && m->positions[i].hosts > 2 &&
+			m->positions[i].hosts <= CC_ROUTE_HOSTS_MAX && flip(r))
+			plan(r, m->positions[i].hosts, &m->positions[i].plan);
 	}
 	m->n_outcomes = few(r, 3 * WM_OUTCOMES_MAX);
 	m->outcomes = array(m->n_outcomes, sizeof *m->outcomes);
@@ -428,8 +503,10 @@ static void agent_message(struct tl_rng *r, struct wm_msg *m)
 		op_report(r, &m->u.op_report);
 		break;
 	case WM_MESH:
-		m->u.mesh = (struct wm_mesh){
-			(uint32_t)tl_magnitude(r, 32), flip(r), (uint32_t)tl_magnitude(r, 32)};
+		m->u.mesh = (struct wm_mesh){.group = (uint32_t)tl_magnitude(r, 32),
+			.up = flip(r),
+			.plan_up = flip(r),
+			.reopens = (uint32_t)tl_magnitude(r, 32)};
 		break;
 	case WM_LINK_LOST:
 		m->u.link_lost.agent = sample_id(r);
@@ -482,6 +559,12 @@ static void agent_message(struct tl_rng *r, struct wm_msg *m)
 		m->u.probed.ok = flip(r);
 		m->u.probed.limit = !m->u.probed.ok && flip(r);
 		sample_text(r, m->u.probed.text, sizeof m->u.probed.text);
+		break;
+	case WM_MEASURED:
+		measured(r, &m->u.measured);
+		break;
+	case WM_RATES:
+		rates(r, &m->u.rates);
 		break;
 	default:
 		break;
@@ -550,11 +633,12 @@ static void master_message(struct tl_rng *r, struct wm_msg *m)
 		m->u.op_done.revision = flip(r) ? 0 : tl_magnitude(r, 64);
 		m->u.op_done.next = flip(r) ? 0 : tl_magnitude(r, 64);
 		if (m->u.op_done.next > 0)
-			m->u.op_done.next_route = (uint32_t)tl_range(r, 0, CC_ALGO_COUNT - 1);
+			m->u.op_done.next_route = (uint32_t)tl_range(r, 0, CC_ALGO_FIXED_COUNT - 1);
 		break;
 	case WM_BALLOT_END:
 		m->u.ballot_end.kind = (enum wire_ballot)(1 + few(r, WIRE_BALLOTS - 2));
 		m->u.ballot_end.number = tl_magnitude(r, 64);
+		sample_text(r, m->u.ballot_end.text, sizeof m->u.ballot_end.text);
 		break;
 	case WM_KICK:
 		m->u.kick.peer = sample_id(r);
@@ -589,6 +673,9 @@ static void master_message(struct tl_rng *r, struct wm_msg *m)
 		endpoint(r, &m->u.probe.to);
 		if (flip(r))
 			endpoint(r, &m->u.probe.state);
+		break;
+	case WM_MEASURE:
+		measure(r, &m->u.measure);
 		break;
 	default:
 		break;

@@ -10,7 +10,7 @@ set -eu
 export LC_ALL=C
 cd "${1:-.}"
 
-pure='libcommon-pure libwire libhsh libccm libagt'
+pure='libcommon-pure libwire libhsh libccm libagt libtopology'
 support='libcommon'
 allowed='mem(cpy|move|set|cmp|chr|rchr|mem)|explicit_bzero'
 allowed+='|str(len|nlen|cmp|ncmp|chr|rchr|chrnul|str|spn|cspn|pbrk)|stpcpy'

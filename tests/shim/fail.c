@@ -167,6 +167,36 @@ START_TEST(a_complete_result_counts_although_the_agent_died)
 }
 END_TEST
 
+/* On three rings there are more segments than on one ring. If the agent died before the last one
+ * was final, the operation has failed, and nobody is asked for its outcome. */
+START_TEST(a_result_of_several_rings_counts_if_it_is_complete)
+{
+	struct buffers b = bf_new(STAGED_IN_PLACE, BYTES, 1);
+	pcclAsyncReduceOp_t h;
+	struct fake_op op;
+
+	check_next(STAGED_IN_PLACE); /* as above */
+	b.bytes = 4000;
+	h = bf_launch(&b, 5);
+	op = fake_take(fx_agent);
+	op.shares = (struct cc_shares){{1, 7, 2}};
+	fake_begin(&op, SHM_RESULT_AREA, 3, SEGMENT);
+	fake_await_input(&op, op.bytes);
+	for (uint32_t i = 0; i + (_i == 0) < op.plan.n_segs; i++)
+		fake_segment(&op, i);
+	fake_outcome(fx_agent, op.seq);
+	fake_hang_up(fx_agent);
+	if (_i == 1) {
+		fx_assert_succeeds(pcclAwaitAsyncReduce(&h, NULL));
+		bf_assert_result(&b);
+	} else {
+		fx_assert_fails(pcclAwaitAsyncReduce(&h, NULL), pcclRankConnectionLost, "died");
+		bf_assert_untouched(&b);
+	}
+	bf_free(&b);
+}
+END_TEST
+
 /* ---- an agent that lies ---- */
 
 enum lie {
@@ -176,6 +206,8 @@ enum lie {
 	HOSTS_0,
 	SEGMENT_0,
 	SEGMENTS_TOO_MANY,
+	SHARES,
+	SHARES_TOO_MANY,
 	RESULT_OFF,
 	RESULT_OFF_HUGE,
 	FLAGS_OFF,
@@ -211,6 +243,13 @@ static void tell(struct fake_op *op, enum lie lie)
 	case SEGMENTS_TOO_MANY:
 		s->hosts = UINT32_MAX;
 		s->segment_max = 1;
+		break;
+	case SHARES:
+		s->shares = 1 << 16; /* the first ring has no share */
+		break;
+	case SHARES_TOO_MANY: /* more flags than the region has */
+		s->hosts = 1 << 20;
+		s->shares = UINT64_C(0x0001000100010001);
 		break;
 	case RESULT_OFF:
 		s->result_off = 4096;
@@ -371,6 +410,7 @@ Suite *fail_suite(void)
 	tcase_add_loop_test(
 		tc, undo_copies_that_were_never_mapped_are_lost_with_the_agent, 0, PLACEMENTS);
 	tcase_add_test(tc, a_complete_result_counts_although_the_agent_died);
+	tcase_add_loop_test(tc, a_result_of_several_rings_counts_if_it_is_complete, 0, 2);
 	tcase_add_loop_test(tc, an_agent_that_lies_costs_the_peer_its_membership, 0, 2 * LIES);
 	tcase_add_test(tc, half_written_attributes_can_be_read);
 	tcase_add_test(tc, destroying_gives_up_operations);

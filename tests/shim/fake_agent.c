@@ -244,7 +244,10 @@ void fake_answer(struct fake *f, int conn, const struct wl_request *q, enum fake
 		r.done = known_outcomes(f, q);
 		break;
 	case WL_VOTE:
-		r.flag = q->ballot == WIRE_PENDING;
+		r.flag = q->ballot == WIRE_PENDING ||
+			 (q->ballot == WIRE_OPTIMIZE && !f->not_optimized);
+		if (q->ballot == WIRE_OPTIMIZE && f->not_optimized)
+			strcpy(r.text, f->not_optimized);
 		if (wire_ballot_kinds[q->ballot].is_exclusive)
 			r.generation = f->generation;
 		f->ballots[q->ballot] = wire_ballot_next(f->ballots[q->ballot], r.flag);

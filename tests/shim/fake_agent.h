@@ -79,6 +79,8 @@ unsigned fake_accepted(struct fake *f); /* Returns the number of connections so 
 /* Sets the view in answers and completions from now on. */
 void fake_view(struct fake *f, struct wire_view view);
 struct wire_view fake_view_now(struct fake *f);
+/* Votes on optimization fail from now on, with this text (a literal); or succeed, with NULL. */
+void fake_not_optimized(struct fake *f, const char *text);
 /* Writes the ring position of the communicator that was created last. It becomes connected. */
 void fake_attrs(struct fake *f, uint32_t hosts, uint32_t pos);
 /* Publishes the master's address to all present communicators, and to later ones in their
@@ -101,6 +103,7 @@ struct fake_op {
 	uint64_t seq; /* the number of the attempt */
 	uint32_t esize;
 	uint32_t mode;
+	struct cc_shares shares; /* arguments of the plan; a test may set them */
 	struct cc_plan plan;
 	uint8_t *manifest; /* only for a synchronization: its region of `bytes` bytes; else NULL */
 	uint32_t commands; /* the number of commands so far */

@@ -157,6 +157,13 @@ void fake_view(struct fake *f, struct wire_view view)
 	pthread_mutex_unlock(&f->lock);
 }
 
+void fake_not_optimized(struct fake *f, const char *text)
+{
+	pthread_mutex_lock(&f->lock);
+	f->not_optimized = text;
+	pthread_mutex_unlock(&f->lock);
+}
+
 struct wire_view fake_view_now(struct fake *f)
 {
 	struct wire_view view;

@@ -19,7 +19,8 @@ void fake_begin(struct fake_op *op, enum shm_result_mode mode, uint32_t hosts, u
 	bool here = mode == SHM_RESULT_AREA || mode == SHM_RESULT_UNDO;
 	uint64_t flags_off = here ? op->bytes : 0;
 
-	if (cc_plan_init(&op->plan, op->sqe.count, op->esize, hosts, segment_max) < 0)
+	if (cc_plan_init_shares(
+		    &op->plan, op->sqe.count, op->esize, hosts, segment_max, &op->shares) < 0)
 		abort();
 	op->mode = mode;
 	op->region = fake_result_region(op, flags_off + op->plan.n_segs);
@@ -27,6 +28,7 @@ void fake_begin(struct fake_op *op, enum shm_result_mode mode, uint32_t hosts, u
 	memset(op->area + flags_off, 0, op->plan.n_segs);
 	s->hosts = hosts;
 	s->segment_max = segment_max;
+	s->shares = cc_shares_pack(&op->shares);
 	s->flags_off_lo = (uint32_t)flags_off;
 	s->flags_off_hi = (uint32_t)(flags_off >> 32);
 	s->result_region = op->region;

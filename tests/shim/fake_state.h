@@ -69,7 +69,9 @@ struct fake {
 	uint32_t hash_type;
 	int beat; /* the end that the next answer to a hello carries, or -1 */
 	uint64_t generation, ballots[WIRE_BALLOTS], epoch;
-	struct wire_view view; /* the view in answers and completions */
+	struct wire_view view;     /* the view in answers and completions */
+	const char *not_optimized; /* votes on optimization fail with this text; NULL: they succeed
+				    */
 	uint64_t last_seq, outcomes[QUEUED];
 	unsigned n_outcomes;
 	bool stalled, asked; /* asked: result regions are handed over only on request */

@@ -339,9 +339,13 @@ END_TEST
 static const struct {
 	enum shm_result_mode mode;
 	uint32_t hosts, segment_max;
-} rings[] = {{SHM_RESULT_AREA, 2, CC_PLAN_SEGMENT_MAX}, {SHM_RESULT_AREA, 1, 65536},
-	{SHM_RESULT_AREA, 3, CC_PLAN_SEGMENT_MIN}, {SHM_RESULT_AREA, 1, 2 * CC_PLAN_SEGMENT_MAX},
-	{SHM_RESULT_STAGED, 1, CC_PLAN_SEGMENT_MAX}};
+	struct cc_shares shares;
+} rings[] = {{SHM_RESULT_AREA, 2, CC_PLAN_SEGMENT_MAX, {{0}}}, {SHM_RESULT_AREA, 1, 65536, {{0}}},
+	{SHM_RESULT_AREA, 3, CC_PLAN_SEGMENT_MIN, {{0}}},
+	{SHM_RESULT_AREA, 1, 2 * CC_PLAN_SEGMENT_MAX, {{0}}},
+	{SHM_RESULT_STAGED, 1, CC_PLAN_SEGMENT_MAX, {{0}}},
+	/* As many segments as the window expects, but the first ones are twice as long. */
+	{SHM_RESULT_AREA, 1, 2 * CC_PLAN_SEGMENT_MAX, {{65535, 1}}}};
 
 enum { RINGS = sizeof rings / sizeof *rings };
 
@@ -355,7 +359,9 @@ START_TEST(a_window_call_fails_if_the_agent_names_another_ring)
 
 	if (_i % 2)
 		fake_await_asleep(&op, SHM_WAIT_SEGMENTS);
+	op.shares = rings[_i / 2].shares;
 	fake_begin(&op, SHM_RESULT_AREA, rings[_i / 2].hosts, rings[_i / 2].segment_max);
+	ck_assert(op.shares.of[0] == 0 || op.plan.n_segs == SEGS);
 	for (uint32_t i = 0; i < op.plan.n_segs; i++)
 		atomic_store(&op.flags[i], 1);
 	atomic_store_explicit(&op.slot->mode, rings[_i / 2].mode, memory_order_release);

@@ -71,6 +71,26 @@ START_TEST(blocking_calls_take_results_while_the_agent_works)
 }
 END_TEST
 
+/* The operand is divided among several rings: the plan has more segments, of different lengths. */
+START_TEST(results_of_several_rings_are_taken)
+{
+	static const struct cc_shares shares[] = {
+		{{1, 1}}, {{1, 65535}}, {{9, 2, 5}}, {{65535, 3, 800, 1}}};
+
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+		struct buffers b = bf_new(places[_i].p, sizes[i], i);
+		pcclAsyncReduceOp_t h = bf_launch(&b, 99);
+		struct fake_op op = fake_take(fx_agent);
+
+		op.shares = shares[i % (sizeof shares / sizeof *shares)];
+		fake_serve(&op, places[_i].mode);
+		fx_assert_succeeds(pcclAwaitAsyncReduce(&h, NULL));
+		bf_assert_result(&b);
+		bf_free(&b);
+	}
+}
+END_TEST
+
 /* ---- exchanges ---- */
 
 /* Returns the k-th segment to become final. The order is not that of the buffer, as in a ring. */
@@ -107,7 +127,7 @@ static uint32_t share(const struct fake_op *op, int i)
 {
 	struct cc_plan plan;
 
-	ck_assert_int_eq(cc_plan_init(&plan, op->bytes, 1, 3, SEGMENT), 0);
+	ck_assert_int_eq(cc_plan_init_shares(&plan, op->bytes, 1, 3, SEGMENT, &op->shares), 0);
 	return i == 0 ? 0 : i == 1 ? 1 : i == 2 ? plan.n_segs / 2 : plan.n_segs;
 }
 
@@ -120,6 +140,8 @@ static struct fake_op begin(struct bf_call *call, struct buffers *b, int how_man
 	bf_begin_call(call, b);
 	op = fake_take(fx_agent);
 	fake_await_input(&op, op.bytes);
+	if (how_many % 2 == 1) /* on two rings */
+		op.shares = (struct cc_shares){{2, 7}};
 	play(&op, b, share(&op, how_many));
 	return op;
 }
@@ -428,6 +450,7 @@ Suite *result_mode_suite(void)
 	tcase_add_checked_fixture(tc, fx_setup_comm, fx_teardown_comm);
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, results_are_taken_when_the_operation_is_done, 0, PLACES);
+	tcase_add_loop_test(tc, results_of_several_rings_are_taken, 0, PLACES);
 	tcase_add_loop_test(tc, blocking_calls_take_results_while_the_agent_works, 0, PLACES);
 	tcase_add_loop_test(tc, segments_without_a_wake_are_taken_at_the_end, 0, STAGED_N * SHARES);
 	tcase_add_loop_test(tc, an_abort_restores_exchanged_segments, 0, STAGED_N * SHARES);

@@ -602,6 +602,38 @@ START_TEST(optimizing_is_a_vote)
 }
 END_TEST
 
+START_TEST(after_a_failed_optimization_only_its_repetition_is_allowed)
+{
+	static const char only[] = "repeat it before any other call";
+	pcclComm_t *c = fx_new_comm();
+	bool flag;
+
+	fx_assert_succeeds(pcclConnect(c));
+	fake_not_optimized(fx_agent, "host b was lost");
+	fx_assert_fails(pcclOptimizeTopology(c), pcclTopologyOptimizationFailed, "host b was lost");
+	fx_assert_fails(pcclUpdateTopology(c), pcclInvalidUsage, only);
+	fx_assert_fails(pcclArePeersPending(c, &flag), pcclInvalidUsage, only);
+	fx_assert_fails(pcclOptimizeTopology(c), pcclTopologyOptimizationFailed, "host b was lost");
+	fake_not_optimized(fx_agent, NULL);
+	fx_assert_succeeds(pcclOptimizeTopology(c));
+	fx_assert_succeeds(pcclUpdateTopology(c));
+	fx_assert_succeeds(pcclDestroyCommunicator(c));
+}
+END_TEST
+
+START_TEST(a_peer_that_is_alone_need_not_repeat_a_failed_optimization)
+{
+	pcclComm_t *c = fx_new_comm();
+
+	fx_assert_succeeds(pcclConnect(c));
+	fake_not_optimized(fx_agent, "host b was lost");
+	fake_view(fx_agent, (struct wire_view){9, 1, 1, 1, 1});
+	fx_assert_fails(pcclOptimizeTopology(c), pcclTopologyOptimizationFailed, "host b was lost");
+	fx_assert_succeeds(pcclUpdateTopology(c));
+	fx_assert_succeeds(pcclDestroyCommunicator(c));
+}
+END_TEST
+
 /* The next agent learns which ballots the peer has seen. */
 START_TEST(ballots_are_known_to_the_next_agent)
 {
@@ -784,6 +816,8 @@ Suite *session_suite(void)
 	tcase_add_test(tc, any_thread_may_connect_and_destroy);
 	tcase_add_test(tc, a_communicator_cannot_be_destroyed_during_a_call);
 	tcase_add_test(tc, optimizing_is_a_vote);
+	tcase_add_test(tc, after_a_failed_optimization_only_its_repetition_is_allowed);
+	tcase_add_test(tc, a_peer_that_is_alone_need_not_repeat_a_failed_optimization);
 	tcase_add_test(tc, ballots_are_known_to_the_next_agent);
 	tcase_add_test(tc, a_thread_answers_beats);
 	tcase_add_test(tc, a_forked_child_has_no_session_or_communicator);

@@ -24,6 +24,7 @@ sim_sources = \
 	tests/sim/sim_sync.c \
 	tests/sim/sim_sync.h \
 	tests/sim/sim_stray.c tests/sim/sim_text.c \
+	tests/sim/sim_topology.c \
 	tests/sim/sim_view.c \
 	tests/sim/sim_xfer.c
 sim_ldadd = libccm.la libagt.la proto/libwire.la common/libcommon-pure.la $(PROTOBUF_C_LIBS)
@@ -41,7 +42,8 @@ sim_planted = tests/sim/planted_1 tests/sim/planted_2 tests/sim/planted_3 tests/
 	tests/sim/planted_17 tests/sim/planted_18 \
 	tests/sim/planted_19 tests/sim/planted_20 tests/sim/planted_21 tests/sim/planted_22 \
 	tests/sim/planted_23 tests/sim/planted_24 tests/sim/planted_25 tests/sim/planted_26 \
-	tests/sim/planted_27 tests/sim/planted_28 tests/sim/planted_29
+	tests/sim/planted_27 tests/sim/planted_28 tests/sim/planted_29 \
+	tests/sim/planted_30 tests/sim/planted_31
 sim_plants = \
 	tests/sim/plant/1_early_done.patch \
 	tests/sim/plant/2_no_cancel.patch \
@@ -71,7 +73,9 @@ sim_plants = \
 	tests/sim/plant/26_own_route.patch \
 	tests/sim/plant/27_route_forgotten.patch \
 	tests/sim/plant/28_loss_not_named.patch \
-	tests/sim/plant/29_newest_view_ignored.patch
+	tests/sim/plant/29_newest_view_ignored.patch \
+	tests/sim/plant/30_old_plan_kept.patch \
+	tests/sim/plant/31_plan_of_others.patch
 # $^ is the source and the patch
 plant = $(AM_V_GEN)$(MKDIR_P) $(@D) && rm -f $@.tmp && cat $(filter %.c,$^) >$@.tmp && \
 	patch -s --no-backup-if-mismatch -r - $@.tmp $(filter %.patch,$^) && mv $@.tmp $@
@@ -251,6 +255,18 @@ tests_sim_planted_29_LDADD = $(sim_ldadd)
 tests/sim/planted_29_core.c: ccoip-masterd/core/ccm_lost.c tests/sim/plant/29_newest_view_ignored.patch
 	$(plant)
 
+tests_sim_planted_30_SOURCES = $(sim_sources)
+nodist_tests_sim_planted_30_SOURCES = tests/sim/planted_30_core.c
+tests_sim_planted_30_LDADD = $(sim_ldadd)
+tests/sim/planted_30_core.c: pcclagentd/core/agt_round.c tests/sim/plant/30_old_plan_kept.patch
+	$(plant)
+
+tests_sim_planted_31_SOURCES = $(sim_sources)
+nodist_tests_sim_planted_31_SOURCES = tests/sim/planted_31_core.c
+tests_sim_planted_31_LDADD = $(sim_ldadd)
+tests/sim/planted_31_core.c: ccoip-masterd/core/ccm_plan.c tests/sim/plant/31_plan_of_others.patch
+	$(plant)
+
 CLEANFILES += tests/sim/planted_1_core.c tests/sim/planted_2_core.c tests/sim/planted_3_core.c \
 	tests/sim/planted_4_core.c tests/sim/planted_5_core.c tests/sim/planted_6_core.c \
 	tests/sim/planted_7_core.c tests/sim/planted_8_core.c tests/sim/planted_9_core.c \
@@ -260,7 +276,8 @@ CLEANFILES += tests/sim/planted_1_core.c tests/sim/planted_2_core.c tests/sim/pl
 	tests/sim/planted_19_core.c tests/sim/planted_20_core.c tests/sim/planted_21_core.c \
 	tests/sim/planted_22_core.c tests/sim/planted_23_core.c tests/sim/planted_24_core.c \
 	tests/sim/planted_25_core.c tests/sim/planted_26_core.c tests/sim/planted_27_core.c \
-	tests/sim/planted_28_core.c tests/sim/planted_29_core.c
+	tests/sim/planted_28_core.c tests/sim/planted_29_core.c \
+	tests/sim/planted_30_core.c tests/sim/planted_31_core.c
 
 TESTS += tests/sim/run tests/sim/planted.sh tests/sim/scale.sh tests/sim/usage.sh
 PLAIN_TESTS += tests/sim/run tests/sim/planted.sh tests/sim/scale.sh tests/sim/usage.sh

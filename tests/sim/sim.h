@@ -12,6 +12,7 @@
  *   sim_master.c  masters: start, steps, journal, death
  *   sim_host.c    agents: start, steps, death
  *   sim_link.c    links between agents
+ *   sim_topology.c  measurements of links, and solutions of optimizations
  *   sim_mesh.c    what a master may know of the links between all hosts, and the routes it chooses
  *   sim_xfer.c    transfers, and the operands that they sum up
  *   sim_memory.c  the buffers of operations: all writes to them, and how they are restored
@@ -196,6 +197,18 @@ void sim_link_close(struct sim *s, struct sim_host *h, const struct agt_action *
 void sim_link_result(struct sim *s, const struct sim_event *ev);
 void sim_probe(struct sim *s, struct sim_host *h, const struct agt_action *x);
 void sim_probe_result(struct sim *s, const struct sim_event *ev);
+
+/* sim_topology.c */
+void sim_measure(struct sim *s, struct sim_host *h, const struct agt_action *x);
+void sim_measure_stop(struct sim_host *h, const struct agt_action *x);
+void sim_measured(struct sim *s, const struct sim_event *ev);
+/* The agent reports what its links have carried. */
+void sim_carried(struct sim *s, struct sim_host *h);
+void sim_solve(struct sim *s, unsigned no, const struct ccm_problem *p);
+void sim_solved(struct sim *s, const struct sim_event *ev);
+/* Checks a round that the master sends over the connection. */
+void sim_plan_sent(struct sim *s, const struct sim_master *m, const struct sim_conn *c,
+	const struct wm_round *r);
 void sim_link_seen_down(struct sim *s, const struct sim_event *ev);
 /* Breaks the link. Both ends learn of it. */
 void sim_link_break(struct sim *s, struct sim_link *l);

@@ -442,6 +442,7 @@ void sim_check_call(
 void sim_check_log(struct sim *s, const char *text)
 {
 	s->seen[SEEN_ROUTED] += strstr(text, "rings avoid this pair") != NULL;
+	s->seen[SEEN_SLOW] += strstr(text, "has become slow") != NULL;
 	if (strstr(text, "protocol violation") || strstr(text, "broke the protocol"))
 		sim_fail(s, "%s", text);
 }

@@ -46,6 +46,8 @@ enum sim_kind {
 	SIM_EV_AGENT_TICK,      /* host, life, gen */
 	SIM_EV_LINK_RESULT,     /* link, gen */
 	SIM_EV_PROBE_RESULT,    /* host, life, run, seq, agent */
+	SIM_EV_MEASURED,        /* host, life, run, seq, gen, bytes: the ids of gen agents */
+	SIM_EV_SOLVED,          /* master, bytes */
 	/* host, life, run, agent, inbound; gen: closed by the other end; code: nothing was
 	 * received */
 	SIM_EV_LINK_SEEN_DOWN,

@@ -29,8 +29,10 @@ uint32_t sim_host_run(const struct sim_host *h, const struct cc_id *id)
 void sim_host_start(struct sim *s, unsigned no)
 {
 	struct sim_host *h = &s->hosts[no];
-	struct agt_config cfg = {
-		.addresses = {.port_p2p = 48150, .port_shared_state = 48149, .n_addrs = 1}};
+	struct agt_config cfg = {.addresses = {.port_p2p = 48150,
+					 .port_shared_state = 48149,
+					 .port_benchmark = 48151,
+					 .n_addrs = 1}};
 	uint32_t life = h->life + 1, slow = h->slow;
 	unsigned i;
 
@@ -133,6 +135,12 @@ static void carry_out(struct sim *s, struct sim_host *h, const struct agt_action
 		break;
 	case AGT_ACT_PROBE:
 		sim_probe(s, h, x);
+		break;
+	case AGT_ACT_MEASURE:
+		sim_measure(s, h, x);
+		break;
+	case AGT_ACT_MEASURE_STOP:
+		sim_measure_stop(h, x);
 		break;
 	case AGT_ACT_LINK_CLOSE:
 		sim_link_close(s, h, x);
@@ -243,6 +251,8 @@ void sim_host_tick(struct sim *s, const struct sim_event *ev)
 		return;
 	look_at_stopped(s, h);
 	sim_host_step(s, h, &tick);
+	if (sim_chance(s, 2))
+		sim_carried(s, h);
 	if (h->ticks == ev->gen)
 		tick_in(s, h, h->quiet ? AGT_QUIET_TICK_MS : 90);
 }

@@ -192,6 +192,9 @@ static void carry_out(struct sim *s, unsigned no, const struct ccm_action *x, si
 		if (!m->unread)
 			journal_add(s, &x->record);
 		break;
+	case CCM_ACT_SOLVE:
+		sim_solve(s, no, &x->problem);
+		break;
 	case CCM_ACT_LOG:
 		sim_trace(s, "%s: %s", sim_name_master(s, no), x->text);
 		sim_check_log(s, x->text);

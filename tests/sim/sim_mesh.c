@@ -2,9 +2,9 @@
  *
  * The reports about the links between all hosts of a ring that the master may rely on. Checked: it
  * chooses another route than the ring only if every member has reported, over the connection that
- * it has now, that all its links are up: after the commit of the ring, and after it got each
- * WM_LINK_REOPEN for a link of this ring. An attempt that has started keeps its route under the
- * next master.
+ * it has now, that its links are up: after the commit of the ring, and after it got each
+ * WM_LINK_REOPEN for a link of this ring. The rings of a plan need only the links of the plan. An
+ * attempt that has started keeps its route under the next master.
  */
 #include <inttypes.h>
 
@@ -37,6 +37,8 @@ static void put_in_force(const struct sim_conn *c, struct sim_mesh *x)
 	}
 	x->others = x->planned;
 	x->known = true;
+	x->plan_since = c->commits_sent;
+	x->plan_up = false;
 }
 
 static void commit(struct sim_conn *c)
@@ -91,14 +93,16 @@ static void reopen(
 		struct sim_others *o = &c->mesh[g].others;
 
 		if (x.in[g] && !(o->n > 0 && cc_id_eq(&o->v[0], agent)))
-			c->mesh[g].up = false;
+			c->mesh[g].up = c->mesh[g].plan_up = false;
 	}
 }
 
 static void check_up(struct sim *s, const struct sim_master *m, const struct sim_conn *c,
 	uint32_t group, uint32_t route, uint64_t seq)
 {
-	if (route != CC_ALGO_RING && !c->mesh[group].up)
+	const struct sim_mesh *x = &c->mesh[group];
+
+	if (route != CC_ALGO_RING && !(route == CC_ALGO_RINGS ? x->plan_up : x->up))
 		sim_fail(s,
 			"%s chooses route %u for seq %" PRIu64
 			" of group %u, but h%u has not reported that its links are up",
@@ -136,6 +140,7 @@ void sim_mesh_sent(
 	switch (msg->type) {
 	case WM_ROUND:
 		plan(c, &msg->u.round);
+		sim_plan_sent(s, m, c, &msg->u.round);
 		break;
 	case WM_COMMIT:
 		commit(c);
@@ -174,6 +179,7 @@ void sim_mesh_reported(struct sim_conn *c, const struct sim_event *ev, const str
 	struct sim_mesh *g = &c->mesh[x->group];
 
 	g->up = x->up && ev->gen == c->reopens_sent && ev->code >= g->since;
+	g->plan_up = x->plan_up && ev->gen == c->reopens_sent && ev->code >= g->plan_since;
 }
 
 int sim_mesh_half_open(const struct sim *s)

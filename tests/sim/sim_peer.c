@@ -396,7 +396,6 @@ void sim_peer_returned(struct sim *s, struct sim_peer *p, uint32_t type, uint32_
 	const char *text, bool flag)
 {
 	(void)text;
-	(void)flag;
 	s->progress = s->now;
 	switch (type) {
 	case WL_COMM_CREATE:
@@ -424,8 +423,12 @@ void sim_peer_returned(struct sim *s, struct sim_peer *p, uint32_t type, uint32_
 			break;
 		}
 		p->stray = p->strayed = false;
-		if (type != SIM_VOTE(WIRE_OPTIMIZE))
+		if (type == SIM_VOTE(WIRE_OPTIMIZE)) {
+			s->seen[flag ? SEEN_OPTIMIZED : SEEN_NOT_OPTIMIZED]++;
+			p->optimizes = !flag && p->view.global > 1;
+		} else {
 			sim_plan(s, p);
+		}
 		if (p->optimizes) {
 			p->optimizes = false;
 			sim_shim_call(s, p, SIM_VOTE(WIRE_OPTIMIZE));

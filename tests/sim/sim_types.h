@@ -20,6 +20,8 @@ struct sim_mesh {
 	bool known;                        /* `others` was committed over this connection */
 	uint32_t since; /* the commits sent when `others` last got an agent that was not in it */
 	bool up;        /* the master has a valid report that all links of the agent are up */
+	uint32_t plan_since; /* the commits sent when a round was committed last */
+	bool plan_up;        /* likewise for the links of the plan, reported since that commit */
 };
 
 /* One TCP connection of an agent to a master. */
@@ -55,7 +57,8 @@ struct sim_run {
 	uint32_t conn; /* 0: no connection */
 	bool ready, over;
 	struct cc_id id;
-	uint64_t term; /* the highest term that this agent has accepted */
+	uint64_t term;     /* the highest term that this agent has accepted */
+	uint64_t measures; /* number of the last order of a measurement; 0: it was stopped */
 	struct sim_view heard;
 };
 
@@ -97,6 +100,8 @@ struct sim_master {
 	struct sim_view told[64]; /* the last views that it sent, by view id */
 	bool crash_next;          /* it dies in the middle of its next step that has actions */
 	bool arrives;             /* after its death, all messages that it has sent arrive */
+	/* the agents of each group when it last asked for rings of the group (sim_topology.c) */
+	struct sim_others asked[SIM_GROUPS];
 };
 
 struct sim_link {
@@ -157,6 +162,7 @@ struct sim_part { /* one host's share of a transfer */
 	bool final, done, cancelling, cancelled;
 	struct agt_xfer x;              /* without the lists of members and agents */
 	struct cc_id agents[SIM_HOSTS]; /* those of x */
+	struct cc_rings rings;          /* those of x */
 	uint32_t n;
 	struct sim_voice *voices;
 	/* results go to the member's buffer; `area` then has the old contents of the buffer */
@@ -382,6 +388,12 @@ enum sim_seen {
 	SEEN_QUANTIZED,  /* a part of a quantized operation was started */
 	SEEN_HALF_OPEN,  /* a fault hit a host that had not opened the links to all hosts yet */
 	SEEN_TAKEN_OVER, /* a new master went on with an operation on another route than the ring */
+	SEEN_MEASURED,   /* an agent has measured links */
+	SEEN_OPTIMIZED,  /* pcclOptimizeTopology has succeeded */
+	SEEN_NOT_OPTIMIZED, /* pcclOptimizeTopology has failed, and is repeated */
+	SEEN_RINGS,         /* a part of an operation over several rings was started */
+	SEEN_CARRIED,       /* an agent has reported what a link has carried */
+	SEEN_SLOW,          /* a link has become slow */
 	SIM_SEEN
 };
 

@@ -169,6 +169,12 @@ static void handle(struct sim *s, const struct sim_event *ev)
 	case SIM_EV_PROBE_RESULT:
 		sim_probe_result(s, ev);
 		break;
+	case SIM_EV_MEASURED:
+		sim_measured(s, ev);
+		break;
+	case SIM_EV_SOLVED:
+		sim_solved(s, ev);
+		break;
 	case SIM_EV_LINK_RESULT:
 		sim_link_result(s, ev);
 		break;

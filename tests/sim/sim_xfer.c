@@ -97,6 +97,20 @@ const struct sim_part *sim_xfer_first(const struct sim *s, const struct cc_id *r
 	return NULL;
 }
 
+/* Does the part send to the host at this position? */
+static bool sends_to_pos(const struct sim_part *p, uint32_t pos)
+{
+	const struct cc_rings *x = &p->rings;
+	uint32_t r;
+
+	if (p->x.route != CC_ALGO_RINGS)
+		return pos != p->x.pos;
+	for (r = 0; r < x->n; r++)
+		if (x->order[r][(x->at[r][p->x.pos] + 1u) % x->hosts] == pos)
+			return true;
+	return false;
+}
+
 /* Does the part send to this agent? */
 static bool sends_to(const struct sim_part *p, const struct cc_id *to)
 {
@@ -105,7 +119,7 @@ static bool sends_to(const struct sim_part *p, const struct cc_id *to)
 	if (p->x.route == CC_ALGO_RING)
 		return p->x.hosts > 1 && cc_id_eq(&p->x.next, to);
 	for (i = 0; i < p->x.hosts; i++)
-		if (i != p->x.pos && cc_id_eq(&p->agents[i], to))
+		if (sends_to_pos(p, i) && cc_id_eq(&p->agents[i], to))
 			return true;
 	return false;
 }
@@ -212,8 +226,11 @@ static void check_start(struct sim *s, struct sim_xfer *t)
 			sim_fail(s, "seq %" PRIu64 " runs in epochs %" PRIu64 " and %" PRIu64,
 				t->seq, first->epoch, x->epoch);
 		if (x->hosts != first->hosts || x->world_size != first->world_size ||
-			x->route != first->route || x->group != first->group ||
-			x->tag != first->tag || !wm_op_params_eq(&x->params, &first->params))
+			x->route != first->route ||
+			memcmp(&t->parts[i].rings, &t->parts[0].rings, sizeof(struct cc_rings)) !=
+				0 ||
+			x->group != first->group || x->tag != first->tag ||
+			!wm_op_params_eq(&x->params, &first->params))
 			sim_fail(s, "seq %" PRIu64 ": hosts mean different operations", t->seq);
 		check_ring(s, t, &t->parts[i]);
 		check_keys(s, t, &t->parts[i]);
@@ -385,7 +402,7 @@ static void use_links(struct sim *s, struct sim_host *h, uint32_t run, struct si
 	if (p->x.route == CC_ALGO_RING)
 		use_link(s, h, run, t, &p->x.next);
 	for (i = 0; p->x.route != CC_ALGO_RING && i < p->x.hosts; i++)
-		if (i != p->x.pos)
+		if (sends_to_pos(p, i))
 			use_link(s, h, run, t, &p->agents[i]);
 }
 
@@ -411,9 +428,13 @@ void sim_xfer_start(struct sim *s, struct sim_host *h, const struct agt_action *
 	p->x = *x;
 	p->x.members = NULL;
 	p->x.agents = NULL;
+	p->x.rings = NULL;
+	if (x->rings)
+		p->rings = *x->rings;
 	for (uint32_t i = 0; x->agents && i < x->hosts && i < SIM_HOSTS; i++)
 		p->agents[i] = x->agents[i];
 	s->routed_ops += x->route != CC_ALGO_RING;
+	s->seen[SEEN_RINGS] += x->route == CC_ALGO_RINGS;
 	s->seen[SEEN_QUANTIZED] += x->params.quant.algo != 0;
 	s->aheads += x->spec;
 	start_voices(s, h, t, p, x);

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The bandwidth store: what links between hosts, and hosts as a whole, can carry. Hosts are named
+ * by the ids of their agents. Agents keep what they have measured, and tell each master. They also
+ * tell what links carry in operations (docs/protocol/topology.md, passive rates).
+ */
+#include <stdlib.h>
+
+#include "ccoip-masterd/core/ccm_internal.h"
+
+/* A rate that is older is measured again. */
+#define TRUSTED_NS (UINT64_C(3600000) * CCM_NS_PER_MS)
+/* An unreachable host is tried again after this time. */
+#define UNREACHABLE_NS (UINT64_C(60000) * CCM_NS_PER_MS)
+#define RATES_MAX      65536u
+/* A link whose operations get less than half of what is expected for this long has become slow. */
+#define SLOW_NS (UINT64_C(30000) * CCM_NS_PER_MS)
+/* A rate is raised if operations get more than this part of it. */
+#define RAISED 1.1
+/* Rings use a whole link if they want at least this part of its rate. */
+#define WHOLE 0.9
+/* Agents send the ages of their measurements in whole seconds. */
+#define AGE_ERROR_NS (UINT64_C(2000) * CCM_NS_PER_MS)
+
+static struct ccm_rate *rate_find(
+	const struct ccm *m, const struct cc_id *from, const struct cc_id *to)
+{
+	struct ccm_rate_key key = {*from, *to};
+	struct ccm_rate *x;
+
+	HASH_FIND(hh, m->rates, &key, sizeof key, x);
+	return x;
+}
+
+static struct ccm_cap *cap_find(const struct ccm *m, const struct cc_id *host)
+{
+	struct ccm_cap *x;
+
+	HASH_FIND(hh, m->caps, host, sizeof *host, x);
+	return x;
+}
+
+static void rate_free(struct ccm *m, struct ccm_rate *x)
+{
+	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): analyzer loses track of the list */
+	HASH_DELETE(hh, m->rates, x);
+	free(x);
+}
+
+void ccm_rate_put(struct ccm *m, const struct cc_id *from, const struct cc_id *to,
+	const struct ccm_measured *v)
+{
+	struct ccm_rate *x = rate_find(m, from, to);
+
+	if (!x) {
+		if (HASH_COUNT(m->rates) >= RATES_MAX)
+			rate_free(m, m->rates);
+		x = cc_must_zalloc(1, sizeof *x);
+		x->key = (struct ccm_rate_key){*from, *to};
+		HASH_ADD(hh, m->rates, key, sizeof x->key, x);
+	}
+	m->n_links_changed += x->v.rate != v->rate || x->v.trip_us != v->trip_us;
+	x->v = *v;
+	x->slow_ns = x->slow_last_ns = 0;
+}
+
+const struct ccm_measured *ccm_rate_get(
+	const struct ccm *m, const struct cc_id *from, const struct cc_id *to)
+{
+	const struct ccm_rate *x = rate_find(m, from, to);
+
+	return x ? &x->v : NULL;
+}
+
+bool ccm_rate_is_trusted(const struct ccm *m, const struct cc_id *from, const struct cc_id *to)
+{
+	const struct ccm_measured *v = ccm_rate_get(m, from, to);
+
+	if (!v || v->stale)
+		return false;
+	return ccm_age(m->now, v->ns) < (v->rate > 0 ? TRUSTED_NS : UNREACHABLE_NS);
+}
+
+static uint64_t age_ns(uint32_t age_s)
+{
+	return age_s * UINT64_C(1000000000);
+}
+
+static uint64_t since(const struct ccm *m, uint32_t age_s)
+{
+	return m->now > age_ns(age_s) ? m->now - age_ns(age_s) : 0;
+}
+
+void ccm_rates_learn(struct ccm *m, const struct ccm_agent *a, const struct wm_rates *r)
+{
+	const struct ccm_measured *old;
+	const struct ccm_cap *cap;
+	uint32_t i;
+
+	for (i = 0; i < r->n; i++) {
+		const struct wm_rate *x = &r->rates[i];
+		struct ccm_measured v = {.rate = x->rate,
+			.trip_us = x->trip_us,
+			.ns = since(m, x->age_s),
+			/* the clock may be lower than the age */
+			.stale = age_ns(x->age_s) >= TRUSTED_NS,
+			.source = CCM_RATE_AGENT};
+
+		old = ccm_rate_get(m, &a->hello.agent, &x->agent);
+		/* The measurement that the master knows may be marked as stale since. */
+		if (!old || old->ns + AGE_ERROR_NS < v.ns)
+			ccm_rate_put(m, &a->hello.agent, &x->agent, &v);
+	}
+	cap = ccm_cap_get(m, &a->hello.agent);
+	if (r->out > 0 && age_ns(r->caps_age_s) < TRUSTED_NS &&
+		(!cap || ccm_age(m->now, cap->ns) > age_ns(r->caps_age_s)))
+		ccm_cap_put(m, &a->hello.agent,
+			&(struct ccm_cap){
+				.out = r->out, .in = r->in, .ns = since(m, r->caps_age_s)});
+}
+
+/* ---- what links carry in operations ---- */
+
+/* How the plans in force use a link. */
+struct use {
+	bool member;   /* both hosts are in the ring of a group */
+	bool in_rings; /* a ring contains the link */
+	bool unknown;  /* nothing is predicted for one of these rings */
+	double wanted; /* what is predicted for these rings together, in bit/s */
+};
+
+static bool leads_to(const struct ccm_membership *s, const struct ccm_membership *to, uint32_t ring)
+{
+	const struct ccm_group *g = s->group;
+	const struct cc_rings *x = g->rings;
+	uint32_t next = x ? x->order[ring][(x->at[ring][s->pos] + 1u) % x->hosts]
+			  : (s->pos + 1) % g->n_ring;
+
+	return g->ring[next] == to;
+}
+
+static void add_use(
+	struct use *u, const struct ccm_membership *from, const struct ccm_membership *to)
+{
+	const struct ccm_group *g = from->group;
+	double all = 0, part = 0, share;
+	uint32_t r;
+
+	u->member = true;
+	if (g->rings && g->rings->hosts != g->n_ring)
+		return; /* until the next round */
+	for (r = 0; r < (g->rings ? g->rings->n : 1); r++) {
+		share = g->rings ? g->rings->share[r] : 1;
+		all += share;
+		part += leads_to(from, to, r) ? share : 0;
+	}
+	if (part <= 0)
+		return;
+	u->in_rings = true;
+	u->unknown |= g->plan.rate <= 0;
+	u->wanted += part / all * g->plan.rate;
+}
+
+static struct use use_of(
+	const struct ccm *m, const struct ccm_agent *from, const struct ccm_agent *to)
+{
+	const struct ccm_membership *s, *t;
+	struct use ret = {.wanted = 0};
+
+	DL_FOREACH2 (from->memberships, s, next_a) {
+		t = ccm_membership_of(m, to, s->group->id);
+		if (s->in_ring && t && t->in_ring)
+			add_use(&ret, s, t);
+	}
+	return ret;
+}
+
+/* A host can carry at least what one of its links has carried. */
+static void raise_caps(
+	struct ccm *m, const struct ccm_agent *from, const struct ccm_agent *to, uint64_t rate)
+{
+	struct ccm_cap *out = cap_find(m, &from->hello.agent), *in = cap_find(m, &to->hello.agent);
+
+	if (out && out->out < rate)
+		out->out = rate;
+	if (in && in->in < rate)
+		in->in = rate;
+}
+
+/* A link can carry at least what it has carried. But a link that was never measured may be able to
+ * carry more, so the next optimization measures it. */
+static void raise_rate(struct ccm *m, const struct ccm_agent *from, const struct ccm_agent *to,
+	const struct wm_rate *r)
+{
+	const struct ccm_measured *old = ccm_rate_get(m, &from->hello.agent, &to->hello.agent);
+	struct ccm_measured v = {.rate = r->rate,
+		.trip_us = old && old->trip_us > 0 ? old->trip_us : r->trip_us,
+		.ns = m->now,
+		.source = CCM_RATE_OPERATIONS,
+		.stale = !old || old->stale || old->rate == 0};
+
+	ccm_rate_put(m, &from->hello.agent, &to->hello.agent, &v);
+	raise_caps(m, from, to, r->rate);
+}
+
+/* A report by which operations get less than half of `expected`. */
+static void slow(struct ccm *m, struct ccm_rate *x, const struct ccm_agent *from,
+	const struct ccm_agent *to, uint64_t rate, double expected)
+{
+	uint64_t ns;
+
+	if (!x->slow_ns || ccm_age(m->now, x->slow_last_ns) > SLOW_NS)
+		x->slow_ns = m->now;
+	x->slow_last_ns = m->now;
+	ns = ccm_age(m->now, x->slow_ns);
+	if (ns < SLOW_NS)
+		return;
+	x->v.stale = true;
+	ccm_log(m, CCM_LOG_WARNING,
+		"the link from host %s to host %s has become slow: for %.0f s operations have got "
+		"%.1f Mbit/s, less than half of the %.1f Mbit/s that %s; check the network between "
+		"these hosts, and call pcclOptimizeTopology, which measures the link again",
+		from->hello.name, to->hello.name, (double)ns / 1e9, (double)rate / 1e6,
+		expected / 1e6,
+		expected < (double)x->v.rate * WHOLE ? "its rings need" : "it could carry before");
+}
+
+static void carried(struct ccm *m, const struct ccm_agent *from, const struct ccm_agent *to,
+	const struct wm_rate *r)
+{
+	struct ccm_rate *x = rate_find(m, &from->hello.agent, &to->hello.agent);
+	double rate = (double)r->rate, stored = x ? (double)x->v.rate : 0, expected = stored;
+	struct use u = use_of(m, from, to);
+
+	if (!u.member)
+		return;
+	if (rate > stored * RAISED) {
+		raise_rate(m, from, to, r);
+		return;
+	}
+	if (!x || x->v.stale)
+		return;
+	if (u.in_rings && !u.unknown && u.wanted < stored)
+		expected = u.wanted;
+	if (u.in_rings && rate < expected / 2) {
+		slow(m, x, from, to, r->rate, expected);
+		return;
+	}
+	x->slow_ns = 0;
+	/* A link of which the rings want only a part has not shown what it can carry. */
+	if (rate >= stored || (u.in_rings && expected >= stored * WHOLE))
+		x->v.ns = m->now;
+}
+
+void ccm_rates_carried(struct ccm *m, const struct ccm_agent *a, const struct wm_rates *r)
+{
+	struct ccm_agent *to;
+	uint32_t i;
+
+	for (i = 0; i < r->n; i++) {
+		HASH_FIND(hh_id, m->by_id, &r->rates[i].agent, sizeof(struct cc_id), to);
+		if (to && to != a)
+			carried(m, a, to, &r->rates[i]);
+	}
+}
+
+void ccm_rates_forget(struct ccm *m)
+{
+	struct ccm_rate *x;
+
+	for (x = m->rates; x; x = x->hh.next)
+		x->v.stale = true;
+	m->caps_stale = true;
+}
+
+/* ---- caps ---- */
+
+void ccm_cap_put(struct ccm *m, const struct cc_id *host, const struct ccm_cap *v)
+{
+	struct ccm_cap *x = cap_find(m, host);
+
+	if (!x) {
+		if (HASH_COUNT(m->caps) >= RATES_MAX) {
+			x = m->caps;
+			HASH_DELETE(hh, m->caps, x);
+			free(x);
+		}
+		x = cc_must_zalloc(1, sizeof *x);
+		x->host = *host;
+		HASH_ADD(hh, m->caps, host, sizeof x->host, x);
+	}
+	m->n_links_changed += x->out != v->out || x->in != v->in;
+	x->out = v->out;
+	x->in = v->in;
+	x->ns = v->ns;
+}
+
+const struct ccm_cap *ccm_cap_get(const struct ccm *m, const struct cc_id *host)
+{
+	return cap_find(m, host);
+}
+
+bool ccm_cap_is_trusted(const struct ccm *m, const struct cc_id *host)
+{
+	const struct ccm_cap *x = cap_find(m, host);
+
+	return x && ccm_age(m->now, x->ns) < TRUSTED_NS;
+}
+
+void ccm_rates_free(struct ccm *m)
+{
+	struct ccm_rate *x = m->rates, *next;
+	struct ccm_cap *c = m->caps, *c_next;
+
+	HASH_CLEAR(hh, m->rates);
+	for (; x; x = next) {
+		next = x->hh.next;
+		free(x);
+	}
+	HASH_CLEAR(hh, m->caps);
+	for (; c; c = c_next) {
+		c_next = c->hh.next;
+		free(c);
+	}
+}

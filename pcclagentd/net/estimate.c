@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+#include "pcclagentd/net/estimate.h"
+
+#define US_PER_MS     UINT64_C(1000)
+#define BITS_PER_BYTE 8.0
+#define US_PER_S      1e6
+#define PARTS_LEAST   8u  /* a measurement has at least this number of windows */
+#define PARTS_MOST    32u /* and at most this number */
+#define FLAT          2u  /* windows without growth that end the slow start */
+#define HALF          (NET_STEADY / 2)
+
+static double rate(const struct net_point *a, const struct net_point *b)
+{
+	if (b->us <= a->us || b->bytes <= a->bytes)
+		return 0;
+	return (double)(b->bytes - a->bytes) / (double)(b->us - a->us);
+}
+
+static uint64_t window(uint32_t longest_ms, uint32_t trip_us)
+{
+	uint64_t all = longest_ms * US_PER_MS, w = all / PARTS_MOST;
+
+	if (w < trip_us)
+		w = trip_us;
+	if (w > all / PARTS_LEAST)
+		w = all / PARTS_LEAST;
+	return w < NET_WINDOW_MS * US_PER_MS ? NET_WINDOW_MS * US_PER_MS : w;
+}
+
+void net_estimate_begin(struct net_estimate *e, const struct net_point *first, uint32_t longest_ms,
+	uint32_t trip_us)
+{
+	*e = (struct net_estimate){
+		.window_us = window(longest_ms, trip_us), .points = {*first}, .last = *first};
+}
+
+/* Window `i` has ended: has the slow start ended with it? */
+static void look(struct net_estimate *e, uint32_t i)
+{
+	double r = rate(&e->points[i], &e->points[i + 1]);
+
+	e->flat = r > NET_GROWTH * e->peak ? 0 : e->flat + 1;
+	if (r > e->peak)
+		e->peak = r;
+	if (e->started || e->flat < FLAT)
+		return;
+	e->started = true;
+	e->steady = i + 1 - FLAT;
+}
+
+void net_estimate_add(struct net_estimate *e, const struct net_point *p)
+{
+	e->last = *p;
+	if (e->n == NET_WINDOWS || p->us - e->points[e->n].us < e->window_us)
+		return;
+	e->points[++e->n] = *p;
+	look(e, e->n - 1);
+}
+
+static bool differ(double a, double b)
+{
+	double more = a > b ? a : b, less = a > b ? b : a;
+
+	return more - less > NET_DIFFERENCE * more;
+}
+
+bool net_estimate_is_stable(const struct net_estimate *e)
+{
+	const struct net_point *end = &e->points[e->n];
+
+	return e->started && e->n - e->steady >= NET_STEADY &&
+	       !differ(rate(end - HALF, end), rate(end - NET_STEADY, end - HALF));
+}
+
+/* Returns where the part of the measurement begins that counts. */
+static const struct net_point *start(const struct net_estimate *e)
+{
+	uint32_t i = e->started ? e->n / 2 : e->n - e->n / 4;
+
+	if (e->started && i < e->steady)
+		i = e->steady;
+	/* The part after the last complete window alone may be very short. */
+	if (i == e->n && i > 0)
+		i--;
+	return &e->points[i];
+}
+
+uint64_t net_estimate_rate(const struct net_estimate *e)
+{
+	bool stable = net_estimate_is_stable(e);
+	const struct net_point *end = &e->points[e->n];
+	double r = stable ? rate(end - NET_STEADY, end) : rate(start(e), &e->last);
+	double bits = r * BITS_PER_BYTE * US_PER_S;
+
+	return bits < (double)INT64_MAX ? (uint64_t)bits : INT64_MAX;
+}

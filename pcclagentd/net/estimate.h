@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Estimates the rate of a path from the counts that the receiver of a measurement reports. Pure.
+ *
+ * The reports are put together into windows: a window ends at the first report that is at least
+ * NET_WINDOW_MS and one round trip after its start, and after 1/32 of the longest time; but a
+ * window needs no more than 1/8 of the longest time. The slow start of the connections has ended
+ * when two windows in a row are not more than a tenth faster than the fastest window before them.
+ * The rate is *stable* if the last four windows and the four windows before them, all after the
+ * slow start, differ by at most 3 %. Then the estimate is the rate over these eight windows.
+ * Otherwise it is the rate since the slow start, or in the last half of the time if that is less;
+ * if the slow start has not ended, the rate in the last quarter.
+ */
+#ifndef ESTIMATE_H
+#define ESTIMATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define NET_WINDOW_MS  20u
+#define NET_WINDOWS    64u /* later windows are not distinguished */
+#define NET_STEADY     8u  /* windows after the slow start that a stable rate needs */
+#define NET_GROWTH     1.10
+#define NET_DIFFERENCE 0.03
+
+/* A report: bytes that have arrived, and microseconds since the first of them. */
+struct net_point {
+	uint64_t us, bytes;
+};
+
+struct net_estimate {
+	uint64_t window_us;
+	uint32_t n;                               /* complete windows */
+	struct net_point points[NET_WINDOWS + 1]; /* window i is between points i and i + 1 */
+	struct net_point last;                    /* the last report */
+	double peak;                              /* bytes per us of the fastest window */
+	uint32_t flat;                            /* windows in a row that were hardly faster */
+	uint32_t steady;                          /* first window after the slow start */
+	bool started;                             /* the slow start has ended */
+};
+
+/* Begins at the report `first`. longest_ms: the longest time of the measurement; trip_us: the round
+ * trip of the path. */
+void net_estimate_begin(struct net_estimate *e, const struct net_point *first, uint32_t longest_ms,
+	uint32_t trip_us);
+/* Adds a report. Neither value of it may be less than that of the report before. */
+void net_estimate_add(struct net_estimate *e, const struct net_point *p);
+bool net_estimate_is_stable(const struct net_estimate *e);
+/* Returns the estimate in bit/s; 0: nothing was reported yet. */
+uint64_t net_estimate_rate(const struct net_estimate *e);
+
+#endif

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The rate that follows from the reports of a receiver, for series of reports as different paths
+ * make them.
+ */
+#include "pcclagentd/net/estimate.h"
+#include "tests/agentio/suites.h"
+
+#define REPORT_US 20000u
+#define LONGEST   3000u /* ms */
+#define ALL_US    (LONGEST * UINT64_C(1000))
+
+static struct net_estimate e;
+static struct net_point now;
+static uint32_t lcg;
+
+static void begin(uint32_t longest_ms, uint32_t trip_us)
+{
+	now = (struct net_point){0};
+	lcg = 1;
+	net_estimate_begin(&e, &now, longest_ms, trip_us);
+}
+
+/* The receiver reports after `us` in which bytes came at this rate. */
+static void report(uint64_t us, double bits_per_s)
+{
+	now.us += us;
+	now.bytes += (uint64_t)(bits_per_s / 8 * (double)us / 1e6);
+	net_estimate_add(&e, &now);
+}
+
+/* Reports at a constant rate until the rate is stable, at most for `ms`. Returns the time in ms. */
+static uint64_t until_stable(uint64_t ms, double bits_per_s)
+{
+	uint64_t begun = now.us;
+
+	while (!net_estimate_is_stable(&e) && now.us - begun < ms * 1000)
+		report(REPORT_US, bits_per_s);
+	return (now.us - begun) / 1000;
+}
+
+static double random_part(void)
+{
+	lcg = lcg * 1664525u + 1013904223u;
+	return (double)(lcg >> 8) / (double)(1u << 24);
+}
+
+static void expect_rate(double right, double tolerance)
+{
+	double got = (double)net_estimate_rate(&e);
+
+	ck_assert_msg(got >= right * (1 - tolerance) && got <= right * (1 + tolerance),
+		"%.0f instead of %.0f", got, right);
+}
+
+START_TEST(constant_rate_is_stable_early)
+{
+	begin(LONGEST, 100);
+	ck_assert_uint_eq(net_estimate_rate(&e), 0);
+	ck_assert_uint_lt(until_stable(LONGEST, 1e9), LONGEST / 2);
+	expect_rate(1e9, 0.001);
+}
+END_TEST
+
+/* The rate doubles with each round trip, up to the rate of the path. */
+START_TEST(slow_start_does_not_count)
+{
+	const uint32_t trip_ms = 100;
+
+	begin(LONGEST, trip_ms * 1000);
+	for (uint32_t mbit = 1; mbit < 200; mbit *= 2) {
+		for (uint32_t ms = 0; ms < trip_ms; ms += REPORT_US / 1000)
+			report(REPORT_US, mbit * 1e6);
+		ck_assert(!net_estimate_is_stable(&e));
+	}
+	ck_assert_uint_lt(until_stable(2200, 2e8), 2000);
+	expect_rate(2e8, 0.01);
+}
+END_TEST
+
+/* The path has not reached its rate at the end: the last quarter is the best that is known. */
+START_TEST(growth_until_the_end_gives_the_last_quarter)
+{
+	double rate = 1e6;
+
+	begin(1000, 100);
+	while (now.us < 1000000) {
+		report(REPORT_US, rate);
+		report(REPORT_US, rate);
+		rate *= 1.3;
+		ck_assert(!net_estimate_is_stable(&e));
+	}
+	ck_assert(net_estimate_rate(&e) > (uint64_t)(rate / 1.3 / 3));
+	ck_assert(net_estimate_rate(&e) < (uint64_t)rate);
+}
+END_TEST
+
+/* A path lets a burst pass faster than its rate. */
+START_TEST(burst_at_the_start_does_not_count)
+{
+	begin(LONGEST, 1000);
+	for (int i = 0; i < 10; i++)
+		report(REPORT_US, 1e9);
+	ck_assert(!net_estimate_is_stable(&e));
+	ck_assert_uint_lt(until_stable(LONGEST, 1e8), 1600);
+	expect_rate(1e8, 0.03);
+}
+END_TEST
+
+/* The rate changes by more than 3 % from one half of the windows to the other. */
+START_TEST(unsteady_rate_is_measured_for_the_whole_time)
+{
+	begin(LONGEST, 1000);
+	for (uint32_t i = 0; now.us < ALL_US; i++) {
+		report(REPORT_US, i / 25 % 2 ? 1.3e8 : 0.7e8);
+		ck_assert(!net_estimate_is_stable(&e));
+	}
+	expect_rate(1e8, 0.15);
+}
+END_TEST
+
+/* Reports come late or together, but the times in them are right. */
+START_TEST(noise_of_single_reports_does_not_matter)
+{
+	begin(LONGEST, 200);
+	while (now.us < ALL_US)
+		report(REPORT_US / 2 + (uint64_t)(REPORT_US * random_part()),
+			1e9 * (0.98 + 0.04 * random_part()));
+	expect_rate(1e9, 0.03);
+}
+END_TEST
+
+START_TEST(path_that_stops_slows_the_estimate)
+{
+	begin(LONGEST, 200);
+	while (now.us < ALL_US / 2)
+		report(REPORT_US, 1e9);
+	while (now.us < ALL_US)
+		report(REPORT_US, 0);
+	ck_assert_uint_lt(net_estimate_rate(&e), 100000000u);
+}
+END_TEST
+
+/* A high round-trip path delivers a burst in each round trip. Windows shorter than a round trip
+ * would look like the end of the slow start. */
+START_TEST(windows_last_a_round_trip)
+{
+	const uint32_t trip_us = 240000;
+
+	begin(LONGEST, trip_us);
+	for (uint32_t mbit = 1; mbit < 1200; mbit *= 2) {
+		report(REPORT_US, mbit * 1e6);
+		for (uint32_t us = REPORT_US; us < trip_us; us += REPORT_US)
+			report(REPORT_US, 0);
+		ck_assert(!e.started);
+	}
+}
+END_TEST
+
+START_TEST(short_time_has_an_estimate)
+{
+	begin(1, 100);
+	report(5000, 1e9);
+	expect_rate(1e9, 0.001);
+	ck_assert(!net_estimate_is_stable(&e));
+	begin(1, UINT32_MAX);
+	report(UINT64_C(1) << 40, 1e6);
+	expect_rate(1e6, 0.001);
+}
+END_TEST
+
+/* The other agent may report anything. */
+START_TEST(absurd_reports_are_harmless)
+{
+	struct net_point p = {.us = 0, .bytes = UINT64_MAX};
+
+	begin(LONGEST, 0);
+	net_estimate_add(&e, &p);
+	ck_assert_uint_eq(net_estimate_rate(&e), 0);
+	p.us = 1;
+	net_estimate_add(&e, &p);
+	ck_assert_uint_eq(net_estimate_rate(&e), INT64_MAX);
+	begin(LONGEST, 0);
+	for (int i = 0; i < 1000; i++)
+		report(UINT64_C(1) << 50, 1);
+	ck_assert_uint_le(e.n, NET_WINDOWS);
+	ck_assert_uint_le(net_estimate_rate(&e), 1);
+}
+END_TEST
+
+Suite *estimate_suite(void)
+{
+	Suite *s = suite_create("estimate");
+	TCase *t = tcase_create("estimate");
+
+	tcase_add_test(t, constant_rate_is_stable_early);
+	tcase_add_test(t, slow_start_does_not_count);
+	tcase_add_test(t, growth_until_the_end_gives_the_last_quarter);
+	tcase_add_test(t, burst_at_the_start_does_not_count);
+	tcase_add_test(t, unsteady_rate_is_measured_for_the_whole_time);
+	tcase_add_test(t, noise_of_single_reports_does_not_matter);
+	tcase_add_test(t, path_that_stops_slows_the_estimate);
+	tcase_add_test(t, windows_last_a_round_trip);
+	tcase_add_test(t, short_time_has_an_estimate);
+	tcase_add_test(t, absurd_reports_are_harmless);
+	suite_add_tcase(s, t);
+	return s;
+}

@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Measures what pcclOptimizeTopology gains in the networks of matrix.py.
+
+usage: ./dev figures rings [--count N] [--repeat N] [FILE...]
+
+One peer on each host reduces an operand of N floats (default 16777216: 64 MiB), in the order of the
+file, and again after pcclOptimizeTopology. The rate is what a host sends: 2 (n - 1) / n times the
+operand, divided by the median time of the repetitions. Without FILE all of matrices/ are measured,
+and then how long optimizations of 6 and 16 equal hosts take.
+"""
+
+import argparse
+import json
+import pathlib
+import statistics
+import sys
+import time
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
+# pylint: disable=wrong-import-position
+import lib
+import matrix
+from lib import ids_of, judge, netns
+
+MATRICES = pathlib.Path(__file__).resolve().parent / "matrices"
+MBIT = 1e6
+
+
+def solve(path, objective):
+    """Returns what pcclctl topology solve knows about the file."""
+    done = lib.ctl("--json", "topology", "solve", "--matrix", path, "--objective", objective)
+    if done.returncode:
+        raise lib.Failed(done.stderr)
+    return json.loads(done.stdout)
+
+
+def reduce(args, peers):
+    """Returns the rate in Mbit/s."""
+    times = []
+    for _ in range(args.repeat):
+        answers = lib.together(peers, f"reduce type=f32 op=sum count={args.count} tag=1 "
+                                      f"buffers=in shared ids={ids_of(peers)}", 120)
+        wrong = judge(answers)
+        if wrong:
+            raise lib.Failed(wrong)
+        times.append((max(a["end"] for a in answers) - max(a["begin"] for a in answers)) / 1e9)
+    n = len(peers)
+    return 2 * (n - 1) / n * args.count * 32 / statistics.median(times) / MBIT
+
+
+def optimize(peers):
+    """Returns the seconds that the call took."""
+    begin = time.monotonic()
+    answers = lib.together(peers, "optimize", 120)
+    if any(a["code"] for a in answers):
+        raise lib.Failed(f"an optimization failed: {answers}")
+    return time.monotonic() - begin
+
+
+def off(stated, measured):
+    return 100 * (measured / stated - 1)
+
+
+def errors(network, lab):
+    """Returns the largest errors, in percent, of the measured rates, and of caps that bind."""
+    m, found = network.matrix, lib.tables("--master", lab.master, "bandwidth")
+    place = {f"host-{k}": k for k in range(network.n_hosts)}
+    links = [off(m.rates[place[r["from"]]][place[r["to"]]], r["rate"]) for r in found["links"]]
+    caps = []
+    for row in found["hosts"]:
+        host = place[row["host"]]
+        sums = sum(m.rates[host]), sum(each[host] for each in m.rates)
+        caps += [off(cap, row[key]) for cap, key, most in zip(m.caps[host], ("out", "in"), sums)
+                 if 0 < cap < most]
+    return max(links, key=abs), max(caps, key=abs) if caps else 0
+
+
+def started(lab, network):
+    lab.start()
+    peers = [lab.start_peer(host, host) for host in range(network.n_hosts)]
+    lib.form_ring(peers)
+    return peers
+
+
+def of_matrix(args, path):
+    one, many = solve(path, "bottleneck"), solve(path, "plan")
+    with matrix.Hosts(matrix.read(path)) as network, lib.Lab(hosts=network) as lab:
+        peers = started(lab, network)
+        before = reduce(args, peers)
+        took = optimize(peers)
+        plan = lib.tables("--master", lab.master, "topology")["plans"][0]
+        after = reduce(args, peers)
+        again = optimize(peers)
+        link, cap = errors(network, lab)
+    predicted = plan["predicted"] / MBIT if plan["predicted"] else 0
+    print(f"| {pathlib.Path(path).name} | {before:.0f} | {after:.0f} | {plan['rings']} | {predicted:.0f} | "
+          f"{100 * after / predicted if predicted else 0:.0f} % | {one['rate'] / MBIT:.0f} | "
+          f"{many['upper_bound'] / MBIT:.0f} | {took:.2f} | {again * 1e3:.0f} | {link:+.1f} % | {cap:+.1f} % |",
+          flush=True)
+
+
+def of_time(n):
+    rows = [" ".join("-" if a == b else "100" for b in range(n)) for a in range(n)]
+    text = "\n".join([f"hosts {n}", "rates Mbit/s", *rows])
+    with matrix.Hosts(matrix.Matrix(text)) as network, lib.Lab(hosts=network) as lab:
+        peers = started(lab, network)
+        first, again = optimize(peers), optimize(peers)
+    print(f"| {n} | {first:.2f} | {again * 1e3:.0f} |", flush=True)
+
+
+def main():
+    words = argparse.ArgumentParser(usage=__doc__.split("usage: ")[1].split("\n")[0])
+    words.add_argument("--count", type=int, default=16 << 20)
+    words.add_argument("--repeat", type=int, default=5)
+    words.add_argument("file", nargs="*")
+    args = words.parse_args()
+    if not netns.possible():
+        raise lib.Skipped("needs root and iproute2")
+    print("| matrix | before, Mbit/s | after | rings | predicted | of it | best ring | LP bound | "
+          "first, s | again, ms | links | caps |\n"
+          "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+    for path in args.file or sorted(MATRICES.iterdir()):
+        of_matrix(args, path)
+    if args.file:
+        return
+    print("\n| hosts | first optimization, s | again, ms |\n| ---: | ---: | ---: |")
+    for n in (6, 16):
+        of_time(n)
+
+
+if __name__ == "__main__":
+    main()

@@ -277,7 +277,7 @@ struct ccm_link_info {
 void ccm_each_link(const struct ccm *m, uint64_t now_ns,
 	void (*fn)(void *arg, const struct ccm_link_info *l), void *arg);
 
-/* What is known about the link between two hosts. Its hosts may have left. */
+/* The rate and the round trip of a link. Its hosts may have left. */
 struct ccm_rate_info {
 	struct cc_id from, to;           /* agents */
 	const char *from_name, *to_name; /* host names; "": not connected */
@@ -290,7 +290,7 @@ struct ccm_rate_info {
 void ccm_each_rate(const struct ccm *m, uint64_t now_ns,
 	void (*fn)(void *arg, const struct ccm_rate_info *r), void *arg);
 
-/* What a host can send to all others together, and receive from them. */
+/* The highest rates at which a host can send to all others together, and receive from them. */
 struct ccm_cap_info {
 	struct cc_id host;
 	const char *name;

@@ -297,7 +297,7 @@ void ccm_optimize_measured(struct ccm *m, struct ccm_agent *a, const struct wm_m
 	}
 }
 
-/* What the links of a host in one direction can carry, each alone. */
+/* The rates of the links of a host in one direction, each measured alone. */
 struct links {
 	uint64_t fastest, sum;
 };

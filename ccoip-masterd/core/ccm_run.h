@@ -155,7 +155,7 @@ struct ccm_late {
 	unsigned text_hash;
 };
 
-/* What is known about the link from one host to another. Hosts are named by their agents' ids. */
+/* Names a link, by the ids of the agents of its two hosts. */
 struct ccm_rate_key {
 	struct cc_id from, to;
 };
@@ -184,7 +184,8 @@ struct ccm_rate {
 	UT_hash_handle hh;
 };
 
-/* What a host as a whole can send and receive, in bit/s of payload. */
+/* The highest rates at which a host can send and receive over all its links together, in bit/s of
+ * payload. */
 struct ccm_cap {
 	struct cc_id host;
 	uint64_t out, in, ns;

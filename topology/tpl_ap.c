@@ -106,14 +106,13 @@ static uint32_t fill_queue(struct tpl_ap *a)
 	return fixed;
 }
 
-/* Changes the assignments along the path to host j, which begins with host i. */
-static void follow(struct tpl_ap *a, uint32_t i, uint32_t j)
+void tpl_ap_follow(uint32_t *next, uint32_t *prev, const uint32_t *from, uint32_t i, uint32_t j)
 {
 	for (;;) {
-		uint32_t k = a->from[j], after = a->next[k];
+		uint32_t k = from[j], after = next[k];
 
-		a->next[k] = j;
-		a->prev[j] = k;
+		next[k] = j;
+		prev[j] = k;
 		if (k == i)
 			return;
 		j = after;
@@ -148,7 +147,7 @@ double tpl_ap_augment(struct tpl_ap *a, const double *cost, uint32_t i, double l
 		a->v[a->queue[q]] -= d;
 		a->u[a->prev[a->queue[q]]] += d;
 	}
-	follow(a, i, j);
+	tpl_ap_follow(a->next, a->prev, a->from, i, j);
 	return len;
 }
 

@@ -108,6 +108,9 @@ void tpl_ap_begin(struct tpl_ap *a, const double *cost);
 double tpl_ap_augment(struct tpl_ap *a, const double *cost, uint32_t i, double limit);
 /* Returns the sum of dual values: a lower bound of the sum of costs. */
 double tpl_ap_bound(const struct tpl_ap *a);
+/* Changes the assignments `next` and `prev` along a path from host i to host j. from[k] is the host
+ * from which the path comes to host k. */
+void tpl_ap_follow(uint32_t *next, uint32_t *prev, const uint32_t *from, uint32_t i, uint32_t j);
 
 /* ---- cycles ---- */
 

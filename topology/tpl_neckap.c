@@ -92,15 +92,7 @@ static void assign(struct tpl_neckap *a, uint32_t i)
 		a->done[j] = true;
 		at = a->prev[j];
 	}
-	for (;;) {
-		uint32_t k = a->from[j], rest = a->next[k];
-
-		a->next[k] = j;
-		a->prev[j] = k;
-		if (k == i)
-			return;
-		j = rest;
-	}
+	tpl_ap_follow(a->next, a->prev, a->from, i, j);
 }
 
 bool tpl_neckap_step(struct tpl_neckap *a)

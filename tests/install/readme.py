@@ -143,7 +143,7 @@ def units(user, block):
 
 
 # The function for each block, by a part of the block's first line, in the order of execution.
-HANDLERS = {"./dev deps": developer, "sudo make install": with_root, "--prefix=": without_root,
+HANDLERS = {"./dev demo": developer, "sudo make install": with_root, "--prefix=": without_root,
             "--listen 127.0.0.1": one_host, "host1$": two_hosts, "systemctl": units}
 
 

@@ -39,11 +39,12 @@ static void fill_status(const struct masterd *m, uint64_t now, struct wa_reply *
 {
 	struct wa_table *t = WA_TABLE(r, "status", status_cols);
 	char run[CC_ID_STR_SIZE];
+	char waiting[WM_TEXT_MAX];
 	struct masterd_stats io;
 	struct ccm_status s;
 	uint32_t col = 0;
 
-	ccm_get_status(masterd_core(m), now, &s);
+	ccm_get_status(masterd_core(m), &s);
 	masterd_get_stats(m, &io);
 	wa_row_add(t);
 	wa_set_text(t, col++, "%s", cc_id_str(&s.run, run));
@@ -67,7 +68,8 @@ static void fill_status(const struct masterd *m, uint64_t now, struct wa_reply *
 	wa_set_number(t, col++, s.lost_members);
 	wa_set_number(t, col++, s.kicks);
 	wa_set_number(t, col++, io.refused);
-	wa_set_text(t, col, "%s", s.waiting);
+	ccm_write_waiting(masterd_core(m), now, waiting, sizeof waiting);
+	wa_set_text(t, col, "%s", waiting);
 }
 
 static const struct wa_column peer_cols[] = {
@@ -155,15 +157,17 @@ static const struct wa_column recovery_cols[] = {
  * yet. */
 static void fill_recovery(const struct masterd *m, uint64_t now, struct wa_reply *r)
 {
+	char waiting[WM_TEXT_MAX];
 	struct ccm_status s;
 	struct wa_table *t;
 
-	ccm_get_status(masterd_core(m), now, &s);
+	ccm_get_status(masterd_core(m), &s);
 	if (!s.recovering)
 		return;
+	ccm_write_waiting(masterd_core(m), now, waiting, sizeof waiting);
 	t = WA_TABLE(r, "recovery", recovery_cols);
 	wa_row_add(t);
-	wa_set_text(t, 0, "%s", s.waiting);
+	wa_set_text(t, 0, "%s", waiting);
 }
 
 /* ---- shared state ---- */
@@ -392,7 +396,7 @@ static void measure(struct masterd *m, struct wa_reply *r)
 	if (!may_steer(m, "let links be measured again", r))
 		return;
 	masterd_measure(m);
-	ccm_get_status(masterd_core(m), cc_now_ns(), &s);
+	ccm_get_status(masterd_core(m), &s);
 	ccm_each_rate(masterd_core(m), cc_now_ns(), count_rate, &links);
 	t = WA_TABLE(r, "measure", measure_cols);
 	wa_row_add(t);
@@ -416,7 +420,7 @@ static void reset(struct masterd *m, bool force, struct wa_reply *r)
 
 	if (!may_steer(m, "reset its run", r))
 		return;
-	ccm_get_status(masterd_core(m), cc_now_ns(), &s);
+	ccm_get_status(masterd_core(m), &s);
 	if (s.stale) {
 		(void)snprintf(r->error, sizeof r->error,
 			"another master has taken over the run: reset the run there, or restart "

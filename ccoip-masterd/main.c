@@ -39,7 +39,7 @@ static void notify(const struct masterd *m, enum cc_service_state state)
 	struct ccm_status s;
 	char text[128];
 
-	ccm_get_status(masterd_core(m), cc_now_ns(), &s);
+	ccm_get_status(masterd_core(m), &s);
 	snprintf(text, sizeof text, "%u agents, %u peers accepted, %u registered", s.agents,
 		s.accepted, s.registered);
 	cc_service_notify(state, text);

@@ -767,7 +767,7 @@ static bool members_are_disconnected(const struct masterd *m)
 {
 	struct ccm_status s;
 
-	ccm_get_status(m->core, cc_now_ns(), &s);
+	ccm_get_status(m->core, &s);
 	return s.disconnected > 0;
 }
 

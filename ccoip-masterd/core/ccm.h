@@ -214,13 +214,14 @@ struct ccm_status {
 	 * kicked. */
 	uint64_t leaves, lost_members;
 	uint64_t joins, kicks, ops_started, ops_done, ops_aborted, rounds;
-	char waiting[WM_TEXT_MAX]; /* what the run waits for; "" if it waits for nothing */
 };
-void ccm_get_status(const struct ccm *m, uint64_t now_ns, struct ccm_status *ret);
+void ccm_get_status(const struct ccm *m, struct ccm_status *ret);
+/* Writes what the run waits for, or "" if it waits for nothing. */
+void ccm_write_waiting(const struct ccm *m, uint64_t now_ns, char *text, size_t size);
 
 struct ccm_peer_info {
 	struct cc_id peer, agent;
-	char name[WM_NAME_MAX], host[WM_NAME_MAX];
+	const char *name, *host; /* until the next ccm_step */
 	struct cc_addr addr;
 	uint32_t group, pid, ops;
 	int rank; /* in its group's ring order; -1: in no ring (registered or disconnected) */

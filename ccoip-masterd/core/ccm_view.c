@@ -123,10 +123,11 @@ static void write_optimizing(const struct ccm *m, uint64_t now, char *text, size
 		ccm_print(text, size, "looking for the best rings (%.1f s so far)", s);
 }
 
-static void write_waiting(const struct ccm *m, uint64_t now, char *text, size_t size)
+void ccm_write_waiting(const struct ccm *m, uint64_t now, char *text, size_t size)
 {
 	struct names x = {text, size, 0};
 
+	*text = '\0';
 	if (m->recovering) {
 		write_recovering(m, now, &x);
 	} else if (m->round.active) {
@@ -149,7 +150,7 @@ static void write_waiting(const struct ccm *m, uint64_t now, char *text, size_t 
 	}
 }
 
-void ccm_get_status(const struct ccm *m, uint64_t now_ns, struct ccm_status *ret)
+void ccm_get_status(const struct ccm *m, struct ccm_status *ret)
 {
 	struct ccm_agent *a;
 
@@ -179,7 +180,6 @@ void ccm_get_status(const struct ccm *m, uint64_t now_ns, struct ccm_status *ret
 	};
 	for (a = m->agents; a; a = a->hh.next)
 		ret->agents += a->greeted;
-	write_waiting(m, now_ns, ret->waiting, sizeof ret->waiting);
 }
 
 static void show_peer(const struct ccm_peer *p, int rank, uint64_t now_ns,
@@ -189,6 +189,8 @@ static void show_peer(const struct ccm_peer *p, int rank, uint64_t now_ns,
 	struct ccm_peer_info info = {
 		.peer = p->id,
 		.agent = a->hello.agent,
+		.name = p->name,
+		.host = a->hello.name,
 		.addr = a->from,
 		.group = p->membership->group->id,
 		.pid = p->pid,
@@ -201,8 +203,6 @@ static void show_peer(const struct ccm_peer *p, int rank, uint64_t now_ns,
 		.state_ns = ccm_age(now_ns, p->state_since),
 	};
 
-	ccm_print(info.name, sizeof info.name, "%s", p->name);
-	ccm_print(info.host, sizeof info.host, "%s", a->hello.name);
 	fn(arg, &info);
 }
 

@@ -116,7 +116,7 @@ static struct ccm_status restored(void)
 	ccm_step(m, &tick, 1000000000, &out);
 	ck_assert_ptr_null(ccm_check(m));
 	ccm_actions_free(&out);
-	ccm_get_status(m, 1000000000, &s);
+	ccm_get_status(m, &s);
 	journal_close(j);
 	return s;
 }

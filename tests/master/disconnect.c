@@ -224,7 +224,7 @@ START_TEST(status_names_the_disconnected_agents)
 {
 	fk_cut(c, "reset");
 	fk_tick(&f, 1200);
-	assert_contains(fk_status(&f).waiting,
+	assert_contains(fk_waiting(&f),
 		"waiting for 1 of 3 peers to come back: agent c disconnected for 1.2 s");
 	ck_assert_uint_eq(fk_info(&r).disconnected_ns, 1200000000);
 }

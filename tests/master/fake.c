@@ -337,8 +337,16 @@ struct ccm_status fk_status(struct fk *f)
 {
 	struct ccm_status s;
 
-	ccm_get_status(f->m, f->now, &s);
+	ccm_get_status(f->m, &s);
 	return s;
+}
+
+const char *fk_waiting(const struct fk *f)
+{
+	static char text[WM_TEXT_MAX];
+
+	ccm_write_waiting(f->m, f->now, text, sizeof text);
+	return text;
 }
 
 struct fk_host *fk_connect(struct fk *f, const char *name, const char *addr)

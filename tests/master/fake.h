@@ -87,6 +87,7 @@ void fk_tick(struct fk *f, uint32_t ms); /* every 100 ms; connected hosts send h
 void fk_tick_silent(struct fk *f, uint32_t ms, const struct fk_host *silent);
 struct cc_id fk_id(struct fk *f);
 struct ccm_status fk_status(struct fk *f);
+const char *fk_waiting(const struct fk *f); /* until the next call */
 
 /* Opens a connection without HELLO. addr: "10.0.0.1:5". */
 struct fk_host *fk_connect(struct fk *f, const char *name, const char *addr);

@@ -688,23 +688,23 @@ START_TEST(status_says_what_the_run_waits_for)
 	struct fk_peer p = fk_join(a, 0), q = fk_admit(b, 0, &p, 1), r;
 
 	r = fk_admit(b, 0, (struct fk_peer[]){p, q}, 2);
-	ck_assert_str_eq(fk_status(&f).waiting, "");
+	ck_assert_str_eq(fk_waiting(&f), "");
 	fk_topo(&p);
 	f.now += 3200000000;
-	assert_contains(fk_status(&f).waiting, "waiting for 2 of 3 peers to call "
-					       "pcclUpdateTopology (3.2 s so far): train@b pid 1");
+	assert_contains(fk_waiting(&f), "waiting for 2 of 3 peers to call "
+					"pcclUpdateTopology (3.2 s so far): train@b pid 1");
 	b->auto_report = false;
 	(void)fk_join(b, 0);
 	fk_topo(&q);
 	fk_topo(&r);
-	assert_contains(fk_status(&f).waiting, "1 of 2 agents to report on connection round");
-	assert_contains(fk_status(&f).waiting, ": b");
+	assert_contains(fk_waiting(&f), "1 of 2 agents to report on connection round");
+	assert_contains(fk_waiting(&f), ": b");
 	ck_assert(fk_status(&f).round_active);
 	ck_assert(fk_status(&f).round_accepts);
 	fk_round_report(b, NULL, NULL);
-	ck_assert_str_eq(fk_status(&f).waiting, "");
+	ck_assert_str_eq(fk_waiting(&f), "");
 	fk_pending(&p);
-	assert_contains(fk_status(&f).waiting, "3 of 4 peers to call pcclArePeersPending");
+	assert_contains(fk_waiting(&f), "3 of 4 peers to call pcclArePeersPending");
 }
 END_TEST
 

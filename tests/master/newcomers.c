@@ -480,7 +480,7 @@ START_TEST(stopped_newcomer_is_not_admitted_until_it_runs)
 	ck_assert(pending(2));
 	stopped(&q, true);
 	ck_assert(!pending(2));
-	assert_contains(fk_status(&f).waiting, "train@c pid 106 (is stopped, for 0.0 s)");
+	assert_contains(fk_waiting(&f), "train@c pid 106 (is stopped, for 0.0 s)");
 	vote_all(2);
 	ck_assert_int_eq(fk_info(&q).phase, CCM_PEER_REGISTERED);
 	ck_assert_uint_eq(fk_take(h[0], WM_COMMIT)->u.commit.view.global, 2);
@@ -549,7 +549,7 @@ START_TEST(run_with_only_stopped_newcomers_waits_for_them)
 	fk_leave(&p[0], WM_LEAVE_CLEAN);
 	ck_assert_int_eq(fk_info(&q).phase, CCM_PEER_REGISTERED);
 	ck_assert(!fk_status(&f).round_active);
-	assert_contains(fk_status(&f).waiting, "train@b pid 104 (is stopped, for 0.0 s)");
+	assert_contains(fk_waiting(&f), "train@b pid 104 (is stopped, for 0.0 s)");
 	fk_tick(&f, 3000);
 	ck_assert_int_eq(fk_info(&q).phase, CCM_PEER_REGISTERED);
 	stopped(&q, false);

@@ -652,7 +652,7 @@ static void come_to_rest(void)
 	s = fk_status(&k.f);
 	ck_assert_uint_eq(s.registered, 0);
 	ck_assert(!s.round_active);
-	ck_assert_ptr_null(strstr(s.waiting, "topology"));
+	ck_assert_ptr_null(strstr(fk_waiting(&k.f), "topology"));
 }
 
 static void check_outcomes(void)

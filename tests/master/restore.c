@@ -108,7 +108,7 @@ START_TEST(run_continues_from_the_journal)
 	fk_tick(&f, 100);
 	ck_assert(fk_status(&f).recovering);
 	ck_assert_uint_eq(fk_status(&f).accepted, 3);
-	assert_contains(fk_status(&f).waiting, "recovering: waiting for 3 of 3 peers, agent a");
+	assert_contains(fk_waiting(&f), "recovering: waiting for 3 of 3 peers, agent a");
 	come_back(0, false);
 	ack = &fk_take(h[0], WM_HELLO_ACK)->u.hello_ack;
 	ck_assert(ack->resume);

@@ -55,7 +55,7 @@ START_TEST(member_that_does_not_come_back_is_lost)
 	tk_end(2);
 	fk_tick(&tk.f, 2900);
 	ck_assert(fk_status(&tk.f).recovering);
-	assert_contains(fk_status(&tk.f).waiting, "recovering: waiting for 1 of 3 peers");
+	assert_contains(fk_waiting(&tk.f), "recovering: waiting for 1 of 3 peers");
 	fk_tick(&tk.f, 300);
 	ck_assert(!fk_status(&tk.f).recovering);
 	w = &fk_take(tk.h[0], WM_VIEW)->u.view;
@@ -567,7 +567,7 @@ START_TEST(connection_may_break_again_during_a_takeover)
 	tk_come_back(2);
 	tk_end(2);
 	ck_assert(fk_status(&tk.f).recovering);
-	assert_contains(fk_status(&tk.f).waiting, "agent b disconnected for 0.0 s");
+	assert_contains(fk_waiting(&tk.f), "agent b disconnected for 0.0 s");
 	tk_come_back(1);
 	ck_assert(fk_status(&tk.f).recovering);
 	tk_end(1);

@@ -220,7 +220,7 @@ START_TEST(newcomers_may_know_the_commit_of_their_round)
 {
 	half_admitted();
 	ck_assert(fk_status(&tk.f).recovering);
-	assert_contains(fk_status(&tk.f).waiting, "committed");
+	assert_contains(fk_waiting(&tk.f), "committed");
 	tk_come_back(3);
 	tk_end(3);
 	ck_assert(fk_status(&tk.f).recovering);
@@ -338,7 +338,7 @@ START_TEST(answered_topology_vote_is_answered_again)
 	ck_assert_uint_gt(round, 3);
 	ck_assert_uint_eq(tk.h[2]->ballots[WIRE_TOPOLOGY], 6);
 	ck_assert_uint_eq(fk_count(tk.h[0], WM_COMMIT), 1);
-	ck_assert_str_eq(fk_status(&tk.f).waiting, "");
+	ck_assert_str_eq(fk_waiting(&tk.f), "");
 	tk_no_error();
 }
 END_TEST
@@ -351,8 +351,7 @@ START_TEST(unanswered_topology_votes_count)
 	fk_topo(&tk.p[0]);
 	fk_topo(&tk.p[2]);
 	tk_all_end();
-	assert_contains(
-		fk_status(&tk.f).waiting, "waiting for 1 of 3 peers to call pcclUpdateTopology");
+	assert_contains(fk_waiting(&tk.f), "waiting for 1 of 3 peers to call pcclUpdateTopology");
 	fk_forget(&tk.f);
 	fk_topo(&tk.p[1]);
 	for (i = 0; i < 3; i++) {

@@ -138,7 +138,7 @@ START_TEST(no_round_begins_before_all_peers_of_an_agent_are_back)
 	/* The other peer on this host regards itself as accepted, too. */
 	ck_assert_uint_eq(fk_count(a, WM_ROUND), 0);
 	ck_assert(!fk_status(&f).round_active);
-	assert_contains(fk_status(&f).waiting, "waiting for the snapshot of the agent on c");
+	assert_contains(fk_waiting(&f), "waiting for the snapshot of the agent on c");
 	second = fk_join_again(&second, c, WM_JOIN_ACCEPTED);
 	fk_resumed(c);
 	ck_assert_uint_eq(fk_take(c, WM_ROUND)->u.round.rings[0].n_members, 2);

@@ -340,7 +340,7 @@ START_TEST(topology_vote_names_late_peers)
 	ck_assert_uint_eq(fk_count(b, WM_WAITS), 1);
 	ck_assert_uint_eq(fk_count(c, WM_WAITS), 0);
 	assert_contains(f.log, "the topology vote has waited for 2.0 s for 2 of 4 peers: ");
-	assert_contains(fk_status(&f).waiting, "(is stopped, for 2.1 s)");
+	assert_contains(fk_waiting(&f), "(is stopped, for 2.1 s)");
 	fk_forget(&f);
 	fk_tick(&f, 4000);
 	ck_assert_uint_eq(fk_count(a, WM_WAITS), 0);

@@ -168,7 +168,7 @@ int sim_master_addr_no(const struct cc_addr *addr);
 /* Starts a master at an address that has none. */
 void sim_master_start(struct sim *s, unsigned addr);
 void sim_master_kill(struct sim *s, unsigned no);
-bool sim_is_recovering(const struct sim *s, const struct sim_master *m);
+bool sim_is_recovering(const struct sim_master *m);
 void sim_master_step(struct sim *s, unsigned no, const struct ccm_event *ev);
 void sim_master_tick(struct sim *s, unsigned no);
 void sim_journal_free(struct sim *s);
@@ -362,7 +362,7 @@ void sim_cause(struct sim *s);
 /* sim_check.c */
 void sim_check_master(struct sim *s, const struct sim_master *m);
 /* Do several peers use the run of `m`? Then `m` does not replace it by another run. */
-bool sim_check_in_use(const struct sim *s, const struct sim_master *m);
+bool sim_check_in_use(const struct sim_master *m);
 void sim_check_told(struct sim *s, struct sim_master *m, const struct sim_view *w);
 void sim_check_obeys(struct sim *s, const struct sim_host *h, const struct sim_conn *c);
 void sim_check_view(struct sim *s, const struct sim_peer *p, const struct wire_view *v);

@@ -304,11 +304,11 @@ static bool lost_membership(const struct sim_peer *p, uint32_t code)
 
 /* Until several peers have done an operation in it, a run that newcomers have founded may be
  * replaced by another run. */
-bool sim_check_in_use(const struct sim *s, const struct sim_master *m)
+bool sim_check_in_use(const struct sim_master *m)
 {
 	struct ccm_status status;
 
-	ccm_get_status(m->m, sim_clock_now(s, &m->clock), &status);
+	ccm_get_status(m->m, &status);
 	return status.accepted > 1 && status.ops_done > 0;
 }
 
@@ -513,7 +513,7 @@ void sim_check_quiet(struct sim *s)
 	for (i = 0; i < s->n_masters; i++) {
 		if (!s->masters[i].alive)
 			continue;
-		ccm_get_status(s->masters[i].m, sim_clock_now(s, &s->masters[i].clock), &m);
+		ccm_get_status(s->masters[i].m, &m);
 		/* a restored master waits for its first agent without a limit */
 		if (m.recovering && m.agents == 0)
 			continue;
@@ -559,6 +559,7 @@ static void print_run(void *arg, const struct agt_run_info *r)
 /* Prints all state for the reader of a failure. */
 void sim_describe(struct sim *s)
 {
+	char waiting[WM_TEXT_MAX];
 	struct ccm_status st;
 	unsigned i;
 
@@ -577,9 +578,11 @@ void sim_describe(struct sim *s)
 	for (i = 0; i < s->n_masters; i++) {
 		if (!s->masters[i].alive)
 			continue;
-		ccm_get_status(s->masters[i].m, sim_clock_now(s, &s->masters[i].clock), &st);
+		ccm_get_status(s->masters[i].m, &st);
+		ccm_write_waiting(s->masters[i].m, sim_clock_now(s, &s->masters[i].clock), waiting,
+			sizeof waiting);
 		printf("%s at address %u: %u agents, %u registered, %u accepted; %s\n",
 			sim_name_master(s, i), s->masters[i].addr, st.agents, st.registered,
-			st.accepted, st.waiting);
+			st.accepted, waiting);
 	}
 }

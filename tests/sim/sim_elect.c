@@ -90,7 +90,7 @@ void sim_elect_before(struct sim *s, const struct sim_master *m, const struct cc
 	memset(&before, 0, sizeof before);
 	if (ev->type == CCM_EV_MSG && ev->msg->type == WM_OP_REPORT)
 		before.report = &ev->msg->u.op_report;
-	ccm_get_status(m->m, sim_clock_now(s, &m->clock), &st);
+	ccm_get_status(m->m, &st);
 	before.recovering = st.recovering;
 	before.run = st.run;
 	if (st.recovering)

@@ -100,7 +100,7 @@ void sim_lineage_join(
 {
 	struct sim_told *t;
 
-	if (j->phase != WM_JOIN_ACCEPTED || !sim_is_recovering(s, m))
+	if (j->phase != WM_JOIN_ACCEPTED || !sim_is_recovering(m))
 		return;
 	s->taken_over = s->now;
 	t = grow(NULL, 1, sizeof *t);
@@ -113,7 +113,7 @@ void sim_lineage_resume(struct sim *s, const struct sim_master *m, uint32_t conn
 {
 	struct sim_told *t;
 
-	for (t = sim_is_recovering(s, m) ? s->told : NULL; t; t = t->next)
+	for (t = sim_is_recovering(m) ? s->told : NULL; t; t = t->next)
 		t->all |= t->conn == conn;
 }
 

@@ -236,18 +236,18 @@ static size_t how_much(struct sim *s, struct sim_master *m, bool *crash)
 	return *crash ? sim_rnd(s, (uint32_t)n + 1) : n;
 }
 
-bool sim_is_recovering(const struct sim *s, const struct sim_master *m)
+bool sim_is_recovering(const struct sim_master *m)
 {
 	struct ccm_status st;
 
-	ccm_get_status(m->m, sim_clock_now(s, &m->clock), &st);
+	ccm_get_status(m->m, &st);
 	return st.recovering;
 }
 
 void sim_master_step(struct sim *s, unsigned no, const struct ccm_event *ev)
 {
 	struct sim_master *m = &s->masters[no];
-	bool crash, recovering = sim_is_recovering(s, m);
+	bool crash, recovering = sim_is_recovering(m);
 	uint64_t kicked = s->kicked;
 	const char *wrong;
 	size_t i, n;
@@ -274,7 +274,7 @@ void sim_master_step(struct sim *s, unsigned no, const struct ccm_event *ev)
 	n = how_much(s, m, &crash);
 	for (i = 0; i < s->m_acts.n && n > 0 && !s->failure[0]; i++)
 		carry_out(s, no, &s->m_acts.v[i], &n);
-	if (recovering && !sim_is_recovering(s, m))
+	if (recovering && !sim_is_recovering(m))
 		sim_xfers_back(s);
 	if (crash && s->kicked > kicked) /* the remaining peers may learn of this loss now */
 		sim_cause(s);

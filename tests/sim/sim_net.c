@@ -233,7 +233,7 @@ void sim_to_master(struct sim *s, const struct sim_event *ev)
 	e.msg = &m;
 	sim_trace(s, "%s <- h%u: %s", sim_name_master(s, c->master), c->host, sim_text_msg(s, &m));
 	if (m.type == WM_HELLO)
-		c->in_use = sim_check_in_use(s, &s->masters[c->master]);
+		c->in_use = sim_check_in_use(&s->masters[c->master]);
 	if (m.type == WM_OP_REPORT && m.u.op_report.silent && s->silent_since == 0)
 		s->silent_since = s->now;
 	if (m.type == WM_MESH)

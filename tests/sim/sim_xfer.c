@@ -639,7 +639,7 @@ static bool is_known(const struct sim *s, const struct cc_id *peer, bool unsure)
 
 		if (!m->alive || m->superseded)
 			continue;
-		ccm_get_status(m->m, sim_clock_now(s, &m->clock), &st);
+		ccm_get_status(m->m, &st);
 		if (!st.recovering && knows(s, m, peer))
 			return true;
 		sure |= !st.recovering;

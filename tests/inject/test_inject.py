@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """The n-th call of each kind fails, once or from then on, in a trainer, an agent or the master,
-while two peers connect, reduce and synchronize. Every call of both peers ends in time, with success
-or with the code and the words of the failure, the same for both peers unless one leaves the run
-(truth.py). All peers that report success have equal bits. Peers whose call fails have their old
+while two peers (on one host or two) or three peers (on three hosts) connect, reduce and synchronize.
+Every call of all peers ends in time, with success or with the code and the words of the failure, the
+same for all peers unless one leaves the run (truth.py). All peers that report success have equal bits. Peers whose call fails have their old
 bits, or are told that tensors were written in part if the agent was lost while it wrote. No process
-dies of a signal. Afterwards the remaining daemons serve the next two peers.
+dies of a signal. Afterwards the remaining daemons serve the next peers.
 
 A daemon that cannot start logs the reason, and its exit status is not 0.
 
@@ -71,15 +71,16 @@ PHASES = {"trainer": ("connect", "work"), "agent": ("start", "connect", "work"),
           "master": ("start", "connect", "work"), "spawner": ("connect",), "private": ("connect", "work")}
 SECONDS = 1  # the time that a private agent stays without processes
 
+# Between three hosts, all these operations take the direct exchange.
 WORK = (
-    "reduce type=f32 op=sum count=4 place=out ids=0,1 verify=1 retry=3",
-    f"reduce type=f32 op=sum count={MIB} place=out ids=0,1 verify=1 retry=3",
-    f"reduce type=f32 op=sum count={MIB} place=in mem=shared ids=0,1 verify=1 retry=3",
-    f"reduce type=f32 op=sum count={MIB} place=out ids=0,1 retry=3 {lib.QUANTIZED['int4']}",
-    "several n=1 window=1 type=f32 op=sum count=4 place=out ids=0,1 verify=1",
+    "reduce type=f32 op=sum count=4 place=out verify=1 retry=3",
+    f"reduce type=f32 op=sum count={MIB} place=out verify=1 retry=3",
+    f"reduce type=f32 op=sum count={MIB} place=in mem=shared verify=1 retry=3",
+    f"reduce type=f32 op=sum count={MIB} place=out retry=3 {lib.QUANTIZED['int4']}",
+    "several n=1 window=1 type=f32 op=sum count=4 place=out verify=1",
 )
 # Used on one host. The operand is so large that it is still copied while the result is computed.
-LARGE = f"reduce type=f32 op=sum count={17 * MIB} place=out ids=0,1 verify=1 retry=3"
+LARGE = f"reduce type=f32 op=sum count={17 * MIB} place=out verify=1 retry=3"
 
 
 class Fault(Exception):
@@ -185,7 +186,8 @@ class InjectLab(lib.Lab):
         return self.faults
 
     def places(self):
-        return (0, self.hosts.n_hosts - 1)
+        """Returns the host of each peer."""
+        return range(self.hosts.n_hosts) if self.hosts.n_hosts > 1 else (0, 0)
 
     def start_marked(self):
         if self.marked == "master":
@@ -435,11 +437,12 @@ def give_state(peers):
 
 def work(peers):
     """Repeats calls that fail with a loss. Stops at any other failure."""
+    ids = "ids=0,1" if len(peers) == 2 else "ids=0,1,2 or=1,2"  # peer 0 may be lost
     for line in WORK + ((LARGE,) if len({p.host for p in peers}) == 1 else ()):
-        if not succeeded(all_do(peers, line)):
+        if not succeeded(all_do(peers, f"{line} {ids}")):
             return False
-    for peer, strategy in zip(peers, ("send", "receive")):
-        peer.send(f"sync strategy={strategy} retry=3")
+    for peer in peers:
+        peer.send(f"sync strategy={'receive' if peer.number else 'send'} retry=3")
     answers = [answer(p, "sync") for p in peers]
     all_told(peers, "sync", answers)
     if len({a["hash"] for a in answers if a["code"] == SUCCESS}) > 1:
@@ -450,8 +453,8 @@ def work(peers):
     return succeeded(answers)
 
 
-def two_peers(lab, armed):
-    """Runs two peers. Returns whether all calls succeeded. armed(phase) is called where failures
+def peers_work(lab, armed):
+    """Runs two or three peers. Returns whether all calls succeeded. armed(phase) is called where failures
     may begin."""
     lab.group += 1  # a new group, because the revision of a group outlives its master
     peers = [lab.start_peer(k, host, lab.group, ready=False)
@@ -522,7 +525,7 @@ def row(lab, kind, phase, call, n, error):
             armed("start")
             start_again(lab, kind)
         if all(d.alive() for d in lab.daemons):
-            good = two_peers(lab, armed)
+            good = peers_work(lab, armed)
     except Fault as seen:
         fault = str(seen)
     fired = lab.control.disarm()
@@ -549,7 +552,7 @@ def census(kind, phase, hosts):
             armed("start")
             start_again(lab, kind)
         try:
-            two_peers(lab, armed)
+            peers_work(lab, armed)
         except Fault as fault:
             raise Failed(f"{kind}:{phase}, without a failure: {fault}") from None
         return lab.control.counts()
@@ -563,7 +566,7 @@ def numbers_of(name, call, error, made):
 
 
 def group(toll, numbers, kind, phase, call, error, hosts):
-    """Runs the rows of one call in one lab. After each row without success, two peers run without a
+    """Runs the rows of one call in one lab. After each row without success, peers run without a
     failure."""
     name = f"{kind}:{phase}:{call}:{hosts}"
     with InjectLab(kind, hosts) as lab:
@@ -575,11 +578,11 @@ def group(toll, numbers, kind, phase, call, error, hosts):
             fired, fault, good = row(lab, kind, phase, call, n, error)
             if fired and not fault and not good:
                 try:
-                    # a daemon may be about to end while the first two peers begin
-                    if not any(two_peers(lab, lambda _: None) for _ in range(2)):
-                        fault = "the next two peers do not succeed"
+                    # a daemon may be about to end while the first peers begin
+                    if not any(peers_work(lab, lambda _: None) for _ in range(2)):
+                        fault = "the next peers do not succeed"
                 except Fault as seen:
-                    fault = f"the next two peers: {seen}"
+                    fault = f"the next peers: {seen}"
             lab.tend()
             toll.add(f"{name}:{n}:{error}", fired, fault, good, time.monotonic() - began)
             lab.faults += bool(fault)
@@ -595,12 +598,12 @@ def in_question(name):
 
 def groups():
     """Yields the groups of rows to run. By default each call is tested with only its first error,
-    and on either one host or two; with INJECT_ALL, with all errors, on one and on two."""
+    on either one, two or three hosts; with INJECT_ALL, with all errors, on one, two and three."""
     k = 0
     for kind, phase in ((kind, phase) for kind, phases in PHASES.items() for phase in phases):
         for call, *errors in CALLS:
             k += 1
-            n_hosts = (1,) if kind in ("spawner", "private") else (1, 2) if ALL else (1 + k % 2,)
+            n_hosts = (1,) if kind in ("spawner", "private") else (1, 2, 3) if ALL else (1 + k % 3,)
             for hosts in n_hosts:
                 for error in errors if ALL else errors[:1]:
                     if (call, error) in OF_TRAINERS and kind != "trainer":

@@ -257,7 +257,7 @@ static void send_secret(struct masterd *m, struct agent *a, struct wm_msg *msg)
  * secrets. */
 static void send_message(struct masterd *m, struct ccm_action *x)
 {
-	const uint32_t *conns = &m->actions.conns[x->first_conn];
+	const uint32_t *conns = m->actions.conns + x->first_conn;
 	bool secret = wire_master_is_secret(&x->msg);
 	uint8_t *frame = NULL;
 	struct agent *a;

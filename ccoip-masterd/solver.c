@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "ccoip-masterd/solver.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -158,7 +159,7 @@ static uint16_t share_of(double weight)
 {
 	double v = weight * UINT16_MAX;
 
-	return v < 1 ? 1 : (uint16_t)(v + 0.5);
+	return v < 1 ? 1 : (uint16_t)lround(v);
 }
 
 static void answer(struct solver *s, struct job *j)

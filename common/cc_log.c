@@ -22,14 +22,7 @@ static _Atomic int max_level = CC_LOG_INFO;
 static _Atomic unsigned dropped; /* lines dropped since the last written line */
 static _Atomic bool cut;         /* only the beginning of the last dropped line was written */
 
-const char *const cc_log_levels[] = {
-	[CC_LOG_ERR - CC_LOG_ERR] = "err",
-	[CC_LOG_WARNING - CC_LOG_ERR] = "warning",
-	[CC_LOG_NOTICE - CC_LOG_ERR] = "notice",
-	[CC_LOG_INFO - CC_LOG_ERR] = "info",
-	[CC_LOG_DEBUG - CC_LOG_ERR] = "debug",
-	NULL,
-};
+const char *const cc_log_levels[] = {"err", "warning", "notice", "info", "debug", NULL};
 
 void cc_log_set_level(int level)
 {

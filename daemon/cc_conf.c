@@ -30,6 +30,13 @@ static const char *say_where(const struct conf *c, char where[WHERE_SIZE])
 	return where;
 }
 
+/* Writes the end of a line. */
+static void end_line(char *at)
+{
+	at[0] = '\n';
+	at[1] = '\0';
+}
+
 /* Cuts off a comment that begins with '#'. After a value, the library recognizes only comments that
  * begin with ';'. */
 static void cut_comment(char *text)
@@ -37,7 +44,7 @@ static void cut_comment(char *text)
 	for (char *c = text; *c; c++) {
 		if (*c != '#' || c == text || !strchr(BLANKS, c[-1]))
 			continue;
-		strcpy(c, "\n");
+		end_line(c);
 		return;
 	}
 }
@@ -85,14 +92,15 @@ static char *read_line(char *text, int size, void *stream)
 		cc_log(CC_LOG_ERR, "%s: the line is longer than the limit of %d bytes",
 			say_where(c, where), size - 2);
 		c->wrong = true;
-		return strcpy(text, "\n");
+		end_line(text);
+		return text;
 	}
 	cut_comment(text);
 	why = judge(c, text);
 	if (why) {
 		cc_log(CC_LOG_ERR, "%s: %s", say_where(c, where), why);
 		c->wrong = true;
-		strcpy(text, "\n");
+		end_line(text);
 	}
 	return text;
 }

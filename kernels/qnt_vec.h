@@ -278,10 +278,10 @@ static void n4_tree(float *tree)
 {
 	tree[0] = 0;
 	for (unsigned first = 1; first < 16; first *= 2) {
-		for (unsigned i = first; i < 2 * first; i++) {
-			unsigned level = (2 * (i - first) + 1) * 8 / first;
+		for (unsigned i = 0; i < first; i++) {
+			unsigned level = (2 * i + 1) * 8 / first;
 
-			tree[i] = (qnt_levels[level - 1] + qnt_levels[level]) / 2;
+			tree[first + i] = (qnt_levels[level - 1] + qnt_levels[level]) / 2;
 		}
 	}
 }

@@ -17,9 +17,10 @@
 
 static pcclResult_t fail_before_join(void)
 {
-	return pccl_fail(pcclInterrupted,
+	pccl_fail(pcclInterrupted,
 		"pcclInterrupt ended pcclConnect: this peer is not in the run; call pcclConnect to "
 		"try again");
+	return pcclInterrupted;
 }
 
 /* Waits until the reconnector has finished. Then sets the link to NONE, and keeps the attachment if

@@ -69,8 +69,8 @@ static int read_file(const char *path, char **ret, size_t *ret_len)
 
 static int read_matrix(const char *path, struct tpl_matrix *ret)
 {
-	char *text, why[TPL_WHY_SIZE];
-	size_t len;
+	char *text = NULL, why[TPL_WHY_SIZE];
+	size_t len = 0;
 	int code = read_file(path, &text, &len);
 
 	if (code)

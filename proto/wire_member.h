@@ -27,7 +27,7 @@
 #define WM_PEERS_MAX    1024 /* peers of one group on one host */
 #define WM_RINGS_MAX    1024 /* groups present on one host */
 #define WM_FAILURES_MAX 64
-#define WM_POOL_MAX     64 /* streams of one link */
+#define WM_POOL_MAX     64u /* streams of one link */
 #define WM_OTHERS_MAX   256u
 #define WM_SOURCES_MAX  16 /* sources of each kind in one wm_sync_start */
 #define WM_HOSTS_MAX    65536

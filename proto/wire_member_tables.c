@@ -363,7 +363,7 @@ const struct wire_table wm_round_report_table = {
 			LIST_OF_ITEMS(U16_IN(                                                      \
 				0, CC_ROUTE_HOSTS_MAX - 1, path ".order: must be at most 63")),    \
 			.owned = true,                                                             \
-			AT_MOST(CC_RINGS_MAX * CC_ROUTE_HOSTS_MAX,                                 \
+			AT_MOST((uint64_t)CC_RINGS_MAX * CC_ROUTE_HOSTS_MAX,                       \
 				path ".order: must be at most 256")),                              \
 	};                                                                                         \
 	static const struct wire_table table = {TABLE(plan, plan, table##_fields), .owns = true}

@@ -432,7 +432,7 @@ static bool is_permutation(const struct cc_rings *x, const struct ccm_group *g, 
 
 	for (i = 0; i < x->hosts; i++)
 		seen |= UINT64_C(1) << x->order[ring][i];
-	return x->hosts == g->n_ring && seen == UINT64_MAX >> (64 - x->hosts);
+	return x->hosts > 0 && x->hosts == g->n_ring && seen == UINT64_MAX >> (64 - x->hosts);
 }
 
 static const char *check_optimize(const struct ccm *m)

@@ -287,6 +287,7 @@ void ccm_cap_put(struct ccm *m, const struct cc_id *host, const struct ccm_cap *
 		}
 		x = cc_must_zalloc(1, sizeof *x);
 		x->host = *host;
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): analyzer loses track of the list */
 		HASH_ADD(hh, m->caps, host, sizeof x->host, x);
 	}
 	m->n_links_changed += x->out != v->out || x->in != v->in;

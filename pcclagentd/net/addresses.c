@@ -58,8 +58,8 @@ static void add_missing(struct found *f, const struct place *p)
 	else
 		(void)snprintf(to, sizeof f->missing - len, "%s%s/%u", comma, say(&p->addr, addr),
 			p->kind == ADDR_SPEC_NET     ? p->bits
-			: p->addr.family == CC_INET4 ? 32
-						     : 128);
+			: p->addr.family == CC_INET4 ? 32u
+						     : 128u);
 }
 
 /* Adds this host's addresses that match the address spec. */

@@ -64,7 +64,7 @@ static void add_plan(struct rnd_run *w, struct wm_ring *x, struct ring_memory *y
 
 static void master_round(struct rnd_run *w, uint32_t run, struct run *r)
 {
-	struct ring_memory memory[2];
+	struct ring_memory memory[2] = {0};
 	struct wm_ring rings[2] = {0};
 	struct wm_msg m = {.type = WM_ROUND};
 	uint32_t g, i;

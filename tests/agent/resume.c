@@ -231,7 +231,8 @@ START_TEST(votes_are_sent_again_once)
 {
 	struct fx_ring ring = {
 		.group = 7, .hosts = 2, .world_size = 4, .n = 3, .members = {1, 2, 3}};
-	struct wm_msg m = {.type = WM_BALLOT_END, .u.ballot_end = {WIRE_PENDING, 5}};
+	struct wm_msg m = {
+		.type = WM_BALLOT_END, .u.ballot_end = {.kind = WIRE_PENDING, .number = 5}};
 
 	fx_group(f, 3, 2, comms);
 	fx_request(f, 1, comms[0], FX_VOTE(WIRE_TOPOLOGY));

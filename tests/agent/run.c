@@ -477,7 +477,8 @@ END_TEST
 
 START_TEST(pending_answer_reaches_all_callers)
 {
-	struct wm_msg m = {.type = WM_BALLOT_END, .u.ballot_end = {WIRE_PENDING, 3}};
+	struct wm_msg m = {
+		.type = WM_BALLOT_END, .u.ballot_end = {.kind = WIRE_PENDING, .number = 3}};
 	uint32_t comms[3];
 
 	fx_group(f, 3, 1, comms);

@@ -302,7 +302,8 @@ START_TEST(late_ballot_is_shown_and_logged)
 {
 	const struct fx_ring ring = {
 		.group = 7, .hosts = 2, .world_size = 2, .n = 1, .members = {1}};
-	struct wm_msg answer = {.type = WM_BALLOT_END, .u.ballot_end = {WIRE_PENDING, 3}};
+	struct wm_msg answer = {
+		.type = WM_BALLOT_END, .u.ballot_end = {.kind = WIRE_PENDING, .number = 3}};
 
 	fx_group(f, 1, 2, comms);
 	fx_request(f, 1, comms[0], _i ? FX_VOTE(WIRE_PENDING) : FX_VOTE(WIRE_TOPOLOGY));

@@ -259,8 +259,8 @@ static void finish(uint64_t seq)
 
 	master_finish_op(&m, seq);
 	ck_assert_uint_eq(queue_await(&qa, 0), WIRE_SUCCESS);
-	ck_assert_uint_eq(s->tx_bytes, 2 * (WLK_DATA_SIZE + operands[OWN].len));
-	ck_assert_uint_eq(s->rx_bytes, 2 * (WLK_DATA_SIZE + operands[OWN].len));
+	ck_assert_uint_eq(s->tx_bytes, 2ull * (WLK_DATA_SIZE + operands[OWN].len));
+	ck_assert_uint_eq(s->rx_bytes, 2ull * (WLK_DATA_SIZE + operands[OWN].len));
 	ck_assert_uint_eq(fake_counts().xfers, 0);
 	expect_result();
 	queue_free_slot(&qa, 0);

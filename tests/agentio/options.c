@@ -72,7 +72,7 @@ START_TEST(wrong_values_are_refused)
 		"--advertise=[2001:db8::1]:0", "--advertise=224.0.0.1", "--advertise=239.1.2.3:7",
 		"--advertise=[ff02::1]", "--advertise=255.255.255.255", "--interfaces=224.0.0.1",
 		"--advertise=a..b", "--advertise=.a.b", "--advertise=-a.b", "--advertise=a-.b",
-		"--advertise=a.b-", "--advertise=" LONG_WORD ".b", "--advertise-port-p2p=0",
+		"--advertise=a.b-", ("--advertise=" LONG_WORD ".b"), "--advertise-port-p2p=0",
 		"--advertise-port-shared-state=0", "--advertise-port-benchmark=0",
 		"--log-level=loud", "--sessions-per-user=0", "--master-lease-ms=0",
 		"--stopped-timeout-ms=x", "--beat-timeout-ms=0", "--master-addr-timeout-ms=0",

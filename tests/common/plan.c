@@ -271,7 +271,7 @@ START_TEST(chunk_size_determines_the_number_of_segments)
 	ck_assert_uint_eq(segs((uint64_t)1 << 30, 1), 4096);
 	/* With more hosts a chunk has up to two segments, each of at least 128 KiB. */
 	ck_assert_uint_eq(segs(3 * (256 << 10) - 12, 3), 1);
-	ck_assert_uint_eq(segs(3 * (256 << 10), 3), 2);
+	ck_assert_uint_eq(segs(3ull * (256 << 10), 3), 2);
 	ck_assert_uint_eq(segs(3 * (2 * max), 3), 2);
 	ck_assert_uint_eq(segs(3 * (2 * max) + 12, 3), 3);
 }

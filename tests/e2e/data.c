@@ -251,7 +251,7 @@ static long double large_value(const struct type *t, uint64_t bits)
  * long double takes ten times as long as double. */
 #define DEFINE_RESULT(name, real, value)                                                           \
 	static real name(const struct type *t, pcclRedOp_t op, const uint64_t *bits, uint32_t n,   \
-		real *bound)                                                                       \
+		real *bound) /* NOLINT(bugprone-macro-parentheses): a type */                      \
 	{                                                                                          \
 		real unit = (real)1.1 * (real)(n + 1) / (real)((uint64_t)2 << t->mantissa);        \
 		real sum = 0, magnitude = 0, product = 1, low = INFINITY, high = -INFINITY;        \

@@ -494,7 +494,7 @@ START_TEST(outputs_can_be_restored_after_a_cancel)
 
 		set_mode(&o, some[round % 4], KRN_F32);
 		o.seq = 2 * round - 1;
-		o.count = 10 * COUNT_MAX;
+		o.count = 10ull * COUNT_MAX;
 		o.undo = true;
 		prepare_op(&o);
 		for (uint32_t h = 0; h < hosts; h++)

@@ -51,9 +51,9 @@ static uint64_t look(uint64_t us, bool counts)
 
 /* Repeats intervals until a rate is reported, at most LOOKS_MAX times. */
 #define REPEAT(looks, ret, interval)                                                               \
-	for (looks = 0, ret = 0; looks < LOOKS_MAX && ret == 0; looks++) {                         \
+	for ((looks) = 0, (ret) = 0; (looks) < LOOKS_MAX && (ret) == 0; (looks)++) {               \
 		interval;                                                                          \
-		ret = look(LOOK_US, true);                                                         \
+		(ret) = look(LOOK_US, true);                                                       \
 	}
 
 static void expect_rate(uint64_t got, uint64_t want)

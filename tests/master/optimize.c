@@ -97,7 +97,7 @@ START_TEST(schedule_of_some_edges_is_short)
 			v[at] = v[k];
 			v[k] = x;
 		}
-		ck_assert_uint_lt(check_schedule(v, n, hosts), 2 * most_edges(v, n));
+		ck_assert_uint_lt(check_schedule(v, n, hosts), 2ull * most_edges(v, n));
 	}
 }
 END_TEST

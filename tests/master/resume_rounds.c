@@ -108,7 +108,7 @@ static void half_committed(void)
 					      .ballots[WIRE_TOPOLOGY] = 4,
 					      .view = {.global = 3, .view_id = 2, .n = 1}},
 		.own = {.world_size = 3},
-		.position = {0, 3, 2}};
+		.position = {.hosts = 3, .pos = 2}};
 	tk.know[3] = (struct tk_know){.r = {.prepared = 3}};
 }
 
@@ -206,7 +206,7 @@ static void half_admitted(void)
 						      .ballots[WIRE_TOPOLOGY] = 4,
 						      .view = {.global = 2, .view_id = 2, .n = 1}},
 			.own = {.world_size = 2},
-			.position = {0, 2, (uint32_t)i}};
+			.position = {.hosts = 2, .pos = (uint32_t)i}};
 	}
 	tk.know[2] = (struct tk_know){.r = {.prepared = 3, .prepared_peers = 4}};
 	fk_manual(&tk.f);

@@ -171,7 +171,7 @@ static bool wants_caps(const struct ccm *m)
 	if (x->n_hosts > CAP_HOSTS_MAX)
 		return false;
 	for (i = 0; i < x->n_hosts; i++)
-		if (m->caps_stale || !ccm_cap_is_trusted(m, &x->hosts[i]))
+		if (m->store.caps_stale || !ccm_cap_is_trusted(m, &x->hosts[i]))
 			return true;
 	return false;
 }
@@ -347,7 +347,7 @@ static void learn_caps(struct ccm *m)
 
 	for (i = 0; i < m->optimize.n_hosts; i++)
 		learn_cap(m, host(m, i));
-	m->caps_stale = false;
+	m->store.caps_stale = false;
 }
 
 /* ---- solving ---- */
@@ -434,6 +434,8 @@ static void solve(struct ccm *m)
 	struct ccm_group *g;
 
 	edges_free(x);
+	if (x->measured)
+		ccm_store_save(m);
 	x->step_ns = m->now;
 	for (g = m->groups; g; g = g->hh.next) {
 		if (!is_measured(g) || is_solved(m, g))

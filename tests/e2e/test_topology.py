@@ -166,6 +166,50 @@ def life():
         lab.check_alive()
 
 
+def bandwidth(lab):
+    """Returns rates and caps by the names of the hosts, and the lowest age of any of them in seconds."""
+    found = lib.tables("--master", lab.master, "bandwidth")
+    return ({(r["from"], r["to"]): (r["rate"], r["round_trip"], r["source"]) for r in found["links"]},
+            {r["host"]: (r["out"], r["in"]) for r in found["hosts"]},
+            min(r["measured"] for table in found.values() if isinstance(table, list) for r in table) / 1e9)
+
+
+def anew():
+    """The journal has the rates, although master and agents have ended."""
+    with lib.Lab(3) as lab:
+        ports = [lib.free_port() for _ in range(3)]
+        state = lab.folder / "state"
+
+        def start():
+            lab.start_master(options=(*QUICK, "--state-dir", state))
+            for host, port in enumerate(ports):
+                lab.start_agent(host, options=("--p2p-port", str(port)))
+            return lab.start_peers((0, 1, 2))
+
+        peers = start()
+        measures(lab, peers, "6 links of 3 hosts", "before all daemons end")
+        measured = time.monotonic()
+        *before, _ = bandwidth(lab)
+        for peer in peers:
+            peer.expect("destroy")
+            lab.drop_peer(peer)
+        for daemon in [*lab.agents.values(), lab.master]:
+            lab.end(daemon)
+        check(sorted(p.name for p in state.iterdir()) == ["lock", "rates.journal", "run.journal"],
+              "the journal has a file for the rates", sorted(state.iterdir()))
+        peers = start()
+        *after, age = bandwidth(lab)
+        check(before == after and len(before[0]) == 6 and len(before[1]) == 3,
+              "the next master of the journal knows the rates and caps", (before, after))
+        began = time.monotonic()
+        measures(lab, peers, None, "after all daemons have started anew")
+        check(time.monotonic() - began < 1 * lib.SLOWER,
+              "after all daemons have started anew, the calls return soon", time.monotonic() - began)
+        check(age > began - measured - 2, "the age counts from the measurement", (age, began - measured))
+        reduce_all(peers, "after all daemons have started anew")
+        lab.check_alive()
+
+
 # ---------------------------------------------------------------- beside other calls
 
 
@@ -353,6 +397,7 @@ def test():
     few_hosts()
     groups_and_runs()
     life()
+    anew()
     in_flight()
     killed("in the first measurement", ": round 1 of ")
     killed("in the last measurement", "all hosts at once")

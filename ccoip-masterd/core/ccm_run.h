@@ -254,7 +254,8 @@ struct ccm_optimize {
 };
 
 struct ccm_ballot {
-	uint64_t number; /* of the last ballot that has ended (wire_ballot.h) */
+	uint64_t number;        /* of the last ballot that has ended (wire_ballot.h) */
+	char text[WM_TEXT_MAX]; /* why its answer is no, or "" */
 	uint32_t n_votes;
 	uint64_t since_ns; /* when n_votes rose from 0 */
 	struct ccm_late late;

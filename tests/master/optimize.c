@@ -650,6 +650,26 @@ START_TEST(agent_that_returns_gets_the_answer)
 }
 END_TEST
 
+/* The peer of an agent that has died before it could deliver the answer votes again. */
+START_TEST(repeated_answer_has_its_reason)
+{
+	run_of(4);
+	bring_to(SOLVING, 4);
+	lose_link(1, 2, true);
+	answer_again();
+	expect_answer(4, false, "lost");
+	memset(h[3]->ballots, 0, sizeof h[3]->ballots);
+	fk_ballot(&p[3], WIRE_OPTIMIZE);
+	expect_answer_at(3, false, "lost meanwhile");
+	/* The reason belongs to this answer only. */
+	answer_again();
+	optimization_works(4);
+	memset(h[3]->ballots, 0, sizeof h[3]->ballots);
+	fk_ballot(&p[3], WIRE_OPTIMIZE);
+	expect_answer_at(3, true, "");
+}
+END_TEST
+
 /* The link must be opened again. Only if a round is in progress already, it opens the link, and
  * the optimization goes on. */
 START_TEST(lost_link_ends_the_optimization)
@@ -924,6 +944,7 @@ static void add_failures(TCase *tc)
 	tcase_add_loop_test(tc, agent_that_dies_ends_the_optimization, 0, PHASES);
 	tcase_add_loop_test(tc, agent_that_is_disconnected_ends_the_optimization, 0, PHASES);
 	tcase_add_loop_test(tc, agent_that_returns_gets_the_answer, 0, PHASES);
+	tcase_add_test(tc, repeated_answer_has_its_reason);
 	tcase_add_loop_test(tc, lost_link_ends_the_optimization, 0, PHASES);
 	tcase_add_test(tc, agent_that_does_not_report_ends_the_optimization);
 	tcase_add_test(tc, deadline_of_a_measurement_leaves_time_to_connect);

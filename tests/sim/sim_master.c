@@ -201,6 +201,7 @@ static void carry_out(struct sim *s, unsigned no, const struct ccm_action *x, si
 	case CCM_ACT_LOG:
 		sim_trace(s, "%s: %s", sim_name_master(s, no), x->text);
 		sim_check_log(s, x->text);
+		sim_slow_log(s, m, x->text);
 		break;
 	}
 }

@@ -262,6 +262,14 @@ struct ccm_plan_info {
 void ccm_each_plan(
 	const struct ccm *m, void (*fn)(void *arg, const struct ccm_plan_info *p), void *arg);
 
+/* The measurements of the optimization in progress. */
+struct ccm_progress {
+	uint32_t round, rounds; /* the present round, from 1 */
+	uint64_t left_ns;       /* an estimate */
+};
+/* Returns false if no links are measured. */
+bool ccm_get_progress(const struct ccm *m, uint64_t now_ns, struct ccm_progress *ret);
+
 /* A link of a ring in force. */
 struct ccm_link_info {
 	uint32_t group, ring;

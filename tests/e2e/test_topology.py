@@ -5,7 +5,9 @@ and after it; peers and hosts that come and go; an optimization that fails and i
 which nothing can be measured."""
 
 import os
+import pty
 import signal
+import subprocess
 import time
 
 import halfopen
@@ -210,6 +212,55 @@ def anew():
         lab.check_alive()
 
 
+def watched(lab, *args, terminal):
+    """Starts pcclctl, on a terminal or not. Returns the process and its output."""
+    ours, theirs = pty.openpty() if terminal else os.pipe()
+    process = subprocess.Popen([str(a) for a in (lib.CTL, "--master", lab.master.admin, *args)],
+                               stdin=subprocess.DEVNULL, stdout=theirs)
+    os.close(theirs)
+    return process, ours
+
+
+def output_of(process, file):
+    """Returns everything that the process writes until it ends."""
+    text = b""
+    try:
+        while chunk := os.read(file, 65536):
+            text += chunk
+    except OSError:  # a terminal without a process
+        pass
+    os.close(file)
+    return process.wait(), text.decode()
+
+
+def progress():
+    """A terminal shows the progress of measurements. A pipe does not."""
+    with lib.Lab(3) as lab:
+        lab.start(("--benchmark-ms", "400"))
+        peers = lab.start_peers((0, 1, 2))
+        for verb in (("topology",), ("topology", "measure")):
+            lib.measure_again(lab.master)
+            watch = Watch(lab.master)
+            waits = [watched(lab, *verb, terminal=True)] if verb[1:] else []
+            for peer in peers:
+                peer.send("optimize")
+            watch.wait(": round 1 of 3")
+            waits = waits or [watched(lab, *verb, terminal=True)]
+            piped = [] if verb[1:] else [watched(lab, *verb, terminal=False)]
+            for peer in peers:
+                peer.read()
+            status, text = output_of(*waits[0])
+            check(status == 0 and "measuring links [" in text and " of 3, about " in text,
+                  f"pcclctl {' '.join(verb)} shows the progress on a terminal", text)
+            for each in piped:
+                status, text = output_of(*each)
+                check(status == 0 and "measuring" not in text and "\r" not in text,
+                      f"pcclctl {' '.join(verb)} shows no progress in a pipe", text)
+        check(any("measuring links: round 2 of 3" in line for line in lab.agents[1].log_lines()),
+              "the agents log the rounds", lab.agents[1].log_lines())
+        lab.check_alive()
+
+
 # ---------------------------------------------------------------- beside other calls
 
 
@@ -398,6 +449,7 @@ def test():
     groups_and_runs()
     life()
     anew()
+    progress()
     in_flight()
     killed("in the first measurement", ": round 1 of ")
     killed("in the last measurement", "all hosts at once")

@@ -123,7 +123,7 @@ static void admin(struct tl_rng *r)
 	size_t len, best_len = 0;
 	char name[32];
 
-	for (int verb = WA_STATUS; verb <= WA_MEASURE; verb++) {
+	for (int verb = WA_STATUS; verb <= WA_PROGRESS; verb++) {
 		sample_admin_request(r, (enum wa_verb)verb, &q);
 		FUZZ_CHECK(wire_admin_encode_request(&q, &frame, &len) == 0);
 		snprintf(name, sizeof name, "request%d", verb);

@@ -214,6 +214,39 @@ START_TEST(a_host_carries_at_least_what_one_link_carries)
 }
 END_TEST
 
+START_TEST(progress_counts_rounds)
+{
+	struct ccm_progress x;
+	uint32_t i, k;
+
+	run_of(3);
+	ck_assert(!ccm_get_progress(f.m, f.now, &x));
+	manual_measurements(3);
+	vote(3);
+	ck_assert(ccm_get_progress(f.m, f.now, &x));
+	ck_assert_uint_eq(x.round, 1);
+	ck_assert_uint_eq(x.rounds, 3);
+	ck_assert_uint_eq(x.left_ns / 1000000000, 4); /* one second each, two for the last one */
+	for (k = 0; k < 2; k++) {
+		ck_assert_uint_eq(h[0]->order.round, 1 + k);
+		ck_assert_uint_eq(h[0]->order.rounds, 3);
+		fk_tick(&f, 500);
+		for (i = 0; i < 3; i++)
+			fk_measured(h[i]);
+	}
+	ck_assert(ccm_get_progress(f.m, f.now, &x));
+	ck_assert_uint_eq(x.round, 3);
+	ck_assert_uint_eq(x.left_ns / 100000000, 10); /* each round has taken half a second */
+	ck_assert(ccm_get_progress(f.m, f.now + UINT64_C(5000000000), &x));
+	ck_assert_uint_eq(x.left_ns, 0);
+	for (i = 0; i < 3; i++)
+		fk_measured(h[i]);
+	ck_assert(!ccm_get_progress(f.m, f.now, &x));
+	solve_unchanged();
+	expect_answer(3, true, "");
+}
+END_TEST
+
 static void forget_all(void)
 {
 	fk_forget(&f);
@@ -967,6 +1000,7 @@ Suite *optimize_suite(void)
 	tcase_add_test(tc, two_hosts_measure_nothing);
 	tcase_add_test(tc, three_hosts_measure_each_link_and_then_all_together);
 	tcase_add_test(tc, a_host_carries_at_least_what_one_link_carries);
+	tcase_add_test(tc, progress_counts_rounds);
 	tcase_add_test(tc, second_optimization_measures_nothing);
 	tcase_add_test(tc, nothing_is_solved_twice);
 	tcase_add_test(tc, problem_without_a_solution_is_solved_again);

@@ -399,7 +399,7 @@ START_TEST(encoded_admin_messages_are_those_of_protobuf_c)
 	for (int i = 0; i < 40; i++) {
 		struct wa_reply reply;
 
-		for (int verb = WA_STATUS; verb <= WA_MEASURE; verb++) {
+		for (int verb = WA_STATUS; verb <= WA_PROGRESS; verb++) {
 			struct wa_request q;
 
 			sample_admin_request(&r, (enum wa_verb)verb, &q);

@@ -404,6 +404,25 @@ static void measure(struct masterd *m, struct wa_reply *r)
 	wa_set_number(t, 1, links);
 }
 
+static const struct wa_column progress_cols[] = {
+	{"round", WA_KIND_COUNT},
+	{"rounds", WA_KIND_COUNT},
+	{"left", WA_KIND_NS},
+};
+
+static void fill_progress(const struct masterd *m, uint64_t now, struct wa_reply *r)
+{
+	struct wa_table *t = WA_TABLE(r, "progress", progress_cols);
+	struct ccm_progress p;
+
+	if (!ccm_get_progress(masterd_core(m), now, &p))
+		return;
+	wa_row_add(t);
+	wa_set_number(t, 0, p.round);
+	wa_set_number(t, 1, p.rounds);
+	wa_set_number(t, 2, p.left_ns);
+}
+
 /* ---- reset ---- */
 
 static const struct wa_column reset_cols[] = {
@@ -474,6 +493,9 @@ static void fill(void *arg, const struct wa_request *q, struct wa_reply *r)
 		break;
 	case WA_MEASURE:
 		measure(m, r);
+		break;
+	case WA_PROGRESS:
+		fill_progress(m, now, r);
 		break;
 	case WA_RESET:
 		reset(m, q->force, r);

@@ -9,6 +9,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sysexits.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/cc_err.h"
@@ -17,6 +18,8 @@
 
 #define FILE_NAME "run.journal"
 #define TMP_NAME  "run.journal.new"
+#define RATES     "rates.journal"
+#define RATES_TMP "rates.journal.new"
 /* The size of the longest file that is read. */
 #define SIZE_MAX_IN ((off_t)256 << 20)
 /* A snapshot replaces the file if it has this many bytes, and this many times the size of the
@@ -39,6 +42,8 @@ struct journal {
 	 * freed room is enough for only a few writes. So only the first failure is logged. */
 	uint32_t failures; /* their number since the journal was last good for GOOD_NS */
 	uint64_t good_ns;  /* the time since which no write has failed; 0: not known yet */
+	char *rates_path;
+	bool rates_failed; /* the rates could not be written the last time */
 };
 
 static int write_all(int fd, const uint8_t *p, size_t len)
@@ -55,6 +60,14 @@ static int write_all(int fd, const uint8_t *p, size_t len)
 		len -= (size_t)n;
 	}
 	return 0;
+}
+
+static uint64_t wall_s(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return ts.tv_sec > 0 ? (uint64_t)ts.tv_sec : 0;
 }
 
 /* ---- reading ---- */
@@ -126,6 +139,97 @@ static uint8_t *read_file(int fd, size_t size)
 		at += (size_t)n;
 	}
 	return buf;
+}
+
+/* ---- the rates ----
+ *
+ * They are in a file of their own, because they outlive runs and nothing depends on them. A new
+ * file replaces the old one. It is not flushed to the disk: a write then costs the loop no time,
+ * and if the host fails, links are only measured again. */
+
+/* Gives the rates in the file to m. Returns NULL, or why the file is of no use. */
+static const char *use_rates(struct ccm *m, const uint8_t *buf, size_t len)
+{
+	const char *why = "it is cut short";
+	struct wj_record r;
+	size_t used;
+	int err = wire_journal_check(buf, len);
+
+	if (err == CC_ERR_VERSION)
+		return "another version of ccoip-masterd has written it";
+	if (err == CC_ERR_PROTO)
+		return "it is no journal";
+	if (err == 0)
+		err = wire_journal_decode(buf + WJ_HEADER, len - WJ_HEADER, &r, &used, &why);
+	if (err < 0)
+		return err == CC_ERR_NOMEM ? cc_err_str(err) : why;
+	wire_journal_age(&r, wall_s());
+	ccm_restore(m, &r);
+	wire_journal_clear(&r);
+	return NULL;
+}
+
+/* A file that cannot be used is replaced by the next rates. */
+static void load_rates(struct journal *j, struct ccm *m)
+{
+	int fd = openat(j->dir, RATES, O_RDONLY | O_CLOEXEC);
+	const char *why = NULL;
+	uint8_t *buf = NULL;
+	struct stat st;
+
+	if (fd < 0 && errno == ENOENT)
+		return;
+	if (fd < 0 || fstat(fd, &st) < 0)
+		why = strerror(errno);
+	else if (st.st_size > SIZE_MAX_IN)
+		why = "it is longer than any valid file";
+	else if (!(buf = read_file(fd, (size_t)st.st_size)))
+		why = strerror(errno);
+	else
+		why = use_rates(m, buf, (size_t)st.st_size);
+	free(buf);
+	if (fd >= 0)
+		close(fd);
+	if (why)
+		cc_log(CC_LOG_WARNING,
+			"%s: cannot be used: %s; the next pcclOptimizeTopology measures the links",
+			j->rates_path, why);
+}
+
+static int replace_rates(struct journal *j, const uint8_t *p, size_t len)
+{
+	int fd = openat(j->dir, RATES_TMP, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	uint8_t hdr[WJ_HEADER];
+	int error;
+
+	if (fd < 0)
+		return CC_ERR_IO;
+	wire_journal_header(hdr);
+	if (write_all(fd, hdr, sizeof hdr) == 0 && write_all(fd, p, len) == 0 &&
+		renameat(j->dir, RATES_TMP, j->dir, RATES) == 0) {
+		close(fd);
+		return 0;
+	}
+	error = errno;
+	close(fd);
+	(void)unlinkat(j->dir, RATES_TMP, 0);
+	errno = error;
+	return CC_ERR_IO;
+}
+
+/* After a failure the older file stays. What it has was measured, and its age is known. */
+static void write_rates(struct journal *j, const uint8_t *p, size_t len)
+{
+	bool failed = replace_rates(j, p, len) < 0;
+
+	if (failed && !j->rates_failed)
+		cc_log(CC_LOG_ERR,
+			"%s: cannot be written: %s; the next master may have to measure links "
+			"again",
+			j->rates_path, strerror(errno));
+	else if (!failed && j->rates_failed)
+		cc_log(CC_LOG_NOTICE, "%s: is written again", j->rates_path);
+	j->rates_failed = failed;
 }
 
 static int start_file(struct journal *j)
@@ -253,12 +357,32 @@ static void write_snapshot(struct journal *j, const uint8_t *p, size_t len)
 	j->broken = false;
 }
 
+static void write_store(struct journal *j, const struct wj_record *r)
+{
+	struct wj_record stamped = *r;
+	uint8_t *p;
+	size_t len;
+
+	stamped.written_s = wall_s();
+	if (wire_journal_encode(&stamped, &p, &len) < 0) {
+		cc_log(CC_LOG_ERR, "%s: cannot be written: no memory", j->rates_path);
+		return;
+	}
+	write_rates(j, p, len);
+	free(p);
+}
+
 void journal_write(struct journal *j, const struct wj_record *r)
 {
 	uint8_t *p;
 	size_t len;
-	int err = wire_journal_encode(r, &p, &len);
+	int err;
 
+	if (r->type == WJ_RATES) {
+		write_store(j, r);
+		return;
+	}
+	err = wire_journal_encode(r, &p, &len);
 	if (err == 0)
 		err = take(j, r, p, len);
 	if (err < 0) {
@@ -367,13 +491,17 @@ struct journal *journal_open(const char *dir, struct ccm *m, int *exit_code)
 		j->dir = j->lock = j->fd = -1;
 		if (asprintf(&j->path, "%s/" FILE_NAME, dir) < 0)
 			j->path = NULL;
-		else
+		if (asprintf(&j->rates_path, "%s/" RATES, dir) < 0)
+			j->rates_path = NULL;
+		if (j->path && j->rates_path)
 			err = open_files(j, dir);
 	}
 	if (err == 0)
 		err = load(j, m);
-	if (err == 0)
+	if (err == 0) {
+		load_rates(j, m);
 		return j;
+	}
 	*exit_code = status_of(err);
 	cc_log(CC_LOG_ERR, "cannot use %s: %s", j && j->dir >= 0 ? j->path : dir,
 		explain(err, limit));
@@ -393,5 +521,6 @@ void journal_close(struct journal *j)
 		close(j->dir);
 	free(j->run);
 	free(j->path);
+	free(j->rates_path);
 	free(j);
 }

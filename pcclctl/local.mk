@@ -7,6 +7,7 @@ pcclctl_libpcclctl_la_SOURCES = \
 	pcclctl/dot.c pcclctl/dot.h \
 	pcclctl/options.c pcclctl/options.h \
 	pcclctl/print.c pcclctl/print.h \
+	pcclctl/progress.c pcclctl/progress.h \
 	pcclctl/target.c pcclctl/target.h \
 	pcclctl/topology.c pcclctl/topology.h
 pcclctl_libpcclctl_la_LIBADD = proto/libwire.la libtopology.la common/libcommon-options.la common/libcommon-sys.la common/libcommon-pure.la \

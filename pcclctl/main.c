@@ -13,6 +13,7 @@
 #include "pcclctl/dot.h"
 #include "pcclctl/options.h"
 #include "pcclctl/print.h"
+#include "pcclctl/progress.h"
 
 static bool wants_colour(void)
 {
@@ -21,12 +22,23 @@ static bool wants_colour(void)
 	return isatty(STDOUT_FILENO) && !(no && *no) && term && strcmp(term, "dumb") != 0;
 }
 
+/* How long `topology measure` waits on a terminal for pcclOptimizeTopology. */
+#define WAIT_MS 10000u
+
+static bool shows_progress(const struct ctl_options *c, enum wa_verb verb)
+{
+	return c->request.verb == verb && !c->json && !c->dot && isatty(STDOUT_FILENO);
+}
+
 static int run(const struct ctl_options *c)
 {
 	char why[CTL_WHY_SIZE];
 	struct wa_reply r;
-	int code = ctl_ask(&c->target, &c->request, &r, why);
+	int code;
 
+	if (shows_progress(c, WA_TOPOLOGY))
+		ctl_progress_show(&c->target, stdout, 0);
+	code = ctl_ask(&c->target, &c->request, &r, why);
 	if (code) {
 		fprintf(stderr, "pcclctl: %s\n", why);
 		return code;
@@ -49,6 +61,8 @@ static int run(const struct ctl_options *c)
 				.colour = wants_colour()});
 	}
 	wa_reply_clear(&r);
+	if (code == 0 && shows_progress(c, WA_MEASURE))
+		ctl_progress_show(&c->target, stdout, WAIT_MS);
 	return code;
 }
 

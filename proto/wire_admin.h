@@ -29,7 +29,8 @@ enum wa_verb {
 	WA_RESET = 6,
 	WA_TOPOLOGY = 7,
 	WA_BANDWIDTH = 8,
-	WA_MEASURE = 9
+	WA_MEASURE = 9,
+	WA_PROGRESS = 10
 };
 
 struct wa_request {

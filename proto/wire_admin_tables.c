@@ -55,7 +55,7 @@ static const struct wire_field request_fields[] = {
 	F(request, version_min, U32),
 	F(request, version_max, U32, RULE(request_versions, VERSIONS("request"))),
 	F(request, verb,
-		U32_IN(WA_STATUS, WA_MEASURE, "request.verb: not one that this version knows")),
+		U32_IN(WA_STATUS, WA_PROGRESS, "request.verb: not one that this version knows")),
 	{.name = "set_master",
 		MESSAGE(set_master),
 		.text = "request.set_master: must be there",

@@ -130,13 +130,62 @@ static const struct wire_field lost_fields[] = {
 };
 static const struct wire_table lost = {TABLE(record, lost, lost_fields), .owns = true};
 
+static const struct wire_field address_fields[] = {WIRE_ADDRESS(0)};
+static const struct wire_table address = {
+	WIRE_TABLE(struct cc_addr, journal__address__descriptor, address_fields)};
+
+static const struct wire_field host_fields[] = {
+	F(host, agent, ID("host.agent")),
+	F(host, name, TEXT("host.name: must be at most 63 bytes")),
+	F(host, addr, MESSAGE(address), .text = "host.addr: must be there",
+		.each = "host.addr: must be 4 or 16 bytes, with a port of at most 65535"),
+	F(host, out, U64),
+	F(host, in, U64),
+	F(host, caps_age_s, U32),
+};
+static const struct wire_table host = {TABLE(host, host, host_fields)};
+
+static const struct wire_field rate_fields[] = {
+	F(rate, from, U32),
+	F(rate, to, U32),
+	F(rate, rate, U64),
+	F(rate, trip_us, U32),
+	F(rate, age_s, U32),
+	F(rate, source, U32_IN(0, WJ_SOURCE_MAX, "rate.source: must be 0 to 3")),
+	F(rate, stale, BOOL),
+};
+static const struct wire_table rate = {TABLE(rate, rate, rate_fields)};
+
+static int check_links(void *plain, const char **why)
+{
+	const struct wj_record *r = plain;
+
+	for (uint32_t i = 0; i < r->n_rates; i++)
+		if (r->rates[i].from >= r->n_hosts || r->rates[i].to >= r->n_hosts ||
+			r->rates[i].from == r->rates[i].to)
+			return wire_bad(why, "rates.rates: must name two different hosts");
+	return 0;
+}
+
+static const struct wire_field rates_fields[] = {
+	LIST("hosts", hosts, n_hosts, LIST_OF(host),
+		IN(0, WJ_HOSTS_MAX, "rates.hosts: must be at most 65536")),
+	LIST("rates", rates, n_rates, LIST_OF(rate),
+		IN(0, WJ_RATES_MAX, "rates.rates: must be at most 65536")),
+	F(record, written_s, U64),
+	F(record, caps_stale, BOOL),
+};
+static const struct wire_table rates = {
+	TABLE(record, rates, rates_fields), .owns = true, .after = check_links};
+
 #define KIND(name) WIRE_KIND(struct wj_record, #name, name)
 CONDITION(has_kind, struct wj_record, m->type != 0)
 
 static const struct wire_field record_fields[] = {
 	{KIND(run)},
 	{KIND(members)},
-	{KIND(lost), RULE(has_kind, "record: of no known kind")},
+	{KIND(lost)},
+	{KIND(rates), RULE(has_kind, "record: of no known kind")},
 };
 const struct wire_table wire_journal_record = {TABLE(record, record, record_fields), .owns = true};
 
@@ -189,9 +238,28 @@ int wire_journal_decode(
 	return rc;
 }
 
+static uint32_t age_later(uint32_t age_s, uint64_t more_s)
+{
+	return more_s < UINT32_MAX - age_s ? age_s + (uint32_t)more_s : UINT32_MAX;
+}
+
+void wire_journal_age(struct wj_record *r, uint64_t now_s)
+{
+	uint64_t more_s = now_s > r->written_s ? now_s - r->written_s : 0;
+	uint32_t i;
+
+	for (i = 0; i < r->n_rates; i++)
+		r->rates[i].age_s = age_later(r->rates[i].age_s, more_s);
+	for (i = 0; i < r->n_hosts; i++)
+		r->hosts[i].caps_age_s = age_later(r->hosts[i].caps_age_s, more_s);
+	r->written_s += more_s;
+}
+
 void wire_journal_clear(struct wj_record *r)
 {
 	free(r->members);
 	free(r->revisions);
+	free(r->hosts);
+	free(r->rates);
 	*r = (struct wj_record){.type = WJ_RUN};
 }

@@ -20,8 +20,11 @@
 #define WJ_RECORD_MAX  (16u << 20) /* payload */
 #define WJ_MEMBERS_MAX 65536u
 #define WJ_GROUPS_MAX  65536u /* groups with a revision */
+#define WJ_HOSTS_MAX   65536u
+#define WJ_RATES_MAX   65536u
+#define WJ_SOURCE_MAX  3
 
-enum wj_type { WJ_RUN = 1, WJ_MEMBERS = 2, WJ_LOST = 3 };
+enum wj_type { WJ_RUN = 1, WJ_MEMBERS = 2, WJ_LOST = 3, WJ_RATES = 4 };
 
 struct wj_member {
 	struct cc_id peer;
@@ -43,6 +46,24 @@ struct wj_revision {
 	bool lost;         /* since the last synchronization a member was lost without leaving */
 };
 
+/* A host in the bandwidth store. */
+struct wj_host {
+	struct cc_id agent; /* its last agent */
+	char name[WM_NAME_MAX];
+	struct cc_addr addr; /* of this agent; its port is that for links */
+	uint64_t out, in;    /* what it can send and receive in all, in bit/s; both 0: not known */
+	uint32_t caps_age_s;
+};
+
+/* The rate of a link. */
+struct wj_rate {
+	uint32_t from, to; /* different indices of hosts */
+	uint64_t rate;     /* bit/s */
+	uint32_t trip_us, age_s;
+	uint32_t source; /* up to WJ_SOURCE_MAX */
+	bool stale;      /* to be measured again */
+};
+
 struct wj_record {
 	enum wj_type type;
 	/* RUN. A zero run means that there is no run any more. */
@@ -57,6 +78,12 @@ struct wj_record {
 	/* MEMBERS: one for each group with a revision. After decoding they are sorted by group. */
 	uint32_t n_revisions;
 	struct wj_revision *revisions; /* owned */
+	/* RATES: the whole bandwidth store. It belongs to no run. */
+	uint32_t n_hosts, n_rates;
+	struct wj_host *hosts; /* owned */
+	struct wj_rate *rates; /* owned */
+	uint64_t written_s;    /* when ages were as stated, in seconds since 1970 */
+	bool caps_stale;       /* all caps are to be measured again */
 };
 
 void wire_journal_header(uint8_t buf[WJ_HEADER]);
@@ -75,6 +102,9 @@ int wire_journal_decode(
 /* Decodes the payload of a record whose checksum is correct. Returns 0, or a negative enum cc_err
  * with *why. */
 int wire_journal_get(const uint8_t *payload, size_t len, struct wj_record *ret, const char **why);
+/* Adds to all ages of RATES the time since the record was written. `now_s`: seconds since 1970. If
+ * the clock was set back meanwhile, nobody knows by how much, and the ages stay. */
+void wire_journal_age(struct wj_record *r, uint64_t now_s);
 void wire_journal_clear(struct wj_record *r);
 
 #endif

@@ -440,6 +440,9 @@ struct wm_measure {
 	uint32_t n_from; /* at most WM_MEASURE_AGENTS_MAX */
 	/* The agents that send to the receiver. They differ from each other. */
 	struct cc_id *from;
+	/* For the log: the number of this round of measurements, from 1, and of all rounds; or 0.
+	 */
+	uint32_t round, rounds;
 };
 
 struct wm_measured_result {

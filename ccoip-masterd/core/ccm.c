@@ -121,6 +121,7 @@ void ccm_free(struct ccm *m)
 	ccm_records_free(m);
 	ccm_revisions_free(m);
 	wire_journal_clear(&m->saved);
+	wire_journal_clear(&m->saved_rates);
 	free(m->unsaved);
 	free(m->taken);
 	free(m->ended);
@@ -308,6 +309,7 @@ static void handle(struct ccm *m, struct ccm_agent *a, const struct ccm_event *e
 		ccm_round_tick(m);
 		ccm_optimize_tick(m);
 		ccm_newcomer_tick(m);
+		ccm_store_tick(m);
 		break;
 	}
 }

@@ -8,7 +8,8 @@
  * - passes every event of a connection between CCM_EV_OPEN and CCM_EV_CLOSED, in order, and numbers
  *   connections so that no two open ones share a number;
  * - passes CCM_EV_TICK at least every ccm_tick_ms();
- * - carries out actions in their order. A CCM_ACT_JOURNAL is on the disk before any later action.
+ * - carries out actions in their order. A CCM_ACT_JOURNAL is on the disk before any later action,
+ *   unless it has rates of links (WJ_RATES): nothing depends on these.
  * Exhausted memory ends the process (common/cc_must.h).
  * A message that the state of its sender does not allow is a protocol violation: the core kicks the
  * peer that the message names. If it names no peer, the core kicks all peers of the connection and
@@ -139,7 +140,7 @@ enum ccm_action_type {
 	CCM_ACT_SEND = 1,
 	CCM_ACT_CLOSE,
 	CCM_ACT_LOG,
-	CCM_ACT_JOURNAL, /* must be on the disk before the next action is carried out */
+	CCM_ACT_JOURNAL, /* unless it has rates: must be on the disk before the next action */
 	/* problem; answered by CCM_EV_SOLVED after about a second at most. Better solutions may
 	 * follow, until the next problem of the group. */
 	CCM_ACT_SOLVE,
@@ -261,6 +262,14 @@ struct ccm_plan_info {
 #define CCM_NOTED_BYTES (UINT64_C(1) << 20)
 void ccm_each_plan(
 	const struct ccm *m, void (*fn)(void *arg, const struct ccm_plan_info *p), void *arg);
+
+/* The measurements of the optimization in progress. */
+struct ccm_progress {
+	uint32_t round, rounds; /* the present round, from 1 */
+	uint64_t left_ns;       /* an estimate */
+};
+/* Returns false if no links are measured. */
+bool ccm_get_progress(const struct ccm *m, uint64_t now_ns, struct ccm_progress *ret);
 
 /* A link of a ring in force. */
 struct ccm_link_info {

@@ -115,6 +115,7 @@ static void fill_end(const struct ccm *m, enum wire_ballot kind, struct wm_ballo
 {
 	x->kind = kind;
 	x->number = m->ballots[kind].number;
+	ccm_print(x->text, sizeof x->text, "%s", m->ballots[kind].text);
 }
 
 /* Tells `a` again how the last ballot has ended. */
@@ -142,13 +143,11 @@ static void tell_commits(struct ccm *m)
 			c = ccm_commit_to(m, a, &totals, true, c);
 }
 
-static void tell_end(struct ccm *m, enum wire_ballot kind, const char *text)
+static void tell_end(struct ccm *m, enum wire_ballot kind)
 {
-	struct wm_ballot_end *x = &ccm_send_all(m, WM_BALLOT_END)->u.ballot_end;
 	struct ccm_agent *a;
 
-	fill_end(m, kind, x);
-	ccm_print(x->text, sizeof x->text, "%s", text);
+	fill_end(m, kind, &ccm_send_all(m, WM_BALLOT_END)->u.ballot_end);
 	for (a = m->agents; a; a = a->hh.next)
 		if (a->n_accepted > 0)
 			ccm_send_to(m, a);
@@ -160,6 +159,7 @@ void ccm_ballot_end(struct ccm *m, enum wire_ballot kind, uint64_t number)
 	struct ccm_peer *p;
 
 	m->ballots[kind].number = number;
+	m->ballots[kind].text[0] = '\0';
 	for (p = m->peers; p; p = p->hh.next) {
 		if (!p->voted[kind])
 			continue;
@@ -183,7 +183,7 @@ static void raise_to(struct ccm *m, enum wire_ballot kind, uint64_t number)
 	if (kind == WIRE_TOPOLOGY)
 		tell_commits(m);
 	else
-		tell_end(m, kind, "");
+		tell_end(m, kind);
 }
 
 /* May a number be higher than ours? The agents that could have reported it may have died with the
@@ -248,8 +248,11 @@ void ccm_ballot_vote(struct ccm *m, struct ccm_agent *a, const struct wm_ballot_
 
 void ccm_ballot_answer(struct ccm *m, enum wire_ballot kind, bool answer, const char *text)
 {
-	ccm_ballot_end(m, kind, wire_ballot_next(m->ballots[kind].number, answer));
-	tell_end(m, kind, text);
+	struct ccm_ballot *b = &m->ballots[kind];
+
+	ccm_ballot_end(m, kind, wire_ballot_next(b->number, answer));
+	ccm_print(b->text, sizeof b->text, "%s", text);
+	tell_end(m, kind);
 }
 
 bool ccm_topology_agreed(const struct ccm *m)

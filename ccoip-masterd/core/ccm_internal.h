@@ -27,6 +27,8 @@
  *   ccm_optimize.c         optimizations: measurements, plans, their answer
  *   ccm_schedule.c         which hosts measure at the same time
  *   ccm_rates.c            the bandwidth store
+ *   ccm_hosts.c            the hosts in the bandwidth store
+ *   ccm_store.c            the bandwidth store in the journal
  *   ccm_topology.c         rings, plans and rates, for operators
  *   ccm_plan.c             plans: the order of the hosts, and several weighted rings
  *   ccm_mesh.c             links between all hosts of a ring; the routes of operations
@@ -65,6 +67,11 @@ void ccm_settle(struct ccm *m);
 static inline uint64_t ccm_age(uint64_t now, uint64_t since)
 {
 	return now > since ? now - since : 0;
+}
+/* The age of a measurement. It may be older than the clock: then `ns` is negative, modulo 2^64. */
+static inline uint64_t ccm_rate_age(uint64_t now, uint64_t ns)
+{
+	return now - ns <= INT64_MAX ? now - ns : 0;
 }
 
 /* ccm_action.c */
@@ -166,10 +173,35 @@ void ccm_rates_learn(struct ccm *m, const struct ccm_agent *a, const struct wm_r
 void ccm_rates_carried(struct ccm *m, const struct ccm_agent *a, const struct wm_rates *r);
 /* Marks everything as stale. */
 void ccm_rates_forget(struct ccm *m);
+/* The time of a measurement of this age. */
+uint64_t ccm_rate_ns(const struct ccm *m, uint32_t age_s);
 void ccm_cap_put(struct ccm *m, const struct cc_id *host, const struct ccm_cap *v);
 const struct ccm_cap *ccm_cap_get(const struct ccm *m, const struct cc_id *host);
 bool ccm_cap_is_trusted(const struct ccm *m, const struct cc_id *host);
 void ccm_rates_free(struct ccm *m);
+
+/* ccm_hosts.c */
+struct ccm_store_host *ccm_host_find(const struct ccm *m, const struct cc_id *agent);
+/* Finds or makes it. The caller then gives it a rate or a cap. */
+struct ccm_store_host *ccm_host_get(struct ccm *m, const struct cc_id *agent);
+/* Frees x if it has neither a rate nor a cap. */
+void ccm_host_release(struct ccm *m, struct ccm_store_host *x);
+/* Gives x its name and its address. Does nothing if a host has them already. */
+void ccm_host_place(struct ccm *m, struct ccm_store_host *x, const char *name,
+	const struct cc_addr *from, uint16_t port);
+/* `a` has got members. If it is the next agent of a host in the store, the rates and the cap of the
+ * host become its own. */
+void ccm_host_continue(struct ccm *m, const struct ccm_agent *a);
+
+/* ccm_store.c */
+/* Writes the store to the journal if it has changed. */
+void ccm_store_save(struct ccm *m);
+void ccm_store_tick(struct ccm *m);
+/* Keeps a record of the journal until the first step, when the time is known. */
+void ccm_store_keep(struct ccm *m, const struct wj_record *r);
+void ccm_store_restore(struct ccm *m);
+/* Does this master write a journal? */
+bool ccm_journal_writes(const struct ccm *m);
 
 /* ccm_topology.c */
 const char *ccm_rate_source_name(enum ccm_rate_source s);

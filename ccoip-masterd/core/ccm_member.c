@@ -204,6 +204,8 @@ void ccm_agent_claim(struct ccm *m, struct ccm_agent *a)
 		return;
 	HASH_ADD(hh_id, m->by_id, hello.agent, sizeof a->hello.agent, a);
 	a->claimed = true;
+	if (!a->restored)
+		ccm_host_continue(m, a);
 }
 
 void ccm_membership_add(struct ccm_membership *s, struct ccm_peer *p)

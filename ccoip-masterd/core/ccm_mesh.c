@@ -6,6 +6,10 @@
  */
 #include "ccoip-masterd/core/ccm_internal.h"
 
+/* A quantized operation takes a plan that is predicted to be this many times as fast as a direct
+ * exchange. On a ring each hop quantizes again, so less gain is not worth the error. */
+#define PLAN_GAIN 1.25
+
 /* Is there a mesh for a ring of this many hosts? On two hosts the ring has all links. */
 bool ccm_mesh_is_wanted(const struct ccm *m, uint32_t hosts)
 {
@@ -33,8 +37,18 @@ static enum cc_algo large_route(const struct ccm_op *o, uint64_t bytes)
 									 : CC_ALGO_RING;
 }
 
+/* Is the plan in force predicted to be so much faster than a direct exchange that a quantized
+ * operation takes it, although it then has a larger error? The prediction is for the hosts of the
+ * last optimization. */
+static bool plan_wins(const struct ccm *m, const struct ccm_group *g)
+{
+	return g->direct > 0 && g->solved_epoch == m->epoch && (!g->rings || ccm_plan_is_up(g)) &&
+	       g->plan.rate >= PLAN_GAIN * g->direct;
+}
+
 enum cc_algo ccm_mesh_route(const struct ccm *m, const struct ccm_op *o)
 {
+	bool quantized = o->params.quant.algo != 0;
 	enum cc_algo route;
 
 	if (o->sync)
@@ -45,7 +59,10 @@ enum cc_algo ccm_mesh_route(const struct ccm *m, const struct ccm_op *o)
 		return CC_ALGO_DIRECT;
 	if (m->cfg.algorithm == CCM_ALGORITHM_TREE)
 		return CC_ALGO_TREE;
-	route = cc_route_choose(o->group->n_ring, ccm_op_bytes(o), o->params.quant.algo != 0);
+	route = cc_route_choose(o->group->n_ring, ccm_op_bytes(o), quantized);
+	if (quantized && !cc_route_is_eager(ccm_op_bytes(o), o->group->n_ring) &&
+		plan_wins(m, o->group))
+		route = CC_ALGO_RING;
 	return route == CC_ALGO_RING ? large_route(o, ccm_op_bytes(o)) : route;
 }
 

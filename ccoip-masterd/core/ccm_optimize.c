@@ -171,7 +171,7 @@ static bool wants_caps(const struct ccm *m)
 	if (x->n_hosts > CAP_HOSTS_MAX)
 		return false;
 	for (i = 0; i < x->n_hosts; i++)
-		if (m->caps_stale || !ccm_cap_is_trusted(m, &x->hosts[i]))
+		if (m->store.caps_stale || !ccm_cap_is_trusted(m, &x->hosts[i]))
 			return true;
 	return false;
 }
@@ -199,6 +199,8 @@ static struct wm_measure *order_of(struct ccm *m, struct wm_measure *orders, uin
 	o->number = m->optimize.last_number;
 	o->ms = measure_ms(m);
 	o->streams = CCM_MEASURE_STREAMS;
+	o->round = m->optimize.round + 1;
+	o->rounds = m->optimize.n_rounds;
 	o->to = cc_must_zalloc(m->optimize.n_hosts, sizeof *o->to);
 	o->from = cc_must_zalloc(m->optimize.n_hosts, sizeof *o->from);
 	return o;
@@ -237,7 +239,7 @@ static void measure_round(struct ccm *m)
 	x->last_number++;
 	x->n_waiting = 0;
 	x->step_ns = m->now;
-	ccm_log(m, CCM_LOG_DEBUG, "measuring links: round %u of %u%s", x->round + 1, x->n_rounds,
+	ccm_log(m, CCM_LOG_INFO, "measuring links: round %u of %u%s", x->round + 1, x->n_rounds,
 		is_cap_round(x) ? ", all hosts at once" : "");
 	for (i = 0; !is_cap_round(x) && i < x->n_edges; i++)
 		if (x->edges[i].round == x->round)
@@ -250,6 +252,22 @@ static void measure_round(struct ccm *m)
 	}
 	send_orders(m, orders);
 	free(orders);
+}
+
+/* The rounds that are left take as long as those that are done, the last one longer. */
+bool ccm_get_progress(const struct ccm *m, uint64_t now_ns, struct ccm_progress *ret)
+{
+	const struct ccm_optimize *x = &m->optimize;
+	uint64_t each = m->cfg.benchmark_ms * CCM_NS_PER_MS, in_round = ccm_age(now_ns, x->step_ns);
+	uint64_t left = x->n_rounds - x->round + (x->caps ? CAP_TIMES - 1 : 0);
+
+	if (x->phase != CCM_OPTIMIZE_MEASURING)
+		return false;
+	if (x->round > 0)
+		each = ccm_age(x->step_ns, x->began_ns) / x->round;
+	*ret = (struct ccm_progress){.round = x->round + 1, .rounds = x->n_rounds};
+	ret->left_ns = ccm_age(left * each, in_round);
+	return true;
 }
 
 static void measured_pair(struct ccm *m, const struct ccm_agent *a, const struct ccm_agent *to,
@@ -347,7 +365,7 @@ static void learn_caps(struct ccm *m)
 
 	for (i = 0; i < m->optimize.n_hosts; i++)
 		learn_cap(m, host(m, i));
-	m->caps_stale = false;
+	m->store.caps_stale = false;
 }
 
 /* ---- solving ---- */
@@ -392,6 +410,25 @@ static void fill_problem(struct ccm *m, const struct ccm_group *g, struct ccm_pr
 		x->current = *g->rings;
 }
 
+/* Predicts the rate of a direct exchange, in the same unit as that of a plan: what a host sends. A
+ * link carries one part of n - 1. Returns 0 if the rate of a link is not known. */
+static double direct_rate(const struct ccm_problem *x)
+{
+	uint64_t least = UINT64_MAX, cap = UINT64_MAX;
+	uint32_t i, k;
+
+	for (i = 0; i < x->n; i++) {
+		for (k = 0; k < x->n; k++)
+			if (i != k && x->rates[i * x->n + k] < least)
+				least = x->rates[i * x->n + k];
+		if (x->out[i] > 0 && x->out[i] < cap)
+			cap = x->out[i];
+		if (x->in[i] > 0 && x->in[i] < cap)
+			cap = x->in[i];
+	}
+	return (double)least * (x->n - 1) < (double)cap ? (double)least * (x->n - 1) : (double)cap;
+}
+
 static void note_hosts(struct ccm_group *g)
 {
 	uint32_t i;
@@ -431,9 +468,12 @@ static void note_solved(struct ccm *m)
 static void solve(struct ccm *m)
 {
 	struct ccm_optimize *x = &m->optimize;
+	struct ccm_problem *p;
 	struct ccm_group *g;
 
 	edges_free(x);
+	if (x->measured)
+		ccm_store_save(m);
 	x->step_ns = m->now;
 	for (g = m->groups; g; g = g->hh.next) {
 		if (!is_measured(g) || is_solved(m, g))
@@ -447,7 +487,9 @@ static void solve(struct ccm *m)
 		g->better.n = 0;
 		x->n_problems++;
 		note_hosts(g);
-		fill_problem(m, g, ccm_solve_action(m));
+		p = ccm_solve_action(m);
+		fill_problem(m, g, p);
+		g->direct = direct_rate(p);
 	}
 	ccm_log(m, CCM_LOG_DEBUG, "looking for the best rings of %u groups", x->n_problems);
 	set_phase(m, CCM_OPTIMIZE_SOLVING);

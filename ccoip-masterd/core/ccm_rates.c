@@ -25,26 +25,39 @@
 static struct ccm_rate *rate_find(
 	const struct ccm *m, const struct cc_id *from, const struct cc_id *to)
 {
-	struct ccm_rate_key key = {*from, *to};
+	struct ccm_rate_key key = {ccm_host_find(m, from), ccm_host_find(m, to)};
 	struct ccm_rate *x;
 
-	HASH_FIND(hh, m->rates, &key, sizeof key, x);
-	return x;
-}
-
-static struct ccm_cap *cap_find(const struct ccm *m, const struct cc_id *host)
-{
-	struct ccm_cap *x;
-
-	HASH_FIND(hh, m->caps, host, sizeof *host, x);
+	HASH_FIND(hh, m->store.rates, &key, sizeof key, x);
 	return x;
 }
 
 static void rate_free(struct ccm *m, struct ccm_rate *x)
 {
+	struct ccm_rate_key key = x->key;
+
 	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): analyzer loses track of the list */
-	HASH_DELETE(hh, m->rates, x);
+	HASH_DELETE(hh, m->store.rates, x);
 	free(x);
+	key.from->n_rates--;
+	key.to->n_rates--;
+	ccm_host_release(m, key.from);
+	ccm_host_release(m, key.to);
+}
+
+static struct ccm_rate *rate_add(struct ccm *m, const struct cc_id *from, const struct cc_id *to)
+{
+	struct ccm_rate *x;
+
+	if (HASH_COUNT(m->store.rates) >= RATES_MAX)
+		rate_free(m, m->store.rates);
+	x = cc_must_zalloc(1, sizeof *x);
+	x->key.from = ccm_host_get(m, from);
+	x->key.to = ccm_host_get(m, to);
+	x->key.from->n_rates++;
+	x->key.to->n_rates++;
+	HASH_ADD(hh, m->store.rates, key, sizeof x->key, x);
+	return x;
 }
 
 void ccm_rate_put(struct ccm *m, const struct cc_id *from, const struct cc_id *to,
@@ -52,13 +65,11 @@ void ccm_rate_put(struct ccm *m, const struct cc_id *from, const struct cc_id *t
 {
 	struct ccm_rate *x = rate_find(m, from, to);
 
-	if (!x) {
-		if (HASH_COUNT(m->rates) >= RATES_MAX)
-			rate_free(m, m->rates);
-		x = cc_must_zalloc(1, sizeof *x);
-		x->key = (struct ccm_rate_key){*from, *to};
-		HASH_ADD(hh, m->rates, key, sizeof x->key, x);
-	}
+	if (cc_id_eq(from, to)) /* an agent tells nonsense */
+		return;
+	if (!x)
+		x = rate_add(m, from, to);
+	m->store.unsaved = true;
 	m->n_links_changed += x->v.rate != v->rate || x->v.trip_us != v->trip_us;
 	x->v = *v;
 	x->slow_ns = x->slow_last_ns = 0;
@@ -78,7 +89,7 @@ bool ccm_rate_is_trusted(const struct ccm *m, const struct cc_id *from, const st
 
 	if (!v || v->stale)
 		return false;
-	return ccm_age(m->now, v->ns) < (v->rate > 0 ? TRUSTED_NS : UNREACHABLE_NS);
+	return ccm_rate_age(m->now, v->ns) < (v->rate > 0 ? TRUSTED_NS : UNREACHABLE_NS);
 }
 
 static uint64_t age_ns(uint32_t age_s)
@@ -86,9 +97,9 @@ static uint64_t age_ns(uint32_t age_s)
 	return age_s * UINT64_C(1000000000);
 }
 
-static uint64_t since(const struct ccm *m, uint32_t age_s)
+uint64_t ccm_rate_ns(const struct ccm *m, uint32_t age_s)
 {
-	return m->now > age_ns(age_s) ? m->now - age_ns(age_s) : 0;
+	return m->now - age_ns(age_s);
 }
 
 void ccm_rates_learn(struct ccm *m, const struct ccm_agent *a, const struct wm_rates *r)
@@ -101,22 +112,20 @@ void ccm_rates_learn(struct ccm *m, const struct ccm_agent *a, const struct wm_r
 		const struct wm_rate *x = &r->rates[i];
 		struct ccm_measured v = {.rate = x->rate,
 			.trip_us = x->trip_us,
-			.ns = since(m, x->age_s),
-			/* the clock may be lower than the age */
-			.stale = age_ns(x->age_s) >= TRUSTED_NS,
+			.ns = ccm_rate_ns(m, x->age_s),
 			.source = CCM_RATE_AGENT};
 
 		old = ccm_rate_get(m, &a->hello.agent, &x->agent);
 		/* The measurement that the master knows may be marked as stale since. */
-		if (!old || old->ns + AGE_ERROR_NS < v.ns)
+		if (!old || ccm_rate_age(m->now, old->ns) > age_ns(x->age_s) + AGE_ERROR_NS)
 			ccm_rate_put(m, &a->hello.agent, &x->agent, &v);
 	}
 	cap = ccm_cap_get(m, &a->hello.agent);
 	if (r->out > 0 && age_ns(r->caps_age_s) < TRUSTED_NS &&
-		(!cap || ccm_age(m->now, cap->ns) > age_ns(r->caps_age_s)))
+		(!cap || ccm_rate_age(m->now, cap->ns) > age_ns(r->caps_age_s)))
 		ccm_cap_put(m, &a->hello.agent,
 			&(struct ccm_cap){
-				.out = r->out, .in = r->in, .ns = since(m, r->caps_age_s)});
+				.out = r->out, .in = r->in, .ns = ccm_rate_ns(m, r->caps_age_s)});
 }
 
 /* ---- what links carry in operations ---- */
@@ -179,12 +188,13 @@ static struct use use_of(
 static void raise_caps(
 	struct ccm *m, const struct ccm_agent *from, const struct ccm_agent *to, uint64_t rate)
 {
-	struct ccm_cap *out = cap_find(m, &from->hello.agent), *in = cap_find(m, &to->hello.agent);
+	struct ccm_store_host *out = ccm_host_find(m, &from->hello.agent);
+	struct ccm_store_host *in = ccm_host_find(m, &to->hello.agent);
 
-	if (out && out->out < rate)
-		out->out = rate;
-	if (in && in->in < rate)
-		in->in = rate;
+	if (out && out->has_cap && out->cap.out < rate)
+		out->cap.out = rate;
+	if (in && in->has_cap && in->cap.in < rate)
+		in->cap.in = rate;
 }
 
 /* A link can carry at least what it has carried. But a link that was never measured may be able to
@@ -216,6 +226,7 @@ static void slow(struct ccm *m, struct ccm_rate *x, const struct ccm_agent *from
 	if (ns < SLOW_NS)
 		return;
 	x->v.stale = true;
+	m->store.unsaved = true;
 	ccm_log(m, CCM_LOG_WARNING,
 		"the link from host %s to host %s has become slow: for %.0f s operations have got "
 		"%.1f Mbit/s, less than half of the %.1f Mbit/s that %s; check the network between "
@@ -248,8 +259,10 @@ static void carried(struct ccm *m, const struct ccm_agent *from, const struct cc
 	}
 	x->slow_ns = 0;
 	/* A link of which the rings want only a part has not shown what it can carry. */
-	if (rate >= stored || (u.in_rings && expected >= stored * WHOLE))
+	if (rate >= stored || (u.in_rings && expected >= stored * WHOLE)) {
 		x->v.ns = m->now;
+		m->store.unsaved = true;
+	}
 }
 
 void ccm_rates_carried(struct ccm *m, const struct ccm_agent *a, const struct wm_rates *r)
@@ -268,59 +281,55 @@ void ccm_rates_forget(struct ccm *m)
 {
 	struct ccm_rate *x;
 
-	for (x = m->rates; x; x = x->hh.next)
+	for (x = m->store.rates; x; x = x->hh.next)
 		x->v.stale = true;
-	m->caps_stale = true;
+	m->store.caps_stale = m->store.unsaved = true;
 }
 
 /* ---- caps ---- */
 
+static void cap_drop(struct ccm *m, struct ccm_store_host *x)
+{
+	DL_DELETE2(m->store.capped, x, prev_c, next_c);
+	m->store.n_capped--;
+	x->has_cap = false;
+	x->cap = (struct ccm_cap){0};
+	ccm_host_release(m, x);
+}
+
 void ccm_cap_put(struct ccm *m, const struct cc_id *host, const struct ccm_cap *v)
 {
-	struct ccm_cap *x = cap_find(m, host);
+	struct ccm_store_host *x = ccm_host_get(m, host);
 
-	if (!x) {
-		if (HASH_COUNT(m->caps) >= RATES_MAX) {
-			x = m->caps;
-			HASH_DELETE(hh, m->caps, x);
-			free(x);
-		}
-		x = cc_must_zalloc(1, sizeof *x);
-		x->host = *host;
-		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): analyzer loses track of the list */
-		HASH_ADD(hh, m->caps, host, sizeof x->host, x);
+	if (!x->has_cap) {
+		x->has_cap = true;
+		DL_APPEND2(m->store.capped, x, prev_c, next_c);
+		if (++m->store.n_capped > RATES_MAX)
+			cap_drop(m, m->store.capped);
 	}
-	m->n_links_changed += x->out != v->out || x->in != v->in;
-	x->out = v->out;
-	x->in = v->in;
-	x->ns = v->ns;
+	m->store.unsaved = true;
+	m->n_links_changed += x->cap.out != v->out || x->cap.in != v->in;
+	x->cap = *v;
 }
 
 const struct ccm_cap *ccm_cap_get(const struct ccm *m, const struct cc_id *host)
 {
-	return cap_find(m, host);
+	const struct ccm_store_host *x = ccm_host_find(m, host);
+
+	return x && x->has_cap ? &x->cap : NULL;
 }
 
 bool ccm_cap_is_trusted(const struct ccm *m, const struct cc_id *host)
 {
-	const struct ccm_cap *x = cap_find(m, host);
+	const struct ccm_cap *x = ccm_cap_get(m, host);
 
-	return x && ccm_age(m->now, x->ns) < TRUSTED_NS;
+	return x && ccm_rate_age(m->now, x->ns) < TRUSTED_NS;
 }
 
 void ccm_rates_free(struct ccm *m)
 {
-	struct ccm_rate *x = m->rates, *next;
-	struct ccm_cap *c = m->caps, *c_next;
-
-	HASH_CLEAR(hh, m->rates);
-	for (; x; x = next) {
-		next = x->hh.next;
-		free(x);
-	}
-	HASH_CLEAR(hh, m->caps);
-	for (; c; c = c_next) {
-		c_next = c->hh.next;
-		free(c);
-	}
+	while (m->store.rates)
+		rate_free(m, m->store.rates);
+	while (m->store.capped)
+		cap_drop(m, m->store.capped);
 }

@@ -17,7 +17,7 @@ static struct wj_record *record(struct ccm *m, enum wj_type type)
 	return r;
 }
 
-static bool writes(const struct ccm *m)
+bool ccm_journal_writes(const struct ccm *m)
 {
 	return m->cfg.journal && !m->stale;
 }
@@ -86,7 +86,7 @@ void ccm_journal_members(struct ccm *m)
 {
 	m->n_unsaved = 0;
 	m->resave = false;
-	if (!writes(m))
+	if (!ccm_journal_writes(m))
 		return;
 	write_run(m);
 	*record(m, WJ_MEMBERS) = snapshot(m);
@@ -97,7 +97,7 @@ void ccm_journal_lost(struct ccm *m)
 	struct wj_record *r;
 	uint32_t i;
 
-	if (writes(m) && m->written_term) {
+	if (ccm_journal_writes(m) && m->written_term) {
 		r = record(m, WJ_LOST);
 		r->view_id = m->view_id;
 		r->generation = m->last_generation;
@@ -121,7 +121,7 @@ void ccm_journal_note(struct ccm *m, const struct cc_id *peer)
 
 void ccm_journal_void(struct ccm *m)
 {
-	if (writes(m))
+	if (ccm_journal_writes(m))
 		(void)record(m, WJ_RUN);
 }
 
@@ -189,6 +189,9 @@ void ccm_restore(struct ccm *m, const struct wj_record *r)
 	case WJ_LOST:
 		members_lost(m, r);
 		break;
+	case WJ_RATES:
+		ccm_store_keep(m, r);
+		break;
 	}
 }
 
@@ -242,6 +245,7 @@ void ccm_restore_begin(struct ccm *m)
 	struct ccm_agent *a;
 	uint32_t i;
 
+	ccm_store_restore(m);
 	if (!m->has_saved)
 		return;
 	if (s->type != WJ_RUN) {
@@ -287,7 +291,7 @@ void ccm_restore_begin(struct ccm *m)
 		ccm_at_least(&m->view_id, m->term << CCM_VIEW_SHIFT);
 		ccm_lost_restart(m);
 	}
-	if (writes(m))
+	if (ccm_journal_writes(m))
 		write_run(m);
 	ccm_log(m, CCM_LOG_NOTICE, "restored from the journal: %u peers, epoch %llu, now term %llu",
 		m->n_accepted, (unsigned long long)m->epoch, (unsigned long long)m->term);
@@ -369,11 +373,14 @@ static void hand_over_outcomes(const struct ccm *m, struct ccm *to)
 }
 
 /* Swaps the contents of m and `with`. Before that, `with` takes over from m what belongs to the
- * process: the time, and where actions go. */
+ * process or the network: the time, where actions go, and the bandwidth store. */
 static void replace(struct ccm *m, struct ccm *with)
 {
-	struct ccm old = *m;
+	struct ccm old;
 
+	with->store = m->store;
+	m->store = (struct ccm_store){0};
+	old = *m;
 	with->now = with->tick_ns = m->now;
 	with->started_ns = m->started_ns;
 	with->out = m->out;

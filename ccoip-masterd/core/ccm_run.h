@@ -155,9 +155,35 @@ struct ccm_late {
 	unsigned text_hash;
 };
 
-/* Names a link, by the ids of the agents of its two hosts. */
+/* The highest rates at which a host can send and receive over all its links together, in bit/s of
+ * payload. */
+struct ccm_cap {
+	uint64_t out, in, ns;
+};
+
+struct ccm_host_key {
+	char name[WM_NAME_MAX];
+	struct cc_addr addr; /* its port is that for links */
+};
+
+/* A host in the bandwidth store. It is named by its agent. The name and the address of an agent
+ * that has had members here also name the host, so that its next agent continues with its rates. */
+struct ccm_store_host {
+	struct cc_id agent;
+	bool placed; /* key is known */
+	struct ccm_host_key key;
+	uint32_t n_rates;  /* of links from it and to it */
+	uint32_t saved_at; /* used in ccm_store.c only: its index in the record */
+	bool has_cap;
+	struct ccm_cap cap;
+	struct ccm_store_host *prev_c, *next_c; /* has_cap: in ccm_store.capped */
+	UT_hash_handle hh;                      /* by agent */
+	UT_hash_handle hh_key;                  /* placed: by key */
+};
+
+/* Names a link. */
 struct ccm_rate_key {
-	struct cc_id from, to;
+	struct ccm_store_host *from, *to;
 };
 
 enum ccm_rate_source {
@@ -170,7 +196,7 @@ enum ccm_rate_source {
 struct ccm_measured {
 	uint64_t rate; /* bit/s of payload */
 	uint32_t trip_us;
-	uint64_t ns; /* time of the measurement */
+	uint64_t ns; /* time of the measurement: see ccm_rate_age */
 	enum ccm_rate_source source;
 	bool stale; /* to be measured again */
 };
@@ -184,12 +210,16 @@ struct ccm_rate {
 	UT_hash_handle hh;
 };
 
-/* The highest rates at which a host can send and receive over all its links together, in bit/s of
- * payload. */
-struct ccm_cap {
-	struct cc_id host;
-	uint64_t out, in, ns;
-	UT_hash_handle hh;
+/* The bandwidth store: ccm_rates.c, ccm_hosts.c. */
+struct ccm_store {
+	struct ccm_rate *rates;
+	struct ccm_store_host *hosts,
+		*places;               /* by agent, by key; only hosts with a rate or a cap */
+	struct ccm_store_host *capped; /* hosts with caps, the oldest first */
+	uint32_t n_capped;
+	bool caps_stale; /* the caps are to be measured again */
+	bool unsaved;    /* it has changed since it was written to the journal */
+	uint64_t saved_ns;
 };
 
 enum ccm_optimize_phase {
@@ -224,7 +254,8 @@ struct ccm_optimize {
 };
 
 struct ccm_ballot {
-	uint64_t number; /* of the last ballot that has ended (wire_ballot.h) */
+	uint64_t number;        /* of the last ballot that has ended (wire_ballot.h) */
+	char text[WM_TEXT_MAX]; /* why its answer is no, or "" */
 	uint32_t n_votes;
 	uint64_t since_ns; /* when n_votes rose from 0 */
 	struct ccm_late late;
@@ -255,10 +286,8 @@ struct ccm {
 	struct ccm_ballot ballots[WIRE_BALLOTS];
 	struct ccm_optimize optimize;
 	uint32_t n_proposed; /* groups with a proposal */
-	struct ccm_rate *rates;
-	struct ccm_cap *caps;
+	struct ccm_store store;
 	uint64_t n_links_changed; /* grows when a rate, a cap or a failed pair changes */
-	bool caps_stale;          /* the caps are to be measured again */
 	bool stopped_news;        /* some group has stopped_news */
 	uint64_t woke_ns;         /* when the last suspension of this process ended */
 	struct ccm_pair *pairs;
@@ -308,6 +337,7 @@ struct ccm {
 	struct cc_id born_run; /* the run id that this master has made itself; random */
 	bool has_saved;
 	struct wj_record saved; /* until the first step: the content of the journal */
+	struct wj_record saved_rates;
 	uint64_t written_term;
 	struct cc_id written_run;
 	struct cc_id *unsaved; /* accepted peers that were lost since the journal was written */

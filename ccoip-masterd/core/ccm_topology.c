@@ -72,7 +72,7 @@ static void each_link(const struct ccm *m, const struct ccm_group *g, uint64_t n
 			x->known = v != NULL;
 			x->rate = v ? v->rate : 0;
 			x->trip_us = v ? v->trip_us : 0;
-			x->age_ns = v ? ccm_age(now, v->ns) : 0;
+			x->age_ns = v ? ccm_rate_age(now, v->ns) : 0;
 			x->bottleneck = v && v->rate == least;
 			fn(arg, x);
 		}
@@ -118,16 +118,16 @@ void ccm_each_rate(const struct ccm *m, uint64_t now_ns,
 {
 	const struct ccm_rate *x;
 
-	for (x = m->rates; x; x = x->hh.next) {
-		struct ccm_rate_info i = {.from = x->key.from,
-			.to = x->key.to,
-			.from_name = host_name(m, &x->key.from),
-			.to_name = host_name(m, &x->key.to),
+	for (x = m->store.rates; x; x = x->hh.next) {
+		struct ccm_rate_info i = {.from = x->key.from->agent,
+			.to = x->key.to->agent,
+			.from_name = host_name(m, &x->key.from->agent),
+			.to_name = host_name(m, &x->key.to->agent),
 			.rate = x->v.rate,
 			.trip_us = x->v.trip_us,
-			.age_ns = ccm_age(now_ns, x->v.ns),
+			.age_ns = ccm_rate_age(now_ns, x->v.ns),
 			.source = ccm_rate_source_name(x->v.source),
-			.trusted = ccm_rate_is_trusted(m, &x->key.from, &x->key.to)};
+			.trusted = ccm_rate_is_trusted(m, &x->key.from->agent, &x->key.to->agent)};
 
 		fn(arg, &i);
 	}
@@ -136,14 +136,14 @@ void ccm_each_rate(const struct ccm *m, uint64_t now_ns,
 void ccm_each_cap(const struct ccm *m, uint64_t now_ns,
 	void (*fn)(void *arg, const struct ccm_cap_info *c), void *arg)
 {
-	const struct ccm_cap *x;
+	const struct ccm_store_host *x;
 
-	for (x = m->caps; x; x = x->hh.next) {
-		struct ccm_cap_info i = {.host = x->host,
-			.name = host_name(m, &x->host),
-			.out = x->out,
-			.in = x->in,
-			.age_ns = ccm_age(now_ns, x->ns)};
+	DL_FOREACH2 (m->store.capped, x, next_c) {
+		struct ccm_cap_info i = {.host = x->agent,
+			.name = host_name(m, &x->agent),
+			.out = x->cap.out,
+			.in = x->cap.in,
+			.age_ns = ccm_rate_age(now_ns, x->cap.ns)};
 
 		fn(arg, &i);
 	}

@@ -263,7 +263,9 @@ struct ccm_group {
 	bool proposed; /* the next round puts the proposal in force */
 	struct ccm_plan proposal;
 	uint64_t problem; /* number of the last CCM_ACT_SOLVE; 0: none */
-	double achieved;  /* see struct ccm_plan_info; 0: no large operation has ended */
+	/* The predicted rate of a direct exchange, as of the last problem; 0: not known. */
+	double direct;
+	double achieved; /* see struct ccm_plan_info; 0: no large operation has ended */
 	/* When it was solved last: the epoch after that, and ccm->n_links_changed. */
 	uint64_t solved_epoch, solved_links;
 	bool solving;        /* its solution has not come yet */

@@ -27,6 +27,8 @@ libccm_la_SOURCES = \
 	ccoip-masterd/core/ccm_optimize.c \
 	ccoip-masterd/core/ccm_plan.c \
 	ccoip-masterd/core/ccm_rates.c \
+	ccoip-masterd/core/ccm_hosts.c \
+	ccoip-masterd/core/ccm_store.c \
 	ccoip-masterd/core/ccm_schedule.c ccoip-masterd/core/ccm_schedule.h \
 	ccoip-masterd/core/ccm_restore.c \
 	ccoip-masterd/core/ccm_record.c ccoip-masterd/core/ccm_record.h \

@@ -344,6 +344,7 @@ static void fill(void *arg, const struct wa_request *q, struct wa_reply *reply)
 	case WA_TOPOLOGY:
 	case WA_BANDWIDTH:
 	case WA_MEASURE:
+	case WA_PROGRESS:
 		(void)snprintf(reply->error, sizeof reply->error,
 			"an agent does not know the rings of its runs: ask the master");
 		break;

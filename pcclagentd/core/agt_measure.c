@@ -118,6 +118,9 @@ void agt_measure(struct agt *a, struct agt_run *r, const struct wm_measure *m)
 		return;
 	}
 	remember_order(&r->measure, m);
+	if (m->rounds > 0)
+		agt_log(a, AGT_LOG_INFO, "run %u: measuring links: round %u of %u", r->id, m->round,
+			m->rounds);
 	x = agt_emit(a, AGT_ACT_MEASURE);
 	x->run = r->id;
 	copy_order(&x->u.measure, m);

@@ -495,6 +495,146 @@ START_TEST(file_that_ends_during_reading_is_a_disk_failure)
 }
 END_TEST
 
+/* ---- the rates ---- */
+
+#define HOSTS 20
+
+static void put_rates(struct journal *j, uint64_t rate, uint32_t age_s)
+{
+	struct wj_rate v = {.from = 0, .to = 1, .rate = rate, .age_s = age_s};
+	struct wj_host hosts[HOSTS];
+	struct wj_record r = {
+		.type = WJ_RATES, .n_hosts = HOSTS, .hosts = hosts, .n_rates = 1, .rates = &v};
+
+	for (uint8_t i = 0; i < HOSTS; i++)
+		hosts[i] = (struct wj_host){
+			.agent = {{(uint8_t)(i + 1)}}, .addr = {CC_INET4, {10, 0, 0, i}, 48150}};
+	journal_write(j, &r);
+}
+
+static struct ccm_rate_info rate;
+
+static void see_rate(void *arg, const struct ccm_rate_info *r)
+{
+	(void)arg;
+	rate = *r;
+}
+
+/* Returns the rate that a master would know if it started now, or 0. */
+static uint64_t restored_rate(void)
+{
+	rate = (struct ccm_rate_info){.rate = 0};
+	(void)restored();
+	ccm_each_rate(m, 1000000000, see_rate, NULL);
+	return rate.rate;
+}
+
+static void use_rates_file(void)
+{
+	(void)snprintf(path, sizeof path, "%s/rates.journal", dir);
+}
+
+START_TEST(rates_are_restored_with_their_age)
+{
+	struct journal *j = open_it();
+	struct wj_record r;
+	const char *why;
+	size_t len, used;
+	uint8_t *p, *again;
+
+	put_rates(j, 5, 60);
+	put_rates(j, 7, 100);
+	journal_close(j);
+	ck_assert_uint_eq(restored_rate(), 7);
+	ck_assert_uint_ge(rate.age_ns / 1000000000, 100);
+	ck_assert_uint_lt(rate.age_ns / 1000000000, 200);
+	ck_assert_uint_eq(restored().accepted, 0);
+	/* A file of before. */
+	use_rates_file();
+	p = contents(&len);
+	ck_assert_int_eq(wire_journal_decode(p + WJ_HEADER, len - WJ_HEADER, &r, &used, &why), 0);
+	ck_assert_uint_eq(used, len - WJ_HEADER);
+	r.written_s -= 1800;
+	ck_assert_int_eq(wire_journal_encode(&r, &again, &used), 0);
+	memcpy(p + WJ_HEADER, again, used);
+	replace(p, WJ_HEADER + used);
+	ck_assert_uint_eq(restored_rate(), 7);
+	ck_assert_uint_ge(rate.age_ns / 1000000000, 1900);
+	wire_journal_clear(&r);
+	free(again);
+	free(p);
+}
+END_TEST
+
+START_TEST(damaged_rates_are_ignored)
+{
+	struct journal *j = open_it();
+	size_t len, at;
+	uint8_t *p;
+
+	put_rates(j, 7, 1);
+	journal_close(j);
+	fill();
+	use_rates_file();
+	p = contents(&len);
+	for (at = 0; at < len; at++) {
+		replace(p, at);
+		ck_assert_uint_eq(restored_rate(), 0);
+		p[at] ^= (uint8_t)(1 << at % 8);
+		replace(p, len);
+		ck_assert(restored_rate() == 0 || (at >= 12 && at < WJ_HEADER));
+		p[at] ^= (uint8_t)(1 << at % 8);
+	}
+	ck_assert_uint_eq(restored().accepted, 7); /* the run does not depend on them */
+	j = open_it();
+	put_rates(j, 9, 1);
+	journal_close(j);
+	ck_assert_uint_eq(restored_rate(), 9);
+	free(p);
+}
+END_TEST
+
+/* A failure concerns neither the rates that were written before nor the run. */
+START_TEST(full_disk_keeps_older_rates)
+{
+	struct rlimit limit;
+	struct journal *j;
+	char last[256] = "", text[160];
+	int log, i;
+
+	fill();
+	j = open_it();
+	put_rates(j, 7, 1);
+	signal(SIGXFSZ, SIG_IGN);
+	ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
+	log = memfd_create("log", MFD_CLOEXEC);
+	ck_assert_int_eq(dup2(log, STDERR_FILENO), STDERR_FILENO);
+	cc_log_set_level(CC_LOG_INFO);
+	limit.rlim_cur = 500; /* the log must fit */
+	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	for (i = 0; i < 20; i++)
+		put_rates(j, 8, 1);
+	limit.rlim_cur = limit.rlim_max;
+	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	ck_assert_uint_eq(count_lines(log, last, sizeof last), 1);
+	ck_assert_msg(strstr(last, "rates.journal: cannot be written: File too large") != NULL,
+		"%s", last);
+	(void)snprintf(text, sizeof text, "%s/rates.journal.new", dir);
+	ck_assert_int_eq(access(text, F_OK), -1);
+	journal_close(j);
+	cc_log_set_level(CC_LOG_ERR - 1);
+	ck_assert_uint_eq(restored_rate(), 7);
+	ck_assert_uint_eq(restored().accepted, 7);
+	cc_log_set_level(CC_LOG_INFO);
+	j = open_it();
+	put_rates(j, 9, 1);
+	journal_close(j);
+	cc_log_set_level(CC_LOG_ERR - 1);
+	ck_assert_uint_eq(restored_rate(), 9);
+	close(log);
+}
+END_TEST
+
 Suite *journal_suite(void)
 {
 	Suite *s = suite_create("journal");
@@ -516,6 +656,9 @@ Suite *journal_suite(void)
 	tcase_add_test(tc, missing_descriptor_is_reported_as_limit);
 	tcase_add_test(tc, exit_code_prevents_restart_only_for_wrong_path);
 	tcase_add_test(tc, file_that_ends_during_reading_is_a_disk_failure);
+	tcase_add_test(tc, rates_are_restored_with_their_age);
+	tcase_add_test(tc, damaged_rates_are_ignored);
+	tcase_add_test(tc, full_disk_keeps_older_rates);
 	suite_add_tcase(s, tc);
 	return s;
 }

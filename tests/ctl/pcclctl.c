@@ -18,6 +18,7 @@
 #include "common/cc_err.h"
 #include "common/cc_sys.h"
 #include "pcclctl/print.h"
+#include "pcclctl/progress.h"
 #include "pcclctl/target.h"
 #include "proto/wire_frame.h"
 #include "tests/common/testlib.h"
@@ -228,6 +229,12 @@ static void fill(void *arg, const struct wa_request *q, struct wa_reply *r)
 		wa_row_add(t);
 		wa_set_number(t, 0, 512000000);
 		break;
+	case WA_PROGRESS:
+		t = wa_table_add(r, "progress");
+		wa_col_add(t, "round", WA_KIND_COUNT);
+		wa_col_add(t, "rounds", WA_KIND_COUNT);
+		wa_col_add(t, "left", WA_KIND_NS);
+		break;
 	case WA_RESET:
 		t = wa_table_add(r, "reset");
 		wa_col_add(t, "force", WA_KIND_BOOL);
@@ -236,6 +243,42 @@ static void fill(void *arg, const struct wa_request *q, struct wa_reply *r)
 		break;
 	}
 }
+
+static bool progress_of(
+	uint64_t round, uint64_t rounds, uint64_t left, char line[CTL_PROGRESS_SIZE])
+{
+	struct wa_reply r = {.n_tables = 0};
+	struct wa_table *t = wa_table_add(&r, "progress");
+	bool ok;
+
+	wa_col_add(t, "round", WA_KIND_COUNT);
+	wa_col_add(t, "rounds", WA_KIND_COUNT);
+	wa_col_add(t, "left", WA_KIND_NS);
+	if (rounds > 0) {
+		wa_row_add(t);
+		wa_set_number(t, 0, round);
+		wa_set_number(t, 1, rounds);
+		wa_set_number(t, 2, left);
+	}
+	ok = ctl_progress_line(&r, line);
+	wa_reply_clear(&r);
+	return ok;
+}
+
+START_TEST(progress_is_a_bar)
+{
+	char line[CTL_PROGRESS_SIZE];
+
+	ck_assert(progress_of(1, 4, 4500000000, line));
+	ck_assert_str_eq(
+		line, "measuring links [........................] round 1 of 4, about 4.5 s left");
+	ck_assert(progress_of(4, 4, 0, line));
+	ck_assert_str_eq(
+		line, "measuring links [##################......] round 4 of 4, about 0 ns left");
+	ck_assert(!progress_of(0, 0, 0, line));
+	ck_assert(!progress_of(5, 4, 0, line));
+}
+END_TEST
 
 static void deny(void *arg, const struct wa_request *q, struct wa_reply *r)
 {
@@ -801,7 +844,7 @@ Suite *pcclctl_suite(void)
 		closed_connection_is_an_error, other_versions_are_named,
 		other_servers_are_recognized, a_missing_daemon_is_reported, wrong_usage_is_refused,
 		full_disk_for_output_is_an_error, numbers_have_units, a_master_is_counted_once,
-		a_master_that_answers_is_preferred};
+		a_master_that_answers_is_preferred, progress_is_a_bar};
 	Suite *s = suite_create("pcclctl");
 	TCase *c = tcase_create("pcclctl");
 

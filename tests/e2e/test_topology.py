@@ -5,7 +5,9 @@ and after it; peers and hosts that come and go; an optimization that fails and i
 which nothing can be measured."""
 
 import os
+import pty
 import signal
+import subprocess
 import time
 
 import halfopen
@@ -163,6 +165,99 @@ def life():
         lib.measure_again(lab.master)
         measures(lab, peers, "12 links of 4 hosts", "after a request to measure again")
         reduce_all(peers, "after all links were measured again")
+        lab.check_alive()
+
+
+def bandwidth(lab):
+    """Returns rates and caps by the names of the hosts, and the lowest age of any of them in seconds."""
+    found = lib.tables("--master", lab.master, "bandwidth")
+    return ({(r["from"], r["to"]): (r["rate"], r["round_trip"], r["source"]) for r in found["links"]},
+            {r["host"]: (r["out"], r["in"]) for r in found["hosts"]},
+            min(r["measured"] for table in found.values() if isinstance(table, list) for r in table) / 1e9)
+
+
+def anew():
+    """The journal has the rates, although master and agents have ended."""
+    with lib.Lab(3) as lab:
+        ports = [lib.free_port() for _ in range(3)]
+        state = lab.folder / "state"
+
+        def start():
+            lab.start_master(options=(*QUICK, "--state-dir", state))
+            for host, port in enumerate(ports):
+                lab.start_agent(host, options=("--p2p-port", str(port)))
+            return lab.start_peers((0, 1, 2))
+
+        peers = start()
+        measures(lab, peers, "6 links of 3 hosts", "before all daemons end")
+        measured = time.monotonic()
+        *before, _ = bandwidth(lab)
+        for peer in peers:
+            peer.expect("destroy")
+            lab.drop_peer(peer)
+        for daemon in [*lab.agents.values(), lab.master]:
+            lab.end(daemon)
+        check(sorted(p.name for p in state.iterdir()) == ["lock", "rates.journal", "run.journal"],
+              "the journal has a file for the rates", sorted(state.iterdir()))
+        peers = start()
+        *after, age = bandwidth(lab)
+        check(before == after and len(before[0]) == 6 and len(before[1]) == 3,
+              "the next master of the journal knows the rates and caps", (before, after))
+        began = time.monotonic()
+        measures(lab, peers, None, "after all daemons have started anew")
+        check(time.monotonic() - began < 1 * lib.SLOWER,
+              "after all daemons have started anew, the calls return soon", time.monotonic() - began)
+        check(age > began - measured - 2, "the age counts from the measurement", (age, began - measured))
+        reduce_all(peers, "after all daemons have started anew")
+        lab.check_alive()
+
+
+def watched(lab, *args, terminal):
+    """Starts pcclctl, on a terminal or not. Returns the process and its output."""
+    ours, theirs = pty.openpty() if terminal else os.pipe()
+    process = subprocess.Popen([str(a) for a in (lib.CTL, "--master", lab.master.admin, *args)],
+                               stdin=subprocess.DEVNULL, stdout=theirs)
+    os.close(theirs)
+    return process, ours
+
+
+def output_of(process, file):
+    """Returns everything that the process writes until it ends."""
+    text = b""
+    try:
+        while chunk := os.read(file, 65536):
+            text += chunk
+    except OSError:  # a terminal without a process
+        pass
+    os.close(file)
+    return process.wait(), text.decode()
+
+
+def progress():
+    """A terminal shows the progress of measurements. A pipe does not."""
+    with lib.Lab(3) as lab:
+        lab.start(("--benchmark-ms", "400"))
+        peers = lab.start_peers((0, 1, 2))
+        for verb in (("topology",), ("topology", "measure")):
+            lib.measure_again(lab.master)
+            watch = Watch(lab.master)
+            waits = [watched(lab, *verb, terminal=True)] if verb[1:] else []
+            for peer in peers:
+                peer.send("optimize")
+            watch.wait(": round 1 of 3")
+            waits = waits or [watched(lab, *verb, terminal=True)]
+            piped = [] if verb[1:] else [watched(lab, *verb, terminal=False)]
+            for peer in peers:
+                peer.read()
+            status, text = output_of(*waits[0])
+            check(status == 0 and "measuring links [" in text and " of 3, about " in text,
+                  f"pcclctl {' '.join(verb)} shows the progress on a terminal", text)
+            for each in piped:
+                status, text = output_of(*each)
+                check(status == 0 and "measuring" not in text and "\r" not in text,
+                      f"pcclctl {' '.join(verb)} shows no progress in a pipe", text)
+        check(any("measuring links: round 2 of 3" in line for line in lab.agents[1].log_lines()),
+              "the agents log the rounds", lab.agents[1].log_lines())
         lab.check_alive()
 
 
@@ -353,6 +448,8 @@ def test():
     few_hosts()
     groups_and_runs()
     life()
+    anew()
+    progress()
     in_flight()
     killed("in the first measurement", ": round 1 of ")
     killed("in the last measurement", "all hosts at once")

@@ -23,6 +23,13 @@ static void check_again(const struct wj_record *r)
 	for (uint32_t i = 0; i < r->n_revisions; i++)
 		FUZZ_CHECK(again.revisions[i].group == r->revisions[i].group &&
 			   again.revisions[i].revision == r->revisions[i].revision);
+	FUZZ_CHECK(again.n_hosts == r->n_hosts && again.n_rates == r->n_rates);
+	FUZZ_CHECK(again.written_s == r->written_s && again.caps_stale == r->caps_stale);
+	FUZZ_CHECK(r->n_rates == 0 ||
+		   memcmp(again.rates, r->rates, r->n_rates * sizeof *r->rates) == 0);
+	for (uint32_t i = 0; i < r->n_hosts; i++)
+		FUZZ_CHECK(cc_addr_eq(&again.hosts[i].addr, &r->hosts[i].addr) &&
+			   cc_id_eq(&again.hosts[i].agent, &r->hosts[i].agent));
 	wire_journal_clear(&again);
 	free(p);
 }

@@ -123,7 +123,7 @@ static void admin(struct tl_rng *r)
 	size_t len, best_len = 0;
 	char name[32];
 
-	for (int verb = WA_STATUS; verb <= WA_MEASURE; verb++) {
+	for (int verb = WA_STATUS; verb <= WA_PROGRESS; verb++) {
 		sample_admin_request(r, (enum wa_verb)verb, &q);
 		FUZZ_CHECK(wire_admin_encode_request(&q, &frame, &len) == 0);
 		snprintf(name, sizeof name, "request%d", verb);
@@ -196,8 +196,24 @@ static void journal(struct tl_rng *r)
 		.members = m};
 	struct wj_record lost = {
 		.type = WJ_LOST, .view_id = 10, .generation = 11, .n = 2, .members = m};
-	const struct wj_record *all[] = {&run, &none, &members, &lost};
-	static const char *const names[] = {"run", "none", "members", "lost"};
+	struct wj_host hosts[2] = {{.agent = {{5}},
+					   .name = "node-1",
+					   .addr = {CC_INET4, {10, 0, 0, 1}, 48150},
+					   .out = 1000,
+					   .in = 2000,
+					   .caps_age_s = 60},
+		{.agent = {{6}}, .addr = {CC_INET6, {0xfd, 1}, 48150}}};
+	struct wj_rate links[2] = {{.to = 1, .rate = 1000, .trip_us = 80, .age_s = 61},
+		{.from = 1, .rate = UINT64_MAX, .source = WJ_SOURCE_MAX, .stale = true}};
+	struct wj_record rates = {.type = WJ_RATES,
+		.n_hosts = 2,
+		.hosts = hosts,
+		.n_rates = 2,
+		.rates = links,
+		.written_s = 1700000000,
+		.caps_stale = true};
+	const struct wj_record *all[] = {&run, &none, &members, &lost, &rates};
+	static const char *const names[] = {"run", "none", "members", "lost", "rates"};
 	uint8_t file[4096], *p;
 	size_t at = WJ_HEADER, len;
 
@@ -205,7 +221,7 @@ static void journal(struct tl_rng *r)
 		m[i].peer.b[0] = m[i].agent.b[0] = m[i].token.b[0] =
 			(uint8_t)(1 + i + tl_u64(r) % 9);
 	wire_journal_header(file);
-	for (size_t i = 0; i < 4; i++) {
+	for (size_t i = 0; i < 5; i++) {
 		if (wire_journal_encode(all[i], &p, &len) != 0)
 			abort();
 		write_seed("fuzz_journal", names[i], p + WJ_RECORD_HDR, len - WJ_RECORD_HDR);

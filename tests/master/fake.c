@@ -255,10 +255,12 @@ static void deliver(struct fk *f, struct fk_host *h, const struct wm_msg *msg)
 
 static void keep_record(struct fk *f, const struct wj_record *r)
 {
+	struct wj_record stamped = *r;
 	uint8_t *p;
 	size_t len;
 
-	ck_assert_int_eq(wire_journal_encode(r, &p, &len), 0);
+	stamped.written_s = f->now / 1000000000;
+	ck_assert_int_eq(wire_journal_encode(&stamped, &p, &len), 0);
 	f->journal = realloc(f->journal, f->journal_len + len);
 	ck_assert_ptr_nonnull(f->journal);
 	memcpy(f->journal + f->journal_len, p, len);
@@ -285,6 +287,7 @@ void fk_restart(struct fk *f, const struct ccm_config *cfg, size_t len)
 	for (at = 0; at < len; at += used) {
 		ck_assert_int_eq(
 			wire_journal_decode(f->journal + at, len - at, &r, &used, &why), 0);
+		wire_journal_age(&r, f->now / 1000000000);
 		ccm_restore(f->m, &r);
 		wire_journal_clear(&r);
 	}
@@ -378,7 +381,7 @@ struct wm_msg fk_hello(const struct fk_host *h)
 	msg.u.hello.features = h->fk->features;
 	msg.u.hello.left = h->fk->left;
 	msg.u.hello.agent = h->id;
-	msg.u.hello.port_p2p = (uint16_t)(1000 + h->conn);
+	msg.u.hello.port_p2p = h->fk->port_p2p ? h->fk->port_p2p : (uint16_t)(1000 + h->conn);
 	msg.u.hello.port_shared_state = (uint16_t)(3000 + h->conn);
 	msg.u.hello.port_benchmark = (uint16_t)(5000 + h->conn);
 	(void)snprintf(msg.u.hello.name, sizeof msg.u.hello.name, "%s", h->name);

@@ -62,6 +62,7 @@ struct fk {
 	struct cc_id run, run_key;
 	uint64_t features; /* put into each HELLO from now on */
 	bool left;         /* put into each HELLO from now on */
+	uint16_t port_p2p; /* likewise; 0: another one for each connection */
 	bool local;        /* new connections come from the master's own host */
 	bool quiet;        /* no ccm_check after each step, because the test calls it */
 	/* enum wm_wait_for_kind; put into the votes for operations from now on. */

@@ -30,6 +30,7 @@ master_suites = \
 	tests/master/scale.c \
 	tests/master/silence.c \
 	tests/master/standstill.c \
+	tests/master/store.c \
 	tests/master/unmet.c \
 	tests/master/sync.c \
 	tests/master/sync_disconnect.c \

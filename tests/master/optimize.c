@@ -220,6 +220,39 @@ START_TEST(a_host_carries_at_least_what_one_link_carries)
 }
 END_TEST
 
+START_TEST(progress_counts_rounds)
+{
+	struct ccm_progress x;
+	uint32_t i, k;
+
+	run_of(3);
+	ck_assert(!ccm_get_progress(f.m, f.now, &x));
+	manual_measurements(3);
+	vote(3);
+	ck_assert(ccm_get_progress(f.m, f.now, &x));
+	ck_assert_uint_eq(x.round, 1);
+	ck_assert_uint_eq(x.rounds, 3);
+	ck_assert_uint_eq(x.left_ns / 1000000000, 4); /* one second each, two for the last one */
+	for (k = 0; k < 2; k++) {
+		ck_assert_uint_eq(h[0]->order.round, 1 + k);
+		ck_assert_uint_eq(h[0]->order.rounds, 3);
+		fk_tick(&f, 500);
+		for (i = 0; i < 3; i++)
+			fk_measured(h[i]);
+	}
+	ck_assert(ccm_get_progress(f.m, f.now, &x));
+	ck_assert_uint_eq(x.round, 3);
+	ck_assert_uint_eq(x.left_ns / 100000000, 10); /* each round has taken half a second */
+	ck_assert(ccm_get_progress(f.m, f.now + UINT64_C(5000000000), &x));
+	ck_assert_uint_eq(x.left_ns, 0);
+	for (i = 0; i < 3; i++)
+		fk_measured(h[i]);
+	ck_assert(!ccm_get_progress(f.m, f.now, &x));
+	solve_unchanged();
+	expect_answer(3, true, "");
+}
+END_TEST
+
 static void forget_all(void)
 {
 	fk_forget(&f);
@@ -656,6 +689,26 @@ START_TEST(agent_that_returns_gets_the_answer)
 }
 END_TEST
 
+/* The peer of an agent that has died before it could deliver the answer votes again. */
+START_TEST(repeated_answer_has_its_reason)
+{
+	run_of(4);
+	bring_to(SOLVING, 4);
+	lose_link(1, 2, true);
+	answer_again();
+	expect_answer(4, false, "lost");
+	memset(h[3]->ballots, 0, sizeof h[3]->ballots);
+	fk_ballot(&p[3], WIRE_OPTIMIZE);
+	expect_answer_at(3, false, "lost meanwhile");
+	/* The reason belongs to this answer only. */
+	answer_again();
+	optimization_works(4);
+	memset(h[3]->ballots, 0, sizeof h[3]->ballots);
+	fk_ballot(&p[3], WIRE_OPTIMIZE);
+	expect_answer_at(3, true, "");
+}
+END_TEST
+
 /* The link must be opened again. Only if a round is in progress already, it opens the link, and
  * the optimization goes on. */
 START_TEST(lost_link_ends_the_optimization)
@@ -930,6 +983,7 @@ static void add_failures(TCase *tc)
 	tcase_add_loop_test(tc, agent_that_dies_ends_the_optimization, 0, PHASES);
 	tcase_add_loop_test(tc, agent_that_is_disconnected_ends_the_optimization, 0, PHASES);
 	tcase_add_loop_test(tc, agent_that_returns_gets_the_answer, 0, PHASES);
+	tcase_add_test(tc, repeated_answer_has_its_reason);
 	tcase_add_loop_test(tc, lost_link_ends_the_optimization, 0, PHASES);
 	tcase_add_test(tc, agent_that_does_not_report_ends_the_optimization);
 	tcase_add_test(tc, deadline_of_a_measurement_leaves_time_to_connect);
@@ -952,6 +1006,7 @@ Suite *optimize_suite(void)
 	tcase_add_test(tc, two_hosts_measure_nothing);
 	tcase_add_test(tc, three_hosts_measure_each_link_and_then_all_together);
 	tcase_add_test(tc, a_host_carries_at_least_what_one_link_carries);
+	tcase_add_test(tc, progress_counts_rounds);
 	tcase_add_test(tc, second_optimization_measures_nothing);
 	tcase_add_test(tc, nothing_is_solved_twice);
 	tcase_add_test(tc, problem_without_a_solution_is_solved_again);

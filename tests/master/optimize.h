@@ -90,7 +90,7 @@ static void reset(const struct ccm_config *cfg)
 	f.watch = watch;
 }
 
-static void setup(void)
+static inline void setup(void)
 {
 	reset(NULL);
 }

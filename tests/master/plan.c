@@ -63,6 +63,8 @@ static void plan_up(uint32_t n)
 		say_mesh(i, false, true, 0);
 }
 
+static bool quantized; /* the next operations */
+
 /* Starts an operation of `bytes` bytes. Checks its route, and returns its number. */
 static uint64_t start(uint32_t n, uint64_t bytes, enum cc_algo route)
 {
@@ -71,6 +73,7 @@ static uint64_t start(uint32_t n, uint64_t bytes, enum cc_algo route)
 	uint64_t seq = 0;
 	uint32_t i;
 
+	params.quant.algo = quantized;
 	fk_forget(&f);
 	for (i = 0; i < n; i++)
 		fk_vote_params(&p[i], TAG, params);
@@ -277,6 +280,35 @@ START_TEST(operations_above_the_limit_of_the_mesh_take_the_plan)
 		say_mesh(i, true, true, 0);
 	operate(4, UINT64_C(1) << 20, CC_ALGO_DIRECT);
 	operate(4, LARGE, CC_ALGO_RINGS);
+}
+END_TEST
+
+/* The slowest link carries 1 Gbit/s, and a third of what a host sends in a direct exchange. */
+START_TEST(quantized_operations_take_a_plan_that_is_much_faster)
+{
+	static const double plan_rate[] = {3.7, 3.8};
+	enum cc_algo route = _i ? CC_ALGO_RINGS : CC_ALGO_DIRECT;
+	uint32_t i;
+
+	run_of(4);
+	vote(4);
+	solve(2, two_rings, plan_rate[_i] * GBIT, GBIT);
+	expect_answer(4, true, "");
+	for (i = 0; i < 4; i++)
+		say_mesh(i, true, true, 0);
+	quantized = true;
+	operate(4, LARGE, route);
+	operate(4, 4096, CC_ALGO_DIRECT); /* an eager operation */
+	say_mesh(2, true, false, 0);
+	operate(4, LARGE, CC_ALGO_DIRECT);
+	say_mesh(2, true, true, 0);
+	operate(4, LARGE, route);
+	/* Nothing is predicted for other hosts. */
+	fk_leave(&p[3], WM_LEAVE_CLEAN);
+	for (i = 0; i < 3; i++)
+		say_mesh(i, true, true, 0);
+	operate(3, LARGE, CC_ALGO_DIRECT);
+	quantized = false;
 }
 END_TEST
 
@@ -566,6 +598,7 @@ Suite *plan_suite(void)
 	tcase_add_test(tc, failed_link_of_a_plan_ends_the_optimization);
 	tcase_add_test(tc, large_operations_take_the_plan_when_all_its_links_are_up);
 	tcase_add_test(tc, operations_above_the_limit_of_the_mesh_take_the_plan);
+	tcase_add_loop_test(tc, quantized_operations_take_a_plan_that_is_much_faster, 0, 2);
 	tcase_add_test(tc, hosts_without_a_plan_take_the_ring);
 	tcase_add_test(tc, lost_link_of_a_plan_interrupts_its_operations);
 	tcase_add_test(tc, commit_waits_for_new_reports);

@@ -34,6 +34,7 @@
 	X(scale)                                                                                   \
 	X(silence)                                                                                 \
 	X(standstill)                                                                              \
+	X(store)                                                                                   \
 	X(unmet)                                                                                   \
 	X(sync)                                                                                    \
 	X(sync_disconnect)                                                                         \

@@ -118,6 +118,76 @@ START_TEST(records_survive_encoding_and_decoding)
 }
 END_TEST
 
+static struct wj_host hosts[2] = {{.agent = {{1}},
+					  .name = "node-1",
+					  .addr = {CC_INET4, {10, 0, 0, 1}, 48150},
+					  .out = 1000,
+					  .in = UINT64_MAX,
+					  .caps_age_s = 7},
+	{.agent = {{2}}, .addr = {CC_INET6, {0xfd, 1}, 0}}};
+static struct wj_rate rates[2] = {{.from = 0,
+					  .to = 1,
+					  .rate = UINT64_MAX,
+					  .trip_us = 3,
+					  .age_s = 4,
+					  .source = WJ_SOURCE_MAX,
+					  .stale = true},
+	{.from = 1, .to = 0, .age_s = UINT32_MAX}};
+
+static struct wj_record store(void)
+{
+	return (struct wj_record){.type = WJ_RATES,
+		.n_hosts = 2,
+		.hosts = hosts,
+		.n_rates = 2,
+		.rates = rates,
+		.written_s = 100,
+		.caps_stale = true};
+}
+
+START_TEST(rates_survive_encoding_and_decoding)
+{
+	struct wj_record r = store();
+
+	r = round_trip(&r);
+	ck_assert_int_eq(r.type, WJ_RATES);
+	ck_assert_uint_eq(r.n_hosts, 2);
+	ck_assert_uint_eq(r.n_rates, 2);
+	ck_assert_str_eq(r.hosts[0].name, "node-1");
+	ck_assert(cc_addr_eq(&r.hosts[0].addr, &hosts[0].addr));
+	ck_assert(cc_addr_eq(&r.hosts[1].addr, &hosts[1].addr));
+	ck_assert_uint_eq(r.hosts[0].out, 1000);
+	ck_assert_uint_eq(r.hosts[0].in, UINT64_MAX);
+	ck_assert_uint_eq(r.hosts[0].caps_age_s, 7);
+	ck_assert_mem_eq(&r.hosts[1].agent, &hosts[1].agent, sizeof r.run);
+	ck_assert_mem_eq(r.rates, rates, sizeof rates);
+	ck_assert_uint_eq(r.written_s, 100);
+	ck_assert(r.caps_stale);
+	wire_journal_clear(&r);
+	ck_assert_ptr_null(r.hosts);
+	ck_assert_ptr_null(r.rates);
+}
+END_TEST
+
+START_TEST(rates_grow_older)
+{
+	struct wj_record r = store();
+
+	r = round_trip(&r);
+	wire_journal_age(&r, 160);
+	ck_assert_uint_eq(r.rates[0].age_s, 64);
+	ck_assert_uint_eq(r.rates[1].age_s, UINT32_MAX);
+	ck_assert_uint_eq(r.hosts[0].caps_age_s, 67);
+	wire_journal_age(&r, 160);
+	ck_assert_uint_eq(r.rates[0].age_s, 64);
+	wire_journal_age(&r, 20); /* the clock was set back */
+	ck_assert_uint_eq(r.rates[0].age_s, 64);
+	wire_journal_age(&r, UINT64_MAX);
+	ck_assert_uint_eq(r.rates[0].age_s, UINT32_MAX);
+	wire_journal_clear(&r);
+}
+END_TEST
+
 static void refused(const struct wj_record *r, const char *reason)
 {
 	struct wj_record got;
@@ -129,6 +199,31 @@ static void refused(const struct wj_record *r, const char *reason)
 	ck_assert_msg(strstr(why, reason) != NULL, "'%s' instead of '%s'", why, reason);
 	free(p);
 }
+
+START_TEST(wrong_rates_are_refused)
+{
+	struct wj_rate v = rates[0];
+	struct wj_host w[2] = {hosts[0], hosts[1]};
+	struct wj_record r = store();
+
+	r.n_rates = 1;
+	r.rates = &v;
+	v.to = 2;
+	refused(&r, "rates.rates: must name two different hosts");
+	v.to = 0;
+	refused(&r, "rates.rates: must name two different hosts");
+	v = rates[0];
+	v.source = WJ_SOURCE_MAX + 1;
+	refused(&r, "rate.source: must be 0 to 3");
+	v = rates[0];
+	r.hosts = w;
+	w[1].addr.family = 0;
+	refused(&r, "host.addr");
+	w[1] = hosts[1];
+	w[0].agent = (struct cc_id){{0}};
+	refused(&r, "host.agent");
+}
+END_TEST
 
 /* A group without members keeps its revision. */
 START_TEST(revisions_of_empty_groups_are_kept)
@@ -308,6 +403,9 @@ Suite *journal_suite(void)
 
 	tcase_add_test(tc, header_is_checked);
 	tcase_add_test(tc, records_survive_encoding_and_decoding);
+	tcase_add_test(tc, rates_survive_encoding_and_decoding);
+	tcase_add_test(tc, rates_grow_older);
+	tcase_add_test(tc, wrong_rates_are_refused);
 	tcase_add_test(tc, revisions_of_empty_groups_are_kept);
 	tcase_add_test(tc, number_of_revisions_is_limited);
 	tcase_add_test(tc, record_without_revisions_is_read);

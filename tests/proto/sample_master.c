@@ -265,6 +265,8 @@ static void measure(struct tl_rng *r, struct wm_measure *m)
 		endpoint(r, &m->to[i]);
 	m->n_from = few(r, WM_MEASURE_AGENTS_MAX);
 	m->from = ids(r, m->n_from);
+	m->round = any32(r);
+	m->rounds = any32(r);
 }
 
 static void measured(struct tl_rng *r, struct wm_measured *m)

@@ -340,6 +340,21 @@ START_TEST(encoded_records_are_those_of_protobuf_c)
 		.host = "h",
 		.name = "n",
 		.pid = 5};
+	struct wj_host hosts[2] = {{.agent = {{1}},
+					   .name = "h",
+					   .addr = {.family = CC_INET4, .ip = {10}, .port = 3},
+					   .out = 4,
+					   .in = 5,
+					   .caps_age_s = 6},
+		{.agent = {{2}}, .addr = {.family = CC_INET6, .ip = {1}}}};
+	struct wj_rate rates[2] = {{.from = 1,
+					   .to = 0,
+					   .rate = 2,
+					   .trip_us = 3,
+					   .age_s = 4,
+					   .source = WJ_SOURCE_MAX,
+					   .stale = true},
+		{.to = 1}};
 	struct wj_record record = {.run = {{1}},
 		.run_key = {{2}},
 		.term = 3,
@@ -352,12 +367,18 @@ START_TEST(encoded_records_are_those_of_protobuf_c)
 		.n = 1,
 		.members = &member,
 		.n_revisions = 1,
-		.revisions = &revision};
+		.revisions = &revision,
+		.n_hosts = 2,
+		.hosts = hosts,
+		.n_rates = 2,
+		.rates = rates,
+		.written_s = 11,
+		.caps_stale = true};
 	uint8_t *p;
 	size_t len;
 
 	check_table(&wire_journal_record);
-	for (int type = WJ_RUN; type <= WJ_LOST; type++) {
+	for (int type = WJ_RUN; type <= WJ_RATES; type++) {
 		record.type = (enum wj_type)type;
 		ck_assert_int_eq(wire_journal_encode(&record, &p, &len), 0);
 		note_sample(wire_journal_record.pb, p + WJ_RECORD_HDR, len - WJ_RECORD_HDR);
@@ -378,7 +399,7 @@ START_TEST(encoded_admin_messages_are_those_of_protobuf_c)
 	for (int i = 0; i < 40; i++) {
 		struct wa_reply reply;
 
-		for (int verb = WA_STATUS; verb <= WA_MEASURE; verb++) {
+		for (int verb = WA_STATUS; verb <= WA_PROGRESS; verb++) {
 			struct wa_request q;
 
 			sample_admin_request(&r, (enum wa_verb)verb, &q);

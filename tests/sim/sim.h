@@ -13,6 +13,7 @@
  *   sim_host.c    agents: start, steps, death
  *   sim_link.c    links between agents
  *   sim_topology.c  measurements of links, and solutions of optimizations
+ *   sim_slow.c    a link that becomes slow
  *   sim_mesh.c    what a master may know of the links between all hosts, and the routes it chooses
  *   sim_xfer.c    transfers, and the operands that they sum up
  *   sim_memory.c  the buffers of operations: all writes to them, and how they are restored
@@ -53,7 +54,14 @@ struct sim {
 	int moved[SIM_ADDRS]; /* set-master: the address to use instead; -1: none */
 	bool configured;      /* agents that start know `moved` from their configuration */
 	bool journal;         /* masters have a state directory */
-	uint64_t busy_until;  /* until then, programs that have finished their plan go on */
+	/* A link that becomes slow (sim_slow.c). */
+	struct {
+		bool paced;     /* programs make pauses */
+		bool on, stale; /* the link is slow; a master has noticed it */
+		unsigned from, to, master;
+		uint64_t rate; /* bit/s */
+	} slow;
+	uint64_t busy_until; /* until then, programs that have finished their plan go on */
 	struct sim_record *records;
 	size_t n_records, cap_records;
 	struct ccm_actions m_acts;
@@ -203,6 +211,14 @@ void sim_measure(struct sim *s, struct sim_host *h, const struct agt_action *x);
 void sim_measure_stop(struct sim_host *h, const struct agt_action *x);
 void sim_measured(struct sim *s, const struct sim_event *ev);
 /* The agent reports what its links have carried. */
+/* sim_slow.c */
+void sim_slow_begin(struct sim *s);
+/* Returns the time for which a program does nothing now. */
+uint64_t sim_slow_pause(struct sim *s);
+bool sim_slow_is(const struct sim *s, unsigned from, unsigned to);
+/* A master writes this line to its log. */
+void sim_slow_log(struct sim *s, const struct sim_master *m, const char *text);
+
 void sim_carried(struct sim *s, struct sim_host *h);
 void sim_solve(struct sim *s, unsigned no, const struct ccm_problem *p);
 void sim_solved(struct sim *s, const struct sim_event *ev);

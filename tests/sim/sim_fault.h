@@ -45,11 +45,12 @@ enum sim_fault {
 	/* the master dies after it has told only some hosts of a success; then these hosts are
 	 * often cut off */
 	FAULT_WITNESS,
-	FAULT_STARTING, /* the master dies after it has told only some hosts to start an operation
-			 */
-	FAULT_ROUTED,   /* the link `link` with this `gen` carries an operation, and is reset */
-	FAULT_MESH,     /* a fault while a host has not opened its links to all hosts yet */
-	FAULT_DOOMED,   /* the agent dies or is cut off soon after it has connected to the master */
+	FAULT_STARTING,  /* the master dies after it has told only some hosts to start an operation
+			  */
+	FAULT_ROUTED,    /* the link `link` with this `gen` carries an operation, and is reset */
+	FAULT_MESH,      /* a fault while a host has not opened its links to all hosts yet */
+	FAULT_SLOW_LINK, /* the scene of sim_slow.c goes on */
+	FAULT_DOOMED, /* the agent dies or is cut off soon after it has connected to the master */
 };
 
 static inline struct sim_event sim_fault_new(enum sim_fault f)
@@ -64,6 +65,9 @@ static inline uint64_t sim_ms(uint64_t n)
 
 /* sim_fault.c */
 void sim_fault(struct sim *s, const struct sim_event *ev);
+
+/* sim_slow.c */
+void sim_slow_go(struct sim *s, const struct sim_event *ev);
 
 /* sim_scene.c */
 void sim_faults_plan(struct sim *s);

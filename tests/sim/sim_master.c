@@ -28,8 +28,10 @@ int sim_master_addr_no(const struct cc_addr *addr)
 
 static void journal_add(struct sim *s, const struct wj_record *r)
 {
+	struct wj_record stamped = *r;
 	struct sim_record *x;
 
+	stamped.written_s = s->now / SIM_S;
 	if (s->n_records == s->cap_records) {
 		s->cap_records = s->cap_records ? 2 * s->cap_records : 64;
 		s->records = reallocarray(s->records, s->cap_records, sizeof *s->records);
@@ -37,7 +39,7 @@ static void journal_add(struct sim *s, const struct wj_record *r)
 			abort();
 	}
 	x = &s->records[s->n_records++];
-	if (wire_journal_encode(r, &x->bytes, &x->len) < 0)
+	if (wire_journal_encode(&stamped, &x->bytes, &x->len) < 0)
 		sim_fail(s, "a record of the journal cannot be encoded");
 }
 
@@ -54,6 +56,7 @@ static void restore(struct sim *s, struct ccm *m)
 			sim_fail(s, "the journal cannot be read: %s", why);
 			return;
 		}
+		wire_journal_age(&r, s->now / SIM_S);
 		ccm_restore(m, &r);
 		wire_journal_clear(&r);
 	}
@@ -198,6 +201,7 @@ static void carry_out(struct sim *s, unsigned no, const struct ccm_action *x, si
 	case CCM_ACT_LOG:
 		sim_trace(s, "%s: %s", sim_name_master(s, no), x->text);
 		sim_check_log(s, x->text);
+		sim_slow_log(s, m, x->text);
 		break;
 	}
 }

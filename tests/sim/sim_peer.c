@@ -290,7 +290,8 @@ static void steps_go(struct sim *s, struct sim_peer *p)
 	if (p->step == p->n_steps) {
 		if (p->iterations > 1 || s->now < s->busy_until) {
 			p->iterations -= p->iterations > 1;
-			later(s, p, PEER_UPDATING);
+			p->phase = PEER_UPDATING;
+			sim_peer_later(s, p, moment(s) + sim_slow_pause(s));
 		} else {
 			leave(s, p);
 		}

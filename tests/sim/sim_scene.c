@@ -242,7 +242,7 @@ static void plan_large(struct sim *s, uint32_t kind, uint64_t at)
 	sim_schedule(s, at, ev);
 }
 
-void sim_faults_plan(struct sim *s)
+static void plan_class(struct sim *s)
 {
 	uint32_t n = 1 + sim_rnd(s, 8), reach = 200 + sim_rnd(s, 3000);
 	uint64_t at = s->now;
@@ -310,6 +310,31 @@ void sim_faults_plan(struct sim *s)
 		}
 		break;
 	}
+}
+
+/* In some runs a link becomes slow. Then programs go on for longer, and so do the faults. */
+static void plan_slow_link(struct sim *s)
+{
+	uint32_t i,
+		n = s->class == CLASS_ALL ? (uint32_t)(sim_hash(s, 1, 0, FAULT_SLOW_LINK) % 3) : 0;
+	uint64_t at;
+
+	if (s->n_hosts < 3 || sim_hash(s, 0, 0, FAULT_SLOW_LINK) % 100 >= 8)
+		return;
+	sim_slow_begin(s);
+	for (i = 0; i < n; i++) {
+		at = s->now + sim_ms(sim_rnd(s, 60000));
+		if (sim_chance(s, 60))
+			plan_small(s, sim_rnd(s, 100), at);
+		else
+			plan_large(s, sim_rnd(s, 100), at);
+	}
+}
+
+void sim_faults_plan(struct sim *s)
+{
+	plan_class(s);
+	plan_slow_link(s);
 }
 
 static uint32_t count_procs(const struct sim *s, unsigned host)
@@ -625,6 +650,9 @@ bool sim_scene(struct sim *s, const struct sim_event *ev)
 		return true;
 	case FAULT_WITNESS:
 		s->crash_telling = true;
+		return true;
+	case FAULT_SLOW_LINK:
+		sim_slow_go(s, ev);
 		return true;
 	case FAULT_DOOMED:
 		evicted(s, ev);

@@ -9,6 +9,8 @@
 
 #include "tests/sim/sim.h"
 
+#define GBIT 1e9 /* more than any link is measured to carry */
+
 void sim_measure(struct sim *s, struct sim_host *h, const struct agt_action *x)
 {
 	const struct wm_measure *o = &x->u.measure;
@@ -56,6 +58,8 @@ void sim_measured(struct sim *s, const struct sim_event *ev)
 		v[i].ok = to && to->alive && !s->blocked[h->no][to->no] && !s->deaf[h->no][to->no];
 		if (v[i].ok) {
 			v[i].rate = (1 + sim_rnd(s, 10)) * UINT64_C(100000000);
+			if (sim_slow_is(s, h->no, to->no))
+				v[i].rate = s->slow.rate;
 			v[i].trip_us = 1 + sim_rnd(s, 1000);
 		} else {
 			strcpy(v[i].text, "Connection refused");
@@ -77,7 +81,8 @@ void sim_carried(struct sim *s, struct sim_host *h)
 		/* Some links are slow all the time. */
 		bool slow = sim_hash(s, l->src, l->dst, 1) % 4 == 0;
 
-		if (!l->used || !l->up || l->src != h->no || l->src_life != h->life)
+		if (!l->used || !l->up || l->src != h->no || l->src_life != h->life ||
+			sim_slow_is(s, l->src, l->dst))
 			continue;
 		e.run = l->src_run;
 		e.peer = sim_chance(s, 95) ? l->to : sim_new_id(s, 0xa1);
@@ -109,13 +114,17 @@ static void shuffle(struct sim *s, uint16_t *v, uint32_t n)
 	}
 }
 
-static bool is_possible(const struct ccm_problem *p, const uint16_t *ring)
+/* A ring may not contain a link that does not work or has become slow. */
+static bool is_possible(const struct sim *s, const struct ccm_problem *p, const uint16_t *ring)
 {
+	uint64_t rate;
 	uint32_t i;
 
-	for (i = 0; i < p->n; i++)
-		if (p->rates[ring[i] * p->n + ring[(i + 1) % p->n]] == 0)
+	for (i = 0; i < p->n; i++) {
+		rate = p->rates[ring[i] * p->n + ring[(i + 1) % p->n]];
+		if (rate == 0 || (s->slow.on && rate == s->slow.rate))
 			return false;
+	}
 	return true;
 }
 
@@ -127,7 +136,7 @@ static void add_ring(struct sim *s, const struct ccm_problem *p, struct found *f
 
 	for (tries = 0; tries < 20; tries++) {
 		shuffle(s, ring, p->n);
-		if (!is_possible(p, ring))
+		if (!is_possible(s, p, ring))
 			continue;
 		f->x.shares[f->x.n_rings++] = (uint16_t)(1 + sim_rnd(s, UINT16_MAX));
 		return;
@@ -145,7 +154,7 @@ static void send_solution(
 	if (!f)
 		abort();
 	f->x = (struct ccm_solution){
-		.number = p->number, .n = p->n, .rate = rate, .current = 1, .bound = 2 * rate};
+		.number = p->number, .n = p->n, .rate = rate, .current = GBIT, .bound = 2 * rate};
 	for (; rings > 0; rings--)
 		add_ring(s, p, f);
 	ev.bytes = (uint8_t *)f;
@@ -209,9 +218,9 @@ void sim_solve(struct sim *s, unsigned no, const struct ccm_problem *p)
 		sim_fail(s, "a problem with %u hosts", p->n);
 		return;
 	}
-	send_solution(s, no, p, sim_chance(s, 80) ? 2 : 1, 1 + sim_rnd(s, 900));
+	send_solution(s, no, p, sim_chance(s, 80) ? 2 * GBIT : GBIT, 1 + sim_rnd(s, 900));
 	if (sim_chance(s, 30))
-		send_solution(s, no, p, 3, 1000 + sim_rnd(s, 5000));
+		send_solution(s, no, p, 3 * GBIT, 1000 + sim_rnd(s, 5000));
 }
 
 void sim_solved(struct sim *s, const struct sim_event *ev)

@@ -390,10 +390,12 @@ enum sim_seen {
 	SEEN_TAKEN_OVER, /* a new master went on with an operation on another route than the ring */
 	SEEN_MEASURED,   /* an agent has measured links */
 	SEEN_OPTIMIZED,  /* pcclOptimizeTopology has succeeded */
-	SEEN_NOT_OPTIMIZED, /* pcclOptimizeTopology has failed, and is repeated */
-	SEEN_RINGS,         /* a part of an operation over several rings was started */
-	SEEN_CARRIED,       /* an agent has reported what a link has carried */
-	SEEN_SLOW,          /* a link has become slow */
+	SEEN_NOT_OPTIMIZED,  /* pcclOptimizeTopology has failed, and is repeated */
+	SEEN_RINGS,          /* a part of an operation over several rings was started */
+	SEEN_CARRIED,        /* an agent has reported what a link has carried */
+	SEEN_SLOW,           /* a link has become slow */
+	SEEN_MEASURED_AGAIN, /* an optimization has measured a link that had become slow */
+	SEEN_AVOIDED,        /* the rings do not contain this link any more */
 	SIM_SEEN
 };
 

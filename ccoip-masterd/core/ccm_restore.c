@@ -315,7 +315,7 @@ void ccm_restore_outdated(struct ccm *m)
 	}
 	for (a = m->agents; a; a = a->hh.next)
 		if (a->snapshot)
-			ccm_lost_learn(m, &a->snapshot->r.view);
+			ccm_snapshot_learn(m, a);
 	for (g = m->groups; g; g = g->hh.next)
 		g->n_left = g->n_lost_ever = 0;
 	m->n_left = m->n_unsaved = 0;

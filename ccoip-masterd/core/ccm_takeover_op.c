@@ -21,45 +21,46 @@ static int by_seq(const void *x, const void *y)
 	return (a->seq > b->seq) - (a->seq < b->seq);
 }
 
-static uint32_t count_told(const struct ccm_snapshot *t)
-{
-	const struct ccm_ask *q;
-	uint32_t n = t->r.n_outcomes;
-
-	for (q = t->asks; q; q = q->next)
-		n += q->q.n_succeeded;
-	return n;
-}
-
 /* Outcomes are stored for the whole run, because agents report outcomes without naming groups. One
  * agent or peer that knows an outcome is enough, because the last master had sent it. */
-void ccm_outcomes_keep(struct ccm *m, const struct ccm_agent *a)
+static struct wm_outcome *room(struct ccm *m, uint32_t n)
 {
-	const struct ccm_snapshot *t = a->snapshot;
-	uint32_t n = m->n_ended + count_told(t), i;
-	const struct ccm_ask *q;
-	struct wm_outcome *v;
+	struct wm_outcome *ret;
 
-	ccm_revisions_learn(m, a);
-	if (n == m->n_ended)
-		return;
-	v = m->ended = cc_must_extend(m->ended, m->n_ended, n, sizeof *v);
-	for (i = 0; i < t->r.n_outcomes; i++)
-		v[m->n_ended++] = t->r.outcomes[i];
-	for (q = t->asks; q; q = q->next)
-		for (i = q->q.n - q->q.n_succeeded; i < q->q.n; i++)
-			v[m->n_ended++] = (struct wm_outcome){q->q.seqs[i], WIRE_SUCCESS};
+	m->ended = cc_must_extend(m->ended, m->n_ended, m->n_ended + n, sizeof *m->ended);
+	ret = &m->ended[m->n_ended];
+	m->n_ended += n;
+	return ret;
 }
 
-/* The list already has the outcomes from agents that are gone. After a restart from snapshot, it
- * also has the outcomes that this master itself knows. */
-void ccm_outcomes_take(struct ccm *m)
+void ccm_outcomes_learn(struct ccm *m, const struct wm_resume *r)
+{
+	if (r->n_outcomes > 0)
+		memcpy(room(m, r->n_outcomes), r->outcomes, r->n_outcomes * sizeof *r->outcomes);
+}
+
+/* Learns the successes that a peer knows from its last agent. */
+static void learn_asked(struct ccm *m, const struct ccm_agent *a, const struct wm_op_query *q)
+{
+	const struct ccm_peer *p = ccm_peer_find(m, &q->peer);
+	struct wm_outcome *v;
+	uint32_t i;
+
+	if (!p || p->membership->agent != a || p->phase != CCM_PEER_ACCEPTED)
+		return;
+	v = room(m, q->n_succeeded);
+	for (i = q->n - q->n_succeeded; i < q->n; i++)
+		*v++ = (struct wm_outcome){q->seqs[i], WIRE_SUCCESS};
+}
+
+void ccm_outcomes_settle(struct ccm *m)
 {
 	const struct ccm_agent *a;
+	const struct ccm_ask *q;
 
 	for (a = m->agents; a; a = a->hh.next)
-		if (a->snapshot)
-			ccm_outcomes_keep(m, a);
+		for (q = a->snapshot ? a->snapshot->asks : NULL; q; q = q->next)
+			learn_asked(m, a, &q->q);
 	if (m->n_ended > 0)
 		qsort(m->ended, m->n_ended, sizeof *m->ended, by_seq);
 }
@@ -299,12 +300,6 @@ static uint32_t count_asking(const struct ccm_group *g, uint64_t seq)
 	return n;
 }
 
-/* Did p come through a new agent without the whole result of the attempt? */
-static bool lacks(const struct ccm_peer *p, uint64_t seq)
-{
-	return p->phase == CCM_PEER_ACCEPTED && p->restarted && !asks_for(p, seq);
-}
-
 static bool same_elected(const struct wm_op_vote *v, const struct wm_op_vote *w)
 {
 	return v->elected.revision == w->elected.revision &&
@@ -497,35 +492,6 @@ static bool go_on(struct ccm *m, struct ccm_group *g, const struct entry *e, uin
 	return true;
 }
 
-static void kick(struct ccm *m, const struct entry *e, const struct cc_id *peer, uint32_t code,
-	const char *text)
-{
-	char clean[WM_TEXT_MAX];
-
-	ccm_copy(clean, sizeof clean, text);
-	if (is_in(m, e->agent, peer, e->raw->vote.group))
-		ccm_peer_kick(m, ccm_peer_find(m, peer), code, "%s", clean);
-}
-
-/* Kicks the peers of e that cannot have the result of a synchronization that the last master has
- * completed. They were lost or about to be kicked, and do not know it. Returns false if these are
- * all peers of e. */
-static bool drop_left_out(struct ccm *m, const struct entry *e)
-{
-	const struct wm_op_report *r = &e->raw->report;
-	const struct ccm_raw *x;
-	uint32_t i;
-
-	for (i = 0; i < r->n_failed; i++)
-		kick(m, e, &r->failed[i].peer, r->failed[i].code, r->failed[i].text);
-	if (e->raw->reported && r->ok)
-		return true;
-	for (x = e->raw; x; x = x->more)
-		for (i = 0; i < x->vote.n_peers; i++)
-			kick(m, e, &x->vote.peers[i], WIRE_RANK_CONNECTION_LOST, CCM_WAS_LOST);
-	return false;
-}
-
 /* Continues the attempt. Returns false if it cannot continue with these votes; nothing was sent
  * then. */
 static bool try_go_on(struct ccm *m, struct ccm_group *g, const struct entry *e, uint32_t n)
@@ -538,11 +504,8 @@ static void tell_ends(
 {
 	uint32_t i;
 
-	for (i = 0; i < n; i++) {
-		if (code == WIRE_SUCCESS && e->raw->vote.is_sync && !drop_left_out(m, &e[i]))
-			continue;
+	for (i = 0; i < n; i++)
 		ccm_op_tell_end(m, e[i].agent, &e[i].raw->vote, code, text);
-	}
 }
 
 /* Continues or ends an attempt that n agents report as started. */
@@ -621,113 +584,15 @@ static void doubt_revision(struct ccm *m, const struct wm_op_query *q)
 			ccm_revision_forget(m, g);
 }
 
-/* Kicks the peers that lack the result of an attempt that was done. Some members do not know of its
- * end yet, so no peer was admitted since it started. A peer that lacks the result took part in the
- * attempt, and counted it as failed when its agent died. The last master had kicked this peer, or
- * was about to. Agents that know the run report their own parts, so they are left out. */
-static void drop_failed(struct ccm *m, struct ccm_group *g, uint64_t seq)
-{
-	struct ccm_peer *p, *next;
-	struct ccm_membership *s;
-
-	DL_FOREACH2 (g->memberships, s, next_g) {
-		if (s->agent->disconnected || !cc_id_is_zero(&s->agent->hello.run_key))
-			continue;
-		DL_FOREACH_SAFE (s->peers, p, next)
-			if (lacks(p, seq))
-				ccm_peer_kick(m, p, WIRE_RANK_CONNECTION_LOST, "%s", CCM_WAS_LOST);
-	}
-}
-
-static bool has_heard(const struct ccm_snapshot *t, uint64_t seq)
-{
-	struct ccm_raw *x;
-	uint32_t i;
-
-	HASH_FIND(hh, t->started, &seq, sizeof seq, x);
-	for (i = 0; !x && i < t->r.n_outcomes; i++)
-		if (t->r.outcomes[i].seq == seq)
-			return true;
-	return x != NULL;
-}
-
-/* Kicks the peers of agents that know the run, but not the start of this synchronization: these
- * peers cannot have the result. Agents with a later epoch than all agents of e are left out: their
- * peers may have been admitted after those of e were lost. */
-static void drop_unheard(struct ccm *m, struct ccm_group *g, const struct entry *e, uint32_t n)
-{
-	uint64_t seq = e->raw->vote.seq, epoch = 0;
-	struct ccm_peer *p, *next;
-	const struct ccm_snapshot *t;
-	struct ccm_membership *s;
-	uint32_t i;
-
-	for (i = 0; i < n; i++)
-		ccm_at_least(&epoch, e[i].agent->snapshot->r.epoch);
-	DL_FOREACH2 (g->memberships, s, next_g) {
-		t = s->agent->snapshot;
-		if (!t || !t->complete || cc_id_is_zero(&s->agent->hello.run_key) ||
-			t->r.epoch > epoch || has_heard(t, seq))
-			continue;
-		DL_FOREACH_SAFE (s->peers, p, next)
-			if (p->phase == CCM_PEER_ACCEPTED && !asks_for(p, seq))
-				ccm_peer_kick(m, p, WIRE_RANK_CONNECTION_LOST, "%s", CCM_WAS_LOST);
-	}
-}
-
-static bool was_done(const struct ccm *m, const struct ccm_group *g, uint64_t seq)
-{
-	const struct wm_outcome *x = known_outcome(m, g, seq);
-
-	return x && x->code == WIRE_SUCCESS;
-}
-
-static void drop_started(struct ccm *m, const struct entry *e, uint32_t n)
-{
-	const struct wm_op_vote *v = &e->raw->vote;
-	struct ccm_group *g = group_of(m, e);
-	uint32_t i, voters = 0;
-
-	for (i = 0; i < n; i++)
-		voters += voters_in(m, e[i].agent, e[i].raw);
-	if (!g || voters == 0 || !(is_overtaken(g, v) || was_done(m, g, v->seq)))
-		return;
-	drop_failed(m, g, v->seq);
-	if (v->is_sync)
-		drop_unheard(m, g, e, n);
-}
-
-static void drop_asked(struct ccm *m, const struct wm_op_query *q)
-{
-	const struct ccm_peer *p = ccm_peer_find(m, &q->peer);
-	struct ccm_group *g = p ? p->membership->group : NULL;
-	uint32_t i;
-
-	for (i = 0; g && i + q->n_succeeded < q->n; i++)
-		if (was_done(m, g, q->seqs[i]))
-			drop_failed(m, g, q->seqs[i]);
-}
-
-static void each_asked(struct ccm *m, void (*fn)(struct ccm *m, const struct wm_op_query *q))
+void ccm_takeover_op_judge(struct ccm *m)
 {
 	const struct ccm_agent *a;
 	const struct ccm_ask *q;
 
+	each_started(m, judge);
 	for (a = m->agents; a; a = a->hh.next)
 		for (q = a->snapshot ? a->snapshot->asks : NULL; q; q = q->next)
-			fn(m, &q->q);
-}
-
-void ccm_takeover_op_drop(struct ccm *m)
-{
-	each_started(m, drop_started);
-	each_asked(m, drop_asked);
-}
-
-void ccm_takeover_op_judge(struct ccm *m)
-{
-	each_started(m, judge);
-	each_asked(m, doubt_revision);
+			doubt_revision(m, &q->q);
 }
 
 void ccm_takeover_op_resolve(struct ccm *m)

@@ -365,7 +365,7 @@ static void hand_over_outcomes(const struct ccm *m, struct ccm *to)
 		cc_must_zalloc((size_t)HASH_COUNT(m->groups) * WM_OUTCOMES_MAX, sizeof *to->ended);
 	for (g = m->groups; g; g = g->hh.next)
 		for (i = 0; i < WM_OUTCOMES_MAX && i < g->n_ended; i++)
-			to->ended[to->n_ended++] = g->ended[i];
+			to->ended[to->n_ended++].end = g->ended[i];
 }
 
 /* Swaps the contents of m and `with`. Before that, `with` takes over from m what belongs to the

@@ -412,6 +412,7 @@ static void keep_query(struct ccm *m, struct ccm_agent *a, const struct wm_op_qu
 
 	if (says_too_much(m, a, t->n_asks++))
 		return;
+	ccm_outcomes_asked(m, q);
 	x = cc_must_zalloc(1, sizeof *x);
 	x->q = *q;
 	x->next = t->asks;

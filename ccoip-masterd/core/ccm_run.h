@@ -132,6 +132,12 @@ struct ccm_newest {
 	uint32_t world_size; /* accepted peers; 0: unknown */
 };
 
+/* The outcome of an attempt of an earlier master. */
+struct ccm_ended {
+	struct wm_outcome end;
+	struct cc_id peer; /* that knows it from an agent that is gone; zero: an agent knows it */
+};
+
 /* How much of the run has come to a recovering master. */
 struct ccm_merged {
 	uint32_t expected; /* accepted peers in the newest view; 0: unknown */
@@ -318,7 +324,7 @@ struct ccm {
 	uint32_t n_taken;
 	size_t cap_taken;
 	bool resave;              /* revisions must be settled, and written with all members */
-	struct wm_outcome *ended; /* known outcomes that the last master had sent; by seq */
+	struct ccm_ended *ended;  /* known outcomes that the last master had sent; by seq */
 	uint32_t n_ended;
 	uint64_t last_agent, last_round, last_seq, last_generation, epoch, view_id;
 	uint32_t n_registered, n_accepted;

@@ -128,8 +128,10 @@ void ccm_at_least(uint64_t *v, uint64_t to);
 /* ccm_takeover_op.c */
 /* Stores the outcomes that an agent reports. */
 void ccm_outcomes_learn(struct ccm *m, const struct wm_resume *r);
-/* Adds what the remaining members know through new agents. A peer that was dropped because it knows
- * more than all agents does not count: its group goes on from the newest view. */
+/* Stores the successes that a peer knows from an agent that is gone. */
+void ccm_outcomes_asked(struct ccm *m, const struct wm_op_query *q);
+/* Forgets what only peers know that are no members any more. A peer that was dropped because it
+ * knows more than all agents does not count: its group goes on from the newest view. */
 void ccm_outcomes_settle(struct ccm *m);
 /* Kicks a peer that comes after the recovery, through its own agent or a new one, and was told of a
  * success that the others know as a failure. */

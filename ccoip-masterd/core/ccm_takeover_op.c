@@ -16,53 +16,57 @@ struct entry {
 
 static int by_seq(const void *x, const void *y)
 {
-	const struct wm_outcome *a = x, *b = y;
+	const struct ccm_ended *a = x, *b = y;
 
-	return (a->seq > b->seq) - (a->seq < b->seq);
+	return (a->end.seq > b->end.seq) - (a->end.seq < b->end.seq);
 }
 
 /* Outcomes are stored for the whole run, because agents report outcomes without naming groups. One
  * agent or peer that knows an outcome is enough, because the last master had sent it. */
-static struct wm_outcome *room(struct ccm *m, uint32_t n)
+static void learn(struct ccm *m, const struct wm_outcome *v, uint32_t n, const struct cc_id *peer)
 {
-	struct wm_outcome *ret;
+	uint32_t i;
 
+	if (n == 0)
+		return;
 	m->ended = cc_must_extend(m->ended, m->n_ended, m->n_ended + n, sizeof *m->ended);
-	ret = &m->ended[m->n_ended];
-	m->n_ended += n;
-	return ret;
+	for (i = 0; i < n; i++)
+		m->ended[m->n_ended++] = (struct ccm_ended){v[i], *peer};
 }
 
 void ccm_outcomes_learn(struct ccm *m, const struct wm_resume *r)
 {
-	if (r->n_outcomes > 0)
-		memcpy(room(m, r->n_outcomes), r->outcomes, r->n_outcomes * sizeof *r->outcomes);
+	static const struct cc_id nobody;
+
+	learn(m, r->outcomes, r->n_outcomes, &nobody);
 }
 
-/* Learns the successes that a peer knows from its last agent. */
-static void learn_asked(struct ccm *m, const struct ccm_agent *a, const struct wm_op_query *q)
+void ccm_outcomes_asked(struct ccm *m, const struct wm_op_query *q)
 {
-	const struct ccm_peer *p = ccm_peer_find(m, &q->peer);
-	struct wm_outcome *v;
+	struct wm_outcome v = {.code = WIRE_SUCCESS};
 	uint32_t i;
 
-	if (!p || p->membership->agent != a || p->phase != CCM_PEER_ACCEPTED)
-		return;
-	v = room(m, q->n_succeeded);
-	for (i = q->n - q->n_succeeded; i < q->n; i++)
-		*v++ = (struct wm_outcome){q->seqs[i], WIRE_SUCCESS};
+	for (i = q->n - q->n_succeeded; i < q->n; i++) {
+		v.seq = q->seqs[i];
+		learn(m, &v, 1, &q->peer);
+	}
 }
 
 void ccm_outcomes_settle(struct ccm *m)
 {
-	const struct ccm_agent *a;
-	const struct ccm_ask *q;
+	const struct ccm_ended *x;
+	const struct ccm_peer *p;
+	uint32_t i, n = 0;
 
-	for (a = m->agents; a; a = a->hh.next)
-		for (q = a->snapshot ? a->snapshot->asks : NULL; q; q = q->next)
-			learn_asked(m, a, &q->q);
-	if (m->n_ended > 0)
-		qsort(m->ended, m->n_ended, sizeof *m->ended, by_seq);
+	for (i = 0; i < m->n_ended; i++) {
+		x = &m->ended[i];
+		p = ccm_peer_find(m, &x->peer);
+		if (cc_id_is_zero(&x->peer) || (p && p->phase == CCM_PEER_ACCEPTED))
+			m->ended[n++] = *x;
+	}
+	m->n_ended = n;
+	if (n > 0)
+		qsort(m->ended, n, sizeof *m->ended, by_seq);
 }
 
 /* Was the group told that the attempt has failed? */
@@ -107,9 +111,10 @@ bool ccm_query_contradicts(const struct ccm_peer *p, const struct wm_op_query *q
 
 static const struct wm_outcome *outcome_find(const struct ccm *m, uint64_t seq)
 {
-	struct wm_outcome key = {.seq = seq};
+	struct ccm_ended key = {.end.seq = seq}, *x;
 
-	return m->n_ended ? bsearch(&key, m->ended, m->n_ended, sizeof key, by_seq) : NULL;
+	x = m->n_ended ? bsearch(&key, m->ended, m->n_ended, sizeof key, by_seq) : NULL;
+	return x ? &x->end : NULL;
 }
 
 /* Returns the outcome of the attempt, or NULL if it is unknown. */
@@ -185,42 +190,11 @@ static uint32_t voters_in(const struct ccm *m, const struct ccm_agent *a, const 
 	return n;
 }
 
-/* Returns the generation that was last sent to `a`. */
-static uint64_t generation_told(const struct ccm_agent *a, uint32_t group)
-{
-	const struct wm_view *w = &a->snapshot->r.view;
-	uint32_t i;
-
-	for (i = 0; i < w->n; i++)
-		if (w->own[i].group == group)
-			return w->own[i].generation;
-	return UINT64_MAX;
-}
-
-/* Returns a generation that the group had not exceeded when the attempt started: an agent that
- * received the start had received all losses before it. */
-static uint64_t generation_at_start(const struct ccm_group *g, uint64_t seq)
-{
-	uint64_t least = UINT64_MAX, n;
-	const struct ccm_membership *s;
-	struct ccm_raw *x;
-
-	DL_FOREACH2 (g->memberships, s, next_g) {
-		if (!s->agent->snapshot)
-			continue;
-		HASH_FIND(hh, s->agent->snapshot->started, &seq, sizeof seq, x);
-		n = x ? generation_told(s->agent, g->id) : UINT64_MAX;
-		least = n < least ? n : least;
-	}
-	return least;
-}
-
 /* Calls fn for each vote for the attempt v from an agent of the group that does not know of its
- * start. */
+ * start. Votes that know of a loss after the start are for the next attempt. */
 static void each_unstarted(struct ccm *m, struct ccm_group *g, const struct wm_op_vote *v,
 	void (*fn)(struct ccm *m, struct ccm_agent *a, struct ccm_raw *x, void *arg), void *arg)
 {
-	uint64_t generation = generation_at_start(g, v->seq);
 	struct ccm_membership *s;
 	struct ccm_raw *x;
 
@@ -229,7 +203,7 @@ static void each_unstarted(struct ccm *m, struct ccm_group *g, const struct wm_o
 			continue;
 		DL_FOREACH (s->agent->snapshot->ops, x)
 			if (x->vote.seq == 0 && !x->used && same_attempt(v, &x->vote) &&
-				x->vote.generation <= generation)
+				x->vote.generation <= v->generation)
 				fn(m, s->agent, x, arg);
 	}
 }
@@ -345,18 +319,17 @@ static void look_late(struct ccm *m, struct ccm_agent *a, struct ccm_raw *x, voi
  * begins now. */
 static bool can_sync(struct ccm *m, struct ccm_group *g, const struct entry *e, uint32_t n)
 {
-	struct late_holder late = {.v = &e->raw->vote};
-	bool has_holder = false;
+	struct late_holder h = {.v = &e->raw->vote};
 	uint32_t i;
 
 	for (i = 0; i < n; i++) {
-		if (!same_elected(late.v, &e[i].raw->vote))
+		if (!same_elected(h.v, &e[i].raw->vote))
 			return false;
-		has_holder |= holds(&e[i]);
+		h.found |= holds(&e[i]);
 	}
-	if (!has_holder)
-		each_unstarted(m, g, late.v, look_late, &late);
-	return has_holder || late.found;
+	if (!h.found)
+		each_unstarted(m, g, h.v, look_late, &h);
+	return h.found;
 }
 
 /* Can the attempt continue? Every member must be here, and must have voted or, in a
@@ -386,46 +359,43 @@ static struct ccm_group *group_of(const struct ccm *m, const struct entry *e)
 	return g;
 }
 
-/* Does the group expect a later revision than the one that v elected? Then this synchronization was
- * done: agents receive the next revision before the success, and the journal before the agents. */
-static bool is_overtaken(const struct ccm_group *g, const struct wm_op_vote *v)
+/* Returns true and sets *code if the end of an attempt is known here. If the group expects a later
+ * revision than the one that v elected, this synchronization was done: agents receive the next
+ * revision before the success, and the journal before the agents. */
+static bool has_ended(
+	const struct ccm *m, const struct ccm_group *g, const struct wm_op_vote *v, uint32_t *code)
 {
-	return v->is_sync && ccm_revision_of(g) > v->elected.revision;
+	const struct wm_outcome *x = outcome_find(m, v->seq);
+
+	*code = x ? x->code : WIRE_SUCCESS;
+	return x || (g && v->is_sync && ccm_revision_of(g) > v->elected.revision);
 }
 
-/* Returns the reason why an attempt that was not done interrupts its group, or NULL if the members
- * know its end. known: its outcome, or NULL. */
-static const char *why_interrupted(
-	const struct ccm_group *g, const struct wm_op_vote *v, const struct wm_outcome *known)
-{
-	bool unheard = v->generation == g->generation;
-
-	if (!known && (v->is_sync || unheard))
-		return "the master died, and not all peers that had voted for an operation came "
-		       "back";
-	if (known && known->code == WIRE_RANK_CONNECTION_LOST && unheard)
-		return "an operation was aborted because of a loss that no remaining agent knows";
-	return NULL;
-}
-
-/* Interrupts the group of an attempt that cannot continue. Everything that the group does fails, as
- * after any failed attempt. */
+/* Interrupts the group of an attempt that cannot continue, or that was aborted because of a loss
+ * which the members do not know. Everything that the group does fails, as after any failed attempt.
+ */
 static void judge(struct ccm *m, const struct entry *e, uint32_t n)
 {
 	const struct wm_op_vote *v = &e->raw->vote;
-	const struct wm_outcome *known = outcome_find(m, v->seq);
 	struct ccm_group *g = group_of(m, e);
-	const char *why;
-	bool done;
+	bool ended, unheard;
+	uint32_t code;
 
-	if (!g || is_overtaken(g, v) || (!known && can_go_on(m, g, e, n)))
+	if (!g)
 		return;
-	done = known && known->code == WIRE_SUCCESS;
-	if (done && v->is_sync) /* before the view is sent */
-		ccm_revision_raise(m, g->id, v->elected.revision + 1);
-	why = done ? NULL : why_interrupted(g, v, known);
-	if (why)
-		ccm_group_interrupt(m, g, "%s", why);
+	ended = has_ended(m, g, v, &code);
+	unheard = v->generation == g->generation;
+	if (ended && code == WIRE_SUCCESS) {
+		if (v->is_sync) /* before the view is sent */
+			ccm_revision_raise(m, g->id, v->elected.revision + 1);
+	} else if (ended && code == WIRE_RANK_CONNECTION_LOST && unheard) {
+		ccm_group_interrupt(m, g,
+			"an operation was aborted because of a loss that no remaining agent knows");
+	} else if (!ended && !can_go_on(m, g, e, n) && (v->is_sync || unheard)) {
+		ccm_group_interrupt(m, g,
+			"the master died, and not all peers that had voted for an operation came "
+			"back");
+	}
 }
 
 /* Lets o continue without the peers that ask for its outcome. */
@@ -464,7 +434,7 @@ static void fail_evicted(
 	ccm_op_drop(m, o);
 }
 
-/* Continues the attempt. Returns false if some of these votes cannot count. */
+/* Continues the attempt. Returns false if some of these votes cannot count; nothing was sent then. */
 static bool go_on(struct ccm *m, struct ccm_group *g, const struct entry *e, uint32_t n)
 {
 	struct ccm_op *o = NULL;
@@ -492,42 +462,27 @@ static bool go_on(struct ccm *m, struct ccm_group *g, const struct entry *e, uin
 	return true;
 }
 
-/* Continues the attempt. Returns false if it cannot continue with these votes; nothing was sent
- * then. */
-static bool try_go_on(struct ccm *m, struct ccm_group *g, const struct entry *e, uint32_t n)
-{
-	return g && !is_overtaken(g, &e->raw->vote) && can_go_on(m, g, e, n) && go_on(m, g, e, n);
-}
-
-static void tell_ends(
-	struct ccm *m, const struct entry *e, uint32_t n, uint32_t code, const char *text)
-{
-	uint32_t i;
-
-	for (i = 0; i < n; i++)
-		ccm_op_tell_end(m, e[i].agent, &e[i].raw->vote, code, text);
-}
-
 /* Continues or ends an attempt that n agents report as started. */
 static void resolve(struct ccm *m, const struct entry *e, uint32_t n)
 {
-	uint64_t seq = e->raw->vote.seq;
-	const struct wm_outcome *known = outcome_find(m, seq);
+	const struct wm_op_vote *v = &e->raw->vote;
 	struct ccm_group *g = group_of(m, e);
-	uint32_t code = known ? known->code : WIRE_RANK_CONNECTION_LOST;
-	const char *text = g && g->loss[0] ? g->loss : "the previous master aborted the operation";
+	const char *text = CCM_FAILED_UNHEARD;
+	uint32_t code, i;
 
-	if (code != WIRE_RANK_CONNECTION_LOST)
-		text = CCM_FAILED_UNHEARD;
-	if (!known && try_go_on(m, g, e, n))
-		return;
-	if (!known && g && is_overtaken(g, &e->raw->vote))
-		code = WIRE_SUCCESS;
-	if (code == WIRE_RANK_CONNECTION_LOST)
+	if (!has_ended(m, g, v, &code)) {
+		if (g && can_go_on(m, g, e, n) && go_on(m, g, e, n))
+			return;
+		code = WIRE_RANK_CONNECTION_LOST;
+	}
+	if (code == WIRE_RANK_CONNECTION_LOST) {
+		text = g && g->loss[0] ? g->loss : "the previous master aborted the operation";
 		ccm_loss_announce(m); /* a peer that tries again must know of the loss */
-	tell_ends(m, e, n, code, text);
+	}
+	for (i = 0; i < n; i++)
+		ccm_op_tell_end(m, e[i].agent, &e[i].raw->vote, code, text);
 	if (g)
-		ccm_outcome_note(g, seq, code);
+		ccm_outcome_note(g, v->seq, code);
 }
 
 /* Calls fn for each attempt that agents report as started, in the order of their starts. An agent

@@ -120,24 +120,20 @@ bool ccm_prepared_lost(const struct ccm *m, const struct ccm_agent *a)
 
 /* ---- losses that are already known ---- */
 
-void ccm_lost_before_begin(struct ccm *m)
-{
-	m->lost_before = true;
-}
-
 /* Does g have as many members as its latest known view says? */
 static bool is_as_told(const struct ccm_group *g)
 {
 	return g->known_view_id > 0 && g->n_accepted == g->known_world_size;
 }
 
-void ccm_lost_before_end(struct ccm *m)
+/* Counts the losses of removed peers, unless the members know of them already. Then operations that
+ * began since can continue. */
+static void count_lost_before(struct ccm *m)
 {
 	char text[WM_TEXT_MAX];
 	struct ccm_group *g;
 	uint32_t n;
 
-	m->lost_before = false;
 	for (g = m->groups; g; g = g->hh.next) {
 		n = g->n_lost_before;
 		g->n_lost_before = 0;
@@ -156,7 +152,7 @@ void ccm_lost_before_drop(struct ccm *m)
 	static const char *const why = CCM_WAS_LOST;
 	struct ccm_peer *p, *tmp;
 
-	ccm_lost_before_begin(m);
+	m->lost_before = true;
 	HASH_ITER (hh, m->peers, p, tmp) {
 		if (!was_lost(m, p))
 			continue;
@@ -165,5 +161,6 @@ void ccm_lost_before_drop(struct ccm *m)
 		else
 			ccm_peer_kick(m, p, WIRE_RANK_CONNECTION_LOST, "%s", why);
 	}
-	ccm_lost_before_end(m);
+	m->lost_before = false;
+	count_lost_before(m);
 }

@@ -540,12 +540,12 @@ static uint32_t count_back(const struct ccm *m, const struct ccm_agent *a)
 	return n;
 }
 
-void ccm_merged(const struct ccm *m, struct ccm_merged *y)
+void ccm_returned(const struct ccm *m, struct ccm_returned *y)
 {
 	const struct ccm_newest *x = ccm_newest_view(m);
 	const struct ccm_agent *a;
 
-	*y = (struct ccm_merged){.expected = x->world_size, .back = m->n_left};
+	*y = (struct ccm_returned){.expected = x->world_size, .back = m->n_left};
 	for (a = m->agents; a; a = a->hh.next)
 		y->back += count_back(m, a);
 	y->doubt = in_doubt(m);
@@ -555,12 +555,12 @@ void ccm_merged(const struct ccm *m, struct ccm_merged *y)
 	}
 }
 
-/* Are too few peers here, whatever the snapshots say? This is checked first, because ccm_merged
+/* Are too few peers here, whatever the snapshots say? This is checked first, because ccm_returned
  * looks at every agent. */
 static bool too_few(const struct ccm *m)
 {
-	return !m->restored && m->n_accepted + m->n_prepared + m->n_left <
-					 ccm_newest_view(m)->world_size;
+	return !m->restored &&
+	       m->n_accepted + m->n_prepared + m->n_left < ccm_newest_view(m)->world_size;
 }
 
 static bool is_late(const struct ccm *m)
@@ -576,7 +576,7 @@ static bool more_follows(const struct ccm *m)
 
 static bool enough(const struct ccm *m)
 {
-	struct ccm_merged y;
+	struct ccm_returned y;
 
 	if (!m->recover_ns)
 		return false;
@@ -585,7 +585,7 @@ static bool enough(const struct ccm *m)
 						   m->cfg.recovery_ms * CCM_NS_PER_MS + SPEAK_NS;
 	if (m->n_resuming > 0 || m->key_unknown || more_follows(m) || too_few(m))
 		return false;
-	ccm_merged(m, &y);
+	ccm_returned(m, &y);
 	return y.expected > 0 && y.back >= y.expected && !y.doubt;
 }
 
@@ -597,9 +597,9 @@ static bool redirect(struct ccm *m)
 {
 	struct ccm_agent *a, *tmp;
 	char text[WM_TEXT_MAX];
-	struct ccm_merged y;
+	struct ccm_returned y;
 
-	ccm_merged(m, &y);
+	ccm_returned(m, &y);
 	if (m->redirected || !is_late(m) || y.expected == 0 || 2 * y.back > y.expected)
 		return false;
 	m->redirected = true;

@@ -139,7 +139,7 @@ struct ccm_ended {
 };
 
 /* How much of the run has come to a recovering master. */
-struct ccm_merged {
+struct ccm_returned {
 	uint32_t expected; /* accepted peers in the newest view; 0: unknown */
 	uint32_t back;     /* those of them that are here, or have left again */
 	bool doubt; /* a round may have been committed, and some agents that would know are not here
@@ -304,13 +304,13 @@ struct ccm {
 	uint64_t asked_ns;   /* when a peer last came through a new agent, or 0 */
 	uint64_t said_ns;    /* when an agent last sent a part of its snapshot, or 0 */
 	uint64_t restored_view_id;
-	uint64_t heard_epoch;       /* the highest epoch of agents that came after the recovery */
+	uint64_t heard_epoch; /* the highest epoch of agents that came after the recovery */
 	/* Recovering: the newest views that agents have, and that peers have from agents that are
 	 * gone. */
 	struct ccm_newest agents_newest, peers_newest;
-	uint32_t n_prepared;        /* peers that have come with the mark `prepared` */
-	uint32_t n_resuming;        /* agents that are resuming */
-	uint32_t n_left;            /* accepted peers that were lost while recovering */
+	uint32_t n_prepared; /* peers that have come with the mark `prepared` */
+	uint32_t n_resuming; /* agents that are resuming */
+	uint32_t n_left;     /* accepted peers that were lost while recovering */
 	/* the journal */
 	struct cc_id born_run; /* the run id that this master has made itself; random */
 	bool has_saved;
@@ -323,8 +323,8 @@ struct ccm {
 	struct ccm_leave *taken; /* leaves of accepted peers that are not answered yet */
 	uint32_t n_taken;
 	size_t cap_taken;
-	bool resave;              /* revisions must be settled, and written with all members */
-	struct ccm_ended *ended;  /* known outcomes that the last master had sent; by seq */
+	bool resave;             /* revisions must be settled, and written with all members */
+	struct ccm_ended *ended; /* known outcomes that the last master had sent; by seq */
 	uint32_t n_ended;
 	uint64_t last_agent, last_round, last_seq, last_generation, epoch, view_id;
 	uint32_t n_registered, n_accepted;

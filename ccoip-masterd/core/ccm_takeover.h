@@ -58,7 +58,7 @@ void ccm_peer_restarted(struct ccm *m, struct ccm_peer *p);
 /* Finds or makes the snapshot of `a`. */
 struct ccm_snapshot *ccm_snapshot_get(struct ccm_agent *a);
 void ccm_snapshot_free(struct ccm_agent *a);
-void ccm_merged(const struct ccm *m, struct ccm_merged *y);
+void ccm_returned(const struct ccm *m, struct ccm_returned *y);
 /* While recovering: the newest view of any agent that has come, even if it is gone again; or, if no
  * agent knows a view, of any peer. It is in force, and what a peer knows beyond it is void. */
 const struct ccm_newest *ccm_newest_view(const struct ccm *m);
@@ -84,11 +84,6 @@ uint32_t ccm_lost_count(const struct ccm *m, const struct ccm_agent *a);
 bool ccm_prepared_lost(const struct ccm *m, const struct ccm_agent *a);
 /* Kicks the peers that the last master had lost. */
 void ccm_lost_before_drop(struct ccm *m);
-/* All peers that are removed between these two calls were lost by the last master. If the other
- * peers already know of the loss, it is not counted again, so that operations that began since can
- * continue. */
-void ccm_lost_before_begin(struct ccm *m);
-void ccm_lost_before_end(struct ccm *m);
 
 /* ccm_restore.c */
 /* Writes all members to the journal. Call it before anything is sent that depends on them. */

@@ -30,8 +30,10 @@ static void learn(struct ccm *m, const struct wm_outcome *v, uint32_t n, const s
 	if (n == 0)
 		return;
 	m->ended = cc_must_extend(m->ended, m->n_ended, m->n_ended + n, sizeof *m->ended);
-	for (i = 0; i < n; i++)
+	for (i = 0; i < n; i++) {
+		ccm_at_least(&m->last_seq, v[i].seq);
 		m->ended[m->n_ended++] = (struct ccm_ended){v[i], *peer};
+	}
 }
 
 void ccm_outcomes_learn(struct ccm *m, const struct wm_resume *r)
@@ -434,7 +436,8 @@ static void fail_evicted(
 	ccm_op_drop(m, o);
 }
 
-/* Continues the attempt. Returns false if some of these votes cannot count; nothing was sent then. */
+/* Continues the attempt. Returns false if some of these votes cannot count; nothing was sent then.
+ */
 static bool go_on(struct ccm *m, struct ccm_group *g, const struct entry *e, uint32_t n)
 {
 	struct ccm_op *o = NULL;

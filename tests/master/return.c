@@ -357,8 +357,8 @@ START_TEST(outcomes_of_attempts_are_remembered)
 }
 END_TEST
 
-/* Otherwise this agent could tell the next master that the attempt has succeeded, but not that b was
- * lost before. */
+/* Otherwise this agent could tell the next master that the attempt has succeeded, but not that b
+ * was lost before. */
 START_TEST(new_agent_gets_the_view_before_outcomes)
 {
 	static const uint64_t seq = 1;

@@ -314,7 +314,7 @@ void ccm_restore_outdated(struct ccm *m)
 		free(x);
 	}
 	for (a = m->agents; a; a = a->hh.next)
-		if (a->snapshot)
+		if (a->snapshot && a->snapshot->proven)
 			ccm_snapshot_learn(m, a);
 	for (g = m->groups; g; g = g->hh.next)
 		g->n_left = g->n_lost_ever = 0;

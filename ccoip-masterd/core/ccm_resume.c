@@ -459,6 +459,12 @@ static void keep_resume(struct ccm *m, struct ccm_agent *a, const struct wm_resu
 	t->r.view.lost = cc_must_copy(r->view.lost, r->view.n_lost, sizeof *r->view.lost);
 	t->r.positions = positions_copy(r);
 	t->r.outcomes = cc_must_copy(r->outcomes, r->n_outcomes, sizeof *r->outcomes);
+	if (a->n_accepted > 0)
+		ccm_ballot_raise(m, r->ballots);
+	/* An agent that has not proved that it was in the run has no other state. */
+	if (!a->knows_run || cc_id_is_zero(&a->hello.run_key))
+		return;
+	t->proven = true;
 	keep_newest(&m->agents_newest, r->view.view_id, r->view.lost_floor, r->view.global);
 	ccm_snapshot_learn(m, a);
 }

@@ -114,6 +114,7 @@ struct ccm_lost_link {
 /* The snapshot of one agent, as a recovering master receives it. */
 struct ccm_snapshot {
 	bool complete;       /* RESUME has arrived */
+	bool proven;         /* complete, from an agent that knows the run key */
 	struct wm_resume r;  /* owns its arrays */
 	uint32_t n_prepared; /* its peers that are marked as prepared */
 	uint32_t n_left_prepared,

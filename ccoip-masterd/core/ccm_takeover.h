@@ -110,7 +110,7 @@ void ccm_run_end(struct ccm *m, const char *why);
 void ccm_run_end_go_on(struct ccm *m);
 
 /* ccm_takeover.c */
-/* While recovering: learns from the complete snapshot of `a`. What is learned remains when `a` is
+/* While recovering: learns from the proven snapshot of `a`. What is learned remains when `a` is
  * gone. */
 void ccm_snapshot_learn(struct ccm *m, struct ccm_agent *a);
 void ccm_takeover(struct ccm *m);

@@ -188,8 +188,7 @@ static void dispatch(struct ccm *m, struct ccm_agent *a, const struct wm_msg *ms
 		/* The commit that the agent's peers wait for may take a while. Without the view,
 		 * the peers would not know of losses, and would repeat calls that fail because of
 		 * them. */
-		if (a->n_accepted > 0 && !cc_id_is_zero(&a->hello.run_key))
-			ccm_view_tell(m, a);
+		ccm_view_catch_up(m, a);
 		break;
 	case WM_WAITS_FOR:
 		ccm_peer_waits_for(m, a, &msg->u.waits_for);

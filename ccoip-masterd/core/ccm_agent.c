@@ -65,12 +65,9 @@ void ccm_agent_bury(struct ccm *m, struct ccm_agent *a)
 		ccm_agent_unhash(m, a);
 	if (a->claimed)
 		HASH_DELETE(hh_id, m->by_id, a);
-	if (m->recovering && a->snapshot)
-		ccm_outcomes_keep(m, a);
 	ccm_pairs_forget(m, a->no);
 	ccm_probes_forget(m, a->no);
 	ccm_resuming_set(m, a, false);
-	m->newest_world_size = 0; /* the number may be from this agent */
 	a->claimed = false;
 	a->dead = true;
 	a->next_dead = m->dead;

@@ -93,10 +93,7 @@ void ccm_agent_disconnected(struct ccm *m, struct ccm_agent *a, const char *text
 	a->claimed = false;
 	ccm_resuming_set(m, a, false);
 	interrupt_for_lost_links(m, a);
-	if (a->snapshot)
-		ccm_outcomes_keep(m, a);
 	ccm_snapshot_free(a);
-	m->newest_world_size = 0; /* the number may be from this agent */
 	a->round = 0;
 	a->disconnected = true;
 	a->disconnected_ns = m->now;
@@ -325,6 +322,7 @@ void ccm_op_query(struct ccm *m, struct ccm_agent *a, const struct wm_op_query *
 		ccm_peer_kick(m, p, WIRE_RANK_CONNECTION_LOST, "%s", CCM_CONTRADICTS);
 		return;
 	}
+	ccm_view_catch_up(m, a);
 	if (m->recovered)
 		ccm_seqs_learn(m, q);
 	if (!ccm_sync_ask(p, q))

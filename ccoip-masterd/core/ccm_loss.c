@@ -45,10 +45,12 @@ void ccm_group_interrupt(struct ccm *m, struct ccm_group *g, const char *fmt, ..
 	g->halt = !m->recovering;
 }
 
-void ccm_view_tell(struct ccm *m, struct ccm_agent *a)
+void ccm_view_catch_up(struct ccm *m, struct ccm_agent *a)
 {
 	struct wm_view *w;
 
+	if (a->list_sent || a->n_accepted == 0)
+		return;
 	m->view_id++;
 	ccm_journal_lost(m); /* the next master must know that this view was sent */
 	w = &ccm_send(m, a, WM_VIEW)->u.view;

@@ -81,18 +81,20 @@ static bool is_gone(const struct ccm *m, const struct ccm_peer *p)
 /* A peer whose last view is older than the list may be missing in the list. A peer with a newer
  * view than every agent knows of a change that nobody else knows, so the run continues without it.
  */
-static bool was_lost(const struct ccm *m, const struct ccm_peer *p, const struct ccm_merged *y)
+static bool was_lost(const struct ccm *m, const struct ccm_peer *p)
 {
+	const struct ccm_newest *x = ccm_newest_view(m);
+
 	if (p->phase != CCM_PEER_ACCEPTED)
 		return false;
-	if (p->view_id > (y->view_id > m->restored_view_id ? y->view_id : m->restored_view_id))
+	if (p->view_id > (x->view_id > m->restored_view_id ? x->view_id : m->restored_view_id))
 		return true;
 	if (m->restored) /* the journal names the members, unless an agent knows a later view */
 		return p->believed && p->view_id <= m->restored_view_id;
-	return is_gone(m, p) || p->view_id < y->lost_floor;
+	return is_gone(m, p) || p->view_id < x->lost_floor;
 }
 
-uint32_t ccm_lost_count(const struct ccm *m, const struct ccm_agent *a, const struct ccm_merged *y)
+uint32_t ccm_lost_count(const struct ccm *m, const struct ccm_agent *a)
 {
 	const struct ccm_membership *s;
 	const struct ccm_peer *p;
@@ -100,7 +102,7 @@ uint32_t ccm_lost_count(const struct ccm *m, const struct ccm_agent *a, const st
 
 	DL_FOREACH2 (a->memberships, s, next_a)
 		DL_FOREACH (s->peers, p)
-			n += was_lost(m, p, y);
+			n += was_lost(m, p);
 	return n;
 }
 
@@ -118,24 +120,20 @@ bool ccm_prepared_lost(const struct ccm *m, const struct ccm_agent *a)
 
 /* ---- losses that are already known ---- */
 
-void ccm_lost_before_begin(struct ccm *m)
-{
-	m->lost_before = true;
-}
-
 /* Does g have as many members as its latest known view says? */
 static bool is_as_told(const struct ccm_group *g)
 {
 	return g->known_view_id > 0 && g->n_accepted == g->known_world_size;
 }
 
-void ccm_lost_before_end(struct ccm *m)
+/* Counts the losses of removed peers, unless the members know of them already. Then operations that
+ * began since can continue. */
+static void count_lost_before(struct ccm *m)
 {
 	char text[WM_TEXT_MAX];
 	struct ccm_group *g;
 	uint32_t n;
 
-	m->lost_before = false;
 	for (g = m->groups; g; g = g->hh.next) {
 		n = g->n_lost_before;
 		g->n_lost_before = 0;
@@ -149,19 +147,20 @@ void ccm_lost_before_end(struct ccm *m)
 	}
 }
 
-void ccm_lost_before_drop(struct ccm *m, const struct ccm_merged *y)
+void ccm_lost_before_drop(struct ccm *m)
 {
 	static const char *const why = CCM_WAS_LOST;
 	struct ccm_peer *p, *tmp;
 
-	ccm_lost_before_begin(m);
+	m->lost_before = true;
 	HASH_ITER (hh, m->peers, p, tmp) {
-		if (!was_lost(m, p, y))
+		if (!was_lost(m, p))
 			continue;
 		if (p->membership->agent->disconnected)
 			ccm_disconnected_remove(m, p, why);
 		else
 			ccm_peer_kick(m, p, WIRE_RANK_CONNECTION_LOST, "%s", why);
 	}
-	ccm_lost_before_end(m);
+	m->lost_before = false;
+	count_lost_before(m);
 }

@@ -525,16 +525,6 @@ static bool speaks_for_nobody(const struct ccm_agent *a)
 	return a->resuming && a->n_accepted == 0;
 }
 
-/* Sends the view to an agent that comes back, because the answers to its votes refer to losses that
- * it must know. */
-static void bring_up_to_date(struct ccm *m, struct ccm_agent *a)
-{
-	if (!a->resuming || a->up_to_date || a->n_accepted == 0)
-		return;
-	a->up_to_date = true;
-	ccm_view_tell(m, a);
-}
-
 /* Handles a vote for an attempt that has started. Only an agent that comes back may send one. */
 static void vote_started(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v)
 {
@@ -557,7 +547,7 @@ void ccm_op_vote(struct ccm *m, struct ccm_agent *a, const struct wm_op_vote *v)
 
 	if (speaks_for_nobody(a))
 		return;
-	bring_up_to_date(m, a);
+	ccm_view_catch_up(m, a);
 	if (v->generation > m->last_generation) {
 		ccm_agent_kick(m, a, WIRE_RANK_CONNECTION_LOST,
 			"protocol violation: a vote with a generation that the group has not "

@@ -318,8 +318,8 @@ void ccm_restore_outdated(struct ccm *m)
 		free(x);
 	}
 	for (a = m->agents; a; a = a->hh.next)
-		if (a->snapshot)
-			ccm_lost_learn(m, &a->snapshot->r.view);
+		if (a->snapshot && a->snapshot->proven)
+			ccm_snapshot_learn(m, a);
 	for (g = m->groups; g; g = g->hh.next)
 		g->n_left = g->n_lost_ever = 0;
 	m->n_left = m->n_unsaved = 0;
@@ -369,7 +369,7 @@ static void hand_over_outcomes(const struct ccm *m, struct ccm *to)
 		cc_must_zalloc((size_t)HASH_COUNT(m->groups) * WM_OUTCOMES_MAX, sizeof *to->ended);
 	for (g = m->groups; g; g = g->hh.next)
 		for (i = 0; i < WM_OUTCOMES_MAX && i < g->n_ended; i++)
-			to->ended[to->n_ended++] = g->ended[i];
+			to->ended[to->n_ended++].end = g->ended[i];
 }
 
 /* Swaps the contents of m and `with`. Before that, `with` takes over from m what belongs to the

@@ -259,18 +259,17 @@ static bool knows_run(const struct ccm_agent *a)
 	return a->knows_run || cc_id_is_zero(&a->hello.run);
 }
 
-/* Stores the last view that was sent to the agent of p. */
-static void keep_view(struct ccm *m, struct ccm_peer *p, const struct wm_join *j)
+static void keep_newest(struct ccm_newest *x, uint64_t view_id, uint64_t floor, uint32_t world_size)
 {
-	p->view_id = j->view_id;
-	if (j->view_id > m->peers_view_id) {
-		m->peers_view_id = j->view_id;
-		m->peers_world_size = j->global;
-	}
-	if (j->view_id >= m->newest_view_id) {
-		m->newest_view_id = j->view_id;
-		m->newest_world_size = j->global;
-	}
+	if (view_id > x->view_id)
+		*x = (struct ccm_newest){view_id, floor, world_size};
+	else if (view_id == x->view_id && floor < x->lost_floor)
+		x->lost_floor = floor;
+}
+
+const struct ccm_newest *ccm_newest_view(const struct ccm *m)
+{
+	return m->agents_newest.view_id || m->restored ? &m->agents_newest : &m->peers_newest;
 }
 
 bool ccm_resume_join(struct ccm *m, struct ccm_agent *a, const struct wm_join *j)
@@ -304,7 +303,8 @@ bool ccm_resume_join(struct ccm *m, struct ccm_agent *a, const struct wm_join *j
 	}
 	memcpy(p->ballots, j->ballots, sizeof p->ballots);
 	p->believed = !stateless;
-	keep_view(m, p, j);
+	p->view_id = j->view_id;
+	keep_newest(&m->peers_newest, j->view_id, j->view_id, j->global);
 	ccm_peer_accept(m, p);
 	if (stateless)
 		ccm_peer_restarted(m, p);
@@ -412,6 +412,7 @@ static void keep_query(struct ccm *m, struct ccm_agent *a, const struct wm_op_qu
 
 	if (says_too_much(m, a, t->n_asks++))
 		return;
+	ccm_outcomes_asked(m, q);
 	x = cc_must_zalloc(1, sizeof *x);
 	x->q = *q;
 	x->next = t->asks;
@@ -458,11 +459,14 @@ static void keep_resume(struct ccm *m, struct ccm_agent *a, const struct wm_resu
 	t->r.view.lost = cc_must_copy(r->view.lost, r->view.n_lost, sizeof *r->view.lost);
 	t->r.positions = positions_copy(r);
 	t->r.outcomes = cc_must_copy(r->outcomes, r->n_outcomes, sizeof *r->outcomes);
-	if (r->view.view_id >= m->newest_view_id) {
-		m->newest_view_id = r->view.view_id;
-		m->newest_world_size = r->view.global;
-	}
-	ccm_lost_learn(m, &t->r.view);
+	if (a->n_accepted > 0)
+		ccm_ballot_raise(m, r->ballots);
+	/* An agent that has not proved that it was in the run has no other state. */
+	if (!a->knows_run || cc_id_is_zero(&a->hello.run_key))
+		return;
+	t->proven = true;
+	keep_newest(&m->agents_newest, r->view.view_id, r->view.lost_floor, r->view.global);
+	ccm_snapshot_learn(m, a);
 }
 
 bool ccm_resume_msg(struct ccm *m, struct ccm_agent *a, const struct wm_msg *msg)
@@ -497,14 +501,14 @@ bool ccm_resume_msg(struct ccm *m, struct ccm_agent *a, const struct wm_msg *msg
 
 /* ---- is the recovery complete? ---- */
 
-/* Can a round after `committed` have been committed? The agents of such a round had reported that
+/* Can a round after m->committed have been committed? The agents of such a round had reported that
  * they are ready, and may have received the commit or not. The round was not committed if one of
  * them had not reported, or if all of them are here and do not know of a commit. Agents that have
  * died may have reported, too. If there were two such rounds and the master dropped one in favour
  * of the other, the function does not find out which one was dropped. */
-static bool in_doubt(const struct ccm *m, uint64_t committed)
+static bool in_doubt(const struct ccm *m)
 {
-	uint64_t last = committed, here = 0, others = 0;
+	uint64_t last = m->committed, here = 0, others = 0;
 	const struct ccm_agent *a;
 	const struct ccm_snapshot *t;
 	bool aborted_round = false;
@@ -513,7 +517,7 @@ static bool in_doubt(const struct ccm *m, uint64_t committed)
 	for (a = m->agents; a; a = a->hh.next)
 		if (a->snapshot && a->snapshot->complete && a->snapshot->r.prepared > last)
 			last = a->snapshot->r.prepared;
-	if (last == committed)
+	if (last == m->committed)
 		return false;
 	for (a = m->agents; a; a = a->hh.next) {
 		t = a->snapshot;
@@ -521,7 +525,7 @@ static bool in_doubt(const struct ccm *m, uint64_t committed)
 			continue;
 		aborted_round |= t->r.aborted_round == last;
 		if (t->r.prepared != last) {
-			others += t->r.prepared > committed;
+			others += t->r.prepared > m->committed;
 			continue;
 		}
 		peers = t->r.prepared_peers;
@@ -530,70 +534,39 @@ static bool in_doubt(const struct ccm *m, uint64_t committed)
 	return others > 0 || (!aborted_round && here < peers);
 }
 
-static void raise_to(uint64_t *v, uint64_t to)
-{
-	if (to > *v)
-		*v = to;
-}
-
-/* Adds the complete snapshot of one agent to *y. */
-static void merge_snapshot(const struct ccm_snapshot *t, struct ccm_merged *y)
-{
-	const struct wm_view *w = &t->r.view;
-
-	raise_to(&y->epoch, t->r.epoch);
-	raise_to(&y->committed, t->r.round);
-	raise_to(&y->ring_epoch, t->r.ring_epoch);
-	if (w->view_id > y->view_id) {
-		y->view_id = w->view_id;
-		y->expected = w->global;
-		y->lost_floor = w->lost_floor;
-	} else if (w->view_id > 0 && w->view_id == y->view_id && w->lost_floor < y->lost_floor) {
-		y->lost_floor = w->lost_floor;
-	}
-}
-
 /* Counts the peers of `a` that are members of the run, as the merged snapshots show. */
-static uint32_t count_back(
-	const struct ccm *m, const struct ccm_agent *a, const struct ccm_merged *y)
+static uint32_t count_back(const struct ccm *m, const struct ccm_agent *a)
 {
 	const struct ccm_snapshot *t = a->snapshot;
 	uint32_t n;
 
-	n = a->n_accepted - ccm_lost_count(m, a, y);
-	if (t && t->complete && t->r.prepared == y->ring_epoch && !ccm_prepared_lost(m, a))
+	n = a->n_accepted - ccm_lost_count(m, a);
+	if (t && t->complete && t->r.prepared == m->ring_epoch && !ccm_prepared_lost(m, a))
 		n += t->n_prepared + t->n_left_prepared;
 	return n;
 }
 
-void ccm_merged(const struct ccm *m, struct ccm_merged *y)
+void ccm_returned(const struct ccm *m, struct ccm_returned *y)
 {
+	const struct ccm_newest *x = ccm_newest_view(m);
 	const struct ccm_agent *a;
 
-	*y = (struct ccm_merged){
-		.epoch = m->epoch, .committed = m->committed, .ring_epoch = m->ring_epoch};
+	*y = (struct ccm_returned){.expected = x->world_size, .back = m->n_left};
 	for (a = m->agents; a; a = a->hh.next)
-		if (a->snapshot && a->snapshot->complete)
-			merge_snapshot(a->snapshot, y);
-	if (y->view_id == 0 && !m->restored) {
-		y->view_id = y->lost_floor = m->peers_view_id;
-		y->expected = m->peers_world_size;
-	}
-	y->back = m->n_left;
-	for (a = m->agents; a; a = a->hh.next)
-		y->back += count_back(m, a, y);
-	y->doubt = in_doubt(m, y->committed);
-	if (m->restored && y->view_id <= m->restored_view_id) {
+		y->back += count_back(m, a);
+	y->doubt = in_doubt(m);
+	if (m->restored && x->view_id <= m->restored_view_id) {
 		y->expected = m->n_accepted + m->n_left;
 		y->doubt = false; /* a commit is in the journal before it is sent */
 	}
 }
 
-/* Are too few peers here, whatever the snapshots say? This is checked first, because ccm_merged
+/* Are too few peers here, whatever the snapshots say? This is checked first, because ccm_returned
  * looks at every agent. */
 static bool too_few(const struct ccm *m)
 {
-	return !m->restored && m->n_accepted + m->n_prepared + m->n_left < m->newest_world_size;
+	return !m->restored &&
+	       m->n_accepted + m->n_prepared + m->n_left < ccm_newest_view(m)->world_size;
 }
 
 static bool is_late(const struct ccm *m)
@@ -609,7 +582,7 @@ static bool more_follows(const struct ccm *m)
 
 static bool enough(const struct ccm *m)
 {
-	struct ccm_merged y;
+	struct ccm_returned y;
 
 	if (!m->recover_ns)
 		return false;
@@ -618,7 +591,7 @@ static bool enough(const struct ccm *m)
 						   m->cfg.recovery_ms * CCM_NS_PER_MS + SPEAK_NS;
 	if (m->n_resuming > 0 || m->key_unknown || more_follows(m) || too_few(m))
 		return false;
-	ccm_merged(m, &y);
+	ccm_returned(m, &y);
 	return y.expected > 0 && y.back >= y.expected && !y.doubt;
 }
 
@@ -630,13 +603,12 @@ static bool redirect(struct ccm *m)
 {
 	struct ccm_agent *a, *tmp;
 	char text[WM_TEXT_MAX];
-	struct ccm_merged y;
+	struct ccm_returned y;
 
-	ccm_merged(m, &y);
+	ccm_returned(m, &y);
 	if (m->redirected || !is_late(m) || y.expected == 0 || 2 * y.back > y.expected)
 		return false;
 	m->redirected = true;
-	ccm_outcomes_take(m);
 	m->recover_ns = 0; /* starts again when an agent comes back */
 	ccm_print(text, sizeof text,
 		"only %u of the run's %u peers have come to this master: there may be another "

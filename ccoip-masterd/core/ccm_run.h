@@ -114,6 +114,7 @@ struct ccm_lost_link {
 /* The snapshot of one agent, as a recovering master receives it. */
 struct ccm_snapshot {
 	bool complete;       /* RESUME has arrived */
+	bool proven;         /* complete, from an agent that knows the run key */
 	struct wm_resume r;  /* owns its arrays */
 	uint32_t n_prepared; /* its peers that are marked as prepared */
 	uint32_t n_left_prepared,
@@ -125,15 +126,23 @@ struct ccm_snapshot {
 	uint32_t n_ops, n_asks, n_links;
 };
 
-/* The merged snapshots of all agents. */
-struct ccm_merged {
-	uint64_t epoch, committed, ring_epoch; /* the highest that any agent knows */
-	/* The newest view that an agent knows, or, if no agent knows any, that a peer's agent knew
-	 * that has died since. */
+/* The newest view that has been reported to a recovering master. */
+struct ccm_newest {
 	uint64_t view_id;
 	uint64_t lost_floor; /* peers that were lost before this view may be missing in the lists */
-	uint32_t expected;   /* accepted peers in the newest view; 0: unknown */
-	uint32_t back;       /* those of them that are here, or have left again */
+	uint32_t world_size; /* accepted peers; 0: unknown */
+};
+
+/* The outcome of an attempt of an earlier master. */
+struct ccm_ended {
+	struct wm_outcome end;
+	struct cc_id peer; /* that knows it from an agent that is gone; zero: an agent knows it */
+};
+
+/* How much of the run has come to a recovering master. */
+struct ccm_returned {
+	uint32_t expected; /* accepted peers in the newest view; 0: unknown */
+	uint32_t back;     /* those of them that are here, or have left again */
 	bool doubt; /* a round may have been committed, and some agents that would know are not here
 		     */
 };
@@ -325,14 +334,13 @@ struct ccm {
 	uint64_t asked_ns;   /* when a peer last came through a new agent, or 0 */
 	uint64_t said_ns;    /* when an agent last sent a part of its snapshot, or 0 */
 	uint64_t restored_view_id;
-	uint64_t heard_epoch;       /* the highest epoch of agents that came after the recovery */
-	uint64_t peers_view_id;     /* recovering: the highest view id that was sent to a peer */
-	uint32_t peers_world_size;  /* accepted peers in that view */
-	uint64_t newest_view_id;    /* the highest view id that agents or peers have reported */
-	uint32_t newest_world_size; /* accepted peers in that view; 0: unknown */
-	uint32_t n_prepared;        /* peers that have come with the mark `prepared` */
-	uint32_t n_resuming;        /* agents that are resuming */
-	uint32_t n_left;            /* accepted peers that were lost while recovering */
+	uint64_t heard_epoch; /* the highest epoch of agents that came after the recovery */
+	/* Recovering: the newest views that agents have, and that peers have from agents that are
+	 * gone. */
+	struct ccm_newest agents_newest, peers_newest;
+	uint32_t n_prepared; /* peers that have come with the mark `prepared` */
+	uint32_t n_resuming; /* agents that are resuming */
+	uint32_t n_left;     /* accepted peers that were lost while recovering */
 	/* the journal */
 	struct cc_id born_run; /* the run id that this master has made itself; random */
 	bool has_saved;
@@ -346,8 +354,8 @@ struct ccm {
 	struct ccm_leave *taken; /* leaves of accepted peers that are not answered yet */
 	uint32_t n_taken;
 	size_t cap_taken;
-	bool resave;              /* revisions must be settled, and written with all members */
-	struct wm_outcome *ended; /* known outcomes that the last master had sent; by seq */
+	bool resave;             /* revisions must be settled, and written with all members */
+	struct ccm_ended *ended; /* known outcomes that the last master had sent; by seq */
 	uint32_t n_ended;
 	uint64_t last_agent, last_round, last_seq, last_generation, epoch, view_id;
 	uint32_t n_registered, n_accepted;

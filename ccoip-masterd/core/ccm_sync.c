@@ -198,9 +198,7 @@ void ccm_sync_readopt(struct ccm *m, struct ccm_op *o, const struct wm_op_vote *
 	ccm_elect_replay(expected, b.v, b.n, b.s, &b.e);
 	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): ballot_free frees b.v */
 	ccm_record_election(m, o->group->id, b.peers, b.v, b.n, b.s, &b.e);
-	ccm_lost_before_begin(m); /* peers that know of the start know of the kicks, too */
 	go_on(m, o, &b);
-	ccm_lost_before_end(m);
 	ballot_free(&b);
 }
 

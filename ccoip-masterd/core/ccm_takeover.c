@@ -50,10 +50,9 @@ static void take_views(struct ccm *m, struct ccm_agent *a)
 	}
 }
 
-static void take_resume(struct ccm *m, struct ccm_agent *a)
+void ccm_snapshot_learn(struct ccm *m, struct ccm_agent *a)
 {
 	const struct wm_resume *r = &a->snapshot->r;
-	uint32_t i;
 
 	ccm_at_least(&m->epoch, r->epoch);
 	ccm_at_least(&m->committed, r->round);
@@ -63,9 +62,10 @@ static void take_resume(struct ccm *m, struct ccm_agent *a)
 	ccm_at_least(&m->last_seq, r->last_seq);
 	ccm_at_least(&m->view_id, r->view.view_id);
 	ccm_ballot_raise(m, r->ballots);
-	for (i = 0; i < r->n_outcomes; i++)
-		ccm_at_least(&m->last_seq, r->outcomes[i].seq);
 	take_views(m, a);
+	ccm_lost_learn(m, &r->view);
+	ccm_revisions_learn(m, a);
+	ccm_outcomes_learn(m, r);
 }
 
 static void take_votes(struct ccm *m, const struct ccm_agent *a)
@@ -85,12 +85,9 @@ static void take_all(struct ccm *m)
 {
 	struct ccm_agent *a;
 
-	for (a = m->agents; a; a = a->hh.next) {
-		if (!a->snapshot)
-			continue;
-		take_resume(m, a);
-		take_votes(m, a);
-	}
+	for (a = m->agents; a; a = a->hh.next)
+		if (a->snapshot)
+			take_votes(m, a);
 	if (!m->restored)
 		ccm_at_least(&m->last_generation, m->cfg.first_number);
 	if (!m->restored && m->epoch == 0) { /* no agent knows the run */
@@ -98,7 +95,6 @@ static void take_all(struct ccm *m)
 		ccm_at_least(&m->last_round, m->cfg.first_number);
 		ccm_at_least(&m->epoch, m->cfg.first_number);
 	}
-	ccm_outcomes_take(m);
 }
 
 /* ---- members ---- */
@@ -125,15 +121,13 @@ static void settle_members(struct ccm *m)
 {
 	struct ccm_agent *a, *next;
 	char text[WM_TEXT_MAX];
-	struct ccm_merged y;
 	struct ccm_group *g;
 	struct ccm_peer *p;
 
-	ccm_merged(m, &y);
-	ccm_lost_before_drop(m, &y);
+	ccm_lost_before_drop(m);
+	ccm_outcomes_settle(m);
 	for (p = m->peers; p; p = p->hh.next)
 		ccm_ballot_raise(m, p->ballots);
-	ccm_takeover_op_drop(m);
 	for (a = m->agents; a; a = a->hh.next) {
 		if (a->snapshot && a->snapshot->complete && a->snapshot->r.prepared &&
 			a->snapshot->r.prepared == m->ring_epoch &&

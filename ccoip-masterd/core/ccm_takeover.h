@@ -58,7 +58,10 @@ void ccm_peer_restarted(struct ccm *m, struct ccm_peer *p);
 /* Finds or makes the snapshot of `a`. */
 struct ccm_snapshot *ccm_snapshot_get(struct ccm_agent *a);
 void ccm_snapshot_free(struct ccm_agent *a);
-void ccm_merged(const struct ccm *m, struct ccm_merged *y);
+void ccm_returned(const struct ccm *m, struct ccm_returned *y);
+/* While recovering: the newest view of any agent that has come, even if it is gone again; or, if no
+ * agent knows a view, of any peer. It is in force, and what a peer knows beyond it is void. */
+const struct ccm_newest *ccm_newest_view(const struct ccm *m);
 
 /* ccm_lost.c */
 /* Adds an accepted peer that is lost to the list for the agents. */
@@ -75,17 +78,12 @@ void ccm_lost_restart(struct ccm *m);
 /* Learns the lost peers that an agent knows. */
 void ccm_lost_learn(struct ccm *m, const struct wm_view *w);
 /* Counts the accepted peers of `a` that the last master had lost. */
-uint32_t ccm_lost_count(const struct ccm *m, const struct ccm_agent *a, const struct ccm_merged *y);
+uint32_t ccm_lost_count(const struct ccm *m, const struct ccm_agent *a);
 /* Was the round committed that `a` had prepared with its newcomers, and has the run lost these
  * newcomers since? They do not know that they were members. */
 bool ccm_prepared_lost(const struct ccm *m, const struct ccm_agent *a);
 /* Kicks the peers that the last master had lost. */
-void ccm_lost_before_drop(struct ccm *m, const struct ccm_merged *y);
-/* All peers that are removed between these two calls were lost by the last master. If the other
- * peers already know of the loss, it is not counted again, so that operations that began since can
- * continue. */
-void ccm_lost_before_begin(struct ccm *m);
-void ccm_lost_before_end(struct ccm *m);
+void ccm_lost_before_drop(struct ccm *m);
 
 /* ccm_restore.c */
 /* Writes all members to the journal. Call it before anything is sent that depends on them. */
@@ -112,6 +110,9 @@ void ccm_run_end(struct ccm *m, const char *why);
 void ccm_run_end_go_on(struct ccm *m);
 
 /* ccm_takeover.c */
+/* While recovering: learns from the proven snapshot of `a`. What is learned remains when `a` is
+ * gone. */
+void ccm_snapshot_learn(struct ccm *m, struct ccm_agent *a);
 void ccm_takeover(struct ccm *m);
 /* Returns how many numbers a takeover skips, because others may have used them. Masters that take
  * over at the same time skip different counts. */
@@ -120,16 +121,17 @@ uint64_t ccm_unheard(const struct ccm *m);
 void ccm_at_least(uint64_t *v, uint64_t to);
 
 /* ccm_takeover_op.c */
-/* These functions take outcomes and revisions from snapshots: the first one from the snapshots of
- * all agents, the second one from the snapshot of `a`, which is about to be freed. */
-void ccm_outcomes_take(struct ccm *m);
-void ccm_outcomes_keep(struct ccm *m, const struct ccm_agent *a);
+/* Stores the outcomes that an agent reports. */
+void ccm_outcomes_learn(struct ccm *m, const struct wm_resume *r);
+/* Stores the successes that a peer knows from an agent that is gone. */
+void ccm_outcomes_asked(struct ccm *m, const struct wm_op_query *q);
+/* Forgets what only peers know that are no members any more. A peer that was dropped because it
+ * knows more than all agents does not count: its group goes on from the newest view. */
+void ccm_outcomes_settle(struct ccm *m);
 /* Kicks a peer that comes after the recovery, through its own agent or a new one, and was told of a
  * success that the others know as a failure. */
 void ccm_outcomes_compare(struct ccm *m, struct ccm_agent *a, const struct wm_resume *r);
 bool ccm_query_contradicts(const struct ccm_peer *p, const struct wm_op_query *q);
-/* Kicks peers that have counted an attempt as failed although it succeeded. */
-void ccm_takeover_op_drop(struct ccm *m);
 /* Finds the groups whose members must be told of a failure. Called before the view is sent. */
 void ccm_takeover_op_judge(struct ccm *m);
 /* Continues the attempts that can continue, and sends the outcomes of all others. */

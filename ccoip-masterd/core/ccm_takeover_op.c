@@ -16,52 +16,59 @@ struct entry {
 
 static int by_seq(const void *x, const void *y)
 {
-	const struct wm_outcome *a = x, *b = y;
+	const struct ccm_ended *a = x, *b = y;
 
-	return (a->seq > b->seq) - (a->seq < b->seq);
-}
-
-static uint32_t count_told(const struct ccm_snapshot *t)
-{
-	const struct ccm_ask *q;
-	uint32_t n = t->r.n_outcomes;
-
-	for (q = t->asks; q; q = q->next)
-		n += q->q.n_succeeded;
-	return n;
+	return (a->end.seq > b->end.seq) - (a->end.seq < b->end.seq);
 }
 
 /* Outcomes are stored for the whole run, because agents report outcomes without naming groups. One
  * agent or peer that knows an outcome is enough, because the last master had sent it. */
-void ccm_outcomes_keep(struct ccm *m, const struct ccm_agent *a)
+static void learn(struct ccm *m, const struct wm_outcome *v, uint32_t n, const struct cc_id *peer)
 {
-	const struct ccm_snapshot *t = a->snapshot;
-	uint32_t n = m->n_ended + count_told(t), i;
-	const struct ccm_ask *q;
-	struct wm_outcome *v;
+	uint32_t i;
 
-	ccm_revisions_learn(m, a);
-	if (n == m->n_ended)
+	if (n == 0)
 		return;
-	v = m->ended = cc_must_extend(m->ended, m->n_ended, n, sizeof *v);
-	for (i = 0; i < t->r.n_outcomes; i++)
-		v[m->n_ended++] = t->r.outcomes[i];
-	for (q = t->asks; q; q = q->next)
-		for (i = q->q.n - q->q.n_succeeded; i < q->q.n; i++)
-			v[m->n_ended++] = (struct wm_outcome){q->q.seqs[i], WIRE_SUCCESS};
+	m->ended = cc_must_extend(m->ended, m->n_ended, m->n_ended + n, sizeof *m->ended);
+	for (i = 0; i < n; i++) {
+		ccm_at_least(&m->last_seq, v[i].seq);
+		m->ended[m->n_ended++] = (struct ccm_ended){v[i], *peer};
+	}
 }
 
-/* The list already has the outcomes from agents that are gone. After a restart from snapshot, it
- * also has the outcomes that this master itself knows. */
-void ccm_outcomes_take(struct ccm *m)
+void ccm_outcomes_learn(struct ccm *m, const struct wm_resume *r)
 {
-	const struct ccm_agent *a;
+	static const struct cc_id nobody;
 
-	for (a = m->agents; a; a = a->hh.next)
-		if (a->snapshot)
-			ccm_outcomes_keep(m, a);
-	if (m->n_ended > 0)
-		qsort(m->ended, m->n_ended, sizeof *m->ended, by_seq);
+	learn(m, r->outcomes, r->n_outcomes, &nobody);
+}
+
+void ccm_outcomes_asked(struct ccm *m, const struct wm_op_query *q)
+{
+	struct wm_outcome v = {.code = WIRE_SUCCESS};
+	uint32_t i;
+
+	for (i = q->n - q->n_succeeded; i < q->n; i++) {
+		v.seq = q->seqs[i];
+		learn(m, &v, 1, &q->peer);
+	}
+}
+
+void ccm_outcomes_settle(struct ccm *m)
+{
+	const struct ccm_ended *x;
+	const struct ccm_peer *p;
+	uint32_t i, n = 0;
+
+	for (i = 0; i < m->n_ended; i++) {
+		x = &m->ended[i];
+		p = ccm_peer_find(m, &x->peer);
+		if (cc_id_is_zero(&x->peer) || (p && p->phase == CCM_PEER_ACCEPTED))
+			m->ended[n++] = *x;
+	}
+	m->n_ended = n;
+	if (n > 0)
+		qsort(m->ended, n, sizeof *m->ended, by_seq);
 }
 
 /* Was the group told that the attempt has failed? */
@@ -106,9 +113,10 @@ bool ccm_query_contradicts(const struct ccm_peer *p, const struct wm_op_query *q
 
 static const struct wm_outcome *outcome_find(const struct ccm *m, uint64_t seq)
 {
-	struct wm_outcome key = {.seq = seq};
+	struct ccm_ended key = {.end.seq = seq}, *x;
 
-	return m->n_ended ? bsearch(&key, m->ended, m->n_ended, sizeof key, by_seq) : NULL;
+	x = m->n_ended ? bsearch(&key, m->ended, m->n_ended, sizeof key, by_seq) : NULL;
+	return x ? &x->end : NULL;
 }
 
 /* Returns the outcome of the attempt, or NULL if it is unknown. */
@@ -184,42 +192,11 @@ static uint32_t voters_in(const struct ccm *m, const struct ccm_agent *a, const 
 	return n;
 }
 
-/* Returns the generation that was last sent to `a`. */
-static uint64_t generation_told(const struct ccm_agent *a, uint32_t group)
-{
-	const struct wm_view *w = &a->snapshot->r.view;
-	uint32_t i;
-
-	for (i = 0; i < w->n; i++)
-		if (w->own[i].group == group)
-			return w->own[i].generation;
-	return UINT64_MAX;
-}
-
-/* Returns a generation that the group had not exceeded when the attempt started: an agent that
- * received the start had received all losses before it. */
-static uint64_t generation_at_start(const struct ccm_group *g, uint64_t seq)
-{
-	uint64_t least = UINT64_MAX, n;
-	const struct ccm_membership *s;
-	struct ccm_raw *x;
-
-	DL_FOREACH2 (g->memberships, s, next_g) {
-		if (!s->agent->snapshot)
-			continue;
-		HASH_FIND(hh, s->agent->snapshot->started, &seq, sizeof seq, x);
-		n = x ? generation_told(s->agent, g->id) : UINT64_MAX;
-		least = n < least ? n : least;
-	}
-	return least;
-}
-
 /* Calls fn for each vote for the attempt v from an agent of the group that does not know of its
- * start. */
+ * start. Votes that know of a loss after the start are for the next attempt. */
 static void each_unstarted(struct ccm *m, struct ccm_group *g, const struct wm_op_vote *v,
 	void (*fn)(struct ccm *m, struct ccm_agent *a, struct ccm_raw *x, void *arg), void *arg)
 {
-	uint64_t generation = generation_at_start(g, v->seq);
 	struct ccm_membership *s;
 	struct ccm_raw *x;
 
@@ -228,7 +205,7 @@ static void each_unstarted(struct ccm *m, struct ccm_group *g, const struct wm_o
 			continue;
 		DL_FOREACH (s->agent->snapshot->ops, x)
 			if (x->vote.seq == 0 && !x->used && same_attempt(v, &x->vote) &&
-				x->vote.generation <= generation)
+				x->vote.generation <= v->generation)
 				fn(m, s->agent, x, arg);
 	}
 }
@@ -299,12 +276,6 @@ static uint32_t count_asking(const struct ccm_group *g, uint64_t seq)
 	return n;
 }
 
-/* Did p come through a new agent without the whole result of the attempt? */
-static bool lacks(const struct ccm_peer *p, uint64_t seq)
-{
-	return p->phase == CCM_PEER_ACCEPTED && p->restarted && !asks_for(p, seq);
-}
-
 static bool same_elected(const struct wm_op_vote *v, const struct wm_op_vote *w)
 {
 	return v->elected.revision == w->elected.revision &&
@@ -350,18 +321,17 @@ static void look_late(struct ccm *m, struct ccm_agent *a, struct ccm_raw *x, voi
  * begins now. */
 static bool can_sync(struct ccm *m, struct ccm_group *g, const struct entry *e, uint32_t n)
 {
-	struct late_holder late = {.v = &e->raw->vote};
-	bool has_holder = false;
+	struct late_holder h = {.v = &e->raw->vote};
 	uint32_t i;
 
 	for (i = 0; i < n; i++) {
-		if (!same_elected(late.v, &e[i].raw->vote))
+		if (!same_elected(h.v, &e[i].raw->vote))
 			return false;
-		has_holder |= holds(&e[i]);
+		h.found |= holds(&e[i]);
 	}
-	if (!has_holder)
-		each_unstarted(m, g, late.v, look_late, &late);
-	return has_holder || late.found;
+	if (!h.found)
+		each_unstarted(m, g, h.v, look_late, &h);
+	return h.found;
 }
 
 /* Can the attempt continue? Every member must be here, and must have voted or, in a
@@ -391,46 +361,43 @@ static struct ccm_group *group_of(const struct ccm *m, const struct entry *e)
 	return g;
 }
 
-/* Does the group expect a later revision than the one that v elected? Then this synchronization was
- * done: agents receive the next revision before the success, and the journal before the agents. */
-static bool is_overtaken(const struct ccm_group *g, const struct wm_op_vote *v)
+/* Returns true and sets *code if the end of an attempt is known here. If the group expects a later
+ * revision than the one that v elected, this synchronization was done: agents receive the next
+ * revision before the success, and the journal before the agents. */
+static bool has_ended(
+	const struct ccm *m, const struct ccm_group *g, const struct wm_op_vote *v, uint32_t *code)
 {
-	return v->is_sync && ccm_revision_of(g) > v->elected.revision;
+	const struct wm_outcome *x = outcome_find(m, v->seq);
+
+	*code = x ? x->code : WIRE_SUCCESS;
+	return x || (g && v->is_sync && ccm_revision_of(g) > v->elected.revision);
 }
 
-/* Returns the reason why an attempt that was not done interrupts its group, or NULL if the members
- * know its end. known: its outcome, or NULL. */
-static const char *why_interrupted(
-	const struct ccm_group *g, const struct wm_op_vote *v, const struct wm_outcome *known)
-{
-	bool unheard = v->generation == g->generation;
-
-	if (!known && (v->is_sync || unheard))
-		return "the master died, and not all peers that had voted for an operation came "
-		       "back";
-	if (known && known->code == WIRE_RANK_CONNECTION_LOST && unheard)
-		return "an operation was aborted because of a loss that no remaining agent knows";
-	return NULL;
-}
-
-/* Interrupts the group of an attempt that cannot continue. Everything that the group does fails, as
- * after any failed attempt. */
+/* Interrupts the group of an attempt that cannot continue, or that was aborted because of a loss
+ * which the members do not know. Everything that the group does fails, as after any failed attempt.
+ */
 static void judge(struct ccm *m, const struct entry *e, uint32_t n)
 {
 	const struct wm_op_vote *v = &e->raw->vote;
-	const struct wm_outcome *known = outcome_find(m, v->seq);
 	struct ccm_group *g = group_of(m, e);
-	const char *why;
-	bool done;
+	bool ended, unheard;
+	uint32_t code;
 
-	if (!g || is_overtaken(g, v) || (!known && can_go_on(m, g, e, n)))
+	if (!g)
 		return;
-	done = known && known->code == WIRE_SUCCESS;
-	if (done && v->is_sync) /* before the view is sent */
-		ccm_revision_raise(m, g->id, v->elected.revision + 1);
-	why = done ? NULL : why_interrupted(g, v, known);
-	if (why)
-		ccm_group_interrupt(m, g, "%s", why);
+	ended = has_ended(m, g, v, &code);
+	unheard = v->generation == g->generation;
+	if (ended && code == WIRE_SUCCESS) {
+		if (v->is_sync) /* before the view is sent */
+			ccm_revision_raise(m, g->id, v->elected.revision + 1);
+	} else if (ended && code == WIRE_RANK_CONNECTION_LOST && unheard) {
+		ccm_group_interrupt(m, g,
+			"an operation was aborted because of a loss that no remaining agent knows");
+	} else if (!ended && !can_go_on(m, g, e, n) && (v->is_sync || unheard)) {
+		ccm_group_interrupt(m, g,
+			"the master died, and not all peers that had voted for an operation came "
+			"back");
+	}
 }
 
 /* Lets o continue without the peers that ask for its outcome. */
@@ -469,7 +436,8 @@ static void fail_evicted(
 	ccm_op_drop(m, o);
 }
 
-/* Continues the attempt. Returns false if some of these votes cannot count. */
+/* Continues the attempt. Returns false if some of these votes cannot count; nothing was sent then.
+ */
 static bool go_on(struct ccm *m, struct ccm_group *g, const struct entry *e, uint32_t n)
 {
 	struct ccm_op *o = NULL;
@@ -497,74 +465,27 @@ static bool go_on(struct ccm *m, struct ccm_group *g, const struct entry *e, uin
 	return true;
 }
 
-static void kick(struct ccm *m, const struct entry *e, const struct cc_id *peer, uint32_t code,
-	const char *text)
-{
-	char clean[WM_TEXT_MAX];
-
-	ccm_copy(clean, sizeof clean, text);
-	if (is_in(m, e->agent, peer, e->raw->vote.group))
-		ccm_peer_kick(m, ccm_peer_find(m, peer), code, "%s", clean);
-}
-
-/* Kicks the peers of e that cannot have the result of a synchronization that the last master has
- * completed. They were lost or about to be kicked, and do not know it. Returns false if these are
- * all peers of e. */
-static bool drop_left_out(struct ccm *m, const struct entry *e)
-{
-	const struct wm_op_report *r = &e->raw->report;
-	const struct ccm_raw *x;
-	uint32_t i;
-
-	for (i = 0; i < r->n_failed; i++)
-		kick(m, e, &r->failed[i].peer, r->failed[i].code, r->failed[i].text);
-	if (e->raw->reported && r->ok)
-		return true;
-	for (x = e->raw; x; x = x->more)
-		for (i = 0; i < x->vote.n_peers; i++)
-			kick(m, e, &x->vote.peers[i], WIRE_RANK_CONNECTION_LOST, CCM_WAS_LOST);
-	return false;
-}
-
-/* Continues the attempt. Returns false if it cannot continue with these votes; nothing was sent
- * then. */
-static bool try_go_on(struct ccm *m, struct ccm_group *g, const struct entry *e, uint32_t n)
-{
-	return g && !is_overtaken(g, &e->raw->vote) && can_go_on(m, g, e, n) && go_on(m, g, e, n);
-}
-
-static void tell_ends(
-	struct ccm *m, const struct entry *e, uint32_t n, uint32_t code, const char *text)
-{
-	uint32_t i;
-
-	for (i = 0; i < n; i++) {
-		if (code == WIRE_SUCCESS && e->raw->vote.is_sync && !drop_left_out(m, &e[i]))
-			continue;
-		ccm_op_tell_end(m, e[i].agent, &e[i].raw->vote, code, text);
-	}
-}
-
 /* Continues or ends an attempt that n agents report as started. */
 static void resolve(struct ccm *m, const struct entry *e, uint32_t n)
 {
-	uint64_t seq = e->raw->vote.seq;
-	const struct wm_outcome *known = outcome_find(m, seq);
+	const struct wm_op_vote *v = &e->raw->vote;
 	struct ccm_group *g = group_of(m, e);
-	uint32_t code = known ? known->code : WIRE_RANK_CONNECTION_LOST;
-	const char *text = g && g->loss[0] ? g->loss : "the previous master aborted the operation";
+	const char *text = CCM_FAILED_UNHEARD;
+	uint32_t code, i;
 
-	if (code != WIRE_RANK_CONNECTION_LOST)
-		text = CCM_FAILED_UNHEARD;
-	if (!known && try_go_on(m, g, e, n))
-		return;
-	if (!known && g && is_overtaken(g, &e->raw->vote))
-		code = WIRE_SUCCESS;
-	if (code == WIRE_RANK_CONNECTION_LOST)
+	if (!has_ended(m, g, v, &code)) {
+		if (g && can_go_on(m, g, e, n) && go_on(m, g, e, n))
+			return;
+		code = WIRE_RANK_CONNECTION_LOST;
+	}
+	if (code == WIRE_RANK_CONNECTION_LOST) {
+		text = g && g->loss[0] ? g->loss : "the previous master aborted the operation";
 		ccm_loss_announce(m); /* a peer that tries again must know of the loss */
-	tell_ends(m, e, n, code, text);
+	}
+	for (i = 0; i < n; i++)
+		ccm_op_tell_end(m, e[i].agent, &e[i].raw->vote, code, text);
 	if (g)
-		ccm_outcome_note(g, seq, code);
+		ccm_outcome_note(g, v->seq, code);
 }
 
 /* Calls fn for each attempt that agents report as started, in the order of their starts. An agent
@@ -621,113 +542,15 @@ static void doubt_revision(struct ccm *m, const struct wm_op_query *q)
 			ccm_revision_forget(m, g);
 }
 
-/* Kicks the peers that lack the result of an attempt that was done. Some members do not know of its
- * end yet, so no peer was admitted since it started. A peer that lacks the result took part in the
- * attempt, and counted it as failed when its agent died. The last master had kicked this peer, or
- * was about to. Agents that know the run report their own parts, so they are left out. */
-static void drop_failed(struct ccm *m, struct ccm_group *g, uint64_t seq)
-{
-	struct ccm_peer *p, *next;
-	struct ccm_membership *s;
-
-	DL_FOREACH2 (g->memberships, s, next_g) {
-		if (s->agent->disconnected || !cc_id_is_zero(&s->agent->hello.run_key))
-			continue;
-		DL_FOREACH_SAFE (s->peers, p, next)
-			if (lacks(p, seq))
-				ccm_peer_kick(m, p, WIRE_RANK_CONNECTION_LOST, "%s", CCM_WAS_LOST);
-	}
-}
-
-static bool has_heard(const struct ccm_snapshot *t, uint64_t seq)
-{
-	struct ccm_raw *x;
-	uint32_t i;
-
-	HASH_FIND(hh, t->started, &seq, sizeof seq, x);
-	for (i = 0; !x && i < t->r.n_outcomes; i++)
-		if (t->r.outcomes[i].seq == seq)
-			return true;
-	return x != NULL;
-}
-
-/* Kicks the peers of agents that know the run, but not the start of this synchronization: these
- * peers cannot have the result. Agents with a later epoch than all agents of e are left out: their
- * peers may have been admitted after those of e were lost. */
-static void drop_unheard(struct ccm *m, struct ccm_group *g, const struct entry *e, uint32_t n)
-{
-	uint64_t seq = e->raw->vote.seq, epoch = 0;
-	struct ccm_peer *p, *next;
-	const struct ccm_snapshot *t;
-	struct ccm_membership *s;
-	uint32_t i;
-
-	for (i = 0; i < n; i++)
-		ccm_at_least(&epoch, e[i].agent->snapshot->r.epoch);
-	DL_FOREACH2 (g->memberships, s, next_g) {
-		t = s->agent->snapshot;
-		if (!t || !t->complete || cc_id_is_zero(&s->agent->hello.run_key) ||
-			t->r.epoch > epoch || has_heard(t, seq))
-			continue;
-		DL_FOREACH_SAFE (s->peers, p, next)
-			if (p->phase == CCM_PEER_ACCEPTED && !asks_for(p, seq))
-				ccm_peer_kick(m, p, WIRE_RANK_CONNECTION_LOST, "%s", CCM_WAS_LOST);
-	}
-}
-
-static bool was_done(const struct ccm *m, const struct ccm_group *g, uint64_t seq)
-{
-	const struct wm_outcome *x = known_outcome(m, g, seq);
-
-	return x && x->code == WIRE_SUCCESS;
-}
-
-static void drop_started(struct ccm *m, const struct entry *e, uint32_t n)
-{
-	const struct wm_op_vote *v = &e->raw->vote;
-	struct ccm_group *g = group_of(m, e);
-	uint32_t i, voters = 0;
-
-	for (i = 0; i < n; i++)
-		voters += voters_in(m, e[i].agent, e[i].raw);
-	if (!g || voters == 0 || !(is_overtaken(g, v) || was_done(m, g, v->seq)))
-		return;
-	drop_failed(m, g, v->seq);
-	if (v->is_sync)
-		drop_unheard(m, g, e, n);
-}
-
-static void drop_asked(struct ccm *m, const struct wm_op_query *q)
-{
-	const struct ccm_peer *p = ccm_peer_find(m, &q->peer);
-	struct ccm_group *g = p ? p->membership->group : NULL;
-	uint32_t i;
-
-	for (i = 0; g && i + q->n_succeeded < q->n; i++)
-		if (was_done(m, g, q->seqs[i]))
-			drop_failed(m, g, q->seqs[i]);
-}
-
-static void each_asked(struct ccm *m, void (*fn)(struct ccm *m, const struct wm_op_query *q))
+void ccm_takeover_op_judge(struct ccm *m)
 {
 	const struct ccm_agent *a;
 	const struct ccm_ask *q;
 
+	each_started(m, judge);
 	for (a = m->agents; a; a = a->hh.next)
 		for (q = a->snapshot ? a->snapshot->asks : NULL; q; q = q->next)
-			fn(m, &q->q);
-}
-
-void ccm_takeover_op_drop(struct ccm *m)
-{
-	each_started(m, drop_started);
-	each_asked(m, drop_asked);
-}
-
-void ccm_takeover_op_judge(struct ccm *m)
-{
-	each_started(m, judge);
-	each_asked(m, doubt_revision);
+			doubt_revision(m, &q->q);
 }
 
 void ccm_takeover_op_resolve(struct ccm *m)

@@ -95,10 +95,10 @@ struct ccm_agent {
 	bool knows_run;      /* it, or a peer that joined through it, was in the run before this
 				connection */
 	bool resuming;       /* is sending its snapshot of the run; RESUME ends this */
-	bool up_to_date;     /* resuming: the view was sent to it after its hello */
 	bool hello_deferred; /* its hello is not answered yet */
 	bool restored;       /* disconnected: known from the journal only */
-	bool list_sent; /* a view has named lost peers to it: the first lost_named of ccm->losses */
+	bool list_sent; /* a view was sent on this connection; it has named the first lost_named of
+			   ccm->losses */
 	uint64_t lost_named;
 	bool promoted; /* used in ccm_takeover.c only: the round that it had prepared was committed
 			*/

@@ -55,9 +55,9 @@ static void name_disconnected(const struct ccm *m, uint64_t now, struct names *x
 
 static void write_recovering(const struct ccm *m, uint64_t now, struct names *x)
 {
-	struct ccm_merged y;
+	struct ccm_returned y;
 
-	ccm_merged(m, &y);
+	ccm_returned(m, &y);
 	if (y.expected > y.back)
 		ccm_print(x->text, x->size, "recovering: waiting for %u of %u peers",
 			y.expected - y.back, y.expected);

@@ -106,11 +106,8 @@ static void lost_since(size_t i, const struct fk_peer *p)
 {
 	struct wm_resume *r = &tk.know[i].r;
 
-	tk.know[i].lost = p->id;
-	r->view.n_lost = 1;
+	tk_lost(i, (size_t)(p - tk.p));
 	r->epoch = r->round = r->ring_epoch = 3;
-	r->view.view_id = 4;
-	r->view.global = tk.know[i].own.world_size = 2;
 }
 
 /* The last master had sent a view to a's agent alone, and died together with this agent. So a's

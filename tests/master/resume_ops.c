@@ -513,6 +513,65 @@ START_TEST(attempt_succeeds_if_a_remaining_peer_knows_its_success)
 }
 END_TEST
 
+/* Lets p[i] join through a new agent. The last agent had received the view `view_id`, of two peers.
+ */
+static void restart(size_t i, uint64_t view_id)
+{
+	tk.h[i] = fk_reconnect_as(tk.h[i], 0, true);
+	tk.h[i]->peers.view_id = view_id;
+	tk.h[i]->peers.global = 2;
+	tk_join(i, WM_JOIN_ACCEPTED);
+	tk.know[i] = (struct tk_know){.r = {0}};
+}
+
+/* The last master had lost b and told only c's agent, which died. Then the attempt was done without
+ * b, and c knows this. But c knows more than all agents, so it joins again, and the others go on
+ * from the newest view that an agent knows. */
+START_TEST(success_that_only_a_refused_peer_knows_does_not_count)
+{
+	size_t i;
+
+	for (i = 0; i < 2; i++)
+		tk_come_back(i);
+	fk_vote_seq(&tk.p[0], 1, TK_SEQ);
+	fk_report(tk.h[0], TK_SEQ, true);
+	restart(2, 4);
+	query_succeeded(2, TK_SEQ);
+	tk_all_end();
+	fk_tick(&tk.f, 4000);
+	ck_assert(!fk_status(&tk.f).recovering);
+	ck_assert_uint_eq(fk_count(tk.h[2], WM_KICK), 1);
+	ck_assert_uint_eq(fk_count(tk.h[0], WM_OP_DONE), 0);
+	ck_assert_uint_eq(fk_take(tk.h[0], WM_OP_ABORT)->u.op_abort.seq, TK_SEQ);
+	ck_assert(fk_present(&tk.p[0]) && fk_present(&tk.p[1]));
+}
+END_TEST
+
+/* a's agent has reported a view that the others do not know, and has died. What it has reported is
+ * in force: c was lost. */
+START_TEST(view_from_an_agent_that_died_is_known)
+{
+	size_t i;
+
+	tk_lost(0, 2);
+	tk.know[0].own.generation = 1;
+	tk_come_back(0);
+	tk_end(0);
+	fk_cut(tk.h[0], "killed");
+	restart(0, 4);
+	for (i = 1; i < 3; i++) {
+		tk_come_back(i);
+		fk_vote_seq(&tk.p[i], 1, TK_SEQ);
+		tk_end(i);
+	}
+	fk_tick(&tk.f, 4000);
+	ck_assert(!fk_status(&tk.f).recovering);
+	ck_assert_uint_eq(fk_count(tk.h[2], WM_KICK), 1);
+	ck_assert(fk_present(&tk.p[0]) && fk_present(&tk.p[1]));
+	ck_assert_uint_ge(fk_generation(tk.h[1], 0), 1);
+}
+END_TEST
+
 /* A redirected agent may stay away for longer than the master waits. */
 START_TEST(outcome_from_a_redirected_agent_is_known)
 {
@@ -864,6 +923,8 @@ Suite *resume_ops_suite(void)
 	tcase_add_loop_test(tc, attempt_fails_if_missing_peers_may_lack_the_result, 0, 2);
 	tcase_add_test(tc, numbers_are_higher_than_those_in_queries);
 	tcase_add_loop_test(tc, attempt_succeeds_if_a_remaining_peer_knows_its_success, 0, 2);
+	tcase_add_test(tc, success_that_only_a_refused_peer_knows_does_not_count);
+	tcase_add_test(tc, view_from_an_agent_that_died_is_known);
 	tcase_add_test(tc, outcome_from_a_redirected_agent_is_known);
 	tcase_add_test(tc, outcome_from_an_agent_that_died_is_known);
 	tcase_add_test(tc, outcome_from_an_agent_that_fell_silent_is_known);

@@ -357,6 +357,29 @@ START_TEST(outcomes_of_attempts_are_remembered)
 }
 END_TEST
 
+/* Otherwise this agent could tell the next master that the attempt has succeeded, but not that b
+ * was lost before. */
+START_TEST(new_agent_gets_the_view_before_outcomes)
+{
+	static const uint64_t seq = 1;
+	struct fk_host *d = fk_host(&f, "c", "10.0.0.9");
+
+	vote_all(1);
+	fk_report(a, seq, true);
+	fk_report(b, seq, true);
+	fk_report(c, seq, true);
+	fk_leave(&q, WM_LEAVE_DIED);
+	fk_cut(c, "died");
+	d->auto_report = false; /* no commit, which would have a view */
+	r = fk_join_again(&r, d, WM_JOIN_ACCEPTED);
+	fk_query(&r, 1, &seq, 0);
+	ck_assert_int_eq(d->inbox[d->n - 2].type, WM_VIEW);
+	ck_assert_int_eq(d->inbox[d->n - 1].type, WM_OP_OUTCOMES);
+	ck_assert_uint_eq(fk_take(d, WM_VIEW)->u.view.n_lost, 1);
+	ck_assert(cc_id_eq(&d->last.u.view.lost[0], &q.id));
+}
+END_TEST
+
 START_TEST(all_outcomes_that_can_be_in_doubt_are_remembered)
 {
 	struct fk_host *d = fk_host(&f, "c", "10.0.0.9");
@@ -459,7 +482,7 @@ START_TEST(loss_is_sent_before_the_aborts_that_it_causes)
 	ck_assert_uint_eq(c->generations[0].generation, 1);
 	fk_vote_seq(&r, 2, 1);
 	fk_resumed(c);
-	ck_assert_uint_eq(fk_count(c, WM_VIEW), 2);
+	ck_assert_uint_eq(fk_count(c, WM_VIEW), 1);
 }
 END_TEST
 
@@ -603,6 +626,7 @@ Suite *return_suite(void)
 	tcase_add_test(tc, agent_that_returns_during_a_round_gets_no_commit);
 	tcase_add_test(tc, all_agents_may_be_disconnected);
 	tcase_add_test(tc, outcomes_of_attempts_are_remembered);
+	tcase_add_test(tc, new_agent_gets_the_view_before_outcomes);
 	tcase_add_test(tc, all_outcomes_that_can_be_in_doubt_are_remembered);
 	tcase_add_test(tc, broken_connection_does_not_hide_an_outcome);
 	tcase_add_test(tc, agent_must_complete_its_snapshot_in_time);

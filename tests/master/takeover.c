@@ -50,6 +50,16 @@ void tk_join(size_t i, enum wm_join_phase phase)
 	tk.p[i] = fk_join_again(&tk.p[i], tk.h[i], phase);
 }
 
+void tk_lost(size_t i, size_t lost)
+{
+	struct wm_resume *r = &tk.know[i].r;
+
+	tk.know[i].lost = tk.p[lost].id;
+	r->view.n_lost = 1;
+	r->view.view_id = 4;
+	r->view.global = r->view.largest = tk.know[i].own.world_size = 2;
+}
+
 void tk_end(size_t i)
 {
 	struct wm_msg msg = {.type = WM_RESUME, .u.resume = tk.know[i].r};

@@ -35,6 +35,8 @@ void tk_teardown(void);
 
 void tk_connect(size_t i); /* opens a new connection of h[i]'s agent */
 void tk_join(size_t i, enum wm_join_phase phase);
+/* h[i]'s agent knows the view after the loss of p[lost]. */
+void tk_lost(size_t i, size_t lost);
 void tk_end(size_t i);       /* sends the last message of the snapshot of h[i]'s agent */
 void tk_come_back(size_t i); /* connects h[i], and its peer joins as accepted */
 void tk_all_come_back(void);

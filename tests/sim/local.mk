@@ -44,7 +44,8 @@ sim_planted = tests/sim/planted_1 tests/sim/planted_2 tests/sim/planted_3 tests/
 	tests/sim/planted_19 tests/sim/planted_20 tests/sim/planted_21 tests/sim/planted_22 \
 	tests/sim/planted_23 tests/sim/planted_24 tests/sim/planted_25 tests/sim/planted_26 \
 	tests/sim/planted_27 tests/sim/planted_28 tests/sim/planted_29 \
-	tests/sim/planted_30 tests/sim/planted_31 tests/sim/planted_32
+	tests/sim/planted_30 tests/sim/planted_31 tests/sim/planted_32 tests/sim/planted_33 \
+	tests/sim/planted_34 tests/sim/planted_35 tests/sim/planted_36 tests/sim/planted_37 tests/sim/planted_38
 sim_plants = \
 	tests/sim/plant/1_early_done.patch \
 	tests/sim/plant/2_no_cancel.patch \
@@ -77,7 +78,13 @@ sim_plants = \
 	tests/sim/plant/29_newest_view_ignored.patch \
 	tests/sim/plant/30_old_plan_kept.patch \
 	tests/sim/plant/31_plan_of_others.patch \
-	tests/sim/plant/32_slow_trusted.patch
+	tests/sim/plant/32_outcome_before_view.patch \
+	tests/sim/plant/33_refused_believed.patch \
+	tests/sim/plant/34_numbers_reused.patch \
+	tests/sim/plant/35_views_of_two_terms.patch \
+	tests/sim/plant/36_vote_counted_twice.patch \
+	tests/sim/plant/37_reported_too_early.patch \
+	tests/sim/plant/38_slow_trusted.patch
 # $^ is the source and the patch
 plant = $(AM_V_GEN)$(MKDIR_P) $(@D) && rm -f $@.tmp && cat $(filter %.c,$^) >$@.tmp && \
 	patch -s --no-backup-if-mismatch -r - $@.tmp $(filter %.patch,$^) && mv $@.tmp $@
@@ -272,7 +279,43 @@ tests/sim/planted_31_core.c: ccoip-masterd/core/ccm_plan.c tests/sim/plant/31_pl
 tests_sim_planted_32_SOURCES = $(sim_sources)
 nodist_tests_sim_planted_32_SOURCES = tests/sim/planted_32_core.c
 tests_sim_planted_32_LDADD = $(sim_ldadd)
-tests/sim/planted_32_core.c: ccoip-masterd/core/ccm_rates.c tests/sim/plant/32_slow_trusted.patch
+tests/sim/planted_32_core.c: ccoip-masterd/core/ccm_disconnect.c tests/sim/plant/32_outcome_before_view.patch
+	$(plant)
+
+tests_sim_planted_33_SOURCES = $(sim_sources)
+nodist_tests_sim_planted_33_SOURCES = tests/sim/planted_33_core.c
+tests_sim_planted_33_LDADD = $(sim_ldadd)
+tests/sim/planted_33_core.c: ccoip-masterd/core/ccm_takeover_op.c tests/sim/plant/33_refused_believed.patch
+	$(plant)
+
+tests_sim_planted_34_SOURCES = $(sim_sources)
+nodist_tests_sim_planted_34_SOURCES = tests/sim/planted_34_core.c
+tests_sim_planted_34_LDADD = $(sim_ldadd)
+tests/sim/planted_34_core.c: ccoip-masterd/core/ccm_takeover.c tests/sim/plant/34_numbers_reused.patch
+	$(plant)
+
+tests_sim_planted_35_SOURCES = $(sim_sources)
+nodist_tests_sim_planted_35_SOURCES = tests/sim/planted_35_core.c
+tests_sim_planted_35_LDADD = $(sim_ldadd)
+tests/sim/planted_35_core.c: ccoip-masterd/core/ccm_takeover.c tests/sim/plant/35_views_of_two_terms.patch
+	$(plant)
+
+tests_sim_planted_36_SOURCES = $(sim_sources)
+nodist_tests_sim_planted_36_SOURCES = tests/sim/planted_36_core.c
+tests_sim_planted_36_LDADD = $(sim_ldadd)
+tests/sim/planted_36_core.c: ccoip-masterd/core/ccm_takeover_op.c tests/sim/plant/36_vote_counted_twice.patch
+	$(plant)
+
+tests_sim_planted_37_SOURCES = $(sim_sources)
+nodist_tests_sim_planted_37_SOURCES = tests/sim/planted_37_core.c
+tests_sim_planted_37_LDADD = $(sim_ldadd)
+tests/sim/planted_37_core.c: pcclagentd/core/agt_op.c tests/sim/plant/37_reported_too_early.patch
+	$(plant)
+
+tests_sim_planted_38_SOURCES = $(sim_sources)
+nodist_tests_sim_planted_38_SOURCES = tests/sim/planted_38_core.c
+tests_sim_planted_38_LDADD = $(sim_ldadd)
+tests/sim/planted_38_core.c: ccoip-masterd/core/ccm_rates.c tests/sim/plant/38_slow_trusted.patch
 	$(plant)
 
 CLEANFILES += tests/sim/planted_1_core.c tests/sim/planted_2_core.c tests/sim/planted_3_core.c \
@@ -285,8 +328,9 @@ CLEANFILES += tests/sim/planted_1_core.c tests/sim/planted_2_core.c tests/sim/pl
 	tests/sim/planted_22_core.c tests/sim/planted_23_core.c tests/sim/planted_24_core.c \
 	tests/sim/planted_25_core.c tests/sim/planted_26_core.c tests/sim/planted_27_core.c \
 	tests/sim/planted_28_core.c tests/sim/planted_29_core.c \
-	tests/sim/planted_30_core.c tests/sim/planted_31_core.c \
-	tests/sim/planted_32_core.c
+	tests/sim/planted_30_core.c tests/sim/planted_31_core.c tests/sim/planted_32_core.c \
+	tests/sim/planted_33_core.c tests/sim/planted_34_core.c tests/sim/planted_35_core.c \
+	tests/sim/planted_36_core.c tests/sim/planted_37_core.c tests/sim/planted_38_core.c
 
 TESTS += tests/sim/run tests/sim/planted.sh tests/sim/scale.sh tests/sim/usage.sh
 PLAIN_TESTS += tests/sim/run tests/sim/planted.sh tests/sim/scale.sh tests/sim/usage.sh

@@ -180,6 +180,17 @@ static void learn(struct sim_view *w, const struct wm_view *m)
 		w->group[m->own[i].group] = m->own[i].world_size;
 }
 
+/* Checks that a decision about an operation comes after a view. The view names all losses before
+ * the decision, so an agent that knows the decision knows the losses, too. */
+static void check_order(struct sim *s, struct sim_conn *c, const struct wm_msg *msg)
+{
+	c->viewed |= msg->type == WM_COMMIT || msg->type == WM_VIEW;
+	if (!c->viewed && (msg->type == WM_OP_START || msg->type == WM_OP_DONE ||
+				  msg->type == WM_OP_ABORT || msg->type == WM_OP_OUTCOMES))
+		sim_fail(s, "%s sends %s to h%u before any view", sim_name_master(s, c->master),
+			wire_master_type_name(msg->type), c->host);
+}
+
 void sim_send_to_agent(struct sim *s, unsigned master, uint32_t conn, const struct wm_msg *msg)
 {
 	struct sim_conn *c = sim_conn(s, conn);
@@ -205,6 +216,7 @@ void sim_send_to_agent(struct sim *s, unsigned master, uint32_t conn, const stru
 		s->resumes += msg->u.hello_ack.resume;
 		c->said = !msg->u.hello_ack.resume;
 	}
+	check_order(s, c, msg);
 	sim_mesh_sent(s, m, c, msg);
 	ev.view = c->sent;
 	encode(s, msg, &ev);

@@ -32,6 +32,7 @@ struct sim_conn {
 	struct cc_addr addr;
 	/* said: the agent has sent to this master all that it knows of its run */
 	bool made, said;
+	bool viewed; /* the master has sent a view, perhaps in a commit */
 	/* does this end still have its descriptor? */
 	bool agent_open, master_open;
 	bool cut; /* no packet passes in either direction */

@@ -286,6 +286,7 @@ static const struct wire_field measure_fields[] = {
 		LIST_OF_ITEMS(.kind = WIRE_ID, .size = sizeof(struct cc_id), .text = MEASURE_FROM),
 		.owned = true, AT_MOST(WM_MEASURE_AGENTS_MAX, MEASURE_FROM),
 		UNIQUE(sizeof(struct cc_id), "measure.from: must not name an agent twice")),
+	F(measure, hold, BOOL),
 };
 const struct wire_table wm_measure_table = {TABLE(measure, measure, measure_fields), .owns = true};
 

@@ -436,7 +436,7 @@ struct wm_measure {
 	/* Send for `ms` even if the rate is stable earlier: the load belongs to a measurement of
 	 * a whole host. */
 	bool hold;
-	uint32_t n_to;    /* at most WM_MEASURE_AGENTS_MAX */
+	uint32_t n_to; /* at most WM_MEASURE_AGENTS_MAX */
 	/* The agents to which the receiver sends, with their ports for benchmarks and keys for
 	 * `number`. They differ from each other, and the receiver is not among them. */
 	struct wm_endpoint *to;

@@ -81,8 +81,8 @@ struct ccm_config {
  * nothing. */
 #define CCM_OPTIMIZE_HOSTS_MAX 256u
 /* In one optimization at most so many hosts exchange alone with all others. */
-#define CCM_HOST_ROUNDS_MAX    16u
-#define CCM_MEASURE_STREAMS    4u /* TCP streams of a measurement */
+#define CCM_HOST_ROUNDS_MAX 16u
+#define CCM_MEASURE_STREAMS 4u /* TCP streams of a measurement */
 
 /* The problem of an optimization: the best rings for a group. All arrays are owned by the action.
  */

@@ -25,7 +25,7 @@
 #define REPEAT_MS    500u   /* the least time between two failures */
 #define LOST         "a peer, a host or a link was lost meanwhile"
 /* The time for the report to arrive, besides those for connecting and for the measurement. */
-#define LATE_MS   2000u
+#define LATE_MS 2000u
 /* A host round is this part of benchmark_ms long, and this number of round trips. */
 #define HOST_ROUND_PART  4u
 #define HOST_ROUND_TRIPS 10u
@@ -359,7 +359,8 @@ static void measured_pair(struct ccm *m, const struct ccm_agent *a, const struct
 }
 
 /* Adds what `a` has sent to `to` while other links had a load, too. */
-static void measured_at_once(struct ccm *m, struct ccm_agent *a, struct ccm_agent *to, uint64_t rate)
+static void measured_at_once(
+	struct ccm *m, struct ccm_agent *a, struct ccm_agent *to, uint64_t rate)
 {
 	struct ccm_optimize *x = &m->optimize;
 

@@ -219,7 +219,7 @@ struct ccm_optimize {
 	bool caps;
 	uint32_t round, n_rounds, n_pair_rounds;
 	uint32_t host_rounds[CCM_HOST_ROUNDS_MAX]; /* indices of hosts */
-	uint64_t host_out, host_in; /* of the present host round: what the host has carried */
+	uint64_t host_out, host_in;    /* of the present host round: what the host has carried */
 	uint32_t n_waiting;            /* agents that have not reported */
 	char unreachable[WM_TEXT_MAX]; /* a link that could not be measured, or "" */
 	/* SOLVING */

@@ -9,9 +9,9 @@
  * soon as its rate is stable, unless other agents send to this one at the same time. Otherwise all
  * pairs send for the whole time.
  *
- * If the order says `hold`, several agents measure under a load that they make together. But they do
- * not begin at the same moment. So no pair ends early, and all pairs go on to send after the answer
- * until the order is stopped, but no longer than the measurement has taken.
+ * If the order says `hold`, several agents measure under a load that they make together. But they
+ * do not begin at the same moment. So no pair ends early, and all pairs go on to send after the
+ * answer until the order is stopped, but no longer than the measurement has taken.
  *
  * All this is done by the loop thread. The master orders a measurement only while no operation of
  * the run is in progress, so no engine waits for this thread. But it also serves other runs and the

@@ -433,7 +433,10 @@ struct wm_measure {
 	uint64_t number;  /* >= 1; grows, and is never used again by this master */
 	uint32_t ms;      /* 1 .. WM_MEASURE_MS_MAX: the longest time under load */
 	uint32_t streams; /* 1 .. WM_MEASURE_STREAMS_MAX: connections to each agent of `to` */
-	uint32_t n_to;    /* at most WM_MEASURE_AGENTS_MAX */
+	/* Send for `ms` even if the rate is stable earlier: the load belongs to a measurement of
+	 * a whole host. */
+	bool hold;
+	uint32_t n_to; /* at most WM_MEASURE_AGENTS_MAX */
 	/* The agents to which the receiver sends, with their ports for benchmarks and keys for
 	 * `number`. They differ from each other, and the receiver is not among them. */
 	struct wm_endpoint *to;

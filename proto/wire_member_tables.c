@@ -288,6 +288,7 @@ static const struct wire_field measure_fields[] = {
 		UNIQUE(sizeof(struct cc_id), "measure.from: must not name an agent twice")),
 	F(measure, round, U32),
 	F(measure, rounds, U32),
+	F(measure, hold, BOOL),
 };
 const struct wire_table wm_measure_table = {TABLE(measure, measure, measure_fields), .owns = true};
 

@@ -3,8 +3,9 @@
  * Optimizations: what happens between the last vote of pcclOptimizeTopology and its answer.
  * docs/protocol/topology.md has the rules.
  *
- *   MEASURING  agents measure the links whose rates the store lacks, pair after pair; and then all
- *              hosts send to all, which shows what the hosts can carry
+ *   MEASURING  agents measure the links whose rates the store lacks, pair after pair; then all
+ *              hosts send to all, and then single hosts exchange with all others, which shows what
+ *              the hosts can carry
  *   SOLVING    the caller of the core looks for better plans, one for each group
  *   REWIRING   a round puts the plans in force
  *   DONE, FAILED
@@ -15,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ccoip-masterd/core/ccm_caps.h"
 #include "ccoip-masterd/core/ccm_internal.h"
 
 /* The plan in force is kept unless the new one is predicted to be better by this many percent. */
@@ -23,8 +25,11 @@
 #define REPEAT_MS    500u   /* the least time between two failures */
 #define LOST         "a peer, a host or a link was lost meanwhile"
 /* The time for the report to arrive, besides those for connecting and for the measurement. */
-#define LATE_MS   2000u
-#define CAP_TIMES 2u /* the cap round takes this many times as long as another one */
+#define LATE_MS 2000u
+/* A host round is this part of benchmark_ms long, and this number of round trips. */
+#define HOST_ROUND_PART  4u
+#define HOST_ROUND_TRIPS 10u
+#define US_PER_MS        1000u
 /* Each target of the cap round is one message field with all addresses of a host. */
 #define CAP_HOSTS_MAX (CC_ROUTE_HOSTS_MAX)
 
@@ -49,7 +54,7 @@ static void edges_free(struct ccm_optimize *x)
 	free(x->hosts);
 	x->edges = NULL;
 	x->hosts = NULL;
-	x->n_edges = x->n_hosts = x->n_rounds = 0;
+	x->n_edges = x->n_hosts = x->n_rounds = x->n_pair_rounds = 0;
 }
 
 void ccm_optimize_free(struct ccm *m)
@@ -73,17 +78,22 @@ static void withdraw_proposals(struct ccm *m)
 		ccm_plan_withdraw(m, g);
 }
 
-/* Agents that still measure stop when they get an empty order. */
-static void stop_measuring(struct ccm *m)
+/* An agent that still sends stops when it gets an empty order. */
+static void stop_measuring(struct ccm *m, struct ccm_agent *a)
+{
+	if (a->measuring || a->loading)
+		ccm_send(m, a, WM_MEASURE)->u.measure = (struct wm_measure){
+			.number = m->optimize.last_number, .ms = 1, .streams = 1};
+	a->measuring = a->loading = false;
+}
+
+static void stop_all(struct ccm *m)
 {
 	struct ccm_agent *a;
 
-	for (a = m->agents; a; a = a->hh.next) {
-		if (a->measuring)
-			ccm_send(m, a, WM_MEASURE)->u.measure = (struct wm_measure){
-				.number = ++m->optimize.last_number, .ms = 1, .streams = 1};
-		a->measuring = false;
-	}
+	m->optimize.last_number++;
+	for (a = m->agents; a; a = a->hh.next)
+		stop_measuring(m, a);
 }
 
 void ccm_optimize_fail(struct ccm *m, const char *text)
@@ -102,7 +112,7 @@ void ccm_optimize_fail(struct ccm *m, const char *text)
 	if (!is_busy(x)) /* a topology vote has proposed a better solution */
 		return;
 	ccm_print(x->text, sizeof x->text, "%s", text);
-	stop_measuring(m);
+	stop_all(m);
 	edges_free(x);
 	set_phase(m, CCM_OPTIMIZE_FAILED);
 }
@@ -176,17 +186,46 @@ static bool wants_caps(const struct ccm *m)
 	return false;
 }
 
-static bool is_cap_round(const struct ccm_optimize *x)
+static bool is_pair_round(const struct ccm_optimize *x)
 {
-	return x->caps && x->round + 1 == x->n_rounds;
+	return x->round < x->n_pair_rounds;
 }
 
-/* Many connections that share a host take longer to find their rates than those of one link. */
+static bool is_cap_round(const struct ccm_optimize *x)
+{
+	return x->round == x->n_pair_rounds;
+}
+
+/* In a host round: the index of the host. */
+static uint32_t single_host(const struct ccm_optimize *x)
+{
+	return x->host_rounds[x->round - x->n_pair_rounds - 1];
+}
+
+static uint32_t longest_trip_us(const struct ccm *m, uint32_t i)
+{
+	const struct ccm_optimize *x = &m->optimize;
+	uint32_t longest = 0, k;
+
+	for (k = 0; k < x->n_hosts; k++) {
+		const struct ccm_measured *v = ccm_rate_get(m, &x->hosts[i], &x->hosts[k]);
+
+		if (v && v->trip_us > longest)
+			longest = v->trip_us;
+	}
+	return longest;
+}
+
+/* In a host round only one queue fills, and it does so at once. */
 static uint32_t measure_ms(const struct ccm *m)
 {
-	uint32_t ms = m->cfg.benchmark_ms * (is_cap_round(&m->optimize) ? CAP_TIMES : 1);
+	const struct ccm_optimize *x = &m->optimize;
+	uint64_t ms = m->cfg.benchmark_ms;
 
-	return ms < WM_MEASURE_MS_MAX ? ms : WM_MEASURE_MS_MAX;
+	if (x->round > x->n_pair_rounds)
+		ms = 1 + ms / HOST_ROUND_PART +
+		     (uint64_t)HOST_ROUND_TRIPS * longest_trip_us(m, single_host(x)) / US_PER_MS;
+	return ms < m->cfg.benchmark_ms ? (uint32_t)ms : m->cfg.benchmark_ms;
 }
 
 /* Starts the order to `a`, unless it was started before. */
@@ -201,6 +240,7 @@ static struct wm_measure *order_of(struct ccm *m, struct wm_measure *orders, uin
 	o->streams = CCM_MEASURE_STREAMS;
 	o->round = m->optimize.round + 1;
 	o->rounds = m->optimize.n_rounds;
+	o->hold = !is_pair_round(&m->optimize);
 	o->to = cc_must_zalloc(m->optimize.n_hosts, sizeof *o->to);
 	o->from = cc_must_zalloc(m->optimize.n_hosts, sizeof *o->from);
 	return o;
@@ -221,35 +261,82 @@ static void send_orders(struct ccm *m, struct wm_measure *orders)
 	uint32_t i;
 
 	for (i = 0; i < x->n_hosts; i++) {
-		if (!orders[i].number)
-			continue;
 		a = host(m, i);
+		if (!orders[i].number) {
+			stop_measuring(m, a);
+			continue;
+		}
 		a->measuring = orders[i].n_to > 0;
+		a->loading = a->measuring && orders[i].hold;
 		x->n_waiting += a->measuring;
 		ccm_send(m, a, WM_MEASURE)->u.measure = orders[i];
 	}
+}
+
+/* Host i sends to all hosts of its groups. */
+static void order_all(struct ccm *m, struct wm_measure *orders, uint32_t i)
+{
+	const struct ccm_optimize *x = &m->optimize;
+	uint32_t k;
+
+	for (k = 0; k < x->n_hosts; k++)
+		if (i != k && share_group(m, host(m, i), host(m, k)))
+			add_order(m, orders, i, k);
+}
+
+static void order_cap_round(struct ccm *m, struct wm_measure *orders)
+{
+	uint32_t i;
+
+	ccm_log(m, CCM_LOG_DEBUG, "measuring caps: all hosts at once");
+	for (i = 0; i < m->optimize.n_hosts; i++) {
+		host(m, i)->cap_out = host(m, i)->cap_in = 0;
+		order_all(m, orders, i);
+	}
+}
+
+/* One host sends to all others and receives from them, and they have nothing else to carry. */
+static void order_host_round(struct ccm *m, struct wm_measure *orders)
+{
+	struct ccm_optimize *x = &m->optimize;
+	uint32_t single = single_host(x), k;
+
+	ccm_log(m, CCM_LOG_DEBUG, "measuring caps: host %s", host(m, single)->hello.name);
+	x->host_out = x->host_in = 0;
+	order_all(m, orders, single);
+	for (k = 0; k < x->n_hosts; k++)
+		if (k != single && share_group(m, host(m, k), host(m, single)))
+			add_order(m, orders, k, single);
+}
+
+static void order_pairs(struct ccm *m, struct wm_measure *orders)
+{
+	const struct ccm_optimize *x = &m->optimize;
+	uint32_t i;
+
+	for (i = 0; i < x->n_edges; i++)
+		if (x->edges[i].round == x->round)
+			add_order(m, orders, x->edges[i].from, x->edges[i].to);
 }
 
 static void measure_round(struct ccm *m)
 {
 	struct ccm_optimize *x = &m->optimize;
 	struct wm_measure *orders = cc_must_zalloc(x->n_hosts, sizeof *orders);
-	uint32_t i, k;
 
 	x->last_number++;
 	x->n_waiting = 0;
 	x->step_ns = m->now;
 	ccm_log(m, CCM_LOG_INFO, "measuring links: round %u of %u%s", x->round + 1, x->n_rounds,
-		is_cap_round(x) ? ", all hosts at once" : "");
-	for (i = 0; !is_cap_round(x) && i < x->n_edges; i++)
-		if (x->edges[i].round == x->round)
-			add_order(m, orders, x->edges[i].from, x->edges[i].to);
-	for (i = 0; is_cap_round(x) && i < x->n_hosts; i++) {
-		host(m, i)->cap_out = host(m, i)->cap_in = 0;
-		for (k = 0; k < x->n_hosts; k++)
-			if (i != k && share_group(m, host(m, i), host(m, k)))
-				add_order(m, orders, i, k);
-	}
+		is_pair_round(x)  ? ""
+		: is_cap_round(x) ? ", all hosts at once"
+				  : ", one host with all others");
+	if (is_pair_round(x))
+		order_pairs(m, orders);
+	else if (is_cap_round(x))
+		order_cap_round(m, orders);
+	else
+		order_host_round(m, orders);
 	send_orders(m, orders);
 	free(orders);
 }
@@ -292,6 +379,22 @@ static void measured_pair(struct ccm *m, const struct ccm_agent *a, const struct
 		l->limit ? "" : "; if no packets are lost, open the latter's benchmark port");
 }
 
+/* Adds what `a` has sent to `to` while other links had a load, too. */
+static void measured_at_once(
+	struct ccm *m, struct ccm_agent *a, struct ccm_agent *to, uint64_t rate)
+{
+	struct ccm_optimize *x = &m->optimize;
+
+	if (is_cap_round(x)) {
+		a->cap_out += rate;
+		to->cap_in += rate;
+	} else if (a == host(m, single_host(x))) {
+		x->host_out += rate;
+	} else {
+		x->host_in += rate;
+	}
+}
+
 void ccm_optimize_measured(struct ccm *m, struct ccm_agent *a, const struct wm_measured *r)
 {
 	struct ccm_optimize *x = &m->optimize;
@@ -306,53 +409,92 @@ void ccm_optimize_measured(struct ccm *m, struct ccm_agent *a, const struct wm_m
 		HASH_FIND(hh_id, m->by_id, &r->results[i].agent, sizeof(struct cc_id), to);
 		if (!to || to == a)
 			continue;
-		if (!is_cap_round(x)) {
+		if (is_pair_round(x))
 			measured_pair(m, a, to, &r->results[i]);
-		} else if (r->results[i].ok) {
-			a->cap_out += r->results[i].rate;
-			to->cap_in += r->results[i].rate;
-		}
+		else if (r->results[i].ok)
+			measured_at_once(m, a, to, r->results[i].rate);
 	}
 }
 
-/* The rates of the links of a host in one direction, each measured alone. */
-struct links {
-	uint64_t fastest, sum;
-};
+/* ---- caps ---- */
 
-static void add_link(struct links *x, const struct ccm_measured *v)
+static uint64_t rate_alone(const struct ccm *m, const struct cc_id *from, const struct cc_id *to)
 {
-	if (!v)
-		return;
-	x->sum += v->rate;
-	if (v->rate > x->fastest)
-		x->fastest = v->rate;
+	const struct ccm_measured *v = ccm_rate_get(m, from, to);
+
+	return v ? v->rate : 0;
 }
 
-/* Returns what a host can carry that has carried `at_once` over all its links at the same time. If
- * this is nearly the sum of its links, they were the limit, and not the host. In any case the host
- * can carry what its fastest link can carry. */
-static uint64_t cap_of(const struct links *x, uint64_t at_once)
+static void add_links(
+	const struct ccm *m, const struct cc_id *id, struct ccm_links *out, struct ccm_links *in)
 {
-	if (at_once >= x->sum - x->sum / 10 && at_once < x->sum)
-		return x->sum;
-	return at_once > x->fastest ? at_once : x->fastest;
+	const struct ccm_optimize *x = &m->optimize;
+	uint32_t i;
+
+	for (i = 0; i < x->n_hosts; i++) {
+		ccm_links_add(out, rate_alone(m, id, &x->hosts[i]));
+		ccm_links_add(in, rate_alone(m, &x->hosts[i], id));
+	}
+}
+
+/* Returns the lowest cap of the host that may be too low after the cap round; 0: there is none. */
+static uint64_t suspect_cap(const struct ccm *m, const struct ccm_agent *a)
+{
+	struct ccm_links out = {.sum = 0}, in = {.sum = 0};
+	uint64_t ret = 0, cap;
+
+	add_links(m, &a->hello.agent, &out, &in);
+	if (ccm_cap_is_suspect(&out, a->cap_out))
+		ret = ccm_cap_of(&out, a->cap_out);
+	if (ccm_cap_is_suspect(&in, a->cap_in)) {
+		cap = ccm_cap_of(&in, a->cap_in);
+		ret = ret == 0 || cap < ret ? cap : ret;
+	}
+	return ret;
+}
+
+/* Plans a round for each host with a suspect cap. If there are too many, it is for those with the
+ * lowest caps, because the lowest cap of all bounds a plan. */
+static void plan_host_rounds(struct ccm *m)
+{
+	struct ccm_optimize *x = &m->optimize;
+	uint64_t caps[CCM_HOST_ROUNDS_MAX], cap;
+	uint32_t n = 0, i, k;
+
+	for (i = 0; i < x->n_hosts; i++) {
+		cap = suspect_cap(m, host(m, i));
+		if (cap == 0 || (n == CCM_HOST_ROUNDS_MAX && cap >= caps[n - 1]))
+			continue;
+		n += n < CCM_HOST_ROUNDS_MAX;
+		for (k = n - 1; k > 0 && caps[k - 1] > cap; k--) {
+			caps[k] = caps[k - 1];
+			x->host_rounds[k] = x->host_rounds[k - 1];
+		}
+		caps[k] = cap;
+		x->host_rounds[k] = i;
+	}
+	x->n_rounds += n;
+}
+
+/* A host can carry what it has carried. */
+static void end_host_round(struct ccm *m)
+{
+	struct ccm_optimize *x = &m->optimize;
+	struct ccm_agent *a = host(m, single_host(x));
+
+	a->cap_out = x->host_out > a->cap_out ? x->host_out : a->cap_out;
+	a->cap_in = x->host_in > a->cap_in ? x->host_in : a->cap_in;
 }
 
 static void learn_cap(struct ccm *m, const struct ccm_agent *a)
 {
-	struct ccm_optimize *x = &m->optimize;
-	struct links out = {.sum = 0}, in = {.sum = 0};
+	struct ccm_links out = {.sum = 0}, in = {.sum = 0};
 	struct ccm_cap cap = {.ns = m->now};
 	struct wm_rates *r;
-	uint32_t i;
 
-	for (i = 0; i < x->n_hosts; i++) {
-		add_link(&out, ccm_rate_get(m, &a->hello.agent, &x->hosts[i]));
-		add_link(&in, ccm_rate_get(m, &x->hosts[i], &a->hello.agent));
-	}
-	cap.out = cap_of(&out, a->cap_out);
-	cap.in = cap_of(&in, a->cap_in);
+	add_links(m, &a->hello.agent, &out, &in);
+	cap.out = ccm_cap_of(&out, a->cap_out);
+	cap.in = ccm_cap_of(&in, a->cap_in);
 	ccm_cap_put(m, &a->hello.agent, &cap);
 	r = &ccm_send(m, a, WM_RATES)->u.rates; /* the agent tells the next master */
 	r->out = cap.out;
@@ -624,7 +766,8 @@ static void begin(struct ccm *m)
 	}
 	if (lacks_port(m))
 		return;
-	x->n_rounds = ccm_schedule(x->edges, x->n_edges, x->n_hosts) + x->caps;
+	x->n_pair_rounds = ccm_schedule(x->edges, x->n_edges, x->n_hosts);
+	x->n_rounds = x->n_pair_rounds + x->caps;
 	ccm_log(m, CCM_LOG_INFO, "measuring %u links of %u hosts in %u rounds", x->n_edges,
 		x->n_hosts, x->n_rounds);
 	measure_round(m);
@@ -636,11 +779,17 @@ static void measure_on(struct ccm *m)
 	struct ccm_optimize *x = &m->optimize;
 
 	if (is_cap_round(x))
-		learn_caps(m);
-	if (++x->round < x->n_rounds)
+		plan_host_rounds(m);
+	else if (!is_pair_round(x))
+		end_host_round(m);
+	if (++x->round < x->n_rounds) {
 		measure_round(m);
-	else
-		solve(m);
+		return;
+	}
+	stop_all(m);
+	if (x->caps)
+		learn_caps(m);
+	solve(m);
 }
 
 static void end(struct ccm *m)
@@ -737,12 +886,15 @@ bool ccm_optimize_round_failed(struct ccm *m)
 void ccm_optimize_tick(struct ccm *m)
 {
 	struct ccm_optimize *x = &m->optimize;
-	uint64_t ms = (uint64_t)measure_ms(m) + m->cfg.bounds.ms[CC_BOUND_NEW_LINK] + LATE_MS +
-		      ccm_paths_ms(m);
 	const struct ccm_agent *a;
 	char text[WM_TEXT_MAX];
+	uint64_t ms;
 
-	if (x->phase != CCM_OPTIMIZE_MEASURING || ccm_age(m->now, x->step_ns) <= ms * CCM_NS_PER_MS)
+	if (x->phase != CCM_OPTIMIZE_MEASURING)
+		return;
+	ms = (uint64_t)measure_ms(m) + m->cfg.bounds.ms[CC_BOUND_NEW_LINK] + LATE_MS +
+	     ccm_paths_ms(m);
+	if (ccm_age(m->now, x->step_ns) <= ms * CCM_NS_PER_MS)
 		return;
 	for (a = m->agents; a && !a->measuring; a = a->hh.next)
 		;

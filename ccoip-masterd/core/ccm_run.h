@@ -252,9 +252,13 @@ struct ccm_optimize {
 	struct cc_id *hosts;
 	struct ccm_edge *edges; /* between indices of hosts */
 	uint32_t n_hosts, n_edges;
-	bool caps;     /* in the last round all hosts send to all */
 	bool measured; /* the optimization has measured something */
-	uint32_t round, n_rounds;
+	/* First come the rounds of pairs. If `caps`, the next one is the cap round, in which all
+	 * hosts send to all, and then there is a host round for each host with a suspect cap. */
+	bool caps;
+	uint32_t round, n_rounds, n_pair_rounds;
+	uint32_t host_rounds[CCM_HOST_ROUNDS_MAX]; /* indices of hosts */
+	uint64_t host_out, host_in;    /* of the present host round: what the host has carried */
 	uint32_t n_waiting;            /* agents that have not reported */
 	char unreachable[WM_TEXT_MAX]; /* a link that could not be measured, or "" */
 	/* SOLVING */

@@ -12,6 +12,7 @@ libccm_la_SOURCES = \
 	ccoip-masterd/core/ccm_lost.c \
 	ccoip-masterd/core/ccm_ballot.c \
 	ccoip-masterd/core/ccm_breaks.c \
+	ccoip-masterd/core/ccm_caps.c ccoip-masterd/core/ccm_caps.h \
 	ccoip-masterd/core/ccm_check.c \
 	ccoip-masterd/core/ccm_takeover.c \
 	ccoip-masterd/core/ccm_elect.c ccoip-masterd/core/ccm_elect.h \

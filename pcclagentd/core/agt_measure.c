@@ -80,6 +80,7 @@ static void remember_order(struct agt_measure *x, const struct wm_measure *m)
 
 	forget(x);
 	x->number = m->number;
+	x->hold = m->hold;
 	x->n_to = m->n_to;
 	x->to = cc_must_zalloc(m->n_to, sizeof *x->to);
 	for (i = 0; i < m->n_to; i++)
@@ -133,8 +134,8 @@ void agt_measured(struct agt *a, const struct agt_event *ev)
 	if (!r || r->measure.number != ev->seq || r->measure.n_to != ev->n_measured ||
 		ev->n_measured == 0)
 		return;
-	/* With several agents the rates of the links depend on each other. */
-	if (ev->n_measured == 1 && ev->measured->ok)
+	/* The rates of links that are measured together depend on each other. */
+	if (ev->n_measured == 1 && ev->measured->ok && !r->measure.hold)
 		agt_rates_put(&a->rates, &(struct agt_rate){ev->measured->agent, ev->measured->rate,
 						 ev->measured->trip_us, a->now});
 	answer(a, r, ev->measured);

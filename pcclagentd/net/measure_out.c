@@ -9,6 +9,10 @@
  * soon as its rate is stable, unless other agents send to this one at the same time. Otherwise all
  * pairs send for the whole time.
  *
+ * If the order says `hold`, several agents measure under a load that they make together. But they
+ * do not begin at the same moment. So no pair ends early, and all pairs go on to send after the
+ * answer until the order is stopped, but no longer than the measurement has taken.
+ *
  * All this is done by the loop thread. The master orders a measurement only while no operation of
  * the run is in progress, so no engine waits for this thread. But it also serves other runs and the
  * heartbeats of all runs. So each call of a callback sends or receives only a bounded number of
@@ -55,10 +59,11 @@ struct measure {
 	struct net_run *run;
 	uint64_t number;
 	uint32_t ms, n_streams;
-	bool alone;     /* the only pair in this order, and at most one agent sends to this one */
+	bool alone;     /* it may end early: nobody else measures under its load */
 	bool beginning; /* not all pairs have begun to connect */
 	bool loaded;    /* no pair is connecting any longer */
-	uint64_t until; /* if `loaded`: the end */
+	bool hold, answered;
+	uint64_t until; /* if `loaded`: the end; if `answered`: the end of the load */
 	struct cc_timer *timer;
 	uint32_t n;
 	struct pair pairs[];
@@ -129,6 +134,14 @@ static void pair_end(struct pair *p, bool limit, const char *text)
 	snprintf(p->result.text, sizeof p->result.text, "%s", text);
 }
 
+static bool any_in(const struct measure *m, int state)
+{
+	for (uint32_t i = 0; i < m->n; i++)
+		if ((int)m->pairs[i].state == state)
+			return true;
+	return false;
+}
+
 /* The time is over. */
 static void pair_finish(struct pair *p)
 {
@@ -141,13 +154,14 @@ static void pair_finish(struct pair *p)
 		pair_end(p, false, text);
 		return;
 	}
-	pair_end(p, false, "");
+	if (!p->m->hold)
+		pair_end(p, false, "");
 	p->result.ok = true;
 	p->result.rate = rate;
 	p->result.trip_us = p->trip_us;
 }
 
-/* Ends all pairs and sends the results to the core. */
+/* Sends the results to the core, and ends the measurement. Only a load that must stay goes on. */
 static void measure_end(struct measure *m)
 {
 	struct base *b = m->run->net->base;
@@ -166,17 +180,12 @@ static void measure_end(struct measure *m)
 			pair_finish(&m->pairs[i]);
 		v[i] = m->pairs[i].result;
 	}
-	measure_free(m);
+	m->answered = true;
+	m->until = cc_now_ns() + BASE_MS(m->ms);
+	if (!any_in(m, PAIR_SENDING))
+		measure_free(m);
 	ev_post(b, &ev);
 	free(v);
-}
-
-static bool any_in(const struct measure *m, int state)
-{
-	for (uint32_t i = 0; i < m->n; i++)
-		if ((int)m->pairs[i].state == state)
-			return true;
-	return false;
 }
 
 /* All pairs that can be connected send: the time begins. */
@@ -194,10 +203,12 @@ static void settle(struct measure *m)
 {
 	if (m->beginning || any_in(m, PAIR_CONNECTING))
 		return;
-	if (!any_in(m, PAIR_SENDING))
-		measure_end(m);
-	else if (!m->loaded)
+	if (any_in(m, PAIR_SENDING) && !m->loaded)
 		load(m);
+	else if (!any_in(m, PAIR_SENDING) && m->answered)
+		measure_free(m);
+	else if (!any_in(m, PAIR_SENDING))
+		measure_end(m);
 }
 
 static void pair_lose(struct pair *p, bool limit, const char *text)
@@ -277,7 +288,11 @@ static void on_timer(void *arg)
 {
 	struct measure *m = arg;
 
-	if (m->loaded && cc_now_ns() >= m->until)
+	if (!m->loaded || cc_now_ns() < m->until)
+		return;
+	if (m->answered)
+		measure_free(m);
+	else
 		measure_end(m);
 }
 
@@ -334,7 +349,8 @@ void net_measure_out(struct net_run *r, const struct wm_measure *order)
 		.number = order->number,
 		.ms = order->ms,
 		.n_streams = order->streams,
-		.alone = order->n_to == 1 && order->n_from <= 1,
+		.hold = order->hold,
+		.alone = order->n_to == 1 && order->n_from <= 1 && !order->hold,
 		.beginning = true,
 		.n = order->n_to};
 	m->timer = cc_timer_new(r->net->base->loop, TIMER_MS, on_timer, m);

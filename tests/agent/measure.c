@@ -22,8 +22,8 @@ static void teardown(void)
 }
 
 /* Sends the order with this number to run 1: to measure the rates to n agents fx_id(110), ..., and
- * to let fx_id(120) measure. */
-static void order(uint64_t number, uint32_t n)
+ * to let fx_id(120) measure. hold: others measure under this load. */
+static void order_held(uint64_t number, uint32_t n, bool hold)
 {
 	struct wm_endpoint to[4] = {{.port = 1}};
 	struct cc_id from = fx_id(120);
@@ -31,6 +31,7 @@ static void order(uint64_t number, uint32_t n)
 		.u.measure = {.number = number,
 			.ms = 500,
 			.streams = 2,
+			.hold = hold,
 			.n_to = n,
 			.to = to,
 			.n_from = 1,
@@ -39,6 +40,11 @@ static void order(uint64_t number, uint32_t n)
 	for (uint32_t i = 0; i < n; i++)
 		to[i].agent = fx_id(110 + i);
 	fx_from_master(f, 1, &m);
+}
+
+static void order(uint64_t number, uint32_t n)
+{
+	order_held(number, n, false);
 }
 
 /* All n agents were measured. */
@@ -302,6 +308,19 @@ START_TEST(failures_are_not_remembered)
 }
 END_TEST
 
+/* The agent has measured one link, but other hosts used the other end at the same time. */
+START_TEST(rates_under_the_load_of_others_are_not_remembered)
+{
+	order_held(5, 1, true);
+	ck_assert(fx_get(f, AGT_ACT_MEASURE, 0)->u.measure.hold);
+	measured(5, 1);
+	ck_assert(fx_msg(f, WM_MEASURED, 0)->u.measured.results[0].ok);
+	fx_orphan(f);
+	fx_resume(f);
+	ck_assert_uint_eq(fx_sent(f, WM_RATES), 0);
+}
+END_TEST
+
 /* What an operation shows is sent at once, and is not remembered like a measurement. */
 START_TEST(rates_of_operations_are_sent_to_the_master)
 {
@@ -381,6 +400,7 @@ Suite *measure_suite(void)
 	tcase_add_test(t, snapshot_contains_the_rates);
 	tcase_add_test(t, rates_outlive_their_run);
 	tcase_add_test(t, failures_are_not_remembered);
+	tcase_add_test(t, rates_under_the_load_of_others_are_not_remembered);
 	tcase_add_test(t, rates_of_operations_are_sent_to_the_master);
 	tcase_add_test(t, oldest_rate_makes_room);
 	suite_add_tcase(s, t);

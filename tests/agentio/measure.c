@@ -206,6 +206,56 @@ START_TEST(each_agent_has_a_result_of_its_own)
 }
 END_TEST
 
+/* Orders a measurement whose load stays after the answer. */
+static void order_held(uint64_t number, uint32_t ms)
+{
+	struct wm_endpoint to = endpoint_to(&m, &n, &g, number);
+	struct wm_msg msg = {.type = WM_MEASURE,
+		.u.measure = {.number = number,
+			.ms = ms,
+			.streams = STREAMS,
+			.hold = true,
+			.n_to = 1,
+			.to = &to}};
+	struct wm_measured_result x;
+
+	master_send(&m, &msg);
+	x = result(&m, number);
+	expect_rate(&x, &n.agent);
+}
+
+/* Without `hold`, this measurement of a single link would end as soon as its rate is stable. */
+START_TEST(load_stays_after_the_answer_until_it_is_stopped)
+{
+	uint64_t begin = cc_now_ns();
+
+	order_held(1, 1500);
+	ck_assert_uint_ge(cc_now_ns() - begin, UINT64_C(1500000000));
+	ck_assert_uint_eq(fx_stats(&f).measuring, STREAMS);
+	ck_assert_uint_eq(fx_stats(&g).measuring, STREAMS);
+	order(&m, 2, 1, NULL, NULL);
+	fx_await(&f, measuring_is, 0);
+	fx_await(&g, measuring_is, 0);
+}
+END_TEST
+
+START_TEST(load_that_nobody_stops_ends)
+{
+	order_held(1, SHORT_MS / 3);
+	fx_await(&f, measuring_is, 0);
+	fx_await(&g, measuring_is, 0);
+}
+END_TEST
+
+START_TEST(load_ends_with_its_receiver)
+{
+	order_held(1, LONG_MS / 10);
+	order(&n, 2, 1, NULL, &other); /* the receiver lets others measure instead */
+	fx_await(&f, measuring_is, 0);
+	order_held(3, SHORT_MS / 3);
+}
+END_TEST
+
 /* Orders measurement 1, and waits until it is under load. It has two targets, one of which refuses.
  * So it lasts for its whole time. */
 static void order_long(void)
@@ -646,6 +696,9 @@ Suite *measure_suite(void)
 	tcase_add_test(two, order_of_the_receiver_may_come_late);
 	tcase_add_test(two, two_agents_measure_in_both_directions_at_a_time);
 	tcase_add_test(two, each_agent_has_a_result_of_its_own);
+	tcase_add_test(two, load_stays_after_the_answer_until_it_is_stopped);
+	tcase_add_test(two, load_that_nobody_stops_ends);
+	tcase_add_test(two, load_ends_with_its_receiver);
 	tcase_add_test(two, newer_order_replaces_the_older_one);
 	tcase_add_loop_test(two, measurement_is_stopped, 0, 3);
 	tcase_add_test(two, receiver_that_stops_is_reported);

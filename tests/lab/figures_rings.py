@@ -64,7 +64,7 @@ def off(stated, measured):
 
 
 def errors(network, lab):
-    """Returns the largest errors, in percent, of the measured rates, and of caps that bind."""
+    """Returns the largest error, in percent, of the measured rates, and those of caps that bind."""
     m, found = network.matrix, lib.tables("--master", lab.master, "bandwidth")
     place = {f"host-{k}": k for k in range(network.n_hosts)}
     links = [off(m.rates[place[r["from"]]][place[r["to"]]], r["rate"]) for r in found["links"]]
@@ -72,9 +72,9 @@ def errors(network, lab):
     for row in found["hosts"]:
         host = place[row["host"]]
         sums = sum(m.rates[host]), sum(each[host] for each in m.rates)
-        caps += [off(cap, row[key]) for cap, key, most in zip(m.caps[host], ("out", "in"), sums)
-                 if 0 < cap < most]
-    return max(links, key=abs), max(caps, key=abs) if caps else 0
+        caps += [(off(cap, row[key]), f"{m.names[host]} {key} {cap / MBIT:.0f}: {row[key] / MBIT:.0f}")
+                 for cap, key, most in zip(m.caps[host], ("out", "in"), sums) if 0 < cap < most]
+    return max(links, key=abs), caps
 
 
 def started(lab, network):
@@ -93,12 +93,22 @@ def of_matrix(args, path):
         plan = lib.tables("--master", lab.master, "topology")["plans"][0]
         after = reduce(args, peers)
         again = optimize(peers)
-        link, cap = errors(network, lab)
-    predicted = plan["predicted"] / MBIT if plan["predicted"] else 0
-    print(f"| {pathlib.Path(path).name} | {before:.0f} | {after:.0f} | {plan['rings']} | {predicted:.0f} | "
-          f"{100 * after / predicted if predicted else 0:.0f} % | {one['rate'] / MBIT:.0f} | "
-          f"{many['upper_bound'] / MBIT:.0f} | {took:.2f} | {again * 1e3:.0f} | {link:+.1f} % | {cap:+.1f} % |",
-          flush=True)
+        link, caps = errors(network, lab)
+    name = pathlib.Path(path).name
+    predicted = plan["predicted"] / MBIT if plan["predicted"] else after
+    best, bound = one["rate"] / MBIT, many["upper_bound"] / MBIT
+    print(f"| {name} | {before:.0f} | {after:.0f} | {after / before:.1f} | {plan['rings']} | {predicted:.0f} | "
+          f"{100 * after / predicted:.0f} % | {best:.0f} | {after / best:.2f} | {bound:.0f} | "
+          f"{100 * after / bound:.0f} % | {took:.2f} | {again * 1e3:.0f} | {link:+.1f} % |", flush=True)
+    return name, caps
+
+
+def show_caps(found):
+    print("\nCaps that bind: stated, measured, error\n")
+    for name, caps in found:
+        worst = max((error for error, _ in caps), key=abs, default=0)
+        print(f"- {name}: at most {worst:+.1f} %;", ", ".join(
+            f"{text} ({error:+.1f} %)" for error, text in caps) or "none binds")
 
 
 def of_time(n):
@@ -118,11 +128,9 @@ def main():
     args = words.parse_args()
     if not netns.possible():
         raise lib.Skipped("needs root and iproute2")
-    print("| matrix | before, Mbit/s | after | rings | predicted | of it | best ring | LP bound | "
-          "first, s | again, ms | links | caps |\n"
-          "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
-    for path in args.file or sorted(MATRICES.iterdir()):
-        of_matrix(args, path)
+    print("| matrix | before, Mbit/s | after | gain | rings | predicted | of it | best ring | times it | "
+          "LP bound | of it | first, s | again, ms | links |\n| --- |" + 13 * " ---: |")
+    show_caps([of_matrix(args, path) for path in args.file or sorted(MATRICES.iterdir())])
     if args.file:
         return
     print("\n| hosts | first optimization, s | again, ms |\n| ---: | ---: | ---: |")

@@ -496,7 +496,7 @@ static bool answer_order(struct fk_host *h)
 	memset(v, 0, sizeof v);
 	for (i = 0; i < o->n_to; i++) {
 		v[i].agent = o->to[i].agent;
-		v[i].rate = h->fk->rate(h, host_by_id(h->fk, &o->to[i].agent)) / o->n_to;
+		v[i].rate = h->fk->rate(h, host_by_id(h->fk, &o->to[i].agent));
 		v[i].ok = v[i].rate > 0;
 		v[i].trip_us = v[i].ok ? 100 + h->conn : 0;
 		if (!v[i].ok)

@@ -145,6 +145,15 @@ static inline void manual_measurements(uint32_t n)
 		h[i]->auto_measured = false;
 }
 
+static inline void scale_rates(uint64_t times, uint64_t parts)
+{
+	uint32_t i, k;
+
+	for (i = 0; i < HOSTS_MAX; i++)
+		for (k = 0; k < HOSTS_MAX; k++)
+			rates[i][k] = rates[i][k] * times / parts;
+}
+
 static void vote(uint32_t n)
 {
 	uint32_t i;

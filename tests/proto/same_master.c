@@ -115,7 +115,7 @@ static bool same_endpoint(const struct wm_endpoint *a, const struct wm_endpoint 
 static bool same_measure(const struct wm_measure *a, const struct wm_measure *b)
 {
 	if (a->number != b->number || a->ms != b->ms || a->streams != b->streams ||
-		a->n_to != b->n_to)
+		a->hold != b->hold || a->n_to != b->n_to)
 		return false;
 	for (uint32_t i = 0; i < a->n_to; i++)
 		if (!same_endpoint(&a->to[i], &b->to[i]))

@@ -259,6 +259,7 @@ static void measure(struct tl_rng *r, struct wm_measure *m)
 	m->number = 1 + tl_magnitude(r, 63);
 	m->ms = (uint32_t)tl_range(r, 1, WM_MEASURE_MS_MAX);
 	m->streams = (uint32_t)tl_range(r, 1, WM_MEASURE_STREAMS_MAX);
+	m->hold = flip(r);
 	m->n_to = few(r, WM_MEASURE_AGENTS_MAX);
 	m->to = array(m->n_to, sizeof *m->to);
 	for (uint32_t i = 0; i < m->n_to; i++)

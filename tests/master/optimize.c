@@ -144,6 +144,7 @@ static uint64_t take_pairs(bool seen[3][3])
 		ck_assert_uint_eq(o->to[0].conn, h[to]->conn);
 		ck_assert_uint_eq(o->to[0].addrs[0].ip[3], h[to]->conn);
 		/* The receiver expects exactly this sender. */
+		ck_assert_ptr_nonnull(h[i]);
 		ck_assert(cc_id_eq(&h[to]->order.from[0], &h[i]->id));
 	}
 	return number;

@@ -341,12 +341,12 @@ static void measure_round(struct ccm *m)
 	free(orders);
 }
 
-/* The rounds that are left take as long as those that are done, the last one longer. */
+/* Assumes that each round that is left takes as long as those that are done. */
 bool ccm_get_progress(const struct ccm *m, uint64_t now_ns, struct ccm_progress *ret)
 {
 	const struct ccm_optimize *x = &m->optimize;
 	uint64_t each = m->cfg.benchmark_ms * CCM_NS_PER_MS, in_round = ccm_age(now_ns, x->step_ns);
-	uint64_t left = x->n_rounds - x->round + (x->caps ? CAP_TIMES - 1 : 0);
+	uint64_t left = x->n_rounds - x->round;
 
 	if (x->phase != CCM_OPTIMIZE_MEASURING)
 		return false;

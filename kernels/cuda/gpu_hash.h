@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * `simplehash` on a GPU: one kernel, which hashes leaves of many tensors in one launch. The values are
- * those of hsh_leaf (kernels/hsh.h). Hosts and kernels include this header.
+ * `simplehash` on a GPU: one kernel, which hashes leaves of many tensors in one launch. The values
+ * are those of hsh_leaf (kernels/hsh.h). Hosts and kernels include this header.
  *
  * The host computes the hash of a tensor from its leaf hashes (hsh_tensor). A tensor of 1 GiB has
  * 128 KiB of leaf hashes, so this takes less time than a second launch.
@@ -17,8 +17,8 @@
  *
  * The kernel reads the bytes of the ranges and no others. It writes the leaf hashes and needs no
  * other memory. `leaves` may be memory of the device, or memory of the host that is registered with
- * cuMemHostRegister, at its device address. The second is simpler: each leaf of 64 KiB writes only 8
- * bytes.
+ * cuMemHostRegister, at its device address. The second is simpler: each leaf of 64 KiB writes only
+ * 8 bytes.
  */
 #ifndef KERNELS_CUDA_GPU_HASH_H
 #define KERNELS_CUDA_GPU_HASH_H
@@ -41,8 +41,8 @@ struct gpu_hash_range {
 	uint64_t data;  /* address of the first leaf on the device, with any alignment */
 	uint64_t bytes; /* of these leaves; not 0 */
 	uint64_t index; /* number of the first leaf in its tensor: its seed */
-	uint64_t start; /* number of leaves in all ranges before this one: where the hash of the first
-			   leaf goes in `leaves` */
+	uint64_t start; /* number of leaves in all ranges before this one: where the hash of the
+			   first leaf goes in `leaves` */
 };
 
 struct gpu_hash_args {

@@ -4,7 +4,7 @@
 KRN_CFLAGS = $(AM_CFLAGS) -ffp-contract=off
 
 noinst_LTLIBRARIES += libkrn.la
-noinst_HEADERS += kernels/krn.h kernels/krn_avx2.h kernels/krn_avx512.h kernels/krn_half.h \
+noinst_HEADERS += kernels/krn.h kernels/cuda/gpu.h kernels/cuda/gpu_hash.h kernels/krn_avx2.h kernels/krn_avx512.h kernels/krn_half.h \
 	kernels/krn_impl.h kernels/krn_neon.h kernels/krn_simd.h kernels/krn_vec.h
 libkrn_la_SOURCES = kernels/krn.c kernels/krn_scalar.c
 libkrn_la_CFLAGS = $(KRN_CFLAGS)

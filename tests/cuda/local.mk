@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: MIT
+
+# Kernels for GPUs, compiled for the CPU. The library is part of the program below, and of other
+# programs that play a GPU.
+check_LTLIBRARIES += tests/cuda/libemulate.la
+tests_cuda_libemulate_la_SOURCES = \
+	kernels/cuda/hash.c \
+	tests/cuda/emulate.c tests/cuda/emulate.h \
+	tests/cuda/kernels.c \
+	tests/cuda/switch.c tests/cuda/switch.h
+tests_cuda_libemulate_la_CFLAGS = $(KRN_CFLAGS)
+
+cuda_suites = \
+	tests/cuda/emulation.c \
+	tests/cuda/gpu_hash.c
+check_PROGRAMS += tests/cuda/cuda
+TESTS += $(cuda_suites)
+THREADED_TESTS += tests/cuda/emulation.c
+$(cuda_suites:.c=.log): tests/cuda/cuda$(EXEEXT)
+tests_cuda_cuda_SOURCES = $(cuda_suites) \
+	tests/cuda/main.c tests/cuda/random.h tests/cuda/suites.h
+tests_cuda_cuda_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_cuda_cuda_LDADD = tests/librunner.la tests/cuda/libemulate.la libhsh.la $(CHECK_LIBS)

@@ -65,3 +65,6 @@ endif
 if ARCH_AARCH64
 libhsh_la_SOURCES += kernels/hsh_neon.c
 endif
+
+noinst_LTLIBRARIES += libgpu_stub.la
+libgpu_stub_la_SOURCES = kernels/cuda/fatbin_stub.c

@@ -166,9 +166,6 @@ static bool copy_segments(struct progress *p, bool all)
 		if (op->copied[i] || !(all || atomic_load(&p->flags[i])))
 			continue;
 		span = cc_plan_segment(&p->plan, i);
-		op->copied[i] = 1; /* also if it fails: then a part may have been copied */
-		p->n_copied++;
-		any = true;
 		if (p->mode == SHM_RESULT_STAGED && !all)
 			r = pccl_buf_swap(&op->recv, span.off, p->area + span.off, span.len);
 		else
@@ -178,6 +175,9 @@ static bool copy_segments(struct progress *p, bool all)
 			cannot_write(p, r);
 			break;
 		}
+		op->copied[i] = 1;
+		p->n_copied++;
+		any = true;
 	}
 	return any;
 }
@@ -222,7 +222,7 @@ static pcclResult_t take_back(struct progress *p)
 
 	if (p->error != pcclSuccess || p->mode == SHM_RESULT_NONE)
 		return pcclSuccess;
-	if (p->mode != SHM_RESULT_UNDO && p->n_copied == 0)
+	if (p->mode != SHM_RESULT_UNDO && p->n_copied == 0 && p->out_error == pcclSuccess)
 		return pcclSuccess;
 	/* The old contents are complete only now: see pccl_buf_swap. */
 	r = pccl_buf_finish_out(&op->recv);

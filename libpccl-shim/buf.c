@@ -69,6 +69,13 @@ const struct pccl_buf_kind *pccl_buf_of_device(pcclDeviceType_t device)
 	return NULL;
 }
 
+void pccl_buf_after_fork(void)
+{
+	for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+		if (kinds[i]->after_fork)
+			kinds[i]->after_fork();
+}
+
 bool pccl_buf_is_host(const void *at)
 {
 	for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)

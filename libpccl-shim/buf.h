@@ -75,11 +75,13 @@ struct pccl_buf_kind {
 		const struct pccl_buf *b, uint64_t off, void *to, size_t n, unsigned lane);
 	pcclResult_t (*finish_in)(const struct pccl_buf *b, unsigned lane);
 	/* Begins to copy n bytes from host memory to the buffer. `whole` is the size of the result
-	 * to which the bytes belong, or 0. The copies are made in the order of the calls. */
+	 * to which the bytes belong, or 0. The copies are made in the order of the calls. If it
+	 * fails, the bytes of the buffer have not changed. */
 	pcclResult_t (*start_out)(
 		const struct pccl_buf *b, uint64_t off, const void *from, size_t n, size_t whole);
 	/* As start_out, and the host memory gets the old contents. If NULL, the bytes are exchanged
-	 * by copies. */
+	 * by copies. If it fails, the bytes of the buffer have not changed, or finish_out fails,
+	 * too. */
 	pcclResult_t (*swap)(const struct pccl_buf *b, uint64_t off, uint8_t *host, size_t n);
 	/* NULL if start_out and swap do not return before the copy is over. Or waits until all
 	 * these copies are over, and all threads and devices see the bytes. They are over, too, if
@@ -96,11 +98,15 @@ struct pccl_buf_kind {
 	/* NULL, or makes copies between the buffer and this mapping of host memory faster, until
 	 * the mapping is dropped. Has no effect the second time. */
 	void (*pin)(const struct pccl_buf *b, struct pccl_map *m);
+	void (*after_fork)(void); /* NULL, or resets everything in a forked child */
 };
 
 /* The kinds of memory except host memory, in the order in which their `owns` is called. KIND(cuda)
  * requires a pccl_buf_cuda. */
-#ifndef PCCL_BUF_KINDS
+#if defined(PCCL_BUF_KINDS)
+#elif defined(HAVE_CUDA)
+#define PCCL_BUF_KINDS(KIND) KIND(cuda)
+#else
 #define PCCL_BUF_KINDS(KIND)
 #endif
 #define PCCL_BUF_DECLARE(name) extern const struct pccl_buf_kind pccl_buf_##name;
@@ -136,6 +142,9 @@ static inline struct pccl_buf pccl_buf_of(const void *at)
 
 /* Returns the kind of memory of this device, or NULL if this library does not have it. */
 const struct pccl_buf_kind *pccl_buf_of_device(pcclDeviceType_t device);
+
+/* Resets everything in a forked child. */
+void pccl_buf_after_fork(void);
 
 /* Can the CPU access this address, as far as the kinds of memory know? */
 bool pccl_buf_is_host(const void *at);

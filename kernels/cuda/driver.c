@@ -41,6 +41,9 @@ static const char *fill(void *library)
 		missing = STRING(name);
 	GPU_DRIVER_FUNCTIONS(FIND)
 #undef FIND
+#define FIND(name) (void)find(library, STRING(name), (void *)&functions.name);
+	GPU_DRIVER_OPTIONAL(FIND)
+#undef FIND
 	return missing;
 }
 

@@ -5,7 +5,7 @@
  *
  * The members of struct gpu_driver have the names of the driver's functions, and cuda.h turns both
  * into the versions that it declares: gpu->cuMemAlloc(...) calls cuMemAlloc_v2. A driver of CUDA
- * 11.0 or later has all of them. Any thread may call all functions. Nothing calls cuInit except
+ * 11.0 or later has all that are not optional. Any thread may call all functions. Nothing calls cuInit except
  * gpu_driver_start.
  */
 #ifndef KERNELS_CUDA_DRIVER_H
@@ -46,8 +46,10 @@
 	F(cuMemcpyHtoD)                                                                            \
 	F(cuMemcpyHtoDAsync)                                                                       \
 	F(cuMemsetD8)                                                                              \
+	F(cuMemsetD8Async)                                                                         \
 	F(cuStreamCreate)                                                                          \
 	F(cuStreamDestroy)                                                                         \
+	F(cuStreamGetCtx)                                                                          \
 	F(cuStreamQuery)                                                                           \
 	F(cuStreamSynchronize)                                                                     \
 	F(cuStreamWaitEvent)                                                                       \
@@ -61,10 +63,14 @@
 	F(cuModuleGetFunction)                                                                     \
 	F(cuLaunchKernel)
 
+/* Functions of later drivers. The members are NULL with an older driver. */
+#define GPU_DRIVER_OPTIONAL(F) F(cuCtxGetId)
+
 #define GPU_DRIVER_MEMBER(name) __typeof__(name) *name;
 
 struct gpu_driver {
 	GPU_DRIVER_FUNCTIONS(GPU_DRIVER_MEMBER)
+	GPU_DRIVER_OPTIONAL(GPU_DRIVER_MEMBER)
 };
 
 /* Opens libcuda.so.1, which is never closed. Returns NULL on failure; then `why` is a sentence. */

@@ -21,3 +21,17 @@ tests_cuda_cuda_SOURCES = $(cuda_suites) \
 	tests/cuda/main.c tests/cuda/random.h tests/cuda/suites.h
 tests_cuda_cuda_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_cuda_cuda_LDADD = tests/librunner.la tests/cuda/libemulate.la libhsh.la $(CHECK_LIBS)
+
+# The double of the driver. Programs open it as libcuda.so.1 in tests/cuda/.libs.
+if HAVE_CUDA
+check_LTLIBRARIES += tests/cuda/libcuda.la
+tests_cuda_libcuda_la_SOURCES = \
+	tests/cuda/double.h tests/cuda/double_inner.h \
+	tests/cuda/double_memory.c \
+	tests/cuda/double_work.c \
+	tests/cuda/libcuda.c
+tests_cuda_libcuda_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+# Libtool makes a shared library of this version if there is an -rpath.
+tests_cuda_libcuda_la_LDFLAGS = -version-info 1:0:0 -rpath /nowhere $(PTHREAD_FLAGS) $(SANITIZE_CFLAGS)
+tests_cuda_libcuda_la_LIBADD = tests/cuda/libemulate.la
+endif

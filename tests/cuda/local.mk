@@ -33,3 +33,17 @@ tests_cuda_known_CFLAGS = $(KRN_CFLAGS)
 tests_cuda_known_LDADD = libhsh.la -lm
 
 EXTRA_DIST += tests/cuda/README.md
+
+# The double of the driver. Programs open it as libcuda.so.1 in tests/cuda/.libs.
+if HAVE_CUDA
+check_LTLIBRARIES += tests/cuda/libcuda.la
+tests_cuda_libcuda_la_SOURCES = \
+	tests/cuda/double.h tests/cuda/double_inner.h \
+	tests/cuda/double_memory.c \
+	tests/cuda/double_work.c \
+	tests/cuda/libcuda.c
+tests_cuda_libcuda_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+# Libtool makes a shared library of this version if there is an -rpath.
+tests_cuda_libcuda_la_LDFLAGS = -version-info 1:0:0 -rpath /nowhere $(PTHREAD_FLAGS) $(SANITIZE_CFLAGS)
+tests_cuda_libcuda_la_LIBADD = tests/cuda/libemulate.la
+endif

@@ -6,7 +6,8 @@
 # special function (MUFU) and no conversion. HFMA2 is allowed where it moves a constant: the compiler
 # multiplies the register that is always zero with itself and adds the constant.
 #
-# CUOBJDUMP names the tool; it is part of the toolkit of CUDA, or of the package nvidia-cuda-cuobjdump
+# The PTX, from which the compiler makes machine code, is inspected everywhere; the machine code only where
+# there is a tool that shows it. CUOBJDUMP names this tool; it is part of the toolkit of CUDA, or of the package nvidia-cuda-cuobjdump
 # of PyPI, with nvidia-cuda-nvdisasm beside it.
 top=${abs_top_builddir:-.}
 binary=$top/kernels/cuda/hash.fatbin
@@ -16,10 +17,6 @@ skip() {
 	exit 77
 }
 [ -e "$binary" ] || skip "this build has no CUDA (configure --with-cuda)"
-tool=${CUOBJDUMP:-}
-if [ -z "$tool" ] && [ -x "$cuda/bin/cuobjdump" ]; then tool=$cuda/bin/cuobjdump; fi
-if [ -z "$tool" ]; then tool=$(command -v cuobjdump) || skip "cuobjdump is not installed"; fi
-PATH=$(dirname "$tool"):$PATH # it runs nvdisasm
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 
@@ -67,14 +64,41 @@ printf '%s\n' 'MUFU.RCP R1, R2 ;' 'FFMA R1, R2, R3, R4 ;' 'FADD.FTZ R1, R2, R3 ;
 	exit 1
 }
 
+# Divisions of whole numbers become approximate divisions and corrections.
+nvcc=$(sed -n 's/^NVCC = //p' "$top/Makefile")
+source=${abs_top_srcdir:-.}
+if ! "$nvcc" -std=c++17 -O3 -arch=compute_75 "-I$source" -x cu -ptx -o "$dir/ptx" "$source/kernels/cuda/hash.c"; then
+	exit 1
+fi
+check "PTX: the kernel multiplies and shuffles" grep -qE 'mul\.wide\.u32|mad\.wide\.u32|shfl\.sync' "$dir/ptx"
+right_ptx() {
+	! grep -nE '\.(f16|f16x2|bf16|f32|f64)|\.approx|^[[:space:]]*(@%p[0-9]+ )?(div|rem)\.' "$dir/ptx"
+}
+check "PTX: no instruction depends on the GPU" right_ptx
+
+# closing: prints the sums and ends the test.
+closing() {
+	[ $# -eq 0 ] || echo "$1"
+	echo "$passed passed, $failed failed"
+	[ $failed -eq 0 ]
+	exit
+}
+
+tool=${CUOBJDUMP:-}
+if [ -z "$tool" ] && [ -x "$cuda/bin/cuobjdump" ]; then tool=$cuda/bin/cuobjdump; fi
+if [ -z "$tool" ]; then
+	tool=$(command -v cuobjdump) || closing "the machine code is not inspected: cuobjdump is not installed"
+fi
+PATH=$(dirname "$tool"):$PATH # it runs nvdisasm
 if ! "$tool" -lelf "$binary" >"$dir/elf" 2>"$dir/error"; then
 	cat "$dir/error"
 	exit 1
 fi
 codes=$(sed -n 's/^ELF file.*\.sm_\([0-9a-z]*\)\.cubin$/\1/p' "$dir/elf")
 # A build with a sanitizer has only PTX.
-[ -n "$codes" ] || skip "the fat binary of this build has no machine code"
-for code in $(sed -n 's/^GPU_ARCHS = //p' "$top/Makefile"); do
+[ -n "$codes" ] || closing "the machine code is not inspected: this build has none"
+wanted=$(sed -n 's/^GPU_ARCHS = //p' "$top/Makefile")
+for code in $wanted; do
 	check "the fat binary has code for sm_$code" grep -q "\.sm_$code\.cubin$" "$dir/elf"
 done
 for code in $codes; do
@@ -85,5 +109,4 @@ for code in $codes; do
 	check "sm_$code: loads 16 bytes at a time" grep -q '^LDG\.E\.128' "$dir/list"
 	check "sm_$code: no register is spilled" no_spill "$dir/list"
 done
-echo "$passed passed, $failed failed"
-[ $failed -eq 0 ]
+closing

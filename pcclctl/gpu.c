@@ -44,7 +44,7 @@ struct check {
 struct answer {
 	const struct gpu_check_function *f;
 	uint64_t hash, cpu_hash;
-	enum ctl_gpu_verdict known, cpu, compare;
+	enum ctl_gpu_match known, cpu, compare;
 };
 
 static int fail(int code, const char *what, const char *why)
@@ -83,7 +83,7 @@ static int read_table(const char *path, struct ctl_gpu_table *ret)
 
 /* ---- answers ---- */
 
-static const char *verdict_text(enum ctl_gpu_verdict v)
+static const char *match_text(enum ctl_gpu_match v)
 {
 	return v == CTL_GPU_EQUAL ? "equal" : v == CTL_GPU_DIFFERS ? "differs" : "-";
 }
@@ -102,8 +102,8 @@ static void print_answer(const struct check *k, const struct answer *a)
 	if (a->cpu != CTL_GPU_UNKNOWN)
 		snprintf(cpu, sizeof cpu, "%016" PRIx64, a->cpu_hash);
 	printf("%-12s %-12s %016" PRIx64 "  %-8s %-16s  %-8s %s\n", a->f->name,
-		ctl_gpu_architecture(k->device), a->hash, verdict_text(a->known), cpu,
-		verdict_text(a->cpu), k->c->compare ? verdict_text(a->compare) : "");
+		ctl_gpu_architecture(k->device), a->hash, match_text(a->known), cpu,
+		match_text(a->cpu), k->c->compare ? match_text(a->compare) : "");
 	fflush(stdout);
 }
 
@@ -123,10 +123,10 @@ static void add_hash(struct json_object *o, const char *key, uint64_t hash)
 	add_string(o, key, text);
 }
 
-static void add_verdict(struct json_object *o, const char *key, enum ctl_gpu_verdict v)
+static void add_match(struct json_object *o, const char *key, enum ctl_gpu_match v)
 {
 	if (v != CTL_GPU_UNKNOWN)
-		add_string(o, key, verdict_text(v));
+		add_string(o, key, match_text(v));
 }
 
 static void add_answer(const struct check *k, const struct answer *a)
@@ -139,11 +139,11 @@ static void add_answer(const struct check *k, const struct answer *a)
 	add_string(o, "computes", a->f->text);
 	add_string(o, "architecture", ctl_gpu_architecture(k->device));
 	add_hash(o, "hash", a->hash);
-	add_verdict(o, "known", a->known);
+	add_match(o, "known", a->known);
 	if (a->cpu != CTL_GPU_UNKNOWN)
 		add_hash(o, "cpu_hash", a->cpu_hash);
-	add_verdict(o, "cpu", a->cpu);
-	add_verdict(o, "compare", a->compare);
+	add_match(o, "cpu", a->cpu);
+	add_match(o, "compare", a->compare);
 }
 
 /* Prints one object and frees it. */

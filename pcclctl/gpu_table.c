@@ -100,10 +100,10 @@ void ctl_gpu_table_clear(struct ctl_gpu_table *t)
 	*t = (struct ctl_gpu_table){.n = 0};
 }
 
-enum ctl_gpu_verdict ctl_gpu_table_compare(const struct ctl_gpu_table *t, const char *function,
+enum ctl_gpu_match ctl_gpu_table_compare(const struct ctl_gpu_table *t, const char *function,
 	const char *architecture, uint64_t hash)
 {
-	enum ctl_gpu_verdict verdict = CTL_GPU_UNKNOWN;
+	enum ctl_gpu_match match = CTL_GPU_UNKNOWN;
 
 	for (size_t i = 0; i < t->n; i++) {
 		const struct ctl_gpu_row *r = &t->row[i];
@@ -114,7 +114,7 @@ enum ctl_gpu_verdict ctl_gpu_table_compare(const struct ctl_gpu_table *t, const 
 			continue;
 		if (r->hash != hash)
 			return CTL_GPU_DIFFERS;
-		verdict = CTL_GPU_EQUAL;
+		match = CTL_GPU_EQUAL;
 	}
-	return verdict;
+	return match;
 }

@@ -18,7 +18,7 @@ struct ctl_gpu_table {
 	size_t n, cap;
 };
 
-enum ctl_gpu_verdict {
+enum ctl_gpu_match {
 	CTL_GPU_UNKNOWN, /* there is nothing to compare with */
 	CTL_GPU_EQUAL,
 	CTL_GPU_DIFFERS,
@@ -31,7 +31,7 @@ void ctl_gpu_table_clear(struct ctl_gpu_table *t);
 
 /* Compares a hash with all rows for this function that are for the architecture or for all. NULL:
  * for any architecture. */
-enum ctl_gpu_verdict ctl_gpu_table_compare(const struct ctl_gpu_table *t, const char *function,
+enum ctl_gpu_match ctl_gpu_table_compare(const struct ctl_gpu_table *t, const char *function,
 	const char *architecture, uint64_t hash);
 
 #endif

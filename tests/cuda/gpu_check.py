@@ -72,7 +72,7 @@ def test_values(folder):
     code, both, _ = run("--json", "gpu-check", "--function", "bf16_to_f32")
     function = json.loads(both)["functions"][0]
     check(code == 0 and function["hash"] == known("bf16_to_f32") and function["known"] == "equal",
-          "JSON has the hash and the verdict")
+          "JSON has the hash and the comparison")
     for name, output in (("text", text), ("json", both)):
         file = folder / name
         file.write_text(output, "utf-8")

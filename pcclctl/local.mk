@@ -10,6 +10,7 @@ pcclctl_libpcclctl_la_SOURCES = \
 	pcclctl/print.c pcclctl/print.h \
 	pcclctl/target.c pcclctl/target.h \
 	pcclctl/topology.c pcclctl/topology.h
+pcclctl_libpcclctl_la_CPPFLAGS = $(AM_CPPFLAGS)
 pcclctl_libpcclctl_la_LIBADD = proto/libwire.la libtopology.la common/libcommon-options.la common/libcommon-sys.la common/libcommon-pure.la \
 	$(JSON_C_LIBS) $(PROTOBUF_C_LIBS) -lm
 if HAVE_CUDA
@@ -17,7 +18,7 @@ pcclctl_libpcclctl_la_SOURCES += \
 	kernels/cuda/driver.c kernels/cuda/driver.h \
 	pcclctl/gpu_device.c pcclctl/gpu_device.h \
 	pcclctl/gpu_table.c pcclctl/gpu_table.h
-pcclctl_libpcclctl_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+pcclctl_libpcclctl_la_CPPFLAGS += $(CUDA_CPPFLAGS)
 pcclctl_libpcclctl_la_LIBADD += libgpu_check.la libgpu_hash.la libhsh.la
 endif
 

@@ -35,9 +35,9 @@ struct progress {
 	const _Atomic uint8_t *flags; /* one for each of the plan.n_segs segments */
 	bool overlap;                 /* copy each segment to recv when it is final */
 	uint32_t n_copied;
-	uint32_t n_fed; /* segments that were copied into the window, if there is one */
-	bool left;      /* this peer has left the run, because it cannot feed the rest of the
-			 * operand */
+	pcclResult_t out_error; /* the error if recv could not be written */
+	char out_text[PCCL_TEXT_MAX];
+	struct pccl_feed feed; /* the window, if there is one */
 };
 
 static void bad_area(struct progress *p, const char *what)
@@ -139,7 +139,17 @@ static void learn(struct progress *p, bool ended)
 	p->area = res.mode == SHM_RESULT_STAGED ? op->staging->map.base
 						: p->result->map.base + res.off;
 	p->flags = (const _Atomic uint8_t *)(const void *)(p->result->map.base + res.flags_off);
+	pccl_buf_pin(
+		&op->recv, res.mode == SHM_RESULT_STAGED ? &op->staging->map : &p->result->map);
 	p->overlap = may_overlap(p);
+}
+
+/* Notes that recv could not be written. */
+static void cannot_write(struct progress *p, pcclResult_t r)
+{
+	p->out_error = r;
+	p->overlap = false;
+	pccl_fail_text(p->out_text);
 }
 
 /* Copies the segments that are final and not copied yet. With `all`, copies every segment that is
@@ -151,15 +161,20 @@ static bool copy_segments(struct progress *p, bool all)
 
 	for (uint32_t i = 0; i < p->plan.n_segs; i++) {
 		struct cc_span span;
+		pcclResult_t r;
 
 		if (op->copied[i] || !(all || atomic_load(&p->flags[i])))
 			continue;
 		span = cc_plan_segment(&p->plan, i);
 		if (p->mode == SHM_RESULT_STAGED && !all)
-			pccl_buf_swap(&op->recv, span.off, p->area + span.off, span.len);
+			r = pccl_buf_swap(&op->recv, span.off, p->area + span.off, span.len);
 		else
-			pccl_buf_copy_out(
+			r = pccl_buf_start_out(
 				&op->recv, span.off, p->area + span.off, span.len, op->bytes);
+		if (r != pcclSuccess) {
+			cannot_write(p, r);
+			break;
+		}
 		op->copied[i] = 1;
 		p->n_copied++;
 		any = true;
@@ -171,43 +186,60 @@ static bool copy_segments(struct progress *p, bool all)
  * any. */
 static bool feed_window(struct progress *p)
 {
-	uint32_t before = p->n_fed;
+	uint32_t before = p->feed.fed, room = before;
+	pcclResult_t r = pcclSuccess;
 
 	if (p->op->window == 0 || p->mode == SHM_RESULT_NONE || p->error != pcclSuccess)
 		return false;
-	while (p->n_fed < p->plan.n_segs && atomic_load(&p->flags[p->n_fed - p->op->window])) {
-		uint64_t done = pccl_reduce_feed(p->op, &p->plan, p->n_fed);
-
-		p->n_fed++;
-		atomic_store(&p->slot->in_done[1], done);
+	while (room < p->plan.n_segs && atomic_load(&p->flags[room - p->op->window]))
+		room++;
+	while (p->feed.fed < room && !p->op->unfed) {
+		r = pccl_reduce_feed(p->op, &p->plan, &p->feed, room);
+		if (r != pcclSuccess) {
+			pccl_reduce_leave_unfed(p->comm, p->op, r);
+			return false;
+		}
+		atomic_store(&p->slot->in_done[1], p->feed.bytes);
 		pccl_slot_progress(p->op, p->slot, false);
 	}
-	return p->n_fed > before;
+	return p->feed.fed > before;
+}
+
+/* Must this segment be restored? *ret_from: its old contents. */
+static bool is_changed(const struct progress *p, uint32_t seg, const uint8_t **ret_from)
+{
+	const struct pccl_op *op = p->op;
+
+	*ret_from = p->mode == SHM_RESULT_UNDO ? p->area : op->staging->map.base;
+	return p->mode == SHM_RESULT_UNDO ? atomic_load(&p->flags[seg]) != 0 : op->copied[seg] != 0;
 }
 
 /* Restores the contents that recv had before the call. */
-static void take_back(struct progress *p)
+static pcclResult_t take_back(struct progress *p)
 {
 	struct pccl_op *op = p->op;
+	pcclResult_t r;
 
 	if (p->error != pcclSuccess || p->mode == SHM_RESULT_NONE)
-		return;
-	if (p->mode != SHM_RESULT_UNDO && p->n_copied == 0)
-		return;
-	for (uint32_t i = 0; i < p->plan.n_segs; i++) {
+		return pcclSuccess;
+	if (p->mode != SHM_RESULT_UNDO && p->n_copied == 0 && p->out_error == pcclSuccess)
+		return pcclSuccess;
+	/* The old contents are complete only now: see pccl_buf_swap. */
+	r = pccl_buf_finish_out(&op->recv);
+	for (uint32_t i = 0; i < p->plan.n_segs && r == pcclSuccess; i++) {
 		struct cc_span span = cc_plan_segment(&p->plan, i);
+		const uint8_t *from;
 
-		if (p->mode == SHM_RESULT_UNDO && atomic_load(&p->flags[i]))
-			pccl_buf_copy_out(&op->recv, span.off, p->area + span.off, span.len, 0);
-		else if (p->mode != SHM_RESULT_UNDO && op->copied[i])
-			pccl_buf_copy_out(
-				&op->recv, span.off, op->staging->map.base + span.off, span.len, 0);
+		if (is_changed(p, i, &from))
+			r = pccl_buf_start_out(&op->recv, span.off, from + span.off, span.len, 0);
 	}
+	return r == pcclSuccess ? pccl_buf_finish_out(&op->recv) : r;
 }
 
 static pcclResult_t take_result(struct progress *p)
 {
 	struct pccl_op *op = p->op;
+	pcclResult_t r = pcclSuccess;
 
 	if ((p->mode == SHM_RESULT_UNDO || p->mode == SHM_RESULT_DIRECT) && op->out)
 		return pcclSuccess;
@@ -215,11 +247,13 @@ static pcclResult_t take_result(struct progress *p)
 		bad_area(p, "no result");
 	if (p->error != pcclSuccess)
 		return pccl_fail(p->error, "%s", p->text);
-	if (p->n_copied > 0)
+	if (p->n_copied > 0 && p->out_error == pcclSuccess)
 		copy_segments(p, true);
-	else
-		pccl_buf_copy_out(&op->recv, 0, p->area, op->bytes, op->bytes);
-	return pcclSuccess;
+	else if (p->n_copied == 0)
+		r = pccl_buf_start_out(&op->recv, 0, p->area, op->bytes, op->bytes);
+	if (r == pcclSuccess)
+		r = pccl_buf_finish_out(&op->recv);
+	return p->out_error != pcclSuccess ? pccl_fail(p->out_error, "%s", p->out_text) : r;
 }
 
 /* Returns the event that must wake this thread. Until the result area is known, each final segment
@@ -234,20 +268,13 @@ static uint32_t wanted(const void *arg)
 }
 
 /* Makes this peer leave the run if it cannot read the result's flags, and therefore cannot feed the
- * rest of the operand into the window. Otherwise the other peers would wait for this operand for
- * ever. If the agent is gone, no peer waits. */
+ * rest of the operand into the window. */
 static void leave_unfed(struct progress *p)
 {
-	static const char what[] = "cannot take part in an operation";
-	char text[PCCL_TEXT_MAX], others[PCCL_TEXT_MAX];
-
-	if (p->left || p->op->window == 0 || p->error == pcclSuccess ||
-		!pccl_session_check(p->op->att->session))
+	if (p->op->window == 0 || p->error == pcclSuccess)
 		return;
-	p->left = true;
-	(void)snprintf(text, sizeof text, "this peer %s: %.500s", what, p->text);
-	(void)snprintf(others, sizeof others, "it %s: %.500s", what, p->text);
-	(void)pccl_comm_leave(p->comm, p->error, text, others);
+	(void)pccl_fail(p->error, "%s", p->text);
+	pccl_reduce_leave_unfed(p->comm, p->op, p->error);
 }
 
 static bool look(void *arg)
@@ -306,12 +333,18 @@ static void fill_info(const struct shm_slot *s, pcclReduceInfo_t *info)
 /* Restores the buffers of a failed operation. Extends the sentence if they cannot be restored. */
 static pcclResult_t fail_and_take_back(struct progress *p, pcclResult_t r)
 {
-	char text[PCCL_TEXT_MAX];
+	char text[PCCL_TEXT_MAX], why[PCCL_TEXT_MAX];
 
-	take_back(p);
-	if (p->error == pcclSuccess || p->mode != SHM_RESULT_UNDO)
-		return r;
 	pccl_fail_text(text);
+	if (take_back(p) != pcclSuccess) {
+		pccl_fail_text(why);
+		return pccl_fail(r,
+			"recvbuff could not be restored, because %.280s; the operation "
+			"itself failed: %.280s",
+			why, text);
+	}
+	if (p->error == pcclSuccess || p->mode != SHM_RESULT_UNDO)
+		return pccl_fail(r, "%s", text);
 	return pccl_fail(r, "recvbuff could not be restored: %s", text);
 }
 
@@ -404,11 +437,12 @@ static void take_end(pcclComm_t *c, uint32_t slot, struct pccl_outcome *end)
 
 	while (op->job.comm && !pccl_copier_await(&op->job) && !pccl_comm_interrupted(c))
 		;
-	p.n_fed = op->window;
-	/* If this peer has left, the slot's result is not the reason for the failure. */
-	done = wait_for_end(c, slot, &p) && !p.left;
+	p.feed = (struct pccl_feed){.begun = op->window, .fed = op->window};
+	done = wait_for_end(c, slot, &p);
 	if (op->job.comm)
 		pccl_copier_stop(&op->job);
+	/* If this peer has left, the slot's result is not the reason for the failure. */
+	done = done && !op->unfed;
 	if (!done && (op->in || op->out))
 		pccl_comm_await_closed(c, op);
 	end->result = done ? end_by_slot(c, &p, end) : end_by_status(c, slot, &p, end);
@@ -501,7 +535,7 @@ void pccl_reduce_abandon(pcclComm_t *c)
 			learn(&p, true);
 			if (atomic_load(&p.slot->state) != SHM_SLOT_DONE ||
 				pccl_read32(&p.slot->code) != pcclSuccess)
-				take_back(&p);
+				(void)take_back(&p);
 			pccl_result_put(op->att, p.result);
 		}
 		pccl_slot_release(c, i);

@@ -94,6 +94,7 @@ struct pccl_op {
 	enum pccl_end_status end_status;
 	uint64_t seq; /* the seq of the attempt; set when the operation is in doubt */
 	struct pccl_buf send, recv;
+	struct pccl_buf_call bufs; /* that of send and recv */
 	uint64_t count, bytes;
 	bool waited; /* the agent knows that the caller only waits for this operation */
 	uint32_t esize;
@@ -107,6 +108,9 @@ struct pccl_op {
 	/* Copies the operand and submits it. comm is NULL if the call that launched the operation
 	 * does this itself. */
 	struct pccl_job job;
+	/* This peer has left the run, because it cannot copy the rest of the operand. If the
+	 * operation has a job, the job writes this. */
+	bool unfed;
 	uint8_t *copied; /* one flag per segment: recv has it already; the memory is kept for later
 			  * operations */
 	size_t cap_copied;
@@ -117,6 +121,7 @@ struct pccl_call_args {
 	const void *send;
 	void *recv;
 	pcclReduceDescriptor_t d;
+	void *stream;                /* the stream of pcclSetStream at the call */
 	struct pccl_attachment *att; /* the attachment in use at the call */
 	uint64_t generation;         /* the generation that the application knew at the call */
 	bool feedback;               /* quantized, and the tag had error feedback at the call */
@@ -167,6 +172,7 @@ struct pcclComm_t {
 	_Atomic uint64_t wait_ns; /* average duration of the waits for recent operations */
 	_Atomic uint32_t n_waits; /* number of waits for operations so far */
 	_Atomic bool disposable;  /* pcclOutputDisposable */
+	void *_Atomic stream;     /* pcclSetStream */
 	_Atomic bool
 		interrupted; /* set by pcclInterrupt, cleared by the call that the interrupt ends */
 	_Atomic uint32_t departing; /* threads that are about to close the attachment */

@@ -15,7 +15,8 @@ pcclResult_t pcclInit(void)
 	/* Each of these parts has state that belongs to one process. */
 	static struct pccl_fork_handler handlers[] = {{.child = pccl_lib_after_fork},
 		{.child = pccl_spawn_after_fork}, {.child = pccl_registered_after_fork},
-		{.child = pccl_copier_after_fork}, {.child = pccl_reconnector_after_fork}};
+		{.child = pccl_copier_after_fork}, {.child = pccl_buf_after_fork},
+		{.child = pccl_reconnector_after_fork}};
 	pcclResult_t r = pccl_fork_prepare();
 
 	if (r != pcclSuccess)

@@ -53,6 +53,17 @@ libpccl_shim_libpccl_shim_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden
 libpccl_shim_libpccl_shim_la_LDFLAGS = $(SHIM_LINK_FLAGS)
 libpccl_shim_libpccl_shim_la_LIBADD = proto/libwire.la common/libcommon-pure.la \
 	common/libcommon-sys.la libhsh_run.la
+# Memory of CUDA devices. The library opens the driver at run time.
+if HAVE_CUDA
+libpccl_shim_libpccl_shim_la_SOURCES += \
+	kernels/cuda/driver.c kernels/cuda/driver.h \
+	libpccl-shim/buf_cuda.c \
+	libpccl-shim/cuda.h \
+	libpccl-shim/cuda_context.c \
+	libpccl-shim/cuda_hash.c
+libpccl_shim_libpccl_shim_la_CPPFLAGS += $(CUDA_CPPFLAGS)
+libpccl_shim_libpccl_shim_la_LIBADD += libgpu_hash.la
+endif
 EXTRA_libpccl_shim_libpccl_shim_la_DEPENDENCIES = libpccl-shim/libpccl-shim.map
 
 EXTRA_DIST += libpccl-shim/libpccl-shim.map libpccl-shim/include/README.md

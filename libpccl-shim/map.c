@@ -33,6 +33,7 @@ pcclResult_t pccl_map_fd(
 
 void pccl_map_drop(struct pccl_map *m)
 {
-	cc_shm_unmap(m->base, m->size);
+	if (!m->unpin || m->unpin(m->base))
+		cc_shm_unmap(m->base, m->size);
 	memset(m, 0, sizeof *m);
 }

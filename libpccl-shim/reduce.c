@@ -76,6 +76,7 @@ pcclResult_t pccl_reduce_launch(pcclComm_t *c, const void *send, void *recv,
 	struct pccl_call_args args = {.send = send,
 		.recv = recv,
 		.d = *d,
+		.stream = atomic_load_explicit(&c->stream, memory_order_relaxed),
 		.feedback = d->quantization_options.algorithm != pcclQuantNone &&
 			    pccl_feedback_has(c, d->tag)};
 	pcclResult_t r = launch(c, &args, how, ret_slot), wrong;

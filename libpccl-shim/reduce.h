@@ -44,9 +44,20 @@ pcclResult_t pccl_reduce_launch_on(pcclComm_t *c, const struct pccl_call_args *a
 /* Computes the plan for an operand that goes through a window. Returns false if the operand cannot
  * be cut into a window's plan. */
 bool pccl_reduce_window_plan(const struct pccl_op *op, struct cc_plan *ret);
-/* Copies a segment to its place in the window. Returns the offset in the operand at which the
- * segment ends. */
-uint64_t pccl_reduce_feed(const struct pccl_op *op, const struct cc_plan *plan, uint32_t seg);
+/* The segments of an operand that were copied into a window. */
+struct pccl_feed {
+	uint32_t begun, fed; /* numbers of segments; between them are copies that are under way */
+	uint64_t bytes;      /* that were copied */
+};
+
+/* Copies the next segment into its place in the window, and begins to copy more. There is room for
+ * the first `room` segments, and this is more than f->fed. After a failure no copy is under way. */
+pcclResult_t pccl_reduce_feed(
+	const struct pccl_op *op, const struct cc_plan *plan, struct pccl_feed *f, uint32_t room);
+/* Makes this peer leave the run, because it cannot copy the rest of an operand. Otherwise the other
+ * peers would wait for the operand for ever. The reason is `code` and the thread's sentence. Does
+ * nothing if the peer has left already, or if the agent is gone: then no peer waits. */
+void pccl_reduce_leave_unfed(pcclComm_t *c, struct pccl_op *op, pcclResult_t code);
 /* Takes the result of the operation in this slot, which is PCCL_OP_AWAITED and over, and frees the
  * slot. Does not report the end to the application; see pccl_reduce_tell. ret->att is a
  * reference. */

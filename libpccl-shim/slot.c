@@ -75,6 +75,8 @@ pcclResult_t pccl_slot_take(pcclComm_t *c, struct pccl_attachment *a, uint64_t t
 		op->out = NULL;
 		op->staging = NULL;
 		op->window = 0;
+		op->unfed = false;
+		op->bufs = (struct pccl_buf_call){0};
 		op->manifest = NULL;
 		op->job.comm = NULL;
 		atomic_store_explicit(&op->job.stop, false, memory_order_relaxed);
@@ -96,6 +98,7 @@ void pccl_slot_release(pcclComm_t *c, uint32_t slot)
 	struct pccl_op *op = &c->ops[slot];
 	struct pccl_attachment *a = op->att;
 
+	pccl_buf_close(&op->bufs);
 	pccl_registered_put(op->in);
 	pccl_registered_put(op->out);
 	pccl_staging_put(a, op->staging);

@@ -33,6 +33,7 @@ struct pccl_tensor {
 /* The data of a communicator that is kept between synchronizations. */
 struct pccl_state {
 	struct pccl_tensor *tensors;  /* sorted by name */
+	struct pccl_buf_call bufs;    /* that of the tensors, during a call */
 	struct hsh_tensor_work *work; /* entries for the tensors that are compared; has room for
 				       * `cap` entries */
 	size_t n, cap;
@@ -50,8 +51,8 @@ struct pccl_state {
 	bool synced;            /* a synchronization has succeeded */
 };
 
-/* Checks and sorts the tensors. The sentence of an error names the tensor, the field and the limit.
- */
+/* Checks and sorts the tensors, and opens their buffers, which the caller closes in any case. The
+ * sentence of an error names the tensor, the field and the limit. */
 pcclResult_t pccl_state_read(struct pccl_state *st, const pcclSharedState_t *shared_state);
 
 /* Hashes the tensors, writes the manifest into a->state, and fills the fields of the submission
@@ -60,7 +61,7 @@ pcclResult_t pccl_state_manifest(
 	struct pccl_state *st, struct pccl_attachment *a, struct shm_sqe_sync *ret);
 /* Computes the digest of the present contents of the tensors. To be called after
  * pccl_state_manifest with the same attachment; the manifest is invalid afterwards. Returns false
- * if there is no memory. */
+ * if there is no memory, or if tensors cannot be read. */
 bool pccl_state_digest(struct pccl_state *st, struct pccl_attachment *a, uint64_t ret[2]);
 /* Ends the uses of registered memory. */
 void pccl_state_put(struct pccl_state *st);

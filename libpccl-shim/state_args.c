@@ -65,9 +65,8 @@ static pcclResult_t check_kind(size_t i, const pcclTensorInfo_t *info)
 		return pcclSuccess;
 	if (info->device_type == pcclDeviceCuda)
 		return refuse(pcclInternalError, i, info->name,
-			"device_type is %d: CUDA devices are not in this release, use memory of "
-			"the CPU",
-			(int)info->device_type);
+			"device_type is pcclDeviceCuda, and this library was built without CUDA: "
+			"configure it with --with-cuda, or use memory of the CPU");
 	return refuse(pcclInvalidArgument, i, info->name, "device_type: there is no type %d",
 		(int)info->device_type);
 }
@@ -101,6 +100,26 @@ static pcclResult_t check_size(
 	return pcclSuccess;
 }
 
+/* Opens the buffer of a tensor. */
+static pcclResult_t open_tensor(
+	struct pccl_state *st, const pcclTensorInfo_t *info, struct pccl_tensor *t)
+{
+	char why[PCCL_TEXT_MAX];
+	pcclResult_t r;
+
+	if (t->bytes == 0)
+		return pcclSuccess;
+	if (t->data.kind->device == pcclDeviceCpu && !pccl_buf_is_host(t->data.at))
+		return refuse(pcclInvalidArgument, t->index, t->name,
+			"device_type is %d, but data is not memory of the CPU",
+			(int)info->device_type);
+	r = pccl_buf_open(&t->data, t->bytes, "data", &st->bufs);
+	if (r == pcclSuccess)
+		return r;
+	pccl_fail_text(why);
+	return refuse(r, t->index, t->name, "%s", why);
+}
+
 static pcclResult_t read_tensor(
 	struct pccl_state *st, size_t i, const pcclTensorInfo_t *info, struct pccl_tensor *ret)
 {
@@ -122,6 +141,9 @@ static pcclResult_t read_tensor(
 		.name_len = name_len,
 		.dtype = (uint16_t)info->datatype,
 		.may_differ = info->allow_content_inequality};
+	r = open_tensor(st, info, ret);
+	if (r != pcclSuccess)
+		return r;
 	st->bytes += bytes;
 	st->names_len += name_len;
 	st->n_leaves += wire_leaf_count(bytes);

@@ -73,36 +73,44 @@ static pcclResult_t get_region(struct pccl_attachment *a, uint64_t size)
 	return r;
 }
 
-static void hash_work(struct pccl_state *st, const struct pccl_buf_kind *kind, size_t first,
-	size_t end, uint64_t bytes)
+/* Tensors of the same kind and use that follow each other in `work`. */
+struct batch {
+	const struct pccl_buf *buf; /* of the first tensor */
+	size_t first, n;            /* entries of `work` */
+	uint64_t bytes;
+};
+
+static pcclResult_t hash_batch(struct pccl_state *st, const struct batch *b)
 {
-	pccl_buf_hash(kind, st->leaf, st->work + first, end - first, count_threads(bytes));
+	return b->n == 0 ? pcclSuccess
+			 : pccl_buf_hash(b->buf, st->leaf, st->work + b->first, b->n,
+				   count_threads(b->bytes));
 }
 
-static void hash_tensors(struct pccl_state *st, const struct shm_state_header *h, uint8_t *base)
+static pcclResult_t hash_tensors(
+	struct pccl_state *st, const struct shm_state_header *h, uint8_t *base)
 {
-	uint64_t *leaves = (uint64_t *)(void *)(base + h->leaves_off), bytes = 0;
-	const struct pccl_buf_kind *kind = NULL; /* of the tensors in work[first..n) */
-	size_t n = 0, first = 0;
+	uint64_t *leaves = (uint64_t *)(void *)(base + h->leaves_off);
+	struct batch b = {.n = 0};
+	pcclResult_t r = pcclSuccess;
 
-	for (size_t i = 0; i < st->n; i++) {
+	for (size_t i = 0; i < st->n && r == pcclSuccess; i++) {
 		const struct pccl_tensor *t = &st->tensors[i];
 
 		if (!t->may_differ) {
-			if (n > first && t->data.kind != kind) {
-				hash_work(st, kind, first, n, bytes);
-				first = n;
-				bytes = 0;
+			if (b.n > 0 && (b.buf->kind != t->data.kind || b.buf->use != t->data.use)) {
+				r = hash_batch(st, &b);
+				b = (struct batch){.first = b.first + b.n};
 			}
-			kind = t->data.kind;
-			st->work[n++] = (struct hsh_tensor_work){
+			if (b.n == 0)
+				b.buf = &t->data;
+			st->work[b.first + b.n++] = (struct hsh_tensor_work){
 				.data = t->data.at, .bytes = t->bytes, .leaves = leaves};
-			bytes += t->bytes;
+			b.bytes += t->bytes;
 		}
 		leaves += wire_leaf_count(t->bytes);
 	}
-	if (n > first)
-		hash_work(st, kind, first, n, bytes);
+	return r == pcclSuccess ? hash_batch(st, &b) : r;
 }
 
 static void get_registered(struct pccl_state *st, const struct pccl_session *s)
@@ -187,7 +195,13 @@ pcclResult_t pccl_state_manifest(
 		return pccl_fail_memory("no memory for the digests of %zu tensors", st->n);
 	memset(a->state.base, 0, SHM_STATE_TABLES);
 	memcpy(a->state.base, &h, sizeof h);
-	hash_tensors(st, &h, a->state.base);
+	for (size_t i = 0; i < st->n; i++)
+		pccl_buf_pin(&st->tensors[i].data, &a->state);
+	r = hash_tensors(st, &h, a->state.base);
+	if (r != pcclSuccess) {
+		free(scratch);
+		return r;
+	}
 	get_registered(st, a->session);
 	write_tables(st, &h, a->state.base, scratch, &n_keys, &n_hashes);
 	hsh_digest(scratch, n_keys, ret->keys);
@@ -214,7 +228,10 @@ bool pccl_state_digest(struct pccl_state *st, struct pccl_attachment *a, uint64_
 		free(hashes);
 		return false;
 	}
-	hash_tensors(st, &h, a->state.base);
+	if (hash_tensors(st, &h, a->state.base) != pcclSuccess) {
+		free(hashes);
+		return false;
+	}
 	for (size_t i = 0; i < st->n; i++) {
 		if (st->tensors[i].may_differ)
 			continue;

@@ -5,6 +5,7 @@
  */
 #include "libpccl-shim/reduce.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "common/cc_plan.h"
@@ -15,8 +16,7 @@
 #include "proto/wire_quant.h"
 
 #define OPERAND_MAX ((uint64_t)1 << 48) /* the limit of cc_plan_init, in bytes */
-#define PIECE       ((uint64_t)256 * 1024)
-#define WINDOW      16u /* segments, 4 MiB in all */
+#define WINDOW      16u                 /* segments, 4 MiB in all */
 #define WINDOW_FROM ((uint64_t)16 << 20)
 /* From this size on, another thread copies for pcclAllReduceAsync. The wake-up of that thread would
  * pay off for smaller operands, too, but the thread takes a CPU from the daemons: on a host with
@@ -138,6 +138,7 @@ static pcclResult_t stage(struct pccl_op *op, struct shm_sqe *e, uint32_t window
 		op->staging = NULL;
 		return r;
 	}
+	pccl_buf_pin(&op->send, &op->staging->map);
 	e->in_region = op->staging->map.region;
 	e->in_off = 0;
 	e->window = window;
@@ -163,13 +164,92 @@ static void choose_order(
 	e->in_second = first.off + first.len;
 }
 
-/* Copies the next piece of [from, to) of the operand. Returns its size. */
-static uint64_t copy_piece(const struct pccl_op *op, uint64_t from, uint64_t to)
-{
-	uint64_t n = to - from < PIECE ? to - from : PIECE;
+/* The copies of an operand. Its two parts are [in_start, in_second), and the rest: from in_second
+ * to the end, and then from 0 to in_start. */
+struct copies {
+	uint64_t begun[2], done[2]; /* bytes of each part */
+	struct piece {
+		uint64_t n;
+		bool second;
+	} pieces[PCCL_BUF_LANES]; /* under way; the oldest one is pieces[n_done % lanes] */
+	uint64_t n_begun, n_done; /* numbers of pieces */
+};
 
-	pccl_buf_copy_in(&op->send, from, op->staging->map.base + from, n);
-	return n;
+/* Begins to copy the next piece of [from, to) of the operand. */
+static pcclResult_t begin_range(
+	const struct pccl_op *op, struct copies *y, bool second, uint64_t from, uint64_t to)
+{
+	unsigned lane = (unsigned)(y->n_begun % op->send.kind->lanes);
+	uint64_t n = to - from < op->send.kind->piece ? to - from : op->send.kind->piece;
+	pcclResult_t r = pccl_buf_start_in(&op->send, from, op->staging->map.base + from, n, lane);
+
+	if (r != pcclSuccess)
+		return r;
+	y->pieces[lane] = (struct piece){.n = n, .second = second};
+	y->begun[second] += n;
+	y->n_begun++;
+	return pcclSuccess;
+}
+
+/* Begins to copy the next piece. Takes it from the two parts in turn, until one of them is
+ * complete. */
+static pcclResult_t begin_piece(const struct pccl_op *op, const struct shm_sqe *e, struct copies *y)
+{
+	uint64_t first = e->in_second - e->in_start, tail = op->bytes - e->in_second;
+	const uint64_t *begun = y->begun;
+	bool second = begun[0] == first || (begun[1] < begun[0] && begun[1] < op->bytes - first);
+
+	if (!second)
+		return begin_range(op, y, false, e->in_start + begun[0], e->in_second);
+	if (begun[1] < tail)
+		return begin_range(op, y, true, e->in_second + begun[1], op->bytes);
+	return begin_range(op, y, true, begun[1] - tail, e->in_start);
+}
+
+/* Begins copies until as many as possible are under way, and waits for the oldest one. */
+static pcclResult_t finish_piece(
+	const struct pccl_op *op, const struct shm_sqe *e, struct copies *y)
+{
+	const struct pccl_buf_kind *kind = op->send.kind;
+	unsigned lane = (unsigned)(y->n_done % kind->lanes);
+	pcclResult_t r = pcclSuccess;
+
+	while (r == pcclSuccess && y->begun[0] + y->begun[1] < op->bytes &&
+		y->n_begun - y->n_done < kind->lanes)
+		r = begin_piece(op, e, y);
+	if (r != pcclSuccess)
+		return r;
+	y->n_done++;
+	r = pccl_buf_finish_in(&op->send, lane);
+	if (r == pcclSuccess)
+		y->done[y->pieces[lane].second] += y->pieces[lane].n;
+	return r;
+}
+
+/* Waits for the copies that are under way, whose bytes nobody needs. Keeps the sentence. */
+static void give_up_copies(const struct pccl_op *op, struct copies *y)
+{
+	char text[PCCL_TEXT_MAX];
+
+	pccl_fail_text(text);
+	for (; y->n_done < y->n_begun; y->n_done++)
+		(void)pccl_buf_finish_in(&op->send, (unsigned)(y->n_done % op->send.kind->lanes));
+	(void)pccl_fail(pcclInternalError, "%s", text);
+}
+
+/* Before the operation is submitted, copies the first piece of an operand that can fail to be
+ * copied: most failures show here, and the operation can still be refused. Also, the memory of a
+ * device may have to wait for the work that computes the operand. */
+static pcclResult_t copy_first(const struct pccl_op *op, const struct shm_sqe *e, struct copies *y)
+{
+	pcclResult_t r;
+
+	if (!op->send.use)
+		return pcclSuccess;
+	r = finish_piece(op, e, y);
+	if (r != pcclSuccess)
+		give_up_copies(op, y);
+	return r;
 }
 
 /* Has the operation ended, or is it about to be abandoned? */
@@ -179,37 +259,63 @@ static bool is_pointless(const struct pccl_op *op, const struct shm_slot *s)
 	       atomic_load_explicit(&s->state, memory_order_relaxed) == SHM_SLOT_DONE;
 }
 
-static void copy_in(const pcclComm_t *c, const struct shm_sqe *e)
+static void publish(const struct pccl_op *op, struct shm_slot *s, const struct copies *y)
 {
-	const struct pccl_op *op = &c->ops[e->slot];
-	struct shm_slot *s = pccl_attachment_slot(op->att, e->slot);
-	uint64_t first = e->in_second - e->in_start, tail = op->bytes - e->in_second;
-	uint64_t done[2] = {0, 0};
-
-	while (done[0] + done[1] < op->bytes && !is_pointless(op, s)) {
-		/* Copy the two parts in turn until one of them is complete. */
-		bool second =
-			done[0] == first || (done[1] < done[0] && done[1] < op->bytes - first);
-
-		if (!second)
-			done[0] += copy_piece(op, e->in_start + done[0], e->in_second);
-		else if (done[1] < tail)
-			done[1] += copy_piece(op, e->in_second + done[1], op->bytes);
-		else
-			done[1] += copy_piece(op, done[1] - tail, e->in_start);
-		atomic_store(&s->in_done[second], done[second]);
-		pccl_slot_progress(op, s, false);
-	}
+	for (unsigned part = 0; part < 2; part++)
+		if (atomic_load_explicit(&s->in_done[part], memory_order_relaxed) < y->done[part])
+			atomic_store(&s->in_done[part], y->done[part]);
+	pccl_slot_progress(op, s, false);
 }
 
-/* Submits an eager operation before the copy, so that the vote begins during the copy. */
-static void submit_eager(pcclComm_t *c, const struct shm_sqe *e, enum pccl_op_state state)
+void pccl_reduce_leave_unfed(pcclComm_t *c, struct pccl_op *op, pcclResult_t code)
+{
+	static const char what[] = "cannot take part in an operation";
+	char why[PCCL_TEXT_MAX], text[PCCL_TEXT_MAX], others[PCCL_TEXT_MAX];
+
+	if (op->unfed || !pccl_session_check(op->att->session))
+		return;
+	op->unfed = true;
+	pccl_fail_text(why);
+	(void)snprintf(text, sizeof text, "this peer %s: %.500s", what, why);
+	(void)snprintf(others, sizeof others, "it %s: %.500s", what, why);
+	(void)pccl_comm_leave(c, code, text, others);
+}
+
+/* Copies the operand of an operation that is submitted. */
+static void copy_in(pcclComm_t *c, const struct shm_sqe *e, struct copies *y)
+{
+	struct pccl_op *op = &c->ops[e->slot];
+	struct shm_slot *s = pccl_attachment_slot(op->att, e->slot);
+	pcclResult_t r = pcclSuccess;
+
+	if (y->n_done > 0)
+		publish(op, s, y);
+	while (r == pcclSuccess && y->done[0] + y->done[1] < op->bytes && !is_pointless(op, s)) {
+		r = finish_piece(op, e, y);
+		publish(op, s, y);
+	}
+	give_up_copies(op, y);
+	if (r != pcclSuccess && !is_pointless(op, s))
+		pccl_reduce_leave_unfed(c, op, r);
+}
+
+/* Submits an eager operation before the copy, so that the vote begins during the copy. If the copy
+ * can fail, it is made first. */
+static void submit_eager(pcclComm_t *c, struct shm_sqe *e, enum pccl_op_state state)
 {
 	const struct pccl_op *op = &c->ops[e->slot];
 	struct shm_slot *s = pccl_attachment_slot(op->att, e->slot);
+	pcclResult_t r;
 
+	if (op->send.use) {
+		r = pccl_buf_copy_in(&op->send, 0, op->staging->map.base, op->bytes);
+		if (r != pcclSuccess)
+			pccl_slot_refuse(c, e, r);
+		pccl_slot_submit(c, e, r == pcclSuccess ? op->bytes : 0, state);
+		return;
+	}
 	pccl_slot_submit(c, e, 0, state);
-	pccl_buf_copy_in(&op->send, 0, op->staging->map.base, op->bytes);
+	(void)pccl_buf_copy_in(&op->send, 0, op->staging->map.base, op->bytes);
 	atomic_store(&s->in_done[1], op->bytes);
 	pccl_slot_progress(op, s, true);
 }
@@ -219,25 +325,56 @@ bool pccl_reduce_window_plan(const struct pccl_op *op, struct cc_plan *ret)
 	return cc_plan_init(ret, op->count, op->esize, 1, CC_PLAN_SEGMENT_MAX) == 0;
 }
 
-uint64_t pccl_reduce_feed(const struct pccl_op *op, const struct cc_plan *plan, uint32_t seg)
+/* Copies a segment to its place in the window. */
+static pcclResult_t begin_segment(
+	const struct pccl_op *op, const struct cc_plan *plan, uint32_t seg)
 {
 	struct cc_span span = cc_plan_segment(plan, seg);
 
-	pccl_buf_copy_in(&op->send, span.off,
-		op->staging->map.base + shm_window_off(op->window, seg), span.len);
-	return span.off + span.len;
+	return pccl_buf_start_in(&op->send, span.off,
+		op->staging->map.base + shm_window_off(op->window, seg), span.len,
+		seg % op->send.kind->lanes);
 }
 
-static void submit_window(pcclComm_t *c, const struct shm_sqe *e, enum pccl_op_state state)
+pcclResult_t pccl_reduce_feed(
+	const struct pccl_op *op, const struct cc_plan *plan, struct pccl_feed *f, uint32_t room)
+{
+	uint32_t lanes = op->send.kind->lanes;
+	struct cc_span span = cc_plan_segment(plan, f->fed);
+	pcclResult_t r = pcclSuccess;
+	char text[PCCL_TEXT_MAX];
+
+	while (r == pcclSuccess && f->begun < room && f->begun < f->fed + lanes) {
+		r = begin_segment(op, plan, f->begun);
+		if (r == pcclSuccess)
+			f->begun++;
+	}
+	if (r == pcclSuccess)
+		r = pccl_buf_finish_in(&op->send, f->fed++ % lanes);
+	if (r == pcclSuccess) {
+		f->bytes = span.off + span.len;
+		return r;
+	}
+	pccl_fail_text(text);
+	for (; f->fed < f->begun; f->fed++)
+		(void)pccl_buf_finish_in(&op->send, f->fed % lanes);
+	return pccl_fail(r, "%s", text);
+}
+
+/* Fills the window, and submits the operation. */
+static void submit_window(pcclComm_t *c, struct shm_sqe *e, enum pccl_op_state state)
 {
 	const struct pccl_op *op = &c->ops[e->slot];
+	struct pccl_feed f = {0};
 	struct cc_plan plan;
-	uint64_t done = 0;
+	pcclResult_t r = pcclSuccess;
 
 	if (pccl_reduce_window_plan(op, &plan))
-		for (uint32_t seg = 0; seg < op->window; seg++)
-			done = pccl_reduce_feed(op, &plan, seg);
-	pccl_slot_submit(c, e, done, state);
+		while (r == pcclSuccess && f.fed < op->window)
+			r = pccl_reduce_feed(op, &plan, &f, op->window);
+	if (r != pcclSuccess)
+		pccl_slot_refuse(c, e, r);
+	pccl_slot_submit(c, e, r == pcclSuccess ? f.bytes : 0, state);
 }
 
 pcclResult_t pccl_reduce_check(const void *send, const void *recv, const pcclReduceDescriptor_t *d)
@@ -271,6 +408,8 @@ static void submit(
 	pcclComm_t *c, struct shm_sqe *e, const struct pccl_attrs *attrs, enum pccl_op_state state)
 {
 	struct pccl_op *op = &c->ops[e->slot];
+	struct copies copies = {.n_begun = 0};
+	pcclResult_t r = pcclSuccess;
 
 	if (op->window > 0) {
 		submit_window(c, e, state);
@@ -278,8 +417,12 @@ static void submit(
 		submit_eager(c, e, state);
 	} else if (op->staging) {
 		choose_order(op, attrs, e);
+		r = copy_first(op, e, &copies);
+		if (r != pcclSuccess)
+			pccl_slot_refuse(c, e, r);
 		pccl_slot_submit(c, e, 0, state);
-		copy_in(c, e);
+		if (r == pcclSuccess)
+			copy_in(c, e, &copies);
 	} else {
 		pccl_slot_submit(c, e, 0, state);
 	}
@@ -298,6 +441,7 @@ static void carry_out(struct pccl_job *j)
 	struct pccl_op *op = &j->comm->ops[e->slot];
 	struct pccl_ender outer =
 		pccl_session_endable((struct pccl_ender){.end = end_job, .arg = j});
+	struct copies copies = {.n_begun = 0};
 	struct pccl_attrs attrs;
 	pcclResult_t r = stage(op, e, 0);
 
@@ -305,6 +449,10 @@ static void carry_out(struct pccl_job *j)
 	/* after an interrupt the operation has an end status, or no thread waits for it */
 	if (r == pcclInterrupted)
 		return;
+	pccl_attachment_attrs(op->att, &attrs);
+	choose_order(op, &attrs, e);
+	if (r == pcclSuccess)
+		r = copy_first(op, e, &copies);
 	if (r != pcclSuccess) {
 		/* If the agent is gone, no agent reads the refusal, but the operation already has
 		 * an end status. */
@@ -312,13 +460,13 @@ static void carry_out(struct pccl_job *j)
 		pccl_slot_push(j->comm, e, 0);
 		return;
 	}
-	if (atomic_load(&j->stop))
+	if (atomic_load(&j->stop)) {
+		give_up_copies(op, &copies);
 		return;
-	pccl_attachment_attrs(op->att, &attrs);
-	choose_order(op, &attrs, e);
+	}
 	pccl_slot_push(j->comm, e, 0);
 	pccl_copier_submitted(j);
-	copy_in(j->comm, e);
+	copy_in(j->comm, e, &copies);
 }
 
 /* As stage, but pcclInterrupt ends the wait for memory. After an interrupt the operation is
@@ -332,10 +480,21 @@ static pcclResult_t stage_or(pcclComm_t *c, struct pccl_op *op, struct shm_sqe *
 	return r;
 }
 
+static pcclResult_t open_buffers(struct pccl_op *op)
+{
+	pcclResult_t r;
+
+	op->send = pccl_buf_of(op->send.at);
+	op->recv = op->recv.at == op->send.at ? op->send : pccl_buf_of(op->recv.at);
+	r = pccl_buf_open(&op->send, op->bytes, "sendbuff", &op->bufs);
+	if (r == pcclSuccess)
+		r = pccl_buf_open(&op->recv, op->bytes, "recvbuff", &op->bufs);
+	return r;
+}
+
 /* Checks whether the operation may take part. If not, the caller submits a refusal, so that no
  * other peer waits for this one. */
-static pcclResult_t admit(
-	pcclComm_t *c, const struct pccl_op *op, const struct pccl_call_args *args)
+static pcclResult_t admit(pcclComm_t *c, struct pccl_op *op, const struct pccl_call_args *args)
 {
 	pcclResult_t r;
 
@@ -347,7 +506,9 @@ static pcclResult_t admit(
 			"op: tag %llu has error feedback (pcclSetErrorFeedback), which is only for "
 			"pcclSum and pcclAvg",
 			(unsigned long long)args->d.tag);
-	return r == pcclSuccess && pccl_comm_is_fatal(c, op) ? pccl_comm_fail_fatal(op) : r;
+	if (r == pcclSuccess && pccl_comm_is_fatal(c, op))
+		r = pccl_comm_fail_fatal(op);
+	return r == pcclSuccess ? open_buffers(op) : r;
 }
 
 pcclResult_t pccl_reduce_launch_on(pcclComm_t *c, const struct pccl_call_args *args,
@@ -372,8 +533,9 @@ pcclResult_t pccl_reduce_launch_on(pcclComm_t *c, const struct pccl_call_args *a
 	}
 	*ret_slot = e.slot;
 	op = &c->ops[e.slot];
-	op->send = pccl_buf_of(args->send);
-	op->recv = pccl_buf_of(args->recv);
+	op->send = pccl_buf_host_at(args->send); /* admit finds their kinds */
+	op->recv = pccl_buf_host_at(args->recv);
+	op->bufs.stream = args->stream;
 	op->count = d->count;
 	op->esize = element_size(d->src_descriptor.datatype);
 	op->bytes = op->count * op->esize;

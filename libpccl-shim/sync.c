@@ -38,7 +38,7 @@ struct sync {
 	struct pccl_map seen[SEEN_MAX];
 	uint32_t n_seen;  /* mappings so far; new ones replace the oldest */
 	uint64_t written; /* bytes that commands have written */
-	bool bad;         /* a command was wrong: this peer has left the run */
+	bool bad;         /* a command was wrong or has failed: this peer has left the run */
 };
 
 /* ---- commands */
@@ -90,38 +90,49 @@ static const uint8_t *find_bytes(struct sync *y, const struct shm_state_command 
 	return m->base + c->from_off;
 }
 
-static bool is_right(const struct sync *y, const struct shm_state_command *c)
+/* Has the range of the command the right hashes? */
+static pcclResult_t compare(const struct sync *y, const struct shm_state_command *c, bool *ret)
 {
 	const struct pccl_buf *data = &y->st->tensors[c->tensor].data;
+	pcclResult_t r = pcclSuccess;
 
-	for (uint32_t i = 0; (uint64_t)i * WIRE_LEAF < c->len; i++) {
+	*ret = true;
+	for (uint32_t i = 0; (uint64_t)i * WIRE_LEAF < c->len && *ret && r == pcclSuccess; i++) {
 		uint32_t at = i * WIRE_LEAF,
 			 len = c->len - at < WIRE_LEAF ? c->len - at : WIRE_LEAF;
+		uint64_t hash;
 
-		if (pccl_buf_leaf(data, c->off + at, len, y->st->leaf, c->off / WIRE_LEAF + i) !=
-			c->leaves[i])
-			return false;
+		r = pccl_buf_leaf(
+			data, c->off + at, len, y->st->leaf, c->off / WIRE_LEAF + i, &hash);
+		*ret = r == pcclSuccess && hash == c->leaves[i];
 	}
-	return true;
+	return r;
 }
 
-/* Carries out a command. Returns its acknowledgement. */
-static uint32_t carry_out(struct sync *y, const struct shm_state_command *c)
+/* Carries out a command. *ret: its acknowledgement. */
+static pcclResult_t carry_out(struct sync *y, const struct shm_state_command *c, uint32_t *ret)
 {
 	const struct pccl_buf *data = &y->st->tensors[c->tensor].data;
 	const uint8_t *bytes;
+	pcclResult_t r;
+	bool right = true;
 
-	if (c->op == SHM_STATE_READ) {
-		pccl_buf_copy_in(
+	*ret = c->slot;
+	if (c->op == SHM_STATE_READ)
+		return pccl_buf_copy_in(
 			data, c->off, y->window + (size_t)c->slot * SHM_STATE_SLOT, c->len);
-		return c->slot;
-	}
 	bytes = find_bytes(y, c);
-	if (!bytes)
-		return c->slot | SHM_STATE_UNSEEN;
-	pccl_buf_copy_out(data, c->off, bytes, c->len, 0);
-	y->written += c->len;
-	return c->slot | (c->from == 0 || is_right(y, c) ? 0 : SHM_STATE_WRONG);
+	if (!bytes) {
+		*ret |= SHM_STATE_UNSEEN;
+		return pcclSuccess;
+	}
+	y->written += c->len; /* also if the copy fails: then a part may have been written */
+	r = pccl_buf_copy_out(data, c->off, bytes, c->len, 0);
+	if (r == pcclSuccess && c->from != 0)
+		r = compare(y, c, &right);
+	if (!right)
+		*ret |= SHM_STATE_WRONG;
+	return r;
 }
 
 static void acknowledge(struct sync *y, uint32_t what)
@@ -133,16 +144,35 @@ static void acknowledge(struct sync *y, uint32_t what)
 	pccl_slot_progress(y->op, y->slot, false);
 }
 
-/* Makes this peer leave the run, because the agent gave a wrong command. The library no longer
- * waits for this agent. */
-static void leave(struct sync *y, const char *why)
+/* Makes this peer leave the run. The library no longer waits for this agent. */
+static void leave(struct sync *y, pcclResult_t code, const char *text, const char *others)
+{
+	y->bad = true;
+	(void)pccl_comm_leave(y->c, code, text, others);
+}
+
+/* Leaves the run, because the agent gave a wrong command. */
+static void leave_wrong(struct sync *y, const char *why)
 {
 	char text[PCCL_TEXT_MAX];
 
-	y->bad = true;
 	snprintf(text, sizeof text,
 		"the agent gave a command that cannot be carried out (%s); please report it", why);
-	pccl_comm_leave(y->c, pcclInternalError, text, text);
+	leave(y, pcclInternalError, text, text);
+}
+
+/* Leaves the run, because a tensor cannot be read or written. The reason is `r` and the thread's
+ * sentence. Otherwise the other peers would wait for this command. */
+static void leave_failed(struct sync *y, const struct shm_state_command *c, pcclResult_t r)
+{
+	char why[PCCL_TEXT_MAX], text[PCCL_TEXT_MAX], others[PCCL_TEXT_MAX];
+
+	pccl_fail_text(why);
+	snprintf(text, sizeof text,
+		"this peer cannot take part in a synchronization: infos[%u]: %.400s",
+		y->st->tensors[c->tensor].index, why);
+	snprintf(others, sizeof others, "it cannot take part in a synchronization: %.400s", why);
+	leave(y, r, text, others);
 }
 
 /* Carries out the next command. Returns true if there was a command and it was valid. */
@@ -151,7 +181,9 @@ static bool look(void *arg)
 	struct sync *y = arg;
 	struct shm_state_commands *q = (void *)(y->map + SHM_STATE_CMD_OFF);
 	struct shm_state_command c;
+	uint32_t ack;
 	const char *why;
+	pcclResult_t r;
 
 	if (y->bad || atomic_load(&q->tail) == y->head)
 		return false;
@@ -162,10 +194,15 @@ static bool look(void *arg)
 	atomic_store_explicit(&q->head, ++y->head, memory_order_release);
 	why = judge(y, &c);
 	if (why) {
-		leave(y, why);
+		leave_wrong(y, why);
 		return false;
 	}
-	acknowledge(y, carry_out(y, &c));
+	r = carry_out(y, &c, &ack);
+	if (r != pcclSuccess) {
+		leave_failed(y, &c, r);
+		return false;
+	}
+	acknowledge(y, ack);
 	return true;
 }
 
@@ -428,6 +465,8 @@ static pcclResult_t synchronize(pcclComm_t *c, pcclSharedState_t *shared_state, 
 	} else if (!c->state) {
 		ready = pccl_fail_memory("no memory for a table of tensors");
 	} else {
+		c->state->bufs = (struct pccl_buf_call){
+			.stream = atomic_load_explicit(&c->stream, memory_order_relaxed)};
 		ready = pccl_state_read(c->state, shared_state);
 		if (ready == pcclSuccess && shared_state->revision != c->state->torn_revision)
 			c->state->torn = false;
@@ -436,6 +475,8 @@ static pcclResult_t synchronize(pcclComm_t *c, pcclSharedState_t *shared_state, 
 	do
 		r = try_it(c, shared_state, strategy, ready, &again, &revision, &moved);
 	while (again);
+	if (c->state)
+		pccl_buf_close(&c->state->bufs);
 	if (r != pcclSuccess)
 		return r;
 	c->state->torn = false;

@@ -10,6 +10,7 @@ EXHAUST_WRAP = -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc
 include tests/common/local.mk
 include tests/proto/local.mk
 include tests/kernels/local.mk
+include tests/cuda/local.mk
 include tests/topology/local.mk
 include tests/master/local.mk
 include tests/agent/local.mk

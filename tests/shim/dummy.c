@@ -28,36 +28,44 @@ uint8_t *dummy_memory(void)
 	return memory;
 }
 
-static bool owns(const void *at)
+static enum pccl_buf_owned owns(const void *at)
 {
-	return (uintptr_t)at - (uintptr_t)dummy_memory() < DUMMY_SIZE;
+	return (uintptr_t)at - (uintptr_t)dummy_memory() < DUMMY_SIZE ? PCCL_BUF_OWNED
+								      : PCCL_BUF_NOT_OWNED;
 }
 
 uint8_t *dummy_seen(const void *at)
 {
-	if (!owns(at))
+	if (owns(at) == PCCL_BUF_NOT_OWNED)
 		abort();
 	return contents + ((uintptr_t)at - (uintptr_t)memory);
 }
 
-static void *copy_in(void *to, const void *from, size_t n)
+static pcclResult_t copy_in(const struct pccl_buf *b, uint64_t off, void *to, size_t n)
 {
-	return memcpy(to, dummy_seen(from), n);
+	memcpy(to, dummy_seen(b->at + off), n);
+	return pcclSuccess;
 }
 
-static void copy_out(void *to, const void *from, size_t n, size_t whole)
+static pcclResult_t copy_out(
+	const struct pccl_buf *b, uint64_t off, const void *from, size_t n, size_t whole)
 {
 	(void)whole;
-	memcpy(dummy_seen(to), from, n);
+	memcpy(dummy_seen(b->at + off), from, n);
+	return pcclSuccess;
 }
 
-static uint64_t leaf(hsh_leaf_fn *of_host, const void *at, size_t n, uint64_t index)
+static pcclResult_t leaf(const struct pccl_buf *b, uint64_t off, size_t n, hsh_leaf_fn *of_host,
+	uint64_t index, uint64_t *ret)
 {
-	return of_host(dummy_seen(at), n, index);
+	*ret = of_host(dummy_seen(b->at + off), n, index);
+	return pcclSuccess;
 }
 
 const struct pccl_buf_kind pccl_buf_dummy = {.device = pcclDeviceCuda,
+	.piece = 4096,
+	.lanes = 1,
 	.owns = owns,
 	.copy_in = copy_in,
-	.copy_out = copy_out,
+	.start_out = copy_out,
 	.leaf = leaf};

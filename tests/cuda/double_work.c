@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/cuda/double_inner.h"
+
+#include <signal.h>
+#include <stdlib.h>
+
+pthread_mutex_t dbl_lock = PTHREAD_MUTEX_INITIALIZER;
+pthread_cond_t dbl_changed = PTHREAD_COND_INITIALIZER;
+
+static struct dbl_stream *streams;
+
+static bool is_ready(const struct dbl_stream *s)
+{
+	const struct dbl_work *w = s->first;
+
+	if (!w || (s->held && s->ctx->sticky == CUDA_SUCCESS))
+		return false;
+	for (size_t i = 0; i < w->n_waits; i++)
+		if (w->waits[i].stream->done < w->waits[i].done)
+			return false;
+	return true;
+}
+
+static struct dbl_work *take(struct dbl_stream *s)
+{
+	struct dbl_work *w = s->first;
+
+	s->first = w->next;
+	if (!s->first)
+		s->last = &s->first;
+	return w;
+}
+
+static void *serve(void *arg)
+{
+	struct dbl_stream *s = arg;
+
+	pthread_mutex_lock(&dbl_lock);
+	while (!s->destroyed || s->first) {
+		struct dbl_work *w;
+		bool dropped;
+
+		if (!is_ready(s)) {
+			pthread_cond_wait(&dbl_changed, &dbl_lock);
+			continue;
+		}
+		w = take(s);
+		dropped = !w->run || s->ctx->sticky != CUDA_SUCCESS;
+		if (!dropped) {
+			pthread_mutex_unlock(&dbl_lock);
+			w->run(w);
+			pthread_mutex_lock(&dbl_lock);
+		}
+		s->done++;
+		free(w->waits);
+		free(w);
+		pthread_cond_broadcast(&dbl_changed);
+	}
+	pthread_mutex_unlock(&dbl_lock);
+	return NULL;
+}
+
+struct dbl_stream *dbl_stream_new(struct dbl_context *ctx, bool blocking)
+{
+	struct dbl_stream *s = calloc(1, sizeof *s);
+	sigset_t all, old;
+	pthread_t thread;
+	int error;
+
+	if (!s)
+		return NULL;
+	s->ctx = ctx;
+	s->blocking = blocking;
+	s->last = &s->first;
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &old);
+	error = pthread_create(&thread, NULL, serve, s);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (error != 0) {
+		free(s);
+		return NULL;
+	}
+	pthread_detach(thread);
+	s->next = streams;
+	streams = s;
+	return s;
+}
+
+void dbl_stream_await(const struct dbl_stream *s, uint64_t done)
+{
+	while (s->done < done)
+		pthread_cond_wait(&dbl_changed, &dbl_lock);
+}
+
+static void add_wait(struct dbl_work *w, const struct dbl_stream *s, uint64_t done)
+{
+	struct dbl_wait *grown;
+
+	if (s->done >= done)
+		return;
+	grown = realloc(w->waits, (w->n_waits + 1) * sizeof *grown);
+	if (!grown)
+		abort();
+	grown[w->n_waits++] = (struct dbl_wait){.stream = s, .done = done};
+	w->waits = grown;
+}
+
+void dbl_stream_add(struct dbl_stream *s, const struct dbl_work *w)
+{
+	struct dbl_work *own = malloc(sizeof *own);
+	const struct dbl_stream *legacy = s->ctx->legacy;
+
+	if (!own)
+		abort();
+	*own = *w;
+	own->next = NULL;
+	if (s == legacy) {
+		for (const struct dbl_stream *o = streams; o; o = o->next)
+			if (o->ctx == s->ctx && o->blocking && o != s)
+				add_wait(own, o, o->queued);
+	} else if (s->blocking && legacy) {
+		add_wait(own, legacy, legacy->queued);
+	}
+	*s->last = own;
+	s->last = &own->next;
+	s->queued++;
+	pthread_cond_broadcast(&dbl_changed);
+}
+
+void dbl_streams_drain(const struct dbl_context *ctx)
+{
+	for (struct dbl_stream *s = streams; s; s = s->next)
+		if (!ctx || s->ctx == ctx)
+			dbl_stream_await(s, s->queued);
+}
+
+void dbl_streams_forget(void)
+{
+	streams = NULL;
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/e2e/device.h"
+
+#include "tests/e2e/peer.h"
+
+#ifdef HAVE_CUDA
+
+#include <dlfcn.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/cuda/driver.h"
+#include "tests/cuda/double.h"
+
+static const struct gpu_driver *gpu;
+static CUcontext context;
+
+/* Ends the process if a call of the driver has failed. */
+static void need(CUresult error, const char *what)
+{
+	if (error != CUDA_SUCCESS)
+		die(what, gpu_driver_error(gpu, error));
+}
+
+static void start(void)
+{
+	char why[GPU_TEXT];
+	CUdevice device;
+	int n;
+
+	gpu = gpu_driver_start(why);
+	if (!gpu)
+		die("cuda", why);
+	need(gpu->cuDeviceGetCount(&n), "cuDeviceGetCount");
+	need(gpu->cuDeviceGet(&device, (int)(peer.id % (uint32_t)n)), "cuDeviceGet");
+	need(gpu->cuDevicePrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain");
+}
+
+static void enter(void)
+{
+	need(gpu->cuCtxPushCurrent(context), "cuCtxPushCurrent");
+}
+
+static void leave(void)
+{
+	CUcontext popped;
+
+	need(gpu->cuCtxPopCurrent(&popped), "cuCtxPopCurrent");
+}
+
+static bool is_wanted(void)
+{
+	const char *which = getenv("E2E_MEMORY");
+	static unsigned n;
+
+	if (!which || !which[0])
+		return false;
+	if (strcmp(which, "mixed") == 0)
+		return peer.id % 2 == 1;
+	if (strcmp(which, "halves") == 0)
+		return n++ % 2 == 0;
+	if (strcmp(which, "cuda") != 0)
+		die("E2E_MEMORY", which);
+	return true;
+}
+
+void *device_alloc(size_t size)
+{
+	CUdeviceptr at;
+
+	if (!is_wanted())
+		return NULL;
+	if (!gpu)
+		start();
+	enter();
+	need(gpu->cuMemAlloc(&at, size), "cuMemAlloc");
+	leave();
+	return (void *)(uintptr_t)at;
+}
+
+void device_free(void *device)
+{
+	if (!device)
+		return;
+	enter();
+	need(gpu->cuMemFree((CUdeviceptr)(uintptr_t)device), "cuMemFree");
+	leave();
+}
+
+void device_push(void *device, const void *host, size_t size)
+{
+	if (!device)
+		return;
+	enter();
+	need(gpu->cuMemcpyHtoD((CUdeviceptr)(uintptr_t)device, host, size), "cuMemcpyHtoD");
+	leave();
+}
+
+void device_pull(void *host, const void *device, size_t size)
+{
+	if (!device)
+		return;
+	enter();
+	need(gpu->cuMemcpyDtoH(host, (CUdeviceptr)(uintptr_t)device, size), "cuMemcpyDtoH");
+	leave();
+}
+
+/* Returns the functions of the double. */
+static const struct double_functions *find_double(void)
+{
+	void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+	const struct double_functions *f = library ? dlsym(library, "double_functions") : NULL;
+
+	if (!f)
+		die("cuda", "this is not the double of the driver");
+	return f;
+}
+
+void do_cuda(void)
+{
+	const struct double_functions *f = find_double();
+	uint64_t calls = f->count();
+
+	f->fail_at(number("at", "0"), (CUresult)number("error", "0"));
+	printf("cuda calls=%" PRIu64 " from=%" PRIu64 " to=%" PRIu64 " pins=%" PRIu64
+	       " registered=%" PRIu64 " launches=%" PRIu64 "\n",
+		calls, f->bytes(0), f->bytes(1), f->calls("cuMemHostRegister"), f->registered(),
+		f->calls("cuLaunchKernel"));
+}
+
+#else
+
+/* A build without CUDA. */
+
+void *device_alloc(size_t size)
+{
+	(void)size;
+	return NULL;
+}
+
+void device_free(void *device)
+{
+	(void)device;
+}
+
+void device_push(void *device, const void *host, size_t size)
+{
+	(void)device;
+	(void)host;
+	(void)size;
+}
+
+void device_pull(void *host, const void *device, size_t size)
+{
+	(void)device;
+	(void)host;
+	(void)size;
+}
+
+void do_cuda(void)
+{
+	die("cuda", "this build has no CUDA");
+}
+
+#endif

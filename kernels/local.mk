@@ -66,5 +66,38 @@ if ARCH_AARCH64
 libhsh_la_SOURCES += kernels/hsh_neon.c
 endif
 
-noinst_LTLIBRARIES += libgpu_stub.la
-libgpu_stub_la_SOURCES = kernels/cuda/fatbin_stub.c
+# Kernels for GPUs. nvcc compiles them to fat binaries, which are parts of libraries. Builds with a
+# sanitizer, which are never installed, have no machine code: the driver translates the PTX.
+if HAVE_CUDA
+if SANITIZED
+gpu_codes =
+else
+gpu_codes = $(GPU_ARCHS)
+endif
+NVCC_FLAGS = -std=c++17 -O3 -fmad=false --threads 0 $(NVCC_WARN_FLAGS) \
+	-gencode arch=compute_75,code=compute_75 \
+	$(foreach code,$(gpu_codes),-gencode arch=compute_$(code),code=sm_$(code))
+
+kernels/cuda/%.fatbin: kernels/cuda/%.c kernels/cuda/gpu.h
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && \
+		$(NVCC) $(NVCC_FLAGS) -I$(srcdir) -x cu -fatbin -o $@.tmp $< && mv $@.tmp $@
+kernels/cuda/hash.fatbin: kernels/cuda/gpu_hash.h kernels/hsh.h kernels/hsh_impl.h
+kernels/cuda/check.fatbin: kernels/cuda/check_value.h kernels/cuda/gpu_check.h kernels/krn_half.h
+CLEANFILES += kernels/cuda/check.fatbin kernels/cuda/hash.fatbin
+
+# pccl_gpu_fatbin for the shim and pcclctl, and what only pcclctl needs.
+noinst_LTLIBRARIES += libgpu_hash.la libgpu_check.la
+libgpu_hash_la_SOURCES = kernels/cuda/embed_hash.c kernels/cuda/embed.h
+libgpu_check_la_SOURCES = kernels/cuda/check_cpu.c kernels/cuda/check_cpu.h \
+	kernels/cuda/embed_check.c kernels/cuda/embed_known.c kernels/cuda/embed.h
+libgpu_check_la_CPPFLAGS = $(AM_CPPFLAGS) -DKNOWN='"$(srcdir)/kernels/cuda/known.txt"'
+libgpu_check_la_CFLAGS = $(KRN_CFLAGS)
+# The objects contain these files. (Automake writes no rule for an object that has one here by its name.)
+gpu_embed = kernels/cuda/embed_
+gpu_check_embed = kernels/cuda/libgpu_check_la-embed_
+$(gpu_embed)hash.lo: kernels/cuda/hash.fatbin
+$(gpu_check_embed)check.lo: kernels/cuda/check.fatbin
+$(gpu_check_embed)known.lo: kernels/cuda/known.txt
+endif
+noinst_HEADERS += kernels/cuda/check_value.h kernels/cuda/gpu_check.h
+EXTRA_DIST += kernels/cuda/README.md kernels/cuda/check.c kernels/cuda/hash.c kernels/cuda/known.txt

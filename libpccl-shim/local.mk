@@ -62,7 +62,7 @@ libpccl_shim_libpccl_shim_la_SOURCES += \
 	libpccl-shim/cuda_context.c \
 	libpccl-shim/cuda_hash.c
 libpccl_shim_libpccl_shim_la_CPPFLAGS += $(CUDA_CPPFLAGS)
-libpccl_shim_libpccl_shim_la_LIBADD += libgpu_stub.la
+libpccl_shim_libpccl_shim_la_LIBADD += libgpu_hash.la
 endif
 EXTRA_libpccl_shim_libpccl_shim_la_DEPENDENCIES = libpccl-shim/libpccl-shim.map
 

@@ -79,6 +79,66 @@ AC_DEFUN([PCCL_CBLAS], [
 	AM_CONDITIONAL([HAVE_CBLAS], [test "x$have_cblas" = xyes])
 ])
 
+dnl PCCL_CUDA: the toolkit of CUDA: the compiler nvcc for the kernels in kernels/cuda/, and the header
+dnl of the driver. Programs link no library of CUDA. The fat binaries have machine code for the first
+dnl GPU of each generation from 7.5 on that nvcc knows: later ones of the same generation run it.
+AC_DEFUN([PCCL_CUDA], [
+	AC_ARG_WITH([cuda], [AS_HELP_STRING([--with-cuda@<:@=DIR@:>@],
+		[memory of CUDA devices; DIR has the toolkit [where nvcc is, or /usr/local/cuda]])],
+		[], [with_cuda=auto])
+	CUDA_DIR= NVCC= GPU_ARCHS= NVCC_WARN_FLAGS= cuda_why=
+	AS_CASE([$with_cuda],
+		[no], [],
+		[yes|auto], [
+			AC_PATH_PROG([NVCC], [nvcc], [], [$PATH$PATH_SEPARATOR/usr/local/cuda/bin])
+			AS_IF([test -n "$NVCC"], [
+				pccl_nvcc=`readlink -f "$NVCC"`
+				CUDA_DIR=`AS_DIRNAME(["$pccl_nvcc"])`/..
+			])
+		],
+		[CUDA_DIR=$with_cuda NVCC=$with_cuda/bin/nvcc])
+	AS_IF([test "x$with_cuda" != xno], [
+		AS_IF([test ! -x "$NVCC"], [cuda_why="nvcc is missing"],
+			[test ! -f "$CUDA_DIR/include/cuda.h"], [cuda_why="$CUDA_DIR/include/cuda.h is missing"],
+			[PCCL_NVCC_WORKS])
+	], [cuda_why="--without-cuda"])
+	AS_IF([test -n "$cuda_why"], [
+		AS_CASE([$with_cuda], [no|auto], [],
+			[AC_MSG_ERROR([$cuda_why; --without-cuda builds without CUDA])])
+		have_cuda="no ($cuda_why)"
+	], [
+		AC_DEFINE([HAVE_CUDA], [1], [Define to 1 to support memory of CUDA devices.])
+		have_cuda="`cd "$CUDA_DIR" && pwd -P`, sm_`echo $GPU_ARCHS | $SED 's/ / sm_/g'`"
+	])
+	AS_IF([test "x$enable_werror" = xyes], [NVCC_WARN_FLAGS="-Werror all-warnings"])
+	AC_SUBST([CUDA_CPPFLAGS], ["-isystem $CUDA_DIR/include"])
+	AC_SUBST([CUDA_DIR])
+	AC_SUBST([NVCC])
+	AC_SUBST([NVCC_WARN_FLAGS])
+	AC_SUBST([GPU_ARCHS])
+	AM_CONDITIONAL([HAVE_CUDA], [test -z "$cuda_why"])
+])
+
+dnl PCCL_NVCC_WORKS: sets GPU_ARCHS, or cuda_why.
+AC_DEFUN([PCCL_NVCC_WORKS], [
+	AC_MSG_CHECKING([whether $NVCC compiles kernels])
+	pccl_major=
+	for pccl_code in [`"$NVCC" --list-gpu-code 2>/dev/null | $SED -n 's/^sm_\([0-9]*\)$/\1/p' | sort -n`]; do
+		AS_IF([test "$pccl_code" -ge 75 && test "`expr $pccl_code / 10`" != "$pccl_major"],
+			[GPU_ARCHS="${GPU_ARCHS:+$GPU_ARCHS }$pccl_code" pccl_major=`expr $pccl_code / 10`])
+	done
+	AS_IF([test -z "$GPU_ARCHS"], [AC_MSG_RESULT([no])
+		cuda_why="$NVCC --list-gpu-code names no GPU from sm_75 on"], [
+		[echo 'struct a { int i[2]; };
+			__global__ void k(const __grid_constant__ a x, int *y) { *y = x.i[threadIdx.x]; }' >conftest.cu]
+		AS_IF(["$NVCC" -ptx -arch=compute_75 -o conftest.ptx conftest.cu >&AS_MESSAGE_LOG_FD 2>&1],
+			[AC_MSG_RESULT([yes])],
+			[AC_MSG_RESULT([no])
+			cuda_why="$NVCC cannot compile a kernel; see config.log"])
+		rm -rf conftest.cu conftest.ptx
+	])
+])
+
 dnl PCCL_COMPILER_FLAGS: warnings, hardening, sanitizers. They go to AM_CFLAGS and friends, never to
 dnl CFLAGS, which belongs to whoever calls configure.
 AC_DEFUN([PCCL_COMPILER_FLAGS], [
@@ -103,6 +163,8 @@ AC_DEFUN([PCCL_COMPILER_FLAGS], [
 		[AC_MSG_ERROR([--enable-tsan and --enable-asan exclude each other])])
 
 	WARN_CFLAGS= HARDEN_CFLAGS= HARDEN_CPPFLAGS= HARDEN_LDFLAGS= SANITIZE_CFLAGS= FUZZ_LDFLAGS=
+	dnl For code that runs on many stacks: AddressSanitizer would allocate megabytes for each of them.
+	COROUTINE_CFLAGS=
 	PCCL_ADD_CFLAGS([WARN_CFLAGS], [-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wvla
 		-Wmissing-prototypes -Wstrict-prototypes -Wold-style-definition -Wformat=2 -Wundef
 		-Wpointer-arith -Wwrite-strings -Wlogical-op])
@@ -120,6 +182,7 @@ AC_DEFUN([PCCL_COMPILER_FLAGS], [
 	AS_IF([test -n "$SANITIZE_CFLAGS"], [
 		PCCL_REQUIRE_LINK([$SANITIZE_CFLAGS], [the sanitizer])
 		SANITIZE_CFLAGS="$SANITIZE_CFLAGS -fno-omit-frame-pointer"
+		PCCL_ADD_CFLAGS([COROUTINE_CFLAGS], [--param=asan-use-after-return=0])
 		AC_DEFINE([HAVE_SANITIZER], [1], [Define to 1 in builds with a sanitizer.])
 	], [
 		PCCL_ADD_CFLAGS([HARDEN_CFLAGS], [-fstack-protector-strong -fstack-clash-protection
@@ -147,6 +210,7 @@ AC_DEFUN([PCCL_COMPILER_FLAGS], [
 	AC_SUBST([SHLIB_LDFLAGS])
 	AC_SUBST([SANITIZE_CFLAGS])
 	AC_SUBST([FUZZ_LDFLAGS])
+	AC_SUBST([COROUTINE_CFLAGS])
 	AM_CONDITIONAL([SANITIZED], [test -n "$SANITIZE_CFLAGS"])
 	AM_CONDITIONAL([ENABLE_FUZZERS], [test "$enable_fuzzers" != no])
 ])

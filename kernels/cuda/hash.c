@@ -17,6 +17,7 @@
 
 #define BLOCK       (HSH_BLOCK_STRIPES * HSH_STRIPE) /* bytes */
 #define BLOCKS      (HSH_LEAF / BLOCK)               /* of a leaf */
+#define LAST_STRIPE (BLOCK - HSH_STRIPE)             /* where it begins in a block */
 #define READERS     8                                /* threads that read a block */
 #define LANE_VALUES (2 * HSH_LANES)                  /* a and b of all lanes */
 
@@ -129,7 +130,8 @@ GPU_FUNCTION struct sums add_up(
 {
 	struct sums sums = {{0, 0}, {0, 0}};
 
-	if (at % 16 == 0 && stripes == HSH_BLOCK_STRIPES && at + BLOCK <= in->end) {
+	if (at % 16 == 0 && at + LAST_STRIPE + sizeof(struct gpu_vector) <= in->end) {
+		/* All 16 stripes are there. */
 		GPU_UNROLL(4)
 		for (uint32_t t = 0; t < HSH_BLOCK_STRIPES; t++)
 			add(&sums, gpu_load_vector(pointer(at + t * HSH_STRIPE)),

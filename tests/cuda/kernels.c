@@ -5,15 +5,20 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "kernels/cuda/gpu_check.h"
 #include "tests/cuda/emulate.h"
 
 #define DECLARE(name) void name##_run(void **args);
 #define ENTRY(name)   {#name, name##_run},
-#define KERNELS(X)    X(pccl_gpu_hash_leaves)
+/* The kernels of gpu_check.h. */
+#define DECLARE_CHECK(name, argument, result, text) DECLARE(pccl_gpu_check_##name)
+#define CHECK_ENTRY(name, argument, result, text)   ENTRY(pccl_gpu_check_##name)
 
-KERNELS(DECLARE)
+DECLARE(pccl_gpu_hash_leaves)
+GPU_CHECK_FUNCTIONS(DECLARE_CHECK)
 
-static const struct emu_kernel kernels[] = {KERNELS(ENTRY)};
+static const struct emu_kernel kernels[] = {
+	ENTRY(pccl_gpu_hash_leaves) GPU_CHECK_FUNCTIONS(CHECK_ENTRY)};
 
 const struct emu_kernel *emu_find(const char *name)
 {

@@ -4,23 +4,35 @@
 # programs that play a GPU.
 check_LTLIBRARIES += tests/cuda/libemulate.la
 tests_cuda_libemulate_la_SOURCES = \
-	kernels/cuda/hash.c \
+	kernels/cuda/check.c kernels/cuda/hash.c \
+	tests/cuda/convert.c \
 	tests/cuda/emulate.c tests/cuda/emulate.h \
 	tests/cuda/kernels.c \
 	tests/cuda/switch.c tests/cuda/switch.h
-tests_cuda_libemulate_la_CFLAGS = $(KRN_CFLAGS)
+tests_cuda_libemulate_la_CFLAGS = $(KRN_CFLAGS) $(COROUTINE_CFLAGS)
+tests_cuda_libemulate_la_LIBADD = -lm
 
 cuda_suites = \
 	tests/cuda/emulation.c \
+	tests/cuda/gpu_check.c \
 	tests/cuda/gpu_hash.c
 check_PROGRAMS += tests/cuda/cuda
 TESTS += $(cuda_suites)
 THREADED_TESTS += tests/cuda/emulation.c
 $(cuda_suites:.c=.log): tests/cuda/cuda$(EXEEXT)
 tests_cuda_cuda_SOURCES = $(cuda_suites) \
+	kernels/cuda/check_cpu.c kernels/cuda/check_cpu.h \
 	tests/cuda/main.c tests/cuda/random.h tests/cuda/suites.h
-tests_cuda_cuda_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
-tests_cuda_cuda_LDADD = tests/librunner.la tests/cuda/libemulate.la libhsh.la $(CHECK_LIBS)
+tests_cuda_cuda_CFLAGS = $(KRN_CFLAGS) $(CHECK_CFLAGS)
+tests_cuda_cuda_LDADD = tests/librunner.la tests/cuda/libemulate.la libhsh.la $(CHECK_LIBS) -lm
+
+# Computes kernels/cuda/known.txt.
+check_PROGRAMS += tests/cuda/known
+tests_cuda_known_SOURCES = tests/cuda/known.c kernels/cuda/check_cpu.c kernels/cuda/check_cpu.h
+tests_cuda_known_CFLAGS = $(KRN_CFLAGS)
+tests_cuda_known_LDADD = libhsh.la -lm
+
+EXTRA_DIST += tests/cuda/README.md
 
 # The double of the driver. Programs open it as libcuda.so.1 in tests/cuda/.libs.
 if HAVE_CUDA

@@ -6,6 +6,7 @@
 
 #define SUITES(X)                                                                                  \
 	X(emulation)                                                                               \
+	X(gpu_check)                                                                               \
 	X(gpu_hash)
 
 SUITES(RUNNER_DECLARE)

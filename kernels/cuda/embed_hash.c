@@ -1,0 +1,4 @@
+/* SPDX-License-Identifier: MIT */
+#include "kernels/cuda/embed.h"
+
+EMBED("pccl_gpu_fatbin", "kernels/cuda/hash.fatbin");

@@ -67,24 +67,82 @@ static bool is_wanted(void)
 	return true;
 }
 
-void *device_alloc(size_t size)
+static uint8_t *allocate(size_t size)
 {
 	CUdeviceptr at;
 
+	enter();
+	need(gpu->cuMemAlloc(&at, size), "cuMemAlloc");
+	leave();
+	return (uint8_t *)(uintptr_t)at;
+}
+
+/* Small buffers share allocations, as those of PyTorch do. They are kept for later buffers. */
+#define SMALL   ((size_t)65536)
+#define SHARED  (64 * SMALL)
+#define CLASSES 17
+
+static struct small {
+	uint8_t *at;
+	struct small *next;
+} * kept[CLASSES]; /* by the power of two that is their size */
+
+static unsigned class_of(size_t size)
+{
+	unsigned c = 8;
+
+	while ((size_t)1 << c < size)
+		c++;
+	return c;
+}
+
+static uint8_t *allocate_small(size_t size)
+{
+	static uint8_t *rest;
+	static size_t left;
+	unsigned c = class_of(size);
+	struct small *s = kept[c];
+	uint8_t *at;
+
+	if (s) {
+		kept[c] = s->next;
+		at = s->at;
+		free(s);
+		return at;
+	}
+	if (left < (size_t)1 << c) {
+		rest = allocate(SHARED);
+		left = SHARED;
+	}
+	at = rest;
+	rest += (size_t)1 << c;
+	left -= (size_t)1 << c;
+	return at;
+}
+
+void *device_alloc(size_t size)
+{
 	if (!is_wanted())
 		return NULL;
 	if (!gpu)
 		start();
-	enter();
-	need(gpu->cuMemAlloc(&at, size), "cuMemAlloc");
-	leave();
-	return (void *)(uintptr_t)at;
+	return size <= SMALL ? allocate_small(size) : allocate(size);
 }
 
-void device_free(void *device)
+void device_free(void *device, size_t size)
 {
+	struct small *s;
+
 	if (!device)
 		return;
+	if (size <= SMALL) {
+		s = malloc(sizeof *s);
+		if (!s)
+			die("memory", "exhausted");
+		*s = (struct small){.at = device, .next = kept[class_of(size)]};
+		kept[class_of(size)] = s;
+		return;
+	}
 	enter();
 	need(gpu->cuMemFree((CUdeviceptr)(uintptr_t)device), "cuMemFree");
 	leave();
@@ -141,9 +199,10 @@ void *device_alloc(size_t size)
 	return NULL;
 }
 
-void device_free(void *device)
+void device_free(void *device, size_t size)
 {
 	(void)device;
+	(void)size;
 }
 
 void device_push(void *device, const void *host, size_t size)

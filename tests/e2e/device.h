@@ -14,7 +14,7 @@
 
 /* Returns memory of a device, or NULL if this buffer stays in host memory. */
 void *device_alloc(size_t size);
-void device_free(void *device); /* NULL is fine */
+void device_free(void *device, size_t size); /* NULL is fine */
 /* Copy a buffer of this size to the device, or back. Do nothing if `device` is NULL. */
 void device_push(void *device, const void *host, size_t size);
 void device_pull(void *host, const void *device, size_t size);

@@ -93,7 +93,7 @@ static bool area_intact(const struct area *a)
 
 static void area_free(struct area *a)
 {
-	device_free(a->device);
+	device_free(a->device, a->size);
 	if (!a->shared)
 		free(a->base);
 	else if (pcclMemFree(a->base) != pcclSuccess)

@@ -70,7 +70,7 @@ static bool tensor_intact(const struct tensor *t)
 
 static void tensor_free(struct tensor *t)
 {
-	device_free(t->device);
+	device_free(t->device, t->size);
 	if (!t->shared)
 		free(t->base);
 	else if (pcclMemFree(t->base) != pcclSuccess)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * pcclctl: asks a daemon (client.c) and prints the answer (print.c), or computes rings
- * (topology.c).
+ * pcclctl: asks a daemon (client.c) and prints the answer (print.c), computes rings
+ * (topology.c), or checks a GPU (gpu.c).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@ static bool wants_colour(void)
 	return isatty(STDOUT_FILENO) && !(no && *no) && term && strcmp(term, "dumb") != 0;
 }
 
-static int run(const struct ctl_options *c)
+static int ask(const struct ctl_options *c)
 {
 	char why[CTL_WHY_SIZE];
 	struct wa_reply r;
@@ -52,13 +52,25 @@ static int run(const struct ctl_options *c)
 	return code;
 }
 
+static int run(const struct ctl_options *c)
+{
+	switch (c->command) {
+	case CTL_TOPOLOGY_SOLVE:
+		return ctl_topology_solve(&c->topology, c->json);
+	case CTL_GPU_CHECK:
+		return ctl_gpu_check(&c->gpu, c->json);
+	default:
+		return ask(c);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	struct ctl_options c;
 	int code = ctl_options_parse(&c, argc, argv);
 
 	if (code < 0)
-		code = c.solves ? ctl_topology_solve(&c.topology, c.json) : run(&c);
+		code = run(&c);
 	cc_options_clear(&ctl_options, &c);
 	if (fflush(stdout) != 0 || ferror(stdout)) {
 		perror("pcclctl: standard output");

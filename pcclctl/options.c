@@ -44,6 +44,11 @@ static const struct cc_opt opts[] = {
 		"sum of costs; plan: several rings",
 		CC_OPT_WORD, AT(topology.objective), {TPL_BOTTLENECK, TPL_PLAN, 0}, .unset = true,
 		.usual = "plan, or sum for a TSPLIB file", .words = objectives},
+	{"function", "NAME", "a function of gpu-check, or all", CC_OPT_NAME, AT(gpu.function),
+		.usual = "all"},
+	{"device", "N", "the CUDA device of gpu-check", CC_OPT_COUNT, AT(gpu.device), {0, 1023, 0}},
+	{"compare", "FILE", "what gpu-check has printed on another host", CC_OPT_PATH,
+		AT(gpu.compare)},
 	{"agent", "PATH", "ask the agent whose admin socket this is", TARGET},
 	{"master", "PATH", "ask the master whose admin socket this is", TARGET},
 	{"dot", NULL, "print the rings for Graphviz", CC_OPT_FLAG, AT(dot)},
@@ -62,6 +67,8 @@ const struct cc_options ctl_options = {
 		"       pcclctl [--json] [--master PATH] bandwidth | topology measure\n"
 		"       pcclctl [--json] topology solve --matrix FILE [--budget S]\n"
 		"               [--objective bottleneck | sum | plan]\n"
+		"       pcclctl [--json] gpu-check [--function NAME] [--device N] [--compare "
+		"FILE]\n"
 		"Looks at the agent of this host, or at the agent or master of an admin socket.\n"
 		"\n"
 		"  status             an agent: processes, runs, memory, ports; or a master: its "
@@ -92,7 +99,12 @@ const struct cc_options ctl_options = {
 		"                     links again\n"
 		"  topology solve     compute the best ring, or a plan of several rings, for the "
 		"hosts\n"
-		"                     in a file; no daemon is asked\n",
+		"                     in a file; no daemon is asked\n"
+		"  gpu-check          evaluate functions of the maths library of CUDA for all "
+		"values\n"
+		"                     of their argument, and compare hashes of the results with "
+		"known\n"
+		"                     ones and with other hosts; no daemon is asked\n",
 	.words = true,
 	.opt = opts,
 	.n = sizeof opts / sizeof opts[0],
@@ -172,7 +184,18 @@ static int parse_topology(struct ctl_options *c, char **words, int n)
 		return usage("topology solve needs the rates between hosts: --matrix FILE", "");
 	if (c->targeted)
 		return usage("topology solve asks no daemon: leave --agent and --master out", "");
-	c->solves = true;
+	c->command = CTL_TOPOLOGY_SOLVE;
+	return -1;
+}
+
+/* Parses the words after "gpu-check". */
+static int parse_gpu_check(struct ctl_options *c, char **words, int n)
+{
+	if (n > 0)
+		return usage("gpu-check takes only options, not ", words[0]);
+	if (c->targeted)
+		return usage("gpu-check asks no daemon: leave --agent and --master out", "");
+	c->command = CTL_GPU_CHECK;
 	return -1;
 }
 
@@ -188,12 +211,14 @@ static int parse_words(struct ctl_options *c, char **words, int n)
 {
 	if (n == 0)
 		return usage("a command is missing: status, peers, ops, state, reset, topology, "
-			     "bandwidth or agent set-master",
+			     "bandwidth, gpu-check or agent set-master",
 			"");
 	if (strcmp(words[0], "topology") == 0)
 		return parse_topology(c, words + 1, n - 1);
 	if (strcmp(words[0], "agent") == 0)
 		return parse_agent(c, words + 1, n - 1);
+	if (strcmp(words[0], "gpu-check") == 0)
+		return parse_gpu_check(c, words + 1, n - 1);
 	if (find_verb(words[0], &c->request.verb) < 0)
 		return usage("there is no command ", words[0]);
 	if (n > 1)
@@ -236,19 +261,28 @@ static int find_target(struct ctl_options *c)
 	return code;
 }
 
-/* Refuses options of topology solve for other commands, and the reverse. Returns -1 to go on,
- * otherwise the exit status. */
+/* Refuses options of other commands. Returns -1 to go on, otherwise the exit status. */
 static int check_given(const struct ctl_options *c, const struct cc_options_run *r)
 {
-	static const char *const solving[] = {"matrix", "budget", "objective"};
-	static const char *const asking[] = {"now", "run", "yes"};
+	static const struct {
+		const char *option;
+		enum ctl_command command;
+	} of[] = {{"matrix", CTL_TOPOLOGY_SOLVE}, {"budget", CTL_TOPOLOGY_SOLVE},
+		{"objective", CTL_TOPOLOGY_SOLVE}, {"now", CTL_ASK}, {"run", CTL_ASK},
+		{"yes", CTL_ASK}, {"function", CTL_GPU_CHECK}, {"device", CTL_GPU_CHECK},
+		{"compare", CTL_GPU_CHECK}};
 
-	for (int i = 0; i < 3; i++) {
-		if (!c->solves && cc_options_given(r, solving[i]))
-			return usage("this option is for topology solve: --", solving[i]);
-		if (c->solves && cc_options_given(r, asking[i]))
+	for (size_t i = 0; i < sizeof of / sizeof of[0]; i++) {
+		if (of[i].command == c->command || !cc_options_given(r, of[i].option))
+			continue;
+		if (of[i].command == CTL_TOPOLOGY_SOLVE)
+			return usage("this option is for topology solve: --", of[i].option);
+		if (of[i].command == CTL_GPU_CHECK)
+			return usage("this option is for gpu-check: --", of[i].option);
+		if (c->command == CTL_TOPOLOGY_SOLVE)
 			return usage("topology solve asks no daemon: leave this option out: --",
-				asking[i]);
+				of[i].option);
+		return usage("gpu-check asks no daemon: leave this option out: --", of[i].option);
 	}
 	return -1;
 }
@@ -277,5 +311,5 @@ int ctl_options_parse(struct ctl_options *c, int argc, char **argv)
 		code = check_given(c, &r);
 	if (code < 0)
 		code = check_request(c);
-	return code < 0 && !c->targeted && !c->solves ? find_target(c) : code;
+	return code < 0 && !c->targeted && c->command == CTL_ASK ? find_target(c) : code;
 }

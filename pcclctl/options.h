@@ -8,17 +8,25 @@
 #include <stdbool.h>
 
 #include "common/cc_options.h"
+#include "pcclctl/gpu.h"
 #include "pcclctl/target.h"
 #include "pcclctl/topology.h"
 #include "proto/wire_admin.h"
 
+enum ctl_command {
+	CTL_ASK,            /* `request`, to a daemon; the others ask no daemon */
+	CTL_TOPOLOGY_SOLVE, /* `topology` */
+	CTL_GPU_CHECK,      /* `gpu` */
+};
+
 struct ctl_options {
+	enum ctl_command command;
 	struct ctl_target target;
 	struct wa_request request;
 	bool json, targeted;
-	bool dot;    /* print the rings for Graphviz */
-	bool solves; /* the command is topology solve, which asks no daemon */
+	bool dot; /* print the rings for Graphviz */
 	struct ctl_topology topology;
+	struct ctl_gpu gpu;
 };
 
 extern const struct cc_options ctl_options;

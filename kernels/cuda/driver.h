@@ -5,8 +5,8 @@
  *
  * The members of struct gpu_driver have the names of the driver's functions, and cuda.h turns both
  * into the versions that it declares: gpu->cuMemAlloc(...) calls cuMemAlloc_v2. A driver of CUDA
- * 11.0 or later has all that are not optional. Any thread may call all functions. Nothing calls cuInit except
- * gpu_driver_start.
+ * 11.0 or later has all that are not optional. Any thread may call all functions. Nothing calls
+ * cuInit except gpu_driver_start.
  */
 #ifndef KERNELS_CUDA_DRIVER_H
 #define KERNELS_CUDA_DRIVER_H

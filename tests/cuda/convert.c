@@ -34,7 +34,7 @@ static uint16_t encode(const struct format *f, float x)
 		return (uint16_t)(sign | f->infinity);
 	(void)frexp(x, &exponent);
 	exponent--; /* 2^exponent <= |x| */
-	if (exponent < f->least)
+	if (x == 0 || exponent < f->least)
 		exponent = f->least;
 	units = nearbyint(ldexp(fabs((double)x), f->stored - exponent));
 	/* The bits of numbers count units, over all exponents. A carry is a step to the next

@@ -41,9 +41,8 @@ static void compare(const struct gpu_check_function *f, uint32_t first, uint32_t
 	memset(gpu, 0x55, sizeof(gpu));
 	evaluate(f, first, n, gpu);
 	f->on_cpu(first, n, cpu);
-	for (size_t i = 0; i < bytes; i++)
-		ck_assert_msg(((unsigned char *)gpu)[i] == ((unsigned char *)cpu)[i],
-			"%s: byte %zu of the results from %08" PRIx32 " on", f->name, i, first);
+	if (memcmp(gpu, cpu, bytes) != 0)
+		ck_abort_msg("%s: the results from %08" PRIx32 " on", f->name, first);
 	/* The kernel writes nothing after the results. */
 	ck_assert_uint_eq(((unsigned char *)gpu)[bytes], 0x55);
 }
@@ -73,7 +72,7 @@ START_TEST(exact_functions_equal_those_of_the_cpu)
 	}
 	for (size_t i = 0; i < sizeof(special) / sizeof(special[0]); i++)
 		compare(f, special[i] - PART / 2, PART);
-	for (int i = 0; i < 60; i++)
+	for (int i = 0; i < 20; i++)
 		compare(f, (uint32_t)random_bits(&seed), PART);
 	compare(f, 12345, 1);
 	compare(f, UINT32_C(0xfffffff0), 15);

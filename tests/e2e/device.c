@@ -166,12 +166,21 @@ void device_pull(void *host, const void *device, size_t size)
 	leave();
 }
 
+/* What do_cuda has ordered. */
+static bool watched;
+static uint64_t fail_at, calls;
+static CUresult fail_error;
+
 /* Returns the functions of the double. */
 static const struct double_functions *find_double(void)
 {
-	void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-	const struct double_functions *f = library ? dlsym(library, "double_functions") : NULL;
+	const struct double_functions *f;
+	void *library;
 
+	if (!gpu)
+		start();
+	library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+	f = library ? dlsym(library, "double_functions") : NULL;
 	if (!f)
 		die("cuda", "this is not the double of the driver");
 	return f;
@@ -180,18 +189,42 @@ static const struct double_functions *find_double(void)
 void do_cuda(void)
 {
 	const struct double_functions *f = find_double();
-	uint64_t calls = f->count();
 
-	f->fail_at(number("at", "0"), (CUresult)number("error", "0"));
+	fail_at = number("at", "0");
+	fail_error = (CUresult)number("error", "0");
+	watched = true;
 	printf("cuda calls=%" PRIu64 " from=%" PRIu64 " to=%" PRIu64 " pins=%" PRIu64
 	       " registered=%" PRIu64 " launches=%" PRIu64 "\n",
 		calls, f->bytes(0), f->bytes(1), f->calls("cuMemHostRegister"), f->registered(),
 		f->calls("cuLaunchKernel"));
 }
 
+void device_begin(void)
+{
+	if (watched)
+		find_double()->fail_at(fail_at, fail_error);
+}
+
+void device_end(void)
+{
+	if (!watched)
+		return;
+	calls = find_double()->count();
+	find_double()->fail_at(0, CUDA_SUCCESS);
+	watched = false;
+}
+
 #else
 
 /* A build without CUDA. */
+
+void device_begin(void)
+{
+}
+
+void device_end(void)
+{
+}
 
 void *device_alloc(size_t size)
 {

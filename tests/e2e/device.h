@@ -19,9 +19,12 @@ void device_free(void *device, size_t size); /* NULL is fine */
 void device_push(void *device, const void *host, size_t size);
 void device_pull(void *host, const void *device, size_t size);
 
-/* The command "cuda": error=E at=N lets the N-th call of the driver from now on fail, with the
- * double of the driver only. Answers with the number of calls since the last such command, and of
- * bytes that were copied from and to devices. */
+/* The command "cuda", with the double of the driver only: error=E at=N lets the N-th call of the
+ * driver fail that the next "reduce" or "sync" makes. Answers with the number of calls that the last
+ * one has made, the bytes that were copied from and to devices so far, and others. */
 void do_cuda(void);
+/* Called before and after the calls of the library that "cuda" is about. */
+void device_begin(void);
+void device_end(void);
 
 #endif

@@ -413,11 +413,13 @@ void do_reduce(void)
 	pcclResult_t r;
 
 	operation_prepare(&op);
+	device_begin();
 	begin = now();
 	do {
 		r = pcclAllReduce(op.send.given, op.recv.given, &op.desc, peer.comm, &op.info);
 		end = now();
 	} while (is_lost(&op, r, end, &losses, retries));
+	device_end();
 	operation_report(&op, r, begin, end, r == pcclSuccess ? "" : pcclGetLastError(), &losses);
 }
 

@@ -218,6 +218,7 @@ void do_sync(void)
 
 	if (word("revision", "")[0])
 		state.revision = number("revision", NULL);
+	device_begin();
 	begin = now();
 	do {
 		at = now();
@@ -226,6 +227,7 @@ void do_sync(void)
 		longest = end - at > longest ? end - at : longest;
 		lost += r == pcclRankConnectionLost;
 	} while (r == pcclRankConnectionLost && lost <= tries);
+	device_end();
 	printf("sync revision=%" PRIu64 " tx=%" PRIu64 " rx=%" PRIu64 " losses=%" PRIu64
 	       " longest=%" PRIu64 " check=%s",
 		state.revision, info.tx_bytes, info.rx_bytes, lost, longest, judge());

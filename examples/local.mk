@@ -15,4 +15,4 @@ examples_fashion_mnist_LDADD = libpccl-shim/libpccl-shim.la $(CBLAS_LIBS) $(ZLIB
 endif
 endif
 
-EXTRA_DIST += examples/demo.py examples/netns.py
+EXTRA_DIST += examples/demo.py examples/netns.py examples/torch_train.py

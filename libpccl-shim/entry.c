@@ -82,6 +82,12 @@ pcclResult_t pcclSetOutputPolicy(pcclComm_t *communicator, pcclOutputPolicy_t po
 	return outer(pccl_inner_set_output_policy(communicator, policy));
 }
 
+pcclResult_t pccl_inner_set_stream(pcclComm_t *communicator, void *PCCL_NULLABLE stream);
+pcclResult_t pcclSetStream(pcclComm_t *communicator, void *PCCL_NULLABLE stream)
+{
+	return outer(pccl_inner_set_stream(communicator, stream));
+}
+
 pcclResult_t pccl_inner_set_error_feedback(pcclComm_t *communicator, uint64_t tag, bool enabled);
 pcclResult_t pcclSetErrorFeedback(pcclComm_t *communicator, uint64_t tag, bool enabled)
 {

@@ -18,6 +18,7 @@
 #define pcclConnect                    pccl_inner_connect
 #define pcclInterrupt                  pccl_inner_interrupt
 #define pcclSetOutputPolicy            pccl_inner_set_output_policy
+#define pcclSetStream                  pccl_inner_set_stream
 #define pcclSetErrorFeedback           pccl_inner_set_error_feedback
 #define pcclGetAttribute               pccl_inner_get_attribute
 #define pcclUpdateTopology             pccl_inner_update_topology

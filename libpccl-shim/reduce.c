@@ -100,6 +100,20 @@ pcclResult_t pcclSetOutputPolicy(pcclComm_t *communicator, pcclOutputPolicy_t po
 	return pccl_ok();
 }
 
+pcclResult_t pcclSetStream(pcclComm_t *communicator, void *stream)
+{
+	pcclResult_t r = pccl_comm_check(communicator);
+
+	if (r != pcclSuccess)
+		return r;
+	if (stream && !pccl_buf_of_device(pcclDeviceCuda))
+		return pccl_fail(pcclInternalError,
+			"stream: this library was built without CUDA: configure it with "
+			"--with-cuda");
+	atomic_store(&communicator->stream, stream);
+	return pccl_ok();
+}
+
 static pcclResult_t check_arguments(
 	const void *send, const void *recv, const pcclReduceDescriptor_t *d, const pcclComm_t *c)
 {

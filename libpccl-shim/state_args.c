@@ -107,8 +107,11 @@ static pcclResult_t open_tensor(
 	char why[PCCL_TEXT_MAX];
 	pcclResult_t r;
 
-	if (t->bytes == 0)
+	if (t->bytes == 0) {
+		/* Its address does not matter, so it need not be one of the device. */
+		t->data = pccl_buf_host_at(t->data.at);
 		return pcclSuccess;
+	}
 	if (t->data.kind->device == pcclDeviceCpu && !pccl_buf_is_host(t->data.at))
 		return refuse(pcclInvalidArgument, t->index, t->name,
 			"device_type is %d, but data is not memory of the CPU",

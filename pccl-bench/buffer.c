@@ -37,6 +37,21 @@ pcclResult_t bch_buffers_free(struct bch_buffers *b)
 	return pcclSuccess;
 }
 
+static void *given(const struct bch_buffers *b, void *at)
+{
+	return b->device ? b->device + ((uint8_t *)at - b->memory) : at;
+}
+
+void *bch_given_operand(const struct bch_buffers *b, uint32_t lane)
+{
+	return given(b, bch_operand(b, lane));
+}
+
+void *bch_given_result(const struct bch_buffers *b, uint32_t lane)
+{
+	return given(b, bch_result_of(b, lane));
+}
+
 void *bch_operand(const struct bch_buffers *b, uint32_t lane)
 {
 	return b->memory + b->stride * lane;

@@ -15,6 +15,8 @@ struct bch_buffers {
 	const struct bch_api *registered; /* the library that allocated `memory`; NULL: ordinary
 					   * memory */
 	uint8_t *memory;
+	uint8_t *device;     /* memory of a device, which the library gets instead of `memory`; or
+			      * NULL */
 	size_t size, stride; /* bytes of all buffers; bytes from one buffer to the next */
 	uint32_t lanes;
 	bool in_place;
@@ -26,6 +28,13 @@ struct bch_buffers {
 pcclResult_t bch_buffers_make(struct bch_buffers *ret, uint32_t lanes, size_t bytes, bool in_place,
 	const struct bch_api *registered);
 pcclResult_t bch_buffers_free(struct bch_buffers *b);
+
+/* Return the buffers that the library gets. */
+void *bch_given_operand(const struct bch_buffers *b, uint32_t lane);
+void *bch_given_result(const struct bch_buffers *b, uint32_t lane);
+
+/* Return the buffers as the CPU sees them. If the library gets memory of a device, this is a copy
+ * of it. */
 
 void *bch_operand(const struct bch_buffers *b, uint32_t lane);
 void *bch_result_of(const struct bch_buffers *b, uint32_t lane);

@@ -14,7 +14,7 @@ static bool add_options(struct json_object *root, const struct bch_result *r)
 	return j && bch_add(root, "options", j) && bch_add_number(j, "peers", o->peers) &&
 	       bch_add_number(j, "world", o->world_size) && bch_add_number(j, "hosts", o->hosts) &&
 	       bch_add_text(j, "hosts_kind", r->hosts) &&
-	       bch_add_text(j, "memory", o->registered ? "registered" : "staged") &&
+	       bch_add_text(j, "memory", bch_memories[o->memory]) &&
 	       bch_add_flag(j, "in_place", o->in_place) &&
 	       bch_add_flag(j, "disposable", o->disposable) &&
 	       bch_add_number(j, "streams", o->streams) &&

@@ -25,6 +25,7 @@ pccl_bench_pccl_bench_SOURCES = \
 	pccl-bench/api.c pccl-bench/api.h \
 	pccl-bench/bench.c pccl-bench/bench.h \
 	pccl-bench/board.c pccl-bench/board.h \
+	pccl-bench/device.c pccl-bench/device.h \
 	pccl-bench/buffer.c pccl-bench/buffer.h \
 	pccl-bench/procs.c pccl-bench/procs.h \
 	pccl-bench/hosts.c pccl-bench/hosts.h \
@@ -34,4 +35,8 @@ pccl_bench_pccl_bench_SOURCES = \
 	pccl-bench/usage.c pccl-bench/usage.h \
 	libpccl-shim/program.c
 pccl_bench_pccl_bench_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/libpccl-shim/include
+if HAVE_CUDA
+pccl_bench_pccl_bench_SOURCES += kernels/cuda/driver.c
+pccl_bench_pccl_bench_CPPFLAGS += $(CUDA_CPPFLAGS)
+endif
 pccl_bench_pccl_bench_LDADD = pccl-bench/libpccl-bench.la libpccl-shim/libpccl-shim.la -ldl

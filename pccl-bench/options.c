@@ -38,7 +38,7 @@ static bool set_master(
 
 /* ---- the table ---- */
 
-static const char *const memories[] = {"staged", "registered", NULL};
+const char *const bch_memories[] = {"staged", "registered", "cuda", NULL};
 
 #define AT(field) CC_OPT_AT(struct bch_options, field)
 #define SIZES     1, BCH_SIZE_MAX
@@ -73,8 +73,9 @@ static const struct cc_opt opts[] = {
 		"loopback for others; quant: simulated hosts",
 		CC_OPT_COUNT, AT(hosts), {1, BCH_HOSTS_MAX, 1}, .unset = true,
 		.usual = "1; quant: 2, 4, 8 and 16"},
-	{"memory", "KIND", "memory of operands and results: staged or registered (pcclMemAlloc)",
-		CC_OPT_WORD, AT(registered), {0, 1, 0}, .words = memories},
+	{"memory", "KIND",
+		"memory of operands and results: staged, registered (pcclMemAlloc) or cuda",
+		CC_OPT_WORD, AT(memory), {0, 2, 0}, .words = bch_memories},
 	{"in-place", NULL, "results replace operands", CC_OPT_FLAG, AT(in_place)},
 	{"disposable", NULL, "contents of receive buffers may be lost when an operation fails",
 		CC_OPT_FLAG, AT(disposable)},
@@ -214,9 +215,9 @@ static int check_allreduce(struct parser *p)
 			"--algorithm is a setting of the master, and cannot be used with "
 			"--%s",
 			o->library ? "library" : "master");
-	if (o->library && (o->registered || o->disposable))
+	if (o->library && (o->memory == BCH_REGISTERED || o->disposable))
 		return wrong(p, "--%s is not part of PCCL 1.0 and cannot be used with --library",
-			o->registered ? "memory registered" : "disposable");
+			o->memory == BCH_REGISTERED ? "memory registered" : "disposable");
 	return check_quantize(p) < 0 ? CC_ERR_INVAL : check_world_size(p);
 }
 

@@ -22,6 +22,10 @@
 
 enum bch_benchmark { BCH_ALLREDUCE, BCH_QUANT };
 
+/* Where operands and results are. */
+enum bch_memory { BCH_STAGED = 0, BCH_REGISTERED, BCH_CUDA };
+extern const char *const bch_memories[];
+
 struct bch_options {
 	enum cc_options_todo todo;
 	enum bch_benchmark benchmark;
@@ -36,7 +40,8 @@ struct bch_options {
 	uint32_t quantize;       /* enum bch_mode; BCH_ALLREDUCE has BCH_MODE_NONE as default */
 	uint64_t count, seed;    /* BCH_QUANT: elements of an operand; seed of the operands */
 	uint32_t timeout_s;
-	bool registered, in_place, disposable, check, json;
+	uint32_t memory; /* enum bch_memory */
+	bool in_place, disposable, check, json;
 	bool optimize;         /* measure all sizes again after pcclOptimizeTopology */
 	struct cc_addr master; /* family 0: a master is started */
 	char *library;         /* NULL: the linked library */

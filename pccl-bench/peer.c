@@ -13,6 +13,7 @@
 #include "common/cc_err.h"
 #include "common/cc_sys.h"
 #include "pccl-bench/buffer.h"
+#include "pccl-bench/device.h"
 #include "pccl-bench/modes.h"
 #include "pccl-bench/sample.h"
 #include "pccl-bench/size.h"
@@ -49,6 +50,12 @@ static void note(struct peer *p, const char *call, pcclResult_t r)
 	const char *text = p->api.last_error ? p->api.last_error() : "";
 
 	fail(p, "%s returned %d%s%s", call, (int)r, *text ? ": " : "", text);
+}
+
+/* Returns 0 if there is no sentence about a failure of a device. */
+static int must_device(struct peer *p, const char *why)
+{
+	return why ? fail(p, "%s", why) : 0;
 }
 
 static int must(struct peer *p, const char *call, pcclResult_t r)
@@ -199,16 +206,16 @@ static pcclResult_t reduce(struct peer *p)
 
 	if (!p->o->async) {
 		take(p, "pcclAllReduce",
-			p->api.reduce(bch_operand(&p->buffers, 0), bch_result_of(&p->buffers, 0),
-				&d, p->comm, NULL),
+			p->api.reduce(bch_given_operand(&p->buffers, 0),
+				bch_given_result(&p->buffers, 0), &d, p->comm, NULL),
 			&first);
 		return first;
 	}
 	for (; n < p->lanes && first == pcclSuccess; n++) {
 		d.tag = n;
 		take(p, "pcclAllReduceAsync",
-			p->api.reduce_async(bch_operand(&p->buffers, n),
-				bch_result_of(&p->buffers, n), &d, p->comm, &handles[n]),
+			p->api.reduce_async(bch_given_operand(&p->buffers, n),
+				bch_given_result(&p->buffers, n), &d, p->comm, &handles[n]),
 			&first);
 	}
 	n -= first != pcclSuccess;
@@ -253,6 +260,9 @@ static int iterate(struct peer *p, uint64_t *ret)
 	if (p->o->check) {
 		atomic_store(&p->slot->doing, "filling operands");
 		fill(p);
+		if (must_device(p,
+			    bch_device_push(p->buffers.device, p->buffers.memory, p->buffers.size)))
+			return CC_ERR_STATE;
 	}
 	atomic_store(&p->slot->doing, "waiting for the other peers here");
 	bch_board_barrier(p->board);
@@ -263,8 +273,12 @@ static int iterate(struct peer *p, uint64_t *ret)
 	ended = cc_now_ns();
 	p->slot->cpu_ns += cpu_ns() - cpu;
 	*ret = r == pcclSuccess ? ended - began : BCH_FAILED;
-	if (p->o->check && r == pcclSuccess)
+	if (p->o->check && r == pcclSuccess) {
+		if (must_device(p,
+			    bch_device_pull(p->buffers.memory, p->buffers.device, p->buffers.size)))
+			return CC_ERR_STATE;
 		check(p);
+	}
 	return survive(p, r);
 }
 
@@ -303,16 +317,24 @@ static int measure(struct peer *p, uint64_t bytes)
 	p->slot->error = 0;
 	p->count = bytes / size;
 	atomic_store(&p->slot->doing, "getting memory");
-	err = must(p, p->o->registered ? "pcclMemAlloc" : "mmap",
+	err = must(p, p->o->memory == BCH_REGISTERED ? "pcclMemAlloc" : "mmap",
 		bch_buffers_make(&p->buffers, p->lanes, p->count * size, p->o->in_place,
-			p->o->registered ? &p->api : NULL));
+			p->o->memory == BCH_REGISTERED ? &p->api : NULL));
+	if (!err && p->o->memory == BCH_CUDA)
+		err = must_device(
+			p, bch_device_alloc(p->rank, p->buffers.size, &p->buffers.device));
 	if (err)
 		return err;
 	fill(p);
 	if (!p->o->in_place) /* so that no timed iteration touches a page for the first time */
 		for (uint32_t lane = 0; lane < p->lanes; lane++)
 			memset(bch_result_of(&p->buffers, lane), 0, p->count * size);
-	err = iterate_all(p);
+	err = must_device(
+		p, bch_device_push(p->buffers.device, p->buffers.memory, p->buffers.size));
+	if (!err)
+		err = iterate_all(p);
+	if (!err)
+		err = must_device(p, bch_device_free(p->buffers.device));
 	if (err)
 		return err; /* the process ends */
 	return must(p, "pcclMemFree", bch_buffers_free(&p->buffers));

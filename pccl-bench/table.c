@@ -28,8 +28,7 @@ void bch_print_heading(FILE *f, const struct bch_result *r)
 			cc_addr_str(&o->master, address));
 	if (o->library)
 		fprintf(f, "\n# library %s", o->library);
-	fprintf(f, "\n# %s memory, %s, %" PRIu32 " stream%s per link, ",
-		o->registered ? "registered" : "staged",
+	fprintf(f, "\n# %s memory, %s, %" PRIu32 " stream%s per link, ", bch_memories[o->memory],
 		o->in_place     ? "in place"
 		: o->disposable ? "out of place, disposable"
 				: "out of place",

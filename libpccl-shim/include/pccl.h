@@ -78,6 +78,33 @@
  * not use its parent's communicators or memory of pcclMemAlloc. Its calls return pcclInvalidUsage
  * until it has called pcclInit; after that it can create its own.
  *
+ * Memory of CUDA devices. Buffers of all-reduces, and tensors with the device_type pcclDeviceCuda, may
+ * lie in the memory of any CUDA device, if has_cuda_support of pcclBuildInfo_t is true. Several
+ * devices per process and different kinds of memory on different peers are fine. The library finds
+ * the device of a buffer by its address. It copies through host memory, in pieces, on two streams of
+ * its own in the context to which the memory belongs, while other pieces are on the network. In the
+ * agent there is no CUDA.
+ *  - Order. A call works on a device after the work that was queued there before the call: the work
+ *    in the legacy default stream of the context, or in the stream of pcclSetStream. That includes
+ *    streams that the legacy default stream waits for, which are all streams not made with
+ *    cudaStreamNonBlocking. When the call that ends the operation returns, the result is in place,
+ *    and any work that is queued afterwards sees it. No call may be made while a graph is being
+ *    captured.
+ *  - Kinds. Memory of cudaMalloc and its relatives, of cudaMallocAsync and of virtual memory
+ *    management is memory of a device, and so is managed memory (cudaMallocManaged), which is copied
+ *    in the same order. Host memory that is registered with CUDA (cudaMallocHost, cudaHostRegister)
+ *    is host memory: the program itself waits for the device before the call.
+ *  - Errors. If the driver reports an error before the operation has begun, the call fails with
+ *    pcclInternalError for all peers, and nobody is lost. If it reports an error later, and the other
+ *    peers would wait for this one, this peer is removed from the run: its calls return
+ *    pcclInternalError, those of the others pcclRankConnectionLost. pcclGetLastError names the
+ *    function of the driver, its error, the buffer and the device. After an error that CUDA keeps
+ *    for a context, each call with memory of this context fails in this way; other memory works. A
+ *    result that is not complete is never reported as a success. Old contents of recvbuff are
+ *    restored unless the driver refuses; then the sentence says that they could not be restored.
+ *  - A process that does not use CUDA loads nothing of it. The library opens the driver
+ *    (libcuda.so.1) when a tensor has the type pcclDeviceCuda, or when the process has loaded it.
+ *
  * Waiting. A call that needs other peers waits until they make the same call. pcclUpdateTopology
  * and pcclArePeersPending wait for all accepted peers of the run. All-reduces and synchronizations
  * wait for all accepted peers of the group. If peers wait in different calls and none of these
@@ -221,7 +248,8 @@ typedef enum pcclDataType_t {
 /* The device in whose memory a tensor lies. */
 typedef enum pcclDeviceType_t {
 	pcclDeviceCpu = 0,
-	pcclDeviceCuda = 1 /* refused if has_cuda_support of pcclBuildInfo_t is false */
+	pcclDeviceCuda = 1 /* any CUDA device; refused if has_cuda_support of pcclBuildInfo_t is
+			    * false */
 } pcclDeviceType_t;
 
 /* The operation that combines the elements. All peers get the same bits, whatever the number of
@@ -341,7 +369,7 @@ typedef struct pcclRankUuid_t {
 
 /* The features that the library was built with. */
 typedef struct pcclBuildInfo_t {
-	bool has_cuda_support; /* tensors may lie in the memory of a CUDA device */
+	bool has_cuda_support; /* buffers and tensors may lie in the memory of a CUDA device */
 } pcclBuildInfo_t;
 
 /* Parameters of a communicator. */
@@ -577,6 +605,19 @@ PCCL_EXPORT pcclResult_t pcclInterrupt(pcclComm_t *communicator);
 PCCL_EXPORT pcclResult_t pcclSetOutputPolicy(pcclComm_t *communicator, pcclOutputPolicy_t policy);
 
 /*
+ * Names the stream whose work comes before the calls of this communicator that use memory of a CUDA
+ * device. Applies to calls that are made from now on. The stream may belong to any device and must
+ * exist during these calls. Extension to PCCL 1.0. Any thread.
+ *
+ * stream: a cudaStream_t or CUstream; NULL, the default, is the legacy default stream of the context
+ * to which the memory belongs.
+ *
+ * pcclInvalidUsage   the communicator belongs to the process that this one was forked from
+ * pcclInternalError  stream is not NULL, and the library was built without CUDA
+ */
+PCCL_EXPORT pcclResult_t pcclSetStream(pcclComm_t *communicator, void *PCCL_NULLABLE stream);
+
+/*
  * Switches error feedback on or off for the quantized all-reduces with this tag that are started on
  * this communicator from now on. It is off by default. With error feedback, the library keeps what
  * a host has lost by quantization, the *residual*, and adds it to the operand of the host at the
@@ -708,7 +749,7 @@ PCCL_EXPORT pcclResult_t pcclOptimizeTopology(const pcclComm_t *communicator);
  * combines pcclAllReduceAsync and pcclAwaitAsyncReduce; the same threads may call it.
  *
  * sendbuff: descriptor->count elements of this peer, naturally aligned. Never written, unless it is
- * also recvbuff.
+ * also recvbuff. Either buffer may be in the memory of a CUDA device.
  * recvbuff: receives the result, which also has descriptor->count elements. If recvbuff is equal to
  * sendbuff, the operation reduces in place. Otherwise the two must not overlap.
  * descriptor: read only during the call.
@@ -721,8 +762,9 @@ PCCL_EXPORT pcclResult_t pcclOptimizeTopology(const pcclComm_t *communicator);
  *                         have joined
  * pcclRankConnectionLost  a peer was lost, and the ring becomes smaller: call again with the same
  *                         arguments
- * pcclInvalidArgument     also: an operation with this tag is in flight, or the peers gave
- *                         different counts, types or operators for it (all of them get this code).
+ * pcclInvalidArgument     also: an operation with this tag is in flight, the memory of a device ends
+ *                         before the buffer does, or the peers gave different counts, types or
+ *                         operators for the operation (all of them get this code).
  *                         A call with wrong arguments waits for the other peers, and the calls of
  *                         all peers end with this code. Exceptions: the descriptor is NULL or its
  *                         count is 0
@@ -733,7 +775,7 @@ PCCL_EXPORT pcclResult_t pcclOptimizeTopology(const pcclComm_t *communicator);
  *                         ends with this code for all peers, and pcclGetLastError names the host
  *                         and the limit. No peer is lost. Call again when there is more memory
  * pcclInternalError       also: the agent of one of the peers has died twice in a row while it
- *                         carried out this operation
+ *                         carried out this operation; or CUDA could not copy a buffer
  * pcclMasterConnectionFailed
  */
 PCCL_EXPORT pcclResult_t pcclAllReduce(const void *sendbuff, void *recvbuff,
@@ -833,6 +875,8 @@ PCCL_EXPORT pcclResult_t pcclAllReduceMultipleWithRetry(const pcclReduceOpDescri
  * tensor may be empty (count 0, data may be NULL then). Tensors belong to the caller and must not
  * be touched during the call. They may lie in memory of pcclMemAlloc, which saves copying. Tensors
  * with allow_content_inequality are compared only by name, type, count and flag, and never sent.
+ * Tensors in the memory of a CUDA device have the device_type pcclDeviceCuda, on those peers where
+ * they are there.
  * revision must be one more than at the last synchronization of the group. At the first
  * synchronization it may be any number except 2^64 - 1. A peer with a lower revision is outdated:
  * it receives the contents of the peers that are not outdated, and its revision is set to the
@@ -856,12 +900,14 @@ PCCL_EXPORT pcclResult_t pcclAllReduceMultipleWithRetry(const pcclReduceOpDescri
  * those of a checkpoint, and then using another revision (higher or lower) or a new communicator.
  *
  * Tensors are hashed by all CPUs that the calling thread may use, in threads that exist only during
- * the call. Environment: PCCL_HASH_TYPE may be simple or crc32c, which needs the library ISA-L; it
+ * the call. Tensors in the memory of a CUDA device are hashed by the device, or, if the hash type is
+ * crc32c, copied to the host piece by piece. Environment: PCCL_HASH_TYPE may be simple or crc32c, which needs the library ISA-L; it
  * must be the same for all peers. If it is not set, the agent's setting hash_type applies, whose
  * default is simple.
  *
- * pcclInvalidArgument     also: a name is NULL, empty, longer than 1,024 bytes or appears twice, or
- *                         a type or count is out of range; the sentence names the tensor. Nothing
+ * pcclInvalidArgument     also: a name is NULL, empty, longer than 1,024 bytes or appears twice, a
+ *                         type or count is out of range, or the memory of a tensor is not on the
+ *                         device of its device_type; the sentence names the tensor. Nothing
  *                         was changed, and the call ends with this code for all peers of the group
  * pcclInvalidUsage        the peer was removed from the run: its revision is ahead of the group's
  *                         (REVISION_INCREMENT_VIOLATION); its tensors differ in name, type, count
@@ -876,7 +922,8 @@ PCCL_EXPORT pcclResult_t pcclAllReduceMultipleWithRetry(const pcclReduceOpDescri
  *                         peer's host was restarted: call again. No other loss ends the call: the
  *                         remaining peers elect, or continue. If the loss came after the election,
  *                         the next call of each peer reports it
- * pcclInternalError       also: tensors on CUDA devices are not in this release
+ * pcclInternalError       also: CUDA could not copy or hash a tensor; or a tensor has the
+ *                         device_type pcclDeviceCuda, and the library was built without CUDA
  * pcclMasterConnectionFailed
  */
 PCCL_EXPORT pcclResult_t pcclSynchronizeSharedState(const pcclComm_t *communicator,

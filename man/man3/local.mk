@@ -27,5 +27,6 @@ dist_man_MANS = \
 	man/man3/pcclRunMaster.3 \
 	man/man3/pcclSetErrorFeedback.3 \
 	man/man3/pcclSetOutputPolicy.3 \
+	man/man3/pcclSetStream.3 \
 	man/man3/pcclSynchronizeSharedState.3 \
 	man/man3/pcclUpdateTopology.3

@@ -23,6 +23,7 @@ static const struct {
 	pcclResult_t (*destroy_communicator)(pcclComm_t *);
 	pcclResult_t (*connect)(pcclComm_t *);
 	pcclResult_t (*set_output_policy)(pcclComm_t *, pcclOutputPolicy_t);
+	pcclResult_t (*set_stream)(pcclComm_t *, void *);
 	pcclResult_t (*set_error_feedback)(pcclComm_t *, uint64_t, bool);
 	pcclResult_t (*get_attribute)(const pcclComm_t *, pcclAttribute_t, int *);
 	pcclResult_t (*update_topology)(pcclComm_t *);
@@ -57,6 +58,7 @@ static const struct {
 	pcclDestroyCommunicator,
 	pcclConnect,
 	pcclSetOutputPolicy,
+	pcclSetStream,
 	pcclSetErrorFeedback,
 	pcclGetAttribute,
 	pcclUpdateTopology,

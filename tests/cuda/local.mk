@@ -49,4 +49,32 @@ tests_cuda_libcuda_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 # Libtool makes a shared library of this version if there is an -rpath.
 tests_cuda_libcuda_la_LDFLAGS = -version-info 1:0:0 -rpath /nowhere $(PTHREAD_FLAGS) $(SANITIZE_CFLAGS)
 tests_cuda_libcuda_la_LIBADD = tests/cuda/libemulate.la
+
+# Finds the driver: the double, or that of the machine.
+check_LTLIBRARIES += tests/cuda/libopen.la
+tests_cuda_libopen_la_SOURCES = tests/cuda/open.c tests/cuda/open.h kernels/cuda/driver.c
+tests_cuda_libopen_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) $(CHECK_CFLAGS) \
+	-DDOUBLE='"$(abs_top_builddir)/tests/cuda/.libs/libcuda.so.1"'
+
+# kinds contains the library. Its tests are those of the program tests/shim/kinds, with the memory of
+# a device as the second kind of user memory.
+check_LTLIBRARIES += tests/cuda/libkinds.la
+tests_cuda_libkinds_la_SOURCES = $(libpccl_shim_libpccl_shim_la_SOURCES) tests/cuda/dummy_device.c \
+	tests/cuda/open.c
+tests_cuda_libkinds_la_CPPFLAGS = $(libpccl_shim_libpccl_shim_la_CPPFLAGS) $(CHECK_CFLAGS) \
+	-DDOUBLE='"$(abs_top_builddir)/tests/cuda/.libs/libcuda.so.1"'
+tests_cuda_libkinds_la_LIBADD = $(libpccl_shim_libpccl_shim_la_LIBADD)
+check_PROGRAMS += tests/cuda/kinds tests/cuda/device
+TESTS += tests/cuda/kinds tests/cuda/device
+tests/cuda/kinds.log tests/cuda/device.log: tests/cuda/libcuda.la
+tests_cuda_kinds_SOURCES = tests/shim/kinds.c
+tests_cuda_kinds_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) $(CHECK_CFLAGS) -DDUMMY_KIND=pccl_buf_cuda
+tests_cuda_kinds_LDADD = tests/cuda/libkinds.la tests/shim/libfake.la $(PROTOBUF_C_LIBS) \
+	$(CHECK_LIBS)
+
+# Calls of the library with memory of devices.
+tests_cuda_device_SOURCES = tests/cuda/device.c
+tests_cuda_device_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) $(CHECK_CFLAGS)
+tests_cuda_device_LDADD = tests/librunner.la tests/cuda/libopen.la libpccl-shim/libpccl-shim.la \
+	tests/shim/libfake.la libhsh.la $(CHECK_LIBS)
 endif

@@ -56,6 +56,10 @@ MASTERD = BUILD / "ccoip-masterd/ccoip-masterd"
 AGENTD = BUILD / "pcclagentd/pcclagentd"
 CTL = BUILD / "pcclctl/pcclctl"
 PEER = BUILD / "tests/e2e/peer"
+# With E2E_MEMORY (device.h) the peers find the double of the driver of CUDA, or, with E2E_GPU, the
+# driver.
+if os.environ.get("E2E_MEMORY") and not os.environ.get("E2E_GPU"):
+    os.environ["LD_LIBRARY_PATH"] = str(BUILD / "tests/cuda/.libs")
 
 
 def sanitized():

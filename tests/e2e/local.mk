@@ -4,10 +4,15 @@
 check_PROGRAMS += tests/e2e/peer
 tests_e2e_peer_SOURCES = \
 	tests/e2e/data.c tests/e2e/data.h \
+	tests/e2e/device.c tests/e2e/device.h \
 	tests/e2e/operation.c \
 	tests/e2e/peer.c tests/e2e/peer.h \
 	tests/e2e/tensors.c
 tests_e2e_peer_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/libpccl-shim/include
+if HAVE_CUDA
+tests_e2e_peer_SOURCES += kernels/cuda/driver.c
+tests_e2e_peer_CPPFLAGS += $(CUDA_CPPFLAGS)
+endif
 # No wrapper script, so that a test kills the program itself.
 tests_e2e_peer_LDFLAGS = $(AM_LDFLAGS) -no-install
 tests_e2e_peer_LDADD = libpccl-shim/libpccl-shim.la -lm
@@ -50,6 +55,7 @@ e2e_tests = \
 	tests/e2e/test_newcomers.py \
 	tests/e2e/test_ports.py \
 	tests/e2e/test_quant.py \
+	tests/e2e/test_cuda.py \
 	tests/e2e/test_refusals.py \
 	tests/e2e/test_shortage.py \
 	tests/e2e/test_interrupt.py \

@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 
 #include "tests/e2e/data.h"
+#include "tests/e2e/device.h"
 #include "tests/e2e/peer.h"
 
 #define SLOTS      256
@@ -24,6 +25,8 @@
 struct area {
 	uint8_t *base;
 	uint8_t *data;
+	uint8_t *device;    /* the memory that the library uses instead of `base`, or NULL */
+	uint8_t *given;     /* the buffer that the library gets */
 	size_t bytes, size; /* bytes of data; bytes of the whole area */
 	bool shared;
 };
@@ -61,6 +64,20 @@ static void area_make(struct area *a, size_t bytes, size_t shift, bool shared)
 	a->data = a->base + GUARD + shift;
 	memset(a->base, GUARD_BYTE, GUARD + shift);
 	memset(a->data + bytes, GUARD_BYTE, GUARD);
+	/* The library cannot be stopped at a read that a device makes. */
+	a->device = shared || number("freeze", "0") ? NULL : device_alloc(a->size);
+	a->given = a->device ? a->device + (a->data - a->base) : a->data;
+}
+
+/* Moves the contents to where the library uses them, and back to where the test sees them. */
+static void area_push(const struct area *a)
+{
+	device_push(a->device, a->base, a->size);
+}
+
+static void area_pull(const struct area *a)
+{
+	device_pull(a->base, a->device, a->size);
 }
 
 static bool area_intact(const struct area *a)
@@ -76,6 +93,7 @@ static bool area_intact(const struct area *a)
 
 static void area_free(struct area *a)
 {
+	device_free(a->device, a->size);
 	if (!a->shared)
 		free(a->base);
 	else if (pcclMemFree(a->base) != pcclSuccess)
@@ -170,6 +188,20 @@ static void operation_spoil(pcclReduceDescriptor_t *desc, const char *which)
 		die("wrong", which);
 }
 
+static void operation_push(const struct operation *op)
+{
+	area_push(&op->send);
+	if (!op->in_place)
+		area_push(&op->recv);
+}
+
+static void operation_pull(const struct operation *op)
+{
+	area_pull(&op->send);
+	if (!op->in_place)
+		area_pull(&op->recv);
+}
+
 static void operation_prepare(struct operation *op)
 {
 	const char *mem = word("mem", "own");
@@ -201,6 +233,7 @@ static void operation_prepare(struct operation *op)
 		die("pcclSetErrorFeedback", pcclGetLastError());
 	memset(&op->info, GUARD_BYTE, sizeof op->info);
 	operation_spoil(&op->desc, word("wrong", ""));
+	operation_push(op);
 	op->busy = true;
 }
 
@@ -274,6 +307,7 @@ static const char *judge_success(const struct operation *op, char why[WHY_SIZE])
 /* Returns the fault of the buffers after a call, or NULL. */
 static const char *judge(const struct operation *op, pcclResult_t r, char why[WHY_SIZE])
 {
+	operation_pull(op);
 	if (!area_intact(&op->send) || (!op->in_place && !area_intact(&op->recv)))
 		return "bytes beside a buffer were written";
 	return r == pcclSuccess ? judge_success(op, why) : judge_failure(op);
@@ -329,6 +363,7 @@ void operations_given_up(void)
 	for (int i = 0; i < SLOTS; i++) {
 		if (!ops[i].busy)
 			continue;
+		operation_pull(&ops[i]);
 		if (judge_failure(&ops[i]))
 			die("destroy", judge_failure(&ops[i]));
 		operation_free(&ops[i]);
@@ -352,7 +387,7 @@ void do_submit(void)
 
 	operation_prepare(op);
 	begin = now();
-	r = pcclAllReduceAsync(op->send.data, op->recv.data, &op->desc, peer.comm, &op->handle);
+	r = pcclAllReduceAsync(op->send.given, op->recv.given, &op->desc, peer.comm, &op->handle);
 	printf("submit");
 	say_outcome(r, begin, now());
 	if (r != pcclSuccess)
@@ -378,11 +413,13 @@ void do_reduce(void)
 	pcclResult_t r;
 
 	operation_prepare(&op);
+	device_begin();
 	begin = now();
 	do {
-		r = pcclAllReduce(op.send.data, op.recv.data, &op.desc, peer.comm, &op.info);
+		r = pcclAllReduce(op.send.given, op.recv.given, &op.desc, peer.comm, &op.info);
 		end = now();
 	} while (is_lost(&op, r, end, &losses, retries));
+	device_end();
 	operation_report(&op, r, begin, end, r == pcclSuccess ? "" : pcclGetLastError(), &losses);
 }
 
@@ -404,12 +441,14 @@ void do_mean(void)
 		die("memory", "exhausted");
 	begin = now();
 	for (uint64_t k = 0; k < times && r == pcclSuccess; k++) {
-		r = pcclAllReduce(op.send.data, recv, &op.desc, peer.comm, &op.info);
+		r = pcclAllReduce(op.send.given, op.recv.given, &op.desc, peer.comm, &op.info);
+		area_pull(&op.recv);
 		for (size_t i = 0; i < op.spec.count; i++)
 			sum[i] += (double)recv[i];
 	}
 	for (size_t i = 0; i < op.spec.count && r == pcclSuccess; i++)
 		recv[i] = (float)(sum[i] / (double)times);
+	area_push(&op.recv);
 	free(sum);
 	operation_report(&op, r, begin, now(), r == pcclSuccess ? "" : pcclGetLastError(), &losses);
 }
@@ -431,6 +470,7 @@ static void storm_prepare(const struct storm *s, uint32_t n)
 		op->other.seed = ~op->spec.seed;
 		data_fill(op->recv.data, &op->other, peer.id);
 		data_fill(op->send.data, &op->spec, peer.id);
+		operation_push(op);
 	}
 }
 
@@ -444,7 +484,7 @@ static void storm_blow(struct storm *s, uint32_t n, pcclResult_t results[SLOTS])
 		do {
 			begin = now();
 			results[k] = pcclAllReduce(
-				op->send.data, op->recv.data, &op->desc, peer.comm, &op->info);
+				op->send.given, op->recv.given, &op->desc, peer.comm, &op->info);
 			s->end = now();
 			s->longest = s->end - begin > s->longest ? s->end - begin : s->longest;
 			s->lost += results[k] == pcclRankConnectionLost;
@@ -460,6 +500,7 @@ static void storm_judge(struct storm *s, uint32_t n, const pcclResult_t results[
 	for (uint32_t k = 0; k < n; k++) {
 		struct operation *op = &ops[k];
 
+		operation_pull(op);
 		s->hash = 31 * s->hash + data_hash(op->recv.data, op->recv.bytes);
 		if (!s->wrong && s->last == pcclSuccess)
 			s->wrong = judge(op, results[k], s->why);
@@ -507,7 +548,7 @@ static void many_round(uint32_t n, pcclResult_t results[SLOTS], struct losses lo
 		if (results[k] != pcclRankConnectionLost)
 			continue;
 		results[k] = pcclAllReduceAsync(
-			op->send.data, op->recv.data, &op->desc, peer.comm, &op->handle);
+			op->send.given, op->recv.given, &op->desc, peer.comm, &op->handle);
 		ends[k] = results[k] == pcclSuccess;
 	}
 	for (uint32_t k = 0; k < n; k++) {
@@ -549,6 +590,7 @@ static uint32_t contributed(const struct operation *op)
 {
 	const struct contributors *c[] = {&op->ids, &op->or_ids};
 
+	operation_pull(op);
 	for (int i = 0; i < 2; i++)
 		if (c[i]->n > 1 &&
 			data_wrong(op->recv.data, &op->spec, op->desc.op, c[i]->id, c[i]->n) < 0)
@@ -596,7 +638,8 @@ void do_several(void)
 
 		operation_prepare(op);
 		op->desc.tag += k;
-		descriptors[k] = (pcclReduceOpDescriptor_t){op->send.data, op->recv.data, op->desc};
+		descriptors[k] =
+			(pcclReduceOpDescriptor_t){op->send.given, op->recv.given, op->desc};
 	}
 	if (number("twice", "0"))
 		descriptors[n - 1].descriptor.tag = descriptors[0].descriptor.tag;
@@ -641,7 +684,7 @@ void do_bench(void)
 	for (i = 0; i < n && r == pcclSuccess; i++) {
 		uint64_t start = now();
 
-		r = pcclAllReduce(op.send.data, op.recv.data, &op.desc, peer.comm, &op.info);
+		r = pcclAllReduce(op.send.given, op.recv.given, &op.desc, peer.comm, &op.info);
 		took[i] = now() - start;
 	}
 	qsort(took, i, sizeof *took, by_size);
@@ -674,8 +717,8 @@ static void *work(void *arg)
 
 	op->verify = false; /* only the last operation is verified */
 	w->update = pcclUpdateTopology(peer.comm);
-	w->result =
-		pcclAllReduceAsync(op->send.data, op->recv.data, &op->desc, peer.comm, &op->handle);
+	w->result = pcclAllReduceAsync(
+		op->send.given, op->recv.given, &op->desc, peer.comm, &op->handle);
 	sem_post(&w->launched);
 	sem_wait(&w->go);
 	if (w->result == pcclSuccess)
@@ -683,7 +726,7 @@ static void *work(void *arg)
 	while (w->result == pcclSuccess && !w->wrong && ++w->done < w->n) {
 		w->wrong = judge(op, w->result, w->why);
 		w->result = pcclAllReduce(
-			op->send.data, op->recv.data, &op->desc, peer.comm, &op->info);
+			op->send.given, op->recv.given, &op->desc, peer.comm, &op->info);
 	}
 	op->verify = verify;
 	if (!w->wrong)
@@ -711,7 +754,8 @@ void do_threads(void)
 	handle = w.op.handle;
 	update = pcclUpdateTopology(peer.comm);
 	await = pcclAwaitAsyncReduce(&handle, NULL);
-	launch = pcclAllReduceAsync(w.op.send.data, w.op.recv.data, &w.op.desc, peer.comm, &handle);
+	launch = pcclAllReduceAsync(
+		w.op.send.given, w.op.recv.given, &w.op.desc, peer.comm, &handle);
 	sem_post(&w.go);
 	for (; (!pending || asked < ASKED_MIN) && r == pcclSuccess; asked++)
 		r = pcclArePeersPending(peer.comm, &pending);
@@ -749,7 +793,7 @@ static void *intrude(void *arg)
 
 	while (sem_wait(&told) != 0)
 		;
-	x->launch = pcclAllReduce(op->send.data, op->recv.data, &op->desc, peer.comm, &op->info);
+	x->launch = pcclAllReduce(op->send.given, op->recv.given, &op->desc, peer.comm, &op->info);
 	return NULL;
 }
 

@@ -60,6 +60,7 @@
  *                          longest= (ns); optional: revision=N, retry=N (while peers are
  *                          lost)
  *	memcpy bytes=N n=N        measures plain copies: times in ns
+ *	cuda at=N error=E         lets the N-th call of the double of the driver fail (device.h)
  *	master addr=A:P, master-signal, master-await, master-destroy
  *	quit
  *
@@ -92,6 +93,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "tests/e2e/device.h"
 #include "tests/e2e/peer.h"
 
 #define WORDS_MAX 24
@@ -523,6 +525,7 @@ static const struct command {
 	{"digest", do_digest},
 	{"sync", do_sync},
 	{"memcpy", do_memcpy},
+	{"cuda", do_cuda},
 	{"destroy", do_destroy},
 	{"master", do_master},
 	{"master-signal", do_master_signal},

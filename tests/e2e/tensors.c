@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 
 #include "tests/e2e/data.h"
+#include "tests/e2e/device.h"
 #include "tests/e2e/peer.h"
 
 #define GUARD      256u
@@ -19,6 +20,7 @@
 struct tensor {
 	char *name;
 	uint8_t *base, *data;
+	uint8_t *device;    /* the memory that the library uses instead of `base`, or NULL */
 	size_t bytes, size; /* bytes of data; bytes of the whole area */
 	bool shared;
 };
@@ -45,6 +47,14 @@ static void tensor_make(struct tensor *t, size_t bytes, size_t shift, bool share
 	t->data = t->base + GUARD + shift;
 	memset(t->base, GUARD_BYTE, GUARD + shift);
 	memset(t->data + bytes, GUARD_BYTE, GUARD);
+	/* The library cannot be stopped at a write that a device makes. */
+	t->device = shared || number("freeze", "0") ? NULL : device_alloc(t->size);
+}
+
+/* Returns the memory that the library gets. */
+static uint8_t *tensor_given(const struct tensor *t)
+{
+	return t->device ? t->device + (t->data - t->base) : t->data;
 }
 
 static bool tensor_intact(const struct tensor *t)
@@ -60,6 +70,7 @@ static bool tensor_intact(const struct tensor *t)
 
 static void tensor_free(struct tensor *t)
 {
+	device_free(t->device, t->size);
 	if (!t->shared)
 		free(t->base);
 	else if (pcclMemFree(t->base) != pcclSuccess)
@@ -120,14 +131,15 @@ void do_tensors(void)
 		tensor_make(t, s.count * data_type_size(s.type), number("shift", "0"), shared);
 		s.seed = seed + i;
 		data_fill(t->data, &s, (uint32_t)number("like", "0"));
+		device_push(t->device, t->base, t->size);
 		if (number("freeze", "0"))
 			freeze(t->data, t->bytes, PROT_READ);
 		state.infos[state.count++] = (pcclTensorInfo_t){
 			.name = t->name,
-			.data = t->data,
+			.data = tensor_given(t),
 			.count = s.count,
 			.datatype = s.type,
-			.device_type = pcclDeviceCpu,
+			.device_type = t->device ? pcclDeviceCuda : pcclDeviceCpu,
 			.allow_content_inequality = number("differ", "0") != 0,
 		};
 	}
@@ -148,6 +160,7 @@ void do_spoil(void)
 			continue;
 		for (uint64_t k = at; k < at + n && k < t->bytes; k++, spoiled++)
 			t->data[k] ^= 0x55;
+		device_push(t->device, t->base, t->size);
 	}
 	printf("spoil bytes=%zu\n", spoiled);
 }
@@ -186,9 +199,10 @@ static pcclSharedStateSyncStrategy_t parse_strategy(const char *text)
 static const char *judge(void)
 {
 	for (size_t i = 0; i < state.count; i++) {
+		device_pull(tensors[i].base, tensors[i].device, tensors[i].size);
 		if (!tensor_intact(&tensors[i]))
 			return "guards";
-		if (state.infos[i].data != tensors[i].data ||
+		if (state.infos[i].data != tensor_given(&tensors[i]) ||
 			state.infos[i].name != tensors[i].name)
 			return "infos";
 	}
@@ -204,6 +218,7 @@ void do_sync(void)
 
 	if (word("revision", "")[0])
 		state.revision = number("revision", NULL);
+	device_begin();
 	begin = now();
 	do {
 		at = now();
@@ -212,6 +227,7 @@ void do_sync(void)
 		longest = end - at > longest ? end - at : longest;
 		lost += r == pcclRankConnectionLost;
 	} while (r == pcclRankConnectionLost && lost <= tries);
+	device_end();
 	printf("sync revision=%" PRIu64 " tx=%" PRIu64 " rx=%" PRIu64 " losses=%" PRIu64
 	       " longest=%" PRIu64 " check=%s",
 		state.revision, info.tx_bytes, info.rx_bytes, lost, longest, judge());

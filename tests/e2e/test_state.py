@@ -6,6 +6,7 @@ many bytes are moved, and the consequences of deaths in the middle.
 "In the middle" means: all receivers have stopped themselves when the middle of a tensor was
 written, so no receiver has everything."""
 
+import os
 import signal
 import time
 
@@ -479,6 +480,8 @@ def overwrite(peer):
 
 def source_changes(lab):
     """The contents of the only source are no longer those that were elected."""
+    if os.environ.get("E2E_MEMORY"):  # the test cannot write to the memory of a device
+        return
     with Middle(lab, (0, 1), 1) as m:
         overwrite(m.peers[0])
         left, gone = m.answers()
@@ -497,6 +500,8 @@ def source_changes(lab):
 
 def one_source_changes(lab):
     """The source that changes is one of two on a host, or is on the receiver's host."""
+    if os.environ.get("E2E_MEMORY"):  # as above
+        return
     for which in (0, 1):
         with Middle(lab, (0, 0, 1), 2) as m:
             overwrite(m.peers[which])

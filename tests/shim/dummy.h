@@ -10,6 +10,10 @@
 #include <stdint.h>
 
 #define DUMMY_SIZE ((size_t)64 << 20)
+/* The kind. tests/cuda has another one, with the same functions. */
+#ifndef DUMMY_KIND
+#define DUMMY_KIND pccl_buf_dummy
+#endif
 
 /* Returns the start of this memory. A read or a write there ends the process. */
 uint8_t *dummy_memory(void);

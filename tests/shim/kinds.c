@@ -249,11 +249,11 @@ START_TEST(the_kind_of_memory_is_found_by_its_address)
 
 	ck_assert_ptr_eq(pccl_buf_of(host).kind, &pccl_buf_host);
 	ck_assert_ptr_eq(pccl_buf_of(NULL).kind, &pccl_buf_host);
-	ck_assert_ptr_eq(pccl_buf_of(dummy_memory()).kind, &pccl_buf_dummy);
-	ck_assert_ptr_eq(pccl_buf_of(dummy_memory() + DUMMY_SIZE - 1).kind, &pccl_buf_dummy);
+	ck_assert_ptr_eq(pccl_buf_of(dummy_memory()).kind, &DUMMY_KIND);
+	ck_assert_ptr_eq(pccl_buf_of(dummy_memory() + DUMMY_SIZE - 1).kind, &DUMMY_KIND);
 	ck_assert_ptr_eq(pccl_buf_of(dummy_memory() + DUMMY_SIZE).kind, &pccl_buf_host);
 	ck_assert_ptr_eq(pccl_buf_of_device(pcclDeviceCpu), &pccl_buf_host);
-	ck_assert_ptr_eq(pccl_buf_of_device(pcclDeviceCuda), &pccl_buf_dummy);
+	ck_assert_ptr_eq(pccl_buf_of_device(pcclDeviceCuda), &DUMMY_KIND);
 	ck_assert_ptr_null(pccl_buf_of_device((pcclDeviceType_t)7));
 	fx_assert_succeeds(pcclGetBuildInfo(&info));
 	ck_assert(info.has_cuda_support);

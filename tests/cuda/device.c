@@ -1,0 +1,633 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Calls of the library with memory of CUDA devices, and errors of the driver. The agent is that of
+ * tests/shim. Tests that need the double of the driver are skipped with E2E_GPU (open.h).
+ */
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include "kernels/hsh.h"
+#include "tests/cuda/open.h"
+#include "tests/shim/state.h"
+
+enum { SEGMENT = CC_PLAN_SEGMENT_MIN };
+
+#define OLD   0x3cu
+#define LARGE ((size_t)5 << 20)
+
+static const struct gpu_driver *gpu;
+static const struct double_functions *twin; /* NULL: the driver of the machine */
+
+static void setup(void)
+{
+	gpu = open_device(0);
+	twin = open_double();
+	fx_setup_comm();
+}
+
+static CUdeviceptr device_new(size_t n)
+{
+	CUdeviceptr at;
+
+	ck_assert_int_eq(gpu->cuMemAlloc(&at, n), CUDA_SUCCESS);
+	return at;
+}
+
+static void *host_pointer(CUdeviceptr at)
+{
+	return (void *)(uintptr_t)at;
+}
+
+/* An operation whose two buffers are memory of a device. */
+struct pair {
+	size_t bytes;
+	CUdeviceptr send, recv;
+	uint8_t *operand, *read;
+};
+
+static struct pair pair_new(size_t bytes, bool in_place)
+{
+	struct pair p = {.bytes = bytes, .operand = malloc(bytes), .read = malloc(bytes)};
+	struct tl_rng rng = tl_rng_new(bytes);
+
+	ck_assert(p.operand && p.read);
+	for (size_t i = 0; i < bytes; i++)
+		p.operand[i] = (uint8_t)tl_u64(&rng);
+	p.send = device_new(bytes);
+	p.recv = in_place ? p.send : device_new(bytes);
+	ck_assert_int_eq(gpu->cuMemsetD8(p.recv, OLD, bytes), CUDA_SUCCESS);
+	ck_assert_int_eq(gpu->cuMemcpyHtoD(p.send, p.operand, bytes), CUDA_SUCCESS);
+	return p;
+}
+
+static void pair_free(struct pair *p)
+{
+	ck_assert_int_eq(gpu->cuMemFree(p->send), CUDA_SUCCESS);
+	if (p->recv != p->send)
+		ck_assert_int_eq(gpu->cuMemFree(p->recv), CUDA_SUCCESS);
+	free(p->operand);
+	free(p->read);
+}
+
+/* Does recv have the result? */
+static bool has_result(const struct pair *p)
+{
+	size_t i = 0;
+
+	ck_assert_int_eq(gpu->cuMemcpyDtoH(p->read, p->recv, p->bytes), CUDA_SUCCESS);
+	while (i < p->bytes && p->read[i] == (p->operand[i] ^ FAKE_XOR))
+		i++;
+	return i == p->bytes;
+}
+
+/* Are both buffers as before the call? */
+static bool is_untouched(const struct pair *p)
+{
+	size_t i = 0;
+
+	ck_assert_int_eq(gpu->cuMemcpyDtoH(p->read, p->send, p->bytes), CUDA_SUCCESS);
+	if (memcmp(p->read, p->operand, p->bytes) != 0)
+		return false;
+	if (p->recv == p->send)
+		return true;
+	ck_assert_int_eq(gpu->cuMemcpyDtoH(p->read, p->recv, p->bytes), CUDA_SUCCESS);
+	while (i < p->bytes && p->read[i] == OLD)
+		i++;
+	return i == p->bytes;
+}
+
+static pcclReduceDescriptor_t descriptor(const struct pair *p, uint64_t tag)
+{
+	return (pcclReduceDescriptor_t){.count = p->bytes,
+		.op = pcclSum,
+		.tag = tag,
+		.src_descriptor = {.datatype = pcclUint8}};
+}
+
+/* The agent's part in an operation. The fake agent itself ends operations that are refused. */
+struct server {
+	enum shm_result_mode mode;
+	_Atomic bool over; /* the call has returned */
+	pthread_t thread;
+};
+
+/* Serves the operation, unless this peer refuses it or leaves the run. */
+static void *serve(void *arg)
+{
+	struct server *s = arg;
+	struct fake_op op;
+
+	while (fake_waiting(fx_agent) == 0) {
+		if (atomic_load(&s->over))
+			return NULL;
+		sched_yield();
+	}
+	op = fake_take(fx_agent);
+	/* A peer that leaves does not copy the rest of its operand. */
+	while (!(op.sqe.flags & SHM_SQE_IN_REGISTERED) && op.sqe.window == 0 &&
+		atomic_load(&op.slot->in_done[0]) + atomic_load(&op.slot->in_done[1]) < op.bytes) {
+		if (atomic_load(&s->over))
+			return NULL;
+		sched_yield();
+	}
+	fake_serve(&op, s->mode);
+	return NULL;
+}
+
+static void server_start(struct server *s, enum shm_result_mode mode)
+{
+	s->mode = mode;
+	atomic_init(&s->over, false);
+	ck_assert_int_eq(pthread_create(&s->thread, NULL, serve, s), 0);
+}
+
+static void server_end(struct server *s)
+{
+	atomic_store(&s->over, true);
+	pthread_join(s->thread, NULL);
+}
+
+static pcclResult_t reduce_between(
+	const void *send, void *recv, const struct pair *p, enum shm_result_mode mode, bool async)
+{
+	pcclReduceDescriptor_t d = descriptor(p, 5);
+	pcclAsyncReduceOp_t handle;
+	struct server server;
+	pcclResult_t r;
+
+	server_start(&server, mode);
+	if (async) {
+		r = pcclAllReduceAsync(send, recv, &d, fx_comm, &handle);
+		if (r == pcclSuccess)
+			r = pcclAwaitAsyncReduce(&handle, NULL);
+	} else {
+		r = pcclAllReduce(send, recv, &d, fx_comm, NULL);
+	}
+	server_end(&server);
+	return r;
+}
+
+static pcclResult_t reduce(const struct pair *p, enum shm_result_mode mode, bool async)
+{
+	return reduce_between(host_pointer(p->send), host_pointer(p->recv), p, mode, async);
+}
+
+/* ---- operations */
+
+START_TEST(operations_succeed)
+{
+	static const size_t sizes[] = {1, 100003, LARGE + 1, (size_t)17 << 20};
+
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+		for (unsigned k = 0; k < 4; k++) {
+			struct pair p = pair_new(sizes[i], k & 1);
+
+			fx_assert_succeeds(reduce(&p, SHM_RESULT_AREA, k & 2));
+			ck_assert_msg(has_result(&p), "%zu bytes, case %u", sizes[i], k);
+			pair_free(&p);
+		}
+}
+END_TEST
+
+/* The thread's context is the same before and after calls, and calls work without one. */
+START_TEST(the_current_context_stays)
+{
+	struct pair p = pair_new(100003, false);
+	CUcontext before, after;
+
+	ck_assert_int_eq(gpu->cuCtxGetCurrent(&before), CUDA_SUCCESS);
+	fx_assert_succeeds(reduce(&p, SHM_RESULT_AREA, false));
+	ck_assert_int_eq(gpu->cuCtxGetCurrent(&after), CUDA_SUCCESS);
+	ck_assert_ptr_eq(before, after);
+	ck_assert_int_eq(gpu->cuCtxPopCurrent(&before), CUDA_SUCCESS);
+	fx_assert_succeeds(reduce(&p, SHM_RESULT_AREA, true));
+	ck_assert_int_eq(gpu->cuCtxGetCurrent(&after), CUDA_SUCCESS);
+	ck_assert_ptr_null(after);
+	ck_assert_int_eq(gpu->cuCtxPushCurrent(before), CUDA_SUCCESS);
+	ck_assert(has_result(&p));
+	pair_free(&p);
+}
+END_TEST
+
+START_TEST(buffers_on_two_devices_and_in_managed_and_registered_memory_work)
+{
+	struct pair p = pair_new(100003, false);
+	size_t pages = (p.bytes + 4095) / 4096 * 4096;
+	uint8_t *host = aligned_alloc(4096, pages);
+	CUcontext second, popped;
+	CUdeviceptr managed, far;
+	int devices;
+
+	ck_assert_int_eq(gpu->cuDeviceGetCount(&devices), CUDA_SUCCESS);
+	ck_assert_int_eq(
+		gpu->cuMemAllocManaged(&managed, p.bytes, CU_MEM_ATTACH_GLOBAL), CUDA_SUCCESS);
+	ck_assert_int_eq(gpu->cuMemcpyHtoD(managed, p.operand, p.bytes), CUDA_SUCCESS);
+	fx_assert_succeeds(reduce_between(
+		host_pointer(managed), host_pointer(p.recv), &p, SHM_RESULT_AREA, false));
+	ck_assert(has_result(&p));
+	ck_assert_int_eq(gpu->cuMemFree(managed), CUDA_SUCCESS);
+
+	ck_assert_int_eq(gpu->cuMemHostRegister(host, pages, 0), CUDA_SUCCESS);
+	memcpy(host, p.operand, p.bytes);
+	ck_assert_int_eq(gpu->cuMemsetD8(p.recv, OLD, p.bytes), CUDA_SUCCESS);
+	fx_assert_succeeds(reduce_between(host, host_pointer(p.recv), &p, SHM_RESULT_AREA, false));
+	ck_assert(has_result(&p));
+	ck_assert_int_eq(gpu->cuMemHostUnregister(host), CUDA_SUCCESS);
+
+	if (devices > 1) {
+		ck_assert_int_eq(gpu->cuDevicePrimaryCtxRetain(&second, 1), CUDA_SUCCESS);
+		ck_assert_int_eq(gpu->cuCtxPushCurrent(second), CUDA_SUCCESS);
+		far = device_new(p.bytes);
+		ck_assert_int_eq(gpu->cuMemcpyHtoD(far, p.operand, p.bytes), CUDA_SUCCESS);
+		ck_assert_int_eq(gpu->cuCtxPopCurrent(&popped), CUDA_SUCCESS);
+		ck_assert_int_eq(gpu->cuMemsetD8(p.recv, OLD, p.bytes), CUDA_SUCCESS);
+		fx_assert_succeeds(reduce_between(
+			host_pointer(far), host_pointer(p.recv), &p, SHM_RESULT_AREA, true));
+		ck_assert(has_result(&p));
+	}
+	free(host);
+	pair_free(&p);
+}
+END_TEST
+
+/* ---- arguments */
+
+START_TEST(wrong_buffers_are_refused)
+{
+	struct pair p = pair_new(4096, false);
+	CUdeviceptr small = device_new(4096);
+	uint8_t host[8] = {0};
+	pcclTensorInfo_t info = {.name = "w",
+		.data = host,
+		.count = 8,
+		.datatype = pcclUint8,
+		.device_type = pcclDeviceCuda};
+	pcclSharedState_t s = {.revision = 1, .count = 1, .infos = &info};
+
+	fx_assert_fails(reduce_between(host_pointer(p.send), host_pointer(small + 1), &p,
+				SHM_RESULT_AREA, false),
+		pcclInvalidArgument, "recvbuff: the memory at");
+	ck_assert(is_untouched(&p));
+	fx_assert_fails(pcclSynchronizeSharedState(fx_comm, &s, ST_POPULAR, NULL),
+		pcclInvalidArgument, "is not memory of a CUDA device");
+	info.data = host_pointer(p.send);
+	info.device_type = pcclDeviceCpu;
+	fx_assert_fails(pcclSynchronizeSharedState(fx_comm, &s, ST_POPULAR, NULL),
+		pcclInvalidArgument,
+		"infos[0] (\"w\"): device_type is 0, but data is not memory of the CPU");
+	fx_assert_succeeds(reduce(&p, SHM_RESULT_AREA, false));
+	ck_assert(has_result(&p));
+	pair_free(&p);
+}
+END_TEST
+
+/* Memory of another size, or host memory, gets the address of memory that was freed. */
+START_TEST(what_is_known_of_an_address_is_not_kept)
+{
+	struct pair p = pair_new(8192, true);
+	uint8_t *map;
+
+	if (!twin)
+		return;
+	fx_assert_succeeds(reduce(&p, SHM_RESULT_AREA, false));
+	twin->reuse(1);
+	ck_assert_int_eq(gpu->cuMemFree(p.send), CUDA_SUCCESS);
+	ck_assert_uint_eq(device_new(8191) / 8192, p.send / 8192);
+	fx_assert_fails(reduce(&p, SHM_RESULT_AREA, false), pcclInvalidArgument,
+		"ends after 8191 bytes, and the call needs 8192");
+	ck_assert_int_eq(gpu->cuMemFree(p.send), CUDA_SUCCESS);
+	map = mmap(host_pointer(p.send), 8192, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	ck_assert_ptr_eq(map, host_pointer(p.send));
+	memcpy(map, p.operand, p.bytes);
+	fx_assert_succeeds(reduce(&p, SHM_RESULT_AREA, false));
+	for (size_t i = 0; i < p.bytes; i++)
+		ck_assert_uint_eq(map[i], p.operand[i] ^ FAKE_XOR);
+}
+END_TEST
+
+/* ---- the order after the work of the application */
+
+/* 0: the legacy default stream. 1: a blocking stream, for which it waits. 2: another stream, which
+ * pcclSetStream names. */
+START_TEST(calls_come_after_the_work_that_is_queued)
+{
+	struct pair p = pair_new(LARGE, _i == 1);
+	pcclReduceDescriptor_t d = descriptor(&p, 6);
+	pcclAsyncReduceOp_t handle;
+	CUstream stream = NULL;
+	struct server server;
+
+	if (!twin)
+		return;
+	if (_i > 0)
+		ck_assert_int_eq(gpu->cuStreamCreate(&stream,
+					 _i == 1 ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING),
+			CUDA_SUCCESS);
+	if (_i == 2)
+		fx_assert_succeeds(pcclSetStream(fx_comm, stream));
+	twin->hold(stream, 1);
+	memset(p.operand, 0x77, p.bytes);
+	ck_assert_int_eq(gpu->cuMemsetD8Async(p.send, 0x77, p.bytes, stream), CUDA_SUCCESS);
+	fx_assert_succeeds(pcclAllReduceAsync(
+		host_pointer(p.send), host_pointer(p.recv), &d, fx_comm, &handle));
+	/* The operation is not submitted before its operand is there. */
+	for (int i = 0; i < 20; i++) {
+		sched_yield();
+		ck_assert_uint_eq(fake_waiting(fx_agent), 0);
+	}
+	twin->hold(stream, 0);
+	server_start(&server, SHM_RESULT_AREA);
+	fx_assert_succeeds(pcclAwaitAsyncReduce(&handle, NULL));
+	server_end(&server);
+	ck_assert(has_result(&p));
+	if (_i == 2)
+		fx_assert_succeeds(pcclSetStream(fx_comm, NULL));
+	pair_free(&p);
+}
+END_TEST
+
+/* ---- registered memory */
+
+START_TEST(host_memory_is_registered_once)
+{
+	struct pair p = pair_new(LARGE, false);
+	uint64_t before;
+
+	if (!twin)
+		return;
+	fx_assert_succeeds(reduce(&p, SHM_RESULT_AREA, true));
+	before = twin->calls("cuMemHostRegister");
+	ck_assert_uint_gt(before, 0);
+	for (int i = 0; i < 20; i++)
+		fx_assert_succeeds(reduce(&p, SHM_RESULT_AREA, true));
+	ck_assert_uint_eq(twin->calls("cuMemHostRegister"), before);
+	ck_assert_uint_gt(twin->registered(), 0);
+	pair_free(&p);
+	/* Unregistered before it is unmapped. */
+	ck_assert_int_eq(pcclDestroyCommunicator(fx_comm), pcclSuccess);
+	ck_assert_uint_eq(twin->registered(), 0);
+	fx_comm = fx_new_comm();
+}
+END_TEST
+
+START_TEST(operations_succeed_if_no_memory_can_be_registered)
+{
+	struct pair p;
+
+	ck_assert_int_eq(setenv("DOUBLE_REGISTER_LIMIT", "4096", 1), 0);
+	p = pair_new(LARGE, _i == 1);
+	fx_assert_succeeds(reduce(&p, SHM_RESULT_AREA, true));
+	ck_assert(has_result(&p));
+	if (twin)
+		ck_assert_uint_eq(twin->registered(), 0);
+	pair_free(&p);
+}
+END_TEST
+
+/* ---- errors of the driver */
+
+static const CUresult errors[] = {
+	CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_ILLEGAL_ADDRESS};
+
+/* Lets the n-th call of the driver fail. Returns whether the operation was over before. */
+static bool fail_once(
+	uint64_t n, CUresult error, enum shm_result_mode mode, bool in_place, bool async)
+{
+	struct pair p = pair_new(LARGE, in_place);
+	pcclReduceDescriptor_t d = descriptor(&p, 5);
+	pcclAsyncReduceOp_t handle;
+	char text[512];
+	struct server server;
+	pcclResult_t r;
+	uint64_t calls;
+
+	server_start(&server, mode);
+	twin->fail_at(n, error);
+	if (async) {
+		r = pcclAllReduceAsync(
+			host_pointer(p.send), host_pointer(p.recv), &d, fx_comm, &handle);
+		if (r == pcclSuccess)
+			r = pcclAwaitAsyncReduce(&handle, NULL);
+	} else {
+		r = pcclAllReduce(host_pointer(p.send), host_pointer(p.recv), &d, fx_comm, NULL);
+	}
+	(void)snprintf(text, sizeof text, "%s", pcclGetLastError());
+	calls = twin->count();
+	twin->fail_at(0, CUDA_SUCCESS);
+	server_end(&server);
+	/* After a permanent error the memory cannot be read. */
+	if (error == CUDA_ERROR_ILLEGAL_ADDRESS && calls >= n) {
+		ck_assert_msg(r == pcclSuccess || strstr(text, "CUDA_ERROR_ILLEGAL_ADDRESS"),
+			"call %llu: %s", (unsigned long long)n, text);
+		return false;
+	}
+	ck_assert_msg(r != pcclSuccess || has_result(&p), "call %llu: a wrong result",
+		(unsigned long long)n);
+	if (r != pcclSuccess) {
+		ck_assert_int_eq(r, pcclInternalError);
+		ck_assert_msg(
+			strstr(text, "CUDA_ERROR_"), "call %llu: %s", (unsigned long long)n, text);
+		ck_assert_msg(strstr(text, "cannot take the result") ||
+				      strstr(text, "could not be restored") || is_untouched(&p),
+			"call %llu: a failed call has changed its buffers: %s",
+			(unsigned long long)n, text);
+	}
+	return calls < n;
+}
+
+/* Every fifth call fails, or, with DEVICE_ALL, every call. */
+static void assert_fails_well(CUresult error, int i)
+{
+	enum shm_result_mode mode = i & 1 ? SHM_RESULT_STAGED : SHM_RESULT_AREA;
+	uint64_t step = getenv("DEVICE_ALL") ? 1 : 5;
+	bool over = false;
+
+	for (uint64_t n = 1 + (uint64_t)i % step; !over; n += step) {
+		pid_t pid = fork();
+		int status;
+
+		/* Each error has its own process, with its own driver and agent. */
+		if (pid == 0) {
+			setup();
+			over = fail_once(n, error, mode, i & 2, mode == SHM_RESULT_STAGED || i & 4);
+			_exit(over ? 0 : 2);
+		}
+		ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+		ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) != 1,
+			"call %llu ended the process with status %d", (unsigned long long)n,
+			status);
+		over = WEXITSTATUS(status) == 0;
+	}
+}
+
+START_TEST(any_call_of_the_driver_may_fail)
+{
+	if (getenv("E2E_GPU"))
+		return;
+	assert_fails_well(errors[_i / 8], _i % 8);
+}
+END_TEST
+
+/* ---- shared state */
+
+/* Compares the hashes in the manifest with those of the CPU. */
+static void compare_hashes(struct fake_op *op, void *arg)
+{
+	const struct st_state *of_host = arg;
+	struct shm_state st = fake_manifest(op);
+
+	for (unsigned i = 0; i < TENSORS; i++)
+		for (uint64_t off = 0; i != MINE && off < of_host->bytes[i]; off += HSH_LEAF) {
+			uint64_t left = of_host->bytes[i] - off, n = off / HSH_LEAF;
+
+			ck_assert_uint_eq(
+				shm_state_leaf(op->manifest, &st, st.tensors[i].first_leaf + n),
+				hsh_leaf(of_host->data[i] + off, left < HSH_LEAF ? left : HSH_LEAF,
+					n));
+		}
+	shm_state_clear(&st);
+	fake_sync_begin(op);
+	fake_sync_end(op, 0, NULL, op->sqe.sync.revision, 0, 0);
+}
+
+/* 0: by the kernel. 1: on the host, because the driver cannot load the kernel. */
+START_TEST(the_hashes_are_those_of_the_cpu)
+{
+	struct st_state s, of_host;
+
+	if (_i == 1)
+		ck_assert_int_eq(setenv("DOUBLE_NO_KERNELS", "1", 1), 0);
+	st_init(&s, 1);
+	st_init(&of_host, 1);
+	for (unsigned i = 0; i < TENSORS; i++) {
+		pcclTensorInfo_t *info = &s.infos[st_order[i]];
+		CUdeviceptr at;
+
+		if (s.bytes[i] == 0)
+			continue;
+		/* at odd addresses */
+		at = device_new(s.bytes[i] + 8 * i) + 8 * i;
+		ck_assert_int_eq(gpu->cuMemcpyHtoD(at, s.data[i], s.bytes[i]), CUDA_SUCCESS);
+		info->data = host_pointer(at);
+		info->device_type = pcclDeviceCuda;
+	}
+	fx_assert_succeeds(st_sync(&s.shared, ST_POPULAR, NULL, compare_hashes, &of_host));
+	if (twin) {
+		ck_assert_uint_eq(twin->calls("cuLaunchKernel") > 0, _i == 0);
+		/* Only hashes are copied, or else all tensors that are compared. */
+		ck_assert_uint_eq(twin->bytes(0) < 1000, _i == 0);
+		ck_assert_uint_eq(twin->bytes(0) >= st_bytes(&s) - s.bytes[MINE], _i == 1);
+	}
+	st_free(&s);
+	st_free(&of_host);
+}
+END_TEST
+
+/* ---- processes */
+
+static bool has_library(const char *name)
+{
+	FILE *f = fopen("/proc/self/maps", "re");
+	char line[512];
+	bool found = false;
+
+	ck_assert_ptr_nonnull(f);
+	while (fgets(line, sizeof line, f))
+		found = found || strstr(line, name);
+	(void)fclose(f);
+	return found;
+}
+
+/* Runs before the driver is loaded. */
+START_TEST(a_process_without_cuda_loads_nothing_of_it)
+{
+	uint8_t send[64] = {1}, recv[64];
+	struct server server;
+	pcclReduceDescriptor_t d = {
+		.count = sizeof send, .op = pcclSum, .src_descriptor = {.datatype = pcclUint8}};
+
+	ck_assert(!has_library("libcuda"));
+	server_start(&server, SHM_RESULT_AREA);
+	fx_assert_succeeds(pcclAllReduce(send, recv, &d, fx_comm, NULL));
+	server_end(&server);
+	ck_assert_uint_eq(recv[0], 1 ^ FAKE_XOR);
+	ck_assert(!has_library("libcuda"));
+}
+END_TEST
+
+START_TEST(a_forked_child_uses_host_memory)
+{
+	struct pair p = pair_new(100003, false);
+	pid_t pid;
+	int status;
+
+	fx_assert_succeeds(reduce(&p, SHM_RESULT_AREA, false));
+	pid = fork();
+	if (pid == 0) {
+		/* The child gets its own agent. */
+		fx_setup_comm();
+		fx_assert_succeeds(reduce_between(p.operand, p.read, &p, SHM_RESULT_AREA, false));
+		_exit(p.read[0] == (p.operand[0] ^ FAKE_XOR) ? 0 : 1);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+	fx_assert_succeeds(reduce(&p, SHM_RESULT_AREA, false));
+	ck_assert(has_result(&p));
+	pair_free(&p);
+}
+END_TEST
+
+/* The application destroys the context, with all that the library has there, and makes it anew. */
+START_TEST(calls_work_in_a_context_that_was_made_again)
+{
+	struct pair p = pair_new(LARGE, false);
+
+	if (!twin)
+		return;
+	fx_assert_succeeds(reduce(&p, SHM_RESULT_AREA, true));
+	twin->reset(0);
+	fx_assert_fails(reduce(&p, SHM_RESULT_AREA, true), pcclInternalError,
+		"CUDA_ERROR_CONTEXT_IS_DESTROYED");
+	gpu = open_device(0);
+	p = pair_new(LARGE, false);
+	fx_assert_succeeds(reduce(&p, SHM_RESULT_AREA, true));
+	ck_assert(has_result(&p));
+	pair_free(&p);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("device");
+	TCase *tc = tcase_create("device"), *alone = tcase_create("alone");
+
+	tcase_add_unchecked_fixture(tc, fx_make_base, fx_remove_base);
+	tcase_add_checked_fixture(tc, setup, fx_teardown_comm);
+	tcase_set_timeout(tc, 120);
+	tcase_add_test(tc, operations_succeed);
+	tcase_add_test(tc, the_current_context_stays);
+	tcase_add_test(tc, buffers_on_two_devices_and_in_managed_and_registered_memory_work);
+	tcase_add_test(tc, wrong_buffers_are_refused);
+	tcase_add_test(tc, what_is_known_of_an_address_is_not_kept);
+	tcase_add_loop_test(tc, calls_come_after_the_work_that_is_queued, 0, 3);
+	tcase_add_test(tc, host_memory_is_registered_once);
+	tcase_add_loop_test(tc, operations_succeed_if_no_memory_can_be_registered, 0, 2);
+	tcase_add_loop_test(tc, the_hashes_are_those_of_the_cpu, 0, 2);
+	tcase_add_test(tc, a_forked_child_uses_host_memory);
+	tcase_add_test(tc, calls_work_in_a_context_that_was_made_again);
+	suite_add_tcase(s, tc);
+	tcase_add_unchecked_fixture(alone, fx_make_base, fx_remove_base);
+	tcase_add_checked_fixture(alone, fx_setup_comm, fx_teardown_comm);
+	tcase_add_test(alone, a_process_without_cuda_loads_nothing_of_it);
+	suite_add_tcase(s, alone);
+	tc = tcase_create("errors");
+	tcase_add_unchecked_fixture(tc, fx_make_base, fx_remove_base);
+	tcase_set_timeout(tc, 600);
+	tcase_add_loop_test(tc, any_call_of_the_driver_may_fail, 0, 24);
+	suite_add_tcase(s, tc);
+	return tl_run(s);
+}

@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Memory of CUDA devices, with a double of the driver (tests/cuda/double.h): all-reduces and shared
+state of peers with and without a device, killed trainers and agents, and errors of the driver.
+
+CUDA_ERRORS is the number of errors of the driver, 40 if it is not set. E2E_MEMORY=cuda lets other
+tests use memory of devices, too."""
+
+import os
+import random
+import signal
+import sys
+
+os.environ.setdefault("E2E_MEMORY", "cuda")
+import lib  # pylint: disable=wrong-import-position
+from lib import (  # pylint: disable=wrong-import-position
+    INTERNAL_ERROR, RANK_CONNECTION_LOST, SUCCESS, check, ids_of, judge, together)
+
+ERRORS = int(os.environ.get("CUDA_ERRORS", "40"))
+CODES = {1: "CUDA_ERROR_INVALID_VALUE", 2: "CUDA_ERROR_OUT_OF_MEMORY", 999: "CUDA_ERROR_UNKNOWN"}
+LARGE = "type=f32 op=sum count=2000003"
+KINDS = (f"{LARGE} place=out", f"{LARGE} place=in", "type=bf16 op=avg count=999 place=in")
+
+
+def has_cuda():
+    return (lib.BUILD / "tests/cuda/.libs/libcuda.so.1").exists()
+
+
+def reduce(peers, line):
+    return together(peers, f"reduce {line} ids={ids_of(peers)} verify=1")
+
+
+def no_agent_has_cuda(lab):
+    for agent in lab.agents.values():
+        with open(f"/proc/{agent.process.pid}/maps", encoding="utf-8") as maps:
+            check("libcuda" not in maps.read(), f"{agent.name} has loaded nothing of CUDA")
+
+
+def state(lab):
+    """One of three peers differs in one tensor. Only the leaf that differs moves."""
+    with_peers = lab.start_peers((0, 1, 1))
+    for peer in with_peers:
+        peer.expect("state")
+        peer.expect("tensors n=5 name=t count=100003 seed=3")
+        peer.expect("cuda")
+    answers = together(with_peers, "sync")
+    check(all(a["code"] == SUCCESS and a["check"] == "ok" and a["rx"] == 0 for a in answers)
+          and len({a["hash"] for a in answers}) == 1,
+          "equal tensors on devices are synchronized without a transfer", answers)
+    with_peers[2].expect("spoil name=t3 at=70000 n=4")
+    before = with_peers[2].expect("cuda")
+    answers = together(with_peers, "sync revision=1")
+    after = with_peers[2].expect("cuda")
+    check(all(a["code"] == SUCCESS and a["check"] == "ok" for a in answers)
+          and len({a["hash"] for a in answers}) == 1 and answers[2]["rx"] == 65536,
+          "only the leaf that differs is sent", answers)
+    check(after["launches"] > before["launches"], "the device has hashed the tensors", after)
+    lab.drop_all(with_peers)
+
+
+def fault_of(peers, rng):
+    """A call of the driver fails in one peer. Returns the fault, or None."""
+    line, code = rng.choice(KINDS), rng.choice(list(CODES))
+    victim = peers[rng.randrange(3)]
+    victim.expect("cuda")
+    answers = reduce(peers, line)
+    calls = victim.expect("cuda")["calls"]
+    at = rng.randint(1, calls)
+    victim.expect(f"cuda at={at} error={code}")
+    answers = reduce(peers, line)
+    mine = answers[peers.index(victim)]
+    others = [a for a in answers if a is not mine]
+    where = f"call {at} of {calls}, {CODES[code]}, {line}"
+    if all(a["code"] == SUCCESS for a in answers):  # a call whose failure does not matter
+        wrong = judge(answers)
+        return f"{where}: {wrong}" if wrong else None
+    fine = ("could not be restored" in mine["text"] or mine["check"] == "ok")
+    if mine["code"] != INTERNAL_ERROR or CODES[code] not in mine["text"] or not fine:
+        return f"{where}: {mine}"
+    if any(a["check"] != "ok" or a["code"] not in (INTERNAL_ERROR, RANK_CONNECTION_LOST, SUCCESS) for a in others):
+        return f"{where}: {others}"
+    if len({a["code"] for a in others}) != 1:
+        return f"{where}: the others have different results: {others}"
+    return None
+
+
+def one_error(lab, rng):
+    peers = lab.start_peers((0, 1, 1))
+    fault = fault_of(peers, rng)
+    if fault:
+        print(f"# {fault}")
+    lab.drop_all(peers)
+    return fault
+
+
+def killed(lab, number, kill):
+    """Kills a trainer, or an agent, while operands and results are copied."""
+    peers = lab.start_peers((0, 1, 1))
+    for peer in peers:
+        peer.send(f"storm n=256 type=f32 op=sum count=300007 place={('in', 'out')[number % 2]}")
+    for peer in peers:
+        peer.read()  # "prepared"
+    kill(peers)
+    return peers
+
+
+def trainer_killed(lab, rng):
+    peers = killed(lab, rng.randrange(2), lambda peers: os.kill(peers[2].pid, signal.SIGKILL))
+    answers = [p.read() for p in peers[:2]]
+    check(all(a["code"] == SUCCESS and a["check"] == "ok" for a in answers)
+          and len({a["hash"] for a in answers}) == 1,
+          "the others go on after a trainer was killed, with its memory on a device", answers)
+    lab.drop_all(peers)
+
+
+def agent_killed(lab, rng):
+    peers = killed(lab, rng.randrange(2), lambda peers: lib.restart_agent(lab, 1))
+    answers = [p.read() for p in peers]
+    check(all(a["code"] == SUCCESS and a["check"] == "ok" for a in answers)
+          and len({a["hash"] for a in answers}) == 1,
+          "all go on after an agent was killed and started again", answers)
+    lab.drop_all(peers)
+
+
+class Devices(lib.Lab):
+    def drop_all(self, peers):
+        for peer in peers:
+            self.drop_peer(peer)
+
+
+def test():
+    if not has_cuda():
+        raise lib.Skipped("the build has no CUDA")
+    rng = random.Random(int(os.environ.get("E2E_SEED", "1")))
+    with Devices(2) as lab:
+        lab.start()
+        for memory in ("cuda", "mixed", "halves"):
+            os.environ["E2E_MEMORY"] = memory
+            peers = lab.start_peers((0, 1, 1))
+            wrong = [w for w in (judge(reduce(peers, line)) for line in KINDS) if w]
+            check(not wrong, f"peers with memory \"{memory}\" reduce", wrong)
+            lab.drop_all(peers)
+        os.environ["E2E_MEMORY"] = "cuda"
+        state(lab)
+        trainer_killed(lab, rng)
+        agent_killed(lab, rng)
+        no_agent_has_cuda(lab)
+        wrong = [w for w in (one_error(lab, rng) for _ in range(ERRORS)) if w]
+        check(not wrong, f"{ERRORS} errors of the driver end operations well", wrong[:3])
+        lab.check_alive()
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, os.path.dirname(__file__))
+    lib.run(test, 300 + 5 * ERRORS)

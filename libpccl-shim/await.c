@@ -37,6 +37,7 @@ struct progress {
 	uint32_t n_copied;
 	pcclResult_t out_error; /* the error if recv could not be written */
 	char out_text[PCCL_TEXT_MAX];
+	bool spoiled; /* recv has a part of a result that could not be written as a whole */
 	struct pccl_feed feed; /* the window, if there is one */
 };
 
@@ -214,12 +215,26 @@ static bool is_changed(const struct progress *p, uint32_t seg, const uint8_t **r
 	return p->mode == SHM_RESULT_UNDO ? atomic_load(&p->flags[seg]) != 0 : op->copied[seg] != 0;
 }
 
+/* Restores recv after the result could not be written. Only the operand of an operation in place
+ * has the old contents then. */
+static pcclResult_t take_back_spoiled(const struct progress *p)
+{
+	const struct pccl_op *op = p->op;
+
+	if (p->mode != SHM_RESULT_AREA || !op->staging || op->window > 0 ||
+		op->send.at != op->recv.at)
+		return pccl_fail(pcclInternalError, "a part of the result was written");
+	return pccl_buf_copy_out(&op->recv, 0, op->staging->map.base, op->bytes, 0);
+}
+
 /* Restores the contents that recv had before the call. */
 static pcclResult_t take_back(struct progress *p)
 {
 	struct pccl_op *op = p->op;
 	pcclResult_t r;
 
+	if (p->spoiled)
+		return take_back_spoiled(p);
 	if (p->error != pcclSuccess || p->mode == SHM_RESULT_NONE)
 		return pcclSuccess;
 	if (p->mode != SHM_RESULT_UNDO && p->n_copied == 0 && p->out_error == pcclSuccess)
@@ -251,8 +266,11 @@ static pcclResult_t take_result(struct progress *p)
 		copy_segments(p, true);
 	else if (p->n_copied == 0)
 		r = pccl_buf_start_out(&op->recv, 0, p->area, op->bytes, op->bytes);
-	if (r == pcclSuccess)
+	if (r == pcclSuccess) {
 		r = pccl_buf_finish_out(&op->recv);
+		p->spoiled = r != pcclSuccess;
+	}
+	p->spoiled = p->spoiled || p->out_error != pcclSuccess;
 	return p->out_error != pcclSuccess ? pccl_fail(p->out_error, "%s", p->out_text) : r;
 }
 

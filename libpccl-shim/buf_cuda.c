@@ -142,7 +142,7 @@ static pcclResult_t open_buffer(
 		return pccl_cuda_fail(gpu, "cuDevicePrimaryCtxRetain", error,
 			"%s: the memory at %p on CUDA device %d has no usable context", name,
 			(void *)b->at, k.device);
-	r = pccl_cuda_use_get(gpu, ctx, k.device, call, &use);
+	r = pccl_cuda_use_get(gpu, ctx, k.device, &pccl_buf_cuda, call, &use);
 	if (r == pcclSuccess)
 		b->use = &use->base;
 	return r;

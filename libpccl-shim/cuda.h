@@ -74,9 +74,10 @@ CUresult pccl_cuda_enter(const struct pccl_cuda_context *c);
 void pccl_cuda_leave(const struct pccl_cuda_context *c);
 
 /* Gets the use of this call in this context, or makes one. `ctx` belongs to this device. If the
- * call has none there yet, notes the work that the application has queued so far. */
+ * call has none there yet, notes the work that the application has queued so far. `kind`: that of
+ * the buffers. All uses of a call are of this kind. */
 pcclResult_t pccl_cuda_use_get(const struct gpu_driver *gpu, CUcontext ctx, int device,
-	struct pccl_buf_call *call, struct pccl_cuda_use **ret);
+	const struct pccl_buf_kind *kind, struct pccl_buf_call *call, struct pccl_cuda_use **ret);
 void pccl_cuda_use_put(struct pccl_cuda_use *use);
 /* Lets a stream wait for the work of the application. `done`: it does so already. In the context.
  */

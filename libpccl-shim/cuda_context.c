@@ -259,7 +259,8 @@ CUresult pccl_cuda_primary(const struct gpu_driver *gpu, int device, CUcontext *
 
 /* ---- uses */
 
-static pcclResult_t make_use(struct pccl_cuda_context *c, struct pccl_cuda_use **ret)
+static pcclResult_t make_use(
+	struct pccl_cuda_context *c, const struct pccl_buf_kind *kind, struct pccl_cuda_use **ret)
 {
 	struct pccl_cuda_use *u = calloc(1, sizeof *u);
 	const unsigned flags = CU_EVENT_DISABLE_TIMING | CU_EVENT_BLOCKING_SYNC;
@@ -267,7 +268,7 @@ static pcclResult_t make_use(struct pccl_cuda_context *c, struct pccl_cuda_use *
 
 	if (!u)
 		return pccl_fail_memory("no memory for a call with memory of a CUDA device");
-	u->base.kind = &pccl_buf_cuda;
+	u->base.kind = kind;
 	u->context = c;
 	error = pccl_cuda_enter(c);
 	if (error == CUDA_SUCCESS) {
@@ -416,14 +417,14 @@ static struct pccl_cuda_use *find_use(struct pccl_buf_call *call, const struct p
 	for (struct pccl_buf_use *b = call->uses; b; b = b->next) {
 		struct pccl_cuda_use *u = (struct pccl_cuda_use *)(void *)b;
 
-		if (b->kind == &pccl_buf_cuda && u->context == c)
+		if (u->context == c)
 			return u;
 	}
 	return NULL;
 }
 
 pcclResult_t pccl_cuda_use_get(const struct gpu_driver *gpu, CUcontext ctx, int device,
-	struct pccl_buf_call *call, struct pccl_cuda_use **ret)
+	const struct pccl_buf_kind *kind, struct pccl_buf_call *call, struct pccl_cuda_use **ret)
 {
 	struct pccl_cuda_context *c;
 	struct pccl_cuda_use *u;
@@ -440,7 +441,7 @@ pcclResult_t pccl_cuda_use_get(const struct gpu_driver *gpu, CUcontext ctx, int 
 	}
 	u = take_idle(c);
 	if (!u)
-		r = make_use(c, &u);
+		r = make_use(c, kind, &u);
 	if (r != pcclSuccess) {
 		unref(c);
 		return r;

@@ -78,12 +78,12 @@
  * not use its parent's communicators or memory of pcclMemAlloc. Its calls return pcclInvalidUsage
  * until it has called pcclInit; after that it can create its own.
  *
- * Memory of CUDA devices. Buffers of all-reduces, and tensors with the device_type pcclDeviceCuda, may
- * lie in the memory of any CUDA device, if has_cuda_support of pcclBuildInfo_t is true. Several
+ * Memory of CUDA devices. Buffers of all-reduces, and tensors with the device_type pcclDeviceCuda,
+ * may lie in the memory of any CUDA device, if has_cuda_support of pcclBuildInfo_t is true. Several
  * devices per process and different kinds of memory on different peers are fine. The library finds
- * the device of a buffer by its address. It copies through host memory, in pieces, on two streams of
- * its own in the context to which the memory belongs, while other pieces are on the network. In the
- * agent there is no CUDA.
+ * the device of a buffer by its address. It copies through host memory, in pieces, on two streams
+ * of its own in the context to which the memory belongs, while other pieces are on the network. In
+ * the agent there is no CUDA.
  *  - Order. A call works on a device after the work that was queued there before the call: the work
  *    in the legacy default stream of the context, or in the stream of pcclSetStream. That includes
  *    streams that the legacy default stream waits for, which are all streams not made with
@@ -91,12 +91,12 @@
  *    and any work that is queued afterwards sees it. No call may be made while a graph is being
  *    captured.
  *  - Kinds. Memory of cudaMalloc and its relatives, of cudaMallocAsync and of virtual memory
- *    management is memory of a device, and so is managed memory (cudaMallocManaged), which is copied
- *    in the same order. Host memory that is registered with CUDA (cudaMallocHost, cudaHostRegister)
- *    is host memory: the program itself waits for the device before the call.
+ *    management is memory of a device, and so is managed memory (cudaMallocManaged), which is
+ *    copied in the same order. Host memory that is registered with CUDA (cudaMallocHost,
+ *    cudaHostRegister) is host memory: the program itself waits for the device before the call.
  *  - Errors. If the driver reports an error before the operation has begun, the call fails with
- *    pcclInternalError for all peers, and nobody is lost. If it reports an error later, and the other
- *    peers would wait for this one, this peer is removed from the run: its calls return
+ *    pcclInternalError for all peers, and nobody is lost. If it reports an error later, and the
+ *    other peers would wait for this one, this peer is removed from the run: its calls return
  *    pcclInternalError, those of the others pcclRankConnectionLost. pcclGetLastError names the
  *    function of the driver, its error, the buffer and the device. After an error that CUDA keeps
  *    for a context, each call with memory of this context fails in this way; other memory works. A
@@ -609,8 +609,8 @@ PCCL_EXPORT pcclResult_t pcclSetOutputPolicy(pcclComm_t *communicator, pcclOutpu
  * device. Applies to calls that are made from now on. The stream may belong to any device and must
  * exist during these calls. Extension to PCCL 1.0. Any thread.
  *
- * stream: a cudaStream_t or CUstream; NULL, the default, is the legacy default stream of the context
- * to which the memory belongs.
+ * stream: a cudaStream_t or CUstream; NULL, the default, is the legacy default stream of the
+ * context to which the memory belongs.
  *
  * pcclInvalidUsage   the communicator belongs to the process that this one was forked from
  * pcclInternalError  stream is not NULL, and the library was built without CUDA
@@ -762,12 +762,10 @@ PCCL_EXPORT pcclResult_t pcclOptimizeTopology(const pcclComm_t *communicator);
  *                         have joined
  * pcclRankConnectionLost  a peer was lost, and the ring becomes smaller: call again with the same
  *                         arguments
- * pcclInvalidArgument     also: an operation with this tag is in flight, the memory of a device ends
- *                         before the buffer does, or the peers gave different counts, types or
- *                         operators for the operation (all of them get this code).
- *                         A call with wrong arguments waits for the other peers, and the calls of
- *                         all peers end with this code. Exceptions: the descriptor is NULL or its
- *                         count is 0
+ * pcclInvalidArgument     also: an operation with this tag is in flight, the memory of a device
+ * ends before the buffer does, or the peers gave different counts, types or operators for the
+ * operation (all of them get this code). A call with wrong arguments waits for the other peers, and
+ * the calls of all peers end with this code. Exceptions: the descriptor is NULL or its count is 0
  * pcclInvalidUsage        not connected; this peer is no longer part of the run, as an earlier call
  *                         has reported; or this thread may not make the call (see
  *                         pcclAllReduceAsync)
@@ -900,10 +898,10 @@ PCCL_EXPORT pcclResult_t pcclAllReduceMultipleWithRetry(const pcclReduceOpDescri
  * those of a checkpoint, and then using another revision (higher or lower) or a new communicator.
  *
  * Tensors are hashed by all CPUs that the calling thread may use, in threads that exist only during
- * the call. Tensors in the memory of a CUDA device are hashed by the device, or, if the hash type is
- * crc32c, copied to the host piece by piece. Environment: PCCL_HASH_TYPE may be simple or crc32c, which needs the library ISA-L; it
- * must be the same for all peers. If it is not set, the agent's setting hash_type applies, whose
- * default is simple.
+ * the call. Tensors in the memory of a CUDA device are hashed by the device, or, if the hash type
+ * is crc32c, copied to the host piece by piece. Environment: PCCL_HASH_TYPE may be simple or
+ * crc32c, which needs the library ISA-L; it must be the same for all peers. If it is not set, the
+ * agent's setting hash_type applies, whose default is simple.
  *
  * pcclInvalidArgument     also: a name is NULL, empty, longer than 1,024 bytes or appears twice, a
  *                         type or count is out of range, or the memory of a tensor is not on the

@@ -306,6 +306,8 @@ START_TEST(what_is_known_of_an_address_is_not_kept)
 	fx_assert_succeeds(reduce(&p, SHM_RESULT_AREA, false));
 	for (size_t i = 0; i < p.bytes; i++)
 		ck_assert_uint_eq(map[i], p.operand[i] ^ FAKE_XOR);
+	free(p.operand);
+	free(p.read);
 }
 END_TEST
 
@@ -584,14 +586,17 @@ END_TEST
 /* The application destroys the context, with all that the library has there, and makes it anew. */
 START_TEST(calls_work_in_a_context_that_was_made_again)
 {
-	struct pair p = pair_new(LARGE, false);
+	struct pair p;
 
 	if (!twin)
 		return;
+	p = pair_new(LARGE, false);
 	fx_assert_succeeds(reduce(&p, SHM_RESULT_AREA, true));
 	twin->reset(0);
 	fx_assert_fails(reduce(&p, SHM_RESULT_AREA, true), pcclInternalError,
 		"CUDA_ERROR_CONTEXT_IS_DESTROYED");
+	free(p.operand);
+	free(p.read);
 	gpu = open_device(0);
 	p = pair_new(LARGE, false);
 	fx_assert_succeeds(reduce(&p, SHM_RESULT_AREA, true));

@@ -20,8 +20,8 @@ void device_push(void *device, const void *host, size_t size);
 void device_pull(void *host, const void *device, size_t size);
 
 /* The command "cuda", with the double of the driver only: error=E at=N lets the N-th call of the
- * driver fail that the next "reduce" or "sync" makes. Answers with the number of calls that the last
- * one has made, the bytes that were copied from and to devices so far, and others. */
+ * driver fail that the next "reduce" or "sync" makes. Answers with the number of calls that the
+ * last one has made, the bytes that were copied from and to devices so far, and others. */
 void do_cuda(void);
 /* Called before and after the calls of the library that "cuda" is about. */
 void device_begin(void);

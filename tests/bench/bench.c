@@ -197,7 +197,8 @@ START_TEST(options_have_defaults)
 	ck_assert(o.todo == CC_OPTIONS_GO_ON && o.begin == 4 && o.end == 64 << 20 && o.factor == 4);
 	ck_assert(o.iterations == 20 && o.warm_ups == 5 && o.peers == 2 && o.world_size == 2);
 	ck_assert(o.kind.type == pcclFloat && o.kind.op == pcclSum && o.hosts == 1);
-	ck_assert(o.streams == 1 && o.async == 0 && o.memory == BCH_STAGED && !o.in_place && !o.check);
+	ck_assert(o.streams == 1 && o.async == 0 && o.memory == BCH_STAGED && !o.in_place &&
+		  !o.check);
 	ck_assert(!o.disposable && o.quantize == BCH_MODE_NONE && o.benchmark == BCH_ALLREDUCE);
 	ck_assert_int_eq(parse("quant", &o, complaint), 0);
 	ck_assert(o.benchmark == BCH_QUANT && o.quantize == BCH_MODE_ALL && o.hosts == 0);
@@ -227,7 +228,8 @@ START_TEST(all_options_are_parsed)
 	ck_assert_int_eq(parse("allreduce --memory registered --streams 4 --async 64 --timeout 9",
 				 &o, complaint),
 		0);
-	ck_assert(o.memory == BCH_REGISTERED && o.streams == 4 && o.async == 64 && o.timeout_s == 9);
+	ck_assert(
+		o.memory == BCH_REGISTERED && o.streams == 4 && o.async == 64 && o.timeout_s == 9);
 	ck_assert_int_eq(parse("allreduce --memory registered --disposable", &o, complaint), 0);
 	ck_assert(o.memory == BCH_REGISTERED && o.disposable && !o.in_place);
 	ck_assert_int_eq(

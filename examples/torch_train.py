@@ -11,6 +11,7 @@ and the weights of a newcomer come from the others. Peers with and without a GPU
 import argparse
 import ctypes
 import ipaddress
+import os
 import sys
 
 import torch
@@ -113,7 +114,7 @@ def train(peer, options, device):
     model = torch.nn.Sequential(
         torch.nn.Linear(16, 64), torch.nn.ReLU(), torch.nn.Linear(64, 1)).to(device)
     rate, revision = 0.05, 0
-    generator = torch.Generator().manual_seed(id(peer))  # each peer has other data
+    generator = torch.Generator().manual_seed(os.getpid())  # each peer has other data
     loss = torch.zeros(())
     while peer.let_newcomers_in() < options.peers:
         pass

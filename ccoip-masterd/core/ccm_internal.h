@@ -25,6 +25,7 @@
  *   ccm_ring.c             ring orders that avoid failed pairs
  *   ccm_tour.c             the second search for a ring, used when the first one has given up
  *   ccm_optimize.c         optimizations: measurements, plans, their answer
+ *   ccm_caps.c             which caps of hosts must be measured again
  *   ccm_schedule.c         which hosts measure at the same time
  *   ccm_rates.c            the bandwidth store
  *   ccm_hosts.c            the hosts in the bandwidth store

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 
+EX_UNAVAILABLE = 69
 TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "tests/e2e"))
 import lib  # pylint: disable=wrong-import-position
@@ -212,11 +213,12 @@ def matrix_file(lab):
 
 
 def command_line(lab, page, line):
-    """Runs a line of a manual page unchanged, except that rates.txt is the example of a matrix file.
-    A daemon is ended as soon as it listens."""
+    """Runs a line of a manual page unchanged, except that rates.txt is the example of a matrix file,
+    and first.txt the table of known results of GPUs. A daemon is ended as soon as it listens."""
     prompt = re.match(r"\S+\$ (.*)", line)
     args = SMALLER.get(line, prompt[1] if prompt else line).split()
-    args = [matrix_file(lab) if arg == "rates.txt" else arg for arg in args]
+    files = {"rates.txt": matrix_file(lab), "first.txt": TOP / "kernels/cuda/known.txt"}
+    args = [files.get(arg, arg) for arg in args if not str(arg).startswith(">")]
     known = {"pcclctl": lib.CTL, "ccoip-masterd": lib.MASTERD, "pcclagentd": lib.AGENTD,
              "pccl-bench": lib.BUILD / "pccl-bench/pccl-bench"}
     if not check(args[0] in known, f"{page}: `{line}` is a command of this project"):
@@ -228,7 +230,8 @@ def command_line(lab, page, line):
         process.terminate()
         check(process.wait(lib.WAIT) == 0, f"{page}: `{line}`", log.read_text("utf-8"))
         return
-    programs = {"PCCL_AGENTD": str(lib.AGENTD), "PCCL_MASTERD": str(lib.MASTERD)}
+    programs = {"PCCL_AGENTD": str(lib.AGENTD), "PCCL_MASTERD": str(lib.MASTERD),
+                "CUDA_VISIBLE_DEVICES": ""}
     lab.spawned.append((page, line, lab.spawn("command", 0, args, env=programs)))
 
 
@@ -240,7 +243,9 @@ def settle(lab):
             process.wait(lib.WAIT)
         except subprocess.TimeoutExpired:
             process.kill()
-        check(process.returncode == 0, f"{page}: `{line}`", log.read_text("utf-8"))
+        # no GPU is shown to gpu-check, because it would take too long
+        expected = EX_UNAVAILABLE if "gpu-check" in line else 0
+        check(process.returncode == expected, f"{page}: `{line}`", log.read_text("utf-8"))
     lab.spawned.clear()
 
 

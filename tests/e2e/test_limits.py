@@ -153,6 +153,7 @@ def agent_without_descriptors():
                   f"{count + more} descriptors for the agent: {answer['text']}", answer)
             texts.append(answer["text"].split(":")[0])
             lab.drop_peer(peer)
+        lib.together(peers, reduce)  # an idle result region is not kept for long
         set_limit(agent.pid, resource.RLIMIT_NOFILE, count - 4)
         check(len(set(texts)) > 1, "different calls fail without descriptors for the agent", texts)
         wrong = lib.judge(lib.together(peers, reduce))

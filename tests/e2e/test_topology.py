@@ -341,7 +341,8 @@ def only_one_left():
             peer.kill()
         last = peers[0]
         answers = [last.read()]
-        while answers[-1]["code"] == TOPOLOGY_OPTIMIZATION_FAILED and len(answers) < 4:
+        # A call that begins before the second loss is known may succeed.
+        while answers[-1]["code"] in (TOPOLOGY_OPTIMIZATION_FAILED, SUCCESS) and len(answers) < 4:
             answers.append(last.call("optimize"))
         check(answers[-1]["code"] == INVALID_USAGE and "one peer" in answers[-1]["text"],
               "the last peer learns that there is nothing to optimize", answers)

@@ -108,9 +108,9 @@ void masterd_config_init(struct masterd_config *cfg)
 	};
 }
 
-static void write_line(struct masterd *m, uint32_t level, const char *text)
+static void write_line(struct masterd *m, bool stranger, uint32_t level, const char *text)
 {
-	if (m->stranger)
+	if (stranger || m->stranger)
 		complaints_line(&m->complaints, (int)level, text);
 	else
 		cc_log((int)level, "%s", text);
@@ -282,7 +282,7 @@ static void carry_out(struct masterd *m, struct ccm_action *x)
 	struct agent *a;
 
 	if (x->type == CCM_ACT_LOG) {
-		write_line(m, x->level, x->text);
+		write_line(m, x->stranger, x->level, x->text);
 		return;
 	}
 	if (x->type == CCM_ACT_JOURNAL) {

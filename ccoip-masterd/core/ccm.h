@@ -159,6 +159,7 @@ struct ccm_action {
 	enum ccm_action_type type;
 	uint32_t conn;  /* CLOSE: the connection to close, after earlier messages have been sent */
 	uint32_t level; /* LOG: enum ccm_log_level */
+	bool stranger;  /* LOG: the line is about an agent without members */
 	/* SEND: the receivers are n_conns entries of ccm_actions.conns, from first_conn on, in this
 	 * order; n_conns may be 0. */
 	uint32_t n_conns;

@@ -111,17 +111,33 @@ bool ccm_logs(const struct ccm *m, uint32_t level)
 	return level <= m->cfg.log_level;
 }
 
-void ccm_log(struct ccm *m, uint32_t level, const char *fmt, ...)
+static void log_line(struct ccm *m, bool stranger, uint32_t level, const char *fmt, va_list ap)
 {
 	struct ccm_action *x;
-	va_list ap;
 
 	if (!ccm_logs(m, level))
 		return;
 	x = emit(m, CCM_ACT_LOG);
 	x->level = level;
-	va_start(ap, fmt);
+	x->stranger = stranger;
 	(void)vsnprintf(x->text, sizeof x->text, fmt, ap);
+}
+
+void ccm_log(struct ccm *m, uint32_t level, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	log_line(m, false, level, fmt, ap);
+	va_end(ap);
+}
+
+void ccm_log_agent(struct ccm *m, const struct ccm_agent *a, uint32_t level, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	log_line(m, a->n_accepted == 0, level, fmt, ap);
 	va_end(ap);
 }
 

@@ -119,7 +119,7 @@ void ccm_agent_kick(struct ccm *m, struct ccm_agent *a, uint32_t code, const cha
 	va_start(ap, fmt);
 	(void)vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
-	ccm_log(m, CCM_LOG_WARNING, "agent %s is refused: %s",
+	ccm_log_agent(m, a, CCM_LOG_WARNING, "agent %s is refused: %s",
 		ccm_agent_label(a, label, sizeof label), text);
 	DL_FOREACH2 (a->memberships, s, next_a)
 		DL_FOREACH_SAFE (s->peers, p, next)

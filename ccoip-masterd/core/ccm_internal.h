@@ -87,6 +87,9 @@ struct wj_record *ccm_journal_action(struct ccm *m);
 struct ccm_problem *ccm_solve_action(struct ccm *m);
 void ccm_close(struct ccm *m, uint32_t conn, const char *text);
 bool ccm_logs(const struct ccm *m, uint32_t level);
+/* Logs a line about this agent. */
+__attribute__((format(printf, 4, 5))) void ccm_log_agent(
+	struct ccm *m, const struct ccm_agent *a, uint32_t level, const char *fmt, ...);
 __attribute__((format(printf, 3, 4))) void ccm_log(
 	struct ccm *m, uint32_t level, const char *fmt, ...);
 /* Prints, and cuts text that is too long. */

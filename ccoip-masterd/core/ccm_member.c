@@ -382,8 +382,8 @@ static void peer_kick_text(struct ccm *m, struct ccm_peer *p, uint32_t code, con
 	k->code = code;
 	ccm_print(k->text, sizeof k->text, "%s", text);
 	m->kicks++;
-	ccm_log(m, CCM_LOG_WARNING, "%s, group %u, is kicked: %s", ccm_peer_label(p, label),
-		p->membership->group->id, text);
+	ccm_log_agent(m, p->membership->agent, CCM_LOG_WARNING, "%s, group %u, is kicked: %s",
+		ccm_peer_label(p, label), p->membership->group->id, text);
 	ccm_print(why, sizeof why, "it was kicked: %s", text);
 	ccm_peer_remove(m, p, why);
 }

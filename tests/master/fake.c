@@ -315,8 +315,11 @@ void fk_step(struct fk *f, const struct ccm_event *ev)
 			keep_record(f, &x->record);
 		} else if (x->type == CCM_ACT_SOLVE) {
 			keep_problem(f, &x->problem);
-		} else if (x->level <= CCM_LOG_WARNING) {
-			(void)snprintf(f->log, sizeof f->log, "%s", x->text);
+		} else {
+			f->lines++;
+			f->strangers += x->stranger;
+			if (x->level <= CCM_LOG_WARNING)
+				(void)snprintf(f->log, sizeof f->log, "%s", x->text);
 		}
 	}
 	ccm_actions_clear(&f->out);

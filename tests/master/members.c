@@ -507,6 +507,28 @@ START_TEST(silent_agent_is_closed)
 }
 END_TEST
 
+/* The daemon limits such lines: anyone can connect and name thousands of newcomers. */
+START_TEST(lines_about_silent_newcomers_are_about_a_stranger)
+{
+	struct fk_host *a = fk_host(&f, "a", "10.0.0.1"), *b = fk_host(&f, "b", "10.0.0.2");
+	struct fk_peer p = fk_join(a, 0);
+	uint32_t lines;
+
+	ck_assert(fk_present(&p));
+	(void)fk_join(b, 0);
+	(void)fk_join(b, 0);
+	lines = f.lines - f.strangers;
+	fk_tick_silent(&f, 3000, b);
+	ck_assert(!b->open);
+	ck_assert_uint_ge(f.strangers, 3); /* the agent and both newcomers */
+	ck_assert_uint_eq(f.lines - f.strangers, lines);
+	lines = f.strangers;
+	fk_tick_silent(&f, 3000, a);
+	ck_assert(!a->open);
+	ck_assert_uint_eq(f.strangers, lines);
+}
+END_TEST
+
 START_TEST(agent_with_regular_heartbeats_is_closed_sooner)
 {
 	struct fk_host *a = fk_host(&f, "a", "10.0.0.1");
@@ -775,6 +797,7 @@ Suite *members_suite(void)
 	tcase_add_test(tc, messages_of_a_master_are_violations);
 	tcase_add_test(tc, reason_of_an_agent_that_ends_is_in_the_abort);
 	tcase_add_test(tc, silent_agent_is_closed);
+	tcase_add_test(tc, lines_about_silent_newcomers_are_about_a_stranger);
 	tcase_add_test(tc, agent_with_regular_heartbeats_is_closed_sooner);
 	tcase_add_loop_test(tc, timeout_of_the_operator_sets_the_bounds, 0,
 		sizeof patience / sizeof patience[0]);

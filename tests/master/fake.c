@@ -220,6 +220,9 @@ static void deliver(struct fk *f, struct fk_host *h, const struct wm_msg *msg)
 	ck_assert_ptr_nonnull(h);
 	ck_assert(h->open);
 	f->sent++;
+	f->owed |= (msg->type == WM_ROUND && (h->auto_report || h->auto_measured)) ||
+		   (msg->type == WM_MEASURE && h->auto_measured) ||
+		   (msg->type == WM_PROBE && h->auto_probed);
 	if (f->watch)
 		f->watch(f->watch_arg, h, msg);
 	if (msg->type == WM_ROUND)
@@ -434,7 +437,8 @@ static void send_only(struct fk_host *h, const struct wm_msg *msg)
 void fk_send(struct fk_host *h, const struct wm_msg *msg)
 {
 	send_only(h, msg);
-	fk_settle(h->fk);
+	if (h->fk->owed)
+		fk_settle(h->fk);
 }
 
 void fk_probed(struct fk_host *h, const struct fk_host *to, const char *text)
@@ -542,7 +546,7 @@ void fk_settle(struct fk *f)
 	bool again;
 
 	do {
-		again = false;
+		again = f->owed = false;
 		for (i = 0; i < f->n_hosts; i++) {
 			struct wm_msg msg = {.type = WM_ROUND_REPORT};
 

@@ -57,6 +57,7 @@ struct fk {
 	uint64_t now;
 	uint32_t last_conn, last_id;
 	uint64_t sent; /* number of messages that the master has sent */
+	bool owed;     /* since fk_settle, a host has got a message that it answers by itself */
 	uint32_t lines, strangers; /* logged lines; those about agents without members */
 	uint32_t n_hosts;
 	struct fk_host *hosts[FK_HOSTS_MAX];

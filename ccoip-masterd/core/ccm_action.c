@@ -111,7 +111,8 @@ bool ccm_logs(const struct ccm *m, uint32_t level)
 	return level <= m->cfg.log_level;
 }
 
-static void log_line(struct ccm *m, bool stranger, uint32_t level, const char *fmt, va_list ap)
+__attribute__((format(printf, 4, 0))) static void log_line(
+	struct ccm *m, bool stranger, uint32_t level, const char *fmt, va_list ap)
 {
 	struct ccm_action *x;
 

@@ -435,6 +435,19 @@ static void round_report(struct agt *a, struct agt_run *r)
 		report_failures(r, failed, m);
 }
 
+/* Is the link from prev lost, and does the round not let prev open it again? Two groups may use one
+ * link, as a link of the ring or of a plan; the round names the ring only. */
+static bool is_not_reopened(struct agt_run *r, const struct cc_id *prev)
+{
+	const struct agt_round *rd = &r->round;
+	uint32_t i;
+
+	for (i = 0; i < rd->n_rings; i++)
+		if (rd->rings[i].prev_reopens && cc_id_eq(&rd->rings[i].prev, prev))
+			return false;
+	return agt_link_from_lost(r, prev);
+}
+
 /* Opens the missing links of g's plan. */
 static void want_plan(struct agt *a, struct agt_run *r, const struct wm_ring *g)
 {
@@ -444,7 +457,7 @@ static void want_plan(struct agt *a, struct agt_run *r, const struct wm_ring *g)
 		const struct wm_endpoint *to = agt_plan_next(g, i);
 		const struct cc_id *prev = agt_plan_prev(g, i);
 
-		if (!cc_id_eq(prev, &g->prev) && agt_link_from_lost(r, prev))
+		if (!cc_id_eq(prev, &g->prev) && is_not_reopened(r, prev))
 			tell_lost(a, r, prev, true, "it was not reopened");
 		agt_link_want(a, r, to, round_streams(&r->round, &to->agent), false);
 	}
@@ -472,7 +485,7 @@ void agt_round_begin(struct agt *a, struct agt_run *r, const struct wm_round *m)
 
 		if (g->hosts == 1)
 			continue;
-		if (!g->prev_reopens && agt_link_from_lost(r, &g->prev))
+		if (is_not_reopened(r, &g->prev))
 			tell_lost(a, r, &g->prev, true, "it was not reopened");
 		agt_link_want(a, r, &g->next, round_streams(rd, &g->next.agent), g->reopen);
 		want_plan(a, r, g);

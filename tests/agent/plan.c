@@ -206,6 +206,24 @@ START_TEST(links_of_the_mesh_serve_the_plan)
 END_TEST
 
 /* The base ring is the same. */
+/* A report of the link would begin another round, whose plan would report it again. */
+START_TEST(link_of_a_plan_that_another_ring_reopens_is_not_reported)
+{
+	const bool reopen = _i == 1;
+	struct fx_ring both[2] = {
+		{.group = 8, .hosts = 2, .world_size = 2, .n = 1, .members = {1}, .reopen = reopen},
+		planned(other_rings, true)};
+
+	fx_link(f, AGT_EV_LINK_UP, 1, 100, true);
+	lose(100, true);
+	fx_round(f, 1, 1, true, both, 2);
+	if (reopen)
+		ck_assert_uint_eq(fx_sent(f, WM_LINK_LOST), 0);
+	else
+		ck_assert_uint_gt(fx_sent(f, WM_LINK_LOST), 0);
+}
+END_TEST
+
 START_TEST(next_plan_replaces_the_last_one)
 {
 	struct fx_ring ring = planned(_i == 0 ? other_rings : NULL, false);
@@ -455,6 +473,7 @@ Suite *plan_suite(void)
 	tcase_add_test(tc, link_of_two_rings_is_opened_and_reported_once);
 	tcase_add_test(tc, link_of_a_plan_that_breaks_before_the_report_is_opened_again);
 	tcase_add_test(tc, links_of_the_mesh_serve_the_plan);
+	tcase_add_loop_test(tc, link_of_a_plan_that_another_ring_reopens_is_not_reported, 0, 2);
 	tcase_add_loop_test(tc, next_plan_replaces_the_last_one, 0, 2);
 	tcase_add_test(tc, round_that_is_dropped_leaves_the_plan_alone);
 	tcase_add_loop_test(tc, lost_link_of_a_plan_is_reported, 0, 2);

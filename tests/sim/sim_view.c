@@ -9,8 +9,9 @@
 #include "tests/sim/sim_fault.h"
 #include "tests/sim/sim_sync.h"
 
-#define LOOK   SIM_S   /* how often waiting calls are checked */
-#define ALL_MS 600000u /* all programs must end within this time, whatever goes wrong */
+#define LOOK       SIM_S    /* how often waiting calls are checked */
+#define ALL_MS     600000u  /* all programs must end within this time, whatever goes wrong */
+#define EVENTS_MAX 1000000u /* of one schedule; usual are some thousands */
 
 static void setup_peers(struct sim *s)
 {
@@ -256,6 +257,9 @@ static void run(struct sim *s)
 			break;
 		if (!ended && s->now > s->progress + patience)
 			sim_fail(s, "no call has returned for %.0f s", (double)patience / 1e9);
+		if (s->events > EVENTS_MAX)
+			sim_fail(s, "more than %u events, so messages cause each other without end",
+				EVENTS_MAX);
 		if (!ended && s->now > ALL_MS * SIM_MS)
 			sim_fail(s, "calls return, but after %u s the programs have not ended",
 				ALL_MS / 1000);

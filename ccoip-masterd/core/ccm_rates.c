@@ -102,6 +102,13 @@ uint64_t ccm_rate_ns(const struct ccm *m, uint32_t age_s)
 	return m->now - age_ns(age_s);
 }
 
+/* Does an agent tell of a measurement that the master knows? It may be marked as stale since. Ages
+ * do not show this, because the clocks of the two hosts differ. */
+static bool is_same(const struct ccm_measured *v, const struct wm_rate *r)
+{
+	return v->rate == r->rate && v->trip_us == r->trip_us;
+}
+
 void ccm_rates_learn(struct ccm *m, const struct ccm_agent *a, const struct wm_rates *r)
 {
 	const struct ccm_measured *old;
@@ -116,8 +123,8 @@ void ccm_rates_learn(struct ccm *m, const struct ccm_agent *a, const struct wm_r
 			.source = CCM_RATE_AGENT};
 
 		old = ccm_rate_get(m, &a->hello.agent, &x->agent);
-		/* The measurement that the master knows may be marked as stale since. */
-		if (!old || ccm_rate_age(m->now, old->ns) > age_ns(x->age_s) + AGE_ERROR_NS)
+		if (!old || (!is_same(old, x) && ccm_rate_age(m->now, old->ns) >
+							 age_ns(x->age_s) + AGE_ERROR_NS))
 			ccm_rate_put(m, &a->hello.agent, &x->agent, &v);
 	}
 	cap = ccm_cap_get(m, &a->hello.agent);

@@ -29,7 +29,7 @@ struct pccl_buf;
 /* The largest number of copies from one buffer that are under way at the same time. */
 #define PCCL_BUF_LANES 4u
 
-/* What a kind keeps for the buffers of one call or operation. A kind has its own struct, which
+/* The data of a kind for the buffers of one call or operation. A kind has its own struct, which
  * begins with this one. */
 struct pccl_buf_use {
 	const struct pccl_buf_kind *kind;

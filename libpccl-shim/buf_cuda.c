@@ -6,7 +6,7 @@
  * the CPU could read it, but not while a kernel of the application uses it, so it is copied after
  * the work of the application, as other memory of a device.
  *
- * What the driver says about an address is never kept. Memory may be freed, and other memory may
+ * The answers of the driver about an address are never kept. Memory may be freed, and other memory may
  * get its address, between any two calls.
  */
 #include <string.h>
@@ -18,7 +18,7 @@
 /* The lane of copy_in. */
 #define SINGLE PCCL_BUF_LANES
 
-/* What the driver knows about an address. */
+/* The answer of the driver about an address. */
 struct known {
 	bool on_device; /* the memory of a device, or managed memory */
 	unsigned managed;

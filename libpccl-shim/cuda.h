@@ -49,7 +49,7 @@ struct pccl_cuda_context {
 	unsigned multiprocessors;
 };
 
-/* What a call has in a context. One thread copies in, another one copies out. */
+/* The resources of a call in a context. One thread copies in, another one copies out. */
 struct pccl_cuda_use {
 	struct pccl_buf_use base;
 	struct pccl_cuda_context *context;

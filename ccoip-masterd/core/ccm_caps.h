@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a host can carry in one direction over all its links together (its cap), from measured
- * rates. Functions without state. Callable from any thread.
+ * The cap of a host, from measured rates: the rate that it can carry in one direction over all its
+ * links together. Functions without state. Callable from any thread.
  */
 #ifndef CCM_CAPS_H
 #define CCM_CAPS_H

@@ -29,6 +29,7 @@ master_suites = \
 	tests/master/rounds.c \
 	tests/master/runs.c \
 	tests/master/scale.c \
+	tests/master/schedule.c \
 	tests/master/silence.c \
 	tests/master/standstill.c \
 	tests/master/store.c \

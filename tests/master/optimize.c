@@ -5,108 +5,10 @@
  */
 #include "tests/master/optimize.h"
 
-#include "ccoip-masterd/core/ccm_schedule.h"
 #include "tests/master/suites.h"
 
 #define MINUTE_MS 60000u
 #define HOUR_MS   3600000u
-
-/* ---- the schedule ---- */
-
-/* Are these the same edge, or two edges of one round that share a sender or a receiver? */
-static bool collide(const struct ccm_edge *a, const struct ccm_edge *b)
-{
-	bool from = a->from == b->from, to = a->to == b->to;
-
-	return a->round == b->round ? from || to : from && to;
-}
-
-/* Checks the schedule of these edges, and returns the number of its rounds. */
-static uint32_t check_schedule(struct ccm_edge *v, uint32_t n, uint32_t hosts)
-{
-	struct ccm_edge *before = malloc((n + 1) * sizeof *v);
-	uint32_t rounds, i, k;
-
-	ck_assert_ptr_nonnull(before);
-	memcpy(before, v, n * sizeof *v);
-	rounds = ccm_schedule(v, n, hosts);
-	for (i = 0; i < n; i++) {
-		ck_assert_uint_lt(v[i].round, rounds);
-		ck_assert(i == 0 || v[i - 1].round <= v[i].round);
-		for (k = 0; k < i && !collide(&v[i], &v[k]); k++)
-			;
-		ck_assert_uint_eq(k, i);
-		for (k = 0; k < n && (before[k].from != v[i].from || before[k].to != v[i].to); k++)
-			;
-		ck_assert_uint_lt(k, n);
-	}
-	free(before);
-	return rounds;
-}
-
-static uint32_t all_edges(struct ccm_edge *v, uint32_t hosts)
-{
-	uint32_t n = 0, i, k;
-
-	for (i = 0; i < hosts; i++)
-		for (k = 0; k < hosts; k++)
-			if (i != k)
-				v[n++] = (struct ccm_edge){.from = i, .to = k};
-	return n;
-}
-
-START_TEST(schedule_of_all_edges_has_the_fewest_rounds)
-{
-	static struct ccm_edge v[40 * 39];
-	uint32_t hosts = (uint32_t)_i, n = all_edges(v, hosts);
-
-	ck_assert_uint_eq(check_schedule(v, n, hosts), hosts - 1);
-}
-END_TEST
-
-/* Returns the most edges that lead from one host, or to one host. */
-static uint32_t most_edges(const struct ccm_edge *v, uint32_t n)
-{
-	uint32_t from[20] = {0}, to[20] = {0}, most = 0, i;
-
-	for (i = 0; i < n; i++) {
-		from[v[i].from]++;
-		to[v[i].to]++;
-	}
-	for (i = 0; i < 20; i++) {
-		most = from[i] > most ? from[i] : most;
-		most = to[i] > most ? to[i] : most;
-	}
-	return most;
-}
-
-START_TEST(schedule_of_some_edges_is_short)
-{
-	struct tl_rng r = tl_rng_new(7);
-	static struct ccm_edge v[40 * 39];
-	uint32_t hosts, n, all, i, k;
-
-	for (i = 0; i < 300; i++) {
-		hosts = (uint32_t)tl_range(&r, 2, 20);
-		all = all_edges(v, hosts);
-		n = (uint32_t)tl_range(&r, 1, all);
-		for (k = 0; k < n; k++) {
-			uint32_t at = (uint32_t)tl_range(&r, k, all - 1);
-			struct ccm_edge x = v[at];
-
-			v[at] = v[k];
-			v[k] = x;
-		}
-		ck_assert_uint_lt(check_schedule(v, n, hosts), 2ull * most_edges(v, n));
-	}
-}
-END_TEST
-
-START_TEST(schedule_of_nothing_has_no_rounds)
-{
-	ck_assert_uint_eq(ccm_schedule(NULL, 0, 3), 0);
-}
-END_TEST
 
 /* ---- measurements ---- */
 
@@ -275,25 +177,6 @@ static void measure_all(uint32_t n)
 	forget_all();
 }
 
-/* Lets the hosts optimize again. Returns how many of them were ordered to send. */
-static uint32_t senders_of_the_next(uint32_t n)
-{
-	uint32_t i, senders = 0;
-
-	forget_all();
-	manual_measurements(n);
-	vote(n);
-	for (i = 0; i < n; i++)
-		senders += h[i]->order.n_to > 0;
-	for (i = 0; i < n; i++)
-		h[i]->auto_measured = true;
-	fk_settle(&f);
-	if (f.n_problems > 0)
-		solve_unchanged();
-	expect_answer(n, true, "");
-	return senders;
-}
-
 START_TEST(second_optimization_measures_nothing)
 {
 	struct ccm_problem first;
@@ -357,9 +240,9 @@ START_TEST(rates_are_trusted_for_an_hour)
 {
 	measure_all(3);
 	fk_tick(&f, HOUR_MS - MINUTE_MS);
-	ck_assert_uint_eq(senders_of_the_next(3), 0);
+	ck_assert_uint_eq(senders(3), 0);
 	fk_tick(&f, 2 * MINUTE_MS);
-	ck_assert_uint_eq(senders_of_the_next(3), 3);
+	ck_assert_uint_eq(senders(3), 3);
 	/* Two rounds, one in which all send, and its end. */
 	ck_assert_uint_eq(count_all(3, WM_MEASURE), 12);
 }
@@ -379,10 +262,10 @@ START_TEST(unreachable_hosts_are_tried_again_after_a_minute)
 	ck_assert_uint_gt(x->rates[1 * 3 + 0], 0);
 	solve_unchanged();
 	expect_answer(3, true, "");
-	ck_assert_uint_eq(senders_of_the_next(3), 0);
+	ck_assert_uint_eq(senders(3), 0);
 	fk_tick(&f, MINUTE_MS + 1000);
 	rates[0][1] = GBIT;
-	ck_assert_uint_eq(senders_of_the_next(3), 1);
+	ck_assert_uint_eq(senders(3), 1);
 	ck_assert_uint_eq(count_all(3, WM_MEASURE), 2);
 	ck_assert_uint_eq(fk_problem(&f, 0)->rates[0 * 3 + 1], GBIT);
 }
@@ -1010,12 +893,8 @@ static void add_failures(TCase *tc)
 Suite *optimize_suite(void)
 {
 	Suite *s = suite_create("optimize");
-	TCase *schedule = tcase_create("schedule"), *tc = tcase_create("optimize");
+	TCase *tc = tcase_create("optimize");
 
-	tcase_add_loop_test(schedule, schedule_of_all_edges_has_the_fewest_rounds, 2, 41);
-	tcase_add_test(schedule, schedule_of_some_edges_is_short);
-	tcase_add_test(schedule, schedule_of_nothing_has_no_rounds);
-	suite_add_tcase(s, schedule);
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, two_hosts_measure_nothing);
 	tcase_add_test(tc, three_hosts_measure_each_link_and_then_all_together);

@@ -147,26 +147,6 @@ static void start_anew(uint32_t n)
 	fk_forget_problems(&f);
 }
 
-/* Lets n hosts optimize. Returns how many of them are ordered to send. */
-static uint32_t senders(uint32_t n)
-{
-	uint32_t i, ret = 0;
-
-	fk_forget(&f);
-	fk_forget_problems(&f);
-	manual_measurements(n);
-	vote(n);
-	for (i = 0; i < n; i++)
-		ret += h[i]->order.n_to > 0;
-	for (i = 0; i < n; i++)
-		h[i]->auto_measured = true;
-	fk_settle(&f);
-	if (f.n_problems > 0)
-		solve_unchanged();
-	expect_answer(n, true, "");
-	return ret;
-}
-
 /* ---- the journal ---- */
 
 START_TEST(rates_of_the_journal_are_not_measured_again)

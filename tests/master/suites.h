@@ -33,6 +33,7 @@
 	X(rounds)                                                                                  \
 	X(runs)                                                                                    \
 	X(scale)                                                                                   \
+	X(schedule)                                                                                \
 	X(silence)                                                                                 \
 	X(standstill)                                                                              \
 	X(store)                                                                                   \

@@ -454,6 +454,9 @@ struct wm_measured_result {
 	/* If ok: bit/s of payload that has arrived at the other agent, without the slow start of
 	 * the connections. Else 0. */
 	uint64_t rate;
+	/* If ok: bit/s of payload that has arrived there in the same time from all agents that the
+	 * master lets measure. Else 0. */
+	uint64_t rate_of_all;
 	uint32_t trip_us;       /* if ok: the shortest round trip before there was load; else 0 */
 	bool limit;             /* if not ok: see wm_failure.limit */
 	char text[WM_TEXT_MAX]; /* if not ok: the reason */

@@ -304,6 +304,7 @@ static const struct wire_field measured_result_fields[] = {
 	F(measured_result, limit, BOOL,
 		RULE(result_limit_is_failure,
 			"measured.results.limit: must be false if ok is true")),
+	F(measured_result, rate_of_all, U64, .when = was_measured),
 };
 static const struct wire_table measured_result = {
 	TABLE(measured_result, measured_result, measured_result_fields)};

@@ -26,6 +26,8 @@
 #define LOST         "a peer, a host or a link was lost meanwhile"
 /* The time for the report to arrive, besides those for connecting and for the measurement. */
 #define LATE_MS 2000u
+/* The cap round is this part of benchmark_ms long. */
+#define CAP_ROUND_PART 2u
 /* A host round is this part of benchmark_ms long, and this number of round trips. */
 #define HOST_ROUND_PART  4u
 #define HOST_ROUND_TRIPS 10u
@@ -216,13 +218,16 @@ static uint32_t longest_trip_us(const struct ccm *m, uint32_t i)
 	return longest;
 }
 
-/* In a host round only one queue fills, and it does so at once. */
+/* With a load from all hosts no measurement ends early. In a host round only one queue fills, and
+ * it does so at once. */
 static uint32_t measure_ms(const struct ccm *m)
 {
 	const struct ccm_optimize *x = &m->optimize;
 	uint64_t ms = m->cfg.benchmark_ms;
 
-	if (x->round > x->n_pair_rounds)
+	if (is_cap_round(x))
+		ms = 1 + ms / CAP_ROUND_PART;
+	else if (!is_pair_round(x))
 		ms = 1 + ms / HOST_ROUND_PART +
 		     (uint64_t)HOST_ROUND_TRIPS * longest_trip_us(m, single_host(x)) / US_PER_MS;
 	return ms < m->cfg.benchmark_ms ? (uint32_t)ms : m->cfg.benchmark_ms;
@@ -379,19 +384,26 @@ static void measured_pair(struct ccm *m, const struct ccm_agent *a, const struct
 		l->limit ? "" : "; if no packets are lost, open the latter's benchmark port");
 }
 
-/* Adds what `a` has sent to `to` while other links had a load, too. */
-static void measured_at_once(
-	struct ccm *m, struct ccm_agent *a, struct ccm_agent *to, uint64_t rate)
+static void keep_highest(uint64_t *most, uint64_t rate)
+{
+	*most = rate > *most ? rate : *most;
+}
+
+/* Takes what `a` has sent to `to` while other links had a load, too. The senders of a host do not
+ * measure at the same time. So a sum of their rates can be more than the host has received, and
+ * each sender tells what the host has received in all. */
+static void measured_at_once(struct ccm *m, struct ccm_agent *a, struct ccm_agent *to,
+	const struct wm_measured_result *l)
 {
 	struct ccm_optimize *x = &m->optimize;
 
 	if (is_cap_round(x)) {
-		a->cap_out += rate;
-		to->cap_in += rate;
+		a->cap_out += l->rate;
+		keep_highest(&to->cap_in, l->rate_of_all);
 	} else if (a == host(m, single_host(x))) {
-		x->host_out += rate;
+		x->host_out += l->rate;
 	} else {
-		x->host_in += rate;
+		keep_highest(&x->host_in, l->rate_of_all);
 	}
 }
 
@@ -412,7 +424,7 @@ void ccm_optimize_measured(struct ccm *m, struct ccm_agent *a, const struct wm_m
 		if (is_pair_round(x))
 			measured_pair(m, a, to, &r->results[i]);
 		else if (r->results[i].ok)
-			measured_at_once(m, a, to, r->results[i].rate);
+			measured_at_once(m, a, to, &r->results[i]);
 	}
 }
 
@@ -482,8 +494,8 @@ static void end_host_round(struct ccm *m)
 	struct ccm_optimize *x = &m->optimize;
 	struct ccm_agent *a = host(m, single_host(x));
 
-	a->cap_out = x->host_out > a->cap_out ? x->host_out : a->cap_out;
-	a->cap_in = x->host_in > a->cap_in ? x->host_in : a->cap_in;
+	keep_highest(&a->cap_out, x->host_out);
+	keep_highest(&a->cap_in, x->host_in);
 }
 
 static void learn_cap(struct ccm *m, const struct ccm_agent *a)

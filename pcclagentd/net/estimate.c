@@ -9,11 +9,14 @@
 #define FLAT          2u  /* windows without growth that end the slow start */
 #define HALF          (NET_STEADY / 2)
 
+static double rate_of(uint64_t bytes, const struct net_point *a, const struct net_point *b)
+{
+	return b->us > a->us ? (double)bytes / (double)(b->us - a->us) : 0;
+}
+
 static double rate(const struct net_point *a, const struct net_point *b)
 {
-	if (b->us <= a->us || b->bytes <= a->bytes)
-		return 0;
-	return (double)(b->bytes - a->bytes) / (double)(b->us - a->us);
+	return rate_of(b->bytes - a->bytes, a, b);
 }
 
 static uint64_t window(uint32_t longest_ms, uint32_t trip_us)
@@ -72,7 +75,7 @@ bool net_estimate_is_stable(const struct net_estimate *e)
 	       !differ(rate(end - HALF, end), rate(end - NET_STEADY, end - HALF));
 }
 
-/* Returns where the part of the measurement begins that counts. */
+/* Returns where this part begins, if the rate is not stable. */
 static const struct net_point *start(const struct net_estimate *e)
 {
 	uint32_t i = e->started ? e->n / 2 : e->n - e->n / 4;
@@ -85,12 +88,37 @@ static const struct net_point *start(const struct net_estimate *e)
 	return &e->points[i];
 }
 
-uint64_t net_estimate_rate(const struct net_estimate *e)
+/* The part of the measurement that counts. */
+struct part {
+	const struct net_point *from, *to;
+};
+
+static struct part part(const struct net_estimate *e)
 {
-	bool stable = net_estimate_is_stable(e);
 	const struct net_point *end = &e->points[e->n];
-	double r = stable ? rate(end - NET_STEADY, end) : rate(start(e), &e->last);
-	double bits = r * BITS_PER_BYTE * US_PER_S;
+
+	if (net_estimate_is_stable(e))
+		return (struct part){.from = end - NET_STEADY, .to = end};
+	return (struct part){.from = start(e), .to = &e->last};
+}
+
+static uint64_t bits_per_s(double bytes_per_us)
+{
+	double bits = bytes_per_us * BITS_PER_BYTE * US_PER_S;
 
 	return bits < (double)INT64_MAX ? (uint64_t)bits : INT64_MAX;
+}
+
+uint64_t net_estimate_rate(const struct net_estimate *e)
+{
+	struct part p = part(e);
+
+	return bits_per_s(rate(p.from, p.to));
+}
+
+uint64_t net_estimate_rate_of_all(const struct net_estimate *e)
+{
+	struct part p = part(e);
+
+	return bits_per_s(rate_of(p.to->all - p.from->all, p.from, p.to));
 }

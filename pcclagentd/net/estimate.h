@@ -23,9 +23,10 @@
 #define NET_GROWTH     1.10
 #define NET_DIFFERENCE 0.03
 
-/* A report: bytes that have arrived, and microseconds since the first of them. */
+/* A report: bytes that have arrived, microseconds since the first of them, and bytes that have
+ * arrived from all agents. */
 struct net_point {
-	uint64_t us, bytes;
+	uint64_t us, bytes, all;
 };
 
 struct net_estimate {
@@ -43,10 +44,12 @@ struct net_estimate {
  * trip of the path. */
 void net_estimate_begin(struct net_estimate *e, const struct net_point *first, uint32_t longest_ms,
 	uint32_t trip_us);
-/* Adds a report. Neither value of it may be less than that of the report before. */
+/* Adds a report. No value of it may be less than that of the report before. */
 void net_estimate_add(struct net_estimate *e, const struct net_point *p);
 bool net_estimate_is_stable(const struct net_estimate *e);
 /* Returns the estimate in bit/s; 0: nothing was reported yet. */
 uint64_t net_estimate_rate(const struct net_estimate *e);
+/* Returns the rate of all agents together in the same part of the measurement. */
+uint64_t net_estimate_rate_of_all(const struct net_estimate *e);
 
 #endif

@@ -56,6 +56,7 @@ struct intake {
 	uint32_t n_from;
 	struct cc_id from[WM_MEASURE_AGENTS_MAX];
 	struct sender *senders;
+	uint64_t bytes;             /* received from all senders of this measurement */
 	uint32_t n_senders, n_open; /* agents; open streams of all agents */
 	struct cc_timer *timer;     /* while a stream is open */
 };
@@ -102,6 +103,7 @@ static void intake_clear(struct intake *x)
 	}
 	x->ordered = false;
 	x->n_from = 0;
+	x->bytes = 0;
 	x->ms = WM_MEASURE_MS_MAX;
 }
 
@@ -193,7 +195,8 @@ uint32_t net_measure_in_streams(const struct net_run *r)
 
 static void report(struct sender *s, uint64_t now)
 {
-	struct wlk_count c = {.bytes = s->bytes, .us = (now - s->first_ns) / 1000};
+	struct wlk_count c = {
+		.bytes = s->bytes, .us = (now - s->first_ns) / 1000, .all = s->intake->bytes};
 	uint8_t buf[WLK_COUNT_SIZE];
 	ssize_t n;
 
@@ -251,12 +254,14 @@ static void on_bytes(void *arg)
 		return;
 	if (n > 0 && s->first_ns == 0)
 		s->first_ns = cc_now_ns();
-	if (n > 0)
+	if (n > 0) {
 		s->bytes += (uint64_t)n;
-	else if (sink == &s->sinks[0])
+		s->intake->bytes += (uint64_t)n;
+	} else if (sink == &s->sinks[0]) {
 		sender_close(s);
-	else
+	} else {
 		sink_close(sink);
+	}
 }
 
 /* Returns false if the agent lacks a resource. */

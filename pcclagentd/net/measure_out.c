@@ -158,6 +158,7 @@ static void pair_finish(struct pair *p)
 		pair_end(p, false, "");
 	p->result.ok = true;
 	p->result.rate = rate;
+	p->result.rate_of_all = net_estimate_rate_of_all(&p->estimate);
 	p->result.trip_us = p->trip_us;
 }
 
@@ -246,9 +247,9 @@ static bool take_count(struct pair *p, const uint8_t *buf)
 	struct wlk_count c;
 
 	wlk_count_get(buf, &c);
-	if (c.bytes > p->sent || c.bytes < p->got.bytes || c.us < p->got.us)
+	if (c.bytes > p->sent || c.bytes < p->got.bytes || c.us < p->got.us || c.all < p->got.all)
 		return false;
-	p->got = (struct net_point){.us = c.us, .bytes = c.bytes};
+	p->got = (struct net_point){.us = c.us, .bytes = c.bytes, .all = c.all};
 	if (p->m->loaded)
 		net_estimate_add(&p->estimate, &p->got);
 	return true;

@@ -12,20 +12,25 @@
 
 static struct net_estimate e;
 static struct net_point now;
+static double of_others; /* bit/s that come from other agents meanwhile */
 static uint32_t lcg;
 
 static void begin(uint32_t longest_ms, uint32_t trip_us)
 {
 	now = (struct net_point){0};
 	lcg = 1;
+	of_others = 0;
 	net_estimate_begin(&e, &now, longest_ms, trip_us);
 }
 
 /* The receiver reports after `us` in which bytes came at this rate. */
 static void report(uint64_t us, double bits_per_s)
 {
+	uint64_t bytes = (uint64_t)(bits_per_s / 8 * (double)us / 1e6);
+
 	now.us += us;
-	now.bytes += (uint64_t)(bits_per_s / 8 * (double)us / 1e6);
+	now.bytes += bytes;
+	now.all += bytes + (uint64_t)(of_others / 8 * (double)us / 1e6);
 	net_estimate_add(&e, &now);
 }
 
@@ -75,6 +80,20 @@ START_TEST(slow_start_does_not_count)
 	}
 	ck_assert_uint_lt(until_stable(2200, 2e8), 2000);
 	expect_rate(2e8, 0.01);
+}
+END_TEST
+
+/* Another agent begins late. The part that counts is the same for both rates. */
+START_TEST(rate_of_all_belongs_to_the_same_time)
+{
+	begin(LONGEST, 100);
+	(void)until_stable(LONGEST, 1e9);
+	of_others = 3e8;
+	for (int i = 0; i < 60; i++)
+		report(REPORT_US, 7e8);
+	expect_rate(7e8, 0.001);
+	ck_assert_uint_ge(net_estimate_rate_of_all(&e), 999000000u);
+	ck_assert_uint_le(net_estimate_rate_of_all(&e), 1001000000u);
 }
 END_TEST
 
@@ -195,6 +214,7 @@ Suite *estimate_suite(void)
 
 	tcase_add_test(t, constant_rate_is_stable_early);
 	tcase_add_test(t, slow_start_does_not_count);
+	tcase_add_test(t, rate_of_all_belongs_to_the_same_time);
 	tcase_add_test(t, growth_until_the_end_gives_the_last_quarter);
 	tcase_add_test(t, burst_at_the_start_does_not_count);
 	tcase_add_test(t, unsteady_rate_is_measured_for_the_whole_time);

@@ -63,17 +63,22 @@ def off(stated, measured):
     return 100 * (measured / stated - 1)
 
 
+def most(m, a, b):
+    """Returns what the link from host a to host b can carry: caps bound it, too."""
+    return min(r for r in (m.rates[a][b], m.caps[a][0], m.caps[b][1]) if r > 0)
+
+
 def errors(network, lab):
     """Returns the largest error, in percent, of the measured rates, and those of caps that bind."""
     m, found = network.matrix, lib.tables("--master", lab.master, "bandwidth")
     place = {f"host-{k}": k for k in range(network.n_hosts)}
-    links = [off(m.rates[place[r["from"]]][place[r["to"]]], r["rate"]) for r in found["links"]]
+    links = [off(most(m, place[r["from"]], place[r["to"]]), r["rate"]) for r in found["links"]]
     caps = []
     for row in found["hosts"]:
         host = place[row["host"]]
         sums = sum(m.rates[host]), sum(each[host] for each in m.rates)
         caps += [(off(cap, row[key]), f"{m.names[host]} {key} {cap / MBIT:.0f}: {row[key] / MBIT:.0f}")
-                 for cap, key, most in zip(m.caps[host], ("out", "in"), sums) if 0 < cap < most]
+                 for cap, key, links_sum in zip(m.caps[host], ("out", "in"), sums) if 0 < cap < links_sum]
     return max(links, key=abs), caps
 
 

@@ -490,6 +490,16 @@ static struct fk_host *host_by_id(const struct fk *f, const struct cc_id *id)
 	return f->hosts[i - 1];
 }
 
+/* Returns what all hosts that the order names send to this one. */
+static uint64_t rate_of_all(const struct fk_host *to)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < to->order.n_from; i++)
+		sum += to->fk->rate(host_by_id(to->fk, &to->order.from[i]), to);
+	return sum;
+}
+
 /* Returns false if there was no order with a target. */
 static bool answer_order(struct fk_host *h)
 {
@@ -505,12 +515,14 @@ static bool answer_order(struct fk_host *h)
 		v[i].agent = o->to[i].agent;
 		v[i].rate = h->fk->rate(h, host_by_id(h->fk, &o->to[i].agent));
 		v[i].ok = v[i].rate > 0;
+		if (v[i].ok)
+			v[i].rate_of_all = rate_of_all(host_by_id(h->fk, &o->to[i].agent));
 		v[i].trip_us = v[i].ok ? 100 + h->conn : 0;
 		if (!v[i].ok)
 			strcpy(v[i].text, "Connection refused");
 	}
 	msg.u.measured = (struct wm_measured){.number = o->number, .n = o->n_to, .results = v};
-	order_clear(h);
+	o->n_to = 0; /* `from` remains, for the answers of others */
 	send_only(h, &msg);
 	return true;
 }

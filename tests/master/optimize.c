@@ -77,7 +77,7 @@ START_TEST(three_hosts_measure_each_link_and_then_all_together)
 		const struct wm_measure *o = &fk_take(h[i], WM_MEASURE)->u.measure;
 
 		ck_assert_uint_gt(o->number, second);
-		ck_assert_uint_eq(o->ms, 1000);
+		ck_assert_uint_eq(o->ms, 501);
 		ck_assert(o->hold);
 		ck_assert_uint_eq(o->n_to, 2);
 		ck_assert_uint_eq(o->n_from, 2);

@@ -60,6 +60,7 @@ void sim_measured(struct sim *s, const struct sim_event *ev)
 			v[i].rate = (1 + sim_rnd(s, 10)) * UINT64_C(100000000);
 			if (sim_slow_is(s, h->no, to->no))
 				v[i].rate = s->slow.rate;
+			v[i].rate_of_all = v[i].rate;
 			v[i].trip_us = 1 + sim_rnd(s, 1000);
 		} else {
 			strcpy(v[i].text, "Connection refused");

@@ -116,7 +116,7 @@ void ccm_free(struct ccm *m)
 		free(l);
 	}
 	free_agents(m);
-	ccm_optimize_free(m);
+	ccm_measure_free(m);
 	ccm_rates_free(m);
 	ccm_records_free(m);
 	ccm_revisions_free(m);
@@ -198,7 +198,7 @@ static void dispatch(struct ccm *m, struct ccm_agent *a, const struct wm_msg *ms
 		ccm_newcomer_moves(m, a);
 		break;
 	case WM_MEASURED:
-		ccm_optimize_measured(m, a, &msg->u.measured);
+		ccm_measure_take(m, a, &msg->u.measured);
 		break;
 	case WM_RATES:
 		if (msg->u.rates.passive)
@@ -306,7 +306,7 @@ static void handle(struct ccm *m, struct ccm_agent *a, const struct ccm_event *e
 		ccm_disconnected_tick(m);
 		m->look = true;
 		ccm_round_tick(m);
-		ccm_optimize_tick(m);
+		ccm_measure_tick(m);
 		ccm_newcomer_tick(m);
 		ccm_store_tick(m);
 		break;

@@ -81,9 +81,7 @@ struct ccm_config {
 /* An optimization measures links between at most so many hosts. With more hosts it changes
  * nothing. */
 #define CCM_OPTIMIZE_HOSTS_MAX 256u
-/* In one optimization at most so many hosts exchange alone with all others. */
-#define CCM_HOST_ROUNDS_MAX 16u
-#define CCM_MEASURE_STREAMS 4u /* TCP streams of a measurement */
+#define CCM_MEASURE_STREAMS    4u /* TCP streams of a measurement */
 
 /* The problem of an optimization: the best rings for a group. All arrays are owned by the action.
  */

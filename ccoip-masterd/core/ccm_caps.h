@@ -9,6 +9,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define CCM_HOST_ROUNDS_MAX 16u
+#define CCM_NO_HOST         UINT32_MAX
+
 /* The rates of the links of a host in one direction, each measured alone. */
 struct ccm_links {
 	uint64_t fastest, second, sum; /* second: of another link than the fastest one */
@@ -25,5 +28,29 @@ uint64_t ccm_cap_of(const struct ccm_links *x, uint64_t at_once);
  * the host perhaps carry more, because the other hosts were the limit? No, if its links were the
  * limit, or if two links alone have carried as much as all links together. */
 bool ccm_cap_is_suspect(const struct ccm_links *x, uint64_t at_once);
+
+/* Returns the one in the middle of those of the n values that are not 0; or 0. Changes their
+ * order. */
+uint64_t ccm_cap_middle(uint64_t *values, uint32_t n);
+
+/* Hosts with suspect caps in one direction, the lowest caps first. If there are too many, those
+ * with the lowest caps remain, because the lowest cap of all bounds a plan. */
+struct ccm_suspects {
+	uint32_t n, hosts[CCM_HOST_ROUNDS_MAX];
+	uint64_t caps[CCM_HOST_ROUNDS_MAX];
+};
+
+void ccm_suspects_add(struct ccm_suspects *x, uint32_t host, uint64_t cap);
+
+/* A round in which one host sends to all others, and another one receives from all others. Each
+ * other host has one link in each direction then, and bytes that go one way do not delay the
+ * answers to those that go the other way. */
+struct ccm_host_round {
+	uint32_t out, in; /* indices of different hosts, or CCM_NO_HOST */
+};
+
+/* Writes the rounds that measure all these hosts. Returns their number. */
+uint32_t ccm_host_rounds(const struct ccm_suspects *out, const struct ccm_suspects *in,
+	struct ccm_host_round ret[CCM_HOST_ROUNDS_MAX]);
 
 #endif

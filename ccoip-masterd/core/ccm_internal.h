@@ -24,7 +24,8 @@
  *   ccm_flaps.c            flapping agents: their connections break again and again
  *   ccm_ring.c             ring orders that avoid failed pairs
  *   ccm_tour.c             the second search for a ring, used when the first one has given up
- *   ccm_optimize.c         optimizations: measurements, plans, their answer
+ *   ccm_optimize.c         optimizations: their phases, plans, answer
+ *   ccm_measure.c          the measurements of optimizations
  *   ccm_caps.c             which caps of hosts must be measured again
  *   ccm_schedule.c         which hosts measure at the same time
  *   ccm_rates.c            the bandwidth store
@@ -149,7 +150,6 @@ void ccm_optimize_settle(struct ccm *m);
 void ccm_optimize_watch(struct ccm *m);
 /* The optimization in progress has failed. Its proposals are withdrawn. */
 void ccm_optimize_fail(struct ccm *m, const char *text);
-void ccm_optimize_measured(struct ccm *m, struct ccm_agent *a, const struct wm_measured *r);
 void ccm_optimize_solved(struct ccm *m, const struct ccm_solution *s);
 /* Proposes better solutions that have come after the last optimization. Returns false if there are
  * none. */
@@ -159,8 +159,22 @@ void ccm_optimize_committed(struct ccm *m);
 /* Links of the round could not be opened. Returns true if the round would have put proposals in
  * force. These are withdrawn, and the caller drops the round. */
 bool ccm_optimize_round_failed(struct ccm *m);
-void ccm_optimize_tick(struct ccm *m);
-void ccm_optimize_free(struct ccm *m);
+
+/* ccm_measure.c */
+/* Are the links of this group measured? Groups of one or two hosts have only one ring. */
+bool ccm_measure_wants(const struct ccm_group *g);
+/* Lists the hosts, and the links whose rates are not known well enough. Returns true if something
+ * is to be measured. */
+bool ccm_measure_list(struct ccm *m);
+/* Begins to measure what is listed. The optimization may fail at once. */
+void ccm_measure_begin(struct ccm *m);
+/* Begins the next round if all agents have reported. Returns false after the last one. */
+bool ccm_measure_goes_on(struct ccm *m);
+void ccm_measure_take(struct ccm *m, struct ccm_agent *a, const struct wm_measured *r);
+void ccm_measure_tick(struct ccm *m);
+/* Orders all agents to stop. */
+void ccm_measure_stop(struct ccm *m);
+void ccm_measure_free(struct ccm *m);
 
 /* ccm_rates.c */
 void ccm_rate_put(struct ccm *m, const struct cc_id *from, const struct cc_id *to,

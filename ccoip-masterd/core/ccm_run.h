@@ -6,6 +6,7 @@
 #ifndef CCM_RUN_H
 #define CCM_RUN_H
 
+#include "ccoip-masterd/core/ccm_caps.h"
 #include "ccoip-masterd/core/ccm_schedule.h"
 #include "ccoip-masterd/core/ccm_types.h"
 
@@ -240,7 +241,13 @@ enum ccm_optimize_phase {
 	CCM_OPTIMIZE_FAILED,
 };
 
-/* The optimization in progress: ccm_optimize.c. */
+/* What a host has carried over all its links together. */
+struct ccm_load {
+	uint64_t out, in; /* the most so far */
+	uint64_t sent;    /* in the present round */
+};
+
+/* The optimization in progress: ccm_optimize.c, ccm_measure.c. */
 struct ccm_optimize {
 	enum ccm_optimize_phase phase;
 	uint64_t ballot; /* the number of the ballot that it answers */
@@ -254,11 +261,13 @@ struct ccm_optimize {
 	uint32_t n_hosts, n_edges;
 	bool measured; /* the optimization has measured something */
 	/* First come the rounds of pairs. If `caps`, the next one is the cap round, in which all
-	 * hosts send to all, and then there is a host round for each host with a suspect cap. */
+	 * hosts send to all, and then there are host rounds for hosts with suspect caps. */
 	bool caps;
 	uint32_t round, n_rounds, n_pair_rounds;
-	uint32_t host_rounds[CCM_HOST_ROUNDS_MAX]; /* indices of hosts */
-	uint64_t host_out, host_in;    /* of the present host round: what the host has carried */
+	struct ccm_host_round host_rounds[CCM_HOST_ROUNDS_MAX];
+	struct ccm_load *loads; /* of the hosts; if `caps` */
+	uint64_t *
+		received; /* [i * n_hosts + k]: what host i got from all in this round, as k says */
 	uint32_t n_waiting;            /* agents that have not reported */
 	char unreachable[WM_TEXT_MAX]; /* a link that could not be measured, or "" */
 	/* SOLVING */

@@ -120,7 +120,6 @@ struct ccm_agent {
 	uint32_t suspect_from, suspect_to; /* used in ccm_evict.c only */
 	bool measuring;                    /* it has not reported on its last WM_MEASURE */
 	bool loading;                      /* it was ordered to send until it is stopped */
-	uint64_t cap_out, cap_in;          /* used in ccm_optimize.c only: carried at once */
 	bool shunned;                      /* its host has failed as a newcomer */
 	uint64_t shunned_ns;               /* shunned: it is not tried before this time */
 	uint64_t admitted_ns; /* when it was admitted as a newcomer to a run with members; 0: it was

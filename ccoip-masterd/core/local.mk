@@ -22,6 +22,7 @@ libccm_la_SOURCES = \
 	ccoip-masterd/core/ccm_takeover.h \
 	ccoip-masterd/core/ccm_loss.c \
 	ccoip-masterd/core/ccm_member.c \
+	ccoip-masterd/core/ccm_measure.c \
 	ccoip-masterd/core/ccm_mesh.c \
 	ccoip-masterd/core/ccm_newcomer.c \
 	ccoip-masterd/core/ccm_op.c \

@@ -4,8 +4,8 @@
  * connections like a link, then it sends bytes without meaning on all of them as fast as it can.
  * The other agent reports what has arrived (wlk_count), and estimate.c computes the rate.
  *
- * The time of the order begins when no pair is connecting any longer. Pairs that are connected
- * earlier already send, so that all rates are measured under the same load. A single pair ends as
+ * The time of the order begins when no pair is connecting any longer. Before that no pair sends,
+ * because bytes in the queues of the network would delay the other pairs. A single pair ends as
  * soon as its rate is stable, unless other agents send to this one at the same time. Otherwise all
  * pairs send for the whole time.
  *
@@ -43,7 +43,7 @@ struct pair_stream {
 
 struct pair {
 	struct measure *m;
-	enum { PAIR_CONNECTING, PAIR_SENDING, PAIR_ENDED } state;
+	enum { PAIR_CONNECTING, PAIR_CONNECTED, PAIR_ENDED } state;
 	struct wm_measured_result result; /* ENDED: complete */
 	struct pair_stream streams[WM_MEASURE_STREAMS_MAX];
 	struct cc_watch *reports; /* of stream 0 */
@@ -122,7 +122,7 @@ uint32_t net_measure_out_streams(const struct net_run *r)
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; r->measure && i < r->measure->n; i++)
-		n += r->measure->pairs[i].state == PAIR_SENDING ? r->measure->n_streams : 0;
+		n += r->measure->pairs[i].state == PAIR_CONNECTED ? r->measure->n_streams : 0;
 	return n;
 }
 
@@ -132,6 +132,15 @@ static void pair_end(struct pair *p, bool limit, const char *text)
 	p->state = PAIR_ENDED;
 	p->result.limit = limit;
 	snprintf(p->result.text, sizeof p->result.text, "%s", text);
+}
+
+/* Ends a pair for the reason in errno. */
+static void pair_end_here(struct pair *p)
+{
+	char limit[CC_LIMIT_TEXT];
+	bool is_limit = cc_limit_is(errno);
+
+	pair_end(p, is_limit, cc_limit_text(errno, limit, sizeof limit));
 }
 
 static bool any_in(const struct measure *m, int state)
@@ -183,20 +192,36 @@ static void measure_end(struct measure *m)
 	}
 	m->answered = true;
 	m->until = cc_now_ns() + BASE_MS(m->ms);
-	if (!any_in(m, PAIR_SENDING))
+	if (!any_in(m, PAIR_CONNECTED))
 		measure_free(m);
 	ev_post(b, &ev);
 	free(v);
 }
 
-/* All pairs that can be connected send: the time begins. */
+static void on_room(void *arg);
+
+/* Begins to send. Returns false with errno if the agent lacks a resource. */
+static bool pair_load(struct pair *p)
+{
+	net_estimate_begin(&p->estimate, &p->got, p->m->ms, p->trip_us);
+	for (uint32_t i = 0; i < p->m->n_streams; i++) {
+		struct pair_stream *s = &p->streams[i];
+
+		s->room = cc_watch_new_room(p->m->run->net->base->loop, s->fd, on_room, s);
+		if (!s->room)
+			return false;
+	}
+	return true;
+}
+
+/* All pairs that can be connected send from now on. */
 static void load(struct measure *m)
 {
 	m->loaded = true;
 	m->until = cc_now_ns() + BASE_MS(m->ms);
 	for (uint32_t i = 0; i < m->n; i++)
-		net_estimate_begin(
-			&m->pairs[i].estimate, &m->pairs[i].got, m->ms, m->pairs[i].trip_us);
+		if (m->pairs[i].state == PAIR_CONNECTED && !pair_load(&m->pairs[i]))
+			pair_end_here(&m->pairs[i]);
 }
 
 /* The state of a pair has changed. The measurement may be freed when this returns. */
@@ -204,11 +229,13 @@ static void settle(struct measure *m)
 {
 	if (m->beginning || any_in(m, PAIR_CONNECTING))
 		return;
-	if (any_in(m, PAIR_SENDING) && !m->loaded)
+	if (any_in(m, PAIR_CONNECTED) && !m->loaded)
 		load(m);
-	else if (!any_in(m, PAIR_SENDING) && m->answered)
+	if (any_in(m, PAIR_CONNECTED))
+		return;
+	if (m->answered)
 		measure_free(m);
-	else if (!any_in(m, PAIR_SENDING))
+	else
 		measure_end(m);
 }
 
@@ -222,10 +249,10 @@ static void pair_lose(struct pair *p, bool limit, const char *text)
 
 static void pair_lose_here(struct pair *p)
 {
-	char limit[CC_LIMIT_TEXT];
-	bool is_limit = cc_limit_is(errno);
+	struct measure *m = p->m;
 
-	pair_lose(p, is_limit, cc_limit_text(errno, limit, sizeof limit));
+	pair_end_here(p);
+	settle(m);
 }
 
 /* ---- load ---- */
@@ -315,7 +342,7 @@ void net_pair_connected(struct pair *p, const int *fds)
 	struct measure *m = p->m;
 	struct cc_loop *loop = m->run->net->base->loop;
 
-	p->state = PAIR_SENDING;
+	p->state = PAIR_CONNECTED;
 	p->trip_us = UINT32_MAX;
 	for (uint32_t i = 0; i < m->n_streams; i++) {
 		uint32_t us = trip_us(fds[i]);
@@ -324,12 +351,7 @@ void net_pair_connected(struct pair *p, const int *fds)
 		p->streams[i].fd = fds[i];
 	}
 	p->reports = cc_watch_new(loop, fds[0], false, on_reports, p);
-	for (uint32_t i = 0; i < m->n_streams && p->reports; i++) {
-		p->streams[i].room = cc_watch_new_room(loop, fds[i], on_room, &p->streams[i]);
-		if (!p->streams[i].room)
-			break;
-	}
-	if (!p->streams[m->n_streams - 1].room)
+	if (!p->reports)
 		pair_lose_here(p);
 	else
 		settle(m);

@@ -29,9 +29,9 @@ START_TEST(links_that_were_the_limit_are_not_suspect)
 	struct ccm_links x = links_of(3, v);
 
 	ck_assert(!ccm_cap_is_suspect(&x, 500));
-	ck_assert(!ccm_cap_is_suspect(&x, 450));
-	ck_assert(ccm_cap_is_suspect(&x, 440));
-	ck_assert_uint_eq(ccm_cap_of(&x, 450), 500);
+	ck_assert(!ccm_cap_is_suspect(&x, 475));
+	ck_assert(ccm_cap_is_suspect(&x, 470));
+	ck_assert_uint_eq(ccm_cap_of(&x, 475), 500);
 	ck_assert_uint_eq(ccm_cap_of(&x, 440), 440);
 	ck_assert_uint_eq(ccm_cap_of(&x, 510), 510);
 }
@@ -76,10 +76,14 @@ static void all_rates(uint64_t rate)
 
 static void end_round(uint32_t n)
 {
+	bool sends[HOSTS];
 	uint32_t i;
 
 	for (i = 0; i < n; i++)
-		fk_measured(h[i]);
+		sends[i] = h[i]->order.n_to > 0;
+	for (i = 0; i < n; i++) /* the last answer begins the next round */
+		if (sends[i])
+			fk_measured(h[i]);
 }
 
 /* Lets all hosts vote, and measures the pairs: each link has 2 Gbit/s. All hosts then have the
@@ -98,20 +102,24 @@ static void begin_cap_round(void)
 		ck_assert(h[i]->order.n_to == LINKS && h[i]->order.hold);
 }
 
-/* Expects that host i exchanges with all others, and they only with it. */
-static void expect_single(uint32_t single)
+/* Expects that host `out` sends to all others, that host `in` receives from all others, and nothing
+ * else. Either can be CCM_NO_HOST. */
+static void expect_round(uint32_t out, uint32_t in)
 {
-	uint32_t i;
+	uint32_t i, n_to, n_from;
 
+	ck_assert_uint_ne(out, in);
 	for (i = 0; i < HOSTS; i++) {
 		const struct wm_measure *o = &h[i]->order;
 
+		n_to = i == out ? LINKS : i != in && in != CCM_NO_HOST;
+		n_from = i == in ? LINKS : i != out && out != CCM_NO_HOST;
 		ck_assert(o->hold);
 		ck_assert_uint_eq(o->ms, 252); /* a quarter of a second and ten round trips */
-		ck_assert_uint_eq(o->n_to, i == single ? LINKS : 1);
-		ck_assert_uint_eq(o->n_from, i == single ? LINKS : 1);
-		ck_assert(i == single || index_of(&o->to[0].agent) == single);
-		ck_assert(i == single || cc_id_eq(&o->from[0], &h[single]->id));
+		ck_assert_uint_eq(o->n_to, n_to);
+		ck_assert_uint_eq(o->n_from, n_from);
+		ck_assert(i == out || n_to == 0 || index_of(&o->to[0].agent) == in);
+		ck_assert(i == in || n_from == 0 || cc_id_eq(&o->from[0], &h[out]->id));
 	}
 }
 
@@ -121,7 +129,7 @@ static const struct ccm_problem *expect_end(void)
 	uint32_t i;
 
 	for (i = 0; i < HOSTS; i++)
-		ck_assert_uint_eq(h[i]->order.n_to + h[i]->order.n_from, 0);
+		ck_assert_uint_eq(h[i]->order.n_to, 0);
 	return fk_problem(&f, 0);
 }
 
@@ -139,32 +147,30 @@ START_TEST(uniform_hosts_exchange_all_at_once_only)
 }
 END_TEST
 
-/* Lets a host send half of what it can carry in the cap round. Its own round begins. */
+/* Lets a host send three quarters of what it can carry in the cap round. Its own round begins. */
 static void make_suspect(uint32_t host)
 {
 	uint32_t i;
 
 	begin_cap_round();
 	for (i = 0; i < HOSTS; i++)
-		rates[host][i] = GBIT;
+		rates[host][i] = GBIT * 15 / 10;
 	end_round(HOSTS);
-	expect_single(host);
+	expect_round(host, CCM_NO_HOST);
 }
 
 /* Fair sharing gave host 2 less than it can carry. */
-START_TEST(host_with_a_suspect_cap_exchanges_alone_with_all)
+START_TEST(host_with_a_suspect_cap_sends_alone_to_all)
 {
 	const struct ccm_problem *x;
 	uint32_t i;
 
 	make_suspect(2);
-	for (i = 0; i < HOSTS; i++) {
-		rates[2][i] = 3 * GBIT / 2;
-		rates[i][2] = 2 * GBIT;
-	}
+	for (i = 0; i < HOSTS; i++)
+		rates[2][i] = GBIT * 18 / 10;
 	end_round(HOSTS);
 	x = expect_end();
-	ck_assert_uint_eq(x->out[2], LINKS * (3 * GBIT / 2));
+	ck_assert_uint_eq(x->out[2], LINKS * (GBIT * 18 / 10));
 	ck_assert_uint_eq(x->in[2], LINKS * 2 * GBIT);
 	ck_assert_uint_eq(x->out[3], LINKS * 2 * GBIT);
 	ck_assert_uint_eq(x->rates[2 * HOSTS + 3], 2 * GBIT); /* that of the pair alone */
@@ -173,21 +179,21 @@ START_TEST(host_with_a_suspect_cap_exchanges_alone_with_all)
 }
 END_TEST
 
-START_TEST(suspect_cap_of_what_a_host_receives_is_measured)
+START_TEST(host_with_a_suspect_cap_receives_alone_from_all)
 {
 	const struct ccm_problem *x;
 	uint32_t i;
 
 	begin_cap_round();
 	for (i = 0; i < HOSTS; i++)
-		rates[i][5] = GBIT;
+		rates[i][5] = GBIT * 15 / 10;
 	end_round(HOSTS);
-	expect_single(5);
+	expect_round(CCM_NO_HOST, 5);
 	for (i = 0; i < HOSTS; i++)
-		rates[i][5] = 3 * GBIT / 2;
+		rates[i][5] = GBIT * 18 / 10;
 	end_round(HOSTS);
 	x = expect_end();
-	ck_assert_uint_eq(x->in[5], LINKS * (3 * GBIT / 2));
+	ck_assert_uint_eq(x->in[5], LINKS * (GBIT * 18 / 10));
 	ck_assert_uint_eq(x->out[5], LINKS * 2 * GBIT);
 }
 END_TEST
@@ -201,34 +207,106 @@ START_TEST(cap_is_the_most_that_was_carried)
 	all_rates(GBIT / 2);
 	end_round(HOSTS);
 	x = expect_end();
-	ck_assert_uint_eq(x->out[2], LINKS * GBIT);
+	ck_assert_uint_eq(x->out[2], LINKS * (GBIT * 15 / 10));
 	ck_assert_uint_eq(x->in[2], LINKS * 2 * GBIT);
+}
+END_TEST
+
+/* One host with both caps suspect cannot send and receive in the same round. */
+START_TEST(directions_of_one_host_are_measured_one_after_the_other)
+{
+	const struct ccm_problem *x;
+	uint32_t i;
+
+	begin_cap_round();
+	for (i = 0; i < HOSTS; i++)
+		rates[4][i] = rates[i][4] = GBIT * 15 / 10;
+	end_round(HOSTS);
+	expect_round(4, CCM_NO_HOST);
+	for (i = 0; i < HOSTS; i++)
+		rates[4][i] = GBIT * 16 / 10;
+	end_round(HOSTS);
+	expect_round(CCM_NO_HOST, 4);
+	for (i = 0; i < HOSTS; i++)
+		rates[i][4] = GBIT * 17 / 10;
+	end_round(HOSTS);
+	x = expect_end();
+	ck_assert_uint_eq(x->out[4], LINKS * (GBIT * 16 / 10));
+	ck_assert_uint_eq(x->in[4], LINKS * (GBIT * 17 / 10));
 }
 END_TEST
 
 START_TEST(lowest_caps_come_first)
 {
-	bool seen[HOSTS] = {false};
-	uint32_t i, k, single;
+	bool sent[HOSTS] = {false}, received[HOSTS] = {false};
+	uint32_t k, out, in;
 
 	begin_cap_round();
 	all_rates(GBIT);
-	for (i = 0; i < HOSTS; i++) {
-		rates[6][i] = GBIT * 8 / 10;
-		rates[i][3] = GBIT * 7 / 10;
+	for (k = 0; k < HOSTS; k++) {
+		rates[6][k] = GBIT * 8 / 10;
+		rates[k][3] = GBIT * 7 / 10;
 	}
 	end_round(HOSTS);
 	for (k = 0; k < HOSTS; k++) {
-		for (single = 0; h[single]->order.n_to != LINKS; single++)
-			ck_assert_uint_lt(single, HOSTS - 1);
-		ck_assert(!seen[single]);
-		seen[single] = true;
-		ck_assert(k != 0 || single == 3);
-		ck_assert(k != 1 || single == 6);
-		expect_single(single);
+		for (out = 0; h[out]->order.n_to != LINKS; out++)
+			ck_assert_uint_lt(out, HOSTS - 1);
+		for (in = 0; h[in]->order.n_from != LINKS; in++)
+			ck_assert_uint_lt(in, HOSTS - 1);
+		ck_assert(!sent[out] && !received[in]);
+		sent[out] = received[in] = true;
+		ck_assert(k != 0 || (out == 6 && in == 3));
+		expect_round(out, in);
 		end_round(HOSTS);
 	}
 	(void)expect_end();
+}
+END_TEST
+
+/* A sender whose agent was busy meanwhile counts too little, and then too much. */
+START_TEST(single_reports_of_what_was_received_do_not_matter)
+{
+	uint64_t values[] = {0, 930, 400, 920, 1400, 910, 0};
+
+	ck_assert_uint_eq(ccm_cap_middle(values, 7), 920);
+	ck_assert_uint_eq(ccm_cap_middle(values, 1), 0);
+}
+END_TEST
+
+static void fill(struct ccm_suspects *x, const uint32_t *caps, uint32_t n)
+{
+	x->n = 0;
+	for (uint32_t i = 0; i < n; i++)
+		ccm_suspects_add(x, i, caps[i]);
+}
+
+/* All hosts are in both lists, in random orders. */
+START_TEST(no_host_sends_and_receives_in_one_round)
+{
+	struct ccm_host_round r[CCM_HOST_ROUNDS_MAX];
+	struct tl_rng rng = tl_rng_new((uint64_t)_i);
+	struct ccm_suspects out, in;
+	uint32_t caps[20], n[2], rounds, k;
+
+	for (k = 0; k < 2; k++) {
+		n[k] = (uint32_t)tl_range(&rng, 0, 19);
+		for (uint32_t i = 0; i < n[k]; i++)
+			caps[i] = (uint32_t)tl_range(&rng, 1, 9);
+		fill(k == 0 ? &out : &in, caps, n[k]);
+		n[k] = n[k] < CCM_HOST_ROUNDS_MAX ? n[k] : CCM_HOST_ROUNDS_MAX;
+	}
+	rounds = ccm_host_rounds(&out, &in, r);
+	ck_assert_uint_le(rounds, CCM_HOST_ROUNDS_MAX);
+	for (k = 0; k < rounds; k++) {
+		ck_assert_uint_ne(r[k].out, r[k].in);
+		n[0] -= r[k].out != CCM_NO_HOST;
+		n[1] -= r[k].in != CCM_NO_HOST;
+		for (uint32_t i = 0; i < k; i++) {
+			ck_assert(r[i].out != r[k].out || r[i].out == CCM_NO_HOST);
+			ck_assert(r[i].in != r[k].in || r[i].in == CCM_NO_HOST);
+		}
+	}
+	ck_assert_uint_eq(n[0] + n[1], 0);
 }
 END_TEST
 
@@ -256,18 +334,22 @@ START_TEST(silent_host_ends_the_round_of_a_single_host)
 {
 	uint32_t i;
 
-	make_suspect(2);
+	begin_cap_round();
 	for (i = 0; i < HOSTS; i++)
-		if (i != 4)
+		rates[2][i] = rates[i][5] = GBIT * 15 / 10;
+	end_round(HOSTS);
+	expect_round(2, 5);
+	for (i = 0; i < HOSTS; i++)
+		if (i != 4 && i != 5)
 			fk_measured(h[i]);
 	fk_forget(&f);
 	fk_tick(&f, 4000);
 	ck_assert_uint_eq(count_all(HOSTS, WM_BALLOT_END), 0);
 	fk_tick(&f, 3300);
 	expect_answer(HOSTS, false, "host h4 did not end its measurement within");
-	ck_assert_uint_eq(count_all(HOSTS, WM_MEASURE), HOSTS);
+	ck_assert_uint_eq(count_all(HOSTS, WM_MEASURE), LINKS); /* host 5 does not send */
 	for (i = 0; i < HOSTS; i++) {
-		ck_assert_uint_eq(h[i]->order.n_to + h[i]->order.n_from, 0);
+		ck_assert_uint_eq(h[i]->order.n_to, 0);
 		h[i]->auto_measured = true;
 	}
 	optimization_works(HOSTS);
@@ -282,11 +364,14 @@ Suite *caps_suite(void)
 	tcase_add_test(pure, links_that_were_the_limit_are_not_suspect);
 	tcase_add_test(pure, adapter_that_bounds_single_links_is_not_suspect);
 	tcase_add_test(pure, sum_like_the_only_fast_link_is_suspect);
+	tcase_add_test(pure, single_reports_of_what_was_received_do_not_matter);
+	tcase_add_loop_test(pure, no_host_sends_and_receives_in_one_round, 0, 50);
 	suite_add_tcase(s, pure);
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, uniform_hosts_exchange_all_at_once_only);
-	tcase_add_test(tc, host_with_a_suspect_cap_exchanges_alone_with_all);
-	tcase_add_test(tc, suspect_cap_of_what_a_host_receives_is_measured);
+	tcase_add_test(tc, host_with_a_suspect_cap_sends_alone_to_all);
+	tcase_add_test(tc, host_with_a_suspect_cap_receives_alone_from_all);
+	tcase_add_test(tc, directions_of_one_host_are_measured_one_after_the_other);
 	tcase_add_test(tc, cap_is_the_most_that_was_carried);
 	tcase_add_test(tc, lowest_caps_come_first);
 	tcase_add_test(tc, trusted_caps_are_not_measured_again);

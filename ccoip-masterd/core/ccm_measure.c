@@ -1,0 +1,541 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The measurements of an optimization. Pairs of hosts measure the links whose rates the store
+ * lacks. If a cap is not trusted, all hosts then send to all, which is the cap round. It may leave
+ * open what some hosts can carry, so in each host round after it a host sends to all others, and
+ * another one receives from all others.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ccoip-masterd/core/ccm_internal.h"
+
+/* The time for the report to arrive, besides those for connecting and for the measurement. */
+#define LATE_MS 2000u
+/* The cap round is this part of benchmark_ms long. */
+#define CAP_ROUND_PART 2u
+/* A host round is this part of benchmark_ms long, and this number of round trips. */
+#define HOST_ROUND_PART  4u
+#define HOST_ROUND_TRIPS 10u
+#define US_PER_MS        1000u
+/* Each target of the cap round is one message field with all addresses of a host. */
+#define CAP_HOSTS_MAX (CC_ROUTE_HOSTS_MAX)
+
+void ccm_measure_free(struct ccm *m)
+{
+	struct ccm_optimize *x = &m->optimize;
+
+	free(x->edges);
+	free(x->hosts);
+	free(x->loads);
+	free(x->received);
+	x->edges = NULL;
+	x->hosts = NULL;
+	x->loads = NULL;
+	x->received = NULL;
+	x->n_edges = x->n_hosts = x->n_rounds = x->n_pair_rounds = 0;
+}
+
+static struct ccm_agent *host(const struct ccm *m, uint32_t i)
+{
+	struct ccm_agent *a;
+
+	HASH_FIND(hh_id, m->by_id, &m->optimize.hosts[i], sizeof(struct cc_id), a);
+	return a;
+}
+
+/* An agent that still sends stops when it gets an empty order. */
+static void stop_measuring(struct ccm *m, struct ccm_agent *a)
+{
+	if (a->measuring || a->loading)
+		ccm_send(m, a, WM_MEASURE)->u.measure = (struct wm_measure){
+			.number = m->optimize.last_number, .ms = 1, .streams = 1};
+	a->measuring = a->loading = false;
+}
+
+void ccm_measure_stop(struct ccm *m)
+{
+	struct ccm_agent *a;
+
+	m->optimize.last_number++;
+	for (a = m->agents; a; a = a->hh.next)
+		stop_measuring(m, a);
+}
+
+/* ---- what is measured ---- */
+
+bool ccm_measure_wants(const struct ccm_group *g)
+{
+	return g->n_ring >= 3;
+}
+
+static bool has_measured_group(const struct ccm_agent *a)
+{
+	const struct ccm_membership *s;
+
+	DL_FOREACH2 (a->memberships, s, next_a)
+		if (s->in_ring && ccm_measure_wants(s->group))
+			return true;
+	return false;
+}
+
+static bool share_group(const struct ccm *m, const struct ccm_agent *a, const struct ccm_agent *b)
+{
+	const struct ccm_membership *s, *t;
+
+	DL_FOREACH2 (a->memberships, s, next_a) {
+		t = ccm_membership_of(m, b, s->group->id);
+		if (s->in_ring && ccm_measure_wants(s->group) && t && t->in_ring)
+			return true;
+	}
+	return false;
+}
+
+/* Lists the hosts of groups whose rings can be changed. */
+static void list_hosts(struct ccm *m)
+{
+	struct ccm_optimize *x = &m->optimize;
+	const struct ccm_agent *a;
+
+	x->hosts = cc_must_zalloc(HASH_COUNT(m->agents), sizeof *x->hosts);
+	for (a = m->agents; a; a = a->hh.next)
+		if (has_measured_group(a))
+			x->hosts[x->n_hosts++] = a->hello.agent;
+}
+
+/* Lists the links whose rates are not known well enough. */
+static void list_edges(struct ccm *m)
+{
+	struct ccm_optimize *x = &m->optimize;
+	uint32_t i, k;
+
+	x->edges = cc_must_zalloc((size_t)x->n_hosts * x->n_hosts, sizeof *x->edges);
+	for (i = 0; i < x->n_hosts; i++)
+		for (k = 0; k < x->n_hosts; k++)
+			if (i != k && share_group(m, host(m, i), host(m, k)) &&
+				!ccm_rate_is_trusted(m, &x->hosts[i], &x->hosts[k]))
+				x->edges[x->n_edges++] = (struct ccm_edge){.from = i, .to = k};
+}
+
+/* Must all hosts send at once, to find out what they can carry? */
+static bool wants_caps(const struct ccm *m)
+{
+	const struct ccm_optimize *x = &m->optimize;
+	uint32_t i;
+
+	if (x->n_hosts > CAP_HOSTS_MAX)
+		return false;
+	for (i = 0; i < x->n_hosts; i++)
+		if (m->store.caps_stale || !ccm_cap_is_trusted(m, &x->hosts[i]))
+			return true;
+	return false;
+}
+
+static bool is_pair_round(const struct ccm_optimize *x)
+{
+	return x->round < x->n_pair_rounds;
+}
+
+static bool is_cap_round(const struct ccm_optimize *x)
+{
+	return x->round == x->n_pair_rounds;
+}
+
+/* In a host round: the hosts that are measured. */
+static const struct ccm_host_round *host_round(const struct ccm_optimize *x)
+{
+	return &x->host_rounds[x->round - x->n_pair_rounds - 1];
+}
+
+static bool measures_out(const struct ccm_optimize *x, uint32_t i)
+{
+	return is_cap_round(x) || host_round(x)->out == i;
+}
+
+static bool measures_in(const struct ccm_optimize *x, uint32_t i)
+{
+	return is_cap_round(x) || host_round(x)->in == i;
+}
+
+/* Returns the longest round trip of a link that this round measures. */
+static uint32_t longest_trip_us(const struct ccm *m)
+{
+	const struct ccm_optimize *x = &m->optimize;
+	uint32_t longest = 0, i, k;
+
+	for (i = 0; i < x->n_hosts; i++)
+		for (k = 0; k < x->n_hosts; k++) {
+			const struct ccm_measured *v = ccm_rate_get(m, &x->hosts[i], &x->hosts[k]);
+
+			if (v && (measures_out(x, i) || measures_in(x, k)) && v->trip_us > longest)
+				longest = v->trip_us;
+		}
+	return longest;
+}
+
+/* With a load from all hosts no measurement ends early. In a host round only one queue fills, and
+ * it does so at once. */
+static uint32_t measure_ms(const struct ccm *m)
+{
+	const struct ccm_optimize *x = &m->optimize;
+	uint64_t ms = m->cfg.benchmark_ms;
+
+	if (is_cap_round(x))
+		ms = 1 + ms / CAP_ROUND_PART;
+	else if (!is_pair_round(x))
+		ms = 1 + ms / HOST_ROUND_PART +
+		     (uint64_t)HOST_ROUND_TRIPS * longest_trip_us(m) / US_PER_MS;
+	return ms < m->cfg.benchmark_ms ? (uint32_t)ms : m->cfg.benchmark_ms;
+}
+
+/* Starts the order to `a`, unless it was started before. */
+static struct wm_measure *order_of(struct ccm *m, struct wm_measure *orders, uint32_t i)
+{
+	struct wm_measure *o = &orders[i];
+
+	if (o->number)
+		return o;
+	o->number = m->optimize.last_number;
+	o->ms = measure_ms(m);
+	o->streams = CCM_MEASURE_STREAMS;
+	o->round = m->optimize.round + 1;
+	o->rounds = m->optimize.n_rounds;
+	o->hold = !is_pair_round(&m->optimize);
+	o->to = cc_must_zalloc(m->optimize.n_hosts, sizeof *o->to);
+	o->from = cc_must_zalloc(m->optimize.n_hosts, sizeof *o->from);
+	return o;
+}
+
+static void add_order(struct ccm *m, struct wm_measure *orders, uint32_t from, uint32_t to)
+{
+	struct wm_measure *o = order_of(m, orders, from), *p = order_of(m, orders, to);
+
+	ccm_agent_endpoint_benchmark(host(m, to), host(m, from), &o->to[o->n_to++]);
+	p->from[p->n_from++] = host(m, from)->hello.agent;
+}
+
+static void send_orders(struct ccm *m, struct wm_measure *orders)
+{
+	struct ccm_optimize *x = &m->optimize;
+	struct ccm_agent *a;
+	uint32_t i;
+
+	for (i = 0; i < x->n_hosts; i++) {
+		a = host(m, i);
+		if (!orders[i].number) {
+			stop_measuring(m, a);
+			continue;
+		}
+		a->measuring = orders[i].n_to > 0;
+		a->loading = a->measuring && orders[i].hold;
+		x->n_waiting += a->measuring;
+		ccm_send(m, a, WM_MEASURE)->u.measure = orders[i];
+	}
+}
+
+/* All links of the hosts whose caps this round measures have a load. */
+static void order_loads(struct ccm *m, struct wm_measure *orders)
+{
+	const struct ccm_optimize *x = &m->optimize;
+	uint32_t i, k;
+
+	for (i = 0; i < x->n_hosts; i++) {
+		x->loads[i].sent = 0;
+		for (k = 0; k < x->n_hosts; k++) {
+			x->received[i * x->n_hosts + k] = 0;
+			if (i != k && share_group(m, host(m, i), host(m, k)) &&
+				(measures_out(x, i) || measures_in(x, k)))
+				add_order(m, orders, i, k);
+		}
+	}
+}
+
+static void order_pairs(struct ccm *m, struct wm_measure *orders)
+{
+	const struct ccm_optimize *x = &m->optimize;
+	uint32_t i;
+
+	for (i = 0; i < x->n_edges; i++)
+		if (x->edges[i].round == x->round)
+			add_order(m, orders, x->edges[i].from, x->edges[i].to);
+}
+
+static void measure_round(struct ccm *m)
+{
+	struct ccm_optimize *x = &m->optimize;
+	struct wm_measure *orders = cc_must_zalloc(x->n_hosts, sizeof *orders);
+
+	x->last_number++;
+	x->n_waiting = 0;
+	x->step_ns = m->now;
+	ccm_log(m, CCM_LOG_INFO, "measuring links: round %u of %u%s", x->round + 1, x->n_rounds,
+		is_pair_round(x)  ? ""
+		: is_cap_round(x) ? ", all hosts at once"
+				  : ", single hosts with all others");
+	if (is_pair_round(x))
+		order_pairs(m, orders);
+	else
+		order_loads(m, orders);
+	send_orders(m, orders);
+	free(orders);
+}
+
+/* Assumes that each round that is left takes as long as those that are done. */
+bool ccm_get_progress(const struct ccm *m, uint64_t now_ns, struct ccm_progress *ret)
+{
+	const struct ccm_optimize *x = &m->optimize;
+	uint64_t each = m->cfg.benchmark_ms * CCM_NS_PER_MS, in_round = ccm_age(now_ns, x->step_ns);
+	uint64_t left = x->n_rounds - x->round;
+
+	if (x->phase != CCM_OPTIMIZE_MEASURING)
+		return false;
+	if (x->round > 0)
+		each = ccm_age(x->step_ns, x->began_ns) / x->round;
+	*ret = (struct ccm_progress){.round = x->round + 1, .rounds = x->n_rounds};
+	ret->left_ns = ccm_age(left * each, in_round);
+	return true;
+}
+
+static void measured_pair(struct ccm *m, const struct ccm_agent *a, const struct ccm_agent *to,
+	const struct wm_measured_result *l)
+{
+	char text[WM_TEXT_MAX];
+	struct ccm_measured v = {.rate = l->ok ? l->rate : 0,
+		.trip_us = l->trip_us,
+		.ns = m->now,
+		.source = l->ok ? CCM_RATE_BENCHMARK : CCM_RATE_UNREACHABLE};
+
+	ccm_rate_put(m, &a->hello.agent, &to->hello.agent, &v);
+	if (l->ok)
+		return;
+	ccm_copy(text, sizeof text, l->text);
+	ccm_print(m->optimize.unreachable, sizeof m->optimize.unreachable,
+		"host %s could not measure its link to host %s (%s)", a->hello.name, to->hello.name,
+		text);
+	ccm_log(m, CCM_LOG_WARNING,
+		"%s: new rings avoid this link, and it can be measured again after a minute%s",
+		m->optimize.unreachable,
+		l->limit ? "" : "; if no packets are lost, open the latter's benchmark port");
+}
+
+static uint32_t index_of(const struct ccm_optimize *x, const struct ccm_agent *a)
+{
+	uint32_t i = 0;
+
+	while (i < x->n_hosts && !cc_id_eq(&x->hosts[i], &a->hello.agent))
+		i++;
+	return i;
+}
+
+/* Takes what `a` has sent to `to` while other links had a load, too. The senders of a host do not
+ * measure at the same time. So a sum of their rates can be more than the host has received, and
+ * each sender tells what the host has received in all. */
+static void measured_at_once(struct ccm *m, const struct ccm_agent *a, const struct ccm_agent *to,
+	const struct wm_measured_result *l)
+{
+	struct ccm_optimize *x = &m->optimize;
+	uint32_t i = index_of(x, a), k = index_of(x, to);
+
+	if (i == x->n_hosts || k == x->n_hosts)
+		return;
+	x->loads[i].sent += l->rate;
+	x->received[k * x->n_hosts + i] = l->rate_of_all;
+}
+
+void ccm_measure_take(struct ccm *m, struct ccm_agent *a, const struct wm_measured *r)
+{
+	struct ccm_optimize *x = &m->optimize;
+	struct ccm_agent *to;
+	uint32_t i;
+
+	if (x->phase != CCM_OPTIMIZE_MEASURING || r->number != x->last_number || !a->measuring)
+		return;
+	a->measuring = false;
+	x->n_waiting--;
+	for (i = 0; i < r->n; i++) {
+		HASH_FIND(hh_id, m->by_id, &r->results[i].agent, sizeof(struct cc_id), to);
+		if (!to || to == a)
+			continue;
+		if (is_pair_round(x))
+			measured_pair(m, a, to, &r->results[i]);
+		else if (r->results[i].ok)
+			measured_at_once(m, a, to, &r->results[i]);
+	}
+}
+
+/* ---- caps ---- */
+
+static uint64_t rate_alone(const struct ccm *m, const struct cc_id *from, const struct cc_id *to)
+{
+	const struct ccm_measured *v = ccm_rate_get(m, from, to);
+
+	return v ? v->rate : 0;
+}
+
+static void add_links(
+	const struct ccm *m, const struct cc_id *id, struct ccm_links *out, struct ccm_links *in)
+{
+	const struct ccm_optimize *x = &m->optimize;
+	uint32_t i;
+
+	for (i = 0; i < x->n_hosts; i++) {
+		ccm_links_add(out, rate_alone(m, id, &x->hosts[i]));
+		ccm_links_add(in, rate_alone(m, &x->hosts[i], id));
+	}
+}
+
+static void keep_highest(uint64_t *most, uint64_t rate)
+{
+	*most = rate > *most ? rate : *most;
+}
+
+/* A host can carry what it has carried. */
+static void end_load_round(struct ccm *m)
+{
+	struct ccm_optimize *x = &m->optimize;
+	uint32_t i, n = x->n_hosts;
+
+	for (i = 0; i < n; i++) {
+		if (measures_out(x, i))
+			keep_highest(&x->loads[i].out, x->loads[i].sent);
+		if (measures_in(x, i))
+			keep_highest(&x->loads[i].in, ccm_cap_middle(&x->received[i * n], n));
+	}
+}
+
+/* Plans rounds for the hosts with suspect caps. */
+static void plan_host_rounds(struct ccm *m)
+{
+	struct ccm_optimize *x = &m->optimize;
+	struct ccm_suspects out = {.n = 0}, in = {.n = 0};
+	uint32_t i;
+
+	for (i = 0; i < x->n_hosts; i++) {
+		struct ccm_links to = {.sum = 0}, from = {.sum = 0};
+		const struct ccm_load *l = &x->loads[i];
+
+		add_links(m, &x->hosts[i], &to, &from);
+		if (ccm_cap_is_suspect(&to, l->out))
+			ccm_suspects_add(&out, i, ccm_cap_of(&to, l->out));
+		if (ccm_cap_is_suspect(&from, l->in))
+			ccm_suspects_add(&in, i, ccm_cap_of(&from, l->in));
+	}
+	x->n_rounds += ccm_host_rounds(&out, &in, x->host_rounds);
+}
+
+static void learn_cap(struct ccm *m, uint32_t i)
+{
+	const struct ccm_load *l = &m->optimize.loads[i];
+	struct ccm_links out = {.sum = 0}, in = {.sum = 0};
+	struct ccm_cap cap = {.ns = m->now};
+	struct ccm_agent *a = host(m, i);
+	struct wm_rates *r;
+
+	add_links(m, &a->hello.agent, &out, &in);
+	cap.out = ccm_cap_of(&out, l->out);
+	cap.in = ccm_cap_of(&in, l->in);
+	ccm_cap_put(m, &a->hello.agent, &cap);
+	r = &ccm_send(m, a, WM_RATES)->u.rates; /* the agent tells the next master */
+	r->out = cap.out;
+	r->in = cap.in;
+}
+
+static void learn_caps(struct ccm *m)
+{
+	uint32_t i;
+
+	for (i = 0; i < m->optimize.n_hosts; i++)
+		learn_cap(m, i);
+	m->store.caps_stale = false;
+}
+
+/* ---- begin and end ---- */
+
+bool ccm_measure_list(struct ccm *m)
+{
+	struct ccm_optimize *x = &m->optimize;
+
+	x->unreachable[0] = '\0';
+	list_hosts(m);
+	list_edges(m);
+	x->caps = wants_caps(m);
+	return x->n_edges > 0 || x->caps;
+}
+
+static bool lacks_port(struct ccm *m)
+{
+	const struct ccm_agent *a;
+	char text[WM_TEXT_MAX];
+	uint32_t i;
+
+	for (i = 0; i < m->optimize.n_hosts; i++) {
+		a = host(m, i);
+		if (a->hello.port_benchmark != 0)
+			continue;
+		ccm_print(text, sizeof text,
+			"the agent on host %s offers no benchmark port: update it", a->hello.name);
+		ccm_optimize_fail(m, text);
+		return true;
+	}
+	return false;
+}
+
+void ccm_measure_begin(struct ccm *m)
+{
+	struct ccm_optimize *x = &m->optimize;
+	size_t n = x->n_hosts;
+
+	if (lacks_port(m))
+		return;
+	x->round = 0;
+	if (x->caps) {
+		x->loads = cc_must_zalloc(n, sizeof *x->loads);
+		x->received = cc_must_zalloc(n * n, sizeof *x->received);
+	}
+	x->n_pair_rounds = ccm_schedule(x->edges, x->n_edges, x->n_hosts);
+	x->n_rounds = x->n_pair_rounds + x->caps;
+	ccm_log(m, CCM_LOG_INFO, "measuring %u links of %u hosts in %u rounds", x->n_edges,
+		x->n_hosts, x->n_rounds);
+	measure_round(m);
+}
+
+bool ccm_measure_goes_on(struct ccm *m)
+{
+	struct ccm_optimize *x = &m->optimize;
+
+	if (x->n_waiting > 0)
+		return true;
+	if (!is_pair_round(x))
+		end_load_round(m);
+	if (is_cap_round(x))
+		plan_host_rounds(m);
+	if (++x->round < x->n_rounds) {
+		measure_round(m);
+		return true;
+	}
+	ccm_measure_stop(m);
+	if (x->caps)
+		learn_caps(m);
+	return false;
+}
+
+void ccm_measure_tick(struct ccm *m)
+{
+	struct ccm_optimize *x = &m->optimize;
+	const struct ccm_agent *a;
+	char text[WM_TEXT_MAX];
+	uint64_t ms;
+
+	if (x->phase != CCM_OPTIMIZE_MEASURING)
+		return;
+	ms = (uint64_t)measure_ms(m) + m->cfg.bounds.ms[CC_BOUND_NEW_LINK] + LATE_MS +
+	     ccm_paths_ms(m);
+	if (ccm_age(m->now, x->step_ns) <= ms * CCM_NS_PER_MS)
+		return;
+	for (a = m->agents; a && !a->measuring; a = a->hh.next)
+		;
+	ccm_print(text, sizeof text,
+		"host %s did not end its measurement within %llu ms: see the log of its agent",
+		a ? a->hello.name : "", (unsigned long long)ms);
+	ccm_optimize_fail(m, text);
+}

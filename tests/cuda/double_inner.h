@@ -57,6 +57,7 @@ struct dbl_work {
 struct dbl_event {
 	const struct dbl_stream *stream; /* NULL: not recorded yet */
 	uint64_t done;
+	bool asked; /* the last call of cuEventQuery found that it is not reached yet */
 	bool destroyed;
 };
 

@@ -45,7 +45,8 @@ static bool is_name(const char *of_table, const char *name)
 static uint64_t *counter(const char *name)
 {
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-		if (is_name(names[i], name))
+		/* Most names differ in the sixth character, as cuMemAlloc and cuMemFree do. */
+		if (names[i][5] == name[5] && is_name(names[i], name))
 			return &calls_of[i];
 	abort();
 }
@@ -71,7 +72,7 @@ static CUresult begin_locked(const char *name, struct dbl_context *c, bool again
 	if (!again && ++n_calls == fail_call) {
 		if (c && is_sticky(fail_error)) {
 			c->sticky = fail_error;
-			pthread_cond_broadcast(&dbl_changed);
+			dbl_streams_wake();
 		}
 		return fail_error;
 	}
@@ -575,7 +576,7 @@ CUresult cuStreamDestroy(CUstream stream)
 
 	if (error == CUDA_SUCCESS) {
 		s->destroyed = true;
-		pthread_cond_broadcast(&dbl_changed);
+		dbl_streams_wake();
 	}
 	return end(error);
 }
@@ -842,7 +843,7 @@ static void double_hold(CUstream stream, int on)
 	pthread_mutex_lock(&dbl_lock);
 	s = stream_of(stream);
 	s->held = on != 0;
-	pthread_cond_broadcast(&dbl_changed);
+	dbl_streams_wake();
 	pthread_mutex_unlock(&dbl_lock);
 }
 

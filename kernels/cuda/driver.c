@@ -7,8 +7,11 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 #define LIBRARY "libcuda.so.1"
+/* So begin the names of all files that are this library. */
+#define SIMILAR "libcuda"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards `functions` until it is shown */
 static struct gpu_driver functions;
@@ -106,10 +109,22 @@ static int count_loaded(struct dl_phdr_info *info, size_t size, void *ret)
 	return 1;
 }
 
+/* Looks for a library with a name like that of the driver, and stops if there is one. */
+static int find_similar(struct dl_phdr_info *info, size_t size, void *ret)
+{
+	const char *name = info->dlpi_name ? strrchr(info->dlpi_name, '/') : NULL;
+
+	(void)size;
+	name = name ? name + 1 : info->dlpi_name;
+	*(bool *)ret = name && strncmp(name, SIMILAR, strlen(SIMILAR)) == 0;
+	return *(bool *)ret;
+}
+
 const struct gpu_driver *gpu_driver_loaded(void)
 {
 	const struct gpu_driver *gpu = atomic_load_explicit(&shown, memory_order_acquire);
 	char why[GPU_TEXT];
+	bool similar = false;
 	uint64_t adds = 0;
 
 	if (gpu)
@@ -117,7 +132,10 @@ const struct gpu_driver *gpu_driver_loaded(void)
 	(void)dl_iterate_phdr(count_loaded, &adds);
 	if (adds == atomic_load_explicit(&seen_without, memory_order_relaxed))
 		return NULL;
-	gpu = open_with(RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE, why);
+	/* To find out whether a library is loaded, dlopen opens the file of one that is not. */
+	(void)dl_iterate_phdr(find_similar, &similar);
+	if (similar)
+		gpu = open_with(RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE, why);
 	if (!gpu)
 		atomic_store_explicit(&seen_without, adds, memory_order_relaxed);
 	return gpu;

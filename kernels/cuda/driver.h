@@ -78,8 +78,9 @@ const struct gpu_driver *gpu_driver_open(char why[GPU_TEXT]);
 /* As gpu_driver_open, and calls cuInit. */
 const struct gpu_driver *gpu_driver_start(char why[GPU_TEXT]);
 /*
- * Returns the driver if this process has loaded it already, or NULL. Loads nothing. As long as the
- * process loads no further library, a call costs a few nanoseconds.
+ * Returns the driver if this process has loaded it already, or NULL. Loads nothing, and opens no
+ * file in a process without CUDA. As long as the process loads no further library, a call costs a
+ * few nanoseconds.
  */
 const struct gpu_driver *gpu_driver_loaded(void);
 /* Returns the name of the driver's error, such as CUDA_ERROR_INVALID_VALUE. Never NULL. */

@@ -26,7 +26,8 @@
 
 struct double_functions {
 	/* The n-th call from now on fails with this error, in any thread; 0: none does. Functions
-	 * that name errors are not counted. */
+	 * that name errors are not counted. A caller that asks again and again whether an event is
+	 * reached counts as one call: how often it asks depends on the processor. */
 	void (*fail_at)(uint64_t n, CUresult error);
 	/* Returns how many calls there were since the last call of fail_at. */
 	uint64_t (*count)(void);

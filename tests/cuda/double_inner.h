@@ -14,7 +14,7 @@
 #include "tests/cuda/emulate.h"
 
 extern pthread_mutex_t dbl_lock;
-extern pthread_cond_t dbl_changed; /* work was queued, or is over */
+extern pthread_cond_t dbl_changed; /* work is over */
 
 struct dbl_context {
 	int device;
@@ -32,6 +32,7 @@ struct dbl_stream {
 	bool held, destroyed;
 	uint64_t queued, done; /* numbers of works */
 	struct dbl_work *first, **last;
+	pthread_cond_t wake;     /* its thread may have something to do */
 	struct dbl_stream *next; /* of all streams */
 };
 
@@ -57,6 +58,7 @@ struct dbl_work {
 struct dbl_event {
 	const struct dbl_stream *stream; /* NULL: not recorded yet */
 	uint64_t done;
+	bool asked; /* the last call of cuEventQuery found that it is not reached yet */
 	bool destroyed;
 };
 
@@ -70,6 +72,8 @@ void dbl_stream_add(struct dbl_stream *s, const struct dbl_work *w);
 /* Waits until all streams of a context, or of all contexts (NULL), have nothing to do. */
 void dbl_streams_drain(const struct dbl_context *ctx);
 void dbl_streams_forget(void);
+/* Wakes all threads, because something has changed that they wait for. */
+void dbl_streams_wake(void);
 
 /* ---- memory (double_memory.c); all with the lock held */
 

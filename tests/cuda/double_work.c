@@ -21,6 +21,22 @@ static bool is_ready(const struct dbl_stream *s)
 	return true;
 }
 
+void dbl_streams_wake(void)
+{
+	for (struct dbl_stream *s = streams; s; s = s->next)
+		pthread_cond_signal(&s->wake);
+	pthread_cond_broadcast(&dbl_changed);
+}
+
+/* Wakes the threads that wait for the end of a work. */
+static void work_is_over(void)
+{
+	for (struct dbl_stream *s = streams; s; s = s->next)
+		if (s->first && s->first->n_waits > 0)
+			pthread_cond_signal(&s->wake);
+	pthread_cond_broadcast(&dbl_changed);
+}
+
 static struct dbl_work *take(struct dbl_stream *s)
 {
 	struct dbl_work *w = s->first;
@@ -41,7 +57,7 @@ static void *serve(void *arg)
 		bool dropped;
 
 		if (!is_ready(s)) {
-			pthread_cond_wait(&dbl_changed, &dbl_lock);
+			pthread_cond_wait(&s->wake, &dbl_lock);
 			continue;
 		}
 		w = take(s);
@@ -54,7 +70,7 @@ static void *serve(void *arg)
 		s->done++;
 		free(w->waits);
 		free(w);
-		pthread_cond_broadcast(&dbl_changed);
+		work_is_over();
 	}
 	pthread_mutex_unlock(&dbl_lock);
 	return NULL;
@@ -72,6 +88,7 @@ struct dbl_stream *dbl_stream_new(struct dbl_context *ctx, bool blocking)
 	s->ctx = ctx;
 	s->blocking = blocking;
 	s->last = &s->first;
+	pthread_cond_init(&s->wake, NULL);
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &old);
 	error = pthread_create(&thread, NULL, serve, s);
@@ -124,7 +141,7 @@ void dbl_stream_add(struct dbl_stream *s, const struct dbl_work *w)
 	*s->last = own;
 	s->last = &own->next;
 	s->queued++;
-	pthread_cond_broadcast(&dbl_changed);
+	pthread_cond_signal(&s->wake);
 }
 
 void dbl_streams_drain(const struct dbl_context *ctx)

@@ -45,7 +45,8 @@ static bool is_name(const char *of_table, const char *name)
 static uint64_t *counter(const char *name)
 {
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-		if (is_name(names[i], name))
+		/* Most names differ in the sixth character, as cuMemAlloc and cuMemFree do. */
+		if (names[i][5] == name[5] && is_name(names[i], name))
 			return &calls_of[i];
 	abort();
 }
@@ -61,24 +62,31 @@ static struct dbl_context *current(void)
 	return depth > 0 ? stack[depth - 1] : NULL;
 }
 
-/* Begins a call, with the lock held from here on. Returns what the call returns, or CUDA_SUCCESS if
- * it goes on. `c`: the context that the call is about, or NULL. */
-static CUresult begin(const char *name, struct dbl_context *c)
+/* Continues begin, with the lock held. `again`: the call only repeats the previous question, so it
+ * has no number of its own. */
+static CUresult begin_locked(const char *name, struct dbl_context *c, bool again)
 {
-	pthread_mutex_lock(&dbl_lock);
 	++*counter(name);
 	if (!started)
 		return CUDA_ERROR_NOT_INITIALIZED;
-	if (++n_calls == fail_call) {
+	if (!again && ++n_calls == fail_call) {
 		if (c && is_sticky(fail_error)) {
 			c->sticky = fail_error;
-			pthread_cond_broadcast(&dbl_changed);
+			dbl_streams_wake();
 		}
 		return fail_error;
 	}
 	if (c && c->destroyed)
 		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	return c ? c->sticky : CUDA_SUCCESS;
+}
+
+/* Begins a call, with the lock held from here on. Returns what the call returns, or CUDA_SUCCESS if
+ * it goes on. `c`: the context that the call is about, or NULL. */
+static CUresult begin(const char *name, struct dbl_context *c)
+{
+	pthread_mutex_lock(&dbl_lock);
+	return begin_locked(name, c, false);
 }
 
 static CUresult begin_here(const char *name)
@@ -568,7 +576,7 @@ CUresult cuStreamDestroy(CUstream stream)
 
 	if (error == CUDA_SUCCESS) {
 		s->destroyed = true;
-		pthread_cond_broadcast(&dbl_changed);
+		dbl_streams_wake();
 	}
 	return end(error);
 }
@@ -645,6 +653,7 @@ CUresult cuEventRecord(CUevent event, CUstream stream)
 	dbl_stream_add(s, &w);
 	e->stream = s;
 	e->done = s->queued;
+	e->asked = false;
 	return end(CUDA_SUCCESS);
 }
 
@@ -668,25 +677,28 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
 }
 
 /* The context of the event decides, also if another one is current. */
-static CUresult begin_event(const char *name, const struct dbl_event *e)
+static struct dbl_context *context_of(const struct dbl_event *e)
 {
-	return begin(name, e->stream ? e->stream->ctx : current());
+	return e->stream ? e->stream->ctx : current();
 }
 
 CUresult cuEventQuery(CUevent event)
 {
-	const struct dbl_event *e = (struct dbl_event *)event;
-	CUresult error = begin_event("cuEventQuery", e);
+	struct dbl_event *e = (struct dbl_event *)event;
+	CUresult error;
 
+	pthread_mutex_lock(&dbl_lock);
+	error = begin_locked("cuEventQuery", context_of(e), e->asked);
 	if (error == CUDA_SUCCESS && e->stream && e->stream->done < e->done)
 		error = CUDA_ERROR_NOT_READY;
+	e->asked = error == CUDA_ERROR_NOT_READY;
 	return end(error);
 }
 
 CUresult cuEventSynchronize(CUevent event)
 {
 	const struct dbl_event *e = (struct dbl_event *)event;
-	CUresult error = begin_event("cuEventSynchronize", e);
+	CUresult error = begin("cuEventSynchronize", context_of(e));
 
 	if (error == CUDA_SUCCESS && e->stream) {
 		dbl_stream_await(e->stream, e->done);
@@ -831,7 +843,7 @@ static void double_hold(CUstream stream, int on)
 	pthread_mutex_lock(&dbl_lock);
 	s = stream_of(stream);
 	s->held = on != 0;
-	pthread_cond_broadcast(&dbl_changed);
+	dbl_streams_wake();
 	pthread_mutex_unlock(&dbl_lock);
 }
 

@@ -56,6 +56,7 @@ e2e_tests = \
 	tests/e2e/test_ports.py \
 	tests/e2e/test_quant.py \
 	tests/e2e/test_cuda.py \
+	tests/e2e/test_no_cuda.py \
 	tests/e2e/test_torch.py \
 	tests/e2e/test_refusals.py \
 	tests/e2e/test_shortage.py \

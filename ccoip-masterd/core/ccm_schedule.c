@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Edges are taken by the distance from `from` to `to`, modulo the number of hosts. Edges of equal
- * distance fit into one round. Each edge goes into the first round that has room for it.
+ * distance fit into one round, or into two if this distance is half of the number. Each edge goes
+ * into the first round that has room for it.
  */
 #include "ccoip-masterd/core/ccm_schedule.h"
 
@@ -11,7 +12,8 @@
 
 struct timetable {
 	uint32_t hosts, rounds;
-	uint8_t *sends, *receives; /* by round and host */
+	/* By round and host: the host at the other end, plus one; 0: none. */
+	uint16_t *sends, *receives;
 };
 
 static uint32_t take_round(struct timetable *t, const struct ccm_edge *e)
@@ -21,10 +23,12 @@ static uint32_t take_round(struct timetable *t, const struct ccm_edge *e)
 
 	for (;; r++) {
 		row = (size_t)r * t->hosts;
-		if (!t->sends[row + e->from] && !t->receives[row + e->to])
+		if (!t->sends[row + e->from] && !t->receives[row + e->to] &&
+			t->sends[row + e->to] != e->from + 1)
 			break;
 	}
-	t->sends[row + e->from] = t->receives[row + e->to] = 1;
+	t->sends[row + e->from] = (uint16_t)(e->to + 1);
+	t->receives[row + e->to] = (uint16_t)(e->from + 1);
 	if (r + 1 > t->rounds)
 		t->rounds = r + 1;
 	return r;
@@ -60,13 +64,15 @@ static uint32_t round_of(const struct ccm_edge *e, uint32_t hosts)
 
 uint32_t ccm_schedule(struct ccm_edge *v, uint32_t n, uint32_t hosts)
 {
-	/* An edge shares a host with less than 2 * hosts others, so a round of these is free. */
+	/* An edge cannot be in a round with less than 2 * hosts others, so a round of these is
+	 * free.
+	 */
 	size_t size = (size_t)2 * hosts * hosts;
 	struct timetable t = {.hosts = hosts};
 	uint32_t i;
 
-	t.sends = cc_must_zalloc(size, 1);
-	t.receives = cc_must_zalloc(size, 1);
+	t.sends = cc_must_zalloc(size, sizeof *t.sends);
+	t.receives = cc_must_zalloc(size, sizeof *t.receives);
 	sort(v, n, hosts, distance, hosts);
 	for (i = 0; i < n; i++)
 		v[i].round = take_round(&t, &v[i]);

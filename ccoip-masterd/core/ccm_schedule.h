@@ -15,8 +15,10 @@ struct ccm_edge {
 };
 
 /* Assigns the edges, which all differ, to rounds. In a round no host sends to two hosts, and none
- * receives from two. Reorders the edges by round. Returns the number of rounds: hosts - 1 for all
- * edges between the hosts, and otherwise less than twice the most edges of one host. */
+ * receives from two. No two hosts send to each other, because bytes in the queues of the network
+ * would delay the acknowledgements. Reorders the edges by round. There are at most 32,767 hosts.
+ * Returns the number of rounds. For all edges between the hosts it is hosts - 1, or hosts if this
+ * number is even. Otherwise it is at most twice the most edges of one host. */
 uint32_t ccm_schedule(struct ccm_edge *v, uint32_t n, uint32_t hosts);
 
 #endif

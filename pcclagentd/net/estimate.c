@@ -45,6 +45,8 @@ static void look(struct net_estimate *e, uint32_t i)
 	e->flat = r > NET_GROWTH * e->peak ? 0 : e->flat + 1;
 	if (r > e->peak)
 		e->peak = r;
+	if (i + 1 >= HALF && rate(&e->points[i + 1 - HALF], &e->points[i + 1]) > e->best)
+		e->best = rate(&e->points[i + 1 - HALF], &e->points[i + 1]);
 	if (e->started || e->flat < FLAT)
 		return;
 	e->started = true;
@@ -72,20 +74,32 @@ bool net_estimate_is_stable(const struct net_estimate *e)
 	const struct net_point *end = &e->points[e->n];
 
 	return e->started && e->n - e->steady >= NET_STEADY &&
-	       !differ(rate(end - HALF, end), rate(end - NET_STEADY, end - HALF));
+	       !differ(rate(end - HALF, end), rate(end - NET_STEADY, end - HALF)) &&
+	       e->best <= NET_GROWTH * rate(end - NET_STEADY, end);
 }
 
-/* Returns where this part begins, if the rate is not stable. */
-static const struct net_point *start(const struct net_estimate *e)
+static const struct net_point *last_quarter(const struct net_estimate *e)
 {
-	uint32_t i = e->started ? e->n / 2 : e->n - e->n / 4;
+	uint32_t i = e->n - e->n / 4;
 
-	if (e->started && i < e->steady)
-		i = e->steady;
 	/* The part after the last complete window alone may be very short. */
 	if (i == e->n && i > 0)
 		i--;
 	return &e->points[i];
+}
+
+/* Returns where the part of the measurement begins that counts if the rate is not stable. */
+static const struct net_point *start(const struct net_estimate *e)
+{
+	const struct net_point *quarter = last_quarter(e), *half = &e->points[e->n / 2];
+
+	if (!e->started)
+		return quarter;
+	if (e->n / 2 < e->steady)
+		half = &e->points[e->steady];
+	if (half > quarter || rate(quarter, &e->last) > NET_GROWTH * rate(half, &e->last))
+		return quarter;
+	return half;
 }
 
 /* The part of the measurement that counts. */

@@ -7,9 +7,11 @@
  * window needs no more than 1/8 of the longest time. The slow start of the connections has ended
  * when two windows in a row are not more than a tenth faster than the fastest window before them.
  * The rate is *stable* if the last four windows and the four windows before them, all after the
- * slow start, differ by at most 3 %. Then the estimate is the rate over these eight windows.
- * Otherwise it is the rate since the slow start, or in the last half of the time if that is less;
- * if the slow start has not ended, the rate in the last quarter.
+ * slow start, differ by at most 3 %, and no four windows before were more than a tenth faster: lost
+ * packets can slow TCP down for half a second. Then the estimate is the rate over these eight
+ * windows. Otherwise it is the rate since the slow start, or in the last half of the time if that
+ * is less; if the slow start has not ended, or the rate has grown by more than a tenth meanwhile,
+ * the rate in the last quarter.
  */
 #ifndef ESTIMATE_H
 #define ESTIMATE_H
@@ -35,6 +37,7 @@ struct net_estimate {
 	struct net_point points[NET_WINDOWS + 1]; /* window i is between points i and i + 1 */
 	struct net_point last;                    /* the last report */
 	double peak;                              /* bytes per us of the fastest window */
+	double best;                              /* bytes per us of the fastest four windows */
 	uint32_t flat;                            /* windows in a row that were hardly faster */
 	uint32_t steady;                          /* first window after the slow start */
 	bool started;                             /* the slow start has ended */

@@ -114,15 +114,31 @@ START_TEST(growth_until_the_end_gives_the_last_quarter)
 }
 END_TEST
 
-/* A path lets a burst pass faster than its rate. */
+/* A path lets a burst pass faster than its rate, so it is measured for the whole time. */
 START_TEST(burst_at_the_start_does_not_count)
 {
 	begin(LONGEST, 1000);
 	for (int i = 0; i < 10; i++)
 		report(REPORT_US, 1e9);
 	ck_assert(!net_estimate_is_stable(&e));
-	ck_assert_uint_lt(until_stable(LONGEST, 1e8), 1600);
+	ck_assert_uint_eq(until_stable(LONGEST - 200, 1e8), LONGEST - 200);
 	expect_rate(1e8, 0.03);
+}
+END_TEST
+
+/* Lost packets halve the rate for a while. */
+START_TEST(rate_after_a_loss_is_not_stable)
+{
+	begin(1000, 1000);
+	for (int i = 0; i < 10; i++)
+		report(REPORT_US, 1e8);
+	while (now.us < 700000) {
+		report(REPORT_US, 0.5e8);
+		ck_assert(!net_estimate_is_stable(&e));
+	}
+	while (now.us < 1000000 && !net_estimate_is_stable(&e))
+		report(REPORT_US, 1e8);
+	expect_rate(1e8, 0.05);
 }
 END_TEST
 
@@ -217,6 +233,7 @@ Suite *estimate_suite(void)
 	tcase_add_test(t, rate_of_all_belongs_to_the_same_time);
 	tcase_add_test(t, growth_until_the_end_gives_the_last_quarter);
 	tcase_add_test(t, burst_at_the_start_does_not_count);
+	tcase_add_test(t, rate_after_a_loss_is_not_stable);
 	tcase_add_test(t, unsteady_rate_is_measured_for_the_whole_time);
 	tcase_add_test(t, noise_of_single_reports_does_not_matter);
 	tcase_add_test(t, path_that_stops_slows_the_estimate);

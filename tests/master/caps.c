@@ -7,7 +7,7 @@
 #include "tests/master/optimize.h"
 #include "tests/master/suites.h"
 
-#define HOSTS 8u
+#define HOSTS 7u
 #define LINKS (HOSTS - 1)
 
 /* ---- which caps are suspect ---- */
@@ -72,18 +72,6 @@ static void all_rates(uint64_t rate)
 	for (i = 0; i < HOSTS_MAX; i++)
 		for (k = 0; k < HOSTS_MAX; k++)
 			rates[i][k] = rate;
-}
-
-static void end_round(uint32_t n)
-{
-	bool sends[HOSTS];
-	uint32_t i;
-
-	for (i = 0; i < n; i++)
-		sends[i] = h[i]->order.n_to > 0;
-	for (i = 0; i < n; i++) /* the last answer begins the next round */
-		if (sends[i])
-			fk_measured(h[i]);
 }
 
 /* Lets all hosts vote, and measures the pairs: each link has 2 Gbit/s. All hosts then have the

@@ -10,12 +10,15 @@
 #include "tests/common/testlib.h"
 #include "tests/master/suites.h"
 
-/* Are these the same edge, or two edges of one round that share a sender or a receiver? */
+/* Are these the same edge, or two edges of one round that share a sender or a receiver, or lead
+ * back and forth between two hosts? */
 static bool collide(const struct ccm_edge *a, const struct ccm_edge *b)
 {
 	bool from = a->from == b->from, to = a->to == b->to;
 
-	return a->round == b->round ? from || to : from && to;
+	if (a->round != b->round)
+		return from && to;
+	return from || to || (a->from == b->to && a->to == b->from);
 }
 
 /* Checks the schedule of these edges, and returns the number of its rounds. */
@@ -52,12 +55,12 @@ static uint32_t all_edges(struct ccm_edge *v, uint32_t hosts)
 	return n;
 }
 
-START_TEST(schedule_of_all_edges_has_the_fewest_rounds)
+START_TEST(schedule_of_all_edges_has_few_rounds)
 {
 	static struct ccm_edge v[40 * 39];
 	uint32_t hosts = (uint32_t)_i, n = all_edges(v, hosts);
 
-	ck_assert_uint_eq(check_schedule(v, n, hosts), hosts - 1);
+	ck_assert_uint_eq(check_schedule(v, n, hosts), hosts % 2 ? hosts - 1 : hosts);
 }
 END_TEST
 
@@ -94,7 +97,7 @@ START_TEST(schedule_of_some_edges_is_short)
 			v[at] = v[k];
 			v[k] = x;
 		}
-		ck_assert_uint_lt(check_schedule(v, n, hosts), 2ull * most_edges(v, n));
+		ck_assert_uint_le(check_schedule(v, n, hosts), 2ull * most_edges(v, n));
 	}
 }
 END_TEST
@@ -110,7 +113,7 @@ Suite *schedule_suite(void)
 	Suite *s = suite_create("schedule");
 	TCase *tc = tcase_create("schedule");
 
-	tcase_add_loop_test(tc, schedule_of_all_edges_has_the_fewest_rounds, 2, 41);
+	tcase_add_loop_test(tc, schedule_of_all_edges_has_few_rounds, 2, 41);
 	tcase_add_test(tc, schedule_of_some_edges_is_short);
 	tcase_add_test(tc, schedule_of_nothing_has_no_rounds);
 	suite_add_tcase(s, tc);

@@ -384,12 +384,8 @@ static void add_links(
 	}
 }
 
-static void keep_highest(uint64_t *most, uint64_t rate)
-{
-	*most = rate > *most ? rate : *most;
-}
-
-/* A host can carry what it has carried. */
+/* What a host has carried while others had nothing else to carry replaces what it has carried in
+ * the cap round. */
 static void end_load_round(struct ccm *m)
 {
 	struct ccm_optimize *x = &m->optimize;
@@ -397,9 +393,9 @@ static void end_load_round(struct ccm *m)
 
 	for (i = 0; i < n; i++) {
 		if (measures_out(x, i))
-			keep_highest(&x->loads[i].out, x->loads[i].sent);
+			x->loads[i].out = x->loads[i].sent;
 		if (measures_in(x, i))
-			keep_highest(&x->loads[i].in, ccm_cap_middle(&x->received[i * n], n));
+			x->loads[i].in = ccm_cap_middle(&x->received[i * n], n);
 	}
 }
 

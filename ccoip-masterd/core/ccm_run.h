@@ -243,7 +243,7 @@ enum ccm_optimize_phase {
 
 /* What a host has carried over all its links together. */
 struct ccm_load {
-	uint64_t out, in; /* the most so far */
+	uint64_t out, in; /* in the last round that measured it */
 	uint64_t sent;    /* in the present round */
 };
 

@@ -6,8 +6,8 @@
  * the CPU could read it, but not while a kernel of the application uses it, so it is copied after
  * the work of the application, as other memory of a device.
  *
- * The answers of the driver about an address are never kept. Memory may be freed, and other memory may
- * get its address, between any two calls.
+ * The answers of the driver about an address are never kept. Memory may be freed, and other memory
+ * may get its address, between any two calls.
  */
 #include <string.h>
 

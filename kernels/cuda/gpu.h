@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The functions that a kernel needs from the machine that runs it. Only kernels include this header. nvcc
- * compiles it for a GPU. A C compiler compiles it for the emulation in tests/cuda/emulate.c. So the
- * tests run the source that runs on a GPU.
+ * The functions that a kernel needs from the machine that runs it. Only kernels include this
+ * header. nvcc compiles it for a GPU. A C compiler compiles it for the emulation in
+ * tests/cuda/emulate.c. So the tests run the source that runs on a GPU.
  *
  * A kernel is written in what C and C++ have in common:
  *

@@ -6,8 +6,8 @@
  * - No CPU can access the memory of a device at its addresses. Pages after it belong to nobody.
  *   The double works on the memory at other addresses. Freed addresses are not used again unless
  *   double_reuse says so.
- * - Each stream is a thread. It copies with memcpy, so copies are asynchronous, and wrong orders
- * show. Copies from and to host memory that is not registered are over when the call returns.
+ * - Each stream is a thread, so copies are asynchronous, and wrong orders show. Copies from and to
+ *   host memory that is not registered are over when the call returns.
  * - Kernels are run by tests/cuda/emulate.h.
  * - An error that is sticky fails all later calls in its context, and the work that is queued there
  *   is dropped.

@@ -42,6 +42,7 @@ struct dbl_work {
 	void *to;
 	const void *from;
 	size_t n;
+	size_t whole; /* the size of the memory that a copy reads or writes */
 	int value;
 	const struct emu_kernel *kernel;
 	unsigned grid, block;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "kernels/cuda/driver.h"
+#include "libpccl-shim/copy.h"
 
 #define DEVICES_MAX 8
 #define NESTED_MAX  64
@@ -463,9 +464,10 @@ static CUresult begin_stream(const char *name, CUstream stream, struct dbl_strea
 	return (*ret)->ctx->sticky;
 }
 
+/* Copies large memory of a device past the caches, as the copy engine of a GPU does. */
 static void run_copy(const struct dbl_work *w)
 {
-	memcpy(w->to, w->from, w->n);
+	pccl_copy_out(w->to, w->from, w->n, w->whole);
 }
 
 static void run_fill(const struct dbl_work *w)
@@ -499,6 +501,7 @@ static CUresult copy(const char *name, CUdeviceptr device, void *host, size_t n,
 		return end(CUDA_ERROR_INVALID_VALUE);
 	w.to = to_device ? at : host;
 	w.from = to_device ? host : at;
+	w.whole = dbl_memory_find(device, n)->size;
 	moved[to_device] += n;
 	wait = wait || !all;
 	dbl_stream_add(s, &w);

@@ -44,7 +44,8 @@ tests_cuda_libcuda_la_SOURCES = \
 	tests/cuda/double.h tests/cuda/double_inner.h \
 	tests/cuda/double_memory.c \
 	tests/cuda/double_work.c \
-	tests/cuda/libcuda.c
+	tests/cuda/libcuda.c \
+	libpccl-shim/copy.c libpccl-shim/copy.h
 tests_cuda_libcuda_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 # Libtool makes a shared library of this version if there is an -rpath.
 tests_cuda_libcuda_la_LDFLAGS = -version-info 1:0:0 -rpath /nowhere $(PTHREAD_FLAGS) $(SANITIZE_CFLAGS)

@@ -171,19 +171,31 @@ static bool watched;
 static uint64_t fail_at, calls;
 static CUresult fail_error;
 
-/* Returns the functions of the double. */
+/* Returns the functions of the double, or NULL if this is another driver. */
+static const struct double_functions *look_for_double(void)
+{
+	void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+
+	return library ? dlsym(library, "double_functions") : NULL;
+}
+
 static const struct double_functions *find_double(void)
 {
 	const struct double_functions *f;
-	void *library;
 
 	if (!gpu)
 		start();
-	library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-	f = library ? dlsym(library, "double_functions") : NULL;
+	f = look_for_double();
 	if (!f)
 		die("cuda", "this is not the double of the driver");
 	return f;
+}
+
+void *device_seen(const void *device)
+{
+	const struct double_functions *f = look_for_double();
+
+	return f ? f->seen((CUdeviceptr)(uintptr_t)device) : NULL;
 }
 
 void do_cuda(void)
@@ -250,6 +262,12 @@ void device_pull(void *host, const void *device, size_t size)
 	(void)device;
 	(void)host;
 	(void)size;
+}
+
+void *device_seen(const void *device)
+{
+	(void)device;
+	return NULL;
 }
 
 void do_cuda(void)

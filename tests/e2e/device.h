@@ -18,6 +18,9 @@ void device_free(void *device, size_t size); /* NULL is fine */
 /* Copy a buffer of this size to the device, or back. Do nothing if `device` is NULL. */
 void device_push(void *device, const void *host, size_t size);
 void device_pull(void *host, const void *device, size_t size);
+/* Returns the address at which the process can access memory of a device that the double of the
+ * driver has, or NULL. */
+void *device_seen(const void *device);
 
 /* The command "cuda", with the double of the driver only: error=E at=N lets the N-th call of the
  * driver fail that the next "reduce" or "sync" makes. Answers with the number of calls that the

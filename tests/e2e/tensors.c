@@ -57,6 +57,12 @@ static uint8_t *tensor_given(const struct tensor *t)
 	return t->device ? t->device + (t->data - t->base) : t->data;
 }
 
+/* Returns the address of the contents that the library reads, or NULL if no CPU can access them. */
+static uint8_t *tensor_seen(const struct tensor *t)
+{
+	return t->device ? device_seen(tensor_given(t)) : t->data;
+}
+
 static bool tensor_intact(const struct tensor *t)
 {
 	for (const uint8_t *p = t->base; p < t->base + t->size; p++) {
@@ -144,7 +150,7 @@ void do_tensors(void)
 		};
 	}
 	printf("tensors n=%zu at=%" PRIuPTR "\n", state.count,
-		state.count ? (uintptr_t)tensors[state.count - 1].data : 0);
+		state.count ? (uintptr_t)tensor_seen(&tensors[state.count - 1]) : 0);
 }
 
 void do_spoil(void)

@@ -3,9 +3,11 @@
 """Memory of CUDA devices, with a double of the driver (tests/cuda/double.h): all-reduces and shared
 state of peers with and without a device, killed trainers and agents, and errors of the driver.
 
-CUDA_ERRORS is the number of errors of the driver, 40 if it is not set. E2E_MEMORY=cuda lets other
+CUDA_ERRORS is the number of errors of the driver in all-reduces, and also in synchronizations, 40 if it is
+not set. E2E_MEMORY=cuda lets other
 tests use memory of devices, too."""
 
+import itertools
 import os
 import random
 import signal
@@ -93,6 +95,106 @@ def one_error(lab, rng):
     return fault
 
 
+# ---- errors during synchronizations
+
+TENSOR = 4 * 300007
+PLACES = ((0, 1, 1), (0, 0, 1))  # the last peer receives; hosts of the sources
+
+
+def strategies(peers):
+    """Two sources win the election. A single source has to be named."""
+    return [""] * 3 if len(peers) == 3 else ["strategy=send", "strategy=receive"]
+
+
+def sync(peers, revision):
+    for peer, words in zip(peers, strategies(peers)):
+        peer.send(f"sync revision={revision} {words}")
+    return [peer.read() for peer in peers]
+
+
+def state_peers(lab, n, places):
+    """Starts peers with tensors of which the last peer has other contents."""
+    peers = lab.start_peers(places[3 - n:], group=next(groups))
+    for peer in peers:
+        peer.expect("state")
+        peer.expect(f"tensors n=3 name=t count={TENSOR // 4} seed=3 like={int(peer is peers[-1])}")
+    return peers
+
+
+def spoil_last(peers):
+    peers[-1].expect(f"spoil name=t1 at=1000 n={TENSOR // 2}")
+
+
+def wrong_contents(answers, before, victim):
+    """Checks an operation that failed for a peer. Each peer must have its old contents, or those of the
+    sources; only a receiver that has been told so may have anything else."""
+    for k, (a, old) in enumerate(zip(answers, before)):
+        receiver = k == len(answers) - 1
+        if a["check"] != "ok":
+            return f"{k}: {a['check']}"
+        if k != victim and a["code"] not in (INTERNAL_ERROR, RANK_CONNECTION_LOST, SUCCESS):
+            return f"{k}: code {a['code']}"
+        if a["code"] == SUCCESS and a["hash"] != before[0]:
+            return f"{k}: not the contents of the sources"
+        if a["code"] != SUCCESS and a["hash"] != old and not (receiver and "written in part" in a["text"]):
+            return f"{k}: the contents have changed"
+    return None
+
+
+def state_fault(lab, rng):
+    """A call of the driver fails in one peer during a synchronization. Returns the fault, or None."""
+    n, places, error = rng.choice((2, 3)), rng.choice(PLACES), rng.choice(list(CODES))
+    victim, warm = rng.randrange(n), rng.randrange(2)
+    os.environ["DOUBLE_NO_KERNELS"] = str(rng.randrange(2))
+    where = f"{n} peers on {places[3 - n:]}, peer {victim}, {CODES[error]}, DOUBLE_NO_KERNELS={os.environ['DOUBLE_NO_KERNELS']}"
+    # How many calls there are depends on the peer, so each kind of synchronization is counted first.
+    peers = state_peers(lab, n, places)
+    peers[victim].expect("cuda")
+    answers = sync(peers, 0)
+    if warm:
+        spoil_last(peers)
+        peers[victim].expect("cuda")
+        answers = sync(peers, 1)
+    if any(a["code"] != SUCCESS for a in answers):
+        return f"{where}: without an error: {answers}"
+    calls = peers[victim].expect("cuda")["calls"]
+    if warm:
+        spoil_last(peers)
+    else:
+        lab.drop_all(peers)
+        peers = state_peers(lab, n, places)
+    before = [a["hash"] for a in together(peers, "digest")]
+    at = rng.randint(1, calls)
+    where = f"call {at} of {calls}, {'second' if warm else 'first'} synchronization, {where}"
+    peers[victim].expect(f"cuda at={at} error={error}")
+    answers = sync(peers, 2 if warm else 0)
+    mine = answers[victim]
+    wrong = wrong_contents(answers, before, victim)
+    if mine["code"] == SUCCESS and any(a["code"] != SUCCESS for a in answers):
+        wrong = wrong or "only others have failed"
+    if mine["code"] != SUCCESS and (mine["code"] != INTERNAL_ERROR or CODES[error] not in mine["text"]):
+        wrong = wrong or "another error"
+    lab.drop_all(peers)
+    state_ends[tuple(a["code"] for a in answers)] = state_ends.get(tuple(a["code"] for a in answers), 0) + 1
+    return f"{where}: {wrong}: {answers}" if wrong else None
+
+
+def state_errors(lab, rng):
+    wrong = []
+    for _ in range(ERRORS):
+        fault = state_fault(lab, rng)
+        if fault:
+            print(f"# {fault}")
+            wrong.append(fault)
+    os.environ.pop("DOUBLE_NO_KERNELS", None)
+    check(not wrong, f"{ERRORS} errors of the driver end synchronizations well", wrong[:3])
+    print(f"# results of these synchronizations: {state_ends}")
+
+
+groups = itertools.count(1)  # a group that all have left keeps its revision
+state_ends = {}  # codes of all peers -> how often
+
+
 def killed(lab, number, kill):
     """Kills a trainer, or an agent, while operands and results are copied."""
     peers = lab.start_peers((0, 1, 1))
@@ -147,9 +249,10 @@ def test():
         no_agent_has_cuda(lab)
         wrong = [w for w in (one_error(lab, rng) for _ in range(ERRORS)) if w]
         check(not wrong, f"{ERRORS} errors of the driver end operations well", wrong[:3])
+        state_errors(lab, rng)
         lab.check_alive()
 
 
 if __name__ == "__main__":
     sys.path.insert(0, os.path.dirname(__file__))
-    lib.run(test, 300 + 5 * ERRORS)
+    lib.run(test, 300 + 10 * ERRORS)

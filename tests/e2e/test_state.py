@@ -480,8 +480,6 @@ def overwrite(peer):
 
 def source_changes(lab):
     """The contents of the only source are no longer those that were elected."""
-    if os.environ.get("E2E_MEMORY"):  # the test cannot write to the memory of a device
-        return
     with Middle(lab, (0, 1), 1) as m:
         overwrite(m.peers[0])
         left, gone = m.answers()
@@ -500,8 +498,6 @@ def source_changes(lab):
 
 def one_source_changes(lab):
     """The source that changes is one of two on a host, or is on the receiver's host."""
-    if os.environ.get("E2E_MEMORY"):  # as above
-        return
     for which in (0, 1):
         with Middle(lab, (0, 0, 1), 2) as m:
             overwrite(m.peers[which])
@@ -685,8 +681,12 @@ def test():
         alone(lab)
         source_dies(lab)
         last_source_dies(lab)
-        source_changes(lab)
-        one_source_changes(lab)
+        if os.environ.get("E2E_GPU"):
+            print("# sources that change their tensors are not tested: only the double of the driver has "
+                  "memory that this test can write")
+        else:
+            source_changes(lab)
+            one_source_changes(lab)
         other_state(lab)
         torn_state_at_a_tie(lab)
         receiver_dies(lab)

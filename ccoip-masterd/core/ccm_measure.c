@@ -384,8 +384,8 @@ static void add_links(
 	}
 }
 
-/* What a host has carried while others had nothing else to carry replaces what it has carried in
- * the cap round. */
+/* The sums of a host round replace those of the cap round, because the other hosts had nothing else
+ * to carry. */
 static void end_load_round(struct ccm *m)
 {
 	struct ccm_optimize *x = &m->optimize;

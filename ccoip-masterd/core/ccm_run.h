@@ -241,7 +241,7 @@ enum ccm_optimize_phase {
 	CCM_OPTIMIZE_FAILED,
 };
 
-/* What a host has carried over all its links together. */
+/* Sums of the rates of all links of a host, in bit/s. */
 struct ccm_load {
 	uint64_t out, in; /* in the last round that measured it */
 	uint64_t sent;    /* in the present round */

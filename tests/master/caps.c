@@ -135,14 +135,25 @@ START_TEST(uniform_hosts_exchange_all_at_once_only)
 }
 END_TEST
 
+/* Sets the rates of all links from a host. */
+static void host_sends(uint32_t host, uint64_t rate)
+{
+	for (uint32_t i = 0; i < HOSTS; i++)
+		rates[host][i] = rate;
+}
+
+/* Sets the rates of all links to a host. */
+static void host_receives(uint32_t host, uint64_t rate)
+{
+	for (uint32_t i = 0; i < HOSTS; i++)
+		rates[i][host] = rate;
+}
+
 /* Lets a host send three quarters of what it can carry in the cap round. Its own round begins. */
 static void make_suspect(uint32_t host)
 {
-	uint32_t i;
-
 	begin_cap_round();
-	for (i = 0; i < HOSTS; i++)
-		rates[host][i] = GBIT * 15 / 10;
+	host_sends(host, GBIT * 15 / 10);
 	end_round(HOSTS);
 	expect_round(host, CCM_NO_HOST);
 }
@@ -151,11 +162,9 @@ static void make_suspect(uint32_t host)
 START_TEST(host_with_a_suspect_cap_sends_alone_to_all)
 {
 	const struct ccm_problem *x;
-	uint32_t i;
 
 	make_suspect(2);
-	for (i = 0; i < HOSTS; i++)
-		rates[2][i] = GBIT * 18 / 10;
+	host_sends(2, GBIT * 18 / 10);
 	end_round(HOSTS);
 	x = expect_end();
 	ck_assert_uint_eq(x->out[2], LINKS * (GBIT * 18 / 10));
@@ -170,15 +179,12 @@ END_TEST
 START_TEST(host_with_a_suspect_cap_receives_alone_from_all)
 {
 	const struct ccm_problem *x;
-	uint32_t i;
 
 	begin_cap_round();
-	for (i = 0; i < HOSTS; i++)
-		rates[i][5] = GBIT * 15 / 10;
+	host_receives(5, GBIT * 15 / 10);
 	end_round(HOSTS);
 	expect_round(CCM_NO_HOST, 5);
-	for (i = 0; i < HOSTS; i++)
-		rates[i][5] = GBIT * 18 / 10;
+	host_receives(5, GBIT * 18 / 10);
 	end_round(HOSTS);
 	x = expect_end();
 	ck_assert_uint_eq(x->in[5], LINKS * (GBIT * 18 / 10));
@@ -190,11 +196,9 @@ END_TEST
 START_TEST(host_round_replaces_what_the_cap_round_has_measured)
 {
 	const struct ccm_problem *x;
-	uint32_t i;
 
 	make_suspect(2);
-	for (i = 0; i < HOSTS; i++)
-		rates[2][i] = GBIT * 14 / 10;
+	host_sends(2, GBIT * 14 / 10);
 	end_round(HOSTS);
 	x = expect_end();
 	ck_assert_uint_eq(x->out[2], LINKS * (GBIT * 14 / 10));
@@ -206,19 +210,16 @@ END_TEST
 START_TEST(directions_of_one_host_are_measured_one_after_the_other)
 {
 	const struct ccm_problem *x;
-	uint32_t i;
 
 	begin_cap_round();
-	for (i = 0; i < HOSTS; i++)
-		rates[4][i] = rates[i][4] = GBIT * 15 / 10;
+	host_sends(4, GBIT * 15 / 10);
+	host_receives(4, GBIT * 15 / 10);
 	end_round(HOSTS);
 	expect_round(4, CCM_NO_HOST);
-	for (i = 0; i < HOSTS; i++)
-		rates[4][i] = GBIT * 16 / 10;
+	host_sends(4, GBIT * 16 / 10);
 	end_round(HOSTS);
 	expect_round(CCM_NO_HOST, 4);
-	for (i = 0; i < HOSTS; i++)
-		rates[i][4] = GBIT * 17 / 10;
+	host_receives(4, GBIT * 17 / 10);
 	end_round(HOSTS);
 	x = expect_end();
 	ck_assert_uint_eq(x->out[4], LINKS * (GBIT * 16 / 10));
@@ -233,10 +234,8 @@ START_TEST(lowest_caps_come_first)
 
 	begin_cap_round();
 	all_rates(GBIT);
-	for (k = 0; k < HOSTS; k++) {
-		rates[6][k] = GBIT * 8 / 10;
-		rates[k][3] = GBIT * 7 / 10;
-	}
+	host_sends(6, GBIT * 8 / 10);
+	host_receives(3, GBIT * 7 / 10);
 	end_round(HOSTS);
 	for (k = 0; k < HOSTS; k++) {
 		for (out = 0; h[out]->order.n_to != LINKS; out++)
@@ -325,8 +324,8 @@ START_TEST(silent_host_ends_the_round_of_a_single_host)
 	uint32_t i;
 
 	begin_cap_round();
-	for (i = 0; i < HOSTS; i++)
-		rates[2][i] = rates[i][5] = GBIT * 15 / 10;
+	host_sends(2, GBIT * 15 / 10);
+	host_receives(5, GBIT * 15 / 10);
 	end_round(HOSTS);
 	expect_round(2, 5);
 	for (i = 0; i < HOSTS; i++)

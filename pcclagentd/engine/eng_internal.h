@@ -40,7 +40,8 @@ enum eng_seg_state {
 	ENG_SEG_SPILLED = 1u << 1,
 };
 
-#define ENG_NO_LANE UINT32_MAX
+#define ENG_NO_LANE  UINT32_MAX
+#define ENG_ANY_LEAD UINT32_MAX
 
 /* The part of this host in the reduction and distribution of one chunk. */
 struct eng_chunk {
@@ -55,13 +56,15 @@ struct eng_origin {
 	uint32_t chunk, seg; /* T: the next segment of the chunk */
 };
 
-/* A host to which this host sends segments of a transfer. */
+/* A host to which this host sends segments of a transfer. Each of several rings has a lane of its
+ * own. */
 struct eng_lane {
-	uint32_t pos, link;
+	uint32_t ring, pos, link;
+	uint32_t taken; /* T: segments that streams have taken */
 	/* T: the chunks that start at this host and are not sent completely. The last one of them
-	 * is sent first. If they are of several rings, they are sent in turn. */
+	 * is sent first. */
 	struct eng_origin *origins;
-	uint32_t n_origins, turn;
+	uint32_t n_origins;
 	uint32_t cap;        /* segments that are sent on: the room in `queue` */
 	uint32_t *queue;     /* T: segments to be sent on */
 	uint32_t head, tail; /* T: the used part of `queue`, which never wraps */
@@ -70,7 +73,7 @@ struct eng_lane {
 /* The lanes and chunks of a transfer. */
 struct eng_routes {
 	struct eng_chunk *chunks; /* plan.n_chunks */
-	uint32_t n_lanes;
+	uint32_t n_lanes, turn; /* turn, T: the lane that was served last */
 	struct eng_lane *lanes;
 	uint32_t *targets;          /* numbers of lanes */
 	struct eng_origin *origins; /* memory of the lanes' origins */
@@ -95,6 +98,9 @@ struct eng_xfer {
 	struct cc_rings rings; /* a copy, if the route is CC_ALGO_RINGS */
 	struct eng_routes routes;
 	uint64_t bytes;             /* bytes of the operand */
+	/* The segments by which a ring may be ahead of another ring on this host. ENG_ANY_LEAD: no
+	 * ring is held. */
+	uint32_t lead;
 	struct cc_spsc forward;     /* R pushes, T pops: eng_forward values */
 	_Atomic uint32_t work_left; /* segments to become final here + segments to be sent */
 	_Atomic uint32_t segs_final;

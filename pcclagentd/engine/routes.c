@@ -65,15 +65,16 @@ static int grow_chunks(struct eng_routes *r, uint32_t chunks)
 	return 0;
 }
 
-static uint32_t lane_to(struct eng_routes *r, const struct eng_xfer_spec *spec, uint32_t pos)
+static uint32_t lane_to(
+	struct eng_routes *r, const struct eng_xfer_spec *spec, uint32_t chunk, uint32_t pos)
 {
-	uint32_t i = 0;
+	uint32_t ring = spec->route == CC_ALGO_RINGS ? chunk / spec->plan.hosts : 0, i = 0;
 
-	while (i < r->n_lanes && r->lanes[i].pos != pos)
+	while (i < r->n_lanes && (r->lanes[i].ring != ring || r->lanes[i].pos != pos))
 		i++;
 	if (i == r->n_lanes)
-		r->lanes[r->n_lanes++] =
-			(struct eng_lane){.pos = pos, .link = spec->peers[pos].link};
+		r->lanes[r->n_lanes++] = (struct eng_lane){
+			.ring = ring, .pos = pos, .link = spec->peers[pos].link};
 	return i;
 }
 
@@ -87,7 +88,7 @@ static void add_chunk(struct eng_routes *r, const struct eng_xfer_spec *spec, ui
 	c->n_children = cc_route_children(&route, chunk, spec->pos, list);
 	c->first_input = r->n_inputs;
 	r->n_inputs += count_inputs(spec, c->n_children);
-	c->parent = parent == CC_ROUTE_NONE ? ENG_NO_LANE : lane_to(r, spec, parent);
+	c->parent = parent == CC_ROUTE_NONE ? ENG_NO_LANE : lane_to(r, spec, chunk, parent);
 	if (c->parent != ENG_NO_LANE && c->n_children > 0)
 		r->lanes[c->parent].cap += segs;
 	else if (c->parent != ENG_NO_LANE)
@@ -95,7 +96,7 @@ static void add_chunk(struct eng_routes *r, const struct eng_xfer_spec *spec, ui
 	c->first_target = before ? before->first_target + before->n_targets : 0;
 	c->n_targets = cc_route_targets(&route, chunk, spec->pos, list);
 	for (uint32_t i = 0; i < c->n_targets; i++) {
-		uint32_t lane = lane_to(r, spec, list[i]);
+		uint32_t lane = lane_to(r, spec, chunk, list[i]);
 
 		r->targets[c->first_target + i] = lane;
 		r->lanes[lane].cap += segs;
@@ -168,6 +169,7 @@ int eng_routes_setup(struct eng_routes *r, const struct eng_xfer_spec *spec)
 	if (grow_chunks(r, spec->plan.n_chunks) < 0)
 		return CC_ERR_NOMEM;
 	r->n_lanes = 0;
+	r->turn = 0;
 	r->n_inputs = 0;
 	r->segment_bytes = segment_bytes(spec);
 	for (uint32_t c = 0; c < spec->plan.n_chunks; c++)

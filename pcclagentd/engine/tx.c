@@ -59,23 +59,15 @@ static bool find_filled(const struct cc_plan *p, struct eng_origin *o, struct cc
 	return false;
 }
 
-/* Finds the next segment that starts here and has its local input. Several rings that begin with
- * this lane have their turns one after the other; without its input, a ring loses its turn. */
+/* Finds the next segment that starts here and has its local input. */
 static struct eng_origin *find_origin(struct eng_xfer *x, struct eng_lane *l, struct cc_span *ret)
 {
-	bool in_turn = x->spec.route == CC_ALGO_RINGS;
+	while (l->n_origins > 0) {
+		struct eng_origin *o = &l->origins[l->n_origins - 1];
 
-	for (uint32_t tries = in_turn ? l->n_origins : 1; tries > 0 && l->n_origins > 0;) {
-		struct eng_origin *o =
-			&l->origins[in_turn ? l->turn++ % l->n_origins : l->n_origins - 1];
-
-		if (!find_filled(&x->spec.plan, o, ret)) {
-			*o = l->origins[--l->n_origins];
-			continue;
-		}
-		if (eng_xfer_ready(x, *ret))
-			return o;
-		tries--;
+		if (find_filled(&x->spec.plan, o, ret))
+			return eng_xfer_ready(x, *ret) ? o : NULL;
+		l->n_origins--;
 	}
 	return NULL;
 }
@@ -144,13 +136,39 @@ static bool take_forward(struct eng_xfer *x, struct eng_lane *l, struct job *ret
 	return true;
 }
 
-/* Returns the transfer's lane on this link, or NULL. */
-static struct eng_lane *lane_on(const struct eng_xfer *x, uint32_t link)
+/* Is the ring of this lane too far ahead of another ring? */
+static bool is_held(const struct eng_xfer *x, const struct eng_lane *l)
 {
 	for (uint32_t i = 0; i < x->routes.n_lanes; i++)
-		if (x->routes.lanes[i].link == link)
-			return &x->routes.lanes[i];
-	return NULL;
+		if (l->taken > x->routes.lanes[i].taken + (uint64_t)x->lead)
+			return true;
+	return false;
+}
+
+/* Returns whether the lane sends on this link now. */
+static bool may_use(const struct eng_xfer *x, const struct eng_lane *l, uint32_t link)
+{
+	return l->link == link && (x->lead == ENG_ANY_LEAD || !is_held(x, l));
+}
+
+/* Takes a segment of the transfer for this stream, from each lane of the link in turn. Returns false
+ * if there is none. */
+static bool take(struct eng *e, const struct eng_stream *s, struct eng_xfer *x, struct job *ret)
+{
+	struct eng_routes *r = &x->routes;
+
+	for (uint32_t i = 1; i <= r->n_lanes; i++) {
+		uint32_t turn = (r->turn + i) % r->n_lanes;
+		struct eng_lane *l = &r->lanes[turn];
+
+		if (may_use(x, l, s->link) && (take_origin(x, l, &e->tx.quant, s->partial, ret) ||
+						      take_forward(x, l, ret))) {
+			l->taken++;
+			r->turn = turn;
+			return true;
+		}
+	}
+	return false;
 }
 
 /* Takes the next segment for this stream, from each transfer in turn. Returns false if there is
@@ -163,12 +181,8 @@ static bool next_job(struct eng *e, const struct eng_stream *s, struct job *ret)
 	if (!last)
 		return false;
 	do {
-		struct eng_lane *l;
-
 		x = x->tx_next;
-		l = lane_on(x, s->link);
-		if (l && (take_origin(x, l, &e->tx.quant, s->partial, ret) ||
-				 take_forward(x, l, ret))) {
+		if (take(e, s, x, ret)) {
 			e->active = x;
 			return true;
 		}
@@ -405,16 +419,25 @@ static bool reduce_local(struct eng_thread *t)
 	return any;
 }
 
+/* Can the stream take a segment from another host now? */
+static bool has_forward_for(const struct eng_xfer *x, const struct eng_stream *s)
+{
+	for (uint32_t i = 0; i < x->routes.n_lanes; i++) {
+		const struct eng_lane *l = &x->routes.lanes[i];
+
+		if (l->head != l->tail && may_use(x, l, s->link))
+			return true;
+	}
+	return false;
+}
+
 /* Has the transfer a segment from another host that a stream can take now? */
 static bool has_forward(const struct eng_thread *t, struct eng_xfer *x)
 {
 	sort_forwards(x);
-	for (const struct eng_stream *s = t->streams; s; s = s->next) {
-		const struct eng_lane *l = lane_on(x, s->link);
-
-		if (s->writable && at_work(t->e, s) && l && l->head != l->tail)
+	for (const struct eng_stream *s = t->streams; s; s = s->next)
+		if (s->writable && at_work(t->e, s) && has_forward_for(x, s))
 			return true;
-	}
 	return false;
 }
 

@@ -155,6 +155,36 @@ static uint32_t count_work(const struct eng_xfer *x)
 	return work;
 }
 
+/*
+ * The parts of several rings should end at the same time. But if rings share what a host can carry,
+ * TCP gives each of them the same rate, not the rate that belongs to its share. So on each host, a
+ * ring that is ahead of another one by 1/LEAD_PART of its segments waits for it.
+ *
+ * No ring waits for ever. All rings have the same number of segments, so a ring waits for one that
+ * has sent fewer. And the n-th segment of a ring needs at most the segment of the host before this
+ * one that was sent a chunk earlier. So among all rings of all hosts, the one that has sent least
+ * can go on. The argument does not hold if a chunk has fewer elements than segments; then no ring
+ * waits.
+ *
+ * The lead is at least a chunk. So the segments that start at a host never wait for other hosts, as
+ * eng_progress.awaited assumes.
+ */
+#define LEAD_PART 16u
+
+static uint32_t lead_of(const struct eng_xfer_spec *s)
+{
+	const struct cc_plan *p = &s->plan;
+	uint32_t lead;
+
+	if (s->route != CC_ALGO_RINGS)
+		return ENG_ANY_LEAD;
+	for (uint32_t chunk = 0; chunk < p->n_chunks; chunk++)
+		if (filled_segments(p, chunk) < p->segs_per_chunk)
+			return ENG_ANY_LEAD;
+	lead = 2 * (p->hosts - 1) * p->segs_per_chunk / LEAD_PART;
+	return lead > p->segs_per_chunk ? lead : p->segs_per_chunk;
+}
+
 int eng_xfer_setup(struct eng_xfer *x, const struct eng_xfer_spec *spec)
 {
 	uint32_t segs = spec->plan.n_segs;
@@ -183,6 +213,7 @@ int eng_xfer_setup(struct eng_xfer *x, const struct eng_xfer_spec *spec)
 		x->spec.rings = &x->rings;
 	}
 	x->bytes = spec->plan.count * spec->plan.esize;
+	x->lead = lead_of(spec);
 	count_awaited(x);
 	atomic_init(&x->work_left, count_work(x));
 	atomic_init(&x->segs_final, 0);

@@ -133,6 +133,13 @@ uint64_t net_estimate_rate(const struct net_estimate *e)
 uint64_t net_estimate_rate_of_all(const struct net_estimate *e)
 {
 	struct part p = part(e);
+	double best = 0;
 
-	return bits_per_s(rate_of(p.to->all - p.from->all, p.from, p.to));
+	for (uint32_t i = e->steady + HALF; e->started && i <= e->n; i++) {
+		const struct net_point *from = &e->points[i - HALF], *to = &e->points[i];
+		double r = rate_of(to->all - from->all, from, to);
+
+		best = r > best ? r : best;
+	}
+	return bits_per_s(best > 0 ? best : rate_of(p.to->all - p.from->all, p.from, p.to));
 }

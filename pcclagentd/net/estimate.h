@@ -52,7 +52,9 @@ void net_estimate_add(struct net_estimate *e, const struct net_point *p);
 bool net_estimate_is_stable(const struct net_estimate *e);
 /* Returns the estimate in bit/s; 0: nothing was reported yet. */
 uint64_t net_estimate_rate(const struct net_estimate *e);
-/* Returns the rate of all agents together in the same part of the measurement. */
+/* Returns the rate of all agents together in the fastest four windows after the slow start. No window
+ * is faster than what the host can receive, but many are slower, while TCP recovers from losses.
+ * Without four windows: in the part that net_estimate_rate takes. */
 uint64_t net_estimate_rate_of_all(const struct net_estimate *e);
 
 #endif

@@ -83,15 +83,32 @@ START_TEST(slow_start_does_not_count)
 }
 END_TEST
 
-/* Another agent begins late. The part that counts is the same for both rates. */
-START_TEST(rate_of_all_belongs_to_the_same_time)
+/* Another agent begins late, and later both lose packets, so the host receives less than it can. */
+START_TEST(rate_of_all_is_that_of_the_best_time)
 {
 	begin(LONGEST, 100);
-	(void)until_stable(LONGEST, 1e9);
+	(void)until_stable(LONGEST, 5e8);
+	of_others = 5e8;
+	for (int i = 0; i < 30; i++)
+		report(REPORT_US, 5e8);
 	of_others = 3e8;
 	for (int i = 0; i < 60; i++)
+		report(REPORT_US, 5e8);
+	expect_rate(5e8, 0.001);
+	ck_assert_uint_ge(net_estimate_rate_of_all(&e), 999000000u);
+	ck_assert_uint_le(net_estimate_rate_of_all(&e), 1001000000u);
+}
+END_TEST
+
+/* The first reports count what others have sent before, all at once. */
+START_TEST(rate_of_all_leaves_out_the_slow_start)
+{
+	begin(LONGEST, 100);
+	of_others = 9e9;
+	report(REPORT_US, 1e8);
+	of_others = 3e8;
+	for (int i = 0; i < 20; i++)
 		report(REPORT_US, 7e8);
-	expect_rate(7e8, 0.001);
 	ck_assert_uint_ge(net_estimate_rate_of_all(&e), 999000000u);
 	ck_assert_uint_le(net_estimate_rate_of_all(&e), 1001000000u);
 }
@@ -230,7 +247,8 @@ Suite *estimate_suite(void)
 
 	tcase_add_test(t, constant_rate_is_stable_early);
 	tcase_add_test(t, slow_start_does_not_count);
-	tcase_add_test(t, rate_of_all_belongs_to_the_same_time);
+	tcase_add_test(t, rate_of_all_is_that_of_the_best_time);
+	tcase_add_test(t, rate_of_all_leaves_out_the_slow_start);
 	tcase_add_test(t, growth_until_the_end_gives_the_last_quarter);
 	tcase_add_test(t, burst_at_the_start_does_not_count);
 	tcase_add_test(t, rate_after_a_loss_is_not_stable);

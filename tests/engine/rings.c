@@ -200,6 +200,77 @@ START_TEST(ring_without_input_loses_its_turn)
 }
 END_TEST
 
+/* Receives all that comes within 200 ms. Returns the bytes. */
+static size_t receive_some(int fd)
+{
+	static uint8_t buf[1 << 16];
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	size_t sum = 0;
+
+	while (poll(&p, 1, 200) == 1) {
+		ssize_t n = recv(fd, buf, sizeof buf, 0);
+
+		ck_assert_int_gt(n, 0);
+		sum += (size_t)n;
+	}
+	return sum;
+}
+
+/* The next host of ring 1 takes no data. Ring 0 sends the chunk that starts here, and then no more
+ * than the lead, although it has more. It goes on when ring 1 goes on. */
+START_TEST(ring_waits_for_a_slower_ring)
+{
+	struct cc_rings rings = {
+		.n = 2, .hosts = 3, .share = {1, 1}, .order = {{0, 1, 2}, {0, 2, 1}}};
+	struct op o = {.seq = 1,
+		.count = COUNT,
+		.op = KRN_SUM,
+		.route = CC_ALGO_RINGS,
+		.rings = &rings,
+		.segment_max = 16384};
+	int to_1[2], to_2[2], from_2[2], small = 4096;
+	struct eng_peer peers[3];
+	struct cc_plan plan;
+	size_t chunk, got;
+	struct net n;
+
+	ck_assert_int_eq(cc_rings_complete(&rings), 0);
+	plan = plan_op(&o, 3);
+	chunk = plan.segs_per_chunk * (WLK_DATA_SIZE + cc_plan_segment(&plan, 0).len);
+	net_up(&n, 1, 1);
+	n.h[0].n_members = 1;
+	prepare(&n, &o);
+	n.mesh = true;
+	n.hosts = 3;
+	fill_peers(&n, 0, peers);
+	tcp_pair(to_1);
+	tcp_pair(to_2);
+	tcp_pair(from_2);
+	setsockopt(to_2[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
+	ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, peers[1].link, to_1[0], ENG_NO_SET), 0);
+	ck_assert_int_eq(eng_add_tx_stream(n.h[0].e, peers[2].link, to_2[0], ENG_NO_SET), 0);
+	ck_assert_int_eq(eng_add_rx_stream(n.h[0].e, 300, &peers[2].agent, from_2[1]), 0);
+	start_one(&n, &o, 0, 3);
+	n.hosts = 1;
+	n.mesh = false;
+	got = receive_some(to_1[1]);
+	ck_assert_uint_le(got, chunk + 1000);
+	/* Ring 0 gets the partial sums of the chunk before its own. */
+	for (uint32_t i = 0; i < plan.segs_per_chunk; i++)
+		send_segment(from_2[0], &plan, 1, plan.segs_per_chunk + i, 0);
+	got += receive_some(to_1[1]);
+	ck_assert_uint_lt(got, chunk * 3 / 2);
+	got += receive_some(to_2[1]) > 0 ? 0 : chunk;
+	got += receive_some(to_1[1]);
+	ck_assert_uint_gt(got, chunk * 19 / 10);
+	cancel_alone(&n, 1);
+	net_down(&n);
+	close(to_1[1]);
+	close(to_2[1]);
+	close(from_2[0]);
+}
+END_TEST
+
 /* Host 0 receives chunks of ring 0 from host 2, and chunks of ring 1 from host 1. A segment that
  * comes from the host before it on the other ring breaks its link. */
 START_TEST(segment_of_another_ring_breaks_its_link)
@@ -301,6 +372,7 @@ Suite *rings_suite(void)
 	tcase_add_loop_test(tc, floats_are_added_in_the_order_of_their_ring, 0, 8);
 	tcase_add_test(tc, rings_that_share_a_link_send_in_turn);
 	tcase_add_loop_test(tc, ring_without_input_loses_its_turn, 0, 2);
+	tcase_add_test(tc, ring_waits_for_a_slower_ring);
 	tcase_add_loop_test(tc, segment_of_another_ring_breaks_its_link, 0, 2);
 	tcase_add_test(tc, rings_and_plan_must_fit_each_other);
 	suite_add_tcase(s, tc);

@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: MIT
 """Measures what pcclOptimizeTopology gains in the networks of matrix.py.
 
-usage: ./dev figures rings [--count N] [--repeat N] [FILE...]
+usage: ./dev figures rings [--count N] [--repeat N] [--runs N] [FILE...]
 
 One peer on each host reduces an operand of N floats (default 16777216: 64 MiB), in the order of the
 file, and again after pcclOptimizeTopology. The rate is what a host sends: 2 (n - 1) / n times the
-operand, divided by the median time of the repetitions. Without FILE all of matrices/ are measured,
-and then how long optimizations of 6 and 16 equal hosts take.
+operand, divided by the median time of the repetitions. Each network is built anew for each run; the
+table has the medians of the runs, and in brackets the least and the most. Without FILE all of
+matrices/ are measured, and then how long optimizations of 6 and 16 equal hosts take.
 """
 
 import argparse
@@ -89,8 +90,8 @@ def started(lab, network):
     return peers
 
 
-def of_matrix(args, path):
-    one, many = solve(path, "bottleneck"), solve(path, "plan")
+def run(args, path, best, bound):
+    """Returns the figures of a row, and the errors of caps that bind."""
     with matrix.Hosts(matrix.read(path)) as network, lib.Lab(hosts=network) as lab:
         peers = started(lab, network)
         before = reduce(args, peers)
@@ -99,13 +100,35 @@ def of_matrix(args, path):
         after = reduce(args, peers)
         again = optimize(peers)
         link, caps = errors(network, lab)
-    name = pathlib.Path(path).name
     predicted = plan["predicted"] / MBIT if plan["predicted"] else after
-    best, bound = one["rate"] / MBIT, many["upper_bound"] / MBIT
-    print(f"| {name} | {before:.0f} | {after:.0f} | {after / before:.1f} | {plan['rings']} | {predicted:.0f} | "
-          f"{100 * after / predicted:.0f} % | {best:.0f} | {after / best:.2f} | {bound:.0f} | "
-          f"{100 * after / bound:.0f} % | {took:.2f} | {again * 1e3:.0f} | {link:+.1f} % |", flush=True)
-    return name, caps
+    return {"before": before, "after": after, "gain": after / before, "rings": plan["rings"],
+            "predicted": predicted, "of_it": 100 * after / predicted, "best": best, "times": after / best,
+            "bound": bound, "of_bound": 100 * after / bound, "first": took, "again": again * 1e3,
+            "link": link}, caps
+
+
+def spread(form, values):
+    """Returns the median, and in brackets the least and the most."""
+    text = form.format(statistics.median(values))
+    return text if len(values) == 1 else f"{text} ({form.format(min(values))}-{form.format(max(values))})"
+
+
+COLUMNS = {"before": "{:.0f}", "after": "{:.0f}", "gain": "{:.1f}", "rings": "{:.0f}", "predicted": "{:.0f}",
+           "of_it": "{:.0f}", "best": "{:.0f}", "times": "{:.2f}", "bound": "{:.0f}", "of_bound": "{:.0f}",
+           "first": "{:.2f}", "again": "{:.0f}", "link": "{:+.1f}"}
+SPREAD = {"of_it", "times", "of_bound"}
+
+
+def of_matrix(args, path):
+    one, many = solve(path, "bottleneck"), solve(path, "plan")
+    runs = [run(args, path, one["rate"] / MBIT, many["upper_bound"] / MBIT) for _ in range(args.runs)]
+    name = pathlib.Path(path).name
+    cells = []
+    for key, form in COLUMNS.items():
+        values = [row[key] for row, _ in runs]
+        cells.append(spread(form, values) if key in SPREAD else form.format(statistics.median(values)))
+    print("|", name, "|", " | ".join(cells), "|", flush=True)
+    return name, [cap for _, caps in runs for cap in caps]
 
 
 def show_caps(found):
@@ -114,6 +137,9 @@ def show_caps(found):
         worst = max((error for error, _ in caps), key=abs, default=0)
         print(f"- {name}: at most {worst:+.1f} %;", ", ".join(
             f"{text} ({error:+.1f} %)" for error, text in caps) or "none binds")
+    every = [abs(error) for _, caps in found for error, _ in caps]
+    print(f"\nOf {len(every)} caps, {sum(e <= 3 for e in every)} are within 3 %, "
+          f"{sum(e <= 10 for e in every)} within 10 %")
 
 
 def of_time(n):
@@ -128,13 +154,14 @@ def of_time(n):
 def main():
     words = argparse.ArgumentParser(usage=__doc__.split("usage: ")[1].split("\n")[0])
     words.add_argument("--count", type=int, default=16 << 20)
-    words.add_argument("--repeat", type=int, default=5)
+    words.add_argument("--repeat", type=int, default=3)
+    words.add_argument("--runs", type=int, default=3)
     words.add_argument("file", nargs="*")
     args = words.parse_args()
     if not netns.possible():
         raise lib.Skipped("needs root and iproute2")
-    print("| matrix | before, Mbit/s | after | gain | rings | predicted | of it | best ring | times it | "
-          "LP bound | of it | first, s | again, ms | links |\n| --- |" + 13 * " ---: |")
+    print("| network | before, Mbit/s | after | gain | rings | predicted | after to predicted, % | one ring | "
+          "times it | bound | after to bound, % | first, s | again, ms | links, % |\n| --- |" + 13 * " ---: |")
     show_caps([of_matrix(args, path) for path in args.file or sorted(MATRICES.iterdir())])
     if args.file:
         return

@@ -452,10 +452,11 @@ struct wm_measured_result {
 	struct cc_id agent;
 	bool ok;
 	/* If ok: bit/s of payload that has arrived at the other agent, without the slow start of
-	 * the connections. Else 0. */
+	 * the connections. If the order has said `hold`: in the time in which all agents of the
+	 * order together got most. Else 0. */
 	uint64_t rate;
-	/* If ok: bit/s of payload that has arrived there in the same time from all agents that the
-	 * master lets measure. Else 0. */
+	/* If ok: bit/s of payload that has arrived there from all agents that the master lets
+	 * measure, in its fastest part. Else 0. */
 	uint64_t rate_of_all;
 	uint32_t trip_us;       /* if ok: the shortest round trip before there was load; else 0 */
 	bool limit;             /* if not ok: see wm_failure.limit */

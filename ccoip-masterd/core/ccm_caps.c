@@ -67,9 +67,76 @@ void ccm_suspects_add(struct ccm_suspects *x, uint32_t host, uint64_t cap)
 	x->hosts[k] = host;
 }
 
-uint32_t ccm_host_rounds(const struct ccm_suspects *out, const struct ccm_suspects *in,
-	struct ccm_host_round ret[CCM_HOST_ROUNDS_MAX])
+/* What a choice of rounds is made from. */
+struct choice {
+	const struct ccm_suspects *out, *in;
+	const uint64_t *rates;
+	uint32_t n_hosts;
+};
+
+/* Returns the highest known value of the cap of a suspect host. */
+static uint64_t cap_known(const struct ccm_suspects *x, uint32_t host)
 {
+	uint32_t i = 0;
+
+	while (i < x->n && x->hosts[i] != host)
+		i++;
+	return i < x->n ? x->caps[i] : 0;
+}
+
+/* Returns how much a host lacks of its cap if its links carry `sum` in all, but one of them, with
+ * this rate, carries nothing. */
+static uint64_t lacking(uint64_t cap, uint64_t sum, uint64_t rate)
+{
+	return cap > sum - rate ? cap - (sum - rate) : 0;
+}
+
+/* Returns what the two hosts of a round lack because they share the link from `out` to `in`. */
+static uint64_t lack_of(const struct choice *c, uint32_t out, uint32_t in)
+{
+	uint64_t sent = 0, received = 0, rate, n = c->n_hosts;
+
+	if (out == CCM_NO_HOST || in == CCM_NO_HOST)
+		return 0;
+	rate = c->rates[out * n + in];
+	for (uint32_t i = 0; i < n; i++) {
+		sent += c->rates[out * n + i];
+		received += c->rates[i * n + in];
+	}
+	return lacking(cap_known(c->out, out), sent, rate) +
+	       lacking(cap_known(c->in, in), received, rate);
+}
+
+/* Two rounds exchange the hosts that receive if they lack less then. Returns whether they did. */
+static bool exchange(const struct choice *c, struct ccm_host_round *a, struct ccm_host_round *b)
+{
+	uint32_t in = a->in;
+
+	if (a->out == b->in || b->out == a->in ||
+		lack_of(c, a->out, b->in) + lack_of(c, b->out, a->in) >=
+			lack_of(c, a->out, a->in) + lack_of(c, b->out, b->in))
+		return false;
+	a->in = b->in;
+	b->in = in;
+	return true;
+}
+
+static void lessen_lack(const struct choice *c, struct ccm_host_round *rounds, uint32_t n)
+{
+	bool changed = true;
+
+	while (changed) {
+		changed = false;
+		for (uint32_t i = 0; i < n; i++)
+			for (uint32_t k = 0; k < i; k++)
+				changed |= exchange(c, &rounds[i], &rounds[k]);
+	}
+}
+
+uint32_t ccm_host_rounds(const struct ccm_suspects *out, const struct ccm_suspects *in,
+	const uint64_t *rates, uint32_t n_hosts, struct ccm_host_round ret[CCM_HOST_ROUNDS_MAX])
+{
+	const struct choice c = {out, in, rates, n_hosts};
 	uint32_t n = out->n > in->n ? out->n : in->n, i, next;
 
 	for (i = 0; i < n; i++) {
@@ -90,5 +157,6 @@ uint32_t ccm_host_rounds(const struct ccm_suspects *out, const struct ccm_suspec
 		ret[i].in = ret[next].in;
 		ret[next].in = ret[i].out;
 	}
+	lessen_lack(&c, ret, n);
 	return n;
 }

@@ -44,13 +44,16 @@ void ccm_suspects_add(struct ccm_suspects *x, uint32_t host, uint64_t cap);
 
 /* A round in which one host sends to all others, and another one receives from all others. Each
  * other host has one link in each direction then, and bytes that go one way do not delay the
- * answers to those that go the other way. */
+ * answers to those that go the other way. Only the link from `out` to `in` shares both of its ends
+ * with other links. So it may carry little. */
 struct ccm_host_round {
 	uint32_t out, in; /* indices of different hosts, or CCM_NO_HOST */
 };
 
-/* Writes the rounds that measure all these hosts. Returns their number. */
+/* Writes the rounds that measure all these hosts. Returns their number. rates[i * n_hosts + k]: what
+ * the link from host i to host k has carried alone. In each round both hosts should reach their caps
+ * without the link from `out` to `in`, as far as this is known. */
 uint32_t ccm_host_rounds(const struct ccm_suspects *out, const struct ccm_suspects *in,
-	struct ccm_host_round ret[CCM_HOST_ROUNDS_MAX]);
+	const uint64_t *rates, uint32_t n_hosts, struct ccm_host_round ret[CCM_HOST_ROUNDS_MAX]);
 
 #endif

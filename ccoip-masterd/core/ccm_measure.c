@@ -404,19 +404,23 @@ static void plan_host_rounds(struct ccm *m)
 {
 	struct ccm_optimize *x = &m->optimize;
 	struct ccm_suspects out = {.n = 0}, in = {.n = 0};
-	uint32_t i;
+	uint64_t *rates = cc_must_zalloc((size_t)x->n_hosts * x->n_hosts, sizeof *rates);
+	uint32_t i, k;
 
 	for (i = 0; i < x->n_hosts; i++) {
 		struct ccm_links to = {.sum = 0}, from = {.sum = 0};
 		const struct ccm_load *l = &x->loads[i];
 
+		for (k = 0; k < x->n_hosts; k++)
+			rates[i * x->n_hosts + k] = rate_alone(m, &x->hosts[i], &x->hosts[k]);
 		add_links(m, &x->hosts[i], &to, &from);
 		if (ccm_cap_is_suspect(&to, l->out))
 			ccm_suspects_add(&out, i, ccm_cap_of(&to, l->out));
 		if (ccm_cap_is_suspect(&from, l->in))
 			ccm_suspects_add(&in, i, ccm_cap_of(&from, l->in));
 	}
-	x->n_rounds += ccm_host_rounds(&out, &in, x->host_rounds);
+	x->n_rounds += ccm_host_rounds(&out, &in, rates, x->n_hosts, x->host_rounds);
+	free(rates);
 }
 
 static void learn_cap(struct ccm *m, uint32_t i)

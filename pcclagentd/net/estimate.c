@@ -34,7 +34,11 @@ void net_estimate_begin(struct net_estimate *e, const struct net_point *first, u
 	uint32_t trip_us)
 {
 	*e = (struct net_estimate){
-		.window_us = window(longest_ms, trip_us), .points = {*first}, .last = *first};
+		.window_us = window(longest_ms, trip_us),
+		.points = {*first},
+		.last = *first,
+		.first_us = UINT64_MAX,
+		.start_us = UINT64_MAX};
 }
 
 /* Window `i` has ended: has the slow start ended with it? */
@@ -53,9 +57,15 @@ static void look(struct net_estimate *e, uint32_t i)
 	e->steady = i + 1 - FLAT;
 }
 
-void net_estimate_add(struct net_estimate *e, const struct net_point *p)
+void net_estimate_add(struct net_estimate *e, const struct net_point *p, uint64_t at_us)
 {
 	e->last = *p;
+	e->last_us = at_us;
+	if (at_us < e->first_us)
+		e->first_us = at_us;
+	/* The report with the least delay tells when the receiver's time began. */
+	if (at_us - p->us < e->start_us)
+		e->start_us = at_us - p->us;
 	if (e->n == NET_WINDOWS || p->us - e->points[e->n].us < e->window_us)
 		return;
 	e->points[++e->n] = *p;
@@ -142,4 +152,83 @@ uint64_t net_estimate_rate_of_all(const struct net_estimate *e)
 		best = r > best ? r : best;
 	}
 	return bits_per_s(best > 0 ? best : rate_of(p.to->all - p.from->all, p.from, p.to));
+}
+
+/* Returns the bytes that had arrived at a time of this agent's clock, as if the rate were constant
+ * between two points. */
+static double bytes_at(const struct net_estimate *e, uint64_t at_us)
+{
+	uint64_t us = at_us - e->start_us;
+	uint32_t i = 1;
+
+	while (i < e->n && e->points[i].us < us)
+		i++;
+	if (us < e->points[i - 1].us)
+		us = e->points[i - 1].us;
+	if (us > e->points[i].us)
+		us = e->points[i].us;
+	return (double)e->points[i - 1].bytes +
+	       rate(&e->points[i - 1], &e->points[i]) * (double)(us - e->points[i - 1].us);
+}
+
+static double bytes_in(const struct net_estimate *e, uint64_t from_us, uint64_t us)
+{
+	return bytes_at(e, from_us + us) - bytes_at(e, from_us);
+}
+
+static uint64_t most(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Finds the time of this agent's clock after all slow starts and before the end of any path. Empty
+ * if a slow start has not ended. Never longer than the reports have taken to come, whatever times
+ * they name. */
+static void common_time(
+	struct net_estimate *const *e, uint32_t n, uint64_t *from_us, uint64_t *to_us)
+{
+	*from_us = 0;
+	*to_us = UINT64_MAX;
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t from = e[i]->start_us + e[i]->points[e[i]->steady].us;
+		uint64_t to = e[i]->start_us + e[i]->points[e[i]->n].us;
+
+		if (!e[i]->started)
+			to = 0;
+		*from_us = most(*from_us, most(from, e[i]->first_us));
+		*to_us = least(*to_us, least(to, e[i]->last_us));
+	}
+}
+
+static uint64_t longest_window(struct net_estimate *const *e, uint32_t n)
+{
+	uint64_t us = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		us = most(us, e[i]->window_us);
+	return us;
+}
+
+void net_estimate_rates_at_once(struct net_estimate *const *e, uint32_t n, uint64_t *ret)
+{
+	uint64_t step = longest_window(e, n), us = HALF * step, from, to, best_from = 0;
+	double best = 0;
+
+	common_time(e, n, &from, &to);
+	for (; from < to && us <= to - from; from += step) {
+		double sum = 0;
+
+		for (uint32_t i = 0; i < n; i++)
+			sum += bytes_in(e[i], from, us);
+		best_from = sum > best ? from : best_from;
+		best = sum > best ? sum : best;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		ret[i] = best > 0 ? bits_per_s(bytes_in(e[i], best_from, us) / (double)us)
+				  : net_estimate_rate(e[i]);
 }

@@ -36,25 +36,34 @@ struct net_estimate {
 	uint32_t n;                               /* complete windows */
 	struct net_point points[NET_WINDOWS + 1]; /* window i is between points i and i + 1 */
 	struct net_point last;                    /* the last report */
-	double peak;                              /* bytes per us of the fastest window */
-	double best;                              /* bytes per us of the fastest four windows */
-	uint32_t flat;                            /* windows in a row that were hardly faster */
-	uint32_t steady;                          /* first window after the slow start */
-	bool started;                             /* the slow start has ended */
+	/* Of this agent's clock: the first and the last report, and when the time in the reports
+	 * began. */
+	uint64_t first_us, last_us, start_us;
+	double peak;     /* bytes per us of the fastest window */
+	double best;     /* bytes per us of the fastest four windows */
+	uint32_t flat;   /* windows in a row that were hardly faster */
+	uint32_t steady; /* first window after the slow start */
+	bool started;    /* the slow start has ended */
 };
 
 /* Begins at the report `first`. longest_ms: the longest time of the measurement; trip_us: the round
  * trip of the path. */
 void net_estimate_begin(struct net_estimate *e, const struct net_point *first, uint32_t longest_ms,
 	uint32_t trip_us);
-/* Adds a report. No value of it may be less than that of the report before. */
-void net_estimate_add(struct net_estimate *e, const struct net_point *p);
+/* Adds a report, which has come at `at_us` of this agent's clock. No value of it may be less than
+ * that of the report before. */
+void net_estimate_add(struct net_estimate *e, const struct net_point *p, uint64_t at_us);
 bool net_estimate_is_stable(const struct net_estimate *e);
 /* Returns the estimate in bit/s; 0: nothing was reported yet. */
 uint64_t net_estimate_rate(const struct net_estimate *e);
-/* Returns the rate of all agents together in the fastest four windows after the slow start. No window
- * is faster than what the host can receive, but many are slower, while TCP recovers from losses.
- * Without four windows: in the part that net_estimate_rate takes. */
+/* Returns the rate of all agents together in the fastest four windows after the slow start. No
+ * window is faster than what the host can receive, but many are slower, while TCP recovers from
+ * losses. Without four windows: in the part that net_estimate_rate takes. */
 uint64_t net_estimate_rate_of_all(const struct net_estimate *e);
+/* Writes the estimates in bit/s of n paths on which one agent sends at the same time: the rates in
+ * the four windows in which all of them together were fastest after their slow starts. So the sum
+ * is what the agent can send; rates of different times can have a higher sum. Without four windows
+ * of all paths: as net_estimate_rate. */
+void net_estimate_rates_at_once(struct net_estimate *const *e, uint32_t n, uint64_t *ret);
 
 #endif

@@ -152,10 +152,9 @@ static bool any_in(const struct measure *m, int state)
 }
 
 /* The time is over. */
-static void pair_finish(struct pair *p)
+static void pair_finish(struct pair *p, uint64_t rate)
 {
 	char text[WM_TEXT_MAX];
-	uint64_t rate = net_estimate_rate(&p->estimate);
 
 	if (rate == 0) {
 		snprintf(text, sizeof text, "no byte was reported to have arrived within %u ms",
@@ -169,6 +168,27 @@ static void pair_finish(struct pair *p)
 	p->result.rate = rate;
 	p->result.rate_of_all = net_estimate_rate_of_all(&p->estimate);
 	p->result.trip_us = p->trip_us;
+}
+
+/* The time is over for all pairs that are still connected. The sum of the rates under a load counts,
+ * so they must be those of the same time. */
+static void finish(struct measure *m)
+{
+	struct net_estimate *e[WM_MEASURE_AGENTS_MAX] = {0};
+	struct pair *pairs[WM_MEASURE_AGENTS_MAX];
+	uint64_t rates[WM_MEASURE_AGENTS_MAX];
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < m->n; i++) {
+		if (m->pairs[i].state == PAIR_ENDED)
+			continue;
+		pairs[n] = &m->pairs[i];
+		e[n++] = &m->pairs[i].estimate;
+	}
+	if (m->hold)
+		net_estimate_rates_at_once(e, n, rates);
+	for (uint32_t i = 0; i < n; i++)
+		pair_finish(pairs[i], m->hold ? rates[i] : net_estimate_rate(e[i]));
 }
 
 /* Sends the results to the core, and ends the measurement. Only a load that must stay goes on. */
@@ -185,11 +205,9 @@ static void measure_end(struct measure *m)
 
 	if (!v)
 		rep_out_of_memory("measurements");
-	for (uint32_t i = 0; i < m->n; i++) {
-		if (m->pairs[i].state != PAIR_ENDED)
-			pair_finish(&m->pairs[i]);
+	finish(m);
+	for (uint32_t i = 0; i < m->n; i++)
 		v[i] = m->pairs[i].result;
-	}
 	m->answered = true;
 	m->until = cc_now_ns() + BASE_MS(m->ms);
 	if (!any_in(m, PAIR_CONNECTED))
@@ -278,7 +296,7 @@ static bool take_count(struct pair *p, const uint8_t *buf)
 		return false;
 	p->got = (struct net_point){.us = c.us, .bytes = c.bytes, .all = c.all};
 	if (p->m->loaded)
-		net_estimate_add(&p->estimate, &p->got);
+		net_estimate_add(&p->estimate, &p->got, cc_now_ns() / 1000);
 	return true;
 }
 

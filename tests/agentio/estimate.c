@@ -9,6 +9,7 @@
 #define REPORT_US 20000u
 #define LONGEST   3000u /* ms */
 #define ALL_US    (LONGEST * UINT64_C(1000))
+#define AGENT_US  UINT64_C(5000000) /* this agent's clock when the receiver's clock is 0 */
 
 static struct net_estimate e;
 static struct net_point now;
@@ -31,7 +32,7 @@ static void report(uint64_t us, double bits_per_s)
 	now.us += us;
 	now.bytes += bytes;
 	now.all += bytes + (uint64_t)(of_others / 8 * (double)us / 1e6);
-	net_estimate_add(&e, &now);
+	net_estimate_add(&e, &now, AGENT_US + now.us);
 }
 
 /* Reports at a constant rate until the rate is stable, at most for `ms`. Returns the time in ms. */
@@ -111,6 +112,83 @@ START_TEST(rate_of_all_leaves_out_the_slow_start)
 		report(REPORT_US, 7e8);
 	ck_assert_uint_ge(net_estimate_rate_of_all(&e), 999000000u);
 	ck_assert_uint_le(net_estimate_rate_of_all(&e), 1001000000u);
+}
+END_TEST
+
+/* Two paths of one agent that can send 1 Gbit/s: they take turns in being fast. The receiver of one
+ * of them began later, so the same time has other numbers in its reports. */
+START_TEST(rates_at_once_are_those_of_the_same_time)
+{
+	struct net_estimate a, b, *const both[] = {&a, &b};
+	const uint64_t late_us = 10 * REPORT_US;
+	struct net_point p = {0}, q = {0};
+	uint64_t got[2];
+
+	net_estimate_begin(&a, &p, LONGEST, 100);
+	net_estimate_begin(&b, &q, LONGEST, 100);
+	for (uint32_t i = 1; i < 100; i++) {
+		double fast = i / 20 % 2 ? 7e8 : 3e8, lost = i > 60 ? 0.8 : 1;
+
+		p.us += REPORT_US;
+		p.bytes += (uint64_t)(fast * lost / 8 * REPORT_US / 1e6);
+		net_estimate_add(&a, &p, AGENT_US + p.us);
+		if (i * REPORT_US <= late_us)
+			continue;
+		q.us += REPORT_US;
+		q.bytes += (uint64_t)((1e9 - fast) * lost / 8 * REPORT_US / 1e6);
+		net_estimate_add(&b, &q, AGENT_US + late_us + q.us + i % 3 * 5000);
+	}
+	net_estimate_rates_at_once(both, 2, got);
+	ck_assert_uint_ge(got[0] + got[1], 970000000u);
+	ck_assert_uint_le(got[0] + got[1], 1030000000u);
+	ck_assert_uint_ge(got[0], 290000000u);
+	ck_assert_uint_ge(got[1], 290000000u);
+}
+END_TEST
+
+/* One path is still in its slow start at the end. */
+START_TEST(rates_at_once_need_a_time_of_all_paths)
+{
+	struct net_estimate a, *both[] = {&a, &e};
+	uint64_t got[2];
+	double rate = 1e6;
+
+	begin(1000, 100);
+	while (now.us < 1000000)
+		report(REPORT_US, 2e8);
+	a = e;
+	begin(1000, 100);
+	for (; now.us < 1000000; rate *= 1.3)
+		report(REPORT_US, rate);
+	net_estimate_rates_at_once(both, 2, got);
+	ck_assert_uint_eq(got[0], net_estimate_rate(&a));
+	ck_assert_uint_eq(got[1], net_estimate_rate(&e));
+}
+END_TEST
+
+/* A receiver may name any time. */
+START_TEST(rates_at_once_of_absurd_times_are_harmless)
+{
+	const uint64_t steps[] = {1, REPORT_US, UINT64_C(1) << 50, UINT64_C(1) << 58};
+	struct net_estimate a, *both[] = {&a, &e};
+	uint64_t got[2];
+
+	begin(1000, 100);
+	while (now.us < 1000000)
+		report(REPORT_US, 2e8);
+	a = e;
+	for (uint32_t i = 0; i < 4; i++) {
+		struct net_point p = {.us = _i ? UINT64_C(1) << 60 : 0};
+
+		net_estimate_begin(&e, &p, 1000, 100);
+		for (uint32_t k = 1; k < 50; k++) {
+			p.us += steps[i];
+			p.bytes += 1000;
+			net_estimate_add(&e, &p, AGENT_US + k * REPORT_US);
+		}
+		net_estimate_rates_at_once(both, 2, got);
+		ck_assert_uint_le(got[0], 210000000u);
+	}
 }
 END_TEST
 
@@ -227,10 +305,10 @@ START_TEST(absurd_reports_are_harmless)
 	struct net_point p = {.us = 0, .bytes = UINT64_MAX};
 
 	begin(LONGEST, 0);
-	net_estimate_add(&e, &p);
+	net_estimate_add(&e, &p, AGENT_US);
 	ck_assert_uint_eq(net_estimate_rate(&e), 0);
 	p.us = 1;
-	net_estimate_add(&e, &p);
+	net_estimate_add(&e, &p, AGENT_US);
 	ck_assert_uint_eq(net_estimate_rate(&e), INT64_MAX);
 	begin(LONGEST, 0);
 	for (int i = 0; i < 1000; i++)
@@ -249,6 +327,9 @@ Suite *estimate_suite(void)
 	tcase_add_test(t, slow_start_does_not_count);
 	tcase_add_test(t, rate_of_all_is_that_of_the_best_time);
 	tcase_add_test(t, rate_of_all_leaves_out_the_slow_start);
+	tcase_add_test(t, rates_at_once_are_those_of_the_same_time);
+	tcase_add_test(t, rates_at_once_need_a_time_of_all_paths);
+	tcase_add_loop_test(t, rates_at_once_of_absurd_times_are_harmless, 0, 2);
 	tcase_add_test(t, growth_until_the_end_gives_the_last_quarter);
 	tcase_add_test(t, burst_at_the_start_does_not_count);
 	tcase_add_test(t, rate_after_a_loss_is_not_stable);

@@ -276,6 +276,7 @@ START_TEST(no_host_sends_and_receives_in_one_round)
 	struct tl_rng rng = tl_rng_new((uint64_t)_i);
 	struct ccm_suspects out, in;
 	uint32_t caps[20], n[2], rounds, k;
+	uint64_t alone[400];
 
 	for (k = 0; k < 2; k++) {
 		n[k] = (uint32_t)tl_range(&rng, 0, 19);
@@ -284,7 +285,9 @@ START_TEST(no_host_sends_and_receives_in_one_round)
 		fill(k == 0 ? &out : &in, caps, n[k]);
 		n[k] = n[k] < CCM_HOST_ROUNDS_MAX ? n[k] : CCM_HOST_ROUNDS_MAX;
 	}
-	rounds = ccm_host_rounds(&out, &in, r);
+	for (k = 0; k < 400; k++)
+		alone[k] = tl_range(&rng, 0, 9);
+	rounds = ccm_host_rounds(&out, &in, alone, 20, r);
 	ck_assert_uint_le(rounds, CCM_HOST_ROUNDS_MAX);
 	for (k = 0; k < rounds; k++) {
 		ck_assert_uint_ne(r[k].out, r[k].in);
@@ -296,6 +299,31 @@ START_TEST(no_host_sends_and_receives_in_one_round)
 		}
 	}
 	ck_assert_uint_eq(n[0] + n[1], 0);
+}
+END_TEST
+
+/* Host 0 needs its link to host 3 to reach its cap, and host 4 needs the link from host 1. In a
+ * round of host 0 with host 3, this link would carry little, because others send to host 3, too. */
+START_TEST(host_is_measured_with_one_that_its_cap_does_not_need)
+{
+	struct ccm_host_round r[CCM_HOST_ROUNDS_MAX];
+	struct ccm_suspects out = {.n = 0}, in = {.n = 0};
+	uint64_t alone[25];
+	bool needs = _i == 0;
+
+	for (uint32_t i = 0; i < 25; i++)
+		alone[i] = i / 5 == i % 5 ? 0 : 100;
+	alone[0 * 5 + 3] = 700;
+	alone[1 * 5 + 4] = 700;
+	ccm_suspects_add(&out, 0, needs ? 700 : 200);
+	ccm_suspects_add(&out, 1, needs ? 701 : 201);
+	ccm_suspects_add(&in, 3, 200);
+	ccm_suspects_add(&in, 4, needs ? 700 : 201);
+	ck_assert_uint_eq(ccm_host_rounds(&out, &in, alone, 5, r), 2);
+	ck_assert_uint_eq(r[0].out, 0);
+	ck_assert_uint_eq(r[0].in, needs ? 4 : 3);
+	ck_assert_uint_eq(r[1].out, 1);
+	ck_assert_uint_eq(r[1].in, needs ? 3 : 4);
 }
 END_TEST
 
@@ -355,6 +383,7 @@ Suite *caps_suite(void)
 	tcase_add_test(pure, sum_like_the_only_fast_link_is_suspect);
 	tcase_add_test(pure, single_reports_of_what_was_received_do_not_matter);
 	tcase_add_loop_test(pure, no_host_sends_and_receives_in_one_round, 0, 50);
+	tcase_add_loop_test(pure, host_is_measured_with_one_that_its_cap_does_not_need, 0, 2);
 	suite_add_tcase(s, pure);
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, uniform_hosts_exchange_all_at_once_only);

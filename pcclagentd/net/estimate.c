@@ -219,6 +219,8 @@ void net_estimate_rates_at_once(struct net_estimate *const *e, uint32_t n, uint6
 	uint64_t step = longest_window(e, n), us = HALF * step, from, to, best_from = 0;
 	double best = 0;
 
+	if (n == 0)
+		return;
 	common_time(e, n, &from, &to);
 	for (; from < to && us <= to - from; from += step) {
 		double sum = 0;

@@ -146,7 +146,7 @@ START_TEST(rates_at_once_are_those_of_the_same_time)
 }
 END_TEST
 
-/* One path is still in its slow start at the end. */
+/* One path is still in its slow start at the end; or there is no path. */
 START_TEST(rates_at_once_need_a_time_of_all_paths)
 {
 	struct net_estimate a, *both[] = {&a, &e};
@@ -163,6 +163,7 @@ START_TEST(rates_at_once_need_a_time_of_all_paths)
 	net_estimate_rates_at_once(both, 2, got);
 	ck_assert_uint_eq(got[0], net_estimate_rate(&a));
 	ck_assert_uint_eq(got[1], net_estimate_rate(&e));
+	net_estimate_rates_at_once(both, 0, NULL);
 }
 END_TEST
 

@@ -279,11 +279,12 @@ void ccm_agent_pause(struct ccm *m, uint32_t gone)
 	}
 }
 
-/* Did `a` fall silent together with the other remote hosts? If so, its last message came at
- * most 1.5 heartbeats before the last message from any of them. */
+/* Did `a` fall silent together with the other remote hosts? If so, its last message came at most
+ * two heartbeats before the last message from any of them: an agent looks at least once in a
+ * heartbeat whether the last one was a heartbeat ago. */
 static bool fell_silent_with_all(const struct ccm *m, const struct ccm_agent *a)
 {
-	return ccm_age(m->heard_ns, a->spoke_ns) <= m->cfg.heartbeat_ms * CCM_NS_PER_MS * 3 / 2;
+	return ccm_age(m->heard_ns, a->spoke_ns) <= 2 * m->cfg.heartbeat_ms * CCM_NS_PER_MS;
 }
 
 void ccm_agent_heard(struct ccm *m, struct ccm_agent *a)

@@ -170,8 +170,8 @@ static void pair_finish(struct pair *p, uint64_t rate)
 	p->result.trip_us = p->trip_us;
 }
 
-/* The time is over for all pairs that are still connected. The sum of the rates under a load counts,
- * so they must be those of the same time. */
+/* The time is over for all pairs that are still connected. The sum of the rates under a load
+ * counts, so they must be those of the same time. */
 static void finish(struct measure *m)
 {
 	struct net_estimate *e[WM_MEASURE_AGENTS_MAX] = {0};

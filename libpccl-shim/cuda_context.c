@@ -334,6 +334,7 @@ pcclResult_t pccl_cuda_use_bounce(struct pccl_cuda_use *u)
 
 	if (u->bounce)
 		return pcclSuccess;
+	/* cppcheck-suppress invalidFunctionArg ; anonymous memory has no file */
 	at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (at == MAP_FAILED)
 		return pccl_fail_memory("no memory for copies from a CUDA device");

@@ -50,9 +50,9 @@ struct ccm_host_round {
 	uint32_t out, in; /* indices of different hosts, or CCM_NO_HOST */
 };
 
-/* Writes the rounds that measure all these hosts. Returns their number. rates[i * n_hosts + k]: what
- * the link from host i to host k has carried alone. In each round both hosts should reach their caps
- * without the link from `out` to `in`, as far as this is known. */
+/* Writes the rounds that measure all these hosts. Returns their number. rates[i * n_hosts + k]:
+ * what the link from host i to host k has carried alone. In each round both hosts should reach
+ * their caps without the link from `out` to `in`, as far as this is known. */
 uint32_t ccm_host_rounds(const struct ccm_suspects *out, const struct ccm_suspects *in,
 	const uint64_t *rates, uint32_t n_hosts, struct ccm_host_round ret[CCM_HOST_ROUNDS_MAX]);
 

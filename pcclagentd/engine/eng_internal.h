@@ -73,7 +73,7 @@ struct eng_lane {
 /* The lanes and chunks of a transfer. */
 struct eng_routes {
 	struct eng_chunk *chunks; /* plan.n_chunks */
-	uint32_t n_lanes, turn; /* turn, T: the lane that was served last */
+	uint32_t n_lanes, turn;   /* turn, T: the lane that was served last */
 	struct eng_lane *lanes;
 	uint32_t *targets;          /* numbers of lanes */
 	struct eng_origin *origins; /* memory of the lanes' origins */
@@ -97,7 +97,7 @@ struct eng_xfer {
 	uint32_t cap_peers;
 	struct cc_rings rings; /* a copy, if the route is CC_ALGO_RINGS */
 	struct eng_routes routes;
-	uint64_t bytes;             /* bytes of the operand */
+	uint64_t bytes; /* bytes of the operand */
 	/* The segments by which a ring may be ahead of another ring on this host. ENG_ANY_LEAD: no
 	 * ring is held. */
 	uint32_t lead;

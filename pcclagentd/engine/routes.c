@@ -73,8 +73,8 @@ static uint32_t lane_to(
 	while (i < r->n_lanes && (r->lanes[i].ring != ring || r->lanes[i].pos != pos))
 		i++;
 	if (i == r->n_lanes)
-		r->lanes[r->n_lanes++] = (struct eng_lane){
-			.ring = ring, .pos = pos, .link = spec->peers[pos].link};
+		r->lanes[r->n_lanes++] =
+			(struct eng_lane){.ring = ring, .pos = pos, .link = spec->peers[pos].link};
 	return i;
 }
 

@@ -151,8 +151,8 @@ static bool may_use(const struct eng_xfer *x, const struct eng_lane *l, uint32_t
 	return l->link == link && (x->lead == ENG_ANY_LEAD || !is_held(x, l));
 }
 
-/* Takes a segment of the transfer for this stream, from each lane of the link in turn. Returns false
- * if there is none. */
+/* Takes a segment of the transfer for this stream, from each lane of the link in turn. Returns
+ * false if there is none. */
 static bool take(struct eng *e, const struct eng_stream *s, struct eng_xfer *x, struct job *ret)
 {
 	struct eng_routes *r = &x->routes;

@@ -33,8 +33,7 @@ static uint64_t window(uint32_t longest_ms, uint32_t trip_us)
 void net_estimate_begin(struct net_estimate *e, const struct net_point *first, uint32_t longest_ms,
 	uint32_t trip_us)
 {
-	*e = (struct net_estimate){
-		.window_us = window(longest_ms, trip_us),
+	*e = (struct net_estimate){.window_us = window(longest_ms, trip_us),
 		.points = {*first},
 		.last = *first,
 		.first_us = UINT64_MAX,

@@ -305,6 +305,7 @@ START_TEST(what_is_known_of_an_address_is_not_kept)
 		"ends after 8191 bytes, and the call needs 8192");
 	ck_assert_int_eq(gpu->cuMemFree(p.send), CUDA_SUCCESS);
 	map = mmap(host_pointer(p.send), 8192, PROT_READ | PROT_WRITE,
+		/* cppcheck-suppress invalidFunctionArg ; anonymous memory has no file */
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 	ck_assert_ptr_eq(map, host_pointer(p.send));
 	memcpy(map, p.operand, p.bytes);
@@ -661,6 +662,7 @@ int main(void)
 		tc, any_call_of_the_driver_may_fail, first, only ? first + 1 : ERROR_CASES);
 	suite_add_tcase(s, tc);
 	injected = mmap(
+		/* cppcheck-suppress invalidFunctionArg ; anonymous memory has no file */
 		NULL, sizeof *injected, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (injected == MAP_FAILED)
 		return EXIT_FAILURE;

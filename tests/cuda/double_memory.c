@@ -46,6 +46,7 @@ static uint8_t *reserve(size_t mapped)
 		return base;
 	}
 	base = mmap(NULL, mapped + page(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+		/* cppcheck-suppress invalidFunctionArg ; anonymous memory has no file */
 		-1, 0);
 	return base == MAP_FAILED ? NULL : base;
 }
@@ -63,6 +64,7 @@ static bool map(struct dbl_memory *m)
 	}
 	m->seen = mmap(NULL, m->mapped, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (m->seen != MAP_FAILED &&
+		/* cppcheck-suppress leakReturnValNotUsed ; the address is known */
 		mmap(m->base, m->mapped, prot, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED) {
 		munmap(m->seen, m->mapped);
 		m->seen = MAP_FAILED;
@@ -118,7 +120,9 @@ void dbl_memory_free(struct dbl_memory *m)
 		at = &(*at)->next;
 	*at = m->next;
 	munmap(m->seen, m->mapped);
+	/* cppcheck-suppress leakReturnValNotUsed ; the address is known */
 	if (mmap(m->base, m->mapped, PROT_NONE,
+		    /* cppcheck-suppress invalidFunctionArg ; anonymous memory has no file */
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED)
 		abort();
 	m->next = freed;

@@ -82,6 +82,7 @@ static struct machine *new_machine(void)
 	if (!m)
 		die("no memory");
 	m->stacks = mmap(NULL, MOST * STACK, PROT_READ | PROT_WRITE,
+		/* cppcheck-suppress invalidFunctionArg ; anonymous memory has no file */
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
 	if (m->stacks == MAP_FAILED)
 		die("no memory for stacks");

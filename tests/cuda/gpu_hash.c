@@ -210,6 +210,7 @@ START_TEST(kernel_reads_only_the_tensor)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	unsigned char *pages =
+		/* cppcheck-suppress invalidFunctionArg ; anonymous memory has no file */
 		mmap(NULL, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	unsigned char *data = pages + page;
 	uint64_t seed = 3, leaf;

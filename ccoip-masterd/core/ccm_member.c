@@ -421,6 +421,8 @@ void ccm_ring_remove(struct ccm_group *g, struct ccm_membership *s)
 	s->in_ring = s->mesh_up = s->plan_up = false;
 	free(g->rings); /* its rings had the host, too */
 	g->rings = NULL;
+	g->plan.rate = g->plan.bound = 0; /* nothing is predicted for the rings without it */
+	g->better.n = 0;
 	g->n_ring--;
 	for (i = s->pos; i < g->n_ring; i++) {
 		g->ring[i] = g->ring[i + 1];

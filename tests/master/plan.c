@@ -283,6 +283,20 @@ START_TEST(operations_above_the_limit_of_the_mesh_take_the_plan)
 }
 END_TEST
 
+static void add_rate(void *arg, const struct ccm_plan_info *x)
+{
+	*(double *)arg += x->rate;
+}
+
+/* Returns the predicted rate of the only group. */
+static double predicted(void)
+{
+	double rate = 0;
+
+	ccm_each_plan(f.m, add_rate, &rate);
+	return rate;
+}
+
 /* The slowest link carries 1 Gbit/s, and a third of what a host sends in a direct exchange. */
 START_TEST(quantized_operations_take_a_plan_that_is_much_faster)
 {
@@ -304,7 +318,9 @@ START_TEST(quantized_operations_take_a_plan_that_is_much_faster)
 	say_mesh(2, true, true, 0);
 	operate(4, LARGE, route);
 	/* Nothing is predicted for other hosts. */
+	ck_assert_double_eq(predicted(), plan_rate[_i] * GBIT);
 	fk_leave(&p[3], WM_LEAVE_CLEAN);
+	ck_assert_double_eq(predicted(), 0);
 	for (i = 0; i < 3; i++)
 		say_mesh(i, true, true, 0);
 	operate(3, LARGE, CC_ALGO_DIRECT);

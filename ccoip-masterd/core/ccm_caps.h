@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define CCM_HOST_ROUNDS_MAX 16u
+#define CCM_HOST_ROUNDS_MAX 8u
 #define CCM_NO_HOST         UINT32_MAX
 
 /* The rates of the links of a host in one direction, each measured alone. */

@@ -255,6 +255,7 @@ static const struct wa_column plan_cols[] = {
 	{"gap_percent", WA_KIND_TEXT},
 	{"achieved", WA_KIND_BITS},
 	{"better", WA_KIND_BITS},
+	{"search", WA_KIND_TEXT},
 };
 
 static uint64_t known_rate(double bits)
@@ -277,7 +278,9 @@ static void fill_plan(void *arg, const struct ccm_plan_info *p)
 		wa_set_text(t, col, "%.1f", 100 * (p->bound - p->rate) / p->bound);
 	col++;
 	wa_set_number(t, col++, known_rate(p->achieved));
-	wa_set_number(t, col, known_rate(p->better));
+	wa_set_number(t, col++, known_rate(p->better));
+	if (p->bound > 0)
+		wa_set_text(t, col, "%s", p->searching ? "running" : "ended");
 }
 
 static const struct wa_column link_cols[] = {

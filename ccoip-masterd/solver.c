@@ -20,14 +20,14 @@
 
 #define BUDGET_NS   UINT64_C(900000000)
 #define MOONSHOT_NS UINT64_C(60000000000)
-/* A later answer is reported if its rate is higher by this factor. */
+/* A later answer is reported if its rate is higher, or its bound lower, by this factor. */
 #define BETTER 1.01
 
 struct job {
 	struct ccm_problem p;
 	double *rate, *trip, *out, *in; /* as the library wants them */
 	struct tpl *tpl;
-	double reported; /* rate of the last answer */
+	double reported, bound; /* rate and bound of the last answer */
 	struct job *prev, *next;
 };
 
@@ -162,7 +162,8 @@ static uint16_t share_of(double weight)
 	return v < 1 ? 1 : (uint16_t)lround(v);
 }
 
-static void answer(struct solver *s, struct job *j)
+/* `searching`: other answers may follow. */
+static void answer(struct solver *s, struct job *j, bool searching)
 {
 	struct tpl_best b = tpl_best(j->tpl);
 	struct answer *a = cc_must_zalloc(1, sizeof *a);
@@ -173,7 +174,8 @@ static void answer(struct solver *s, struct job *j)
 		.n_rings = b.n_rings,
 		.rate = b.value,
 		.current = current_rate(j),
-		.bound = b.bound};
+		.bound = b.bound,
+		.searching = searching};
 	a->order = cc_must_zalloc((size_t)b.n_rings * n, sizeof *a->order);
 	for (uint32_t k = 0; k < b.n_rings; k++) {
 		uint32_t r = k == 0 ? first : k == first ? 0 : k;
@@ -183,6 +185,7 @@ static void answer(struct solver *s, struct job *j)
 			a->order[k * n + i] = (uint16_t)b.ring[r][i];
 	}
 	j->reported = b.value;
+	j->bound = b.bound;
 	report(s, a);
 }
 
@@ -209,7 +212,15 @@ static bool work(struct solver *s, struct job *j, uint64_t ns, const _Atomic boo
 	return done;
 }
 
-/* Looks for better answers until the next job comes. */
+static bool has_news(const struct job *j)
+{
+	struct tpl_best b = tpl_best(j->tpl);
+
+	return b.value > j->reported * BETTER || b.bound * BETTER < j->bound;
+}
+
+/* Looks for better answers until the next job comes. The last answer says that the search has
+ * ended. */
 static void moonshot(struct solver *s, struct job *j)
 {
 	uint64_t end = cc_now_ns() + MOONSHOT_NS;
@@ -218,9 +229,10 @@ static void moonshot(struct solver *s, struct job *j)
 	while (!done && !atomic_load(&s->stop) && !atomic_load(&s->interrupt) &&
 		cc_now_ns() < end) {
 		done = work(s, j, BUDGET_NS, &s->interrupt);
-		if (tpl_best(j->tpl).value > j->reported * BETTER)
-			answer(s, j);
+		if (!done && has_news(j))
+			answer(s, j, true);
 	}
+	answer(s, j, false);
 }
 
 static void solve(struct solver *s, struct job *j)
@@ -240,10 +252,10 @@ static void solve(struct solver *s, struct job *j)
 		return;
 	}
 	if (work(s, j, BUDGET_NS, NULL)) {
-		answer(s, j);
+		answer(s, j, false);
 		return;
 	}
-	answer(s, j);
+	answer(s, j, true);
 	moonshot(s, j);
 }
 

@@ -2,8 +2,8 @@
  *
  * The thread that solves the problems of optimizations (CCM_ACT_SOLVE). It starts with the first
  * problem. Each problem gets an answer after at most about a second. If this answer is not proven
- * to be the best one, the thread goes on for a minute, until another problem comes, and reports
- * better answers.
+ * to be the best one, the thread goes on for a minute, or until another problem comes. It reports
+ * better answers and lower bounds, and at last that it has ended.
  *
  * All functions are called by the loop thread.
  */

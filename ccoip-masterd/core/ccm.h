@@ -107,6 +107,7 @@ struct ccm_solution {
 	const uint16_t *order; /* n_rings * n positions; each ring has each position once */
 	double rate, current;  /* of this plan, and of the plan in force */
 	double bound;          /* no plan has a higher rate */
+	bool searching;        /* other solutions of the problem may follow */
 };
 
 enum ccm_event_type {
@@ -255,10 +256,12 @@ void ccm_each_op(const struct ccm *m, uint64_t now_ns,
 /* The plan of a group. Rates are those of struct ccm_solution, in bit/s; 0: not known. */
 struct ccm_plan_info {
 	uint32_t group, hosts;
-	uint32_t rings;     /* in force */
-	double rate, bound; /* predicted when it was chosen */
-	double better;      /* of a better plan that waits for the next optimization */
-	double achieved;    /* by the last operation of at least CCM_NOTED_BYTES */
+	uint32_t rings;  /* in force */
+	double rate;     /* predicted when it was chosen */
+	double bound;    /* of the search so far: no plan has a higher rate */
+	bool searching;  /* the search for a better plan goes on */
+	double better;   /* of a better plan that waits for the next optimization */
+	double achieved; /* by the last operation of at least CCM_NOTED_BYTES */
 };
 #define CCM_NOTED_BYTES (UINT64_C(1) << 20)
 void ccm_each_plan(

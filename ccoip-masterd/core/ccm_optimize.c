@@ -183,6 +183,7 @@ static void solve(struct ccm *m)
 		g->solved_links = m->n_links_changed;
 		g->problem = ++x->last_number;
 		g->solving = true;
+		g->searching = false;
 		g->better.n = 0;
 		x->n_problems++;
 		note_hosts(g);
@@ -206,6 +207,18 @@ static void keep_better(struct ccm_group *g, const struct ccm_solution *s)
 		cc_must_copy(s->order, (size_t)s->n * s->n_rings, sizeof *g->better_order);
 	g->better = *s;
 	g->better.order = g->better_order;
+}
+
+/* Takes what is known about a problem after its first solution. The bound belongs to a plan for the
+ * same hosts, so it is 0 after a change of them. */
+static void follow_search(struct ccm_group *g, const struct ccm_solution *s)
+{
+	struct ccm_plan *p = g->proposed ? &g->proposal : &g->plan;
+
+	g->searching = s->searching;
+	if (s->bound > 0 && s->bound < p->bound)
+		p->bound = s->bound;
+	keep_better(g, s);
 }
 
 bool ccm_optimize_better(struct ccm *m)
@@ -248,10 +261,11 @@ void ccm_optimize_solved(struct ccm *m, const struct ccm_solution *s)
 	struct ccm_group *g = find_problem(m, s->number);
 
 	if (g && !g->solving)
-		keep_better(g, s);
+		follow_search(g, s);
 	if (!g || !g->solving || x->phase != CCM_OPTIMIZE_SOLVING || s->n != g->n_ring)
 		return;
 	g->solving = false;
+	g->searching = s->searching;
 	x->n_problems--;
 	if (s->text) {
 		ccm_optimize_fail(m, s->text);

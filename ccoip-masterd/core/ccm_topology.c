@@ -36,6 +36,7 @@ void ccm_each_plan(
 			.rings = g->rings ? g->rings->n : g->n_ring > 1,
 			.rate = g->plan.rate,
 			.bound = g->plan.bound,
+			.searching = g->searching && g->plan.bound > 0,
 			.better = g->better.n > 0 ? g->better.rate : 0,
 			.achieved = g->achieved};
 

@@ -269,6 +269,7 @@ struct ccm_group {
 	/* When it was solved last: the epoch after that, and ccm->n_links_changed. */
 	uint64_t solved_epoch, solved_links;
 	bool solving;        /* its solution has not come yet */
+	bool searching;      /* other solutions may follow, see struct ccm_solution */
 	struct cc_id *asked; /* the agents of the problem's hosts */
 	uint32_t n_asked;
 	/* A better solution of the problem that came later; better.n 0: none. The next optimization

@@ -283,18 +283,17 @@ START_TEST(operations_above_the_limit_of_the_mesh_take_the_plan)
 }
 END_TEST
 
-static void add_rate(void *arg, const struct ccm_plan_info *x)
+static void take_plan(void *arg, const struct ccm_plan_info *x)
 {
-	*(double *)arg += x->rate;
+	*(struct ccm_plan_info *)arg = *x;
 }
 
-/* Returns the predicted rate of the only group. */
-static double predicted(void)
+static struct ccm_plan_info plan_info(void)
 {
-	double rate = 0;
+	struct ccm_plan_info x = {0};
 
-	ccm_each_plan(f.m, add_rate, &rate);
-	return rate;
+	ccm_each_plan(f.m, take_plan, &x);
+	return x;
 }
 
 /* The slowest link carries 1 Gbit/s, and a third of what a host sends in a direct exchange. */
@@ -318,9 +317,9 @@ START_TEST(quantized_operations_take_a_plan_that_is_much_faster)
 	say_mesh(2, true, true, 0);
 	operate(4, LARGE, route);
 	/* Nothing is predicted for other hosts. */
-	ck_assert_double_eq(predicted(), plan_rate[_i] * GBIT);
+	ck_assert_double_eq(plan_info().rate, plan_rate[_i] * GBIT);
 	fk_leave(&p[3], WM_LEAVE_CLEAN);
-	ck_assert_double_eq(predicted(), 0);
+	ck_assert_double_eq(plan_info().rate, 0);
 	for (i = 0; i < 3; i++)
 		say_mesh(i, true, true, 0);
 	operate(3, LARGE, CC_ALGO_DIRECT);
@@ -520,6 +519,48 @@ START_TEST(better_solution_for_other_hosts_is_dropped)
 }
 END_TEST
 
+/* The solver has found nothing better, but it knows more about the bound. */
+static void search_goes_on(double bound, bool searching)
+{
+	struct ccm_solution s = {.number = fk_problem(&f, 0)->number,
+		.n = 4,
+		.n_rings = 1,
+		.order = one_ring,
+		.rate = GBIT,
+		.current = GBIT,
+		.bound = bound,
+		.searching = searching};
+
+	fk_solved(&f, &s);
+}
+
+/* An operator sees the bound and whether the search goes on. After a loss neither is known. */
+START_TEST(state_of_the_search_is_shown)
+{
+	double first;
+
+	run_of(4);
+	ck_assert(!plan_info().searching);
+	optimize(4, 1, one_ring);
+	first = plan_info().bound;
+	search_goes_on(first * 2, true);
+	ck_assert(plan_info().searching);
+	ck_assert_double_eq(plan_info().bound, first);
+	search_goes_on(first * 0.9, true);
+	ck_assert_double_eq(plan_info().bound, first * 0.9);
+	if (_i == 0) {
+		search_goes_on(first * 0.9, false);
+		ck_assert(!plan_info().searching);
+		return;
+	}
+	fk_leave(&p[3], WM_LEAVE_CLEAN);
+	ck_assert(!plan_info().searching);
+	search_goes_on(first * 0.8, true);
+	ck_assert(!plan_info().searching);
+	ck_assert_double_eq(plan_info().bound, 0);
+}
+END_TEST
+
 START_TEST(solution_that_is_hardly_better_is_not_kept)
 {
 	uint32_t i;
@@ -624,6 +665,7 @@ Suite *plan_suite(void)
 	tcase_add_test(tc, better_solution_does_not_delay_newcomers);
 	tcase_add_test(tc, better_solution_that_fails_leaves_the_topology_vote_a_success);
 	tcase_add_loop_test(tc, better_solution_for_other_hosts_is_dropped, 0, 2);
+	tcase_add_loop_test(tc, state_of_the_search_is_shown, 0, 2);
 	tcase_add_test(tc, solution_that_is_hardly_better_is_not_kept);
 	tcase_add_test(tc, solution_during_the_round_must_be_better_than_the_first_one);
 	tcase_add_test(tc, new_master_keeps_the_plan);

@@ -6,6 +6,7 @@ topology_suites = \
 	tests/topology/neck.c \
 	tests/topology/plan.c \
 	tests/topology/rate.c \
+	tests/topology/solver.c \
 	tests/topology/sum.c
 check_PROGRAMS += tests/topology/topology
 TESTS += $(topology_suites) tests/topology/solve.py
@@ -15,6 +16,7 @@ tests_topology_topology_SOURCES = $(topology_suites) \
 	tests/topology/brute.c tests/topology/brute.h \
 	tests/topology/main.c tests/topology/suites.h
 tests_topology_topology_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
-tests_topology_topology_LDADD = tests/librunner.la libtopology.la common/libcommon-pure.la $(CHECK_LIBS) -lm
+tests_topology_topology_LDADD = tests/librunner.la ccoip-masterd/libccoip-masterd.la common/libcommon-service.la \
+	$(CHECK_LIBS) -lm
 
 EXTRA_DIST += tests/topology/README.md tests/topology/solve.py

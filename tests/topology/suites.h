@@ -10,6 +10,7 @@
 	X(neck)                                                                                    \
 	X(plan)                                                                                    \
 	X(rate)                                                                                    \
+	X(solver)                                                                                  \
 	X(sum)
 
 SUITES(RUNNER_DECLARE)

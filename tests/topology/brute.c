@@ -167,7 +167,7 @@ static bool pivot(struct tableau *x)
 	return true;
 }
 
-double brute_plan(const struct brute *b, double cap)
+double brute_plan(const struct brute *b, double cap, uint32_t *n_rings)
 {
 	static struct tableau x;
 
@@ -186,6 +186,9 @@ double brute_plan(const struct brute *b, double cap)
 	}
 	while (pivot(&x))
 		;
+	*n_rings = 0;
+	for (int i = 0; i < ROWS; i++)
+		*n_rings += x.basis[i] < 120 && x.t[i][COLS - 1] > 1e-9;
 	return x.t[ROWS][COLS - 1];
 }
 

@@ -44,8 +44,8 @@ struct brute_best {
 struct brute_best brute_best(const struct brute *b);
 
 /* The highest sum of the rates of all rings together, by a linear program with a column for each
- * ring. For up to 6 hosts. */
-double brute_plan(const struct brute *b, double cap);
+ * ring. *n_rings: this many rings are enough. For up to 6 hosts. */
+double brute_plan(const struct brute *b, double cap, uint32_t *n_rings);
 
 /* Returns the lowest sum of costs by recursion over sets of hosts. For up to 18 hosts. */
 double brute_sum(const struct brute *b);

@@ -56,15 +56,24 @@ static void check_gain(const struct tpl_best *best, double one)
 		ck_assert(best->value >= one * TPL_PLAN_GAIN * (1 - 1e-9));
 }
 
-START_TEST(bound_is_the_optimum_over_all_rings)
+/* Four rings are enough for the optimum, so the plan must have its rate, unless this is hardly more
+ * than that of one ring. */
+static void check_optimal(const struct tpl_best *best, double optimum, double one)
+{
+	if (optimum >= one * TPL_PLAN_GAIN * (1 + 1e-6))
+		ck_assert_double_eq_tol(best->value, optimum, 1e-6 * optimum);
+}
+
+START_TEST(plan_and_bound_are_the_optimum_over_all_rings)
 {
 	struct tl_rng r = tl_rng_new(1);
-	unsigned several = 0;
+	unsigned several = 0, optimal = 0;
 
 	for (uint32_t i = 0; i < 200; i++) {
 		bool caps = i % 2 == 1;
 		struct tpl_best best;
 		double cap, optimum, one;
+		uint32_t n_rings;
 		struct tpl *t;
 
 		brute_fill(&r, &b, 3 + i / 8 % 4, i / 2 % BRUTE_KINDS);
@@ -73,7 +82,7 @@ START_TEST(bound_is_the_optimum_over_all_rings)
 		if (i % 5 == 0)
 			b.rate[1] = 1e10; /* a link that is much faster than all others */
 		cap = cap_of(&b);
-		optimum = brute_plan(&b, cap);
+		optimum = brute_plan(&b, cap, &n_rings);
 		one = fmin(cap, brute_best(&b).bottleneck);
 		t = begin(caps);
 		ck_assert(tpl_work(t, 1000000));
@@ -84,10 +93,16 @@ START_TEST(bound_is_the_optimum_over_all_rings)
 			check_feasible(&best, cap);
 			check_gain(&best, one);
 		}
+		if (!best.impossible && n_rings <= TPL_RINGS_MAX) {
+			check_optimal(&best, optimum, one);
+			optimal += n_rings > 1;
+		}
 		several += best.n_rings > 1;
 		tpl_free(t);
 	}
-	ck_assert_uint_ge(several, 50); /* of these problems, many need several rings */
+	/* Many of these problems need several rings, and for many of them four are enough. */
+	ck_assert_uint_ge(several, 50);
+	ck_assert_msg(optimal >= 50, "%u of %u", optimal, several);
 }
 END_TEST
 
@@ -226,7 +241,7 @@ END_TEST
 
 Suite *plan_suite(void)
 {
-	const TTest *const tests[] = {bound_is_the_optimum_over_all_rings,
+	const TTest *const tests[] = {plan_and_bound_are_the_optimum_over_all_rings,
 		two_directions_double_the_rate, gain_below_five_percent_is_not_taken,
 		equal_links_get_one_ring, plans_of_12_to_16_hosts_are_finished,
 		plans_of_more_hosts_are_feasible, steps_and_seed_determine_the_plan};

@@ -67,7 +67,7 @@ void ccm_suspects_add(struct ccm_suspects *x, uint32_t host, uint64_t cap)
 	x->hosts[k] = host;
 }
 
-/* What a choice of rounds is made from. */
+/* The suspect hosts, and the rates of all links. */
 struct choice {
 	const struct ccm_suspects *out, *in;
 	const uint64_t *rates;

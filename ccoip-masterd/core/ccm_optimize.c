@@ -209,8 +209,8 @@ static void keep_better(struct ccm_group *g, const struct ccm_solution *s)
 	g->better.order = g->better_order;
 }
 
-/* Takes what is known about a problem after its first solution. The bound belongs to a plan for the
- * same hosts, so it is 0 after a change of them. */
+/* Takes a later solution of a problem. A plan whose hosts have changed has the bound 0, and keeps
+ * it. */
 static void follow_search(struct ccm_group *g, const struct ccm_solution *s)
 {
 	struct ccm_plan *p = g->proposed ? &g->proposal : &g->plan;

@@ -186,6 +186,8 @@ void pccl_attachment_attrs(const struct pccl_attachment *at, struct pccl_attrs *
 			load_text(ret->text, a->text, sizeof a->text);
 		load_master_addr(&ret->at, a);
 		load_known(&ret->known, a);
+		ret->round = atomic_load_explicit(&a->round, memory_order_relaxed);
+		ret->rounds = atomic_load_explicit(&a->rounds, memory_order_relaxed);
 		atomic_thread_fence(memory_order_acquire);
 		after = atomic_load_explicit(&a->version, memory_order_relaxed);
 		if (before == after && before % 2 == 0)

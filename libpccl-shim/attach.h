@@ -122,6 +122,7 @@ struct pccl_attrs {
 	 * read */
 	struct cc_addr at;
 	struct pccl_known known;
+	uint32_t round, rounds; /* of the measurements in progress, from 1; or 0 */
 };
 
 void pccl_attachment_attrs(const struct pccl_attachment *a, struct pccl_attrs *ret);

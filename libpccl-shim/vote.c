@@ -2,7 +2,9 @@
  *
  * The calls of a connected communicator that are no operations: votes and attributes.
  */
+#include "common/cc_log.h"
 #include "libpccl-shim/comm.h"
+#include "libpccl-shim/program.h"
 
 /* Checks that this is a peer, as far as the application knows. The application's knowledge changes
  * only when a call ends, not between calls. */
@@ -51,9 +53,41 @@ pcclResult_t pcclGetAttribute(const pcclComm_t *c, pcclAttribute_t attribute, in
 	return pccl_ok();
 }
 
+/* A call that waits for the answer to its vote. */
+struct waiting_vote {
+	pcclComm_t *comm;
+	const struct pccl_attachment *a;
+	bool logs; /* the progress of measurements */
+	uint32_t round, rounds;
+};
+
+static bool logs_progress(enum wire_ballot kind)
+{
+	const char *level = kind == WIRE_OPTIMIZE ? pccl_program_log_level() : NULL;
+
+	return level && cc_log_parse_level(level) >= CC_LOG_INFO;
+}
+
+static void log_progress(struct waiting_vote *v)
+{
+	struct pccl_attrs now;
+
+	pccl_attachment_attrs(v->a, &now);
+	if (now.rounds == 0 || (now.round == v->round && now.rounds == v->rounds))
+		return;
+	v->round = now.round;
+	v->rounds = now.rounds;
+	cc_log(CC_LOG_INFO, "pcclOptimizeTopology: measuring links: round %u of %u", now.round,
+		now.rounds);
+}
+
 static bool end_vote(void *arg)
 {
-	return pccl_comm_interrupted(arg);
+	struct waiting_vote *v = arg;
+
+	if (v->logs)
+		log_progress(v);
+	return pccl_comm_interrupted(v->comm);
 }
 
 /* Learns from the answer to a vote. */
@@ -74,7 +108,8 @@ static pcclResult_t vote(pcclComm_t *c, enum wire_ballot kind, struct wl_reply *
 	struct pccl_attachment *a = NULL;
 	struct pccl_attrs attrs;
 	bool answered = false;
-	struct pccl_ender end = {.end = end_vote, .arg = c};
+	struct waiting_vote v = {.comm = c, .logs = logs_progress(kind)};
+	struct pccl_ender end = {.end = end_vote, .arg = &v};
 	pcclResult_t r = pcclSuccess;
 
 	for (bool waiting = false; !answered; waiting = true) {
@@ -82,6 +117,7 @@ static pcclResult_t vote(pcclComm_t *c, enum wire_ballot kind, struct wl_reply *
 		if (r != pcclSuccess || !a)
 			return waiting ? pccl_comm_spent(c, r) : r;
 		request.comm = a->id;
+		v.a = a;
 		r = pccl_session_call_or(a->session, &request, ret, &end);
 		if (end.ended) {
 			pccl_attachment_unref(a);

@@ -34,7 +34,7 @@
 #include "proto/wire_view.h"
 
 #define SHM_MAGIC   0x51504350u /* "PCPQ" */
-#define SHM_VERSION 11u
+#define SHM_VERSION 12u
 #define SHM_SLOTS   64u /* operations in flight of one communicator */
 #define SHM_TEXT    256u
 #define SHM_LINE    64
@@ -82,6 +82,9 @@ struct shm_attr {
 	 * world size of the run in this view. */
 	_Atomic uint64_t view_id;
 	_Atomic uint32_t global;
+	/* While links are measured: the round of measurements, from 1, and the number of rounds.
+	 * Otherwise 0 */
+	_Atomic uint32_t round, rounds;
 };
 
 enum shm_sqe_flags {

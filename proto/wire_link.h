@@ -39,7 +39,7 @@
 #define WLK_BULK 2u
 
 /* The records of a measurement (WLK_BENCHMARK), see wlk_count. */
-#define WLK_COUNT_SIZE 24u
+#define WLK_COUNT_SIZE 32u
 
 enum wlk_service { WLK_P2P = 1, WLK_SHARED_STATE = 2, WLK_BENCHMARK = 3 };
 
@@ -104,6 +104,9 @@ struct wlk_count {
 	uint64_t bytes; /* received so far, on all streams together */
 	uint64_t us;    /* microseconds since the first of these bytes */
 	uint64_t all;   /* bytes received so far from all agents of the measurement together */
+	/* The host that receives needs its network for something else: stop sending, and measure
+	 * later. */
+	bool busy;
 };
 
 void wlk_hello_put(uint8_t buf[WLK_HELLO_SIZE], const struct wlk_hello *h);

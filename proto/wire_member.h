@@ -461,6 +461,9 @@ struct wm_measured_result {
 	uint32_t trip_us;       /* if ok: the shortest round trip before there was load; else 0 */
 	bool limit;             /* if not ok: see wm_failure.limit */
 	char text[WM_TEXT_MAX]; /* if not ok: the reason */
+	/* If not ok: an operation, or a measurement of another run, uses the network of one of the
+	 * two hosts. The link can be measured later. */
+	bool busy;
 };
 
 struct wm_measured {

@@ -294,6 +294,7 @@ const struct wire_table wm_measure_table = {TABLE(measure, measure, measure_fiel
 
 CONDITION(was_measured, struct wm_measured_result, m->ok)
 CONDITION(result_limit_is_failure, struct wm_measured_result, !m->limit || !m->ok)
+CONDITION(result_busy_is_failure, struct wm_measured_result, !m->busy || !m->ok)
 
 static const struct wire_field measured_result_fields[] = {
 	F(measured_result, agent, ID("measured.results.agent")),
@@ -305,6 +306,8 @@ static const struct wire_field measured_result_fields[] = {
 		RULE(result_limit_is_failure,
 			"measured.results.limit: must be false if ok is true")),
 	F(measured_result, rate_of_all, U64, .when = was_measured),
+	F(measured_result, busy, BOOL,
+		RULE(result_busy_is_failure, "measured.results.busy: must be false if ok is true")),
 };
 static const struct wire_table measured_result = {
 	TABLE(measured_result, measured_result, measured_result_fields)};

@@ -435,10 +435,16 @@ static bool is_permutation(const struct cc_rings *x, const struct ccm_group *g, 
 	return x->hosts > 0 && x->hosts == g->n_ring && seen == UINT64_MAX >> (64 - x->hosts);
 }
 
+/* May an optimization have nothing to do now? */
+static bool optimization_pauses(const struct ccm *m)
+{
+	return ccm_round_waits(m) != NULL || m->optimize.paused_ns > 0;
+}
+
 static const char *check_optimize(const struct ccm *m)
 {
 	const struct ccm_optimize *x = &m->optimize;
-	bool waits = ccm_round_waits(m) != NULL;
+	bool waits = optimization_pauses(m);
 	uint32_t proposed = 0, measuring = 0, i;
 	const struct ccm_group *g;
 	const struct ccm_agent *a;

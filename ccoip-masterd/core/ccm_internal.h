@@ -168,7 +168,8 @@ bool ccm_measure_wants(const struct ccm_group *g);
 bool ccm_measure_list(struct ccm *m);
 /* Begins to measure what is listed. The optimization may fail at once. */
 void ccm_measure_begin(struct ccm *m);
-/* Begins the next round if all agents have reported. Returns false after the last one. */
+/* Begins the next round if all agents have reported. Returns false after the last one, or, with
+ * optimize.busy set, if hosts have been busy for too long. */
 bool ccm_measure_goes_on(struct ccm *m);
 void ccm_measure_take(struct ccm *m, struct ccm_agent *a, const struct wm_measured *r);
 void ccm_measure_tick(struct ccm *m);

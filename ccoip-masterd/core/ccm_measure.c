@@ -4,6 +4,10 @@
  * lacks. If a cap is not trusted, all hosts then send to all, which is the cap round. It may leave
  * open what some hosts can carry, so in each host round after it a host sends to all others, and
  * another one receives from all others.
+ *
+ * Other runs may use the network of a host, for operations or to measure. Its agent then reports
+ * that it is busy. What this has prevented is measured again after a pause, in which the other run
+ * can do the same, and whose length is random, so that two runs do not meet again and again.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +24,12 @@
 #define US_PER_MS        1000u
 /* Each target of the cap round is one message field with all addresses of a host. */
 #define CAP_HOSTS_MAX (CC_ROUTE_HOSTS_MAX)
+/* The time from a round in which hosts were busy to the next attempt: at least, and at most so much
+ * more. */
+#define PAUSE_MS        100u
+#define PAUSE_RANDOM_MS 500u
+/* The least time for which busy hosts are waited for. */
+#define BUSY_MS 10000u
 
 void ccm_measure_free(struct ccm *m)
 {
@@ -34,6 +44,8 @@ void ccm_measure_free(struct ccm *m)
 	x->loads = NULL;
 	x->received = NULL;
 	x->n_edges = x->n_hosts = x->n_rounds = x->n_pair_rounds = 0;
+	x->paused_ns = 0;
+	x->busy = false;
 }
 
 static struct ccm_agent *host(const struct ccm *m, uint32_t i)
@@ -44,13 +56,14 @@ static struct ccm_agent *host(const struct ccm *m, uint32_t i)
 	return a;
 }
 
-/* An agent that still sends stops when it gets an empty order. */
+/* An agent that still sends stops when it gets an empty order, and other runs of its host can
+ * measure. */
 static void stop_measuring(struct ccm *m, struct ccm_agent *a)
 {
-	if (a->measuring || a->loading)
+	if (a->ordered)
 		ccm_send(m, a, WM_MEASURE)->u.measure = (struct wm_measure){
 			.number = m->optimize.last_number, .ms = 1, .streams = 1};
-	a->measuring = a->loading = false;
+	a->measuring = a->ordered = false;
 }
 
 void ccm_measure_stop(struct ccm *m)
@@ -227,7 +240,7 @@ static void send_orders(struct ccm *m, struct wm_measure *orders)
 			continue;
 		}
 		a->measuring = orders[i].n_to > 0;
-		a->loading = a->measuring && orders[i].hold;
+		a->ordered = true;
 		x->n_waiting += a->measuring;
 		ccm_send(m, a, WM_MEASURE)->u.measure = orders[i];
 	}
@@ -256,7 +269,7 @@ static void order_pairs(struct ccm *m, struct wm_measure *orders)
 	uint32_t i;
 
 	for (i = 0; i < x->n_edges; i++)
-		if (x->edges[i].round == x->round)
+		if (x->edges[i].round == x->round && !x->edges[i].measured)
 			add_order(m, orders, x->edges[i].from, x->edges[i].to);
 }
 
@@ -267,6 +280,7 @@ static void measure_round(struct ccm *m)
 
 	x->last_number++;
 	x->n_waiting = 0;
+	x->busy = false;
 	x->step_ns = m->now;
 	ccm_log(m, CCM_LOG_INFO, "measuring links: round %u of %u%s", x->round + 1, x->n_rounds,
 		is_pair_round(x)  ? ""
@@ -296,6 +310,37 @@ bool ccm_get_progress(const struct ccm *m, uint64_t now_ns, struct ccm_progress 
 	return true;
 }
 
+/* The network of one of the hosts was in use, so the round takes place again. */
+static void note_busy(struct ccm *m, const struct ccm_agent *a, const struct ccm_agent *to,
+	const struct wm_measured_result *l)
+{
+	char text[WM_TEXT_MAX];
+
+	m->optimize.busy = true;
+	ccm_copy(text, sizeof text, l->text);
+	ccm_print(m->optimize.busy_text, sizeof m->optimize.busy_text,
+		"host %s could not measure its link to host %s (%s)", a->hello.name, to->hello.name,
+		text);
+}
+
+static uint32_t index_of(const struct ccm_optimize *x, const struct ccm_agent *a)
+{
+	uint32_t i = 0;
+
+	while (i < x->n_hosts && !cc_id_eq(&x->hosts[i], &a->hello.agent))
+		i++;
+	return i;
+}
+
+static void note_measured(struct ccm_optimize *x, uint32_t from, uint32_t to)
+{
+	uint32_t i;
+
+	for (i = 0; i < x->n_edges; i++)
+		if (x->edges[i].from == from && x->edges[i].to == to)
+			x->edges[i].measured = true;
+}
+
 static void measured_pair(struct ccm *m, const struct ccm_agent *a, const struct ccm_agent *to,
 	const struct wm_measured_result *l)
 {
@@ -305,6 +350,7 @@ static void measured_pair(struct ccm *m, const struct ccm_agent *a, const struct
 		.ns = m->now,
 		.source = l->ok ? CCM_RATE_BENCHMARK : CCM_RATE_UNREACHABLE};
 
+	note_measured(&m->optimize, index_of(&m->optimize, a), index_of(&m->optimize, to));
 	ccm_rate_put(m, &a->hello.agent, &to->hello.agent, &v);
 	if (l->ok)
 		return;
@@ -316,15 +362,6 @@ static void measured_pair(struct ccm *m, const struct ccm_agent *a, const struct
 		"%s: new rings avoid this link, and it can be measured again after a minute%s",
 		m->optimize.unreachable,
 		l->limit ? "" : "; if no packets are lost, open the latter's benchmark port");
-}
-
-static uint32_t index_of(const struct ccm_optimize *x, const struct ccm_agent *a)
-{
-	uint32_t i = 0;
-
-	while (i < x->n_hosts && !cc_id_eq(&x->hosts[i], &a->hello.agent))
-		i++;
-	return i;
 }
 
 /* Takes what `a` has sent to `to` while other links had a load, too. The senders of a host do not
@@ -356,7 +393,9 @@ void ccm_measure_take(struct ccm *m, struct ccm_agent *a, const struct wm_measur
 		HASH_FIND(hh_id, m->by_id, &r->results[i].agent, sizeof(struct cc_id), to);
 		if (!to || to == a)
 			continue;
-		if (is_pair_round(x))
+		if (r->results[i].busy)
+			note_busy(m, a, to, &r->results[i]);
+		else if (is_pair_round(x))
 			measured_pair(m, a, to, &r->results[i]);
 		else if (r->results[i].ok)
 			measured_at_once(m, a, to, &r->results[i]);
@@ -499,12 +538,48 @@ void ccm_measure_begin(struct ccm *m)
 	measure_round(m);
 }
 
+/* Returns a time in ms, below `most`, that differs from run to run and from call to call. */
+static uint32_t random_ms(const struct ccm *m, uint32_t most)
+{
+	unsigned hash = (unsigned)m->optimize.last_number;
+	uint32_t i;
+
+	for (i = 0; i < sizeof m->cfg.run.b; i++)
+		hash = hash * 31 + m->cfg.run.b[i];
+	return (hash * 2654435761u >> 8) % most;
+}
+
+/* Waits before the round takes place again. Returns false if it has been waited for long enough:
+ * another run needs no longer to measure as much as this one. */
+static bool pause_round(struct ccm *m)
+{
+	struct ccm_optimize *x = &m->optimize;
+	uint64_t most = 2 * (uint64_t)x->n_rounds * m->cfg.benchmark_ms;
+	uint32_t ms = PAUSE_MS + random_ms(m, PAUSE_RANDOM_MS);
+
+	ccm_measure_stop(m);
+	if (ccm_age(m->now, x->began_ns) > (most > BUSY_MS ? most : BUSY_MS) * CCM_NS_PER_MS) {
+		ccm_log(m, CCM_LOG_WARNING,
+			"pcclOptimizeTopology leaves the rings as they are, because hosts have "
+			"been busy for %.1f s: %s; call it again when other runs of these hosts "
+			"use the network less",
+			(double)ccm_age(m->now, x->began_ns) / 1e9, x->busy_text);
+		return false;
+	}
+	x->paused_ns = m->now + ms * CCM_NS_PER_MS;
+	ccm_log(m, CCM_LOG_INFO, "round %u of %u is repeated after %u ms: %s", x->round + 1,
+		x->n_rounds, ms, x->busy_text);
+	return true;
+}
+
 bool ccm_measure_goes_on(struct ccm *m)
 {
 	struct ccm_optimize *x = &m->optimize;
 
-	if (x->n_waiting > 0)
+	if (x->n_waiting > 0 || x->paused_ns > 0)
 		return true;
+	if (x->busy)
+		return pause_round(m);
 	if (!is_pair_round(x))
 		end_load_round(m);
 	if (is_cap_round(x))
@@ -528,6 +603,12 @@ void ccm_measure_tick(struct ccm *m)
 
 	if (x->phase != CCM_OPTIMIZE_MEASURING)
 		return;
+	if (x->paused_ns > 0) {
+		if (m->now < x->paused_ns)
+			return;
+		x->paused_ns = 0;
+		measure_round(m);
+	}
 	ms = (uint64_t)measure_ms(m) + m->cfg.bounds.ms[CC_BOUND_NEW_LINK] + LATE_MS +
 	     ccm_paths_ms(m);
 	if (ccm_age(m->now, x->step_ns) <= ms * CCM_NS_PER_MS)

@@ -291,6 +291,19 @@ static void rewire_or_end(struct ccm *m)
 	set_phase(m, m->rewire ? CCM_OPTIMIZE_REWIRING : CCM_OPTIMIZE_DONE);
 }
 
+/* Links without a rate look like links that do not exist. So there is no search if some hosts were
+ * too busy to be measured. */
+static void solve_or_end(struct ccm *m)
+{
+	if (!m->optimize.busy) {
+		solve(m);
+		return;
+	}
+	ccm_measure_free(m);
+	ccm_store_save(m);
+	set_phase(m, CCM_OPTIMIZE_DONE);
+}
+
 static void begin(struct ccm *m)
 {
 	struct ccm_optimize *x = &m->optimize;
@@ -369,7 +382,7 @@ void ccm_optimize_settle(struct ccm *m)
 	if (x->phase == CCM_OPTIMIZE_NONE && b->n_votes > 0 && b->n_votes == m->n_accepted)
 		begin(m);
 	if (x->phase == CCM_OPTIMIZE_MEASURING && !ccm_measure_goes_on(m))
-		solve(m);
+		solve_or_end(m);
 	if (x->phase == CCM_OPTIMIZE_SOLVING && x->n_problems == 0)
 		rewire_or_end(m);
 	if (x->phase == CCM_OPTIMIZE_DONE || (x->phase == CCM_OPTIMIZE_FAILED && !is_soon(m)))

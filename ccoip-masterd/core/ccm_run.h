@@ -269,6 +269,9 @@ struct ccm_optimize {
 	uint64_t *
 		received; /* [i * n_hosts + k]: what host i got from all in this round, as k says */
 	uint32_t n_waiting;            /* agents that have not reported */
+	bool busy;                     /* in this round the network of a host was in use */
+	char busy_text[WM_TEXT_MAX];   /* by what, the last time */
+	uint64_t paused_ns;            /* the end of the pause before the next attempt, or 0 */
 	char unreachable[WM_TEXT_MAX]; /* a link that could not be measured, or "" */
 	/* SOLVING */
 	uint32_t n_problems;    /* without a solution */

@@ -6,12 +6,14 @@
 #ifndef CCM_SCHEDULE_H
 #define CCM_SCHEDULE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* A link that is measured, between two hosts of 0 .. hosts - 1. */
 struct ccm_edge {
 	uint32_t from, to;
 	uint32_t round; /* set by ccm_schedule: from 0 */
+	bool measured;  /* belongs to the caller */
 };
 
 /* Assigns the edges, which all differ, to rounds. In a round no host sends to two hosts, and none

@@ -119,7 +119,7 @@ struct ccm_agent {
 	uint64_t disconnected_ns, acked_ns;
 	uint32_t suspect_from, suspect_to; /* used in ccm_evict.c only */
 	bool measuring;                    /* it has not reported on its last WM_MEASURE */
-	bool loading;                      /* it was ordered to send until it is stopped */
+	bool ordered;                      /* it has an order to measure, which was not stopped */
 	bool shunned;                      /* its host has failed as a newcomer */
 	uint64_t shunned_ns;               /* shunned: it is not tried before this time */
 	uint64_t admitted_ns; /* when it was admitted as a newcomer to a run with members; 0: it was

@@ -32,7 +32,8 @@
  * that started it: PCCL_ADVERTISE, the addresses at which other hosts reach it, and
  * PCCL_INTERFACES, the interfaces to use. PCCL_AGENTD and PCCL_MASTERD name the programs to start
  * if they are not where they were installed. pcclSynchronizeSharedState reads PCCL_HASH_TYPE.
- * PCCL_LOG_LEVEL applies to pcclRunMaster and to a private agent.
+ * PCCL_LOG_LEVEL applies to pcclRunMaster, to a private agent, and to the progress of
+ * pcclOptimizeTopology, which is logged with INFO, DEBUG or TRACE.
  *
  * The death or restart of an agent does not end the run. A thread of the library notices it, waits
  * for the next agent, and presents the process's communicators and memory there. Connected
@@ -718,7 +719,8 @@ PCCL_EXPORT pcclResult_t pcclAreNewPeersPending(
  * all rates are known, the call takes about a second or less. A group with fewer than three hosts
  * has only one ring, so nothing is measured for it. With more than 256 hosts nothing is measured,
  * and the call succeeds without a change. The rings in force also stay if no other ones are
- * predicted to be at least 2 % faster.
+ * predicted to be at least 2 % faster. While operations or measurements of another run use the
+ * network of a host, the call waits, for 10 seconds or more; then it succeeds without a change.
  *
  * The call admits no newcomers. If the others wait in pcclUpdateTopology instead, all of these
  * calls return success without a change.

@@ -59,6 +59,9 @@ enum agt_action_type {
 	AGT_ACT_MEASURE,
 	/* run, measure.number: stop this measurement. It is not answered any more. */
 	AGT_ACT_MEASURE_STOP,
+	/* run, measure.number: the same, and tell the agents that send to this one that its network
+	 * is in use. */
+	AGT_ACT_MEASURE_BUSY,
 	/* run, xfer: start the transfer. Answered by XFER_DONE. */
 	AGT_ACT_XFER_START,
 	/* run, xfer.seq: cancel the transfer. Answered by XFER_CANCELLED, also after XFER_DONE. */
@@ -103,6 +106,8 @@ struct agt_attrs {
 	/* From the latest view: */
 	uint64_t view_id; /* 0: none */
 	uint32_t global;  /* accepted peers of all groups */
+	/* The round of measurements in progress, from 1, and the number of rounds; or 0. */
+	uint32_t round, rounds;
 };
 
 struct agt_done {

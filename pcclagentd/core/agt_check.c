@@ -306,14 +306,19 @@ static const char *check_run_ops(const struct agt_run *r)
 	return NULL;
 }
 
-static const char *check_measure(const struct agt_run *r)
+static const char *check_measure(const struct agt *a, const struct agt_run *r)
 {
+	const struct agt_run *other;
+
 	if (!r->measure.number)
 		return r->measure.n_to ? "results of a measurement without a number are awaited"
 				       : NULL;
 	if (r->state != AGT_RUN_UP)
 		return "a measurement goes on without a master";
-	return agt_measure_is_barred(r) ? "a measurement goes on during an operation" : NULL;
+	for (other = a->runs; other; other = other->hh.next)
+		if (other != r && other->measure.number)
+			return "two runs measure at the same time";
+	return agt_network_is_in_use(a) ? "a measurement goes on during an operation" : NULL;
 }
 
 static const char *check_run(const struct agt *a, const struct agt_run *r)
@@ -329,7 +334,7 @@ static const char *check_run(const struct agt *a, const struct agt_run *r)
 	if (!wrong)
 		wrong = check_run_ops(r);
 	if (!wrong)
-		wrong = check_measure(r);
+		wrong = check_measure(a, r);
 	return wrong ? wrong : check_round(r);
 }
 

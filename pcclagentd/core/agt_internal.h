@@ -182,11 +182,12 @@ void agt_measure(struct agt *a, struct agt_run *r, const struct wm_measure *m);
 void agt_measured(struct agt *a, const struct agt_event *ev);
 /* Tells the master what a link has carried in operations. */
 void agt_link_rate(struct agt *a, const struct agt_event *ev);
-/* Is a measurement impossible, because an operation of the run uses the network? */
-bool agt_measure_is_barred(const struct agt_run *r);
+/* Does an operation of any run use the network of this host? Nothing is measured then. */
+bool agt_network_is_in_use(const struct agt *a);
 /* Stops the measurement of r, if there is one, without an answer. */
 void agt_measure_stop(struct agt *a, struct agt_run *r);
-/* Stops the measurement if the run has lost its master, or if an operation has started. */
+/* Stops the measurement if the run has lost its master, or if an operation of any run has started.
+ */
 void agt_measure_settle(struct agt *a, struct agt_run *r);
 void agt_measure_free(struct agt_run *r);
 /* Sends the rates that the agent remembers, if there are any. */

@@ -7,6 +7,8 @@
 
 #include "pcclagentd/core/agt_internal.h"
 
+#define OPERATION "an operation is in progress on this host"
+
 static bool leads_here(const struct agt *a, const struct wm_measure *m)
 {
 	uint32_t i;
@@ -20,21 +22,57 @@ static bool leads_here(const struct agt *a, const struct wm_measure *m)
 	return false;
 }
 
-bool agt_measure_is_barred(const struct agt_run *r)
+static bool uses_network(const struct agt_op *o)
 {
+	const struct agt_group *g = agt_group_find(o->run, o->key.group);
+
+	return (o->xfer || o->state > AGT_OP_VOTING) && !(g && g->has_ring && g->ring.hosts == 1);
+}
+
+bool agt_network_is_in_use(const struct agt *a)
+{
+	const struct agt_run *r;
 	const struct agt_op *o;
 
-	DL_FOREACH2 (r->ops, o, next_op)
-		if (o->xfer || o->state > AGT_OP_VOTING)
-			return true;
+	for (r = a->runs; r; r = r->hh.next)
+		DL_FOREACH2 (r->ops, o, next_op)
+			if (uses_network(o))
+				return true;
 	return false;
 }
 
-/* Forgets the order. */
-static void forget(struct agt_measure *x)
+/* Returns why r cannot measure now, or NULL. */
+static const char *objection(const struct agt *a, const struct agt_run *r)
 {
-	free(x->to);
-	*x = (struct agt_measure){.number = 0};
+	const struct agt_run *other;
+
+	if (agt_network_is_in_use(a))
+		return OPERATION;
+	for (other = a->runs; other; other = other->hh.next)
+		if (other != r && other->measure.number)
+			return "another run measures links of this host";
+	return NULL;
+}
+
+/* Shows the round to the processes. */
+static void show(struct agt *a, struct agt_run *r)
+{
+	struct agt_comm *c;
+
+	DL_FOREACH2 (r->comms, c, next_r)
+		agt_comm_publish(a, c);
+}
+
+void agt_measure_free(struct agt_run *r)
+{
+	free(r->measure.to);
+	r->measure = (struct agt_measure){.number = 0};
+}
+
+static void forget(struct agt *a, struct agt_run *r)
+{
+	agt_measure_free(r);
+	show(a, r);
 }
 
 /* Sends the results to the master. After that the order only lets others measure. */
@@ -48,8 +86,8 @@ static void answer(struct agt *a, struct agt_run *r, const struct wm_measured_re
 	r->measure.n_to = 0;
 }
 
-/* Reports that nothing was measured, because an operation uses the network. */
-static void answer_barred(struct agt *a, struct agt_run *r)
+/* Reports that nothing was measured, because the network of this host is in use. */
+static void answer_busy(struct agt *a, struct agt_run *r, const char *text)
 {
 	struct agt_measure *x = &r->measure;
 	struct wm_measured_result *v;
@@ -60,8 +98,8 @@ static void answer_barred(struct agt *a, struct agt_run *r)
 	v = cc_must_zalloc(x->n_to, sizeof *v);
 	for (i = 0; i < x->n_to; i++) {
 		v[i].agent = x->to[i];
-		agt_copy_text(
-			v[i].text, sizeof v[i].text, "an operation is in progress on this host");
+		v[i].busy = true;
+		agt_copy_text(v[i].text, sizeof v[i].text, text);
 	}
 	answer(a, r, v);
 	free(v);
@@ -74,12 +112,15 @@ static void copy_order(struct wm_measure *to, const struct wm_measure *from)
 	to->from = cc_must_copy(from->from, from->n_from, sizeof *from->from);
 }
 
-static void remember_order(struct agt_measure *x, const struct wm_measure *m)
+static void remember_order(struct agt_run *r, const struct wm_measure *m)
 {
+	struct agt_measure *x = &r->measure;
 	uint32_t i;
 
-	forget(x);
+	agt_measure_free(r);
 	x->number = m->number;
+	x->round = m->round;
+	x->rounds = m->rounds;
 	x->hold = m->hold;
 	x->n_to = m->n_to;
 	x->to = cc_must_zalloc(m->n_to, sizeof *x->to);
@@ -87,21 +128,45 @@ static void remember_order(struct agt_measure *x, const struct wm_measure *m)
 		x->to[i] = m->to[i].agent;
 }
 
+static void emit(struct agt *a, const struct agt_run *r, enum agt_action_type type, uint64_t number)
+{
+	struct agt_action *x = agt_emit(a, type);
+
+	x->run = r->id;
+	x->u.measure.number = number;
+}
+
 void agt_measure_stop(struct agt *a, struct agt_run *r)
 {
-	struct agt_action *x;
-
 	if (!r->measure.number)
 		return;
-	x = agt_emit(a, AGT_ACT_MEASURE_STOP);
-	x->run = r->id;
-	x->u.measure.number = r->measure.number;
-	forget(&r->measure);
+	emit(a, r, AGT_ACT_MEASURE_STOP, r->measure.number);
+	forget(a, r);
+}
+
+/* Answers the order, and lets the agents that send to this one know. */
+static void refuse(struct agt *a, struct agt_run *r, const struct wm_measure *m, const char *text)
+{
+	struct wm_measure senders = *m;
+	struct agt_action *x;
+
+	agt_measure_stop(a, r);
+	if (m->n_from > 0) {
+		senders.n_to = 0;
+		x = agt_emit(a, AGT_ACT_MEASURE);
+		x->run = r->id;
+		copy_order(&x->u.measure, &senders);
+		emit(a, r, AGT_ACT_MEASURE_BUSY, m->number);
+	}
+	remember_order(r, m);
+	answer_busy(a, r, text);
+	forget(a, r);
 }
 
 void agt_measure(struct agt *a, struct agt_run *r, const struct wm_measure *m)
 {
 	struct agt_action *x;
+	const char *text;
 
 	if (leads_here(a, m)) {
 		agt_run_violation(a, r, "MEASURE that leads from this agent to itself");
@@ -111,14 +176,13 @@ void agt_measure(struct agt *a, struct agt_run *r, const struct wm_measure *m)
 		agt_measure_stop(a, r);
 		return;
 	}
-	if (agt_measure_is_barred(r)) {
-		agt_measure_stop(a, r);
-		remember_order(&r->measure, m);
-		answer_barred(a, r);
-		forget(&r->measure);
+	text = objection(a, r);
+	if (text) {
+		refuse(a, r, m, text);
 		return;
 	}
-	remember_order(&r->measure, m);
+	remember_order(r, m);
+	show(a, r);
 	if (m->rounds > 0)
 		agt_log(a, AGT_LOG_INFO, "run %u: measuring links: round %u of %u", r->id, m->round,
 			m->rounds);
@@ -162,19 +226,18 @@ void agt_measure_settle(struct agt *a, struct agt_run *r)
 	if (!r->measure.number)
 		return;
 	if (r->state == AGT_RUN_OVER) {
-		forget(&r->measure); /* MASTER_CLOSE has stopped it */
+		forget(a, r); /* MASTER_CLOSE has stopped it */
 		return;
 	}
-	if (r->state == AGT_RUN_UP && !agt_measure_is_barred(r))
+	if (r->state != AGT_RUN_UP) {
+		agt_measure_stop(a, r);
 		return;
-	if (r->state == AGT_RUN_UP)
-		answer_barred(a, r);
-	agt_measure_stop(a, r);
-}
-
-void agt_measure_free(struct agt_run *r)
-{
-	forget(&r->measure);
+	}
+	if (!agt_network_is_in_use(a))
+		return;
+	answer_busy(a, r, OPERATION);
+	emit(a, r, AGT_ACT_MEASURE_BUSY, r->measure.number);
+	forget(a, r);
 }
 
 void agt_rates_tell(struct agt *a, struct agt_run *r)

@@ -69,6 +69,7 @@ struct agt_awaited {
 struct agt_measure {
 	uint64_t number; /* 0: there is none */
 	bool hold;       /* as in the order */
+	uint32_t round, rounds;
 	/* The agents for which the master still expects results; none after the answer. */
 	uint32_t n_to;
 	struct cc_id *to; /* owned */

@@ -165,6 +165,8 @@ void agt_comm_attrs(const struct agt_comm *c, struct agt_attrs *ret)
 		ret->at = c->run->at;
 		ret->view_id = c->run->view.view_id;
 		ret->global = c->run->view.global;
+		ret->round = c->run->measure.round;
+		ret->rounds = c->run->measure.rounds;
 	} else if (c->state == AGT_COMM_LOST) {
 		ret->state = SHM_COMM_LOST;
 		ret->code = c->lost.code;
@@ -193,8 +195,9 @@ void agt_comm_view_after(
 static bool attrs_eq(const struct agt_attrs *a, const struct agt_attrs *b)
 {
 	return a->state == b->state && a->hosts == b->hosts && a->pos == b->pos &&
-	       a->view_id == b->view_id && a->global == b->global && a->code == b->code &&
-	       strcmp(a->text, b->text) == 0 && cc_addr_eq(&a->at, &b->at);
+	       a->round == b->round && a->rounds == b->rounds && a->view_id == b->view_id &&
+	       a->global == b->global && a->code == b->code && strcmp(a->text, b->text) == 0 &&
+	       cc_addr_eq(&a->at, &b->at);
 }
 
 void agt_comm_publish(struct agt *a, struct agt_comm *c)

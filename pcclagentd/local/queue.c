@@ -474,6 +474,8 @@ void loc_comm_publish(struct loc *loc, uint32_t id, const struct agt_attrs *a)
 	publish_master_addr(t, &a->at);
 	atomic_store_explicit(&t->view_id, a->view_id, memory_order_relaxed);
 	atomic_store_explicit(&t->global, a->global, memory_order_relaxed);
+	atomic_store_explicit(&t->round, a->round, memory_order_relaxed);
+	atomic_store_explicit(&t->rounds, a->rounds, memory_order_relaxed);
 	atomic_store_explicit(&t->version, v + 1, memory_order_release);
 }
 

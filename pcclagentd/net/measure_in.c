@@ -10,6 +10,9 @@
  * it names are welcome. Only the newest connection to the master counts, because numbers of another
  * master, or from before a loss of the connection, say nothing.
  *
+ * If this agent needs its network for something else, it says so in its reports (`busy`). It goes
+ * on to discard bytes until the other agents have read this.
+ *
  * An agent is cut off after the longest time of the measurement plus the time in which two links
  * are opened, whatever it does, and gets no more time in the same measurement. As in measure_out.c,
  * each call of a callback does only a bounded amount of work.
@@ -53,6 +56,7 @@ struct intake {
 	uint64_t number; /* of the present measurement; 0: none yet */
 	uint32_t ms;     /* its longest time; before the order has arrived: the longest possible */
 	bool ordered;    /* the order has arrived, and names `from` */
+	bool busy;       /* it is over, and the agents of `from` must measure later */
 	uint32_t n_from;
 	struct cc_id from[WM_MEASURE_AGENTS_MAX];
 	struct sender *senders;
@@ -101,7 +105,7 @@ static void intake_clear(struct intake *x)
 	DL_FOREACH_SAFE (x->senders, s, tmp) {
 		sender_free(s);
 	}
-	x->ordered = false;
+	x->ordered = x->busy = false;
 	x->n_from = 0;
 	x->bytes = 0;
 	x->ms = WM_MEASURE_MS_MAX;
@@ -170,6 +174,42 @@ void net_measure_in_stop(struct net_run *r, uint64_t number)
 	x->ordered = true; /* it names nobody */
 }
 
+/* ---- reports ---- */
+
+static void report(struct sender *s, uint64_t now)
+{
+	struct intake *x = s->intake;
+	struct wlk_count c = {.bytes = s->bytes, .all = x->bytes, .busy = x->busy};
+	uint8_t buf[WLK_COUNT_SIZE];
+	ssize_t n;
+
+	if (s->sinks[0].fd < 0 || (s->first_ns == 0 && !x->busy))
+		return;
+	if (s->first_ns > 0)
+		c.us = (now - s->first_ns) / 1000;
+	wlk_count_put(buf, &c);
+	n = send(s->sinks[0].fd, buf, sizeof buf, MSG_DONTWAIT | MSG_NOSIGNAL);
+	/* The agent does not read its reports, or is gone. */
+	if (n != (ssize_t)sizeof buf)
+		sender_close(s);
+}
+
+void net_measure_in_busy(struct net_run *r, uint64_t number)
+{
+	struct intake *x = r->intake;
+	struct sender *s;
+
+	if (!x || x->number != number)
+		return;
+	x->busy = true;
+	DL_FOREACH (x->senders, s) {
+		s->until = cc_now_ns() + BASE_MS(SLACK_MS);
+		report(s, cc_now_ns());
+	}
+}
+
+/* ---- the run ---- */
+
 void net_measure_in_reset(struct net_run *r)
 {
 	if (!r->intake)
@@ -192,22 +232,6 @@ uint32_t net_measure_in_streams(const struct net_run *r)
 }
 
 /* ---- streams ---- */
-
-static void report(struct sender *s, uint64_t now)
-{
-	struct wlk_count c = {
-		.bytes = s->bytes, .us = (now - s->first_ns) / 1000, .all = s->intake->bytes};
-	uint8_t buf[WLK_COUNT_SIZE];
-	ssize_t n;
-
-	if (s->sinks[0].fd < 0 || s->first_ns == 0)
-		return;
-	wlk_count_put(buf, &c);
-	n = send(s->sinks[0].fd, buf, sizeof buf, MSG_DONTWAIT | MSG_NOSIGNAL);
-	/* The agent does not read its reports, or is gone. */
-	if (n != (ssize_t)sizeof buf)
-		sender_close(s);
-}
 
 static bool is_open(const struct sender *s)
 {
@@ -424,6 +448,8 @@ static void accept_stream(void *arg, struct net_guest *g)
 	(void)cc_tcp_tune(fd);
 	if (!watch(&s->sinks[stream], fd))
 		sender_close(s);
+	else if (x->busy)
+		report(s, cc_now_ns());
 }
 
 const struct net_service net_benchmark = {.id = WLK_BENCHMARK, .accept = accept_stream};

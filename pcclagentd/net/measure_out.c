@@ -286,12 +286,16 @@ static void on_room(void *arg)
 		pair_lose_here(s->pair);
 }
 
-/* Takes a report. Returns false if it cannot be true. */
+/* Takes a report. Returns false if it cannot be true, or if it ends the pair. */
 static bool take_count(struct pair *p, const uint8_t *buf)
 {
 	struct wlk_count c;
 
 	wlk_count_get(buf, &c);
+	if (c.busy) {
+		p->result.busy = !p->m->answered;
+		return false;
+	}
 	if (c.bytes > p->sent || c.bytes < p->got.bytes || c.us < p->got.us || c.all < p->got.all)
 		return false;
 	p->got = (struct net_point){.us = c.us, .bytes = c.bytes, .all = c.all};
@@ -321,7 +325,9 @@ static void on_reports(void *arg)
 	for (; p->have - at >= WLK_COUNT_SIZE; at += WLK_COUNT_SIZE) {
 		if (take_count(p, p->buf + at))
 			continue;
-		pair_lose(p, false, "the other agent reports bytes that were not sent");
+		pair_lose(p, false,
+			p->result.busy ? "operations or measurements of another run use its network"
+				       : "the other agent reports bytes that were not sent");
 		return;
 	}
 	p->have -= at;

@@ -107,6 +107,12 @@ void net_measure_stop(struct net_run *r, uint64_t number)
 	net_measure_in_stop(r, number);
 }
 
+void net_measure_busy(struct net_run *r, uint64_t number)
+{
+	net_measure_out_stop(r, number);
+	net_measure_in_busy(r, number);
+}
+
 /* ---- runs ---- */
 
 struct net_run *net_run_new(struct net *n, uint32_t id, const struct net_run_ops *ops, void *arg)

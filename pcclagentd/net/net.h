@@ -168,5 +168,7 @@ void net_probe(struct net_run *r, const struct wm_probe *m);
 void net_measure(struct net_run *r, const struct wm_measure *m);
 /* Ends the measurement with this number. No event follows. */
 void net_measure_stop(struct net_run *r, uint64_t number);
+/* The same, and tells the agents of `from` that they must measure later. */
+void net_measure_busy(struct net_run *r, uint64_t number);
 
 #endif

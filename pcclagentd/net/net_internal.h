@@ -196,6 +196,8 @@ extern const struct net_service net_benchmark;
 void net_measure_in(struct net_run *r, const struct wm_measure *m);
 /* Ends the measurement. `number`: only if it has this number; 0: any. */
 void net_measure_in_stop(struct net_run *r, uint64_t number);
+/* Ends the measurement with this number, and asks the agents of `from` to end it. */
+void net_measure_in_busy(struct net_run *r, uint64_t number);
 /* The agent has another key, so another connection to a master, which counts measurements anew. */
 void net_measure_in_reset(struct net_run *r);
 void net_measure_in_free(struct net_run *r);

@@ -128,6 +128,9 @@ static void carry_out(struct run *r, const struct agt_action *a)
 	case AGT_ACT_MEASURE_STOP:
 		net_measure_stop(r->net, a->u.measure.number);
 		break;
+	case AGT_ACT_MEASURE_BUSY:
+		net_measure_busy(r->net, a->u.measure.number);
+		break;
 	case AGT_ACT_LINK_CLOSE:
 		net_link_close(r->net, &a->u.endpoint.agent);
 		break;

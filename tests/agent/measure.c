@@ -68,8 +68,8 @@ static void expect_stop(uint64_t number)
 	ck_assert_uint_eq(fx_sent(f, WM_MEASURED), 0);
 }
 
-/* Expects that nothing was measured to n agents, because of an operation. */
-static void expect_refusal(uint64_t number, uint32_t n)
+/* Expects that nothing was measured to n agents, and why. */
+static void expect_busy(uint64_t number, uint32_t n, const char *why)
 {
 	const struct wm_measured *m;
 
@@ -80,9 +80,37 @@ static void expect_refusal(uint64_t number, uint32_t n)
 	for (uint32_t i = 0; i < n; i++) {
 		ck_assert(fx_is(&m->results[i].agent, fx_id(110 + i)));
 		ck_assert(!m->results[i].ok && !m->results[i].limit && m->results[i].rate == 0);
-		ck_assert(strstr(m->results[i].text, "operation is in progress"));
+		ck_assert(m->results[i].busy);
+		ck_assert(strstr(m->results[i].text, why));
 	}
 }
+
+/* The agents that send to this one are told to measure later. */
+static void expect_senders_told(uint64_t number)
+{
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MEASURE_STOP), 0);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MEASURE_BUSY), 1);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_MEASURE_BUSY, 0)->u.measure.number, number);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_MEASURE_BUSY, 0)->run, 1);
+}
+
+/* An order that cannot be carried out lets fx_id(120) connect, to be told so. */
+static void expect_refusal(uint64_t number, uint32_t n, const char *why)
+{
+	const struct wm_measure *m;
+
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MEASURE), 1);
+	m = &fx_get(f, AGT_ACT_MEASURE, 0)->u.measure;
+	ck_assert(m->number == number && m->n_to == 0);
+	ck_assert(m->n_from == 1 && fx_is(&m->from[0], fx_id(120)));
+	expect_senders_told(number);
+	if (n > 0)
+		expect_busy(number, n, why);
+	else
+		ck_assert_uint_eq(fx_sent(f, WM_MEASURED), 0);
+}
+
+static const char OPERATION[] = "operation is in progress";
 
 START_TEST(order_is_carried_out_and_answered)
 {
@@ -107,6 +135,39 @@ START_TEST(order_is_carried_out_and_answered)
 	ck_assert(fx_is(&m->results[1].agent, fx_id(111)));
 	measured(5, 2); /* the order is answered once */
 	ck_assert_uint_eq(f->acts.n, 0);
+}
+END_TEST
+
+static void expect_progress(uint32_t round, uint32_t rounds)
+{
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_ATTRS), 2); /* of two communicators */
+	for (unsigned i = 0; i < 2; i++) {
+		const struct agt_attrs *x = &fx_get(f, AGT_ACT_ATTRS, i)->u.attrs;
+
+		ck_assert_uint_eq(x->state, SHM_COMM_CONNECTED);
+		ck_assert_uint_eq(x->round, round);
+		ck_assert_uint_eq(x->rounds, rounds);
+	}
+}
+
+START_TEST(processes_see_the_progress)
+{
+	struct cc_id from = fx_id(120);
+	struct wm_msg m = {.type = WM_MEASURE,
+		.u.measure = {.number = 5,
+			.ms = 500,
+			.streams = 2,
+			.round = 3,
+			.rounds = 7,
+			.n_from = 1,
+			.from = &from}};
+
+	fx_from_master(f, 1, &m);
+	expect_progress(3, 7);
+	m.u.measure.number++;
+	m.u.measure.n_from = 0; /* the end */
+	fx_from_master(f, 1, &m);
+	expect_progress(0, 0);
 }
 END_TEST
 
@@ -192,16 +253,15 @@ START_TEST(order_is_refused_during_an_operation)
 	fx_submit(f, comms[1], 0, 3, 8);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_MEASURE_STOP), 0);
 	fx_op_start(f, 1, 7, 3, 1);
-	ck_assert_uint_eq(fx_count(f, AGT_ACT_MEASURE_STOP), 1);
-	expect_refusal(4, 1);
+	expect_busy(4, 1, OPERATION);
+	expect_senders_told(4);
 	order(5, 3);
-	ck_assert_uint_eq(f->acts.n, 1);
-	expect_refusal(5, 3);
+	expect_refusal(5, 3, OPERATION);
 	order(6, 0); /* there is nothing to answer */
-	ck_assert_uint_eq(f->acts.n, 0);
+	expect_refusal(6, 0, OPERATION);
 	fx_xfer(f, AGT_EV_XFER_DONE, 1, 1, 0);
 	order(7, 1); /* other hosts may still need the network */
-	expect_refusal(7, 1);
+	expect_refusal(7, 1, OPERATION);
 	fx_op_done(f, 1, 1);
 	order(8, 1);
 	ck_assert_uint_eq(fx_count(f, AGT_ACT_MEASURE), 1);
@@ -216,7 +276,71 @@ START_TEST(operation_after_the_answer_only_stops_the_rest)
 	fx_submit(f, comms[0], 0, 3, 8);
 	fx_submit(f, comms[1], 0, 3, 8);
 	fx_op_start(f, 1, 7, 3, 1);
-	expect_stop(5);
+	expect_senders_told(5);
+	ck_assert_uint_eq(fx_sent(f, WM_MEASURED), 0);
+}
+END_TEST
+
+/* Makes a second run, with two peers on this host. */
+static void other_run(uint32_t ret[2])
+{
+	struct fx_ring ring = {.group = 8, .hosts = 2, .world_size = 3, .n = 2, .members = {3, 4}};
+
+	for (uint32_t i = 0; i < 2; i++) {
+		fx_session(f, 3 + i, 1000 + i);
+		ret[i] = fx_create(f, 3 + i, 8, 2);
+		fx_connect(f, 3 + i, ret[i], 3 + i);
+	}
+	fx_master_up(f, 2);
+	fx_accept(f, 2, 1, &ring, 1);
+}
+
+/* Whether the operation comes first (0) or the order (1). */
+START_TEST(operation_of_another_run_uses_the_network_too)
+{
+	uint32_t others[2];
+
+	other_run(others);
+	if (_i == 1)
+		order(4, 1);
+	fx_submit(f, others[0], 0, 3, 8);
+	fx_submit(f, others[1], 0, 3, 8);
+	fx_op_start(f, 2, 8, 3, 1);
+	if (_i == 1) {
+		expect_busy(4, 1, OPERATION);
+		expect_senders_told(4);
+	} else {
+		order(4, 1);
+		expect_refusal(4, 1, OPERATION);
+	}
+	fx_xfer(f, AGT_EV_XFER_DONE, 2, 1, 0);
+	fx_op_done(f, 2, 1);
+	order(5, 1);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_MEASURE, 0)->u.measure.n_to, 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MEASURE_BUSY), 0);
+}
+END_TEST
+
+START_TEST(runs_measure_one_after_the_other)
+{
+	struct wm_msg stop = {
+		.type = WM_MEASURE, .u.measure = {.number = 9, .ms = 1, .streams = 1}};
+	struct wm_endpoint to = {.port = 1, .agent = fx_id(110)};
+	struct wm_msg other = {.type = WM_MEASURE,
+		.u.measure = {.number = 1, .ms = 500, .streams = 2, .n_to = 1, .to = &to}};
+	uint32_t others[2];
+
+	other_run(others);
+	fx_from_master(f, 2, &other);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MEASURE), 1);
+	order(4, 1);
+	expect_refusal(4, 1, "another run");
+	fx_from_master(f, 2, &other); /* the same run may replace its order */
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_MEASURE, 0)->u.measure.n_to, 1);
+	fx_from_master(f, 2, &stop);
+	order(5, 1);
+	ck_assert_uint_eq(fx_get(f, AGT_ACT_MEASURE, 0)->u.measure.n_to, 1);
+	ck_assert_uint_eq(fx_count(f, AGT_ACT_MEASURE_BUSY), 0);
 }
 END_TEST
 
@@ -389,12 +513,15 @@ Suite *measure_suite(void)
 
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, order_is_carried_out_and_answered);
+	tcase_add_test(t, processes_see_the_progress);
 	tcase_add_test(t, newer_order_replaces_the_older_one);
 	tcase_add_loop_test(t, empty_order_stops_the_one_before, 0, 2);
 	tcase_add_test(t, round_stops_a_measurement);
 	tcase_add_test(t, measurement_ends_with_its_master);
 	tcase_add_test(t, measurement_ends_with_its_run);
 	tcase_add_test(t, order_is_refused_during_an_operation);
+	tcase_add_loop_test(t, operation_of_another_run_uses_the_network_too, 0, 2);
+	tcase_add_test(t, runs_measure_one_after_the_other);
 	tcase_add_test(t, operation_after_the_answer_only_stops_the_rest);
 	tcase_add_loop_test(t, order_that_leads_to_this_agent_ends_the_run, 0, 2);
 	tcase_add_test(t, snapshot_contains_the_rates);

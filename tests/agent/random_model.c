@@ -341,6 +341,7 @@ static void saw(struct rnd_run *w, const struct agt_action *x)
 		break;
 	case AGT_ACT_MEASURE:
 	case AGT_ACT_MEASURE_STOP:
+	case AGT_ACT_MEASURE_BUSY:
 		saw_measure(w, x);
 		break;
 	case AGT_ACT_LINK_OPEN:

@@ -11,6 +11,7 @@
 #include "common/cc_seal.h"
 #include "common/cc_sys.h"
 #include "proto/wire_codes.h"
+#include "tests/agentio/fake_engine.h"
 #include "tests/agentio/pair.h"
 #include "tests/agentio/suites.h"
 
@@ -643,6 +644,25 @@ START_TEST(false_report_ends_the_pair)
 }
 END_TEST
 
+/* The other agent needs its network for something else. */
+START_TEST(busy_receiver_is_reported)
+{
+	struct other x;
+	struct wlk_count busy = {.busy = true};
+	struct wm_measured_result got;
+	uint8_t buf[WLK_COUNT_SIZE];
+	int fds[STREAMS];
+
+	accept_streams(&x, LONG_MS, fds);
+	wlk_count_put(buf, &busy);
+	tcp_send(fds[0], buf, sizeof buf);
+	got = result(&m, 1);
+	ck_assert(!got.ok && got.busy && !got.limit);
+	ck_assert_msg(strstr(got.text, "another run"), "%s", got.text);
+	close_streams(&x, fds);
+}
+END_TEST
+
 /* The other agent takes no bytes and reports nothing. The answer comes in time. The bytes that wait
  * to be sent are discarded, because they would disturb the next measurement. */
 START_TEST(silent_receiver_gives_no_rate)
@@ -685,10 +705,78 @@ START_TEST(agent_that_does_not_answer_fails_in_time)
 }
 END_TEST
 
+/* ---- an operation with other hosts ---- */
+
+#define COUNT ((uint64_t)400000) /* too many for the eager path */
+
+static struct other host; /* the next and the previous host in the ring */
+static int links[2];
+
+static void setup_ring(void)
+{
+	pair_begin_ring(NULL, &host, CC_PLAN_SEGMENT_MAX, links);
+	ck_assert_uint_eq(client_alloc(&a, 4 * COUNT, &ma), WIRE_SUCCESS);
+	fake_set_auto_done(false);
+	cc_random_id(&other);
+}
+
+static void teardown_ring(void)
+{
+	fx_check_alive(&f);
+	pair_end_ring(&host, links);
+}
+
+static void start_operation(void)
+{
+	struct shm_sqe e = queue_sum(0, 1, COUNT, &ma);
+	struct wm_msg msg;
+
+	queue_push(&qa, &e);
+	master_expect(&m, WM_OP_VOTE, &msg);
+	wire_master_clear(&msg);
+	master_started(&m, 1);
+}
+
+static void expect_busy(int fd)
+{
+	while (!next_count(fd).busy)
+		;
+	close(fd);
+	fx_await(&f, measuring_is, 0);
+}
+
+/* An operation is in progress when the order arrives, before the other agent connects (0) or
+ * afterwards (1); or the operation begins during the measurement (2). */
+START_TEST(other_agents_learn_that_an_operation_uses_the_network)
+{
+	struct wm_endpoint nobody = endpoint_to(&m, &m, &f, 1);
+	struct wlk_hello h = hello(1, 0);
+	int fd = -1;
+
+	cc_random_id(&nobody.agent);
+	if (_i == 2)
+		order(&m, 1, LONG_MS, NULL, &other);
+	if (_i != 0) {
+		fd = expect_welcome(&h);
+		tcp_send(fd, bytes, sizeof bytes);
+		ck_assert(!next_count(fd).busy);
+	}
+	start_operation();
+	if (_i != 2) {
+		order(&m, 1, LONG_MS, &nobody, &other);
+		ck_assert(result(&m, 1).busy);
+	}
+	if (_i == 0)
+		fd = expect_welcome(&h);
+	expect_busy(fd);
+}
+END_TEST
+
 Suite *measure_suite(void)
 {
 	Suite *s = suite_create("measure");
 	TCase *two = tcase_create("two agents"), *t = tcase_create("one agent");
+	TCase *ring = tcase_create("operation");
 
 	tcase_set_timeout(two, 60);
 	tcase_add_checked_fixture(two, setup_two, teardown_two);
@@ -713,8 +801,13 @@ Suite *measure_suite(void)
 	tcase_add_test(t, agent_that_does_not_end_is_cut_off);
 	tcase_add_test(t, another_master_begins_anew);
 	tcase_add_test(t, false_report_ends_the_pair);
+	tcase_add_test(t, busy_receiver_is_reported);
 	tcase_add_test(t, silent_receiver_gives_no_rate);
 	tcase_add_test(t, agent_that_does_not_answer_fails_in_time);
 	suite_add_tcase(s, t);
+	tcase_set_timeout(ring, 60);
+	tcase_add_checked_fixture(ring, setup_ring, teardown_ring);
+	tcase_add_loop_test(ring, other_agents_learn_that_an_operation_uses_the_network, 0, 3);
+	suite_add_tcase(s, ring);
 	return s;
 }

@@ -139,6 +139,62 @@ def groups_and_runs():
         lab.check_alive()
 
 
+def check_all_measured(lab, master, what):
+    found = lib.tables("--master", master, "bandwidth")
+    check([r["source"] for r in found["links"]] == ["benchmark"] * 6
+          and all(r["rate"] > 0 for r in found["links"]) and len(found["hosts"]) == 3,
+          f"{what}: all links and hosts are measured", found)
+
+
+def wait_for_operations(lab, peers, others):
+    """Optimizes the run of the peers while the others make operations."""
+    watch = Watch(lab.master)
+    for peer in others:
+        peer.send(f"storm n=256 type=f32 op=sum count=90001 place=in ids={ids_of(others)} verify=1")
+    for peer in others:
+        peer.read()
+    for peer in peers:
+        peer.send("optimize")
+    watch.wait("is repeated after")
+    answers = [peer.read() for peer in others]
+    check(all(a["code"] == SUCCESS and a["lost"] == 0 and a["check"] == "ok" for a in answers)
+          and len({a["hash"] for a in answers}) == 1,
+          "operations of another run are right while links wait to be measured", answers)
+    answers = [peer.read() for peer in peers]
+    check(all(a["code"] == SUCCESS for a in answers) and not watch.has("leaves the rings"),
+          "when the other run is quiet, pcclOptimizeTopology succeeds", (answers, watch.lines()))
+    check_all_measured(lab, lab.master, "after operations of another run")
+
+
+def wait_for_measurements(lab, runs):
+    """Optimizes two runs at once. runs: their masters and peers."""
+    for master, _ in runs:
+        lib.measure_again(master)
+    watches = [Watch(master) for master, _ in runs]
+    for _, peers in runs:
+        for peer in peers:
+            peer.send("optimize")
+    answers = [peer.read() for _, peers in runs for peer in peers]
+    check(all(a["code"] == SUCCESS for a in answers), "two runs optimize at the same time", answers)
+    check(any(w.has("another run") for w in watches), "one of two runs waits for the other",
+          [w.lines() for w in watches])
+    for master, _ in runs:
+        check_all_measured(lab, master, "two runs at the same time")
+
+
+def runs_take_turns():
+    """Nothing is measured at a host while operations or measurements of another run use its network."""
+    slow = ("--benchmark-ms", "400", "--log-level", "debug")
+    with lib.Lab(3) as lab:
+        other = lab.start_master(options=slow)
+        lab.start(slow)
+        one = lab.start_peers((0, 1, 2))
+        two = lab.start_peers((0, 1, 2), first=10, master=other.address)
+        wait_for_operations(lab, one, two)
+        wait_for_measurements(lab, ((lab.master, one), (other, two)))
+        lab.check_alive()
+
+
 def life():
     """Optimizations of a run whose peers come and go."""
     with lib.Lab(5) as lab:
@@ -234,10 +290,13 @@ def output_of(process, file):
 
 
 def progress():
-    """A terminal shows the progress of measurements. A pipe does not."""
+    """A terminal shows the progress of measurements. A pipe does not. Programs log it if they are told
+    to."""
     with lib.Lab(3) as lab:
         lab.start(("--benchmark-ms", "400"))
-        peers = lab.start_peers((0, 1, 2))
+        peers = [lab.start_peer(k, k, env={"PCCL_LOG_LEVEL": level} if level else {})
+                 for k, level in enumerate(("INFO", "WARN", None))]
+        lib.form_run(peers)
         for verb in (("topology",), ("topology", "measure")):
             lib.measure_again(lab.master)
             watch = Watch(lab.master)
@@ -258,6 +317,10 @@ def progress():
                       f"pcclctl {' '.join(verb)} shows no progress in a pipe", text)
         check(any("measuring links: round 2 of 3" in line for line in lab.agents[1].log_lines()),
               "the agents log the rounds", lab.agents[1].log_lines())
+        logs = [peer.log.read_text() for peer in peers]
+        check(logs[0].count("pcclOptimizeTopology: measuring links: round 2 of 3") == 2
+              and logs[1] == "" and logs[2] == "",
+              "a program logs the rounds with PCCL_LOG_LEVEL=INFO, and only then", logs)
         lab.check_alive()
 
 
@@ -448,6 +511,7 @@ def no_link(lab, peers):
 def test():
     few_hosts()
     groups_and_runs()
+    runs_take_turns()
     life()
     anew()
     progress()

@@ -514,12 +514,15 @@ static bool answer_order(struct fk_host *h)
 	for (i = 0; i < o->n_to; i++) {
 		v[i].agent = o->to[i].agent;
 		v[i].rate = h->fk->rate(h, host_by_id(h->fk, &o->to[i].agent));
-		v[i].ok = v[i].rate > 0;
+		v[i].busy = v[i].rate == FK_BUSY;
+		v[i].ok = v[i].rate > 0 && !v[i].busy;
 		if (v[i].ok)
 			v[i].rate_of_all = rate_of_all(host_by_id(h->fk, &o->to[i].agent));
 		v[i].trip_us = v[i].ok ? 100 + h->conn : 0;
 		if (!v[i].ok)
-			strcpy(v[i].text, "Connection refused");
+			v[i].rate = 0;
+		if (!v[i].ok)
+			strcpy(v[i].text, v[i].busy ? "an operation" : "Connection refused");
 	}
 	msg.u.measured = (struct wm_measured){.number = o->number, .n = o->n_to, .results = v};
 	o->n_to = 0; /* `from` remains, for the answers of others */

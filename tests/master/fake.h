@@ -51,6 +51,8 @@ struct fk_peer {
 	uint32_t group;
 };
 
+#define FK_BUSY UINT64_MAX /* see fk.rate */
+
 struct fk {
 	struct ccm *m;
 	struct ccm_actions out;
@@ -73,8 +75,9 @@ struct fk {
 	uint8_t *journal; /* records of a master with cfg.journal */
 	size_t journal_len;
 	char log[WM_TEXT_MAX]; /* the last log line of level warning or worse */
-	/* The rate that hosts report for a link, in bit/s; 0: it cannot be opened. In a measurement
-	 * with several targets they share this rate. NULL: hosts do not answer WM_MEASURE. */
+	/* The rate that hosts report for a link, in bit/s; 0: it cannot be opened; FK_BUSY: one of
+	 * the hosts is busy. In a measurement with several targets they share this rate. NULL:
+	 * hosts do not answer WM_MEASURE. */
 	uint64_t (*rate)(const struct fk_host *from, const struct fk_host *to);
 	struct ccm_problem *problems; /* those of CCM_ACT_SOLVE, owned; the oldest first */
 	size_t n_problems;

@@ -394,6 +394,9 @@ START_TEST(limits_of_results_of_a_measurement_are_enforced)
 	x->n = 2;
 	x->results[0].limit = true;
 	refused(&m, "measured.results.limit");
+	x->results[0].limit = false;
+	x->results[0].busy = true;
+	refused(&m, "measured.results.busy");
 	x->results[0] = (struct wm_measured_result){.agent = x->results[1].agent};
 	refused(&m, "measured.results");
 	x->results[0].agent = (struct cc_id){{0}};

@@ -132,7 +132,7 @@ static bool same_measured(const struct wm_measured *a, const struct wm_measured 
 
 		if (!cc_id_eq(&x->agent, &y->agent) || x->ok != y->ok || x->rate != y->rate ||
 			x->rate_of_all != y->rate_of_all || x->trip_us != y->trip_us ||
-			x->limit != y->limit || strcmp(x->text, y->text) != 0)
+			x->limit != y->limit || x->busy != y->busy || strcmp(x->text, y->text) != 0)
 			return false;
 	}
 	return true;

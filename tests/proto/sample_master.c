@@ -281,6 +281,7 @@ static void measured(struct tl_rng *r, struct wm_measured *m)
 		x->agent = sample_id(r);
 		x->ok = flip(r);
 		x->limit = !x->ok && flip(r);
+		x->busy = !x->ok && flip(r);
 		x->rate = x->ok ? tl_magnitude(r, 64) : 0;
 		x->rate_of_all = x->ok ? tl_magnitude(r, 64) : 0;
 		x->trip_us = x->ok ? any32(r) : 0;

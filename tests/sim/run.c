@@ -233,10 +233,11 @@ static void print_seen(const struct totals *t)
 		"operations with odd parameters", "calls that failed before submission",
 		"parts that failed by themselves", "newcomers admitted",
 		"parts of quantized operations", "faults of hosts with some of their links",
-		"routes kept by a new master", "measurements", "optimizations",
-		"optimizations that failed", "parts of operations over several rings",
-		"reports of what links carry", "links that have become slow",
-		"of these measured again", "of these avoided by all rings"};
+		"routes kept by a new master", "measurements", "links of busy hosts",
+		"optimizations", "optimizations that failed",
+		"parts of operations over several rings", "reports of what links carry",
+		"links that have become slow", "of these measured again",
+		"of these avoided by all rings"};
 	unsigned i;
 
 	for (i = 0; i < SIM_SEEN; i++)

@@ -140,6 +140,7 @@ static void carry_out(struct sim *s, struct sim_host *h, const struct agt_action
 		sim_measure(s, h, x);
 		break;
 	case AGT_ACT_MEASURE_STOP:
+	case AGT_ACT_MEASURE_BUSY:
 		sim_measure_stop(h, x);
 		break;
 	case AGT_ACT_LINK_CLOSE:

@@ -39,6 +39,15 @@ void sim_measure_stop(struct sim_host *h, const struct agt_action *x)
 	h->runs[x->run].measures = 0;
 }
 
+/* Do other runs use the network of this host? Some do for moments, a few for longer than an
+ * optimization waits. While a link is slow, none do, because this link must be measured. */
+static bool is_busy(const struct sim *s, unsigned host)
+{
+	return !s->slow.on &&
+	       (sim_hash(s, host, s->now / (500 * SIM_MS), 0xb5) % 50 == 0 ||
+		       sim_hash(s, host, s->now / (20000 * SIM_MS), 0xb6) % 100 == 0);
+}
+
 /* An agent reports what it has measured. */
 void sim_measured(struct sim *s, const struct sim_event *ev)
 {
@@ -56,7 +65,12 @@ void sim_measured(struct sim *s, const struct sim_event *ev)
 		memcpy(&v[i].agent, ev->bytes + i * sizeof(struct cc_id), sizeof(struct cc_id));
 		to = sim_host_by_id(s, &v[i].agent);
 		v[i].ok = to && to->alive && !s->blocked[h->no][to->no] && !s->deaf[h->no][to->no];
-		if (v[i].ok) {
+		v[i].busy = v[i].ok && (is_busy(s, h->no) || is_busy(s, to->no));
+		if (v[i].busy) {
+			v[i].ok = false;
+			strcpy(v[i].text, "another run measures");
+			s->seen[SEEN_BUSY]++;
+		} else if (v[i].ok) {
 			v[i].rate = (1 + sim_rnd(s, 10)) * UINT64_C(100000000);
 			if (sim_slow_is(s, h->no, to->no))
 				v[i].rate = s->slow.rate;

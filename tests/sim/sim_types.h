@@ -390,6 +390,7 @@ enum sim_seen {
 	SEEN_HALF_OPEN,  /* a fault hit a host that had not opened the links to all hosts yet */
 	SEEN_TAKEN_OVER, /* a new master went on with an operation on another route than the ring */
 	SEEN_MEASURED,   /* an agent has measured links */
+	SEEN_BUSY,       /* another run used the network of a host that was to be measured */
 	SEEN_OPTIMIZED,  /* pcclOptimizeTopology has succeeded */
 	SEEN_NOT_OPTIMIZED,  /* pcclOptimizeTopology has failed, and is repeated */
 	SEEN_RINGS,          /* a part of an operation over several rings was started */

@@ -323,6 +323,7 @@ static const struct wa_column rate_cols[] = {
 	{"round_trip", WA_KIND_NS},
 	{"measured", WA_KIND_NS},
 	{"source", WA_KIND_TEXT},
+	{"confidence_percent", WA_KIND_COUNT},
 	{"stale", WA_KIND_BOOL},
 };
 
@@ -341,7 +342,8 @@ static void fill_rate(void *arg, const struct ccm_rate_info *r)
 	wa_set_number(t, col++, r->trip_us * UINT64_C(1000));
 	wa_set_number(t, col++, r->age_ns);
 	wa_set_text(t, col++, "%s", r->source);
-	wa_set_number(t, col, !r->trusted);
+	wa_set_number(t, col++, r->confidence);
+	wa_set_number(t, col, r->confidence == 0);
 }
 
 static const struct wa_column cap_cols[] = {
@@ -350,6 +352,9 @@ static const struct wa_column cap_cols[] = {
 	{"out", WA_KIND_BITS},
 	{"in", WA_KIND_BITS},
 	{"measured", WA_KIND_NS},
+	{"source", WA_KIND_TEXT},
+	{"confidence_percent", WA_KIND_COUNT},
+	{"stale", WA_KIND_BOOL},
 };
 
 static void fill_cap(void *arg, const struct ccm_cap_info *c)
@@ -363,7 +368,10 @@ static void fill_cap(void *arg, const struct ccm_cap_info *c)
 	wa_set_text(t, col++, "%s", cc_id_short(&c->host, id));
 	wa_set_number(t, col++, c->out);
 	wa_set_number(t, col++, c->in);
-	wa_set_number(t, col, c->age_ns);
+	wa_set_number(t, col++, c->age_ns);
+	wa_set_text(t, col++, "%s", c->source);
+	wa_set_number(t, col++, c->confidence);
+	wa_set_number(t, col, c->confidence == 0);
 }
 
 static bool may_steer(struct masterd *m, const char *what, struct wa_reply *r)

@@ -142,6 +142,9 @@ static const struct wire_field host_fields[] = {
 	F(host, out, U64),
 	F(host, in, U64),
 	F(host, caps_age_s, U32),
+	F(host, caps_source, U32_IN(0, WJ_SOURCE_MAX, "host.caps_source: must be 0 to 3")),
+	F(host, caps_confidence, U32_IN(0, 100, "host.caps_confidence: must be 0 to 100")),
+	F(host, caps_stale, BOOL),
 };
 static const struct wire_table host = {TABLE(host, host, host_fields)};
 
@@ -153,6 +156,7 @@ static const struct wire_field rate_fields[] = {
 	F(rate, age_s, U32),
 	F(rate, source, U32_IN(0, WJ_SOURCE_MAX, "rate.source: must be 0 to 3")),
 	F(rate, stale, BOOL),
+	F(rate, confidence, U32_IN(0, 100, "rate.confidence: must be 0 to 100")),
 };
 static const struct wire_table rate = {TABLE(rate, rate, rate_fields)};
 
@@ -173,7 +177,6 @@ static const struct wire_field rates_fields[] = {
 	LIST("rates", rates, n_rates, LIST_OF(rate),
 		IN(0, WJ_RATES_MAX, "rates.rates: must be at most 65536")),
 	F(record, written_s, U64),
-	F(record, caps_stale, BOOL),
 };
 static const struct wire_table rates = {
 	TABLE(record, rates, rates_fields), .owns = true, .after = check_links};

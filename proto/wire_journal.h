@@ -53,6 +53,9 @@ struct wj_host {
 	struct cc_addr addr; /* of this agent; its port is that for links */
 	uint64_t out, in;    /* what it can send and receive in all, in bit/s; both 0: not known */
 	uint32_t caps_age_s;
+	uint32_t caps_source;     /* up to WJ_SOURCE_MAX */
+	uint32_t caps_confidence; /* 0 .. 100, when they were measured */
+	bool caps_stale;          /* to be measured again */
 };
 
 /* The rate of a link. */
@@ -60,8 +63,9 @@ struct wj_rate {
 	uint32_t from, to; /* different indices of hosts */
 	uint64_t rate;     /* bit/s */
 	uint32_t trip_us, age_s;
-	uint32_t source; /* up to WJ_SOURCE_MAX */
-	bool stale;      /* to be measured again */
+	uint32_t confidence; /* 0 .. 100, when it was measured */
+	uint32_t source;     /* up to WJ_SOURCE_MAX */
+	bool stale;          /* to be measured again */
 };
 
 struct wj_record {
@@ -83,7 +87,6 @@ struct wj_record {
 	struct wj_host *hosts; /* owned */
 	struct wj_rate *rates; /* owned */
 	uint64_t written_s;    /* when ages were as stated, in seconds since 1970 */
-	bool caps_stale;       /* all caps are to be measured again */
 };
 
 void wire_journal_header(uint8_t buf[WJ_HEADER]);

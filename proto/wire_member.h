@@ -423,6 +423,14 @@ struct wm_probed {
 	char text[WM_TEXT_MAX]; /* if not ok: the reason */
 };
 
+/* Names the host of an agent beyond the next start of the agent, which then has another id. */
+struct wm_host {
+	char name[WM_NAME_MAX];
+	/* The address from which the agent has connected to the master, with the port for p2p.
+	 * Family 0: the host is not named. */
+	struct cc_addr addr;
+};
+
 /*
  * Orders an agent to measure the rates to other agents, and to let other agents measure the rates
  * to this agent. docs/protocol/topology.md has the rules. An order replaces the order before it,
@@ -446,6 +454,7 @@ struct wm_measure {
 	/* For the log: the number of this round of measurements, from 1, and of all rounds; or 0.
 	 */
 	uint32_t round, rounds;
+	struct wm_host host; /* with one `to`: its host, to be remembered with its rate */
 };
 
 struct wm_measured_result {
@@ -458,8 +467,9 @@ struct wm_measured_result {
 	/* If ok: bit/s of payload that has arrived there from all agents that the master lets
 	 * measure, in its fastest part. Else 0. */
 	uint64_t rate_of_all;
-	uint32_t trip_us;       /* if ok: the shortest round trip before there was load; else 0 */
-	bool limit;             /* if not ok: see wm_failure.limit */
+	uint32_t trip_us;    /* if ok: the shortest round trip before there was load; else 0 */
+	uint32_t confidence; /* if ok: 0 .. 100 percent: how little the rate has varied; else 0 */
+	bool limit;          /* if not ok: see wm_failure.limit */
 	char text[WM_TEXT_MAX]; /* if not ok: the reason */
 	/* If not ok: an operation, or a measurement of another run, uses the network of one of the
 	 * two hosts. The link can be measured later. */
@@ -476,9 +486,11 @@ struct wm_measured {
 /* A measurement that an agent remembers. */
 struct wm_rate {
 	struct cc_id agent;
-	uint64_t rate;    /* bit/s, as in wm_measured_result */
-	uint32_t trip_us; /* us, likewise */
-	uint32_t age_s;   /* seconds since the measurement */
+	uint64_t rate;       /* bit/s, as in wm_measured_result */
+	uint32_t trip_us;    /* us, likewise */
+	uint32_t age_s;      /* seconds since the measurement */
+	uint32_t confidence; /* 0 .. 100, likewise; 0 in passive rates */
+	struct wm_host host; /* of the agent, from the wm_measure */
 };
 
 /* What an agent has measured before it was connected to this master, over all its runs. Sent once

@@ -275,6 +275,19 @@ const struct wire_table wm_probed_table = {TABLE(probed, probed, probed_fields)}
 
 ENDPOINT_TABLE(measure_to, "measure.to");
 
+/* Defines the table of a host, and the condition under which its owner names it. */
+#define HOST_TABLE(owner, s, path)                                                                 \
+	static const struct wire_field owner##_host_fields[] = {                                   \
+		F(host, name, HOST_NAME(path ".host.name")),                                       \
+		F(host, addr, MESSAGE(wm_address_table), .text = path ".host.addr: must be there", \
+			.each = path ".host.addr: must be 4 or 16 bytes, with a port of 1 to "     \
+				     "65535"),                                                     \
+	};                                                                                         \
+	static const struct wire_table owner##_host = {TABLE(host, host, owner##_host_fields)};    \
+	CONDITION(owner##_names_host, s, m->host.addr.family != 0)
+
+HOST_TABLE(measure, struct wm_measure, "measure")
+
 static const struct wire_field measure_fields[] = {
 	F(measure, number, U64_FROM_1("measure.number")),
 	F(measure, ms, U32_IN(1, WM_MEASURE_MS_MAX, "measure.ms: must be 1 to 10000")),
@@ -289,6 +302,7 @@ static const struct wire_field measure_fields[] = {
 	F(measure, round, U32),
 	F(measure, rounds, U32),
 	F(measure, hold, BOOL),
+	F(measure, host, MESSAGE(measure_host), .when = measure_names_host),
 };
 const struct wire_table wm_measure_table = {TABLE(measure, measure, measure_fields), .owns = true};
 
@@ -306,6 +320,9 @@ static const struct wire_field measured_result_fields[] = {
 		RULE(result_limit_is_failure,
 			"measured.results.limit: must be false if ok is true")),
 	F(measured_result, rate_of_all, U64, .when = was_measured),
+	F(measured_result, confidence,
+		U32_IN(0, 100, "measured.results.confidence: must be 0 to 100"),
+		.when = was_measured),
 	F(measured_result, busy, BOOL,
 		RULE(result_busy_is_failure, "measured.results.busy: must be false if ok is true")),
 };
@@ -321,11 +338,15 @@ static const struct wire_field measured_fields[] = {
 const struct wire_table wm_measured_table = {
 	TABLE(measured, measured, measured_fields), .owns = true};
 
+HOST_TABLE(rate, struct wm_rate, "rates.rates")
+
 static const struct wire_field rate_fields[] = {
 	F(rate, agent, ID("rates.rates.agent")),
 	F(rate, rate, U64),
 	F(rate, trip_us, U32),
 	F(rate, age_s, U32),
+	F(rate, confidence, U32_IN(0, 100, "rates.rates.confidence: must be 0 to 100")),
+	F(rate, host, MESSAGE(rate_host), .when = rate_names_host),
 };
 static const struct wire_table rate = {TABLE(rate, rate, rate_fields)};
 

@@ -299,7 +299,8 @@ struct ccm_rate_info {
 	uint32_t trip_us;
 	uint64_t age_ns;
 	const char *source; /* static: "benchmark", "agent", "unreachable" or "operations" */
-	bool trusted;       /* the next optimization does not measure the link */
+	/* 0 .. 100 percent; 0: the next optimization measures the link */
+	uint32_t confidence;
 };
 void ccm_each_rate(const struct ccm *m, uint64_t now_ns,
 	void (*fn)(void *arg, const struct ccm_rate_info *r), void *arg);
@@ -309,6 +310,8 @@ struct ccm_cap_info {
 	struct cc_id host;
 	const char *name;
 	uint64_t out, in, age_ns; /* bit/s */
+	const char *source;       /* as in ccm_rate_info */
+	uint32_t confidence;      /* likewise; 0: the next optimization measures what hosts carry */
 };
 void ccm_each_cap(const struct ccm *m, uint64_t now_ns,
 	void (*fn)(void *arg, const struct ccm_cap_info *c), void *arg);

@@ -29,6 +29,13 @@ static struct ccm_host_key make_key(const char *name, const struct cc_addr *from
 	return ret;
 }
 
+void ccm_host_name(const struct ccm_agent *a, struct wm_host *ret)
+{
+	ccm_copy(ret->name, sizeof ret->name, a->hello.name);
+	ret->addr = a->from;
+	ret->addr.port = a->hello.port_p2p;
+}
+
 static struct ccm_store_host *find_place(const struct ccm *m, const struct ccm_host_key *key)
 {
 	struct ccm_store_host *x;
@@ -62,6 +69,28 @@ static struct ccm_agent *connected(const struct ccm *m, const struct cc_id *agen
 
 	HASH_FIND(hh_id, m->by_id, agent, sizeof *agent, a);
 	return a;
+}
+
+/* Is this the host of the agent? */
+static bool is_host_of(const struct wm_host *h, const struct ccm_agent *a)
+{
+	struct wm_host own;
+
+	ccm_host_name(a, &own);
+	return strcmp(own.name, h->name) == 0 && cc_addr_eq(&own.addr, &h->addr);
+}
+
+const struct cc_id *ccm_host_agent(
+	const struct ccm *m, const struct cc_id *agent, const struct wm_host *h)
+{
+	const struct ccm_agent *a;
+
+	if (!h->addr.family || connected(m, agent))
+		return agent;
+	for (a = m->by_id; a; a = a->hh_id.next)
+		if (is_host_of(h, a))
+			return &a->hello.agent;
+	return agent;
 }
 
 struct ccm_store_host *ccm_host_get(struct ccm *m, const struct cc_id *agent)

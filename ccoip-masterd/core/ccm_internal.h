@@ -183,14 +183,17 @@ void ccm_rate_put(struct ccm *m, const struct cc_id *from, const struct cc_id *t
 /* Returns what is known about the link, or NULL. */
 const struct ccm_measured *ccm_rate_get(
 	const struct ccm *m, const struct cc_id *from, const struct cc_id *to);
-/* Is the rate known, and neither old nor stale? */
+/* Returns how sure a value is now, in percent. It loses 100 percent in an hour, and an unreachable
+ * link in a minute. At 0 it is to be measured again. */
+uint32_t ccm_confidence(const struct ccm_origin *o, uint64_t now_ns);
+/* Is the rate known, and not to be measured again? */
 bool ccm_rate_is_trusted(const struct ccm *m, const struct cc_id *from, const struct cc_id *to);
 /* Takes what an agent has measured before, for this or another master. */
 void ccm_rates_learn(struct ccm *m, const struct ccm_agent *a, const struct wm_rates *r);
 /* Takes what links of `a` have carried in operations. Raises rates, and marks links as stale that
  * have become slow. */
 void ccm_rates_carried(struct ccm *m, const struct ccm_agent *a, const struct wm_rates *r);
-/* Marks everything as stale. */
+/* Marks all rates and caps as stale. */
 void ccm_rates_forget(struct ccm *m);
 /* The time of a measurement of this age. */
 uint64_t ccm_rate_ns(const struct ccm *m, uint32_t age_s);
@@ -205,6 +208,12 @@ struct ccm_store_host *ccm_host_find(const struct ccm *m, const struct cc_id *ag
 struct ccm_store_host *ccm_host_get(struct ccm *m, const struct cc_id *agent);
 /* Frees x if it has neither a rate nor a cap. */
 void ccm_host_release(struct ccm *m, struct ccm_store_host *x);
+/* Writes what names the host of `a` beyond its end. */
+void ccm_host_name(const struct ccm_agent *a, struct wm_host *ret);
+/* Returns the id of the agent that is on this host now: `agent`, or, if it is gone and the host is
+ * named, the one that has followed it. */
+const struct cc_id *ccm_host_agent(
+	const struct ccm *m, const struct cc_id *agent, const struct wm_host *h);
 /* Gives x its name and its address. Does nothing if a host has them already. */
 void ccm_host_place(struct ccm *m, struct ccm_store_host *x, const char *name,
 	const struct cc_addr *from, uint16_t port);

@@ -139,7 +139,7 @@ static bool wants_caps(const struct ccm *m)
 	if (x->n_hosts > CAP_HOSTS_MAX)
 		return false;
 	for (i = 0; i < x->n_hosts; i++)
-		if (m->store.caps_stale || !ccm_cap_is_trusted(m, &x->hosts[i]))
+		if (!ccm_cap_is_trusted(m, &x->hosts[i]))
 			return true;
 	return false;
 }
@@ -224,6 +224,7 @@ static void add_order(struct ccm *m, struct wm_measure *orders, uint32_t from, u
 	struct wm_measure *o = order_of(m, orders, from), *p = order_of(m, orders, to);
 
 	ccm_agent_endpoint_benchmark(host(m, to), host(m, from), &o->to[o->n_to++]);
+	ccm_host_name(host(m, to), &o->host);
 	p->from[p->n_from++] = host(m, from)->hello.agent;
 }
 
@@ -347,8 +348,9 @@ static void measured_pair(struct ccm *m, const struct ccm_agent *a, const struct
 	char text[WM_TEXT_MAX];
 	struct ccm_measured v = {.rate = l->ok ? l->rate : 0,
 		.trip_us = l->trip_us,
-		.ns = m->now,
-		.source = l->ok ? CCM_RATE_BENCHMARK : CCM_RATE_UNREACHABLE};
+		.origin = {.ns = m->now,
+			.confidence = l->ok ? l->confidence : CCM_SURE,
+			.source = l->ok ? CCM_RATE_BENCHMARK : CCM_RATE_UNREACHABLE}};
 
 	note_measured(&m->optimize, index_of(&m->optimize, a), index_of(&m->optimize, to));
 	ccm_rate_put(m, &a->hello.agent, &to->hello.agent, &v);
@@ -466,7 +468,7 @@ static void learn_cap(struct ccm *m, uint32_t i)
 {
 	const struct ccm_load *l = &m->optimize.loads[i];
 	struct ccm_links out = {.sum = 0}, in = {.sum = 0};
-	struct ccm_cap cap = {.ns = m->now};
+	struct ccm_cap cap = {.origin = {.ns = m->now, .confidence = CCM_SURE}};
 	struct ccm_agent *a = host(m, i);
 	struct wm_rates *r;
 
@@ -485,7 +487,6 @@ static void learn_caps(struct ccm *m)
 
 	for (i = 0; i < m->optimize.n_hosts; i++)
 		learn_cap(m, i);
-	m->store.caps_stale = false;
 }
 
 /* ---- begin and end ---- */

@@ -397,7 +397,8 @@ void ccm_optimize_committed(struct ccm *m)
 
 bool ccm_optimize_round_failed(struct ccm *m)
 {
-	struct ccm_measured v = {.ns = m->now, .source = CCM_RATE_UNREACHABLE};
+	struct ccm_measured v = {
+		.origin = {.ns = m->now, .confidence = CCM_SURE, .source = CCM_RATE_UNREACHABLE}};
 	char text[WM_TEXT_MAX] = "", reason[WM_TEXT_MAX] = "";
 	struct ccm_agent *a, *to;
 	uint32_t i;

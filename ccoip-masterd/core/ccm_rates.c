@@ -8,7 +8,7 @@
 
 #include "ccoip-masterd/core/ccm_internal.h"
 
-/* A rate that is older is measured again. */
+/* Nobody knows what a network carries after this time. */
 #define TRUSTED_NS (UINT64_C(3600000) * CCM_NS_PER_MS)
 /* An unreachable host is tried again after this time. */
 #define UNREACHABLE_NS (UINT64_C(60000) * CCM_NS_PER_MS)
@@ -19,6 +19,8 @@
 #define RAISED 1.1
 /* Rings use a whole link if they want at least this part of its rate. */
 #define WHOLE 0.9
+/* A rate or a cap that operations have raised may still be too low. */
+#define RAISED_CONFIDENCE 50u
 /* Agents send the ages of their measurements in whole seconds. */
 #define AGE_ERROR_NS (UINT64_C(2000) * CCM_NS_PER_MS)
 
@@ -83,13 +85,20 @@ const struct ccm_measured *ccm_rate_get(
 	return x ? &x->v : NULL;
 }
 
+uint32_t ccm_confidence(const struct ccm_origin *o, uint64_t now_ns)
+{
+	uint64_t age = ccm_rate_age(now_ns, o->ns);
+	uint64_t longest = o->source == CCM_RATE_UNREACHABLE ? UNREACHABLE_NS : TRUSTED_NS;
+	uint64_t lost = age < longest ? CCM_SURE * age / longest : CCM_SURE;
+
+	return !o->stale && o->confidence > lost ? o->confidence - (uint32_t)lost : 0;
+}
+
 bool ccm_rate_is_trusted(const struct ccm *m, const struct cc_id *from, const struct cc_id *to)
 {
 	const struct ccm_measured *v = ccm_rate_get(m, from, to);
 
-	if (!v || v->stale)
-		return false;
-	return ccm_rate_age(m->now, v->ns) < (v->rate > 0 ? TRUSTED_NS : UNREACHABLE_NS);
+	return v && ccm_confidence(&v->origin, m->now) > 0;
 }
 
 static uint64_t age_ns(uint32_t age_s)
@@ -109,30 +118,59 @@ static bool is_same(const struct ccm_measured *v, const struct wm_rate *r)
 	return v->rate == r->rate && v->trip_us == r->trip_us;
 }
 
+/* Is a measurement older than one of which an agent tells? */
+static bool is_older(const struct ccm *m, const struct ccm_origin *o, uint32_t age_s)
+{
+	return ccm_rate_age(m->now, o->ns) > age_ns(age_s) + AGE_ERROR_NS;
+}
+
+/* The next agent of this host continues with the rate, if `to` is not connected. */
+static void put_named(struct ccm *m, const struct ccm_agent *a, const struct cc_id *to,
+	const struct wm_host *h, const struct ccm_measured *v)
+{
+	struct ccm_store_host *x;
+
+	ccm_rate_put(m, &a->hello.agent, to, v);
+	x = ccm_host_find(m, to);
+	if (x && h->addr.family)
+		ccm_host_place(m, x, h->name, &h->addr, h->addr.port);
+}
+
+static void learn_caps(struct ccm *m, const struct ccm_agent *a, const struct wm_rates *r)
+{
+	const struct ccm_cap *old = ccm_cap_get(m, &a->hello.agent);
+	struct ccm_cap v = {.out = r->out,
+		.in = r->in,
+		.origin = {.ns = ccm_rate_ns(m, r->caps_age_s),
+			.confidence = CCM_SURE,
+			.source = CCM_RATE_AGENT}};
+
+	if (r->out == 0 || ccm_confidence(&v.origin, m->now) == 0)
+		return;
+	if (!old || ((old->out != v.out || old->in != v.in) &&
+			    is_older(m, &old->origin, r->caps_age_s)))
+		ccm_cap_put(m, &a->hello.agent, &v);
+}
+
 void ccm_rates_learn(struct ccm *m, const struct ccm_agent *a, const struct wm_rates *r)
 {
 	const struct ccm_measured *old;
-	const struct ccm_cap *cap;
 	uint32_t i;
 
 	for (i = 0; i < r->n; i++) {
 		const struct wm_rate *x = &r->rates[i];
+		const struct cc_id *to = ccm_host_agent(m, &x->agent, &x->host);
 		struct ccm_measured v = {.rate = x->rate,
 			.trip_us = x->trip_us,
-			.ns = ccm_rate_ns(m, x->age_s),
-			.source = CCM_RATE_AGENT};
+			.origin = {.ns = ccm_rate_ns(m, x->age_s),
+				.confidence = x->confidence,
+				.source = x->rate > 0 ? CCM_RATE_AGENT : CCM_RATE_UNREACHABLE}};
 
-		old = ccm_rate_get(m, &a->hello.agent, &x->agent);
-		if (!old || (!is_same(old, x) && ccm_rate_age(m->now, old->ns) >
-							 age_ns(x->age_s) + AGE_ERROR_NS))
-			ccm_rate_put(m, &a->hello.agent, &x->agent, &v);
+		old = ccm_rate_get(m, &a->hello.agent, to);
+		if (!old || (!is_same(old, x) && is_older(m, &old->origin, x->age_s)))
+			put_named(m, a, to, &x->host, &v);
 	}
-	cap = ccm_cap_get(m, &a->hello.agent);
-	if (r->out > 0 && age_ns(r->caps_age_s) < TRUSTED_NS &&
-		(!cap || ccm_rate_age(m->now, cap->ns) > age_ns(r->caps_age_s)))
-		ccm_cap_put(m, &a->hello.agent,
-			&(struct ccm_cap){
-				.out = r->out, .in = r->in, .ns = ccm_rate_ns(m, r->caps_age_s)});
+	learn_caps(m, a, r);
 }
 
 /* ---- what links carry in operations ---- */
@@ -192,16 +230,26 @@ static struct use use_of(
 }
 
 /* A host can carry at least what one of its links has carried. */
+static void raise_cap(struct ccm_cap *cap, uint64_t *value, uint64_t rate)
+{
+	if (*value >= rate)
+		return;
+	*value = rate;
+	cap->origin.source = CCM_RATE_OPERATIONS;
+	if (cap->origin.confidence > RAISED_CONFIDENCE)
+		cap->origin.confidence = RAISED_CONFIDENCE;
+}
+
 static void raise_caps(
 	struct ccm *m, const struct ccm_agent *from, const struct ccm_agent *to, uint64_t rate)
 {
 	struct ccm_store_host *out = ccm_host_find(m, &from->hello.agent);
 	struct ccm_store_host *in = ccm_host_find(m, &to->hello.agent);
 
-	if (out && out->has_cap && out->cap.out < rate)
-		out->cap.out = rate;
-	if (in && in->has_cap && in->cap.in < rate)
-		in->cap.in = rate;
+	if (out && out->has_cap)
+		raise_cap(&out->cap, &out->cap.out, rate);
+	if (in && in->has_cap)
+		raise_cap(&in->cap, &in->cap.in, rate);
 }
 
 /* A link can carry at least what it has carried. But a link that was never measured may be able to
@@ -212,9 +260,10 @@ static void raise_rate(struct ccm *m, const struct ccm_agent *from, const struct
 	const struct ccm_measured *old = ccm_rate_get(m, &from->hello.agent, &to->hello.agent);
 	struct ccm_measured v = {.rate = r->rate,
 		.trip_us = old && old->trip_us > 0 ? old->trip_us : r->trip_us,
-		.ns = m->now,
-		.source = CCM_RATE_OPERATIONS,
-		.stale = !old || old->stale || old->rate == 0};
+		.origin = {.ns = m->now,
+			.confidence = RAISED_CONFIDENCE,
+			.source = CCM_RATE_OPERATIONS,
+			.stale = !old || old->origin.stale || old->rate == 0}};
 
 	ccm_rate_put(m, &from->hello.agent, &to->hello.agent, &v);
 	raise_caps(m, from, to, r->rate);
@@ -232,7 +281,7 @@ static void slow(struct ccm *m, struct ccm_rate *x, const struct ccm_agent *from
 	ns = ccm_age(m->now, x->slow_ns);
 	if (ns < SLOW_NS)
 		return;
-	x->v.stale = true;
+	x->v.origin.stale = true;
 	m->store.unsaved = true;
 	ccm_log(m, CCM_LOG_WARNING,
 		"the link from host %s to host %s has become slow: for %.0f s operations have got "
@@ -256,7 +305,7 @@ static void carried(struct ccm *m, const struct ccm_agent *from, const struct cc
 		raise_rate(m, from, to, r);
 		return;
 	}
-	if (!x || x->v.stale)
+	if (!x || x->v.origin.stale)
 		return;
 	if (u.in_rings && !u.unknown && u.wanted < stored)
 		expected = u.wanted;
@@ -267,7 +316,7 @@ static void carried(struct ccm *m, const struct ccm_agent *from, const struct cc
 	x->slow_ns = 0;
 	/* A link of which the rings want only a part has not shown what it can carry. */
 	if (rate >= stored || (u.in_rings && expected >= stored * WHOLE)) {
-		x->v.ns = m->now;
+		x->v.origin.ns = m->now;
 		m->store.unsaved = true;
 	}
 }
@@ -286,11 +335,14 @@ void ccm_rates_carried(struct ccm *m, const struct ccm_agent *a, const struct wm
 
 void ccm_rates_forget(struct ccm *m)
 {
+	struct ccm_store_host *h;
 	struct ccm_rate *x;
 
 	for (x = m->store.rates; x; x = x->hh.next)
-		x->v.stale = true;
-	m->store.caps_stale = m->store.unsaved = true;
+		x->v.origin.stale = true;
+	DL_FOREACH2 (m->store.capped, h, next_c)
+		h->cap.origin.stale = true;
+	m->store.unsaved = true;
 }
 
 /* ---- caps ---- */
@@ -330,7 +382,7 @@ bool ccm_cap_is_trusted(const struct ccm *m, const struct cc_id *host)
 {
 	const struct ccm_cap *x = ccm_cap_get(m, host);
 
-	return x && ccm_rate_age(m->now, x->ns) < TRUSTED_NS;
+	return x && ccm_confidence(&x->origin, m->now) > 0;
 }
 
 void ccm_rates_free(struct ccm *m)

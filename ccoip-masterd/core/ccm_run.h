@@ -165,10 +165,28 @@ struct ccm_late {
 	unsigned text_hash;
 };
 
+enum ccm_rate_source {
+	CCM_RATE_BENCHMARK = 0,
+	CCM_RATE_AGENT,       /* measured before; the agent has told this master */
+	CCM_RATE_UNREACHABLE, /* rate is 0 */
+	CCM_RATE_OPERATIONS,  /* the link has carried it in operations */
+};
+
+#define CCM_SURE 100u /* the highest confidence, in percent */
+
+/* Where a value of the bandwidth store comes from. */
+struct ccm_origin {
+	uint64_t ns;         /* time of the measurement: see ccm_rate_age */
+	uint32_t confidence; /* 0 .. 100 percent, at that time: see ccm_confidence */
+	enum ccm_rate_source source;
+	bool stale; /* to be measured again */
+};
+
 /* The highest rates at which a host can send and receive over all its links together, in bit/s of
  * payload. */
 struct ccm_cap {
-	uint64_t out, in, ns;
+	uint64_t out, in;
+	struct ccm_origin origin;
 };
 
 struct ccm_host_key {
@@ -196,19 +214,10 @@ struct ccm_rate_key {
 	struct ccm_store_host *from, *to;
 };
 
-enum ccm_rate_source {
-	CCM_RATE_BENCHMARK = 0,
-	CCM_RATE_AGENT,       /* measured before; the agent has told this master */
-	CCM_RATE_UNREACHABLE, /* rate is 0 */
-	CCM_RATE_OPERATIONS,  /* the link has carried it in operations */
-};
-
 struct ccm_measured {
 	uint64_t rate; /* bit/s of payload */
 	uint32_t trip_us;
-	uint64_t ns; /* time of the measurement: see ccm_rate_age */
-	enum ccm_rate_source source;
-	bool stale; /* to be measured again */
+	struct ccm_origin origin;
 };
 
 struct ccm_rate {
@@ -227,8 +236,7 @@ struct ccm_store {
 		*places;               /* by agent, by key; only hosts with a rate or a cap */
 	struct ccm_store_host *capped; /* hosts with caps, the oldest first */
 	uint32_t n_capped;
-	bool caps_stale; /* the caps are to be measured again */
-	bool unsaved;    /* it has changed since it was written to the journal */
+	bool unsaved; /* it has changed since it was written to the journal */
 	uint64_t saved_ns;
 };
 

@@ -40,7 +40,10 @@ static void list_hosts(struct ccm *m, struct wj_record *r)
 			continue;
 		h->out = x->cap.out;
 		h->in = x->cap.in;
-		h->caps_age_s = age_s(m, x->cap.ns);
+		h->caps_age_s = age_s(m, x->cap.origin.ns);
+		h->caps_source = x->cap.origin.source;
+		h->caps_confidence = x->cap.origin.confidence;
+		h->caps_stale = x->cap.origin.stale;
 	}
 }
 
@@ -55,9 +58,10 @@ static void list_rates(const struct ccm *m, struct wj_record *r)
 				.to = x->key.to->saved_at,
 				.rate = x->v.rate,
 				.trip_us = x->v.trip_us,
-				.age_s = age_s(m, x->v.ns),
-				.source = x->v.source,
-				.stale = x->v.stale};
+				.age_s = age_s(m, x->v.origin.ns),
+				.source = x->v.origin.source,
+				.confidence = x->v.origin.confidence,
+				.stale = x->v.origin.stale};
 }
 
 void ccm_store_save(struct ccm *m)
@@ -69,7 +73,7 @@ void ccm_store_save(struct ccm *m)
 	m->store.unsaved = false;
 	m->store.saved_ns = m->now;
 	r = ccm_journal_action(m);
-	*r = (struct wj_record){.type = WJ_RATES, .caps_stale = m->store.caps_stale};
+	*r = (struct wj_record){.type = WJ_RATES};
 	list_hosts(m, r);
 	list_rates(m, r);
 }
@@ -94,8 +98,12 @@ static void restore_cap(struct ccm *m, const struct wj_host *h)
 {
 	if (h->out > 0 || h->in > 0)
 		ccm_cap_put(m, &h->agent,
-			&(struct ccm_cap){
-				.out = h->out, .in = h->in, .ns = ccm_rate_ns(m, h->caps_age_s)});
+			&(struct ccm_cap){.out = h->out,
+				.in = h->in,
+				.origin = {.ns = ccm_rate_ns(m, h->caps_age_s),
+					.confidence = h->caps_confidence,
+					.source = (enum ccm_rate_source)h->caps_source,
+					.stale = h->caps_stale}});
 }
 
 void ccm_store_restore(struct ccm *m)
@@ -110,9 +118,10 @@ void ccm_store_restore(struct ccm *m)
 		ccm_rate_put(m, &r->hosts[v->from].agent, &r->hosts[v->to].agent,
 			&(struct ccm_measured){.rate = v->rate,
 				.trip_us = v->trip_us,
-				.ns = ccm_rate_ns(m, v->age_s),
-				.source = (enum ccm_rate_source)v->source,
-				.stale = v->stale});
+				.origin = {.ns = ccm_rate_ns(m, v->age_s),
+					.confidence = v->confidence,
+					.source = (enum ccm_rate_source)v->source,
+					.stale = v->stale}});
 	}
 	for (i = 0; i < r->n_hosts; i++) {
 		const struct wj_host *h = &r->hosts[i];
@@ -125,7 +134,6 @@ void ccm_store_restore(struct ccm *m)
 	if (r->n_rates > 0)
 		ccm_log(m, CCM_LOG_NOTICE, "the journal has the rates of %u links between %u hosts",
 			r->n_rates, r->n_hosts);
-	m->store.caps_stale |= r->caps_stale;
 	m->store.unsaved = false;
 	wire_journal_clear(&m->saved_rates);
 }

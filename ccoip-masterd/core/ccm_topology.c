@@ -73,7 +73,7 @@ static void each_link(const struct ccm *m, const struct ccm_group *g, uint64_t n
 			x->known = v != NULL;
 			x->rate = v ? v->rate : 0;
 			x->trip_us = v ? v->trip_us : 0;
-			x->age_ns = v ? ccm_rate_age(now, v->ns) : 0;
+			x->age_ns = v ? ccm_rate_age(now, v->origin.ns) : 0;
 			x->bottleneck = v && v->rate == least;
 			fn(arg, x);
 		}
@@ -126,9 +126,9 @@ void ccm_each_rate(const struct ccm *m, uint64_t now_ns,
 			.to_name = host_name(m, &x->key.to->agent),
 			.rate = x->v.rate,
 			.trip_us = x->v.trip_us,
-			.age_ns = ccm_rate_age(now_ns, x->v.ns),
-			.source = ccm_rate_source_name(x->v.source),
-			.trusted = ccm_rate_is_trusted(m, &x->key.from->agent, &x->key.to->agent)};
+			.age_ns = ccm_rate_age(now_ns, x->v.origin.ns),
+			.source = ccm_rate_source_name(x->v.origin.source),
+			.confidence = ccm_confidence(&x->v.origin, now_ns)};
 
 		fn(arg, &i);
 	}
@@ -144,7 +144,9 @@ void ccm_each_cap(const struct ccm *m, uint64_t now_ns,
 			.name = host_name(m, &x->agent),
 			.out = x->cap.out,
 			.in = x->cap.in,
-			.age_ns = ccm_rate_age(now_ns, x->cap.ns)};
+			.age_ns = ccm_rate_age(now_ns, x->cap.origin.ns),
+			.source = ccm_rate_source_name(x->cap.origin.source),
+			.confidence = ccm_confidence(&x->cap.origin, now_ns)};
 
 		fn(arg, &i);
 	}

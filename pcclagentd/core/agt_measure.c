@@ -122,6 +122,7 @@ static void remember_order(struct agt_run *r, const struct wm_measure *m)
 	x->round = m->round;
 	x->rounds = m->rounds;
 	x->hold = m->hold;
+	x->host = m->host;
 	x->n_to = m->n_to;
 	x->to = cc_must_zalloc(m->n_to, sizeof *x->to);
 	for (i = 0; i < m->n_to; i++)
@@ -191,6 +192,18 @@ void agt_measure(struct agt *a, struct agt_run *r, const struct wm_measure *m)
 	copy_order(&x->u.measure, m);
 }
 
+static void remember(struct agt *a, const struct agt_run *r, const struct wm_measured_result *x)
+{
+	struct agt_rate v = {.v = {.agent = x->agent,
+				     .rate = x->rate,
+				     .trip_us = x->trip_us,
+				     .confidence = x->confidence,
+				     .host = r->measure.host},
+		.when_ns = a->now};
+
+	agt_rates_put(&a->rates, &v);
+}
+
 void agt_measured(struct agt *a, const struct agt_event *ev)
 {
 	struct agt_run *r = agt_run_find(a, ev->run);
@@ -200,8 +213,7 @@ void agt_measured(struct agt *a, const struct agt_event *ev)
 		return;
 	/* The rates of links that are measured together depend on each other. */
 	if (ev->n_measured == 1 && ev->measured->ok && !r->measure.hold)
-		agt_rates_put(&a->rates, &(struct agt_rate){ev->measured->agent, ev->measured->rate,
-						 ev->measured->trip_us, a->now});
+		remember(a, r, ev->measured);
 	answer(a, r, ev->measured);
 }
 

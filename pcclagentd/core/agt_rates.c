@@ -18,7 +18,7 @@ void agt_rates_put(struct agt_rates *t, const struct agt_rate *x)
 {
 	size_t i = 0;
 
-	while (i < t->n && !cc_id_eq(&t->v[i].agent, &x->agent))
+	while (i < t->n && !cc_id_eq(&t->v[i].v.agent, &x->v.agent))
 		i++;
 	if (i < t->n)
 		drop(t, i);
@@ -50,11 +50,10 @@ void agt_rates_fill(const struct agt_rates *t, uint64_t now_ns, struct wm_rates 
 	ret->caps_age_s = t->caps_ns ? age_s(t->caps_ns, now_ns) : 0;
 	ret->n = (uint32_t)t->n;
 	ret->rates = cc_must_zalloc(t->n, sizeof *ret->rates);
-	for (size_t i = 0; i < t->n; i++)
-		ret->rates[i] = (struct wm_rate){.agent = t->v[i].agent,
-			.rate = t->v[i].rate,
-			.trip_us = t->v[i].trip_us,
-			.age_s = age_s(t->v[i].when_ns, now_ns)};
+	for (size_t i = 0; i < t->n; i++) {
+		ret->rates[i] = t->v[i].v;
+		ret->rates[i].age_s = age_s(t->v[i].when_ns, now_ns);
+	}
 }
 
 void agt_rates_free(struct agt_rates *t)

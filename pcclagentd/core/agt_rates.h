@@ -13,9 +13,7 @@
 #include "proto/wire_member.h"
 
 struct agt_rate {
-	struct cc_id agent;
-	uint64_t rate;    /* bit/s */
-	uint32_t trip_us; /* us */
+	struct wm_rate v; /* without its age */
 	uint64_t when_ns;
 };
 

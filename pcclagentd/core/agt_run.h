@@ -72,7 +72,8 @@ struct agt_measure {
 	uint32_t round, rounds;
 	/* The agents for which the master still expects results; none after the answer. */
 	uint32_t n_to;
-	struct cc_id *to; /* owned */
+	struct cc_id *to;    /* owned */
+	struct wm_host host; /* of the only agent of `to` */
 };
 
 struct agt_run {

@@ -139,6 +139,24 @@ uint64_t net_estimate_rate(const struct net_estimate *e)
 	return bits_per_s(rate(p.from, p.to));
 }
 
+uint32_t net_estimate_confidence(const struct net_estimate *e)
+{
+	struct part p = part(e);
+	uint32_t begin = (uint32_t)(p.from - e->points), percent;
+	double least = 0, most = 0;
+
+	if (!e->started || e->n < begin + NET_STEADY)
+		return NET_LEAST_CONFIDENCE;
+	for (uint32_t i = begin + HALF; i <= e->n; i++) {
+		double r = rate(&e->points[i - HALF], &e->points[i]);
+
+		least = r < least || i == begin + HALF ? r : least;
+		most = r > most ? r : most;
+	}
+	percent = most > 0 ? (uint32_t)(100 * least / most) : 0;
+	return percent > NET_LEAST_CONFIDENCE ? percent : NET_LEAST_CONFIDENCE;
+}
+
 uint64_t net_estimate_rate_of_all(const struct net_estimate *e)
 {
 	struct part p = part(e);

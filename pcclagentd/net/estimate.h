@@ -25,6 +25,8 @@
 #define NET_GROWTH     1.10
 #define NET_DIFFERENCE 0.03
 
+#define NET_LEAST_CONFIDENCE 50u
+
 /* A report: bytes that have arrived, microseconds since the first of them, and bytes that have
  * arrived from all agents. */
 struct net_point {
@@ -56,6 +58,11 @@ void net_estimate_add(struct net_estimate *e, const struct net_point *p, uint64_
 bool net_estimate_is_stable(const struct net_estimate *e);
 /* Returns the estimate in bit/s; 0: nothing was reported yet. */
 uint64_t net_estimate_rate(const struct net_estimate *e);
+/* Returns how sure the estimate is, in percent: the rate of the slowest four windows in a row,
+ * relative to that of the fastest four, in the part that counts, and at least
+ * NET_LEAST_CONFIDENCE. This is also returned if this part has fewer than eight windows, so that
+ * little is known of how the rate varies. */
+uint32_t net_estimate_confidence(const struct net_estimate *e);
 /* Returns the rate of all agents together in the fastest four windows after the slow start. No
  * window is faster than what the host can receive, but many are slower, while TCP recovers from
  * losses. Without four windows: in the part that net_estimate_rate takes. */

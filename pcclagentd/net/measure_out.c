@@ -167,6 +167,7 @@ static void pair_finish(struct pair *p, uint64_t rate)
 	p->result.ok = true;
 	p->result.rate = rate;
 	p->result.rate_of_all = net_estimate_rate_of_all(&p->estimate);
+	p->result.confidence = net_estimate_confidence(&p->estimate);
 	p->result.trip_us = p->trip_us;
 }
 

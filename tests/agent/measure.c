@@ -34,6 +34,7 @@ static void order_held(uint64_t number, uint32_t n, bool hold)
 			.hold = hold,
 			.n_to = n,
 			.to = to,
+			.host = {"node-7", {CC_INET4, {10, 0, 0, 7}, 48150}},
 			.n_from = 1,
 			.from = &from}};
 
@@ -55,8 +56,11 @@ static void measured(uint64_t number, uint32_t n)
 		.type = AGT_EV_MEASURED, .run = 1, .seq = number, .n_measured = n, .measured = v};
 
 	for (uint32_t i = 0; i < n; i++)
-		v[i] = (struct wm_measured_result){
-			.agent = fx_id(110 + i), .ok = true, .rate = 1000 + i, .trip_us = 7};
+		v[i] = (struct wm_measured_result){.agent = fx_id(110 + i),
+			.ok = true,
+			.rate = 1000 + i,
+			.trip_us = 7,
+			.confidence = 95};
 	fx_step(f, &ev);
 }
 
@@ -394,6 +398,10 @@ START_TEST(snapshot_contains_the_rates)
 	ck_assert(fx_is(&m->rates[0].agent, fx_id(110)));
 	ck_assert_uint_eq(m->rates[0].rate, 1000);
 	ck_assert_uint_eq(m->rates[0].age_s, 3);
+	ck_assert_uint_eq(m->rates[0].confidence, 95);
+	ck_assert_str_eq(m->rates[0].host.name, "node-7");
+	ck_assert_uint_eq(m->rates[0].host.addr.ip[3], 7);
+	ck_assert_uint_eq(m->rates[0].host.addr.port, 48150);
 	ck_assert(m->out == 900 && m->in == 800 && m->caps_age_s == 3);
 }
 END_TEST
@@ -475,8 +483,8 @@ END_TEST
 
 static void put(struct agt_rates *t, unsigned agent, uint64_t rate, uint64_t when_ns)
 {
-	agt_rates_put(
-		t, &(struct agt_rate){.agent = fx_id(agent), .rate = rate, .when_ns = when_ns});
+	agt_rates_put(t,
+		&(struct agt_rate){.v = {.agent = fx_id(agent), .rate = rate}, .when_ns = when_ns});
 }
 
 START_TEST(oldest_rate_makes_room)

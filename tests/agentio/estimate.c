@@ -84,6 +84,35 @@ START_TEST(slow_start_does_not_count)
 }
 END_TEST
 
+/* A rate that goes up and down: windows of 80 ms see the lowest and the highest. */
+START_TEST(confidence_is_the_lowest_rate_relative_to_the_highest)
+{
+	begin(LONGEST, 100);
+	ck_assert_uint_eq(net_estimate_confidence(&e), NET_LEAST_CONFIDENCE);
+	(void)until_stable(LONGEST, 1e9);
+	ck_assert_uint_ge(net_estimate_confidence(&e), 99);
+	begin(LONGEST, 100);
+	while (now.us < ALL_US - REPORT_US)
+		report(REPORT_US, now.us / 500000 % 2 ? 8e8 : 1e9);
+	ck_assert_uint_eq(net_estimate_confidence(&e), 80);
+	begin(LONGEST, 100);
+	while (now.us < ALL_US - REPORT_US)
+		report(REPORT_US, now.us / 500000 % 2 ? 1e8 : 1e9);
+	ck_assert_uint_eq(net_estimate_confidence(&e), NET_LEAST_CONFIDENCE);
+}
+END_TEST
+
+/* Few windows have no slow start in them, so the rate may still grow. */
+START_TEST(short_measurement_is_unsure)
+{
+	begin(LONGEST, 100);
+	for (int i = 0; i < 6; i++)
+		report(ALL_US / 32, 1e9);
+	ck_assert_uint_gt(net_estimate_rate(&e), 0);
+	ck_assert_uint_eq(net_estimate_confidence(&e), NET_LEAST_CONFIDENCE);
+}
+END_TEST
+
 /* Another agent begins late, and later both lose packets, so the host receives less than it can. */
 START_TEST(rate_of_all_is_that_of_the_best_time)
 {
@@ -329,6 +358,8 @@ Suite *estimate_suite(void)
 
 	tcase_add_test(t, constant_rate_is_stable_early);
 	tcase_add_test(t, slow_start_does_not_count);
+	tcase_add_test(t, confidence_is_the_lowest_rate_relative_to_the_highest);
+	tcase_add_test(t, short_measurement_is_unsure);
 	tcase_add_test(t, rate_of_all_is_that_of_the_best_time);
 	tcase_add_test(t, rate_of_all_leaves_out_the_slow_start);
 	tcase_add_test(t, rates_at_once_are_those_of_the_same_time);

@@ -201,7 +201,9 @@ static void journal(struct tl_rng *r)
 					   .addr = {CC_INET4, {10, 0, 0, 1}, 48150},
 					   .out = 1000,
 					   .in = 2000,
-					   .caps_age_s = 60},
+					   .caps_age_s = 60,
+					   .caps_confidence = 90,
+					   .caps_stale = true},
 		{.agent = {{6}}, .addr = {CC_INET6, {0xfd, 1}, 48150}}};
 	struct wj_rate links[2] = {{.to = 1, .rate = 1000, .trip_us = 80, .age_s = 61},
 		{.from = 1, .rate = UINT64_MAX, .source = WJ_SOURCE_MAX, .stale = true}};
@@ -210,8 +212,7 @@ static void journal(struct tl_rng *r)
 		.hosts = hosts,
 		.n_rates = 2,
 		.rates = links,
-		.written_s = 1700000000,
-		.caps_stale = true};
+		.written_s = 1700000000};
 	const struct wj_record *all[] = {&run, &none, &members, &lost, &rates};
 	static const char *const names[] = {"run", "none", "members", "lost", "rates"};
 	uint8_t file[4096], *p;

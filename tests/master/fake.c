@@ -518,6 +518,7 @@ static bool answer_order(struct fk_host *h)
 		v[i].ok = v[i].rate > 0 && !v[i].busy;
 		if (v[i].ok)
 			v[i].rate_of_all = rate_of_all(host_by_id(h->fk, &o->to[i].agent));
+		v[i].confidence = v[i].ok ? h->fk->confidence : 0;
 		v[i].trip_us = v[i].ok ? 100 + h->conn : 0;
 		if (!v[i].ok)
 			v[i].rate = 0;

@@ -79,6 +79,7 @@ struct fk {
 	 * the hosts is busy. In a measurement with several targets they share this rate. NULL:
 	 * hosts do not answer WM_MEASURE. */
 	uint64_t (*rate)(const struct fk_host *from, const struct fk_host *to);
+	uint32_t confidence;          /* of these rates, in percent */
 	struct ccm_problem *problems; /* those of CCM_ACT_SOLVE, owned; the oldest first */
 	size_t n_problems;
 	/* Called for each message before it reaches an inbox. May be NULL. */

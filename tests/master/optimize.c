@@ -243,6 +243,20 @@ START_TEST(rates_are_trusted_for_an_hour)
 }
 END_TEST
 
+/* A rate that has varied by 40 percent is trusted for 60 percent of an hour. */
+START_TEST(unsure_rates_are_trusted_for_a_shorter_time)
+{
+	f.confidence = 60;
+	measure_all(3);
+	fk_tick(&f, 35 * MINUTE_MS);
+	ck_assert_uint_eq(senders(3), 0);
+	fk_tick(&f, 2 * MINUTE_MS);
+	ck_assert_uint_eq(senders(3), 3);
+	/* Two rounds and their end: what the hosts can carry is trusted for an hour. */
+	ck_assert_uint_eq(count_all(3, WM_MEASURE), 9);
+}
+END_TEST
+
 START_TEST(unreachable_hosts_are_tried_again_after_a_minute)
 {
 	const struct ccm_problem *x;
@@ -1024,6 +1038,7 @@ Suite *optimize_suite(void)
 	tcase_add_test(tc, nothing_is_solved_twice);
 	tcase_add_test(tc, problem_without_a_solution_is_solved_again);
 	tcase_add_test(tc, rates_are_trusted_for_an_hour);
+	tcase_add_test(tc, unsure_rates_are_trusted_for_a_shorter_time);
 	tcase_add_test(tc, unreachable_hosts_are_tried_again_after_a_minute);
 	tcase_add_test(tc, link_of_a_busy_host_is_measured_after_a_pause);
 	tcase_add_test(tc, round_of_all_hosts_is_repeated_if_one_was_busy);

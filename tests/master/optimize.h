@@ -87,6 +87,7 @@ static void reset(const struct ccm_config *cfg)
 		for (k = 0; k < HOSTS_MAX; k++)
 			rates[i][k] = i == k ? 0 : (1 + (i + k) % 4) * GBIT;
 	f.rate = rate_of;
+	f.confidence = 100;
 	f.watch = watch;
 }
 
@@ -249,8 +250,11 @@ static inline void tell_rates(uint32_t i, uint32_t n, uint32_t age_s)
 	m.u.rates.rates = v;
 	for (k = 0; k < n; k++)
 		if (k != i)
-			v[m.u.rates.n++] = (struct wm_rate){
-				.agent = h[k]->id, .rate = 7 * GBIT, .trip_us = 3, .age_s = age_s};
+			v[m.u.rates.n++] = (struct wm_rate){.agent = h[k]->id,
+				.rate = 7 * GBIT,
+				.trip_us = 3,
+				.age_s = age_s,
+				.confidence = 100};
 	fk_send(h[i], &m);
 }
 

@@ -2,6 +2,8 @@
  *
  * The master's core: the bandwidth store outlives agents and masters.
  */
+#include <arpa/inet.h>
+
 #include "proto/wire_journal.h"
 #include "tests/master/optimize.h"
 #include "tests/master/suites.h"
@@ -97,7 +99,7 @@ static void expect(uint32_t from, uint32_t to, uint64_t rate, const char *source
 	ck_assert_uint_eq(seen.n, 1);
 	ck_assert_uint_eq(seen.info.rate, rate);
 	ck_assert_str_eq(seen.info.source, source);
-	ck_assert(seen.info.trusted == trusted);
+	ck_assert((seen.info.confidence > 0) == trusted);
 }
 
 /* ---- what happens ---- */
@@ -201,7 +203,7 @@ START_TEST(measurement_may_be_older_than_the_clock)
 	start_anew(3);
 	ck_assert_uint_ge(age_s(0, 1), 3000);
 	ck_assert_uint_lt(age_s(0, 1), 3020);
-	ck_assert(seen.info.trusted);
+	ck_assert_uint_gt(seen.info.confidence, 0);
 	ck_assert_uint_ge(seen.cap.age_ns / 1000000000, 3000);
 	fk_tick(&f, 10 * MINUTE_MS);
 	expect(0, 1, 2 * GBIT, "benchmark", false);
@@ -242,8 +244,49 @@ START_TEST(stale_rates_stay_stale)
 	all_leave(3);
 	start_anew(3);
 	expect(1, 2, 4 * GBIT, "benchmark", false);
+	ck_assert_uint_eq(seen.cap.confidence, 0);
 	ck_assert_uint_eq(senders(3), 3);
 	expect(1, 2, 4 * GBIT, "benchmark", true);
+	ck_assert_uint_gt(seen.cap.confidence, 0);
+}
+END_TEST
+
+/* Also in the journal. */
+START_TEST(confidence_falls_with_age)
+{
+	f.confidence = 90;
+	measured_run(3);
+	look(0, 1);
+	ck_assert_uint_eq(seen.info.confidence, 90);
+	ck_assert_uint_eq(seen.cap.confidence, 100);
+	ck_assert_str_eq(seen.cap.source, "benchmark");
+	fk_tick(&f, 15 * MINUTE_MS);
+	all_leave(3);
+	start_anew(3);
+	fk_tick(&f, 15 * MINUTE_MS);
+	look(0, 1);
+	ck_assert_uint_eq(seen.info.confidence, 40);
+	ck_assert_uint_eq(seen.cap.confidence, 50);
+	ck_assert_str_eq(seen.cap.source, "benchmark");
+}
+END_TEST
+
+/* What operations have carried may be less than what is possible. */
+START_TEST(raised_values_are_unsure)
+{
+	measured_run(3);
+	carried(0, 1, 50 * GBIT);
+	look(0, 1);
+	ck_assert_str_eq(seen.info.source, "operations");
+	ck_assert_uint_eq(seen.info.confidence, 50);
+	ck_assert_uint_eq(seen.cap.out, 50 * GBIT);
+	ck_assert_str_eq(seen.cap.source, "operations");
+	ck_assert_uint_eq(seen.cap.confidence, 50);
+	look(1, 0);
+	ck_assert_str_eq(seen.cap.source, "operations"); /* it has received */
+	look(2, 0);
+	ck_assert_str_eq(seen.cap.source, "benchmark");
+	ck_assert_uint_eq(seen.cap.confidence, 100);
 }
 END_TEST
 
@@ -304,6 +347,41 @@ START_TEST(next_agent_of_a_host_continues_with_its_rates)
 }
 END_TEST
 
+/* Host 0 tells what it has measured to an agent that has ended since. */
+static void tell_rate_to_gone(const char *name, const char *addr, uint16_t port)
+{
+	struct wm_rate v = {.agent = {{0x77}},
+		.rate = 7 * GBIT,
+		.trip_us = 3,
+		.confidence = 100,
+		.host = {.addr = {.family = CC_INET4, .port = port}}};
+	struct wm_msg m = {.type = WM_RATES, .u.rates = {.n = 1, .rates = &v}};
+
+	(void)snprintf(v.host.name, sizeof v.host.name, "%s", name);
+	ck_assert_int_eq(inet_pton(AF_INET, addr, v.host.addr.ip), 1);
+	fk_send(h[0], &m);
+}
+
+/* Whether the next agent of the host is there already (1) or not (0). */
+START_TEST(agents_remember_rates_to_hosts)
+{
+	newcomer(0, 0);
+	fk_topo(&p[0]);
+	if (_i == 1)
+		newcomer(1, 0);
+	tell_rate_to_gone("h1", "10.0.0.2", 48150);
+	if (_i == 0)
+		newcomer(1, 0);
+	newcomer(2, 0);
+	fk_topo(&p[0]);
+	expect(0, 1, 7 * GBIT, "agent", true);
+	ck_assert_uint_eq(seen.all, 1);
+	tell_rate_to_gone("h2", "10.0.0.3", 48151); /* another port */
+	look(0, 2);
+	ck_assert_uint_eq(seen.n, 0);
+}
+END_TEST
+
 static void come_from(const char *name, const char *addr, uint16_t port)
 {
 	f.port_p2p = port;
@@ -352,7 +430,7 @@ END_TEST
 /* Another agent has told of the new agent before it came. */
 START_TEST(rates_of_the_new_agent_are_newer)
 {
-	struct wm_rate v = {.agent = {{77}}, .rate = 9 * GBIT, .trip_us = 3};
+	struct wm_rate v = {.agent = {{77}}, .rate = 9 * GBIT, .trip_us = 3, .confidence = 100};
 	struct wm_msg m = {.type = WM_RATES, .u.rates = {.n = 1, .rates = &v}};
 
 	measured_run(3);
@@ -454,6 +532,9 @@ Suite *store_suite(void)
 	tcase_add_test(tc, measurement_may_be_older_than_the_clock);
 	tcase_add_test(tc, newer_measurement_wins);
 	tcase_add_test(tc, stale_rates_stay_stale);
+	tcase_add_test(tc, confidence_falls_with_age);
+	tcase_add_test(tc, raised_values_are_unsure);
+	tcase_add_loop_test(tc, agents_remember_rates_to_hosts, 0, 2);
 	tcase_add_test(tc, rates_of_operations_are_written_once_a_minute);
 	tcase_add_test(tc, master_without_a_journal_writes_nothing);
 	tcase_add_test(tc, next_agent_of_a_host_continues_with_its_rates);

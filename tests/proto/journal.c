@@ -123,13 +123,17 @@ static struct wj_host hosts[2] = {{.agent = {{1}},
 					  .addr = {CC_INET4, {10, 0, 0, 1}, 48150},
 					  .out = 1000,
 					  .in = UINT64_MAX,
-					  .caps_age_s = 7},
+					  .caps_age_s = 7,
+					  .caps_source = 3,
+					  .caps_confidence = 100,
+					  .caps_stale = true},
 	{.agent = {{2}}, .addr = {CC_INET6, {0xfd, 1}, 0}}};
 static struct wj_rate rates[2] = {{.from = 0,
 					  .to = 1,
 					  .rate = UINT64_MAX,
 					  .trip_us = 3,
 					  .age_s = 4,
+					  .confidence = 100,
 					  .source = WJ_SOURCE_MAX,
 					  .stale = true},
 	{.from = 1, .to = 0, .age_s = UINT32_MAX}};
@@ -141,8 +145,7 @@ static struct wj_record store(void)
 		.hosts = hosts,
 		.n_rates = 2,
 		.rates = rates,
-		.written_s = 100,
-		.caps_stale = true};
+		.written_s = 100};
 }
 
 START_TEST(rates_survive_encoding_and_decoding)
@@ -159,10 +162,12 @@ START_TEST(rates_survive_encoding_and_decoding)
 	ck_assert_uint_eq(r.hosts[0].out, 1000);
 	ck_assert_uint_eq(r.hosts[0].in, UINT64_MAX);
 	ck_assert_uint_eq(r.hosts[0].caps_age_s, 7);
+	ck_assert_uint_eq(r.hosts[0].caps_source, 3);
+	ck_assert_uint_eq(r.hosts[0].caps_confidence, 100);
+	ck_assert(r.hosts[0].caps_stale && !r.hosts[1].caps_stale);
 	ck_assert_mem_eq(&r.hosts[1].agent, &hosts[1].agent, sizeof r.run);
 	ck_assert_mem_eq(r.rates, rates, sizeof rates);
 	ck_assert_uint_eq(r.written_s, 100);
-	ck_assert(r.caps_stale);
 	wire_journal_clear(&r);
 	ck_assert_ptr_null(r.hosts);
 	ck_assert_ptr_null(r.rates);

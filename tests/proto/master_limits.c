@@ -397,6 +397,9 @@ START_TEST(limits_of_results_of_a_measurement_are_enforced)
 	x->results[0].limit = false;
 	x->results[0].busy = true;
 	refused(&m, "measured.results.busy");
+	x->results[0].busy = false;
+	x->results[0].confidence = 101;
+	refused(&m, "measured.results.confidence");
 	x->results[0] = (struct wm_measured_result){.agent = x->results[1].agent};
 	refused(&m, "measured.results");
 	x->results[0].agent = (struct cc_id){{0}};
@@ -416,9 +419,19 @@ START_TEST(limits_of_remembered_rates_are_enforced)
 		x->rates[i] = (struct wm_rate){.agent = sample_id(&limits_rng),
 			.rate = UINT64_MAX,
 			.trip_us = UINT32_MAX,
-			.age_s = UINT32_MAX};
+			.age_s = UINT32_MAX,
+			.confidence = 100,
+			.host = {.addr = {CC_INET6, {1}, UINT16_MAX}}};
+	for (uint32_t i = 0; i <= WM_RATES_MAX; i++)
+		memset(x->rates[i].host.name, 'x', WM_NAME_MAX - 1);
 	x->n = WM_RATES_MAX;
 	accepted(&m);
+	x->rates[0].confidence = 101;
+	refused(&m, "rates.rates.confidence");
+	x->rates[0].confidence = 100;
+	x->rates[0].host.addr.port = 0;
+	refused(&m, "rates.rates.host.addr");
+	x->rates[0].host.addr.port = 1;
 	x->n++;
 	refused(&m, "rates.rates");
 	x->n = 0; /* caps alone */

@@ -112,10 +112,15 @@ static bool same_endpoint(const struct wm_endpoint *a, const struct wm_endpoint 
 	       same_key(&a->key, &b->key) && a->key_no == b->key_no;
 }
 
+static bool same_host(const struct wm_host *a, const struct wm_host *b)
+{
+	return strcmp(a->name, b->name) == 0 && same_addrs(&a->addr, 1, &b->addr, 1);
+}
+
 static bool same_measure(const struct wm_measure *a, const struct wm_measure *b)
 {
 	if (a->number != b->number || a->ms != b->ms || a->streams != b->streams ||
-		a->hold != b->hold || a->n_to != b->n_to)
+		a->hold != b->hold || !same_host(&a->host, &b->host) || a->n_to != b->n_to)
 		return false;
 	for (uint32_t i = 0; i < a->n_to; i++)
 		if (!same_endpoint(&a->to[i], &b->to[i]))
@@ -132,7 +137,8 @@ static bool same_measured(const struct wm_measured *a, const struct wm_measured 
 
 		if (!cc_id_eq(&x->agent, &y->agent) || x->ok != y->ok || x->rate != y->rate ||
 			x->rate_of_all != y->rate_of_all || x->trip_us != y->trip_us ||
-			x->limit != y->limit || x->busy != y->busy || strcmp(x->text, y->text) != 0)
+			x->limit != y->limit || x->busy != y->busy ||
+			x->confidence != y->confidence || strcmp(x->text, y->text) != 0)
 			return false;
 	}
 	return true;
@@ -147,7 +153,9 @@ static bool same_rates(const struct wm_rates *a, const struct wm_rates *b)
 		if (!cc_id_eq(&a->rates[i].agent, &b->rates[i].agent) ||
 			a->rates[i].rate != b->rates[i].rate ||
 			a->rates[i].trip_us != b->rates[i].trip_us ||
-			a->rates[i].age_s != b->rates[i].age_s)
+			a->rates[i].age_s != b->rates[i].age_s ||
+			a->rates[i].confidence != b->rates[i].confidence ||
+			!same_host(&a->rates[i].host, &b->rates[i].host))
 			return false;
 	return true;
 }

@@ -254,8 +254,17 @@ static void endpoint(struct tl_rng *r, struct wm_endpoint *m)
 	m->key_no = tl_magnitude(r, 64);
 }
 
+static void host(struct tl_rng *r, struct wm_host *m)
+{
+	if (flip(r))
+		return;
+	sample_text(r, m->name, sizeof m->name);
+	m->addr = sample_addr(r, 1);
+}
+
 static void measure(struct tl_rng *r, struct wm_measure *m)
 {
+	host(r, &m->host);
 	m->number = 1 + tl_magnitude(r, 63);
 	m->ms = (uint32_t)tl_range(r, 1, WM_MEASURE_MS_MAX);
 	m->streams = (uint32_t)tl_range(r, 1, WM_MEASURE_STREAMS_MAX);
@@ -285,6 +294,7 @@ static void measured(struct tl_rng *r, struct wm_measured *m)
 		x->rate = x->ok ? tl_magnitude(r, 64) : 0;
 		x->rate_of_all = x->ok ? tl_magnitude(r, 64) : 0;
 		x->trip_us = x->ok ? any32(r) : 0;
+		x->confidence = x->ok ? (uint32_t)tl_range(r, 0, 100) : 0;
 		sample_text(r, x->text, sizeof x->text);
 	}
 }
@@ -297,11 +307,14 @@ static void rates(struct tl_rng *r, struct wm_rates *m)
 	m->caps_age_s = (uint32_t)tl_magnitude(r, 32);
 	m->n = few(r, WM_RATES_MAX);
 	m->rates = array(m->n, sizeof *m->rates);
-	for (uint32_t i = 0; i < m->n; i++)
+	for (uint32_t i = 0; i < m->n; i++) {
 		m->rates[i] = (struct wm_rate){.agent = sample_id(r),
 			.rate = tl_magnitude(r, 64),
 			.trip_us = any32(r),
-			.age_s = any32(r)};
+			.age_s = any32(r),
+			.confidence = (uint32_t)tl_range(r, 0, 100)};
+		host(r, &m->rates[i].host);
+	}
 }
 
 static struct wm_sync_source *sources(struct tl_rng *r, uint32_t n, bool holders)

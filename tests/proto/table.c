@@ -345,13 +345,17 @@ START_TEST(encoded_records_are_those_of_protobuf_c)
 					   .addr = {.family = CC_INET4, .ip = {10}, .port = 3},
 					   .out = 4,
 					   .in = 5,
-					   .caps_age_s = 6},
+					   .caps_age_s = 6,
+					   .caps_source = 1,
+					   .caps_confidence = 2,
+					   .caps_stale = true},
 		{.agent = {{2}}, .addr = {.family = CC_INET6, .ip = {1}}}};
 	struct wj_rate rates[2] = {{.from = 1,
 					   .to = 0,
 					   .rate = 2,
 					   .trip_us = 3,
 					   .age_s = 4,
+					   .confidence = 5,
 					   .source = WJ_SOURCE_MAX,
 					   .stale = true},
 		{.to = 1}};
@@ -372,8 +376,7 @@ START_TEST(encoded_records_are_those_of_protobuf_c)
 		.hosts = hosts,
 		.n_rates = 2,
 		.rates = rates,
-		.written_s = 11,
-		.caps_stale = true};
+		.written_s = 11};
 	uint8_t *p;
 	size_t len;
 

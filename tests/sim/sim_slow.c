@@ -63,7 +63,7 @@ static void choose(void *arg, const struct ccm_rate_info *r)
 {
 	struct choice *c = arg;
 
-	if (!r->trusted || r->rate < UINT64_C(100000000) ||
+	if (r->confidence == 0 || r->rate < UINT64_C(100000000) ||
 		!contains(c->rings, r->from_name, r->to_name) || sim_rnd(c->s, ++c->n) > 0)
 		return;
 	c->s->slow.from = (unsigned)(r->from_name[1] - '0');

@@ -35,13 +35,13 @@ static const struct cc_opt opts[] = {
 	{"run", "N", "only for the run with this number in the status", CC_OPT_COUNT,
 		AT(request.run), {1, UINT32_MAX, 0}, .unset = true, .usual = ""},
 	{"yes", NULL, "reset even while the run has peers", CC_OPT_FLAG, AT(request.force)},
-	{"matrix", "FILE", "the rates between hosts, or a TSPLIB file", CC_OPT_PATH,
+	{"matrix", "FILE", "the rates between hosts, or a TSPLIB file of costs", CC_OPT_PATH,
 		AT(topology.matrix)},
 	{"budget", "S", "seconds after which the best answer is taken", CC_OPT_SECONDS,
 		AT(topology.budget_ms), {1, 86400000, 1000}},
 	{"objective", "WORD",
-		"bottleneck: the ring with the fastest slowest link; sum: the ring with the lowest "
-		"sum of costs; plan: several rings",
+		"bottleneck: the ring with the fastest slowest link, or with the lowest highest "
+		"cost; sum: the ring with the lowest sum of costs; plan: several rings",
 		CC_OPT_WORD, AT(topology.objective), {TPL_BOTTLENECK, TPL_PLAN, 0}, .unset = true,
 		.usual = "plan, or sum for a TSPLIB file", .words = objectives},
 	{"function", "NAME", "a function of gpu-check, or all", CC_OPT_NAME, AT(gpu.function),

@@ -24,6 +24,7 @@ static const char *const names[] = {
 struct solution {
 	enum tpl_objective objective;
 	bool tsplib;
+	bool cost; /* the answer is a cost, otherwise a rate */
 	const struct tpl_matrix *matrix;
 	struct tpl_best best;
 	double seconds;
@@ -85,7 +86,7 @@ static int read_matrix(const char *path, struct tpl_matrix *ret)
 
 static const char *value_text(const struct solution *s, double v, char buf[PRINT_VALUE_SIZE])
 {
-	if (s->objective != TPL_SUM)
+	if (!s->tsplib && !s->cost)
 		return print_bits(v, buf);
 	snprintf(buf, PRINT_VALUE_SIZE, "%.10g%s", v, s->tsplib ? "" : " s/Mbit");
 	return buf;
@@ -94,18 +95,17 @@ static const char *value_text(const struct solution *s, double v, char buf[PRINT
 static void print_text(const struct solution *s)
 {
 	const struct tpl_best *b = &s->best;
-	bool sum = s->objective == TPL_SUM;
 	char buf[PRINT_VALUE_SIZE];
 
 	printf("objective:   %s\n", names[s->objective]);
 	printf("hosts:       %u\n", s->matrix->n);
-	printf("%s %s\n", sum ? "cost:       " : "rate:       ", value_text(s, b->value, buf));
-	printf("%s %s\n", sum ? "lower bound:" : "upper bound:", value_text(s, b->bound, buf));
+	printf("%s %s\n", s->cost ? "cost:       " : "rate:       ", value_text(s, b->value, buf));
+	printf("%s %s\n", s->cost ? "lower bound:" : "upper bound:", value_text(s, b->bound, buf));
 	printf("gap:         %.2f %%\n", 100 * b->gap);
 	printf("optimal:     %s\n", b->optimal ? "yes, proven" : "not proven");
-	if (!sum)
+	if (!s->cost)
 		printf("all-reduce:  %s\n",
-			print_bits(tpl_allreduce_rate(s->matrix->n, b->value), buf));
+			value_text(s, tpl_allreduce_rate(s->matrix->n, b->value), buf));
 	printf("time:        %.3f s\n", s->seconds);
 	for (uint32_t r = 0; r < b->n_rings; r++) {
 		printf("ring %u, %.2f %%:", r + 1, 100 * b->weight[r]);
@@ -148,16 +148,15 @@ static bool add_ring(struct json_object *rings, const struct solution *s, uint32
 static bool add_answer(struct json_object *o, const struct solution *s)
 {
 	const struct tpl_best *b = &s->best;
-	bool sum = s->objective == TPL_SUM;
 	struct json_object *rings;
 	bool ok = add(o, "objective", json_object_new_string(names[s->objective])) &&
 		  add(o, "hosts", json_object_new_int((int)s->matrix->n)) &&
-		  add_number(o, sum ? "cost" : "rate", b->value) &&
-		  add_number(o, sum ? "lower_bound" : "upper_bound", b->bound) &&
+		  add_number(o, s->cost ? "cost" : "rate", b->value) &&
+		  add_number(o, s->cost ? "lower_bound" : "upper_bound", b->bound) &&
 		  add_number(o, "gap", b->gap) &&
 		  add(o, "optimal", json_object_new_boolean(b->optimal)) &&
-		  (sum || add_number(o, "allreduce_rate",
-				  tpl_allreduce_rate(s->matrix->n, b->value))) &&
+		  (s->cost || add_number(o, "allreduce_rate",
+				      tpl_allreduce_rate(s->matrix->n, b->value))) &&
 		  add_number(o, "seconds", s->seconds);
 
 	rings = ok ? json_object_new_array() : NULL;
@@ -195,28 +194,52 @@ static double *make_costs(const struct tpl_matrix *m)
 	return cost;
 }
 
+/* The rates of a TSPLIB file, whose costs are times. */
+static double *make_rates(const struct tpl_matrix *m)
+{
+	double *rate = cc_must_zalloc((size_t)m->n * m->n, sizeof *rate);
+
+	tpl_time_rates(m->n, m->cost, rate);
+	return rate;
+}
+
+static int begin(const struct ctl_topology *c, const struct tpl_problem *p,
+	enum tpl_objective objective, struct tpl **ret)
+{
+	int err = tpl_new(p, objective, SEED, ret);
+	char why[96];
+
+	if (err == CC_ERR_LIMIT) {
+		snprintf(why, sizeof why, "%u hosts are too many for a plan, which has at most %u",
+			p->n, TPL_PLAN_HOSTS_MAX);
+		return fail(EX_DATAERR, c->matrix, why);
+	}
+	return err < 0 ? fail(EX_SOFTWARE, c->matrix, cc_err_str(err)) : 0;
+}
+
 static int solve(const struct ctl_topology *c, struct solution *s, struct tpl **ret)
 {
 	const struct tpl_matrix *m = s->matrix;
-	double *cost = s->objective == TPL_SUM ? make_costs(m) : NULL;
-	struct tpl_problem p = {m->n, m->rate, m->trip, m->out, m->in, cost};
+	struct tpl_problem p = {m->n, m->rate, m->trip, m->out, m->in, NULL};
 	uint64_t start = cc_now_ns(), budget = c->budget_ms * UINT64_C(1000000);
-	int err = tpl_new(&p, s->objective, SEED, ret);
-	char why[96];
+	double *cost = s->objective == TPL_SUM ? make_costs(m) : NULL;
+	double *rate = s->tsplib && !cost ? make_rates(m) : NULL;
+	int code;
 
-	free(cost);
-	if (err == CC_ERR_LIMIT) {
-		snprintf(why, sizeof why, "%u hosts are too many for a plan, which has at most %u",
-			m->n, TPL_PLAN_HOSTS_MAX);
-		return fail(EX_DATAERR, c->matrix, why);
-	}
-	if (err < 0)
-		return fail(EX_SOFTWARE, c->matrix, cc_err_str(err));
-	while (!tpl_work(*ret, 1) && cc_now_ns() - start < budget)
+	p.cost = cost;
+	if (rate)
+		p.rate = rate;
+	code = begin(c, &p, s->objective, ret);
+	while (code == 0 && !tpl_work(*ret, 1) && cc_now_ns() - start < budget)
 		;
+	if (code == 0)
+		s->best = tpl_best(*ret);
+	if (code == 0 && rate && s->objective == TPL_BOTTLENECK)
+		tpl_time_bottleneck(m->n, m->cost, rate, &s->best);
 	s->seconds = (double)(cc_now_ns() - start) / 1e9;
-	s->best = tpl_best(*ret);
-	return 0;
+	free(cost);
+	free(rate);
+	return code;
 }
 
 static int answer(const struct ctl_topology *c, const struct solution *s, bool json)
@@ -245,11 +268,8 @@ int ctl_topology_solve(const struct ctl_topology *c, bool json)
 		return code;
 	s.tsplib = m.cost != NULL;
 	s.objective = c->objective ? c->objective : s.tsplib ? TPL_SUM : TPL_PLAN;
-	if (s.tsplib && s.objective != TPL_SUM)
-		code = fail(EX_DATAERR, c->matrix,
-			"the file has costs and no rates, so the objective must be sum");
-	else
-		code = solve(c, &s, &t);
+	s.cost = s.objective == TPL_SUM || (s.tsplib && s.objective == TPL_BOTTLENECK);
+	code = solve(c, &s, &t);
 	if (code == 0)
 		code = answer(c, &s, json);
 	tpl_free(t);

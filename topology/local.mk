@@ -20,6 +20,7 @@ libtopology_la_SOURCES = \
 	topology/tpl_subset.c \
 	topology/tpl_sum.c \
 	topology/tpl_text.c \
+	topology/tpl_time.c \
 	topology/tpl_tree.c \
 	topology/tpl_tsplib.c
 libtopology_la_CFLAGS = $(AM_CFLAGS) -ffp-contract=off

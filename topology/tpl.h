@@ -92,6 +92,19 @@ double tpl_plan_rate(const struct tpl_problem *p, uint32_t n_rings, const uint32
  * sends 2*(n-1)/n bytes per byte of the operand. */
 double tpl_allreduce_rate(uint32_t n, double rate);
 
+/* ---- costs that are times ---- */
+
+#define TPL_NO_TIME 1e-6 /* see tpl_time_rates */
+
+/* Takes costs for the times that links need for one unit, and fills the matrix ret_rate: the rate
+ * of a link is 1/cost. A cost of 0 counts as TPL_NO_TIME times the lowest other cost. Such a link
+ * is so fast that it limits no plan, unless a ring consists of such links only. If all costs are 0,
+ * all rates are 1. */
+void tpl_time_rates(uint32_t n, const double *cost, double *ret_rate);
+/* Converts the best answer of TPL_BOTTLENECK for these rates to costs: the value is the highest
+ * cost of a link of the ring, and no ring has a highest cost below the bound. */
+void tpl_time_bottleneck(uint32_t n, const double *cost, const double *rate, struct tpl_best *best);
+
 /* ---- files ---- */
 
 #define TPL_NAME_SIZE 64u /* of a host's name, with the end */

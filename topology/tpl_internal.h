@@ -3,6 +3,7 @@
  * Inside the topology solver. From the bottom to the top:
  *
  *   tpl_rate.c    rates of rings and plans
+ *   tpl_time.c    costs that are times
  *   tpl_text.c    words and numbers of files
  *   tpl_matrix.c  matrix files of this project
  *   tpl_tsplib.c  files of TSPLIB

@@ -34,9 +34,10 @@ static void check_matrix(const struct tpl_matrix *m)
 	check_numbers(m->in, m->n);
 }
 
-static void solve(const struct tpl_matrix *m, enum tpl_objective objective)
+/* rate: those of the file, or those that belong to its costs. */
+static void solve(const struct tpl_matrix *m, const double *rate, enum tpl_objective objective)
 {
-	struct tpl_problem p = {m->n, m->rate, m->trip, m->out, m->in, m->cost};
+	struct tpl_problem p = {m->n, rate, m->trip, m->out, m->in, m->cost};
 	struct tpl_best best;
 	struct tpl *t;
 
@@ -47,7 +48,21 @@ static void solve(const struct tpl_matrix *m, enum tpl_objective objective)
 	FUZZ_CHECK(!best.impossible || best.n_rings == 0);
 	for (uint32_t r = 0; r < best.n_rings; r++)
 		FUZZ_CHECK(best.ring[r][0] == 0 && best.weight[r] > 0 && best.weight[r] <= 1);
+	if (m->cost && objective == TPL_BOTTLENECK) {
+		tpl_time_bottleneck(m->n, m->cost, rate, &best);
+		FUZZ_CHECK(best.bound <= best.value);
+	}
 	tpl_free(t);
+}
+
+static void solve_costs(const struct tpl_matrix *m)
+{
+	double rate[SOLVED_MAX * SOLVED_MAX];
+
+	tpl_time_rates(m->n, m->cost, rate);
+	solve(m, NULL, TPL_SUM);
+	solve(m, rate, TPL_BOTTLENECK);
+	solve(m, rate, TPL_PLAN);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t len)
@@ -61,10 +76,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t len)
 	}
 	check_matrix(&m);
 	if (m.n <= SOLVED_MAX && m.cost)
-		solve(&m, TPL_SUM);
+		solve_costs(&m);
 	if (m.n <= SOLVED_MAX && m.rate) {
-		solve(&m, TPL_BOTTLENECK);
-		solve(&m, TPL_PLAN);
+		solve(&m, m.rate, TPL_BOTTLENECK);
+		solve(&m, m.rate, TPL_PLAN);
 	}
 	tpl_matrix_clear(&m);
 	return 0;

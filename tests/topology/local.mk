@@ -7,7 +7,8 @@ topology_suites = \
 	tests/topology/plan.c \
 	tests/topology/rate.c \
 	tests/topology/solver.c \
-	tests/topology/sum.c
+	tests/topology/sum.c \
+	tests/topology/time.c
 check_PROGRAMS += tests/topology/topology
 TESTS += $(topology_suites) tests/topology/solve.py
 PLAIN_TESTS += tests/topology/solve.py

@@ -3,8 +3,10 @@
 """Runs `pcclctl topology solve` without any daemon: answers for people and for programs, wrong files and
 wrong options."""
 
+import itertools
 import json
 import pathlib
+import random
 import subprocess
 import sys
 import tempfile
@@ -35,17 +37,16 @@ caps Mbit/s
 500 150
 """
 NO_RING = "hosts a b c\nrates bit/s\n- 1 1\n0 - 0\n1 1 -\n"
-TSPLIB = """NAME: three
-TYPE: ATSP
-DIMENSION: 3
-EDGE_WEIGHT_TYPE: EXPLICIT
-EDGE_WEIGHT_FORMAT: FULL_MATRIX
-EDGE_WEIGHT_SECTION
-9999 5 1
-1 9999 5
-5 1 9999
-EOF
-"""
+
+
+def tsplib(costs):
+    """Returns the text of a TSPLIB file with this matrix."""
+    rows = "\n".join(" ".join(map(str, row)) for row in costs)
+    return (f"NAME: test\nTYPE: ATSP\nDIMENSION: {len(costs)}\nEDGE_WEIGHT_TYPE: EXPLICIT\n"
+            f"EDGE_WEIGHT_FORMAT: FULL_MATRIX\nEDGE_WEIGHT_SECTION\n{rows}\nEOF\n")
+
+
+TSPLIB = tsplib([[9999, 5, 1], [1, 9999, 5], [5, 1, 9999]])
 
 
 class Files:
@@ -93,8 +94,36 @@ def test_tsplib(files):
     ring = files.answer(TSPLIB)
     check(ring["objective"] == "sum" and ring["cost"] == ring["lower_bound"] == 3, "the cheapest ring", ring)
     check(ring["rings"][0]["hosts"] == ["1", "3", "2"], "the hosts are numbered from 1", ring)
-    code, _, err = files.solve(TSPLIB, "--objective", "plan")
-    check(code == DATA_ERROR and "no rates" in err, "a plan needs rates", (code, err))
+    ring = files.answer(TSPLIB, "--objective", "bottleneck")
+    check(ring["cost"] == ring["lower_bound"] == 1 and ring["gap"] == 0 and "rate" not in ring,
+          "the lowest highest cost", ring)
+    check(ring["rings"] == [{"hosts": ["1", "3", "2"], "weight": 1.0}] and "allreduce_rate" not in ring,
+          "the ring with this cost", ring)
+    plan = files.answer(TSPLIB, "--objective", "plan")
+    check(abs(plan["rate"] - 1.2) < 1e-6 and abs(plan["upper_bound"] - 1.2) < 1e-6 and plan["optimal"],
+          "both directions: 1/1 and 1/5", plan)
+    check([round(ring["weight"] * 6, 6) for ring in plan["rings"]] == [5, 1], "the faster ring has more", plan)
+    check(abs(plan["allreduce_rate"] - 1.2 * 3 / 4) < 1e-6 and "cost" not in plan, "a plan has a rate", plan)
+
+
+def pairs(ring):
+    return zip(ring, ring[1:] + ring[:1])
+
+
+def test_bottlenecks(files):
+    """Compares the highest cost of a link with that of all rings."""
+    rng = random.Random(1)
+    for n, most in ((2, 9), (4, 5), (5, 3), (6, 50), (7, 1000), (8, 100), (8, 100000)):
+        costs = [[rng.randint(0, most) for _ in range(n)] for _ in range(n)]
+        rings = [[0, *others] for others in itertools.permutations(range(1, n))]
+        best = min((max(costs[i][j] for i, j in pairs(ring)), sum(costs[i][j] for i, j in pairs(ring)))
+                   for ring in rings)
+        answer = files.answer(tsplib(costs), "--objective", "bottleneck")
+        ring = [int(name) - 1 for name in answer["rings"][0]["hosts"]]
+        found = [costs[i][j] for i, j in pairs(ring)]
+        check(sorted(ring) == list(range(n)) and answer["optimal"] and (max(found), sum(found)) == best and
+              answer["cost"] == answer["lower_bound"] == best[0],
+              f"{n} hosts, costs up to {most}: the lowest highest cost is {best[0]}", (costs, best, answer))
 
 
 def test_text(files):
@@ -103,8 +132,12 @@ def test_text(files):
     for line in ("rate:        70 Mbit/s", "upper bound: 70 Mbit/s", "gap:         0.00 %",
                  "optimal:     yes, proven", "ring 1, 100.00 %: a b c d"):
         check(line in out.splitlines(), f"the line {line!r}", out)
-    code, out, _ = files.solve(TSPLIB)
-    check("cost:        3" in out.splitlines() and "lower bound: 3" in out.splitlines(), "costs", out)
+    for objective, lines in (
+            ("sum", ("cost:        3", "lower bound: 3")),
+            ("bottleneck", ("objective:   bottleneck", "cost:        1", "lower bound: 1", "gap:         0.00 %")),
+            ("plan", ("rate:        1.2", "optimal:     yes, proven", "all-reduce:  0.9"))):
+        code, out, _ = files.solve(TSPLIB, "--objective", objective)
+        check(code == 0 and set(lines) <= set(out.splitlines()), f"a TSPLIB file, {objective}", out)
 
 
 def test_errors(files):
@@ -116,6 +149,8 @@ def test_errors(files):
     many = "hosts 129\nrates bit/s\n" + ("1 " * 129 + "\n") * 129
     code, _, err = files.solve(many)
     check(code == DATA_ERROR and "at most 128" in err, "too many hosts for a plan", (code, err))
+    code, _, err = files.solve(tsplib([[1] * 129] * 129), "--objective", "plan")
+    check(code == DATA_ERROR and "at most 128" in err, "too many hosts of a TSPLIB file", (code, err))
     code, _, err = run("topology", "solve", "--matrix", files.folder / "missing")
     check(code == NO_INPUT and "missing" in err, "a missing file", (code, err))
     code, _, err = run("topology", "solve", "--matrix", files.folder)
@@ -134,7 +169,7 @@ def test_errors(files):
 def test():
     with tempfile.TemporaryDirectory() as folder:
         files = Files(folder)
-        for part in (test_answers, test_tsplib, test_text, test_errors):
+        for part in (test_answers, test_tsplib, test_bottlenecks, test_text, test_errors):
             part(files)
 
 

@@ -11,7 +11,8 @@
 	X(plan)                                                                                    \
 	X(rate)                                                                                    \
 	X(solver)                                                                                  \
-	X(sum)
+	X(sum)                                                                                     \
+	X(time)
 
 SUITES(RUNNER_DECLARE)
 

@@ -7,6 +7,9 @@ tests_inject_inject_la_SOURCES = tests/inject/inject.c
 # In ISO C a parameter type with __restrict does not match the same type without __restrict.
 tests_inject_inject_la_CFLAGS = $(AM_CFLAGS) -Wno-pedantic
 tests_inject_inject_la_LDFLAGS = -module -avoid-version -rpath $(libdir)
+check_LTLIBRARIES += tests/inject/hold.la
+tests_inject_hold_la_SOURCES = tests/inject/hold.c
+tests_inject_hold_la_LDFLAGS = -module -avoid-version -rpath $(libdir)
 
 TESTS += tests/inject/test_inject.py
 PLAIN_TESTS += tests/inject/test_inject.py

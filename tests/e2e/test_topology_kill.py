@@ -69,14 +69,14 @@ STEPS = {
     "first": Step("first", (0, 0.8 * MS / 1000), words=FIRST),
     "later": Step("later", (0, 0.8 * MS / 1000), words=LATER),
     "caps": Step("caps", (0, 0.3 * MS / 1000), words=CAPS),
-    # All agents but one have answered.
+    # One agent has not answered.
     "answers": Step("caps", (MS / 1000, 1.5 * MS / 1000), held_at=CAPS, then=CAPS),
     "solving": Step("solving", (0, 0), held_at=SOLVING),
-    # All agents but one open the links of the new rings.
+    # One agent does not open the links of the new rings.
     "rewiring": Step("rewiring", (0, 0.02), held_at=SOLVING, then=REWIRING),
-    # The new rings are committed, and no agent knows it.
+    # The master has committed the new rings and has told nobody.
     "commit": Step("committed", (0, 0), held_at=COMMITTED),
-    # All agents but one have got the commit and the answer.
+    # The master has sent the commit and the answer. One agent reads neither.
     "end": Step("done", (0, 0.005), held_at=COMMITTED, then=DONE),
 }
 OPERATIONS = ("type=f32 op=sum count=9001 place=out", "type=f32 op=sum count=700001 place=in",

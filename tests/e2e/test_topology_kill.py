@@ -34,7 +34,7 @@ HOSTS = 4
 PER_LAB = 20  # kills
 # The most kills of a kind that are aimed at one step: this many, and this many for each kill that must
 # be inside. Some optimizations find no better rings, so they have no round and no commit.
-ATTEMPTS = (10, 4)
+ATTEMPTS = (20, 4)
 KINDS = ("trainer", "agent", "master")
 HOLD = lib.BUILD / "tests/inject/.libs/hold.so"
 

@@ -44,7 +44,7 @@ void ccm_measure_free(struct ccm *m)
 	x->loads = NULL;
 	x->received = NULL;
 	x->n_edges = x->n_hosts = x->n_rounds = x->n_pair_rounds = 0;
-	x->paused_ns = 0;
+	x->busy_ns = x->paused_ns = 0;
 	x->busy = false;
 }
 
@@ -555,16 +555,20 @@ static uint32_t random_ms(const struct ccm *m, uint32_t most)
 static bool pause_round(struct ccm *m)
 {
 	struct ccm_optimize *x = &m->optimize;
-	uint64_t most = 2 * (uint64_t)x->n_rounds * m->cfg.benchmark_ms;
+	uint64_t most = 2 * (uint64_t)x->n_rounds * m->cfg.benchmark_ms, busy_ns;
 	uint32_t ms = PAUSE_MS + random_ms(m, PAUSE_RANDOM_MS);
 
+	if (!x->busy_ns)
+		x->busy_ns = m->now;
+	busy_ns = ccm_age(m->now, x->busy_ns);
 	ccm_measure_stop(m);
-	if (ccm_age(m->now, x->began_ns) > (most > BUSY_MS ? most : BUSY_MS) * CCM_NS_PER_MS) {
+	if (busy_ns > (most > BUSY_MS ? most : BUSY_MS) * CCM_NS_PER_MS) {
 		ccm_log(m, CCM_LOG_WARNING,
-			"pcclOptimizeTopology leaves the rings as they are, because hosts have "
-			"been busy for %.1f s: %s; call it again when other runs of these hosts "
+			"pcclOptimizeTopology leaves the rings as they are, because hosts were "
+			"busy again and again for %.1f s: %s; call it again when other runs of "
+			"these hosts "
 			"use the network less",
-			(double)ccm_age(m->now, x->began_ns) / 1e9, x->busy_text);
+			(double)busy_ns / 1e9, x->busy_text);
 		return false;
 	}
 	x->paused_ns = m->now + ms * CCM_NS_PER_MS;

@@ -278,6 +278,7 @@ struct ccm_optimize {
 		received; /* [i * n_hosts + k]: what host i got from all in this round, as k says */
 	uint32_t n_waiting;            /* agents that have not reported */
 	bool busy;                     /* in this round the network of a host was in use */
+	uint64_t busy_ns;              /* since when, in this optimization; 0: never */
 	char busy_text[WM_TEXT_MAX];   /* by what, the last time */
 	uint64_t paused_ns;            /* the end of the pause before the next attempt, or 0 */
 	char unreachable[WM_TEXT_MAX]; /* a link that could not be measured, or "" */

@@ -625,41 +625,41 @@ static void close_streams(const struct other *x, const int *fds)
 	close(x->listener);
 }
 
-/* The other agent reports bytes that were not sent. */
-START_TEST(false_report_ends_the_pair)
+/* Returns the result of a measurement whose other agent reports this. */
+static struct wm_measured_result result_of(const struct wlk_count *count)
 {
 	struct other x;
-	struct wlk_count false_count = {.bytes = UINT64_C(1) << 60, .us = 1};
 	struct wm_measured_result got;
 	uint8_t buf[WLK_COUNT_SIZE];
 	int fds[STREAMS];
 
 	accept_streams(&x, LONG_MS, fds);
-	wlk_count_put(buf, &false_count);
+	wlk_count_put(buf, count);
 	tcp_send(fds[0], buf, sizeof buf);
 	got = result(&m, 1);
+	close_streams(&x, fds);
+	return got;
+}
+
+/* The other agent reports bytes that were not sent. */
+START_TEST(false_report_ends_the_pair)
+{
+	struct wlk_count false_count = {.bytes = UINT64_C(1) << 60, .us = 1};
+	struct wm_measured_result got = result_of(&false_count);
+
 	ck_assert(!got.ok);
 	ck_assert(strstr(got.text, "not sent"));
-	close_streams(&x, fds);
 }
 END_TEST
 
 /* The other agent needs its network for something else. */
 START_TEST(busy_receiver_is_reported)
 {
-	struct other x;
 	struct wlk_count busy = {.busy = true};
-	struct wm_measured_result got;
-	uint8_t buf[WLK_COUNT_SIZE];
-	int fds[STREAMS];
+	struct wm_measured_result got = result_of(&busy);
 
-	accept_streams(&x, LONG_MS, fds);
-	wlk_count_put(buf, &busy);
-	tcp_send(fds[0], buf, sizeof buf);
-	got = result(&m, 1);
 	ck_assert(!got.ok && got.busy && !got.limit);
 	ck_assert_msg(strstr(got.text, "another run"), "%s", got.text);
-	close_streams(&x, fds);
 }
 END_TEST
 

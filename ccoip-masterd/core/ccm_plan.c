@@ -192,15 +192,24 @@ static struct ccm_membership *asked_host(const struct ccm *m, const struct ccm_g
 	return s && s->in_ring ? s : NULL;
 }
 
-bool ccm_plan_propose(struct ccm *m, struct ccm_group *g, const struct ccm_solution *x)
+bool ccm_plan_fits(const struct ccm *m, const struct ccm_group *g, const struct ccm_solution *x)
 {
-	uint32_t i, k;
+	uint32_t k;
 
 	if (x->n != g->n_ring || g->n_asked != g->n_ring)
 		return false;
 	for (k = 0; k < x->n; k++)
 		if (!asked_host(m, g, k))
 			return false;
+	return true;
+}
+
+bool ccm_plan_propose(struct ccm *m, struct ccm_group *g, const struct ccm_solution *x)
+{
+	uint32_t i, k;
+
+	if (!ccm_plan_fits(m, g, x))
+		return false;
 	m->n_proposed += !g->proposed;
 	g->proposed = true;
 	g->proposal = (struct ccm_plan){.n = x->n_rings, .rate = x->rate, .bound = x->bound};

@@ -70,8 +70,10 @@ void ccm_plan_commit(struct ccm *m, struct ccm_group *g, bool changed);
 bool ccm_plan_leads(const struct ccm_group *g, uint32_t from, uint32_t to);
 /* Are all links of the rings in force up? */
 bool ccm_plan_is_up(const struct ccm_group *g);
+/* Are the hosts of the ring those of the last problem, of which this is a solution? */
+bool ccm_plan_fits(const struct ccm *m, const struct ccm_group *g, const struct ccm_solution *x);
 /* Proposes a solution of the last problem. The next round puts it in force. Returns false if the
- * hosts of the ring have changed since the problem. */
+ * solution does not fit. */
 bool ccm_plan_propose(struct ccm *m, struct ccm_group *g, const struct ccm_solution *x);
 void ccm_plan_withdraw(struct ccm *m, struct ccm_group *g);
 /* Takes the plan from a snapshot, after the ring was rebuilt. */

@@ -37,7 +37,7 @@ void ccm_each_plan(
 			.rate = g->plan.rate,
 			.bound = g->plan.bound,
 			.searching = g->searching && g->plan.bound > 0,
-			.better = g->better.n > 0 ? g->better.rate : 0,
+			.better = ccm_plan_fits(m, g, &g->better) ? g->better.rate : 0,
 			.achieved = g->achieved};
 
 		if (g->n_ring > 0)

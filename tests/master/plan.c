@@ -504,6 +504,7 @@ START_TEST(better_solution_for_other_hosts_is_dropped)
 	ck_assert_uint_eq(fk_status(&f).accepted, 4);
 	if (_i == 1)
 		solve_later(2, two_rings, 3);
+	ck_assert_double_eq(plan_info().better, 0);
 	h[3] = h[4];
 	p[3] = p[4];
 	fk_forget(&f);

@@ -2,6 +2,7 @@
  *
  * The tables that pcclctl shows of a master, and its commands.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -260,7 +261,7 @@ static const struct wa_column plan_cols[] = {
 
 static uint64_t known_rate(double bits)
 {
-	return bits > 0 ? (uint64_t)bits : WA_UNKNOWN;
+	return bits > 0 && isfinite(bits) ? (uint64_t)bits : WA_UNKNOWN;
 }
 
 static void fill_plan(void *arg, const struct ccm_plan_info *p)
@@ -274,7 +275,7 @@ static void fill_plan(void *arg, const struct ccm_plan_info *p)
 	wa_set_number(t, col++, p->rings);
 	wa_set_number(t, col++, known_rate(p->rate));
 	wa_set_number(t, col++, known_rate(p->bound));
-	if (p->bound > 0)
+	if (p->bound > 0 && isfinite(p->bound))
 		wa_set_text(t, col, "%.1f", 100 * (p->bound - p->rate) / p->bound);
 	col++;
 	wa_set_number(t, col++, known_rate(p->achieved));

@@ -101,7 +101,7 @@ struct ccm_problem {
 struct ccm_solution {
 	uint64_t number;  /* of the problem */
 	uint32_t n;       /* hosts */
-	uint32_t n_rings; /* 0: no ring is possible */
+	uint32_t n_rings; /* 0: no ring is possible, or, if searching, none is known yet */
 	const char *text; /* n_rings is 0: another reason than links that are missing; or NULL */
 	uint16_t shares[CC_RINGS_MAX];
 	const uint16_t *order; /* n_rings * n positions; each ring has each position once */
@@ -258,7 +258,7 @@ struct ccm_plan_info {
 	uint32_t group, hosts;
 	uint32_t rings;  /* in force */
 	double rate;     /* predicted when it was chosen */
-	double bound;    /* of the search so far: no plan has a higher rate */
+	double bound;    /* of the search so far: no plan has a higher rate; may be INFINITY */
 	bool searching;  /* the search for a better plan goes on */
 	double better;   /* of a better plan that waits for the next optimization */
 	double achieved; /* by the last operation of at least CCM_NOTED_BYTES */

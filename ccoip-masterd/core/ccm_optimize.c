@@ -271,7 +271,7 @@ void ccm_optimize_solved(struct ccm *m, const struct ccm_solution *s)
 		ccm_optimize_fail(m, s->text);
 		return;
 	}
-	if (s->n_rings == 0) {
+	if (s->n_rings == 0 && !s->searching) {
 		ccm_log(m, CCM_LOG_WARNING,
 			"group %u keeps its ring, because the links that could be measured make no "
 			"ring: %s; see pcclctl bandwidth",

@@ -576,6 +576,30 @@ START_TEST(solution_that_is_hardly_better_is_not_kept)
 }
 END_TEST
 
+/* The first answer comes before a ring is known. */
+START_TEST(ring_may_be_found_later)
+{
+	struct ccm_solution s = {.n = 4, .current = 1, .bound = 9, .searching = true};
+	uint32_t i;
+
+	run_of(4);
+	vote(4);
+	fk_forget(&f);
+	s.number = fk_problem(&f, 0)->number;
+	fk_solved(&f, &s);
+	expect_answer(4, true, "");
+	ck_assert_uint_eq(count_all(4, WM_ROUND), 0);
+	ck_assert_ptr_null(strstr(f.log, "no ring"));
+	ck_assert(plan_info().searching);
+	ck_assert_double_eq(plan_info().bound, 9);
+	ck_assert_double_eq(plan_info().rate, 1);
+	solve_later(2, two_rings, 3);
+	for (i = 0; i < 4; i++)
+		fk_topo(&p[i]);
+	expect_plan(4, 2, two_rings);
+}
+END_TEST
+
 /* While a round puts the first solution in force, a second one comes that is hardly better. */
 START_TEST(solution_during_the_round_must_be_better_than_the_first_one)
 {
@@ -667,6 +691,7 @@ Suite *plan_suite(void)
 	tcase_add_test(tc, better_solution_that_fails_leaves_the_topology_vote_a_success);
 	tcase_add_loop_test(tc, better_solution_for_other_hosts_is_dropped, 0, 2);
 	tcase_add_loop_test(tc, state_of_the_search_is_shown, 0, 2);
+	tcase_add_test(tc, ring_may_be_found_later);
 	tcase_add_test(tc, solution_that_is_hardly_better_is_not_kept);
 	tcase_add_test(tc, solution_during_the_round_must_be_better_than_the_first_one);
 	tcase_add_test(tc, new_master_keeps_the_plan);

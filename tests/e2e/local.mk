@@ -36,6 +36,7 @@ e2e_tests = \
 	tests/e2e/test_mesh.py \
 	tests/e2e/test_topology.py \
 	tests/e2e/test_topology_kill.py \
+	tests/e2e/test_topology_slow.py \
 	tests/e2e/test_topology_attack.py \
 	tests/e2e/test_membership.py \
 	tests/e2e/test_view.py \
@@ -94,7 +95,7 @@ WAITING_TESTS += tests/e2e/test_newcomers.py tests/e2e/test_mtu.py tests/e2e/tes
 	tests/e2e/test_fresh_start.py tests/e2e/test_paced_path.py tests/e2e/test_far_newcomer.py \
 	tests/e2e/test_addresses.py tests/e2e/test_limits.py tests/e2e/test_frozen.py \
 	tests/e2e/test_loopback_mix.py tests/e2e/test_standstill.py tests/e2e/test_low_limits.py \
-	tests/e2e/test_meet.py tests/e2e/test_stood_still.py
+	tests/e2e/test_meet.py tests/e2e/test_stood_still.py tests/e2e/test_topology_slow.py
 EXTRA_DIST += $(e2e_tests) tests/e2e/README.md tests/e2e/figures.py \
 	tests/e2e/attack.py tests/e2e/attacker.py tests/e2e/binding.py tests/e2e/cgroup.py \
 	tests/e2e/figures_attack.py tests/e2e/figures_state.py tests/e2e/halfopen.py tests/e2e/lib.py \

@@ -292,6 +292,12 @@ class Hosts(netns.Namespaces):
 
     # ---- use
 
+    def set_rate(self, host, other, rate):
+        """Changes the rate from `host` to `other`, which had a link. The queue keeps its size."""
+        out, _ = self.matrix.caps[host]
+        limit = _limit("eth0", ALL if out else "", FIRST + other, rate)
+        _batch("tc", self.name(host), [limit.replace("class add", "class change", 1)])
+
     def label(self, host):
         return NET if host == NET else self.matrix.names[host]
 

@@ -23,6 +23,11 @@ tests_e2e_crowd_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/libpccl-shim/include
 tests_e2e_crowd_LDFLAGS = $(AM_LDFLAGS) -no-install
 tests_e2e_crowd_LDADD = libpccl-shim/libpccl-shim.la
 
+# Preloaded; never installed, though libtool makes a shared object only with -rpath.
+check_LTLIBRARIES += tests/e2e/late.la
+tests_e2e_late_la_SOURCES = tests/e2e/late.c
+tests_e2e_late_la_LDFLAGS = -module -avoid-version -rpath $(libdir)
+
 e2e_tests = \
 	tests/e2e/test_parity.py \
 	tests/e2e/test_addresses.py \
@@ -36,6 +41,7 @@ e2e_tests = \
 	tests/e2e/test_mesh.py \
 	tests/e2e/test_topology.py \
 	tests/e2e/test_topology_kill.py \
+	tests/e2e/test_topology_search.py \
 	tests/e2e/test_topology_slow.py \
 	tests/e2e/test_topology_attack.py \
 	tests/e2e/test_membership.py \

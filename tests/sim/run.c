@@ -282,7 +282,8 @@ int main(int argc, char **argv)
 	printf("%lu of %lu seeds need not have one outcome: two masters of one run were at work; "
 	       "%lu need not have one lineage: a master could not know which peers had gone on; "
 	       "%lu need not have the last revision: a master read a journal without the entries "
-	       "of an older master, or a younger master went on beside it\n",
+	       "of an older master, a younger master went on beside it, or it goes on with a "
+	       "peer that an older master had given up\n",
 		(unsigned long)t.two_masters, (unsigned long)t.seeds, (unsigned long)t.overruled,
 		(unsigned long)t.outdated);
 	if (o.expect_failure) {

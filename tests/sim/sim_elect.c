@@ -175,6 +175,36 @@ static struct range range_of(
 	return r;
 }
 
+static bool takes_part(const struct sim_xfer *t, const struct sim_peer *p)
+{
+	uint32_t i, j;
+
+	for (i = 0; i < t->n_parts; i++)
+		for (j = 0; j < t->parts[i].n; j++)
+			if (cc_id_eq(&t->parts[i].voices[j].id, &p->id))
+				return true;
+	return false;
+}
+
+/* Does the master expect what a member last knew, although the run of the group has ended since
+ * without this member? Another master had given the member up, and its agent did not learn it. */
+static bool is_left_over(const struct sim *s, uint32_t group)
+{
+	const struct group *g = &before.g[group];
+	const struct sim_xfer *t;
+	uint32_t i;
+
+	for (t = s->xfers; t; t = t->next) {
+		if (!t->is_sync || t->group != group || !cc_id_eq(&t->run, &before.run) ||
+			!t->decided || g->expected < t->revision || g->expected > t->revision + 1)
+			continue;
+		for (i = 0; i < g->n; i++)
+			if (takes_part(t, g->peers[i]))
+				return true;
+	}
+	return false;
+}
+
 static void check_expected(struct sim *s, const struct sim_master *m, uint32_t group)
 {
 	struct range all = range_of(s, m, group, false), alone;
@@ -184,7 +214,8 @@ static void check_expected(struct sim *s, const struct sim_master *m, uint32_t g
 		return;
 	alone = range_of(s, m, group, true);
 	if ((expected >= alone.least && expected <= alone.most) ||
-		(expected > all.most && all.most > 0 && expected == from_old_journal(s, m, group)))
+		(expected > all.most && all.most > 0 &&
+			(expected == from_old_journal(s, m, group) || is_left_over(s, group))))
 		s->outdated = true;
 	else
 		sim_fail(s,

@@ -120,6 +120,8 @@ struct sim {
 	/* a master expected a revision that others had passed. It had this revision from its
 	 * journal, or from members that were apart from the others */
 	bool outdated;
+	/* A revision that only a given-up peer remembers; 0: none. */
+	uint64_t left_over[SIM_GROUPS];
 };
 
 /* sim_event.c */

@@ -187,20 +187,25 @@ static bool takes_part(const struct sim_xfer *t, const struct sim_peer *p)
 }
 
 /* Does the master expect what a member last knew, although the run of the group has ended since
- * without this member? Another master had given the member up, and its agent did not learn it. */
-static bool is_left_over(const struct sim *s, uint32_t group)
+ * without this member? Another master had given the member up, and its agent did not learn it. The
+ * member may leave later. */
+static bool is_left_over(struct sim *s, uint32_t group)
 {
 	const struct group *g = &before.g[group];
 	const struct sim_xfer *t;
 	uint32_t i;
 
+	if (s->left_over[group] == g->expected)
+		return true;
 	for (t = s->xfers; t; t = t->next) {
 		if (!t->is_sync || t->group != group || !cc_id_eq(&t->run, &before.run) ||
 			!t->decided || g->expected < t->revision || g->expected > t->revision + 1)
 			continue;
 		for (i = 0; i < g->n; i++)
-			if (takes_part(t, g->peers[i]))
+			if (takes_part(t, g->peers[i])) {
+				s->left_over[group] = g->expected;
 				return true;
+			}
 	}
 	return false;
 }

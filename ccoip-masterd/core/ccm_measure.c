@@ -539,15 +539,18 @@ void ccm_measure_begin(struct ccm *m)
 	measure_round(m);
 }
 
-/* Returns a time in ms, below `most`, that differs from run to run and from call to call. */
+/* Returns a time in ms, below `most`, that differs from run to run and from call to call. Two runs
+ * whose calls have neighbouring numbers do not get times with equal differences. */
 static uint32_t random_ms(const struct ccm *m, uint32_t most)
 {
-	unsigned hash = (unsigned)m->optimize.last_number;
+	uint64_t hash = m->optimize.last_number;
 	uint32_t i;
 
-	for (i = 0; i < sizeof m->cfg.run.b; i++)
-		hash = hash * 31 + m->cfg.run.b[i];
-	return (hash * 2654435761u >> 8) % most;
+	for (i = 0; i < sizeof m->cfg.run.b; i++) {
+		hash = (hash ^ m->cfg.run.b[i]) * UINT64_C(0x9e3779b97f4a7c15);
+		hash ^= hash >> 29;
+	}
+	return (uint32_t)(hash >> 32) % most;
 }
 
 /* Waits before the round takes place again. Returns false if it has been waited for long enough:
@@ -565,9 +568,8 @@ static bool pause_round(struct ccm *m)
 	if (busy_ns > (most > BUSY_MS ? most : BUSY_MS) * CCM_NS_PER_MS) {
 		ccm_log(m, CCM_LOG_WARNING,
 			"pcclOptimizeTopology leaves the rings as they are, because hosts were "
-			"busy again and again for %.1f s: %s; call it again when other runs of "
-			"these hosts "
-			"use the network less",
+			"busy again and again for %.1f s: %s; call it again when other runs on "
+			"these hosts are idle",
 			(double)busy_ns / 1e9, x->busy_text);
 		return false;
 	}
@@ -581,8 +583,13 @@ bool ccm_measure_goes_on(struct ccm *m)
 {
 	struct ccm_optimize *x = &m->optimize;
 
-	if (x->n_waiting > 0 || x->paused_ns > 0)
+	if (x->n_waiting > 0 || m->now < x->paused_ns)
 		return true;
+	if (x->paused_ns > 0) {
+		x->paused_ns = 0;
+		measure_round(m);
+		return true;
+	}
 	if (x->busy)
 		return pause_round(m);
 	if (!is_pair_round(x))
@@ -606,14 +613,8 @@ void ccm_measure_tick(struct ccm *m)
 	char text[WM_TEXT_MAX];
 	uint64_t ms;
 
-	if (x->phase != CCM_OPTIMIZE_MEASURING)
+	if (x->phase != CCM_OPTIMIZE_MEASURING || x->paused_ns > 0)
 		return;
-	if (x->paused_ns > 0) {
-		if (m->now < x->paused_ns)
-			return;
-		x->paused_ns = 0;
-		measure_round(m);
-	}
 	ms = (uint64_t)measure_ms(m) + m->cfg.bounds.ms[CC_BOUND_NEW_LINK] + LATE_MS +
 	     ccm_paths_ms(m);
 	if (ccm_age(m->now, x->step_ns) <= ms * CCM_NS_PER_MS)

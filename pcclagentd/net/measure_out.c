@@ -327,7 +327,8 @@ static void on_reports(void *arg)
 		if (take_count(p, p->buf + at))
 			continue;
 		pair_lose(p, false,
-			p->result.busy ? "operations or measurements of another run use its network"
+			p->result.busy ? "its network is in use by an operation, or by a "
+					 "measurement of another run"
 				       : "the other agent reports bytes that were not sent");
 		return;
 	}

@@ -652,6 +652,32 @@ START_TEST(false_report_ends_the_pair)
 }
 END_TEST
 
+/* The other agent reports a constant rate: 400 kbit/s. */
+START_TEST(confidence_is_that_of_the_estimate)
+{
+	struct other x;
+	struct wlk_count count = {.bytes = 0};
+	struct wm_measured_result got;
+	uint8_t buf[WLK_COUNT_SIZE];
+	int fds[STREAMS];
+
+	accept_streams(&x, LONG_MS, fds);
+	for (int i = 0; i < 200; i++) {
+		count.us += (uint64_t)LONG_MS * 1000 / 32;
+		count.bytes += (uint64_t)LONG_MS * 50 / 32;
+		count.all = count.bytes;
+		wlk_count_put(buf, &count);
+		if (send(fds[0], buf, sizeof buf, MSG_NOSIGNAL) < 0)
+			break; /* the rate is stable */
+	}
+	got = result(&m, 1);
+	ck_assert_msg(got.ok, "%s", got.text);
+	ck_assert_uint_ge(got.confidence, 99);
+	ck_assert_uint_le(got.confidence, 100);
+	close_streams(&x, fds);
+}
+END_TEST
+
 /* The other agent needs its network for something else. */
 START_TEST(busy_receiver_is_reported)
 {
@@ -659,7 +685,7 @@ START_TEST(busy_receiver_is_reported)
 	struct wm_measured_result got = result_of(&busy);
 
 	ck_assert(!got.ok && got.busy && !got.limit);
-	ck_assert_msg(strstr(got.text, "another run"), "%s", got.text);
+	ck_assert_msg(strstr(got.text, "is in use"), "%s", got.text);
 }
 END_TEST
 
@@ -801,6 +827,7 @@ Suite *measure_suite(void)
 	tcase_add_test(t, agent_that_does_not_end_is_cut_off);
 	tcase_add_test(t, another_master_begins_anew);
 	tcase_add_test(t, false_report_ends_the_pair);
+	tcase_add_test(t, confidence_is_that_of_the_estimate);
 	tcase_add_test(t, busy_receiver_is_reported);
 	tcase_add_test(t, silent_receiver_gives_no_rate);
 	tcase_add_test(t, agent_that_does_not_answer_fails_in_time);

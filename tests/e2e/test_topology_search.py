@@ -45,11 +45,13 @@ def write_rates(path, ports):
     def host(k):
         address = wire.data(1, bytes((127, 0, 0, 1))) + wire.number(2, ports[k])
         return (wire.data(1, os.urandom(16)) + wire.data(2, f"host-{k}") + wire.data(3, address)
-                + wire.number(4, FAST) + wire.number(5, FAST))
+                + wire.number(4, FAST) + wire.number(5, FAST)
+                + wire.number(8, 100))  # confidence, %
 
     def link(a, b):
         return (wire.number(1, a) + wire.number(2, b) + wire.number(3, rate(a, b))
-                + wire.number(4, 1000))  # round trip, us
+                + wire.number(4, 1000)  # round trip, us
+                + wire.number(8, 100))  # confidence, %
 
     hosts = range(len(ports))
     record = (b"".join(wire.data(1, host(k)) for k in hosts)

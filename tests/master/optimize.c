@@ -45,6 +45,8 @@ static uint64_t take_pairs(bool seen[3][3])
 		ck_assert_uint_eq(o->to[0].port, 5000 + h[to]->conn);
 		ck_assert_uint_eq(o->to[0].conn, h[to]->conn);
 		ck_assert_uint_eq(o->to[0].addrs[0].ip[3], h[to]->conn);
+		ck_assert_str_eq(o->host.name, o->to[0].name);
+		ck_assert_uint_eq(o->host.addr.ip[3], h[to]->conn);
 		/* The receiver expects exactly this sender. */
 		ck_assert_ptr_nonnull(h[i]);
 		ck_assert(cc_id_eq(&h[to]->order.from[0], &h[i]->id));
@@ -382,6 +384,24 @@ START_TEST(hosts_that_stay_busy_leave_the_rings_as_they_are)
 	rates[0][1] = GBIT;
 	ck_assert_uint_eq(senders(3), 1);
 	ck_assert_uint_eq(fk_problem(&f, 0)->rates[0 * 3 + 1], GBIT);
+}
+END_TEST
+
+/* A host falls silent, and is lost when a pause may just have ended. _i: the run, which decides how
+ * long the pauses are. */
+START_TEST(host_that_falls_silent_in_a_pause_is_lost)
+{
+	struct ccm_config cfg = usual_config();
+	uint32_t i;
+
+	cfg.run.b[0] = (uint8_t)_i;
+	configure(&cfg);
+	run_of(4);
+	rates[0][1] = FK_BUSY;
+	vote(4);
+	for (i = 0; i < 90 && fk_count(h[0], WM_BALLOT_END) == 0; i++)
+		fk_tick_silent(&f, 100, h[3]);
+	expect_answer(3, false, "lost");
 }
 END_TEST
 
@@ -1043,6 +1063,7 @@ Suite *optimize_suite(void)
 	tcase_add_test(tc, link_of_a_busy_host_is_measured_after_a_pause);
 	tcase_add_test(tc, round_of_all_hosts_is_repeated_if_one_was_busy);
 	tcase_add_test(tc, hosts_that_stay_busy_leave_the_rings_as_they_are);
+	tcase_add_loop_test(tc, host_that_falls_silent_in_a_pause_is_lost, 0, 40);
 	tcase_add_test(tc, pauses_of_two_runs_differ);
 	tcase_add_test(tc, rates_that_agents_remember_spare_measurements);
 	tcase_add_test(tc, old_rates_of_agents_are_measured_again);

@@ -353,7 +353,7 @@ static void tell_rate_to_gone(const char *name, const char *addr, uint16_t port)
 	struct wm_rate v = {.agent = {{0x77}},
 		.rate = 7 * GBIT,
 		.trip_us = 3,
-		.confidence = 100,
+		.confidence = 80,
 		.host = {.addr = {.family = CC_INET4, .port = port}}};
 	struct wm_msg m = {.type = WM_RATES, .u.rates = {.n = 1, .rates = &v}};
 
@@ -375,6 +375,7 @@ START_TEST(agents_remember_rates_to_hosts)
 	newcomer(2, 0);
 	fk_topo(&p[0]);
 	expect(0, 1, 7 * GBIT, "agent", true);
+	ck_assert_uint_eq(seen.info.confidence, 80);
 	ck_assert_uint_eq(seen.all, 1);
 	tell_rate_to_gone("h2", "10.0.0.3", 48151); /* another port */
 	look(0, 2);

@@ -66,6 +66,7 @@ struct wm_op_vote {
 	 * OP_START; or 0. */
 	uint64_t spec_seq;
 	uint32_t route;            /* enum cc_algo of the OP_START; 0 without seq or if is_sync */
+	uint64_t epoch;            /* of the OP_START; 0 without seq */
 	uint32_t waits_for;        /* enum wm_wait_for_kind; holds for each of the peers */
 	struct wm_refusal refusal; /* if this is a refusal, seq and spec_seq are 0 */
 };

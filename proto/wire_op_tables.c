@@ -91,6 +91,8 @@ static int before_op_vote(const void *p, void *plain, const char **why)
 		return wire_bad(why, "op_vote.elected: must not be there without sync and seq");
 	if (from->route != 0 && (from->params == NULL || from->seq == 0))
 		return wire_bad(why, VOTE_ROUTE_LIMIT);
+	if (from->epoch != 0 && from->seq == 0)
+		return wire_bad(why, "op_vote.epoch: must be 0 without seq");
 	return 0;
 }
 
@@ -107,6 +109,7 @@ static const struct wire_field op_vote_fields[] = {
 	F(op_vote, waits_for, U32_IN(0, WM_WAIT_FOR_MAIN, "op_vote.waits_for: must be 0 to 2")),
 	{.name = "refusal", MESSAGE(refusal), .when = is_refusal},
 	F(op_vote, route, U32_IN(0, CC_ALGO_COUNT - 1, VOTE_ROUTE_LIMIT)),
+	F(op_vote, epoch, U64),
 };
 const struct wire_table wm_op_vote_table = {
 	TABLE(op_vote, op_vote, op_vote_fields), .owns = true, .before = before_op_vote};

@@ -152,12 +152,12 @@ void ccm_group_abort(
 			ccm_op_abort(m, o, code, text);
 }
 
-static void fill_start(const struct ccm *m, const struct ccm_op *o, struct wm_op_start *x)
+static void fill_start(const struct ccm_op *o, struct wm_op_start *x)
 {
 	x->group = o->group->id;
 	x->tag = o->key.tag;
 	x->seq = o->seq;
-	x->epoch = m->epoch;
+	x->epoch = o->epoch;
 	x->route = o->route;
 }
 
@@ -224,7 +224,7 @@ static void op_start(struct ccm *m, struct ccm_op *o)
 		all_reported(m, o);
 		return;
 	}
-	fill_start(m, o, &ccm_send_all(m, WM_OP_START)->u.op_start);
+	fill_start(o, &ccm_send_all(m, WM_OP_START)->u.op_start);
 	send_to_voters(m, o);
 }
 
@@ -483,6 +483,8 @@ bool ccm_op_continue(struct ccm *m, struct ccm_op *o, uint64_t seq)
 	}
 	o->group->generation_sent = false;
 	o->seq = seq;
+	if (!o->epoch) /* no agent has started it */
+		o->epoch = m->epoch;
 	HASH_ADD(hh_seq, m->started, seq, sizeof o->seq, o);
 	ccm_waits_remove(m, o, true);
 	ccm_unmet_forget(m, o);
@@ -506,7 +508,7 @@ bool ccm_op_continue(struct ccm *m, struct ccm_op *o, uint64_t seq)
 
 void ccm_op_tell_start(struct ccm *m, const struct ccm_op *o, struct ccm_agent *a)
 {
-	fill_start(m, o, &ccm_send(m, a, WM_OP_START)->u.op_start);
+	fill_start(o, &ccm_send(m, a, WM_OP_START)->u.op_start);
 }
 
 /* Writes "an operation (group 0, tag 7)". Returns buf. */

@@ -317,7 +317,7 @@ static void tell_start(struct ccm *m, struct cast *c, const struct ccm_membershi
 
 	x->group = o->group->id;
 	x->seq = o->seq;
-	x->epoch = m->epoch;
+	x->epoch = o->epoch;
 	x->is_sync = true;
 	x->sync.revision = o->sync->revision;
 	x->sync.hash_type = o->sync->hash_type;

@@ -452,8 +452,10 @@ static bool go_on(struct ccm *m, struct ccm_group *g, const struct entry *e, uin
 	}
 	if (o && o->sync)
 		ignore_missing(g, o, e->raw->vote.seq);
-	if (o)
+	if (o) {
 		o->route = (enum cc_algo)e->raw->vote.route;
+		o->epoch = e->raw->vote.epoch;
+	}
 	if (!o || !ccm_op_continue(m, o, e->raw->vote.seq))
 		return false;
 	each_unstarted(m, g, &e->raw->vote, start_late, &o);

@@ -338,6 +338,7 @@ struct ccm_op {
 		changed_ns;         /* time of the first vote; of the last vote, start or report */
 	struct wm_op_params params; /* of the first vote */
 	enum cc_algo route;         /* with seq */
+	uint64_t epoch;             /* with seq: all its hosts start it with this one */
 	struct ccm_sync *sync;      /* ccm_sync.h; NULL: an all-reduce */
 	uint64_t generation;        /* the group's generation: the same in all votes */
 	uint32_t abort_code; /* not 0: it ends with this code once all have voted, because a vote

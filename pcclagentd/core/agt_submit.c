@@ -145,6 +145,7 @@ static void fill_vote(const struct agt_op *o, uint32_t first, struct wm_op_vote 
 	m->seq = o->state > AGT_OP_VOTING ? o->seq : 0;
 	m->spec_seq = o->spec && !o->awaits_start ? o->seq : 0;
 	m->route = m->seq ? o->route : CC_ALGO_RING;
+	m->epoch = m->seq ? o->epoch : 0;
 	m->is_sync = o->key.is_sync;
 	m->refusal.code = x->sub.refused;
 	if (m->refusal.code)

@@ -76,10 +76,11 @@ START_TEST(snapshot_contains_the_state_of_the_run)
 	ck_assert_uint_eq(fx_sent(f, WM_OP_VOTE), 3);
 	v = &fx_msg(f, WM_OP_VOTE, 0)->u.op_vote;
 	ck_assert(v->tag == 6 && v->seq == 2 && v->n_peers == 2);
+	ck_assert_uint_eq(v->epoch, 9); /* as fx_op_start has it */
 	v = &fx_msg(f, WM_OP_VOTE, 1)->u.op_vote;
 	ck_assert(v->tag == 8 && v->seq == 3);
 	v = &fx_msg(f, WM_OP_VOTE, 2)->u.op_vote;
-	ck_assert(v->tag == 9 && v->seq == 0);
+	ck_assert(v->tag == 9 && v->seq == 0 && v->epoch == 0);
 	ck_assert_uint_eq(fx_sent(f, WM_OP_REPORT), 1);
 	ck_assert_uint_eq(fx_msg(f, WM_OP_REPORT, 0)->u.op_report.seq, 3);
 	ck_assert(fx_msg(f, WM_OP_REPORT, 0)->u.op_report.ok);

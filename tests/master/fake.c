@@ -783,8 +783,12 @@ void fk_vote_seq(const struct fk_peer *p, uint64_t tag, uint64_t seq)
 	struct cc_id id = p->id;
 	struct wm_msg msg = {.type = WM_OP_VOTE};
 
-	msg.u.op_vote = (struct wm_op_vote){
-		.tag = tag, .params = fk_params, .n_peers = 1, .peers = &id, .seq = seq};
+	msg.u.op_vote = (struct wm_op_vote){.tag = tag,
+		.params = fk_params,
+		.n_peers = 1,
+		.peers = &id,
+		.seq = seq,
+		.epoch = seq ? FK_EPOCH : 0};
 	fk_send(p->host, &msg);
 }
 

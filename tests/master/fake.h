@@ -51,6 +51,8 @@ struct fk_peer {
 	uint32_t group;
 };
 
+#define FK_EPOCH 2u /* of attempts that fk_vote_seq reports as started */
+
 #define FK_BUSY UINT64_MAX /* see fk.rate */
 
 struct fk {

@@ -75,6 +75,22 @@ START_TEST(lost_starts_are_repeated_in_order)
 }
 END_TEST
 
+/* An agent knows a higher epoch, for example because a round has failed since the start. Data of
+ * other epochs would not count. */
+START_TEST(lost_start_is_repeated_with_its_epoch)
+{
+	size_t i;
+
+	tk.know[2].r.epoch = 9;
+	tk_all_come_back();
+	for (i = 0; i < 3; i++)
+		fk_vote_seq(&tk.p[i], 1, i == 1 ? 0 : TK_SEQ);
+	tk_all_end();
+	ck_assert_uint_eq(fk_take(tk.h[1], WM_OP_START)->u.op_start.epoch, FK_EPOCH);
+	tk_no_error();
+}
+END_TEST
+
 START_TEST(operation_that_all_have_reported_is_done)
 {
 	size_t i;
@@ -906,6 +922,7 @@ Suite *resume_ops_suite(void)
 	tcase_add_test(tc, running_operation_continues_after_a_takeover);
 	tcase_add_test(tc, report_may_come_after_the_snapshot_of_its_agent);
 	tcase_add_test(tc, lost_starts_are_repeated_in_order);
+	tcase_add_test(tc, lost_start_is_repeated_with_its_epoch);
 	tcase_add_test(tc, operation_that_all_have_reported_is_done);
 	tcase_add_test(tc, failure_that_only_an_agent_knows_aborts_the_operation);
 	tcase_add_test(tc, outcome_that_one_agent_knows_holds_for_all);

@@ -535,6 +535,9 @@ START_TEST(limits_of_operation_parameters_are_enforced)
 	m.u.op_vote.route = CC_ALGO_DIRECT;
 	m.u.op_vote.seq = 0;
 	refused(&m, "op_vote.route");
+	m.u.op_vote.route = 0;
+	m.u.op_vote.epoch = 1;
+	refused(&m, "op_vote.epoch");
 	fresh_vote();
 	m.u.op_vote.waits_for = WM_WAIT_FOR_MAIN;
 	accepted(&m);

@@ -182,7 +182,7 @@ START_TEST(elected_state_is_only_allowed_after_the_start)
 	m.u.op_vote.elected = (struct wm_sync_elected){UINT64_MAX, {1, UINT64_MAX}};
 	accepted(&m);
 	elected_refused(no_content, sizeof no_content, "op_vote.elected.content: must be 16 bytes");
-	m.u.op_vote.seq = 0;
+	m.u.op_vote.seq = m.u.op_vote.epoch = 0;
 	m.u.op_vote.elected = (struct wm_sync_elected){0};
 	accepted(&m);
 	elected_refused(elected, sizeof elected, not_there);

@@ -70,8 +70,8 @@ static bool same_op_vote(const struct wm_op_vote *a, const struct wm_op_vote *b)
 {
 	return a->group == b->group && a->tag == b->tag &&
 	       wm_op_params_eq(&a->params, &b->params) && a->generation == b->generation &&
-	       a->route == b->route && a->seq == b->seq && a->spec_seq == b->spec_seq &&
-	       a->waits_for == b->waits_for &&
+	       a->route == b->route && a->epoch == b->epoch && a->seq == b->seq &&
+	       a->spec_seq == b->spec_seq && a->waits_for == b->waits_for &&
 	       same_ids(a->peers, a->n_peers, b->peers, b->n_peers) && a->is_sync == b->is_sync &&
 	       same_sync_vote(&a->sync, &b->sync) && a->elected.revision == b->elected.revision &&
 	       same_digest(&a->elected.content, &b->elected.content) &&

@@ -183,10 +183,11 @@ static void op_vote(struct tl_rng *r, struct wm_op_vote *m)
 	m->generation = tl_magnitude(r, 64);
 	m->seq = flip(r) ? 0 : tl_magnitude(r, 64);
 	m->spec_seq = flip(r) ? 0 : tl_magnitude(r, 64);
+	m->epoch = m->seq ? tl_magnitude(r, 64) : 0;
 	m->waits_for = few(r, WM_WAIT_FOR_MAIN);
 	m->is_sync = flip(r);
 	if (tl_range(r, 0, 3) == 0) {
-		m->seq = m->spec_seq = 0;
+		m->seq = m->spec_seq = m->epoch = 0;
 		m->tag = m->is_sync ? 0 : tl_magnitude(r, 64);
 		m->refusal.code = code(r);
 		sample_text(r, m->refusal.text, sizeof m->refusal.text);

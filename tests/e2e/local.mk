@@ -104,8 +104,8 @@ WAITING_TESTS += tests/e2e/test_newcomers.py tests/e2e/test_mtu.py tests/e2e/tes
 	tests/e2e/test_meet.py tests/e2e/test_stood_still.py tests/e2e/test_topology_slow.py
 EXTRA_DIST += $(e2e_tests) tests/e2e/README.md tests/e2e/figures.py \
 	tests/e2e/attack.py tests/e2e/attacker.py tests/e2e/binding.py tests/e2e/cgroup.py \
-	tests/e2e/figures_attack.py tests/e2e/figures_state.py tests/e2e/halfopen.py tests/e2e/lib.py \
-	tests/e2e/high_rtt.py tests/e2e/measure.py tests/e2e/private.py tests/e2e/recovery.py tests/e2e/seal.py \
+	tests/e2e/figures_attack.py tests/e2e/figures_state.py tests/e2e/halfopen.py tests/e2e/instructions.py \
+	tests/e2e/lib.py tests/e2e/high_rtt.py tests/e2e/measure.py tests/e2e/private.py tests/e2e/recovery.py tests/e2e/seal.py \
 	tests/e2e/wire.py
 
 # The tests import from the source folder and must leave nothing there.

@@ -45,17 +45,25 @@ static void *host_pointer(CUdeviceptr at)
 struct pair {
 	size_t bytes;
 	CUdeviceptr send, recv;
-	uint8_t *operand, *read;
+	uint8_t *operand, *result, *read; /* contents; `read` is for those of the device */
 };
 
 static struct pair pair_new(size_t bytes, bool in_place)
 {
-	struct pair p = {.bytes = bytes, .operand = malloc(bytes), .read = malloc(bytes)};
+	struct pair p = {.bytes = bytes,
+		.operand = malloc(bytes),
+		.result = malloc(bytes),
+		.read = malloc(bytes)};
 	struct tl_rng rng = tl_rng_new(bytes);
 
-	ck_assert(p.operand && p.read);
-	for (size_t i = 0; i < bytes; i++)
-		p.operand[i] = (uint8_t)tl_u64(&rng);
+	ck_assert(p.operand && p.result && p.read);
+	for (size_t at = 0, n; at < bytes; at += n) {
+		uint64_t word = tl_u64(&rng);
+
+		n = bytes - at < sizeof word ? bytes - at : sizeof word;
+		memcpy(p.operand + at, &word, n);
+	}
+	fake_reduce(p.result, p.operand, bytes);
 	p.send = device_new(bytes);
 	p.recv = in_place ? p.send : device_new(bytes);
 	ck_assert_int_eq(gpu->cuMemsetD8(p.recv, OLD, bytes), CUDA_SUCCESS);
@@ -63,45 +71,40 @@ static struct pair pair_new(size_t bytes, bool in_place)
 	return p;
 }
 
+/* Frees what is not memory of the device. */
+static void pair_forget(struct pair *p)
+{
+	free(p->operand);
+	free(p->result);
+	free(p->read);
+}
+
 static void pair_free(struct pair *p)
 {
 	ck_assert_int_eq(gpu->cuMemFree(p->send), CUDA_SUCCESS);
 	if (p->recv != p->send)
 		ck_assert_int_eq(gpu->cuMemFree(p->recv), CUDA_SUCCESS);
-	free(p->operand);
-	free(p->read);
-}
-
-static bool is_result(const struct pair *p, const uint8_t *bytes)
-{
-	size_t i = 0;
-
-	while (i < p->bytes && bytes[i] == (p->operand[i] ^ FAKE_XOR))
-		i++;
-	return i == p->bytes;
+	pair_forget(p);
 }
 
 /* Does recv have the result? */
 static bool has_result(const struct pair *p)
 {
 	ck_assert_int_eq(gpu->cuMemcpyDtoH(p->read, p->recv, p->bytes), CUDA_SUCCESS);
-	return is_result(p, p->read);
+	return memcmp(p->read, p->result, p->bytes) == 0;
 }
 
 /* Are both buffers as before the call? */
 static bool is_untouched(const struct pair *p)
 {
-	size_t i = 0;
-
 	ck_assert_int_eq(gpu->cuMemcpyDtoH(p->read, p->send, p->bytes), CUDA_SUCCESS);
 	if (memcmp(p->read, p->operand, p->bytes) != 0)
 		return false;
 	if (p->recv == p->send)
 		return true;
 	ck_assert_int_eq(gpu->cuMemcpyDtoH(p->read, p->recv, p->bytes), CUDA_SUCCESS);
-	while (i < p->bytes && p->read[i] == OLD)
-		i++;
-	return i == p->bytes;
+	/* The first byte is OLD, and each byte is equal to the one after it. */
+	return p->read[0] == OLD && memcmp(p->read, p->read + 1, p->bytes - 1) == 0;
 }
 
 static pcclReduceDescriptor_t descriptor(const struct pair *p, uint64_t tag)
@@ -310,10 +313,8 @@ START_TEST(what_is_known_of_an_address_is_not_kept)
 	ck_assert_ptr_eq(map, host_pointer(p.send));
 	memcpy(map, p.operand, p.bytes);
 	fx_assert_succeeds(reduce(&p, SHM_RESULT_AREA, false));
-	for (size_t i = 0; i < p.bytes; i++)
-		ck_assert_uint_eq(map[i], p.operand[i] ^ FAKE_XOR);
-	free(p.operand);
-	free(p.read);
+	ck_assert_mem_eq(map, p.result, p.bytes);
+	pair_forget(&p);
 }
 END_TEST
 
@@ -339,6 +340,7 @@ START_TEST(calls_come_after_the_work_that_is_queued)
 		fx_assert_succeeds(pcclSetStream(fx_comm, stream));
 	twin->hold(stream, 1);
 	memset(p.operand, 0x77, p.bytes);
+	memset(p.result, 0x77 ^ FAKE_XOR, p.bytes);
 	ck_assert_int_eq(gpu->cuMemsetD8Async(p.send, 0x77, p.bytes, stream), CUDA_SUCCESS);
 	fx_assert_succeeds(pcclAllReduceAsync(
 		host_pointer(p.send), host_pointer(p.recv), &d, fx_comm, &handle));
@@ -436,7 +438,7 @@ static bool fail_once(
 	/* After a permanent error the driver cannot read the memory. */
 	if (error == CUDA_ERROR_ILLEGAL_ADDRESS && calls >= n) {
 		if (r == pcclSuccess)
-			ck_assert_msg(is_result(&p, twin->seen(p.recv)),
+			ck_assert_msg(memcmp(twin->seen(p.recv), p.result, p.bytes) == 0,
 				"call %llu: a wrong result", (unsigned long long)n);
 		else
 			ck_assert_msg(strstr(text, "CUDA_ERROR_ILLEGAL_ADDRESS"), "call %llu: %s",
@@ -619,8 +621,7 @@ START_TEST(calls_work_in_a_context_that_was_made_again)
 	twin->reset(0);
 	fx_assert_fails(reduce(&p, SHM_RESULT_AREA, true), pcclInternalError,
 		"CUDA_ERROR_CONTEXT_IS_DESTROYED");
-	free(p.operand);
-	free(p.read);
+	pair_forget(&p);
 	gpu = open_device(0);
 	p = pair_new(LARGE, false);
 	fx_assert_succeeds(reduce(&p, SHM_RESULT_AREA, true));

@@ -10,6 +10,7 @@
 #define FAKE_AGENT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "common/cc_plan.h"
@@ -129,6 +130,8 @@ void fake_begin(
 void fake_await_asleep(struct fake_op *op, enum shm_wait how);
 /* Waits until this many bytes of the operand have been copied in. */
 void fake_await_input(struct fake_op *op, uint64_t bytes);
+/* Writes the "reduction" of n bytes. */
+void fake_reduce(uint8_t *to, const uint8_t *from, size_t n);
 /* Makes the result of one segment and sets its flag. If the operand comes through a window, the
  * segment's part of it must have arrived. */
 void fake_segment(struct fake_op *op, uint32_t seg);

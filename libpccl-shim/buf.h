@@ -56,6 +56,9 @@ struct pccl_buf_kind {
 	size_t piece;
 	/* Copies that are under way at the same time; 1 if start_in is NULL. */
 	unsigned lanes;
+	/* NULL, or: can this process have memory of this kind at all? Called once for each
+	 * operation. If not, `owns` is not called. */
+	bool (*is_used)(void);
 	/* Is this address in memory of this kind? Called once for each buffer of each operation.
 	 * Host memory has no such function: all memory that no other kind owns is host memory. */
 	enum pccl_buf_owned (*owns)(const void *at);
@@ -120,24 +123,34 @@ struct pccl_buf {
 	const char *name;         /* in sentences */
 };
 
-#define PCCL_BUF_ASK(kind_name)                                                                    \
-	if (b.kind == &pccl_buf_host && pccl_buf_##kind_name.owns(at) != PCCL_BUF_NOT_OWNED)       \
-		b.kind = &pccl_buf_##kind_name;
-
 /* Returns a buffer in host memory. */
 static inline struct pccl_buf pccl_buf_host_at(const void *at)
 {
 	return (struct pccl_buf){.kind = &pccl_buf_host, .at = (uint8_t *)(uintptr_t)at};
 }
 
-/* Returns the buffer at this address. NULL is allowed for a buffer without bytes. If host memory is
- * the only kind, no `owns` is called. */
-static inline struct pccl_buf pccl_buf_of(const void *at)
+static inline void pccl_buf_ask(
+	const struct pccl_buf_kind *kind, struct pccl_buf *send, struct pccl_buf *recv)
 {
-	struct pccl_buf b = pccl_buf_host_at(at);
+	if (kind->is_used && !kind->is_used())
+		return;
+	if (send->kind == &pccl_buf_host && kind->owns(send->at) != PCCL_BUF_NOT_OWNED)
+		send->kind = kind;
+	if (recv->at == send->at)
+		recv->kind = send->kind;
+	else if (recv->kind == &pccl_buf_host && kind->owns(recv->at) != PCCL_BUF_NOT_OWNED)
+		recv->kind = kind;
+}
 
+#define PCCL_BUF_ASK(kind_name) pccl_buf_ask(&pccl_buf_##kind_name, send, recv);
+
+/* Finds the kinds of memory of the two buffers of an operation, which pccl_buf_host_at made. If
+ * host memory is the only kind, no kind is asked. */
+static inline void pccl_buf_find(struct pccl_buf *send, struct pccl_buf *recv)
+{
+	(void)send;
+	(void)recv;
 	PCCL_BUF_KINDS(PCCL_BUF_ASK)
-	return b;
 }
 
 /* Returns the kind of memory of this device, or NULL if this library does not have it. */

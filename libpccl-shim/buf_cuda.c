@@ -59,6 +59,13 @@ static CUresult ask(const struct gpu_driver *gpu, const void *at, struct known *
 	return error;
 }
 
+/* Has this process loaded the driver? The memory of a device that a call gets is older than the
+ * call, and so is the driver. */
+static bool is_used(void)
+{
+	return gpu_driver_loaded() != NULL;
+}
+
 static enum pccl_buf_owned owns(const void *at)
 {
 	const struct gpu_driver *gpu = gpu_driver_loaded();
@@ -358,6 +365,7 @@ const struct pccl_buf_kind pccl_buf_cuda = {
 	.device = pcclDeviceCuda,
 	.piece = PIECE,
 	.lanes = PCCL_BUF_LANES,
+	.is_used = is_used,
 	.owns = owns,
 	.open = open_buffer,
 	.close = close_use,

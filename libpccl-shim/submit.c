@@ -484,8 +484,7 @@ static pcclResult_t open_buffers(struct pccl_op *op)
 {
 	pcclResult_t r;
 
-	op->send = pccl_buf_of(op->send.at);
-	op->recv = op->recv.at == op->send.at ? op->send : pccl_buf_of(op->recv.at);
+	pccl_buf_find(&op->send, &op->recv);
 	r = pccl_buf_open(&op->send, op->bytes, "sendbuff", &op->bufs);
 	if (r == pcclSuccess)
 		r = pccl_buf_open(&op->recv, op->bytes, "recvbuff", &op->bufs);

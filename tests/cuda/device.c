@@ -570,20 +570,50 @@ static bool has_library(const char *name)
 	return found;
 }
 
-/* Runs before the driver is loaded. */
-START_TEST(a_process_without_cuda_loads_nothing_of_it)
+/* An operation with memory of the host. */
+static void reduce_on_host(void)
 {
 	uint8_t send[64] = {1}, recv[64];
 	struct server server;
 	pcclReduceDescriptor_t d = {
 		.count = sizeof send, .op = pcclSum, .src_descriptor = {.datatype = pcclUint8}};
 
-	ck_assert(!has_library("libcuda"));
 	server_start(&server, SHM_RESULT_AREA);
 	fx_assert_succeeds(pcclAllReduce(send, recv, &d, fx_comm, NULL));
 	server_end(&server);
 	ck_assert_uint_eq(recv[0], 1 ^ FAKE_XOR);
+}
+
+/* Runs before the driver is loaded. */
+START_TEST(a_process_without_cuda_loads_nothing_of_it)
+{
 	ck_assert(!has_library("libcuda"));
+	reduce_on_host();
+	ck_assert(!has_library("libcuda"));
+}
+END_TEST
+
+/* The process loads the driver after operations without it. */
+START_TEST(a_driver_that_is_loaded_later_is_noticed)
+{
+	struct pair p;
+
+	for (int i = 0; i < 3; i++)
+		reduce_on_host();
+	ck_assert(!has_library("libcuda"));
+	gpu = open_device(0);
+	p = pair_new(100003, false);
+	fx_assert_succeeds(reduce(&p, SHM_RESULT_AREA, false));
+	ck_assert(has_result(&p));
+	reduce_on_host();
+	/* Only one of the buffers is memory of the device. */
+	fx_assert_succeeds(
+		reduce_between(p.operand, host_pointer(p.recv), &p, SHM_RESULT_AREA, false));
+	ck_assert(has_result(&p));
+	fx_assert_succeeds(
+		reduce_between(host_pointer(p.send), p.read, &p, SHM_RESULT_AREA, false));
+	ck_assert_mem_eq(p.read, p.result, p.bytes);
+	pair_free(&p);
 }
 END_TEST
 
@@ -655,6 +685,7 @@ int main(void)
 	tcase_add_unchecked_fixture(alone, fx_make_base, fx_remove_base);
 	tcase_add_checked_fixture(alone, fx_setup_comm, fx_teardown_comm);
 	tcase_add_test(alone, a_process_without_cuda_loads_nothing_of_it);
+	tcase_add_test(alone, a_driver_that_is_loaded_later_is_noticed);
 	suite_add_tcase(s, alone);
 	tc = tcase_create("errors");
 	tcase_add_unchecked_fixture(tc, fx_make_base, fx_remove_base);

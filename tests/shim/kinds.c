@@ -242,16 +242,29 @@ START_TEST(shared_state_of_the_other_kind_is_synchronized)
 }
 END_TEST
 
+static const struct pccl_buf_kind *kind_of(const void *at)
+{
+	struct pccl_buf b = pccl_buf_host_at(at), same = b;
+
+	pccl_buf_find(&b, &same);
+	ck_assert_ptr_eq(same.kind, b.kind);
+	return b.kind;
+}
+
 START_TEST(the_kind_of_memory_is_found_by_its_address)
 {
 	pcclBuildInfo_t info = {.has_cuda_support = false};
 	uint8_t host[8] = {0};
+	struct pccl_buf send = pccl_buf_host_at(host), recv = pccl_buf_host_at(dummy_memory());
 
-	ck_assert_ptr_eq(pccl_buf_of(host).kind, &pccl_buf_host);
-	ck_assert_ptr_eq(pccl_buf_of(NULL).kind, &pccl_buf_host);
-	ck_assert_ptr_eq(pccl_buf_of(dummy_memory()).kind, &DUMMY_KIND);
-	ck_assert_ptr_eq(pccl_buf_of(dummy_memory() + DUMMY_SIZE - 1).kind, &DUMMY_KIND);
-	ck_assert_ptr_eq(pccl_buf_of(dummy_memory() + DUMMY_SIZE).kind, &pccl_buf_host);
+	ck_assert_ptr_eq(kind_of(host), &pccl_buf_host);
+	ck_assert_ptr_eq(kind_of(NULL), &pccl_buf_host);
+	ck_assert_ptr_eq(kind_of(dummy_memory()), &DUMMY_KIND);
+	ck_assert_ptr_eq(kind_of(dummy_memory() + DUMMY_SIZE - 1), &DUMMY_KIND);
+	ck_assert_ptr_eq(kind_of(dummy_memory() + DUMMY_SIZE), &pccl_buf_host);
+	pccl_buf_find(&send, &recv);
+	ck_assert_ptr_eq(send.kind, &pccl_buf_host);
+	ck_assert_ptr_eq(recv.kind, &DUMMY_KIND);
 	ck_assert_ptr_eq(pccl_buf_of_device(pcclDeviceCpu), &pccl_buf_host);
 	ck_assert_ptr_eq(pccl_buf_of_device(pcclDeviceCuda), &DUMMY_KIND);
 	ck_assert_ptr_null(pccl_buf_of_device((pcclDeviceType_t)7));

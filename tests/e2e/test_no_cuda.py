@@ -26,7 +26,9 @@ class Traced(lib.Loopback):
     def command(self, _host, args):
         if args[0] != str(lib.PEER) or "id=1" not in args or not shutil.which("strace"):
             return args
-        return ["strace", "-f", "-qq", "-e", "trace=%file", "-o", f"{self.folder}/strace", *args]
+        # Whole paths: the folder of the build may have a name of CUDA.
+        return ["strace", "-f", "-qq", "-s", "4096", "-e", "trace=%file",
+                "-o", f"{self.folder}/strace", *args]
 
 
 def examine(what, paths, double):

@@ -204,10 +204,13 @@ def started(process, log):
 
 
 def matrix_file(lab):
-    """Writes the matrix file that pcclctl(1) shows."""
+    """Returns the matrix file that pcclctl(1) shows. It is written once, because commands that run
+    already may read it."""
+    path = lab.folder / "rates.txt"
+    if path.exists():
+        return path
     text = (TOP / "man/man1/pcclctl.1.in").read_text("utf-8")
     text = re.search(r"^\.Sh MATRIX FILES\n.*?^\.Bd [^\n]*\n(.*?)^\.Ed", text, re.M | re.S)[1]
-    path = lab.folder / "rates.txt"
     path.write_text("\n".join(unescape(line) for line in text.splitlines()), "utf-8")
     return path
 

@@ -174,7 +174,7 @@ enum ccm_rate_source {
 
 #define CCM_SURE 100u /* the highest confidence, in percent */
 
-/* Where a value of the bandwidth store comes from. */
+/* The origin of a value in the bandwidth store, and how far it can be trusted. */
 struct ccm_origin {
 	uint64_t ns;         /* time of the measurement: see ccm_rate_age */
 	uint32_t confidence; /* 0 .. 100 percent, at that time: see ccm_confidence */

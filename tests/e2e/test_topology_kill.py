@@ -210,15 +210,12 @@ class Trial:
 
     def await_words(self, words):
         """Waits until the master logs the words, or the end of an optimization that does not have
-        this step. Looks often, because some steps are short."""
-        deadline = time.monotonic() + lib.WAIT
-        while True:
+        this step."""
+        def logged():
             text = self.log()
-            if words in text or DONE in text:
-                return
-            if time.monotonic() > deadline:
-                raise Failed(f"the master does not log: {words}")
-            time.sleep(0.0002)
+            return words in text or DONE in text
+
+        lib.until(logged, f"the master does not log: {words}")
 
     def stop(self, daemon):
         daemon.process.send_signal(signal.SIGSTOP)

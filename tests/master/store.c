@@ -271,7 +271,7 @@ START_TEST(confidence_falls_with_age)
 }
 END_TEST
 
-/* What operations have carried may be less than what is possible. */
+/* A link or a host may be able to carry more than operations have shown. */
 START_TEST(raised_values_are_unsure)
 {
 	measured_run(3);

@@ -181,14 +181,16 @@ void wlk_count_put(uint8_t buf[WLK_COUNT_SIZE], const struct wlk_count *c)
 {
 	wire_put64(buf, c->bytes);
 	wire_put64(buf + 8, c->us);
-	wire_put64(buf + 16, c->all);
-	wire_put64(buf + 24, c->busy);
+	wire_put64(buf + 16, c->arrived);
+	wire_put64(buf + 24, c->all);
+	wire_put64(buf + 32, c->busy);
 }
 
 void wlk_count_get(const uint8_t buf[WLK_COUNT_SIZE], struct wlk_count *ret)
 {
 	*ret = (struct wlk_count){.bytes = wire_get64(buf),
 		.us = wire_get64(buf + 8),
-		.all = wire_get64(buf + 16),
-		.busy = wire_get64(buf + 24) != 0};
+		.arrived = wire_get64(buf + 16),
+		.all = wire_get64(buf + 24),
+		.busy = wire_get64(buf + 32) != 0};
 }

@@ -39,7 +39,7 @@
 #define WLK_BULK 2u
 
 /* The records of a measurement (WLK_BENCHMARK), see wlk_count. */
-#define WLK_COUNT_SIZE 32u
+#define WLK_COUNT_SIZE 40u
 
 enum wlk_service { WLK_P2P = 1, WLK_SHARED_STATE = 2, WLK_BENCHMARK = 3 };
 
@@ -103,7 +103,10 @@ struct wlk_data {
 struct wlk_count {
 	uint64_t bytes; /* received so far, on all streams together */
 	uint64_t us;    /* microseconds since the first of these bytes */
-	uint64_t all;   /* bytes received so far from all agents of the measurement together */
+	/* Bytes of the packets that have arrived so far. While a lost packet is missing, TCP keeps
+	 * those behind it back, and they are not received yet. About as exact as one packet. */
+	uint64_t arrived;
+	uint64_t all; /* bytes that have arrived so far from all agents of the measurement */
 	/* The host that receives needs its network for something else: stop sending, and measure
 	 * later. */
 	bool busy;

@@ -22,17 +22,19 @@ void ccm_links_add(struct ccm_links *x, uint64_t rate)
 
 uint64_t ccm_cap_of(const struct ccm_links *x, uint64_t at_once)
 {
-	if (is_nearly(at_once, x->sum, 20) && at_once < x->sum)
+	if (is_nearly(at_once, x->sum, 20))
 		return x->sum;
 	return at_once > x->fastest ? at_once : x->fastest;
 }
 
-bool ccm_cap_is_suspect(const struct ccm_links *x, uint64_t at_once)
+uint64_t ccm_cap_if_sure(const struct ccm_links *x, uint64_t at_once)
 {
 	if (is_nearly(at_once, x->sum, 20))
-		return false;
-	return !is_nearly(x->second, x->fastest, 20) || !is_nearly(at_once, x->fastest, 10) ||
-	       !is_nearly(x->fastest, at_once, 10);
+		return x->sum;
+	if (is_nearly(x->second, x->fastest, 50) && is_nearly(at_once, x->fastest, 10) &&
+		is_nearly(x->fastest, at_once, 10))
+		return x->fastest;
+	return 0;
 }
 
 static int by_value(const void *a, const void *b)

@@ -24,10 +24,12 @@ void ccm_links_add(struct ccm_links *x, uint64_t rate);
  * carry what its fastest link can carry. */
 uint64_t ccm_cap_of(const struct ccm_links *x, uint64_t at_once);
 
-/* The host has carried `at_once` while all other hosts sent to all and received from all, too. Can
- * the host perhaps carry more, because the other hosts were the limit? No, if its links were the
- * limit, or if two links alone have carried as much as all links together. */
-bool ccm_cap_is_suspect(const struct ccm_links *x, uint64_t at_once);
+/* The host has carried `at_once` while all other hosts sent to all and received from all, too.
+ * Returns its cap; or 0 if it is suspect: the host can perhaps carry more, because the other hosts
+ * were the limit. It is not suspect if the links were the limit, or if two links alone have carried
+ * the same, and about as much as all links together: then the fastest one is the cap, because a
+ * link alone is measured more exactly. */
+uint64_t ccm_cap_if_sure(const struct ccm_links *x, uint64_t at_once);
 
 /* Returns the one in the middle of those of the n values that are not 0; or 0. Changes their
  * order. */

@@ -440,6 +440,18 @@ static void end_load_round(struct ccm *m)
 	}
 }
 
+/* Takes what a host has carried in the cap round: its cap, or it becomes one of the suspects. */
+static void judge_cap(
+	struct ccm_suspects *suspects, uint32_t i, const struct ccm_links *links, uint64_t *load)
+{
+	uint64_t sure = ccm_cap_if_sure(links, *load);
+
+	if (sure > 0)
+		*load = sure;
+	else
+		ccm_suspects_add(suspects, i, ccm_cap_of(links, *load));
+}
+
 /* Plans rounds for the hosts with suspect caps. */
 static void plan_host_rounds(struct ccm *m)
 {
@@ -450,15 +462,12 @@ static void plan_host_rounds(struct ccm *m)
 
 	for (i = 0; i < x->n_hosts; i++) {
 		struct ccm_links to = {.sum = 0}, from = {.sum = 0};
-		const struct ccm_load *l = &x->loads[i];
 
 		for (k = 0; k < x->n_hosts; k++)
 			rates[i * x->n_hosts + k] = rate_alone(m, &x->hosts[i], &x->hosts[k]);
 		add_links(m, &x->hosts[i], &to, &from);
-		if (ccm_cap_is_suspect(&to, l->out))
-			ccm_suspects_add(&out, i, ccm_cap_of(&to, l->out));
-		if (ccm_cap_is_suspect(&from, l->in))
-			ccm_suspects_add(&in, i, ccm_cap_of(&from, l->in));
+		judge_cap(&out, i, &to, &x->loads[i].out);
+		judge_cap(&in, i, &from, &x->loads[i].in);
 	}
 	x->n_rounds += ccm_host_rounds(&out, &in, rates, x->n_hosts, x->host_rounds);
 	free(rates);

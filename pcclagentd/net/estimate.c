@@ -162,7 +162,8 @@ uint64_t net_estimate_rate_of_all(const struct net_estimate *e)
 	struct part p = part(e);
 	double best = 0;
 
-	for (uint32_t i = e->steady + HALF; e->started && i <= e->n; i++) {
+	/* The first window also has what came from other agents before. */
+	for (uint32_t i = 1 + HALF; i <= e->n; i++) {
 		const struct net_point *from = &e->points[i - HALF], *to = &e->points[i];
 		double r = rate_of(to->all - from->all, from, to);
 
@@ -203,22 +204,17 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Finds the time of this agent's clock after all slow starts and before the end of any path. Empty
- * if a slow start has not ended. Never longer than the reports have taken to come, whatever times
- * they name. */
+/* Finds the time of this agent's clock in which all paths sent. Never longer than the reports have
+ * taken to come, whatever times they name. */
 static void common_time(
 	struct net_estimate *const *e, uint32_t n, uint64_t *from_us, uint64_t *to_us)
 {
 	*from_us = 0;
 	*to_us = UINT64_MAX;
 	for (uint32_t i = 0; i < n; i++) {
-		uint64_t from = e[i]->start_us + e[i]->points[e[i]->steady].us;
-		uint64_t to = e[i]->start_us + e[i]->points[e[i]->n].us;
-
-		if (!e[i]->started)
-			to = 0;
-		*from_us = most(*from_us, most(from, e[i]->first_us));
-		*to_us = least(*to_us, least(to, e[i]->last_us));
+		*from_us = most(*from_us, most(e[i]->start_us, e[i]->first_us));
+		*to_us = least(
+			*to_us, least(e[i]->start_us + e[i]->points[e[i]->n].us, e[i]->last_us));
 	}
 }
 
@@ -239,6 +235,8 @@ void net_estimate_rates_at_once(struct net_estimate *const *e, uint32_t n, uint6
 	if (n == 0)
 		return;
 	common_time(e, n, &from, &to);
+	from += step; /* queues fill */
+	us = most(us, from < to ? (to - from) / 4 : 0);
 	for (; from < to && us <= to - from; from += step) {
 		double sum = 0;
 

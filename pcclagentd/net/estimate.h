@@ -27,8 +27,8 @@
 
 #define NET_LEAST_CONFIDENCE 50u
 
-/* A report: bytes that have arrived, microseconds since the first of them, and bytes that have
- * arrived from all agents. */
+/* A report: bytes that have arrived in any order, microseconds since the first of them, and bytes
+ * that have arrived from all agents. */
 struct net_point {
 	uint64_t us, bytes, all;
 };
@@ -63,14 +63,15 @@ uint64_t net_estimate_rate(const struct net_estimate *e);
  * NET_LEAST_CONFIDENCE. This is also returned if this part has fewer than eight windows, so that
  * little is known of how the rate varies. */
 uint32_t net_estimate_confidence(const struct net_estimate *e);
-/* Returns the rate of all agents together in the fastest four windows after the slow start. No
+/* Returns the rate of all agents together in the fastest four windows after the first one. No
  * window is faster than what the host can receive, but many are slower, while TCP recovers from
- * losses. Without four windows: in the part that net_estimate_rate takes. */
+ * losses. Without five windows: in the part that net_estimate_rate takes. */
 uint64_t net_estimate_rate_of_all(const struct net_estimate *e);
 /* Writes the estimates in bit/s of n paths on which one agent sends at the same time: the rates in
- * the four windows in which all of them together were fastest after their slow starts. So the sum
- * is what the agent can send; rates of different times can have a higher sum. Without four windows
- * of all paths: as net_estimate_rate. */
+ * the four windows, or in the quarter of the time if this is longer, in which all of them together
+ * were fastest. So the sum is what the agent can send; rates of different times can have a higher
+ * sum. Paths in their slow start count, because a path beside fast ones may grow until the end.
+ * Without five windows of all paths: as net_estimate_rate. */
 void net_estimate_rates_at_once(struct net_estimate *const *e, uint32_t n, uint64_t *ret);
 
 #endif

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * Measurements, at the agent that receives. The bytes are discarded in the kernel, and their number
- * is reported to the agent that sends them (wlk_count).
+ * is reported to the agent that sends them (wlk_count). Behind a lost packet TCP keeps hundreds of
+ * packets back, and then passes them on at once, which looks like a high rate. So the packets that
+ * arrive are counted, too.
  *
  * The proof of a hello shows that the master has told that agent to connect here, in the
  * measurement whose number is in the hello. So such an agent is welcome even if this agent's own
@@ -18,6 +20,8 @@
  * each call of a callback does only a bounded amount of work.
  */
 #include <errno.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -33,7 +37,8 @@ struct sender;
 
 struct sink {
 	struct sender *sender;
-	int fd; /* -1: closed, or not open yet */
+	int fd;           /* -1: closed, or not open yet */
+	uint32_t packets; /* that have arrived */
 	struct cc_watch *watch;
 };
 
@@ -46,7 +51,7 @@ struct sender {
 	uint64_t until;
 	uint32_t n_streams;
 	uint32_t have; /* bit i: stream i was opened since the last hello for stream 0 */
-	uint64_t bytes, first_ns;
+	uint64_t bytes, arrived, first_ns;
 	struct sink sinks[WM_MEASURE_STREAMS_MAX];
 	struct sender *prev, *next;
 };
@@ -60,10 +65,37 @@ struct intake {
 	uint32_t n_from;
 	struct cc_id from[WM_MEASURE_AGENTS_MAX];
 	struct sender *senders;
-	uint64_t bytes;             /* received from all senders of this measurement */
+	uint64_t arrived;           /* from all senders of this measurement */
 	uint32_t n_senders, n_open; /* agents; open streams of all agents */
 	struct cc_timer *timer;     /* while a stream is open */
 };
+
+/* ---- counts ---- */
+
+/* Counts the packets that have arrived since the last count. */
+static void count(struct sink *s)
+{
+	struct tcp_info info = {0};
+	socklen_t len = sizeof info;
+	uint64_t bytes;
+
+	if (s->fd < 0 || getsockopt(s->fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0)
+		return;
+	bytes = (uint64_t)(info.tcpi_data_segs_in - s->packets) * info.tcpi_rcv_mss;
+	s->packets = info.tcpi_data_segs_in;
+	s->sender->arrived += bytes;
+	s->sender->intake->arrived += bytes;
+}
+
+static void count_all(struct intake *x)
+{
+	struct sender *s;
+
+	DL_FOREACH (x->senders, s) {
+		for (uint32_t i = 0; i < s->n_streams; i++)
+			count(&s->sinks[i]);
+	}
+}
 
 /* ---- ends ---- */
 
@@ -73,6 +105,7 @@ static void sink_close(struct sink *s)
 
 	if (s->fd < 0)
 		return;
+	count(s);
 	cc_watch_free(s->watch);
 	close(s->fd);
 	*s = (struct sink){.sender = s->sender, .fd = -1};
@@ -107,7 +140,7 @@ static void intake_clear(struct intake *x)
 	}
 	x->ordered = x->busy = false;
 	x->n_from = 0;
-	x->bytes = 0;
+	x->arrived = 0;
 	x->ms = WM_MEASURE_MS_MAX;
 }
 
@@ -179,7 +212,8 @@ void net_measure_in_stop(struct net_run *r, uint64_t number)
 static void report(struct sender *s, uint64_t now)
 {
 	struct intake *x = s->intake;
-	struct wlk_count c = {.bytes = s->bytes, .all = x->bytes, .busy = x->busy};
+	struct wlk_count c = {
+		.bytes = s->bytes, .arrived = s->arrived, .all = x->arrived, .busy = x->busy};
 	uint8_t buf[WLK_COUNT_SIZE];
 	ssize_t n;
 
@@ -257,6 +291,7 @@ static void on_timer(void *arg)
 	uint64_t now = cc_now_ns();
 	struct sender *s;
 
+	count_all(x);
 	/* The timer ends with the last stream. */
 	DL_FOREACH (x->senders, s) {
 		if (is_open(s) && now >= s->until)
@@ -280,7 +315,6 @@ static void on_bytes(void *arg)
 		s->first_ns = cc_now_ns();
 	if (n > 0) {
 		s->bytes += (uint64_t)n;
-		s->intake->bytes += (uint64_t)n;
 	} else if (sink == &s->sinks[0]) {
 		sender_close(s);
 	} else {
@@ -376,7 +410,7 @@ static struct sender *begin(struct intake *x, struct net_guest *g)
 	s->hello = number;
 	s->n_streams = h->n_streams;
 	s->have = 0;
-	s->bytes = s->first_ns = 0;
+	s->bytes = s->arrived = s->first_ns = 0;
 	cc_random_id(&s->nonce);
 	return s;
 }

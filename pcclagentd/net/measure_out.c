@@ -297,9 +297,9 @@ static bool take_count(struct pair *p, const uint8_t *buf)
 		p->result.busy = !p->m->answered;
 		return false;
 	}
-	if (c.bytes > p->sent || c.bytes < p->got.bytes || c.us < p->got.us || c.all < p->got.all)
+	if (c.bytes > p->sent || c.arrived < p->got.bytes || c.us < p->got.us || c.all < p->got.all)
 		return false;
-	p->got = (struct net_point){.us = c.us, .bytes = c.bytes, .all = c.all};
+	p->got = (struct net_point){.us = c.us, .bytes = c.arrived, .all = c.all};
 	if (p->m->loaded)
 		net_estimate_add(&p->estimate, &p->got, cc_now_ns() / 1000);
 	return true;

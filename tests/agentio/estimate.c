@@ -175,20 +175,41 @@ START_TEST(rates_at_once_are_those_of_the_same_time)
 }
 END_TEST
 
-/* One path is still in its slow start at the end; or there is no path. */
-START_TEST(rates_at_once_need_a_time_of_all_paths)
+/* The agent can send 1 Gbit/s. One path grows until the end, and the other one leaves it more
+ * and more. In the first half the latter loses packets. */
+START_TEST(path_that_grows_does_not_change_the_time_of_the_others)
 {
 	struct net_estimate a, *both[] = {&a, &e};
 	uint64_t got[2];
 	double rate = 1e6;
 
 	begin(1000, 100);
+	for (; now.us < 1000000; rate *= 1.1)
+		report(REPORT_US, 1e9 - rate - (now.us < 500000 ? 2e8 : 0));
+	a = e;
+	begin(1000, 100);
+	for (rate = 1e6; now.us < 1000000; rate *= 1.1)
+		report(REPORT_US, rate);
+	ck_assert(!e.started);
+	net_estimate_rates_at_once(both, 2, got);
+	ck_assert_uint_ge(got[0] + got[1], 990000000u);
+	ck_assert_uint_le(got[0] + got[1], 1010000000u);
+}
+END_TEST
+
+/* There is no path; or the reports of one have come for too short a time. */
+START_TEST(rates_at_once_need_a_time_of_all_paths)
+{
+	struct net_estimate a, *both[] = {&a, &e};
+	uint64_t got[2];
+
+	begin(1000, 100);
 	while (now.us < 1000000)
 		report(REPORT_US, 2e8);
 	a = e;
 	begin(1000, 100);
-	for (; now.us < 1000000; rate *= 1.3)
-		report(REPORT_US, rate);
+	while (now.us < 60000)
+		report(REPORT_US, 1e8);
 	net_estimate_rates_at_once(both, 2, got);
 	ck_assert_uint_eq(got[0], net_estimate_rate(&a));
 	ck_assert_uint_eq(got[1], net_estimate_rate(&e));
@@ -363,6 +384,7 @@ Suite *estimate_suite(void)
 	tcase_add_test(t, rate_of_all_is_that_of_the_best_time);
 	tcase_add_test(t, rate_of_all_leaves_out_the_slow_start);
 	tcase_add_test(t, rates_at_once_are_those_of_the_same_time);
+	tcase_add_test(t, path_that_grows_does_not_change_the_time_of_the_others);
 	tcase_add_test(t, rates_at_once_need_a_time_of_all_paths);
 	tcase_add_loop_test(t, rates_at_once_of_absurd_times_are_harmless, 0, 3);
 	tcase_add_test(t, growth_until_the_end_gives_the_last_quarter);

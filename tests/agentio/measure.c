@@ -4,6 +4,9 @@
  * plays other agents that connect to the port for benchmarks, some of them hostile.
  */
 #include <errno.h>
+#include <linux/filter.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -18,6 +21,7 @@
 #define LONG_MS  10000u /* a measurement that is stopped long before its end */
 #define SHORT_MS 600u
 #define STREAMS  3u
+#define LOST     0xeeu
 
 static struct cc_id other; /* the agent that the test plays */
 
@@ -445,6 +449,86 @@ START_TEST(received_bytes_are_reported)
 }
 END_TEST
 
+/* Returns this process's socket whose other end is `fd`. */
+static int other_end_of(int fd)
+{
+	struct sockaddr_storage mine, theirs;
+	socklen_t len = sizeof mine, other_len;
+
+	ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&mine, &len), 0);
+	for (int i = 0; i < 1024; i++) {
+		other_len = sizeof theirs;
+		if (getpeername(i, (struct sockaddr *)&theirs, &other_len) == 0 &&
+			other_len == len && memcmp(&mine, &theirs, len) == 0)
+			return i;
+	}
+	ck_abort_msg("the agent has no socket for this connection");
+}
+
+/* Lets the socket lose packets of more than 100 bytes whose first byte of payload is LOST. */
+static void lose(int fd)
+{
+	/* The packet begins at the TCP header. */
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_LEN, 0),
+		BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, 100, 0, 6),
+		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 12),
+		BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, 4),
+		BPF_STMT(BPF_ALU | BPF_LSH | BPF_K, 2),
+		BPF_STMT(BPF_MISC | BPF_TAX, 0),
+		BPF_STMT(BPF_LD | BPF_B | BPF_IND, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, LOST, 1, 0),
+		BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
+		BPF_STMT(BPF_RET | BPF_K, 0),
+	};
+	struct sock_fprog filter = {.len = sizeof code / sizeof *code, .filter = code};
+
+	ck_assert_int_eq(setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter), 0);
+}
+
+static void lose_no_more(int fd)
+{
+	int none = 0;
+
+	ck_assert_int_eq(setsockopt(fd, SOL_SOCKET, SO_DETACH_FILTER, &none, sizeof none), 0);
+}
+
+/* The packets behind a lost one have arrived, although they cannot be received before the lost one
+ * is sent again. Otherwise they would seem to arrive all at once. */
+START_TEST(packets_behind_a_lost_one_have_arrived)
+{
+	struct wlk_hello h = hello(1, 0);
+	int fd = expect_welcome(&h), sink = other_end_of(fd);
+	const int one = 1; /* each call sends a packet */
+	uint8_t lost[1000];
+	struct wlk_count x;
+	uint64_t before;
+
+	ck_assert_int_eq(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one), 0);
+	tcp_send(fd, bytes, sizeof bytes);
+	do
+		x = next_count(fd);
+	while (x.bytes < sizeof bytes);
+	ck_assert_uint_ge(x.arrived, sizeof bytes);
+	before = x.arrived;
+	lose(sink);
+	memset(lost, LOST, sizeof lost);
+	tcp_send(fd, lost, sizeof lost);
+	tcp_send(fd, bytes, sizeof lost);
+	do
+		x = next_count(fd);
+	while (x.arrived < before + sizeof lost);
+	ck_assert_uint_eq(x.bytes, sizeof bytes);
+	ck_assert_uint_eq(x.all, x.arrived);
+	lose_no_more(sink);
+	do
+		x = next_count(fd);
+	while (x.bytes < sizeof bytes + 2 * sizeof lost);
+	close(fd);
+	fx_await(&f, measuring_is, 0);
+}
+END_TEST
+
 START_TEST(only_streams_of_the_measurement_are_welcome)
 {
 	struct wlk_hello h = hello(5, 1), echo;
@@ -665,7 +749,7 @@ START_TEST(confidence_is_that_of_the_estimate)
 	for (int i = 0; i < 200; i++) {
 		count.us += (uint64_t)LONG_MS * 1000 / 32;
 		count.bytes += (uint64_t)LONG_MS * 50 / 32;
-		count.all = count.bytes;
+		count.arrived = count.all = count.bytes;
 		wlk_count_put(buf, &count);
 		if (send(fds[0], buf, sizeof buf, MSG_NOSIGNAL) < 0)
 			break; /* the rate is stable */
@@ -820,6 +904,7 @@ Suite *measure_suite(void)
 	tcase_set_timeout(t, 60);
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, received_bytes_are_reported);
+	tcase_add_test(t, packets_behind_a_lost_one_have_arrived);
 	tcase_add_test(t, only_streams_of_the_measurement_are_welcome);
 	tcase_add_test(t, connection_without_the_right_key_is_refused);
 	tcase_add_test(t, only_the_newest_measurement_counts);

@@ -28,26 +28,27 @@ START_TEST(links_that_were_the_limit_are_not_suspect)
 	static const uint64_t v[] = {100, 300, 100};
 	struct ccm_links x = links_of(3, v);
 
-	ck_assert(!ccm_cap_is_suspect(&x, 500));
-	ck_assert(!ccm_cap_is_suspect(&x, 475));
-	ck_assert(ccm_cap_is_suspect(&x, 470));
+	ck_assert_uint_eq(ccm_cap_if_sure(&x, 500), 500);
+	ck_assert_uint_eq(ccm_cap_if_sure(&x, 475), 500);
+	ck_assert_uint_eq(ccm_cap_if_sure(&x, 510), 500);
+	ck_assert_uint_eq(ccm_cap_if_sure(&x, 470), 0);
 	ck_assert_uint_eq(ccm_cap_of(&x, 475), 500);
 	ck_assert_uint_eq(ccm_cap_of(&x, 440), 440);
-	ck_assert_uint_eq(ccm_cap_of(&x, 510), 510);
+	ck_assert_uint_eq(ccm_cap_of(&x, 510), 500);
 }
 END_TEST
 
 /* Two links alone are as fast as all links together: that is the rate of the adapter. */
 START_TEST(adapter_that_bounds_single_links_is_not_suspect)
 {
-	static const uint64_t v[] = {100, 1000, 970, 500};
+	static const uint64_t v[] = {100, 1000, 985, 500};
 	struct ccm_links x = links_of(4, v);
 
-	ck_assert(!ccm_cap_is_suspect(&x, 1000));
-	ck_assert(!ccm_cap_is_suspect(&x, 1080));
-	ck_assert(!ccm_cap_is_suspect(&x, 920));
-	ck_assert(ccm_cap_is_suspect(&x, 1200));
-	ck_assert(ccm_cap_is_suspect(&x, 850));
+	ck_assert_uint_eq(ccm_cap_if_sure(&x, 1000), 1000);
+	ck_assert_uint_eq(ccm_cap_if_sure(&x, 1080), 1000);
+	ck_assert_uint_eq(ccm_cap_if_sure(&x, 920), 1000);
+	ck_assert_uint_eq(ccm_cap_if_sure(&x, 1200), 0);
+	ck_assert_uint_eq(ccm_cap_if_sure(&x, 850), 0);
 	ck_assert_uint_eq(ccm_cap_of(&x, 850), 1000);
 }
 END_TEST
@@ -55,10 +56,10 @@ END_TEST
 /* A sum that equals the rate of a single link by chance proves nothing. */
 START_TEST(sum_like_the_only_fast_link_is_suspect)
 {
-	static const uint64_t v[] = {1000, 900, 200};
+	static const uint64_t v[] = {1000, 970, 200};
 	struct ccm_links x = links_of(3, v);
 
-	ck_assert(ccm_cap_is_suspect(&x, 1000));
+	ck_assert_uint_eq(ccm_cap_if_sure(&x, 1000), 0);
 }
 END_TEST
 

@@ -270,10 +270,11 @@ END_TEST
 
 START_TEST(count_has_the_documented_layout)
 {
-	static const uint8_t right[WLK_COUNT_SIZE] = {
-		1, 2, 3, 4, 5, 6, 7, 8, 0xff, 0, 0, 0, 0, 0, 0, 9, 0xa, 0xb, 0, 0, 0, 0, 0, 0xc, 1};
+	static const uint8_t right[WLK_COUNT_SIZE] = {1, 2, 3, 4, 5, 6, 7, 8, 0xff, 0, 0, 0, 0, 0,
+		0, 9, 0xd, 0xe, 0, 0, 0, 0, 0, 0xf, 0xa, 0xb, 0, 0, 0, 0, 0, 0xc, 1};
 	struct wlk_count c = {.bytes = 0x0807060504030201,
 		.us = 0x09000000000000ff,
+		.arrived = 0x0f00000000000e0d,
 		.all = 0x0c00000000000b0a,
 		.busy = true};
 	struct wlk_count got;
@@ -284,6 +285,7 @@ START_TEST(count_has_the_documented_layout)
 	wlk_count_get(right, &got);
 	ck_assert_uint_eq(got.bytes, c.bytes);
 	ck_assert_uint_eq(got.us, c.us);
+	ck_assert_uint_eq(got.arrived, c.arrived);
 	ck_assert_uint_eq(got.all, c.all);
 	ck_assert(got.busy);
 }

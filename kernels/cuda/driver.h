@@ -41,6 +41,7 @@
 	F(cuMemFree)                                                                               \
 	F(cuMemHostRegister)                                                                       \
 	F(cuMemHostUnregister)                                                                     \
+	F(cuMemcpyDtoDAsync)                                                                       \
 	F(cuMemcpyDtoH)                                                                            \
 	F(cuMemcpyDtoHAsync)                                                                       \
 	F(cuMemcpyHtoD)                                                                            \

@@ -21,7 +21,8 @@ static struct dbl_context *primaries[DEVICES_MAX];
 static unsigned long long last_context;
 static uint64_t n_calls, fail_call;
 static CUresult fail_error;
-static uint64_t moved[2]; /* from devices, to devices */
+static const char *always_fails; /* a function, or NULL */
+static uint64_t moved[2];        /* from devices, to devices */
 static pthread_mutex_t launching = PTHREAD_MUTEX_INITIALIZER;
 
 static _Thread_local struct dbl_context *stack[NESTED_MAX];
@@ -70,6 +71,8 @@ static CUresult begin_locked(const char *name, struct dbl_context *c, bool again
 	++*counter(name);
 	if (!started)
 		return CUDA_ERROR_NOT_INITIALIZED;
+	if (always_fails && strcmp(name, always_fails) == 0)
+		return CUDA_ERROR_UNKNOWN;
 	if (!again && ++n_calls == fail_call) {
 		if (c && is_sticky(fail_error)) {
 			c->sticky = fail_error;
@@ -128,6 +131,7 @@ CUresult cuInit(unsigned flags)
 	pthread_mutex_lock(&dbl_lock);
 	if (!prepared) {
 		started = true;
+		always_fails = getenv("DOUBLE_FAIL");
 		pthread_atfork(NULL, NULL, forked);
 	}
 	prepared = true;
@@ -528,6 +532,22 @@ CUresult cuMemcpyHtoD(CUdeviceptr to, const void *from, size_t n)
 CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t n, CUstream stream)
 {
 	return copy("cuMemcpyHtoDAsync", to, (void *)(uintptr_t)from, n, true, stream, false);
+}
+
+CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t n, CUstream stream)
+{
+	struct dbl_work w = {.run = run_copy, .n = n, .whole = n};
+	struct dbl_stream *s;
+	CUresult error = begin_stream("cuMemcpyDtoDAsync", stream, &s);
+
+	if (error != CUDA_SUCCESS)
+		return end(error);
+	w.to = seen(to, n);
+	w.from = seen(from, n);
+	if (!w.to || !w.from)
+		return end(CUDA_ERROR_INVALID_VALUE);
+	dbl_stream_add(s, &w);
+	return end(s->ctx->sticky);
 }
 
 static CUresult fill(

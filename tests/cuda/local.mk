@@ -35,7 +35,7 @@ tests_cuda_known_SOURCES = tests/cuda/known.c kernels/cuda/check_cpu.c kernels/c
 tests_cuda_known_CFLAGS = $(KRN_CFLAGS)
 tests_cuda_known_LDADD = libhsh.la -lm
 
-EXTRA_DIST += tests/cuda/README.md tests/cuda/gpu_check.py tests/cuda/inspect.sh
+EXTRA_DIST += tests/cuda/README.md tests/cuda/gpu_check.py tests/cuda/inspect.sh tests/cuda/test_figures.py
 
 # The double of the driver. Programs open it as libcuda.so.1 in tests/cuda/.libs.
 if HAVE_CUDA
@@ -72,6 +72,14 @@ tests_cuda_kinds_SOURCES = tests/shim/kinds.c
 tests_cuda_kinds_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) $(CHECK_CFLAGS) -DDUMMY_KIND=pccl_buf_cuda
 tests_cuda_kinds_LDADD = tests/cuda/libkinds.la tests/shim/libfake.la $(PROTOBUF_C_LIBS) \
 	$(CHECK_LIBS)
+
+# Figures of a device, for ./dev gpu. The program contains the library.
+check_PROGRAMS += tests/cuda/figures
+tests_cuda_figures_SOURCES = tests/cuda/figures.c
+tests_cuda_figures_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+tests_cuda_figures_LDADD = tests/cuda/libkinds.la $(PROTOBUF_C_LIBS)
+TESTS += tests/cuda/test_figures.py
+tests/cuda/test_figures.log: tests/cuda/figures$(EXEEXT) tests/cuda/libcuda.la
 
 # Calls of the library with memory of devices.
 tests_cuda_device_SOURCES = tests/cuda/device.c

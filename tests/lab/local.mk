@@ -25,7 +25,7 @@ TESTS += tests/lab/test_systemd.py tests/lab/test_matrix.py tests/lab/test_cut
 PLAIN_TESTS += tests/lab/test_systemd.py tests/lab/test_matrix.py
 WAITING_TESTS += tests/lab/test_systemd.py tests/lab/test_matrix.py
 EXTRA_DIST += tests/lab/README.md tests/lab/host.py tests/lab/host.sh tests/lab/test_systemd.py \
-	tests/lab/figures.py tests/lab/figures_rings.py tests/lab/matrix.py tests/lab/rates.py tests/lab/test_matrix.py \
+	tests/lab/figures.py tests/lab/figures_rings.py tests/lab/figures_cuda.py tests/lab/matrix.py tests/lab/rates.py tests/lab/test_matrix.py \
 	tests/lab/draw.py tests/lab/matrices/drawn-6-2 tests/lab/matrices/drawn-6-4 tests/lab/matrices/drawn-6-5 tests/lab/matrices/drawn-6-11 \
 	tests/lab/matrices/drawn-6-13 \
 	tests/lab/matrices/planted-6 tests/lab/matrices/split-6-1 tests/lab/matrices/split-6-2 \

@@ -17,12 +17,12 @@ cuda_suites = \
 	tests/cuda/gpu_check.c \
 	tests/cuda/gpu_hash.c
 check_PROGRAMS += tests/cuda/cuda
-TESTS += $(cuda_suites) tests/cuda/gpu_check.py tests/cuda/inspect.sh
+TESTS += $(cuda_suites) tests/cuda/test_gpu_check.py tests/cuda/inspect.sh
 # The plain build has machine code.
 PLAIN_TESTS += tests/cuda/inspect.sh
 THREADED_TESTS += tests/cuda/emulation.c
 $(cuda_suites:.c=.log): tests/cuda/cuda$(EXEEXT)
-tests/cuda/gpu_check.log: pcclctl/pcclctl$(EXEEXT)
+tests/cuda/test_gpu_check.log: pcclctl/pcclctl$(EXEEXT)
 tests_cuda_cuda_SOURCES = $(cuda_suites) \
 	kernels/cuda/check_cpu.c kernels/cuda/check_cpu.h \
 	tests/cuda/main.c tests/cuda/random.h tests/cuda/suites.h
@@ -35,7 +35,7 @@ tests_cuda_known_SOURCES = tests/cuda/known.c kernels/cuda/check_cpu.c kernels/c
 tests_cuda_known_CFLAGS = $(KRN_CFLAGS)
 tests_cuda_known_LDADD = libhsh.la -lm
 
-EXTRA_DIST += tests/cuda/README.md tests/cuda/gpu_check.py tests/cuda/inspect.sh tests/cuda/test_figures.py
+EXTRA_DIST += tests/cuda/README.md tests/cuda/test_gpu_check.py tests/cuda/inspect.sh tests/cuda/test_figures.py
 
 # The double of the driver. Programs open it as libcuda.so.1 in tests/cuda/.libs.
 if HAVE_CUDA

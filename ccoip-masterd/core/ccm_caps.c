@@ -31,7 +31,7 @@ uint64_t ccm_cap_if_sure(const struct ccm_links *x, uint64_t at_once)
 {
 	if (is_nearly(at_once, x->sum, 20))
 		return x->sum;
-	if (is_nearly(x->second, x->fastest, 50) && is_nearly(at_once, x->fastest, 10) &&
+	if (is_nearly(x->second, x->fastest, 100) && is_nearly(at_once, x->fastest, 10) &&
 		is_nearly(x->fastest, at_once, 10))
 		return x->fastest;
 	return 0;

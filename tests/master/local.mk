@@ -4,6 +4,7 @@ master_suites = \
 	tests/master/disconnect.c \
 	tests/master/spec.c \
 	tests/master/breaks.c \
+	tests/master/busy.c \
 	tests/master/caps.c \
 	tests/master/elect.c \
 	tests/master/elect_again.c \

@@ -8,6 +8,7 @@
 	X(disconnect)                                                                              \
 	X(spec)                                                                                    \
 	X(breaks)                                                                                  \
+	X(busy)                                                                                    \
 	X(caps)                                                                                    \
 	X(elect)                                                                                   \
 	X(elect_again)                                                                             \

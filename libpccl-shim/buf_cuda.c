@@ -119,6 +119,28 @@ static CUresult choose_context(const struct gpu_driver *gpu, const struct known 
 	return pccl_cuda_primary(gpu, k->device, ret);
 }
 
+/* Checks that all bytes of the buffer are memory of a device. */
+static pcclResult_t examine(
+	const struct gpu_driver *gpu, const struct pccl_buf *b, size_t bytes, struct known *ret)
+{
+	CUresult error = ask(gpu, b->at, ret);
+
+	if (error != CUDA_SUCCESS)
+		return pccl_cuda_fail(gpu, "cuPointerGetAttributes", error,
+			"%s: CUDA does not say what memory is at %p", b->name, (void *)b->at);
+	if (!ret->on_device)
+		return pccl_fail(pcclInvalidArgument, "%s: %p is not memory of a CUDA device",
+			b->name, (void *)b->at);
+	return check_size(gpu, b, bytes, ret);
+}
+
+pcclResult_t pccl_cuda_check(const struct pccl_buf *b, size_t bytes)
+{
+	struct known k;
+
+	return examine(use_of(b)->context->gpu, b, bytes, &k);
+}
+
 static pcclResult_t open_buffer(
 	struct pccl_buf *b, size_t bytes, const char *name, struct pccl_buf_call *call)
 {
@@ -134,14 +156,7 @@ static pcclResult_t open_buffer(
 	gpu = gpu_driver_open(why);
 	if (!gpu)
 		return pccl_fail(pcclInternalError, "%s: %s", name, why);
-	error = ask(gpu, b->at, &k);
-	if (error != CUDA_SUCCESS)
-		return pccl_cuda_fail(gpu, "cuPointerGetAttributes", error,
-			"%s: CUDA does not say what memory is at %p", name, (void *)b->at);
-	if (!k.on_device)
-		return pccl_fail(pcclInvalidArgument, "%s: %p is not memory of a CUDA device", name,
-			(void *)b->at);
-	r = check_size(gpu, b, bytes, &k);
+	r = examine(gpu, b, bytes, &k);
 	if (r != pcclSuccess)
 		return r;
 	error = choose_context(gpu, &k, &ctx);
@@ -162,15 +177,26 @@ static void close_use(struct pccl_buf_use *use)
 
 /* ---- copies */
 
+/* Has the application freed the memory, although the call is not over? Says no if the driver cannot
+ * tell. */
+static bool is_freed(const struct gpu_driver *gpu, const struct pccl_buf *b)
+{
+	struct known k;
+
+	return ask(gpu, b->at, &k) == CUDA_SUCCESS && !k.on_device;
+}
+
 /* Sets the sentence about a copy that has failed, and forgets the context. */
 static pcclResult_t fail(
 	const struct pccl_buf *b, const char *function, CUresult error, const char *verb)
 {
 	struct pccl_cuda_context *c = use_of(b)->context;
+	bool freed = error == CUDA_ERROR_INVALID_VALUE && is_freed(c->gpu, b);
 
 	pccl_cuda_spoil(c, error);
-	return pccl_cuda_fail(c->gpu, function, error, "%s (%p, CUDA device %d) cannot be %s",
-		b->name, (void *)b->at, c->device, verb);
+	return pccl_cuda_fail(c->gpu, function, error, "%s (%p, CUDA device %d) %scannot be %s",
+		b->name, (void *)b->at, c->device, freed ? "was freed during the call and " : "",
+		verb);
 }
 
 static pcclResult_t start_in(

@@ -65,6 +65,7 @@ struct pccl_cuda_use {
 	} swaps[PCCL_BUF_LANES];
 	uint32_t swaps_begun, swaps_over; /* numbers; n uses swaps[n % PCCL_BUF_LANES] */
 	bool lost;                        /* the old contents of an exchange are lost */
+	bool hashed;                      /* tensors of the call were hashed before */
 	uint8_t *bounce;                  /* PCCL_BUF_LANES buffers, or NULL */
 	bool pinned;                      /* bounce is registered */
 };
@@ -97,6 +98,9 @@ __attribute__((format(printf, 4, 5))) pcclResult_t pccl_cuda_fail(
 CUresult pccl_cuda_primary(const struct gpu_driver *gpu, int device, CUcontext *ret);
 /* Registers host memory for all contexts. */
 void pccl_cuda_pin(struct pccl_cuda_context *c, struct pccl_map *m);
+
+/* Checks again that all bytes of an open buffer are memory of a device. */
+pcclResult_t pccl_cuda_check(const struct pccl_buf *b, size_t bytes);
 
 /* Hashes tensors as pccl_buf_hash does. */
 pcclResult_t pccl_cuda_hash(const struct pccl_buf *first, hsh_leaf_fn *leaf,

@@ -317,6 +317,7 @@ void pccl_cuda_use_put(struct pccl_cuda_use *u)
 		u->ordered_in = false;
 		u->ordered_out = false;
 		u->lost = false;
+		u->hashed = false;
 		u->base.next = c->idle ? &c->idle->base : NULL;
 		c->idle = u;
 		c->n_idle++;

@@ -158,6 +158,21 @@ static pcclResult_t hash_on_host(
 	return r;
 }
 
+/* Checks that the tensors are still there, if the call has hashed them before. A copy of memory
+ * that was freed fails, but a kernel that reads it ends the context of the application. */
+static pcclResult_t check_again(
+	struct pccl_buf b, const struct hsh_tensor_work *tensors, size_t n, bool *hashed)
+{
+	pcclResult_t r = pcclSuccess;
+
+	for (size_t i = 0; i < n && r == pcclSuccess && *hashed; i++) {
+		b.at = (uint8_t *)(uintptr_t)tensors[i].data;
+		r = pccl_cuda_check(&b, tensors[i].bytes);
+	}
+	*hashed = true;
+	return r;
+}
+
 pcclResult_t pccl_cuda_hash(const struct pccl_buf *first, hsh_leaf_fn *leaf,
 	struct hsh_tensor_work *tensors, size_t n, unsigned threads)
 {
@@ -167,6 +182,8 @@ pcclResult_t pccl_cuda_hash(const struct pccl_buf *first, hsh_leaf_fn *leaf,
 	bool kernel = false;
 
 	(void)threads;
+	if (r == pcclSuccess)
+		r = check_again(*first, tensors, n, &u->hashed);
 	if (r == pcclSuccess && leaf == hsh_leaf && pccl_cuda_enter(c) == CUDA_SUCCESS) {
 		pthread_mutex_lock(&c->hash_lock);
 		if (!c->hash_tried)

@@ -3,6 +3,7 @@
  * Calls of the library with memory of CUDA devices, and errors of the driver. The agent is that of
  * tests/shim. Tests that need the double of the driver are skipped with E2E_GPU (open.h).
  */
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -122,24 +123,31 @@ struct server {
 	pthread_t thread;
 };
 
+/* Waits for progress of the library. Returns soon if there will be none. */
+static void await_bell(const struct fake_op *op)
+{
+	struct pollfd p = {.fd = op->data_bell, .events = POLLIN};
+	uint64_t rung;
+
+	atomic_store(&op->slot->in_want, 1);
+	if (poll(&p, 1, 1) > 0)
+		(void)!read(op->data_bell, &rung, sizeof rung);
+}
+
 /* Serves the operation, unless this peer refuses it or leaves the run. */
 static void *serve(void *arg)
 {
 	struct server *s = arg;
 	struct fake_op op;
 
-	while (fake_waiting(fx_agent) == 0) {
-		if (atomic_load(&s->over))
-			return NULL;
-		sched_yield();
-	}
-	op = fake_take(fx_agent);
+	if (!fake_take_unless(fx_agent, &s->over, &op))
+		return NULL;
 	/* A peer that leaves does not copy the rest of its operand. */
 	while (!(op.sqe.flags & SHM_SQE_IN_REGISTERED) && op.sqe.window == 0 &&
 		atomic_load(&op.slot->in_done[0]) + atomic_load(&op.slot->in_done[1]) < op.bytes) {
 		if (atomic_load(&s->over))
 			return NULL;
-		sched_yield();
+		await_bell(&op);
 	}
 	fake_serve(&op, s->mode);
 	return NULL;
@@ -155,6 +163,7 @@ static void server_start(struct server *s, enum shm_result_mode mode)
 static void server_end(struct server *s)
 {
 	atomic_store(&s->over, true);
+	fake_nudge(fx_agent);
 	pthread_join(s->thread, NULL);
 }
 
@@ -402,18 +411,49 @@ END_TEST
 
 static const CUresult errors[] = {
 	CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_ILLEGAL_ADDRESS};
-enum { WAYS = 8, OVER_MAX = 3, ERROR_CASES = WAYS * sizeof errors / sizeof errors[0] };
-/* Exit statuses of the process of an error: the operation was over before, or the call failed. */
+enum { N_ERRORS = sizeof errors / sizeof errors[0] };
+enum { WAYS = 8, OVER_MAX = 3, ERROR_CASES = WAYS * N_ERRORS };
+/* Exit statuses of the process of a shot: the operation was over before, or the shot has hit it. */
 enum { OVER = 0, HIT = 2 };
+
+/* What happens to the driver during an operation, and during which one. */
+struct shot {
+	uint64_t n; /* at the n-th call, or at the n-th use of the memory */
+	CUresult error;
+	enum shm_result_mode mode;
+	bool in_place, async;
+	bool of_result;  /* memory that is freed: that of the result, or of the operand */
+	bool no_kernels; /* hashes are computed on the host */
+	bool writes;     /* the synchronization writes tensors, or only reads them */
+};
+
+/* Each shot has its own process, with its own driver and agent. Returns whether the operation was
+ * over before. */
+static bool shoot(bool (*run)(const struct shot *), const struct shot *shot)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (pid == 0) {
+		setup();
+		_exit(run(shot) ? OVER : HIT);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_msg(
+		WIFEXITED(status) && (WEXITSTATUS(status) == OVER || WEXITSTATUS(status) == HIT),
+		"number %llu ended the process with status %d", (unsigned long long)shot->n,
+		status);
+	return WEXITSTATUS(status) == OVER;
+}
 
 /* How many errors were injected in all cases, which are processes. NULL before main. */
 static _Atomic unsigned long *injected;
 
 /* Lets the n-th call of the driver fail. Returns whether the operation was over before. */
-static bool fail_once(
-	uint64_t n, CUresult error, enum shm_result_mode mode, bool in_place, bool async)
+static bool fail_once(const struct shot *shot)
 {
-	struct pair p = pair_new(LARGE, in_place);
+	struct pair p = pair_new(LARGE, shot->in_place);
+	uint64_t n = shot->n;
 	pcclReduceDescriptor_t d = descriptor(&p, 5);
 	pcclAsyncReduceOp_t handle;
 	char text[512];
@@ -421,9 +461,9 @@ static bool fail_once(
 	pcclResult_t r;
 	uint64_t calls;
 
-	server_start(&server, mode);
-	twin->fail_at(n, error);
-	if (async) {
+	server_start(&server, shot->mode);
+	twin->fail_at(n, shot->error);
+	if (shot->async) {
 		r = pcclAllReduceAsync(
 			host_pointer(p.send), host_pointer(p.recv), &d, fx_comm, &handle);
 		if (r == pcclSuccess)
@@ -436,13 +476,14 @@ static bool fail_once(
 	twin->fail_at(0, CUDA_SUCCESS);
 	server_end(&server);
 	/* After a permanent error the driver cannot read the memory. */
-	if (error == CUDA_ERROR_ILLEGAL_ADDRESS && calls >= n) {
+	if (shot->error == CUDA_ERROR_ILLEGAL_ADDRESS && calls >= n) {
 		if (r == pcclSuccess)
 			ck_assert_msg(memcmp(twin->seen(p.recv), p.result, p.bytes) == 0,
 				"call %llu: a wrong result", (unsigned long long)n);
 		else
 			ck_assert_msg(strstr(text, "CUDA_ERROR_ILLEGAL_ADDRESS"), "call %llu: %s",
 				(unsigned long long)n, text);
+		pair_forget(&p);
 		return false;
 	}
 	ck_assert_msg(r != pcclSuccess || has_result(&p), "call %llu: a wrong result",
@@ -456,6 +497,7 @@ static bool fail_once(
 			"call %llu: a failed call has changed its buffers: %s",
 			(unsigned long long)n, text);
 	}
+	pair_forget(&p);
 	return calls < n;
 }
 
@@ -465,28 +507,16 @@ static bool fail_once(
  * the n-th call, and later ones are not. */
 static void assert_fails_well(CUresult error, int i)
 {
-	enum shm_result_mode mode = i & 1 ? SHM_RESULT_STAGED : SHM_RESULT_AREA;
+	struct shot shot = {.error = error,
+		.mode = i & 1 ? SHM_RESULT_STAGED : SHM_RESULT_AREA,
+		.in_place = i & 2,
+		.async = i & 5};
 	bool all = getenv("DEVICE_ALL");
 	unsigned over = 0; /* operations in a row */
 
-	for (uint64_t n = all ? 1 : 1 + (uint64_t)i; over < (all ? OVER_MAX : 1);
-		n = all ? n + 1 : 2 * n + 1) {
-		pid_t pid = fork();
-		int status;
-
-		/* Each error has its own process, with its own driver and agent. */
-		if (pid == 0) {
-			setup();
-			_exit(fail_once(n, error, mode, i & 2, mode == SHM_RESULT_STAGED || i & 4)
-					? OVER
-					: HIT);
-		}
-		ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-		ck_assert_msg(WIFEXITED(status) &&
-				      (WEXITSTATUS(status) == OVER || WEXITSTATUS(status) == HIT),
-			"call %llu ended the process with status %d", (unsigned long long)n,
-			status);
-		over = WEXITSTATUS(status) == OVER ? over + 1 : 0;
+	for (shot.n = all ? 1 : 1 + (uint64_t)i; over < (all ? OVER_MAX : 1);
+		shot.n = all ? shot.n + 1 : 2 * shot.n + 1) {
+		over = shoot(fail_once, &shot) ? over + 1 : 0;
 		if (over == 0)
 			atomic_fetch_add(injected, 1);
 	}
@@ -502,10 +532,26 @@ END_TEST
 
 /* ---- shared state */
 
-/* Compares the hashes in the manifest with those of the CPU. */
-static void compare_hashes(struct fake_op *op, void *arg)
+/* Moves the tensors to the device. s->data keeps their contents. */
+static void state_to_device(struct st_state *s)
 {
-	const struct st_state *of_host = arg;
+	for (unsigned i = 0; i < TENSORS; i++) {
+		pcclTensorInfo_t *info = &s->infos[st_order[i]];
+		CUdeviceptr at;
+
+		if (s->bytes[i] == 0)
+			continue;
+		/* at odd addresses */
+		at = device_new(s->bytes[i] + 8 * i) + 8 * i;
+		ck_assert_int_eq(gpu->cuMemcpyHtoD(at, s->data[i], s->bytes[i]), CUDA_SUCCESS);
+		info->data = host_pointer(at);
+		info->device_type = pcclDeviceCuda;
+	}
+}
+
+/* Compares the hashes in the manifest with those of the CPU. */
+static void assert_hashes(const struct fake_op *op, const struct st_state *of_host)
+{
 	struct shm_state st = fake_manifest(op);
 
 	for (unsigned i = 0; i < TENSORS; i++)
@@ -518,6 +564,11 @@ static void compare_hashes(struct fake_op *op, void *arg)
 					n));
 		}
 	shm_state_clear(&st);
+}
+
+static void compare_hashes(struct fake_op *op, void *arg)
+{
+	assert_hashes(op, arg);
 	fake_sync_begin(op);
 	fake_sync_end(op, 0, NULL, op->sqe.sync.revision, 0, 0);
 }
@@ -531,18 +582,7 @@ START_TEST(the_hashes_are_those_of_the_cpu)
 		ck_assert_int_eq(setenv("DOUBLE_NO_KERNELS", "1", 1), 0);
 	st_init(&s, 1);
 	st_init(&of_host, 1);
-	for (unsigned i = 0; i < TENSORS; i++) {
-		pcclTensorInfo_t *info = &s.infos[st_order[i]];
-		CUdeviceptr at;
-
-		if (s.bytes[i] == 0)
-			continue;
-		/* at odd addresses */
-		at = device_new(s.bytes[i] + 8 * i) + 8 * i;
-		ck_assert_int_eq(gpu->cuMemcpyHtoD(at, s.data[i], s.bytes[i]), CUDA_SUCCESS);
-		info->data = host_pointer(at);
-		info->device_type = pcclDeviceCuda;
-	}
+	state_to_device(&s);
 	fx_assert_succeeds(st_sync(&s.shared, ST_POPULAR, NULL, compare_hashes, &of_host));
 	if (twin) {
 		ck_assert_uint_eq(twin->calls("cuLaunchKernel") > 0, _i == 0);
@@ -552,6 +592,213 @@ START_TEST(the_hashes_are_those_of_the_cpu)
 	}
 	st_free(&s);
 	st_free(&of_host);
+}
+END_TEST
+
+/* ---- memory that is freed during a call */
+
+static bool is_filled(CUdeviceptr at, uint8_t value, size_t bytes)
+{
+	uint8_t *read = malloc(bytes);
+	bool filled;
+
+	ck_assert_ptr_nonnull(read);
+	ck_assert_int_eq(gpu->cuMemcpyDtoH(read, at, bytes), CUDA_SUCCESS);
+	filled = read[0] == value && memcmp(read, read + 1, bytes - 1) == 0;
+	free(read);
+	return filled;
+}
+
+/* Calls work after one that has failed, if the application connects again. */
+static void assert_works_again(void)
+{
+	struct pair p = pair_new(100003, true);
+
+	ck_assert_int_eq(pcclDestroyCommunicator(fx_comm), pcclSuccess);
+	fx_comm = fx_new_comm();
+	fx_assert_succeeds(pcclConnect(fx_comm));
+	fx_assert_succeeds(reduce(&p, SHM_RESULT_AREA, false));
+	ck_assert(has_result(&p));
+	pair_free(&p);
+}
+
+/* Checks a call that has failed because memory was freed. */
+static void assert_says_freed(const struct shot *shot, pcclResult_t r, const char *name)
+{
+	const char *text = pcclGetLastError();
+
+	ck_assert_msg(r == pcclInternalError && strstr(text, name) &&
+			      strstr(text, "was freed during the call"),
+		"use %llu: code %d: %s", (unsigned long long)shot->n, (int)r, text);
+}
+
+/* One of the two buffers is freed before the n-th copy. */
+static bool reduce_freed(const struct shot *shot)
+{
+	struct pair p = pair_new(LARGE, shot->in_place);
+	CUdeviceptr other = device_new(100003);
+	pcclResult_t r;
+	bool over;
+
+	ck_assert_int_eq(gpu->cuMemsetD8(other, 0x11, 100003), CUDA_SUCCESS);
+	twin->free_at(shot->of_result ? p.recv : p.send, shot->n);
+	r = reduce(&p, shot->mode, shot->async);
+	over = twin->uses() < shot->n;
+	twin->free_at(0, 0);
+	ck_assert(is_filled(other, 0x11, 100003));
+	if (over) {
+		fx_assert_succeeds(r);
+		ck_assert(has_result(&p));
+		pair_forget(&p);
+		return true;
+	}
+	assert_says_freed(shot, r,
+		shot->in_place    ? "buff ("
+		: shot->of_result ? "recvbuff ("
+				  : "sendbuff (");
+	if (!shot->in_place && shot->of_result) {
+		ck_assert_int_eq(gpu->cuMemcpyDtoH(p.read, p.send, p.bytes), CUDA_SUCCESS);
+		ck_assert_int_eq(memcmp(p.read, p.operand, p.bytes), 0);
+	} else if (!shot->in_place) {
+		ck_assert(is_filled(p.recv, OLD, p.bytes));
+	}
+	assert_works_again();
+	pair_forget(&p);
+	return false;
+}
+
+/* Frees the memory before its first use, its second one, and so on; later some are left out. */
+static void free_at_all_uses(bool (*run)(const struct shot *), struct shot *shot)
+{
+	shot->n = 1;
+	while (!shoot(run, shot))
+		shot->n = shot->n < 4 ? shot->n + 1 : 2 * shot->n;
+	ck_assert_uint_gt(shot->n, 1);
+}
+
+START_TEST(buffers_may_be_freed_during_an_operation)
+{
+	struct shot shot = {.mode = _i < 4 ? SHM_RESULT_STAGED : SHM_RESULT_AREA,
+		.in_place = _i & 1,
+		.of_result = _i & 2,
+		.async = _i < 8};
+
+	if (!getenv("E2E_GPU"))
+		free_at_all_uses(reduce_freed, &shot);
+}
+END_TEST
+
+/* The agent's part in a synchronization: it reads or writes all of the tensor WIDE. */
+struct sync_server {
+	bool writes;
+	const struct st_state *of_host; /* the right contents */
+	_Atomic bool over;              /* the call has returned */
+};
+
+static uint64_t left_of(uint64_t bytes, uint64_t off)
+{
+	return bytes - off < WIRE_LEAF ? bytes - off : WIRE_LEAF;
+}
+
+/* Waits until the library has carried out all commands. Returns false if the call is over. */
+static bool await_command(const struct sync_server *s, const struct fake_op *op)
+{
+	struct shm_state_acks *a = (void *)(op->manifest + SHM_STATE_ACK_OFF);
+
+	while (atomic_load(&a->tail) != op->commands) {
+		if (atomic_load(&s->over))
+			return false;
+		await_bell(op);
+	}
+	atomic_store(&a->head, op->commands);
+	return true;
+}
+
+/* Serves the synchronization, unless this peer refuses it or leaves the run. */
+static void *serve_sync(void *arg)
+{
+	struct sync_server *s = arg;
+	struct fake_op op;
+
+	if (!fake_take_unless(fx_agent, &s->over, &op))
+		return NULL;
+	assert_hashes(&op, s->of_host);
+	fake_sync_begin(&op);
+	for (uint64_t off = 0; off < s->of_host->bytes[WIDE]; off += WIRE_LEAF) {
+		uint32_t len = (uint32_t)left_of(s->of_host->bytes[WIDE], off);
+
+		memset(fake_window(&op, 3), OLD, len);
+		fake_command(&op, s->writes ? SHM_STATE_WRITE : SHM_STATE_READ, 3, WIDE, off, len);
+		if (!await_command(s, &op))
+			return NULL;
+		if (!s->writes)
+			ck_assert_int_eq(
+				memcmp(fake_window(&op, 3), s->of_host->data[WIDE] + off, len), 0);
+	}
+	fake_complete(&op, op.sqe.sync.revision);
+	fake_sync_end(&op, 0, NULL, op.sqe.sync.revision, 0, 0);
+	return NULL;
+}
+
+static pcclResult_t synchronize(struct st_state *s, bool writes)
+{
+	struct sync_server server = {.writes = writes, .of_host = s};
+	pthread_t thread;
+	pcclResult_t r;
+
+	ck_assert_int_eq(pthread_create(&thread, NULL, serve_sync, &server), 0);
+	r = pcclSynchronizeSharedState(fx_comm, &s->shared, ST_POPULAR, NULL);
+	atomic_store(&server.over, true);
+	fake_nudge(fx_agent);
+	pthread_join(thread, NULL);
+	return r;
+}
+
+static const uint8_t *tensor_seen(const struct st_state *s, unsigned i)
+{
+	return twin->seen((CUdeviceptr)(uintptr_t)s->infos[st_order[i]].data);
+}
+
+/* The tensor WIDE is freed before it is used for the n-th time: hashed, read or written. */
+static bool sync_freed(const struct shot *shot)
+{
+	struct st_state s;
+	pcclResult_t r;
+	bool over;
+
+	ck_assert_int_eq(setenv("DOUBLE_NO_KERNELS", shot->no_kernels ? "1" : "0", 1), 0);
+	st_init(&s, 1);
+	state_to_device(&s);
+	twin->free_at((CUdeviceptr)(uintptr_t)s.infos[st_order[WIDE]].data, shot->n);
+	r = synchronize(&s, shot->writes);
+	over = twin->uses() < shot->n;
+	twin->free_at(0, 0);
+	for (unsigned i = 0; i < TENSORS; i++)
+		if (i != WIDE && s.bytes[i] > 0)
+			ck_assert_int_eq(memcmp(tensor_seen(&s, i), s.data[i], s.bytes[i]), 0);
+	if (over) {
+		fx_assert_succeeds(r);
+		if (shot->writes)
+			memset(s.data[WIDE], OLD, s.bytes[WIDE]);
+		ck_assert_int_eq(memcmp(tensor_seen(&s, WIDE), s.data[WIDE], s.bytes[WIDE]), 0);
+	} else if (shot->n == 1 && !shot->no_kernels) {
+		/* The driver itself notices it only when the kernel runs. */
+		fx_assert_fails(r, pcclInternalError, "CUDA_ERROR_ILLEGAL_ADDRESS");
+	} else {
+		assert_says_freed(shot, r, "data (");
+		assert_works_again();
+	}
+	st_free(&s);
+	return over;
+}
+
+/* Peers that send, and peers that receive. */
+START_TEST(tensors_may_be_freed_during_a_synchronization)
+{
+	struct shot shot = {.writes = _i & 1, .no_kernels = _i & 2};
+
+	if (!getenv("E2E_GPU"))
+		free_at_all_uses(sync_freed, &shot);
 }
 END_TEST
 
@@ -687,6 +934,12 @@ int main(void)
 	tcase_add_test(alone, a_process_without_cuda_loads_nothing_of_it);
 	tcase_add_test(alone, a_driver_that_is_loaded_later_is_noticed);
 	suite_add_tcase(s, alone);
+	tc = tcase_create("freed");
+	tcase_add_unchecked_fixture(tc, fx_make_base, fx_remove_base);
+	tcase_set_timeout(tc, 120);
+	tcase_add_loop_test(tc, buffers_may_be_freed_during_an_operation, 0, 12);
+	tcase_add_loop_test(tc, tensors_may_be_freed_during_a_synchronization, 0, 4);
+	suite_add_tcase(s, tc);
 	tc = tcase_create("errors");
 	tcase_add_unchecked_fixture(tc, fx_make_base, fx_remove_base);
 	tcase_set_timeout(tc, 600);

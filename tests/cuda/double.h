@@ -8,7 +8,8 @@
  *   double_reuse says so.
  * - Each stream is a thread, so copies are asynchronous, and wrong orders show. Copies from and to
  *   host memory that is not registered are over when the call returns.
- * - Kernels are run by tests/cuda/emulate.h.
+ * - Kernels are run by tests/cuda/emulate.h. If the hash kernel would read memory that nobody has,
+ * the launch fails with a sticky error.
  * - An error that is sticky fails all later calls in its context, and the work that is queued there
  *   is dropped.
  * - In a forked child all functions fail.
@@ -30,6 +31,12 @@ struct double_functions {
 	 * that name errors are not counted. A caller that asks again and again whether an event is
 	 * reached counts as one call: how often it asks depends on the processor. */
 	void (*fail_at)(uint64_t n, CUresult error);
+	/* The n-th use from now on of the allocation that contains `at` frees this allocation
+	 * first, as another thread may do; 0: none does. Copies, fills and launches of the hash
+	 * kernel use it. */
+	void (*free_at)(CUdeviceptr at, uint64_t n);
+	/* Returns how many uses there were since the last call of free_at. */
+	uint64_t (*uses)(void);
 	/* Returns how many calls there were since the last call of fail_at. */
 	uint64_t (*count)(void);
 	/* Returns how many calls of this function there were, as "cuMemHostRegister". */

@@ -85,12 +85,14 @@ struct dbl_memory {
 	struct dbl_context *ctx;
 	unsigned long long id;
 	bool managed;
+	bool freed; /* the work that is queued may still use it */
 	struct dbl_memory *next;
 };
 
 struct dbl_memory *dbl_memory_new(struct dbl_context *ctx, size_t size, bool managed);
 /* Returns the memory that contains [at, at + n), or NULL. */
 struct dbl_memory *dbl_memory_find(CUdeviceptr at, size_t n);
+/* Waits for the work that may use the memory, and frees it. */
 void dbl_memory_free(struct dbl_memory *m);
 /* Lets kernels access all memory at its addresses, or nobody. */
 void dbl_memory_open(bool open);

@@ -106,7 +106,7 @@ struct dbl_memory *dbl_memory_find(CUdeviceptr at, size_t n)
 	for (m = memory; m; m = m->next) {
 		CUdeviceptr start = (CUdeviceptr)(uintptr_t)m->at;
 
-		if (at >= start && at - start < m->size && n <= m->size - (at - start))
+		if (!m->freed && at >= start && at - start < m->size && n <= m->size - (at - start))
 			break;
 	}
 	return m;
@@ -116,6 +116,8 @@ void dbl_memory_free(struct dbl_memory *m)
 {
 	struct dbl_memory **at = &memory;
 
+	m->freed = true;
+	dbl_streams_drain(m->ctx);
 	while (*at != m)
 		at = &(*at)->next;
 	*at = m->next;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "kernels/cuda/driver.h"
+#include "kernels/cuda/gpu_hash.h"
 #include "libpccl-shim/copy.h"
 
 #define DEVICES_MAX 8
@@ -368,7 +369,6 @@ CUresult cuMemFree(CUdeviceptr at)
 	m = dbl_memory_find(at, 1);
 	if (!m || (CUdeviceptr)(uintptr_t)m->at != at)
 		return end(CUDA_ERROR_INVALID_VALUE);
-	dbl_streams_drain(m->ctx);
 	dbl_memory_free(m);
 	return end(CUDA_SUCCESS);
 }
@@ -446,6 +446,21 @@ CUresult cuPointerGetAttributes(
 
 /* ---- work */
 
+static CUdeviceptr victim; /* what double_free_at has ordered */
+static uint64_t n_uses, free_use;
+
+/* Notes that [at, at + n) is used. Returns the memory that contains it, or NULL. */
+static const struct dbl_memory *use(CUdeviceptr at, size_t n)
+{
+	struct dbl_memory *m = dbl_memory_find(at, n);
+
+	if (m && dbl_memory_find(victim, 1) == m && ++n_uses == free_use) {
+		dbl_memory_free(m);
+		m = NULL;
+	}
+	return m;
+}
+
 static struct dbl_stream *stream_of(CUstream s)
 {
 	if (!s || s == CU_STREAM_LEGACY)
@@ -479,10 +494,8 @@ static void run_fill(const struct dbl_work *w)
 	memset(w->to, w->value, w->n);
 }
 
-static uint8_t *seen(CUdeviceptr at, size_t n)
+static uint8_t *seen(const struct dbl_memory *m, CUdeviceptr at)
 {
-	const struct dbl_memory *m = dbl_memory_find(at, n);
-
 	return m ? m->seen + (at - (CUdeviceptr)(uintptr_t)m->base) : NULL;
 }
 
@@ -494,18 +507,20 @@ static CUresult copy(const char *name, CUdeviceptr device, void *host, size_t n,
 	struct dbl_stream *s;
 	struct dbl_work w = {.run = run_copy, .n = n};
 	CUresult error = begin_stream(name, stream, &s);
+	const struct dbl_memory *m;
 	uint8_t *at;
 	bool all;
 
 	if (error != CUDA_SUCCESS)
 		return end(error);
-	at = seen(device, n);
+	m = use(device, n);
+	at = seen(m, device);
 	/* Memory that is registered in part cannot be copied. */
 	if (!at || (dbl_host_is_registered(host, n, &all) && !all))
 		return end(CUDA_ERROR_INVALID_VALUE);
 	w.to = to_device ? at : host;
 	w.from = to_device ? host : at;
-	w.whole = dbl_memory_find(device, n)->size;
+	w.whole = m->size;
 	moved[to_device] += n;
 	wait = wait || !all;
 	dbl_stream_add(s, &w);
@@ -559,7 +574,7 @@ static CUresult fill(
 
 	if (error != CUDA_SUCCESS)
 		return end(error);
-	w.to = seen(at, n);
+	w.to = seen(use(at, n), at);
 	if (!w.to)
 		return end(CUDA_ERROR_INVALID_VALUE);
 	dbl_stream_add(s, &w);
@@ -784,6 +799,15 @@ static void run_kernel(const struct dbl_work *w)
 	}
 }
 
+/* Is everything that the hash kernel reads and writes somebody's memory? */
+static bool is_hashable(const struct gpu_hash_args *args)
+{
+	for (uint32_t i = 0; i < args->n_ranges; i++)
+		if (!use(args->range[i].data, args->range[i].bytes))
+			return false;
+	return use(args->leaves, args->n_leaves * sizeof(uint64_t));
+}
+
 /* The arguments are those of the caller, so the call waits for the kernel. */
 CUresult cuLaunchKernel(CUfunction kernel, unsigned grid, unsigned grid_y, unsigned grid_z,
 	unsigned block, unsigned block_y, unsigned block_z, unsigned shared, CUstream stream,
@@ -803,6 +827,11 @@ CUresult cuLaunchKernel(CUfunction kernel, unsigned grid, unsigned grid_y, unsig
 	if (grid == 0 || block == 0 || grid_y != 1 || grid_z != 1 || block_y != 1 || block_z != 1 ||
 		extra)
 		return end(CUDA_ERROR_INVALID_VALUE);
+	if (strcmp(w.kernel->name, GPU_HASH_KERNEL) == 0 && !is_hashable(args[0])) {
+		s->ctx->sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
+		dbl_streams_wake();
+		return end(s->ctx->sticky);
+	}
 	dbl_stream_add(s, &w);
 	dbl_stream_await(s, s->queued);
 	return end(s->ctx->sticky);
@@ -817,6 +846,25 @@ static void double_fail_at(uint64_t n, CUresult error)
 	fail_call = n;
 	fail_error = error;
 	pthread_mutex_unlock(&dbl_lock);
+}
+
+static void double_free_at(CUdeviceptr at, uint64_t n)
+{
+	pthread_mutex_lock(&dbl_lock);
+	victim = at;
+	n_uses = 0;
+	free_use = n;
+	pthread_mutex_unlock(&dbl_lock);
+}
+
+static uint64_t double_uses(void)
+{
+	uint64_t n;
+
+	pthread_mutex_lock(&dbl_lock);
+	n = n_uses;
+	pthread_mutex_unlock(&dbl_lock);
+	return n;
 }
 
 static uint64_t double_count(void)
@@ -854,7 +902,7 @@ static void *double_seen(CUdeviceptr at)
 	void *p;
 
 	pthread_mutex_lock(&dbl_lock);
-	p = seen(at, 1);
+	p = seen(dbl_memory_find(at, 1), at);
 	pthread_mutex_unlock(&dbl_lock);
 	return p;
 }
@@ -898,6 +946,8 @@ static void double_reset(int device)
 }
 
 const struct double_functions double_functions = {.fail_at = double_fail_at,
+	.free_at = double_free_at,
+	.uses = double_uses,
 	.count = double_count,
 	.calls = double_calls,
 	.bytes = double_bytes,

@@ -7,7 +7,6 @@
 
 #include <dlfcn.h>
 #include <inttypes.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -170,6 +169,7 @@ void device_pull(void *host, const void *device, size_t size)
 static bool watched;
 static uint64_t fail_at, calls;
 static CUresult fail_error;
+static uint64_t uses; /* of the buffer that a command has named */
 
 /* Returns the functions of the double, or NULL if this is another driver. */
 static const struct double_functions *look_for_double(void)
@@ -206,36 +206,47 @@ void do_cuda(void)
 	fail_error = (CUresult)number("error", "0");
 	watched = true;
 	printf("cuda calls=%" PRIu64 " from=%" PRIu64 " to=%" PRIu64 " pins=%" PRIu64
-	       " registered=%" PRIu64 " launches=%" PRIu64 "\n",
+	       " registered=%" PRIu64 " launches=%" PRIu64 " uses=%" PRIu64 "\n",
 		calls, f->bytes(0), f->bytes(1), f->calls("cuMemHostRegister"), f->registered(),
-		f->calls("cuLaunchKernel"));
+		f->calls("cuLaunchKernel"), uses);
 }
 
-void device_begin(void)
+void device_begin(void *victim)
 {
 	if (watched)
 		find_double()->fail_at(fail_at, fail_error);
+	if (victim)
+		find_double()->free_at((CUdeviceptr)(uintptr_t)victim, number("free", "0"));
 }
 
-void device_end(void)
+bool device_end(void)
 {
-	if (!watched)
-		return;
-	calls = find_double()->count();
-	find_double()->fail_at(0, CUDA_SUCCESS);
-	watched = false;
+	uint64_t at = number("free", "0");
+
+	if (watched) {
+		calls = find_double()->count();
+		find_double()->fail_at(0, CUDA_SUCCESS);
+		watched = false;
+	}
+	if (!word("of", "")[0])
+		return false;
+	uses = find_double()->uses();
+	find_double()->free_at(0, 0);
+	return at > 0 && uses >= at;
 }
 
 #else
 
 /* A build without CUDA. */
 
-void device_begin(void)
+void device_begin(void *victim)
 {
+	(void)victim;
 }
 
-void device_end(void)
+bool device_end(void)
 {
+	return false;
 }
 
 void *device_alloc(size_t size)

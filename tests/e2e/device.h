@@ -10,6 +10,7 @@
 #ifndef TESTS_E2E_DEVICE_H
 #define TESTS_E2E_DEVICE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Returns memory of a device, or NULL if this buffer stays in host memory. */
@@ -24,10 +25,14 @@ void *device_seen(const void *device);
 
 /* The command "cuda", with the double of the driver only: error=E at=N lets the N-th call of the
  * driver fail that the next "reduce" or "sync" makes. Answers with the number of calls that the
- * last one has made, the bytes that were copied from and to devices so far, and others. */
+ * last one has made, the bytes that were copied from and to devices so far, and others.
+ *
+ * The words free=N of=NAME of "reduce" and "sync" let the N-th use of a buffer of more than 64 KiB
+ * free it; NAME is "send", "recv" or that of a tensor. Without free=N, the uses are counted. */
 void do_cuda(void);
-/* Called before and after the calls of the library that "cuda" is about. */
-void device_begin(void);
-void device_end(void);
+/* Called before and after the calls of the library that these commands are about. `victim`: the
+ * buffer that of=NAME names, or NULL. device_end returns whether it was freed. */
+void device_begin(void *victim);
+bool device_end(void);
 
 #endif

@@ -408,18 +408,22 @@ void do_await(void)
 void do_reduce(void)
 {
 	uint64_t retries = number("retry", "0"), begin, end;
+	const char *of = word("of", "");
 	struct losses losses = {0};
 	struct operation op;
+	struct area *victim;
 	pcclResult_t r;
 
 	operation_prepare(&op);
-	device_begin();
+	victim = op.in_place || strcmp(of, "send") == 0 ? &op.send : &op.recv;
+	device_begin(of[0] ? victim->device : NULL);
 	begin = now();
 	do {
 		r = pcclAllReduce(op.send.given, op.recv.given, &op.desc, peer.comm, &op.info);
 		end = now();
 	} while (is_lost(&op, r, end, &losses, retries));
-	device_end();
+	if (device_end())
+		victim->device = NULL;
 	operation_report(&op, r, begin, end, r == pcclSuccess ? "" : pcclGetLastError(), &losses);
 }
 

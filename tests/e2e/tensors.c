@@ -220,11 +220,15 @@ void do_sync(void)
 	pcclSharedStateSyncStrategy_t strategy = parse_strategy(word("strategy", "popular"));
 	pcclSharedStateSyncInfo_t info = {0};
 	uint64_t begin, at, end, tries = number("retry", "0"), lost = 0, longest = 0;
+	struct tensor *victim = NULL;
 	pcclResult_t r;
 
+	for (size_t i = 0; i < state.count; i++)
+		if (strcmp(tensors[i].name, word("of", "")) == 0)
+			victim = &tensors[i];
 	if (word("revision", "")[0])
 		state.revision = number("revision", NULL);
-	device_begin();
+	device_begin(victim ? victim->device : NULL);
 	begin = now();
 	do {
 		at = now();
@@ -233,7 +237,11 @@ void do_sync(void)
 		longest = end - at > longest ? end - at : longest;
 		lost += r == pcclRankConnectionLost;
 	} while (r == pcclRankConnectionLost && lost <= tries);
-	device_end();
+	if (device_end()) {
+		victim->device = NULL;
+		state.infos[victim - tensors].data = tensor_given(victim);
+		state.infos[victim - tensors].device_type = pcclDeviceCpu;
+	}
 	printf("sync revision=%" PRIu64 " tx=%" PRIu64 " rx=%" PRIu64 " losses=%" PRIu64
 	       " longest=%" PRIu64 " check=%s",
 		state.revision, info.tx_bytes, info.rx_bytes, lost, longest, judge());

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Memory of CUDA devices, with a double of the driver (tests/cuda/double.h): all-reduces and shared
-state of peers with and without a device, killed trainers and agents, and errors of the driver.
+state of peers with and without a device, killed trainers and agents, memory that is freed during a call,
+and errors of the driver.
 
 CUDA_ERRORS is the number of errors of the driver in all-reduces, and also in synchronizations, 40 if it is
 not set. E2E_MEMORY=cuda lets other
@@ -195,6 +196,89 @@ groups = itertools.count(1)  # a group that all have left keeps its revision
 state_ends = {}  # codes of all peers -> how often
 
 
+# ---- memory that is freed during a call
+
+
+def places_of(uses):
+    """The first, a middle and the last one of these uses of a buffer."""
+    return sorted({1, (uses + 1) // 2, uses})
+
+
+def freed_in_reduce(lab, place, which):
+    """Peer 2 frees a buffer during an all-reduce. Returns the faults."""
+    line, faults = f"{LARGE} place={place}", []
+    peers = lab.start_peers((0, 1, 1))
+
+    def call(words):
+        for peer in peers:
+            peer.send(f"reduce {line} ids={ids_of(peers)} verify=1 {words if peer is peers[2] else ''}")
+        return [peer.read() for peer in peers]
+
+    peers[2].expect("cuda")
+    call(f"of={which}")
+    for at in places_of(peers[2].expect("cuda")["uses"]):
+        answers = call(f"of={which} free={at}")
+        mine, others = answers[2], answers[:2]
+        if peers[2].expect("cuda")["uses"] < at:  # results are copied in as many parts as are there
+            faults += [w for w in (judge(answers),) if w]
+        elif mine["code"] != INTERNAL_ERROR or "was freed during the call" not in mine["text"] or mine["check"] != "ok":
+            faults.append(f"use {at}, {line}, {which}: {mine}")
+        if any(a["check"] != "ok" for a in others) or len({a["code"] for a in others}) != 1 or \
+                others[0]["code"] not in (INTERNAL_ERROR, RANK_CONNECTION_LOST, SUCCESS):
+            faults.append(f"use {at}, {line}, {which}: {others}")
+        lab.drop_all(peers)
+        peers[:] = lab.start_peers((0, 1, 1))
+    faults += [w for w in (judge(reduce(peers, line)),) if w]
+    lab.drop_all(peers)
+    return faults
+
+
+def freed_in_sync(lab, victim, kernels):
+    """A peer frees a tensor during a synchronization, in which peer 0 sends and peer 1 receives. Returns the
+    faults."""
+    faults = []
+    peers = state_peers(lab, 2, PLACES[1])
+
+    def call(words):
+        for peer, strategy in zip(peers, strategies(peers)):
+            peer.send(f"sync revision=0 {strategy} {words if peer is peers[victim] else ''}")
+        return [peer.read() for peer in peers]
+
+    call("of=t1")
+    # A kernel that reads memory that was freed ends the context, and the peer could not check its tensors.
+    uses = [at for at in places_of(peers[victim].expect("cuda")["uses"]) if at > 1 or not kernels]
+    for at in uses:
+        lab.drop_all(peers)
+        peers[:] = state_peers(lab, 2, PLACES[1])
+        before = [a["hash"] for a in together(peers, "digest")]
+        answers = call(f"of=t1 free={at}")
+        mine = answers[victim]
+        wrong = wrong_contents(answers, before, victim)
+        if peers[victim].expect("cuda")["uses"] < at:  # the tensor is read in as many parts as are wanted at once
+            wrong = wrong or next((a["text"] for a in answers if a["code"] != SUCCESS), None)
+        elif mine["code"] != INTERNAL_ERROR or "was freed during the call" not in mine["text"]:
+            wrong = wrong or "another error"
+        elif answers[1 - victim]["code"] == SUCCESS and victim == 0:
+            wrong = wrong or "a receiver has got a tensor that was freed"
+        if wrong:
+            faults.append(f"use {at} of {uses}, peer {victim}, kernels {kernels}: {wrong}: {answers}")
+    lab.drop_all(peers)
+    return faults
+
+
+def freed(lab):
+    faults = []
+    for place, which in (("out", "send"), ("out", "recv"), ("in", "send")):
+        faults += freed_in_reduce(lab, place, which)
+    check(not faults, "a buffer that is freed during an all-reduce fails it, and the others go on", faults[:3])
+    faults = []
+    for kernels in (True, False):
+        os.environ["DOUBLE_NO_KERNELS"] = "0" if kernels else "1"
+        faults += freed_in_sync(lab, 0, kernels) + freed_in_sync(lab, 1, kernels)
+    os.environ.pop("DOUBLE_NO_KERNELS", None)
+    check(not faults, "a tensor that is freed during a synchronization fails it, in sender and receiver", faults[:3])
+
+
 def killed(lab, number, kill):
     """Kills a trainer, or an agent, while operands and results are copied."""
     peers = lab.start_peers((0, 1, 1))
@@ -246,6 +330,7 @@ def test():
         state(lab)
         trainer_killed(lab, rng)
         agent_killed(lab, rng)
+        freed(lab)
         no_agent_has_cuda(lab)
         wrong = [w for w in (one_error(lab, rng) for _ in range(ERRORS)) if w]
         check(not wrong, f"{ERRORS} errors of the driver end operations well", wrong[:3])

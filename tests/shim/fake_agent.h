@@ -115,6 +115,9 @@ struct fake_op {
 
 /* Waits for the next submission and takes it. */
 struct fake_op fake_take(struct fake *f);
+/* As fake_take, but gives up and returns false if *over is set when fake_nudge is called. */
+bool fake_take_unless(struct fake *f, const _Atomic bool *over, struct fake_op *ret);
+void fake_nudge(struct fake *f);
 /* Returns the number of submissions that have not been taken. */
 unsigned fake_waiting(struct fake *f);
 /* From now on, result regions are handed over only on request. */

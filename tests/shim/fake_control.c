@@ -220,6 +220,27 @@ struct fake_op fake_take(struct fake *f)
 	return op;
 }
 
+bool fake_take_unless(struct fake *f, const _Atomic bool *over, struct fake_op *ret)
+{
+	bool taken;
+
+	pthread_mutex_lock(&f->lock);
+	while (f->taken == f->queued && !atomic_load(over))
+		pthread_cond_wait(&f->changed, &f->lock);
+	taken = f->taken != f->queued;
+	if (taken)
+		*ret = f->queue[f->taken++ % QUEUED];
+	pthread_mutex_unlock(&f->lock);
+	return taken;
+}
+
+void fake_nudge(struct fake *f)
+{
+	pthread_mutex_lock(&f->lock);
+	pthread_cond_broadcast(&f->changed);
+	pthread_mutex_unlock(&f->lock);
+}
+
 unsigned fake_waiting(struct fake *f)
 {
 	unsigned n;

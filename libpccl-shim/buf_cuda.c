@@ -220,7 +220,7 @@ static pcclResult_t start_in(
 		error = c->gpu->cuEventRecord(u->lanes[lane], c->in);
 		/* The caller does not wait for this copy. */
 		if (error != CUDA_SUCCESS)
-			(void)c->gpu->cuStreamSynchronize(c->in);
+			pccl_cuda_settle(c, c->in);
 	}
 	pccl_cuda_leave(c);
 	return error == CUDA_SUCCESS ? pcclSuccess : fail(b, function, error, "read");
@@ -230,15 +230,18 @@ static pcclResult_t finish_in(const struct pccl_buf *b, unsigned lane)
 {
 	const struct pccl_cuda_use *u = use_of(b);
 	const struct pccl_cuda_context *c = u->context;
+	const char *function = "cuCtxPushCurrent";
 	CUresult error = pccl_cuda_enter(c);
 
-	if (error != CUDA_SUCCESS)
-		return fail(b, "cuCtxPushCurrent", error, "read");
-	error = pccl_cuda_await(c->gpu, u->lanes[lane]);
-	if (error != CUDA_SUCCESS)
-		(void)c->gpu->cuStreamSynchronize(c->in);
-	pccl_cuda_leave(c);
-	return error == CUDA_SUCCESS ? pcclSuccess : fail(b, "cuEventSynchronize", error, "read");
+	if (error == CUDA_SUCCESS) {
+		function = "cuEventSynchronize";
+		error = pccl_cuda_await(c->gpu, u->lanes[lane]);
+		pccl_cuda_leave(c);
+	}
+	if (error == CUDA_SUCCESS)
+		return pcclSuccess;
+	pccl_cuda_settle(c, c->in);
+	return fail(b, function, error, "read");
 }
 
 static pcclResult_t copy_in(const struct pccl_buf *b, uint64_t off, void *to, size_t n)
@@ -348,8 +351,10 @@ static pcclResult_t finish_out(const struct pccl_buf *b)
 	const struct pccl_cuda_context *c = u->context;
 	CUresult error = pccl_cuda_enter(c), also;
 
-	if (error != CUDA_SUCCESS)
+	if (error != CUDA_SUCCESS) {
+		pccl_cuda_settle(c, c->out);
 		return fail(b, "cuCtxPushCurrent", error, "written");
+	}
 	while (u->swaps_over < u->swaps_begun) {
 		also = finish_swap(u);
 		error = error == CUDA_SUCCESS ? also : error;
@@ -361,7 +366,7 @@ static pcclResult_t finish_out(const struct pccl_buf *b)
 	if (error == CUDA_SUCCESS)
 		error = pccl_cuda_await(c->gpu, u->out);
 	if (error != CUDA_SUCCESS)
-		(void)c->gpu->cuStreamSynchronize(c->out);
+		pccl_cuda_settle(c, c->out);
 	pccl_cuda_leave(c);
 	return error == CUDA_SUCCESS ? pcclSuccess
 				     : fail(b, "cuEventSynchronize", error, "written");

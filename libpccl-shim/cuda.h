@@ -85,6 +85,9 @@ void pccl_cuda_use_put(struct pccl_cuda_use *use);
 CUresult pccl_cuda_keep_order(const struct pccl_cuda_use *u, CUstream stream, bool *done);
 /* Waits for an event. In the context. */
 CUresult pccl_cuda_await(const struct gpu_driver *gpu, CUevent event);
+/* Waits until a stream of the library has nothing to do, because a function has failed and nobody
+ * waits for the work any more. */
+void pccl_cuda_settle(const struct pccl_cuda_context *c, CUstream stream);
 /* Gives the use bounce buffers, if it has none. */
 pcclResult_t pccl_cuda_use_bounce(struct pccl_cuda_use *use);
 /* Forgets the context, because a function has failed there with this error. */

@@ -414,6 +414,15 @@ CUresult pccl_cuda_await(const struct gpu_driver *gpu, CUevent event)
 	return error == CUDA_ERROR_NOT_READY ? gpu->cuEventSynchronize(event) : error;
 }
 
+void pccl_cuda_settle(const struct pccl_cuda_context *c, CUstream stream)
+{
+	/* A context that cannot be entered has been destroyed, with its streams and their work. */
+	if (pccl_cuda_enter(c) != CUDA_SUCCESS)
+		return;
+	(void)c->gpu->cuStreamSynchronize(stream);
+	pccl_cuda_leave(c);
+}
+
 static struct pccl_cuda_use *find_use(struct pccl_buf_call *call, const struct pccl_cuda_context *c)
 {
 	for (struct pccl_buf_use *b = call->uses; b; b = b->next) {

@@ -22,6 +22,8 @@ struct launch {
 
 static pcclResult_t fail(const struct pccl_cuda_context *c, const char *function, CUresult error)
 {
+	/* The bounce buffers may be freed after this. */
+	pccl_cuda_settle(c, c->in);
 	return pccl_cuda_fail(
 		c->gpu, function, error, "tensors on CUDA device %d cannot be hashed", c->device);
 }

@@ -412,7 +412,7 @@ END_TEST
 static const CUresult errors[] = {
 	CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_ILLEGAL_ADDRESS};
 enum { N_ERRORS = sizeof errors / sizeof errors[0] };
-enum { WAYS = 8, OVER_MAX = 3, ERROR_CASES = WAYS * N_ERRORS };
+enum { WAYS = 8, OVER_MAX = 3, ERROR_CASES = WAYS * N_ERRORS, SYNC_WAYS = 4 };
 /* Exit statuses of the process of a shot: the operation was over before, or the shot has hit it. */
 enum { OVER = 0, HIT = 2 };
 
@@ -427,6 +427,9 @@ struct shot {
 	bool writes;     /* the synchronization writes tensors, or only reads them */
 };
 
+/* In builds with AddressSanitizer. */
+extern int __lsan_do_recoverable_leak_check(void) __attribute__((weak));
+
 /* Each shot has its own process, with its own driver and agent. Returns whether the operation was
  * over before. */
 static bool shoot(bool (*run)(const struct shot *), const struct shot *shot)
@@ -435,8 +438,14 @@ static bool shoot(bool (*run)(const struct shot *), const struct shot *shot)
 	int status;
 
 	if (pid == 0) {
+		bool over;
+
 		setup();
-		_exit(run(shot) ? OVER : HIT);
+		over = run(shot);
+		if (getenv("DEVICE_LEAKS") && __lsan_do_recoverable_leak_check &&
+			__lsan_do_recoverable_leak_check() != 0)
+			_exit(EXIT_FAILURE);
+		_exit(over ? OVER : HIT);
 	}
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 	ck_assert_msg(
@@ -448,6 +457,9 @@ static bool shoot(bool (*run)(const struct shot *), const struct shot *shot)
 
 /* How many errors were injected in all cases, which are processes. NULL before main. */
 static _Atomic unsigned long *injected;
+/* The number with which the next process begins. Shared as `injected`. */
+static uint64_t *next_shot;
+#define SHOTS_IN_A_PROCESS 10
 
 /* Lets the n-th call of the driver fail. Returns whether the operation was over before. */
 static bool fail_once(const struct shot *shot)
@@ -792,6 +804,92 @@ static bool sync_freed(const struct shot *shot)
 	return over;
 }
 
+/* A call of the driver fails during a synchronization. */
+static bool sync_fails(const struct shot *shot)
+{
+	uint8_t *wide;
+	char text[512];
+	struct st_state s;
+	pcclResult_t r;
+	bool over, whole, old;
+
+	ck_assert_int_eq(setenv("DOUBLE_NO_KERNELS", shot->no_kernels ? "1" : "0", 1), 0);
+	st_init(&s, 1);
+	state_to_device(&s);
+	twin->fail_at(shot->n, shot->error);
+	r = synchronize(&s, shot->writes);
+	(void)snprintf(text, sizeof text, "%s", pcclGetLastError());
+	over = twin->count() < shot->n;
+	twin->fail_at(0, CUDA_SUCCESS);
+	for (unsigned i = 0; i < TENSORS; i++)
+		if (i != WIDE && s.bytes[i] > 0)
+			ck_assert_int_eq(memcmp(tensor_seen(&s, i), s.data[i], s.bytes[i]), 0);
+	wide = malloc(s.bytes[WIDE]);
+	ck_assert_ptr_nonnull(wide);
+	memset(wide, OLD, s.bytes[WIDE]);
+	old = memcmp(tensor_seen(&s, WIDE), s.data[WIDE], s.bytes[WIDE]) == 0;
+	whole = shot->writes ? memcmp(tensor_seen(&s, WIDE), wide, s.bytes[WIDE]) == 0 : old;
+	free(wide);
+	if (r == pcclSuccess)
+		ck_assert_msg(whole, "call %llu: a false success", (unsigned long long)shot->n);
+	else
+		ck_assert_msg(!over && r == pcclInternalError &&
+				      strstr(text, gpu_driver_error(gpu, shot->error)) &&
+				      (old || strstr(text, "written in part")),
+			"call %llu: code %d: %s", (unsigned long long)shot->n, (int)r, text);
+	st_free(&s);
+	return over;
+}
+
+/* The application connects again, with a new context if the old one is unusable. */
+static void renew(CUresult error)
+{
+	CUcontext popped;
+
+	ck_assert_int_eq(pcclDestroyCommunicator(fx_comm), pcclSuccess);
+	if (error == CUDA_ERROR_ILLEGAL_ADDRESS) {
+		twin->reset(0);
+		ck_assert_int_eq(gpu->cuCtxPopCurrent(&popped), CUDA_SUCCESS);
+		gpu = open_device(0);
+	}
+	fx_comm = fx_new_comm();
+	fx_assert_succeeds(pcclConnect(fx_comm));
+}
+
+/* Several shots in one process, which is faster. Later ones find what the library keeps between
+ * calls, and are over earlier. Returns whether the first one was over. */
+static bool sync_fails_often(const struct shot *shot)
+{
+	/* Only one of the errors that are not permanent needs all numbers. */
+	bool some = shot->error == CUDA_ERROR_OUT_OF_MEMORY && !getenv("DEVICE_ALL");
+	unsigned step = some ? 4 : 1;
+	struct shot next = *shot;
+	bool over = sync_fails(&next);
+
+	if (over)
+		return true;
+	for (unsigned i = 0; i < SHOTS_IN_A_PROCESS && !over; i++) {
+		atomic_fetch_add(injected, 1);
+		next.n += step;
+		renew(shot->error);
+		over = sync_fails(&next);
+	}
+	*next_shot = next.n;
+	return false;
+}
+
+START_TEST(any_call_of_the_driver_may_fail_during_a_synchronization)
+{
+	struct shot shot = {
+		.n = 1, .error = errors[_i / SYNC_WAYS], .writes = _i & 1, .no_kernels = _i & 2};
+
+	if (getenv("E2E_GPU"))
+		return;
+	while (!shoot(sync_fails_often, &shot))
+		shot.n = *next_shot;
+}
+END_TEST
+
 /* Peers that send, and peers that receive. */
 START_TEST(tensors_may_be_freed_during_a_synchronization)
 {
@@ -945,12 +1043,17 @@ int main(void)
 	tcase_set_timeout(tc, 600);
 	tcase_add_loop_test(
 		tc, any_call_of_the_driver_may_fail, first, only ? first + 1 : ERROR_CASES);
+	if (!only)
+		tcase_add_loop_test(tc, any_call_of_the_driver_may_fail_during_a_synchronization, 0,
+			SYNC_WAYS * N_ERRORS);
 	suite_add_tcase(s, tc);
 	injected = mmap(
 		/* cppcheck-suppress invalidFunctionArg ; anonymous memory has no file */
-		NULL, sizeof *injected, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+		NULL, sizeof *injected + sizeof *next_shot, PROT_READ | PROT_WRITE,
+		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (injected == MAP_FAILED)
 		return EXIT_FAILURE;
+	next_shot = (uint64_t *)(void *)(injected + 1);
 	status = tl_run(s);
 	printf("%lu errors of the driver were injected\n", atomic_load(injected));
 	return status;

@@ -12,6 +12,7 @@
  * the launch fails with a sticky error.
  * - An error that is sticky fails all later calls in its context, and the work that is queued there
  *   is dropped.
+ * - Host memory must not be unregistered while a copy from or to it is under way: the process ends.
  * - In a forked child all functions fail.
  *
  * Environment: DOUBLE_DEVICES, the number of devices (default 2); DOUBLE_REGISTER_LIMIT, the bytes
@@ -29,7 +30,9 @@
 struct double_functions {
 	/* The n-th call from now on fails with this error, in any thread; 0: none does. Functions
 	 * that name errors are not counted. A caller that asks again and again whether an event is
-	 * reached counts as one call: how often it asks depends on the processor. */
+	 * reached counts as one call: how often it asks depends on the processor. Until fail_at is
+	 * called with 0, devices work only while a thread waits for them. So a copy for which
+	 * nobody waits after an error stays under way. */
 	void (*fail_at)(uint64_t n, CUresult error);
 	/* The n-th use from now on of the allocation that contains `at` frees this allocation
 	 * first, as another thread may do; 0: none does. Copies, fills and launches of the hash

@@ -32,8 +32,9 @@ struct dbl_stream {
 	bool held, destroyed;
 	uint64_t queued, done; /* numbers of works */
 	struct dbl_work *first, **last;
-	pthread_cond_t wake;     /* its thread may have something to do */
-	struct dbl_stream *next; /* of all streams */
+	const struct dbl_work *running; /* NULL: none */
+	pthread_cond_t wake;            /* its thread may have something to do */
+	struct dbl_stream *next;        /* of all streams */
 };
 
 /* What a stream has to do. */
@@ -59,8 +60,8 @@ struct dbl_work {
 struct dbl_event {
 	const struct dbl_stream *stream; /* NULL: not recorded yet */
 	uint64_t done;
-	bool asked; /* the last call of cuEventQuery found that it is not reached yet */
-	bool destroyed;
+	bool asked;             /* the last call of cuEventQuery found that it is not reached yet */
+	struct dbl_event *next; /* of all events: those of a context that has failed remain */
 };
 
 /* ---- streams (double_work.c); all with the lock held */
@@ -73,6 +74,10 @@ void dbl_stream_add(struct dbl_stream *s, const struct dbl_work *w);
 /* Waits until all streams of a context, or of all contexts (NULL), have nothing to do. */
 void dbl_streams_drain(const struct dbl_context *ctx);
 void dbl_streams_forget(void);
+/* Lets streams work only while somebody waits for a stream, or always. */
+void dbl_streams_lazy(bool on);
+/* Is a copy from or to this host memory queued or running? */
+bool dbl_streams_use(const void *at, size_t n);
 /* Wakes all threads, because something has changed that they wait for. */
 void dbl_streams_wake(void);
 

@@ -226,6 +226,10 @@ CUresult dbl_host_unregister(void *at)
 	r = *p;
 	if (!r)
 		return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+	if (dbl_streams_use(r->at, r->n)) {
+		(void)fprintf(stderr, "host memory is unregistered during a copy\n");
+		abort();
+	}
 	*p = r->next;
 	free(r);
 	return CUDA_SUCCESS;

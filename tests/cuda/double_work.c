@@ -8,12 +8,14 @@ pthread_mutex_t dbl_lock = PTHREAD_MUTEX_INITIALIZER;
 pthread_cond_t dbl_changed = PTHREAD_COND_INITIALIZER;
 
 static struct dbl_stream *streams;
+static bool lazy;
+static unsigned waiting; /* threads in dbl_stream_await */
 
 static bool is_ready(const struct dbl_stream *s)
 {
 	const struct dbl_work *w = s->first;
 
-	if (!w || (s->held && s->ctx->sticky == CUDA_SUCCESS))
+	if (!w || ((s->held || (lazy && waiting == 0)) && s->ctx->sticky == CUDA_SUCCESS))
 		return false;
 	for (size_t i = 0; i < w->n_waits; i++)
 		if (w->waits[i].stream->done < w->waits[i].done)
@@ -63,9 +65,11 @@ static void *serve(void *arg)
 		w = take(s);
 		dropped = !w->run || s->ctx->sticky != CUDA_SUCCESS;
 		if (!dropped) {
+			s->running = w;
 			pthread_mutex_unlock(&dbl_lock);
 			w->run(w);
 			pthread_mutex_lock(&dbl_lock);
+			s->running = NULL;
 		}
 		s->done++;
 		free(w->waits);
@@ -105,8 +109,39 @@ struct dbl_stream *dbl_stream_new(struct dbl_context *ctx, bool blocking)
 
 void dbl_stream_await(const struct dbl_stream *s, uint64_t done)
 {
+	waiting++;
+	if (lazy)
+		dbl_streams_wake();
 	while (s->done < done)
 		pthread_cond_wait(&dbl_changed, &dbl_lock);
+	waiting--;
+}
+
+void dbl_streams_lazy(bool on)
+{
+	lazy = on;
+	dbl_streams_wake();
+}
+
+static bool touches(const struct dbl_work *w, const uint8_t *at, size_t n)
+{
+	const uint8_t *to = w->to, *from = w->from;
+
+	return (to && to < at + n && at < to + w->n) || (from && from < at + n && at < from + w->n);
+}
+
+bool dbl_streams_use(const void *at, size_t n)
+{
+	for (const struct dbl_stream *s = streams; s; s = s->next) {
+		bool use = s->running && touches(s->running, at, n);
+
+		/* After a sticky error the work that is queued is dropped. */
+		for (const struct dbl_work *w = s->first; w && !use; w = w->next)
+			use = s->ctx->sticky == CUDA_SUCCESS && touches(w, at, n);
+		if (use)
+			return true;
+	}
+	return false;
 }
 
 static void add_wait(struct dbl_work *w, const struct dbl_stream *s, uint64_t done)

@@ -20,6 +20,7 @@ static bool started;
 static struct dbl_context *contexts;
 static struct dbl_context *primaries[DEVICES_MAX];
 static unsigned long long last_context;
+static struct dbl_event *events;
 static uint64_t n_calls, fail_call;
 static CUresult fail_error;
 static const char *always_fails; /* a function, or NULL */
@@ -661,20 +662,28 @@ CUresult cuEventCreate(CUevent *ret, unsigned flags)
 	(void)flags;
 	if (error == CUDA_SUCCESS && !e)
 		error = CUDA_ERROR_OUT_OF_MEMORY;
-	if (error == CUDA_SUCCESS)
-		*ret = (CUevent)e;
-	else
+	if (error != CUDA_SUCCESS) {
 		free(e);
-	return end(error);
+		return end(error);
+	}
+	e->next = events;
+	events = e;
+	*ret = (CUevent)e;
+	return end(CUDA_SUCCESS);
 }
 
 CUresult cuEventDestroy(CUevent event)
 {
 	CUresult error = begin_here("cuEventDestroy");
+	struct dbl_event **at = &events, *e = (struct dbl_event *)event;
 
-	if (error == CUDA_SUCCESS)
-		free(event);
-	return end(error);
+	if (error != CUDA_SUCCESS)
+		return end(error);
+	while (*at != e)
+		at = &(*at)->next;
+	*at = e->next;
+	free(e);
+	return end(CUDA_SUCCESS);
 }
 
 CUresult cuEventRecord(CUevent event, CUstream stream)
@@ -845,6 +854,7 @@ static void double_fail_at(uint64_t n, CUresult error)
 	n_calls = 0;
 	fail_call = n;
 	fail_error = error;
+	dbl_streams_lazy(n > 0);
 	pthread_mutex_unlock(&dbl_lock);
 }
 

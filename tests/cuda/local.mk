@@ -67,6 +67,7 @@ tests_cuda_libkinds_la_CPPFLAGS = $(libpccl_shim_libpccl_shim_la_CPPFLAGS) $(CHE
 tests_cuda_libkinds_la_LIBADD = $(libpccl_shim_libpccl_shim_la_LIBADD)
 check_PROGRAMS += tests/cuda/kinds tests/cuda/device
 TESTS += tests/cuda/kinds tests/cuda/device
+LONG_TESTS += tests/cuda/device
 tests/cuda/kinds.log tests/cuda/device.log: tests/cuda/libcuda.la
 tests_cuda_kinds_SOURCES = tests/shim/kinds.c
 tests_cuda_kinds_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) $(CHECK_CFLAGS) -DDUMMY_KIND=pccl_buf_cuda

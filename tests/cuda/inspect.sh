@@ -7,8 +7,8 @@
 # multiplies the register that is always zero with itself and adds the constant.
 #
 # The PTX, from which the compiler makes machine code, is inspected everywhere; the machine code only where
-# there is a tool that shows it. CUOBJDUMP names this tool; it is part of the toolkit of CUDA, or of the package nvidia-cuda-cuobjdump
-# of PyPI, with nvidia-cuda-nvdisasm beside it.
+# there is a tool that shows it. CUOBJDUMP names this tool. It is part of the toolkit of CUDA, or of the packages
+# nvidia-cuda-cuobjdump and nvidia-cuda-nvdisasm of PyPI, which `./dev test` installs.
 top=${abs_top_builddir:-.}
 binary=$top/kernels/cuda/hash.fatbin
 cuda=$(sed -n 's/^CUDA_DIR = //p' "$top/Makefile")
@@ -87,7 +87,7 @@ closing() {
 tool=${CUOBJDUMP:-}
 if [ -z "$tool" ] && [ -x "$cuda/bin/cuobjdump" ]; then tool=$cuda/bin/cuobjdump; fi
 if [ -z "$tool" ]; then
-	tool=$(command -v cuobjdump) || closing "the machine code is not inspected: cuobjdump is not installed"
+	tool=$(command -v cuobjdump) || closing "only PTX is inspected: cuobjdump is not installed; ./dev test installs it from PyPI"
 fi
 PATH=$(dirname "$tool"):$PATH # it runs nvdisasm
 if ! "$tool" -lelf "$binary" >"$dir/elf" 2>"$dir/error"; then
@@ -96,14 +96,21 @@ if ! "$tool" -lelf "$binary" >"$dir/elf" 2>"$dir/error"; then
 fi
 codes=$(sed -n 's/^ELF file.*\.sm_\([0-9a-z]*\)\.cubin$/\1/p' "$dir/elf")
 # A build with a sanitizer has only PTX.
-[ -n "$codes" ] || closing "the machine code is not inspected: this build has none"
+[ -n "$codes" ] || closing "only PTX is inspected: this build has no machine code"
 wanted=$(sed -n 's/^GPU_ARCHS = //p' "$top/Makefile")
 for code in $wanted; do
 	check "the fat binary has code for sm_$code" grep -q "\.sm_$code\.cubin$" "$dir/elf"
 done
-for code in $codes; do
-	"$tool" -sass -arch "sm_$code" "$binary" >"$dir/sass" 2>&1
+# disassemble CODE BINARY: writes the instructions for this GPU to $dir/list.
+disassemble() {
+	"$tool" -sass -arch "sm_$1" "$2" >"$dir/sass" 2>&1
 	list "$dir/sass" >"$dir/list"
+}
+# The test of the tool: another kernel has such instructions.
+disassemble "${codes%%[!0-9a-z]*}" "$top/kernels/cuda/check.fatbin"
+check "instructions that depend on the GPU are found where they are" [ -n "$(wrong "$dir/list")" ]
+for code in $codes; do
+	disassemble "$code" "$binary"
 	check "sm_$code: the kernel multiplies and shuffles" grep -qE '^(IMAD|SHFL)' "$dir/list"
 	check "sm_$code: no instruction depends on the GPU" no_wrong "$dir/list"
 	check "sm_$code: loads 16 bytes at a time" grep -q '^LDG\.E\.128' "$dir/list"

@@ -18,6 +18,7 @@ cuda_suites = \
 	tests/cuda/gpu_hash.c
 check_PROGRAMS += tests/cuda/cuda
 TESTS += $(cuda_suites) tests/cuda/test_gpu_check.py tests/cuda/inspect.sh
+MINIMAL_TESTS += tests/cuda/test_gpu_check.py
 # The plain build has machine code.
 PLAIN_TESTS += tests/cuda/inspect.sh
 THREADED_TESTS += tests/cuda/emulation.c

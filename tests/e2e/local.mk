@@ -93,6 +93,7 @@ TESTS += $(e2e_tests)
 PLAIN_TESTS += $(e2e_tests)
 HOSTILE_TESTS += tests/e2e/test_hostile.py tests/e2e/test_trust.py tests/e2e/test_attack.py \
 	tests/e2e/test_topology_attack.py
+MINIMAL_TESTS += tests/e2e/test_no_cuda.py
 LONG_TESTS += tests/e2e/test_membership.py tests/e2e/test_kill.py tests/e2e/test_state.py \
 	tests/e2e/test_restart.py tests/e2e/test_parity.py tests/e2e/test_links.py \
 	tests/e2e/test_async.py tests/e2e/test_long.py

@@ -125,6 +125,7 @@ void do_tensors(void)
 	struct data_spec s = {.type = (pcclDataType_t)type, .count = number("count", NULL)};
 	uint64_t n = number("n", "1"), seed = number("seed", "0");
 	bool shared = strcmp(word("mem", "own"), "shared") == 0;
+	bool claimed = strcmp(word("device", ""), "cuda") == 0; /* although it is host memory */
 
 	if (type < 0)
 		die("no such type", word("type", "f32"));
@@ -145,7 +146,7 @@ void do_tensors(void)
 			.data = tensor_given(t),
 			.count = s.count,
 			.datatype = s.type,
-			.device_type = t->device ? pcclDeviceCuda : pcclDeviceCpu,
+			.device_type = t->device || claimed ? pcclDeviceCuda : pcclDeviceCpu,
 			.allow_content_inequality = number("differ", "0") != 0,
 		};
 	}

@@ -2,11 +2,15 @@
 # SPDX-License-Identifier: MIT
 """Trainers whose memory is that of the host open no file of CUDA, although the driver can be found.
 The dynamic linker reports which libraries it searches (LD_DEBUG), and strace reports all files. Without
-strace, only the first report is examined."""
+strace, only the first report is examined.
+
+A build without CUDA (./dev test minimal) refuses memory of CUDA devices, in a sentence that names the option of
+configure."""
 
 import os
 import re
 import shutil
+import subprocess
 
 os.environ.pop("E2E_MEMORY", None)
 import lib  # pylint: disable=wrong-import-position
@@ -52,6 +56,20 @@ def work(peers):
           "they synchronize tensors", answers)
 
 
+def refuse(peers):
+    """A build without CUDA. All peers get the sentence about the tensor of peer 1."""
+    for k, peer in enumerate(peers):
+        peer.expect(f"tensors n=1 name=d count=1000 device={('cpu', 'cuda')[k]}")
+    answers = together(peers, "sync revision=1")
+    check(all(a["code"] == lib.INTERNAL_ERROR and "configure it with --with-cuda" in a["text"] for a in answers),
+          "tensors of CUDA devices are refused, and the sentence names the option of configure", answers)
+    done = subprocess.run([lib.BUILD / "pccl-bench/pccl-bench", "allreduce", "-b", "4", "-e", "4", "--peers", "2",
+                           "--memory", "cuda"], text=True, capture_output=True, check=False, timeout=lib.WAIT,
+                          env={**os.environ, "PCCL_MASTERD": str(lib.MASTERD), "PCCL_AGENTD": str(lib.AGENTD)})
+    check(done.returncode != 0 and "configure it with --with-cuda" in done.stderr,
+          "pccl-bench --memory cuda names the option of configure", done.stderr)
+
+
 def test():
     double = lib.BUILD / "tests/cuda/.libs"
     if lib.sanitized():
@@ -67,6 +85,8 @@ def test():
             peer.read()
         lib.form_run(peers, 1)
         work(peers)
+        if "#define HAVE_CUDA 1" not in (lib.BUILD / "config.h").read_text("utf-8"):
+            refuse(peers)
         for peer in peers:  # the reports are complete when their processes have ended
             peer.send("quit")
             peer.process.wait(lib.WAIT)

@@ -34,6 +34,8 @@ shim_suites = \
 check_PROGRAMS += tests/shim/shim tests/shim/standin_agentd
 TESTS += $(shim_suites)
 LONG_TESTS += tests/shim/operand.c
+# They have tests of a library without CUDA.
+MINIMAL_TESTS += tests/shim/session.c tests/shim/state_manifest.c
 # operand.c is left out because it handles operands of 16 MiB byte by byte. Suites that start
 # processes or need no agent are left out, too.
 THREADED_TESTS += tests/shim/backlog.c \

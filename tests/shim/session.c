@@ -35,6 +35,9 @@ START_TEST(nothing_works_before_init)
 	fx_assert_succeeds(pcclInit());
 	fx_assert_succeeds(pcclInit());
 	fx_assert_succeeds(pcclCreateCommunicator(&params, &c));
+	if (!cuda)
+		fx_assert_fails(pcclSetStream(c, &params), pcclInternalError,
+			"without CUDA: configure it with --with-cuda");
 	fx_assert_succeeds(pcclDestroyCommunicator(c));
 }
 END_TEST

@@ -68,7 +68,7 @@ static const struct wrong {
 	{{.name = "w", .data = long_name, .count = 1, .device_type = pcclDeviceCuda},
 		pcclInternalError,
 		"infos[2] (\"w\"): device_type is pcclDeviceCuda, and this library was built "
-		"without CUDA"},
+		"without CUDA: configure it with --with-cuda"},
 #endif
 	{{.name = "w", .data = long_name, .count = 1, .device_type = (pcclDeviceType_t)2},
 		pcclInvalidArgument, "device_type: there is no type 2"},

@@ -63,6 +63,7 @@ e2e_tests = \
 	tests/e2e/test_ports.py \
 	tests/e2e/test_quant.py \
 	tests/e2e/test_cuda.py \
+	tests/e2e/test_device_memory.py \
 	tests/e2e/test_no_cuda.py \
 	tests/e2e/test_torch.py \
 	tests/e2e/test_refusals.py \
@@ -90,13 +91,16 @@ e2e_tests = \
 	tests/e2e/test_ctl_keys.py \
 	tests/e2e/test_ctl_state.py
 TESTS += $(e2e_tests)
+if HAVE_CUDA
+tests/e2e/test_cuda.log tests/e2e/test_device_memory.log tests/e2e/test_no_cuda.log: tests/cuda/libcuda.la
+endif
 PLAIN_TESTS += $(e2e_tests)
 HOSTILE_TESTS += tests/e2e/test_hostile.py tests/e2e/test_trust.py tests/e2e/test_attack.py \
 	tests/e2e/test_topology_attack.py
 MINIMAL_TESTS += tests/e2e/test_no_cuda.py
 LONG_TESTS += tests/e2e/test_membership.py tests/e2e/test_kill.py tests/e2e/test_state.py \
 	tests/e2e/test_restart.py tests/e2e/test_parity.py tests/e2e/test_links.py \
-	tests/e2e/test_async.py tests/e2e/test_long.py
+	tests/e2e/test_async.py tests/e2e/test_device_memory.py tests/e2e/test_long.py
 # These use less than a fifth of a processor.
 WAITING_TESTS += tests/e2e/test_newcomers.py tests/e2e/test_mtu.py tests/e2e/test_far_state.py \
 	tests/e2e/test_fresh_start.py tests/e2e/test_paced_path.py tests/e2e/test_far_newcomer.py \

@@ -1047,9 +1047,8 @@ int main(void)
 		tcase_add_loop_test(tc, any_call_of_the_driver_may_fail_during_a_synchronization, 0,
 			SYNC_WAYS * N_ERRORS);
 	suite_add_tcase(s, tc);
-	injected = mmap(
+	injected = mmap(NULL, sizeof *injected + sizeof *next_shot, PROT_READ | PROT_WRITE,
 		/* cppcheck-suppress invalidFunctionArg ; anonymous memory has no file */
-		NULL, sizeof *injected + sizeof *next_shot, PROT_READ | PROT_WRITE,
 		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (injected == MAP_FAILED)
 		return EXIT_FAILURE;

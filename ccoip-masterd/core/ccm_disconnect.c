@@ -153,7 +153,8 @@ static void peer_move(
 	ccm_membership_add(s, p);
 	ccm_flaps_move(a, old->agent);
 	ccm_unmet_thread(m, p, j->thread);
-	s->n_accepted++;
+	if (s->n_accepted++ == 0)
+		a->list_sent = false; /* no view on this connection has had this group */
 	a->n_accepted++;
 	p->pid = j->pid;
 	ccm_peer_goes_on(m, p);

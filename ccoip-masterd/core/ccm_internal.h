@@ -315,9 +315,9 @@ void ccm_peer_accept(struct ccm *m, struct ccm_peer *p);
 const char *ccm_peer_label(const struct ccm_peer *p, char buf[3 * WM_NAME_MAX]);
 void ccm_loss_announce(struct ccm *m);
 /* These functions send a WM_VIEW to agents with accepted peers. */
-/* To one agent, if no view was sent on its connection yet. Every decision about an operation comes
- * after a view that names all losses before the decision (decision 064). So this is called before
- * the end of an attempt is sent to an agent that comes back, or to a new agent. */
+/* To one agent, if no view with all its groups was sent on its connection yet. Every decision about
+ * an operation comes after a view that names all losses before the decision (decision 064). So this
+ * is called before the end of an attempt is sent to an agent that comes back, or to a new agent. */
 void ccm_view_catch_up(struct ccm *m, struct ccm_agent *a);
 void ccm_view_tell_group(struct ccm *m, const struct ccm_group *g); /* to the agents of one group */
 void ccm_view_announce(struct ccm *m);

@@ -97,8 +97,8 @@ struct ccm_agent {
 	bool resuming;       /* is sending its snapshot of the run; RESUME ends this */
 	bool hello_deferred; /* its hello is not answered yet */
 	bool restored;       /* disconnected: known from the journal only */
-	bool list_sent; /* a view was sent on this connection; it has named the first lost_named of
-			   ccm->losses */
+	bool list_sent; /* a view with all its groups was sent on this connection; it has named the
+			   first lost_named of ccm->losses */
 	uint64_t lost_named;
 	bool promoted; /* used in ccm_takeover.c only: the round that it had prepared was committed
 			*/

@@ -486,6 +486,29 @@ START_TEST(loss_is_sent_before_the_aborts_that_it_causes)
 }
 END_TEST
 
+/* A view was sent when only one of the two groups of the agent was back, so the other one does not
+ * know of the loss yet. */
+START_TEST(group_that_is_back_last_gets_its_loss_before_aborts)
+{
+	struct fk_peer others[] = {p, q, r};
+	struct fk_peer x = fk_admit(c, 1, others, 3);
+
+	c = fk_reconnect(c);
+	x = fk_join_again(&x, c, WM_JOIN_ACCEPTED);
+	fk_leave(&q, WM_LEAVE_DIED);
+	ck_assert_uint_eq(fk_take(c, WM_VIEW)->u.view.n, 1);
+	r = fk_join_again(&r, c, WM_JOIN_ACCEPTED);
+	fk_forget(&f);
+	c->generations[0].generation = 0;
+	fk_vote(&r, 1);
+	ck_assert_int_eq(c->inbox[c->n - 2].type, WM_VIEW);
+	ck_assert_int_eq(c->inbox[c->n - 1].type, WM_OP_ABORT);
+	ck_assert_uint_eq(fk_take(c, WM_VIEW)->u.view.n, 2);
+	fk_vote(&r, 2);
+	ck_assert_uint_eq(fk_count(c, WM_VIEW), 0); /* once is enough */
+}
+END_TEST
+
 START_TEST(only_a_snapshot_may_vote_for_started_attempts)
 {
 	vote_all(1);
@@ -632,6 +655,7 @@ Suite *return_suite(void)
 	tcase_add_test(tc, agent_must_complete_its_snapshot_in_time);
 	tcase_add_test(tc, messages_for_refused_peers_are_ignored);
 	tcase_add_test(tc, loss_is_sent_before_the_aborts_that_it_causes);
+	tcase_add_test(tc, group_that_is_back_last_gets_its_loss_before_aborts);
 	tcase_add_test(tc, only_a_snapshot_may_vote_for_started_attempts);
 	tcase_add_test(tc, agent_with_a_stranger_and_a_newcomer_is_kept);
 	tcase_add_test(tc, peer_on_a_superseded_connection_is_lost);

@@ -558,8 +558,8 @@ CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t n, CUstream 
 
 	if (error != CUDA_SUCCESS)
 		return end(error);
-	w.to = seen(to, n);
-	w.from = seen(from, n);
+	w.to = seen(use(to, n), to);
+	w.from = seen(use(from, n), from);
 	if (!w.to || !w.from)
 		return end(CUDA_ERROR_INVALID_VALUE);
 	dbl_stream_add(s, &w);

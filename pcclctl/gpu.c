@@ -75,6 +75,8 @@ static int read_table(const char *path, struct ctl_gpu_table *ret)
 	if (line)
 		code = fail(EX_DATAERR, path,
 			line > 0 ? why : "this is not what gpu-check --json prints");
+	else if (code == EX_OK && ret->n == 0)
+		code = fail(EX_DATAERR, path, "there is no hash in this file");
 	if (f)
 		(void)fclose(f);
 	free(text);

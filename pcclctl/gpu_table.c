@@ -10,6 +10,7 @@
 #include "common/cc_must.h"
 
 #define HASH_DIGITS 16
+#define BLANKS      " \t\r\n"
 
 /* Adds a row. Returns false if one of the words is wrong. */
 static bool add_row(
@@ -70,28 +71,45 @@ static const char *string_of(struct json_object *o, const char *key)
 	return json_object_object_get_ex(o, key, &v) ? json_object_get_string(v) : NULL;
 }
 
-static int parse_json(const char *text, struct ctl_gpu_table *t)
+static bool add_functions(struct ctl_gpu_table *t, struct json_object *o)
 {
-	struct json_object *o = json_tokener_parse(text), *functions;
-	int wrong = 0;
+	struct json_object *functions, *f;
 
 	if (!json_object_object_get_ex(o, "functions", &functions) ||
 		!json_object_is_type(functions, json_type_array))
-		wrong = -1;
-	for (size_t i = 0; !wrong && i < json_object_array_length(functions); i++) {
-		struct json_object *f = json_object_array_get_idx(functions, i);
-
+		return false;
+	for (size_t i = 0; i < json_object_array_length(functions); i++) {
+		f = json_object_array_get_idx(functions, i);
 		if (!add_row(t, string_of(f, "function"), string_of(f, "architecture"),
 			    string_of(f, "hash")))
-			wrong = -1;
+			return false;
 	}
-	json_object_put(o);
-	return wrong;
+	return true;
+}
+
+/* Parses the texts of several hosts, one after the other. */
+static int parse_json(const char *text, struct ctl_gpu_table *t)
+{
+	struct json_tokener *tokener = json_tokener_new();
+	struct json_object *o;
+	bool right = tokener != NULL;
+
+	while (right && text[strspn(text, BLANKS)] != '\0') {
+		o = json_tokener_parse_ex(tokener, text, (int)strlen(text));
+		right = json_tokener_get_error(tokener) == json_tokener_success &&
+			add_functions(t, o);
+		json_object_put(o);
+		text += json_tokener_get_parse_end(tokener);
+		json_tokener_reset(tokener);
+	}
+	if (tokener)
+		json_tokener_free(tokener);
+	return right ? 0 : -1;
 }
 
 int ctl_gpu_table_parse(const char *text, struct ctl_gpu_table *ret)
 {
-	return text[strspn(text, " \t\r\n")] == '{' ? parse_json(text, ret) : parse_text(text, ret);
+	return text[strspn(text, BLANKS)] == '{' ? parse_json(text, ret) : parse_text(text, ret);
 }
 
 void ctl_gpu_table_clear(struct ctl_gpu_table *t)

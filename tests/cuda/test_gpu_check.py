@@ -83,6 +83,18 @@ def test_values(folder):
         code, out, err = run("gpu-check", "--function", wanted, "--compare", file)
         check(code == 1 and out.splitlines()[-1].endswith(" differs") and "differs" in err,
               f"another hash in {name}")
+    for name, output, wanted in (("texts", text, "f16_to_f32"), ("jsons", both, "bf16_to_f32")):
+        other = output.replace(known(wanted), "0123456789abcdef")
+        for hosts, order in ((output + other, "last"), (other + output, "first")):
+            (folder / name).write_text(hosts, "utf-8")
+            code, out, _ = run("gpu-check", "--function", wanted, "--compare", folder / name)
+            check(code == 1 and out.splitlines()[-1].endswith(" differs"), f"another hash in the {order} of two {name}")
+    (folder / "empty").write_text("# no hash\n", "utf-8")
+    code, _, err = run("gpu-check", "--compare", folder / "empty")
+    check(code == 65 and "no hash" in err, "a file without hashes is refused")
+    (folder / "wrong").write_text(both + "{", "utf-8")
+    code, _, err = run("gpu-check", "--compare", folder / "wrong")
+    check(code == 65 and "--json" in err, "JSON that is cut off is refused")
     (folder / "wrong").write_text("expf sm_90 0123456789abcdef\nlogf sm_90 12\n", "utf-8")
     code, _, err = run("gpu-check", "--compare", folder / "wrong")
     check(code == 65 and "line 2" in err, "a wrong line of the file is named")

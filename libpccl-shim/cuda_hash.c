@@ -20,10 +20,11 @@ struct launch {
 	uint64_t *to[GPU_HASH_RANGES]; /* where the hashes of each range go */
 };
 
-static pcclResult_t fail(const struct pccl_cuda_context *c, const char *function, CUresult error)
+static pcclResult_t fail(struct pccl_cuda_context *c, const char *function, CUresult error)
 {
 	/* The bounce buffers may be freed after this. */
 	pccl_cuda_settle(c, c->in);
+	pccl_cuda_spoil(c, error);
 	return pccl_cuda_fail(
 		c->gpu, function, error, "tensors on CUDA device %d cannot be hashed", c->device);
 }
@@ -58,7 +59,7 @@ static void load_kernel(struct pccl_cuda_context *c)
 /* Launches the kernel, and waits for its hashes. In the context. */
 static pcclResult_t run(struct pccl_cuda_use *u, struct launch *l)
 {
-	const struct pccl_cuda_context *c = u->context;
+	struct pccl_cuda_context *c = u->context;
 	size_t n = l->args.n_leaves * sizeof(uint64_t);
 	void *parameters[] = {&l->args};
 	const uint64_t *hashes = (const uint64_t *)(const void *)u->bounce;

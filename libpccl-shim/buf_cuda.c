@@ -38,8 +38,10 @@ static struct pccl_cuda_use *use_of(const struct pccl_buf *b)
 	return (struct pccl_cuda_use *)(void *)b->use;
 }
 
-/* Asks the driver. An address that it does not know is one of the host. */
-static CUresult ask(const struct gpu_driver *gpu, const void *at, struct known *ret)
+/* Asks the driver for on_device and managed, or for all that can be known. An address that the
+ * driver does not know is one of the host. A driver that is too old knows only the attributes of
+ * on_device and managed, which come first. */
+static CUresult ask(gpu_driver_ask *driver, const void *at, bool all, struct known *ret)
 {
 	unsigned type = 0;
 	CUpointer_attribute names[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
@@ -50,8 +52,7 @@ static CUresult ask(const struct gpu_driver *gpu, const void *at, struct known *
 	CUresult error;
 
 	*ret = (struct known){.on_device = false};
-	error = gpu->cuPointerGetAttributes(
-		sizeof names / sizeof names[0], names, values, pointer(at));
+	error = driver(all ? sizeof names / sizeof names[0] : 2, names, values, pointer(at));
 	/* The driver has not started, or this is a forked child of a process that uses it. */
 	if (error == CUDA_ERROR_NOT_INITIALIZED)
 		return CUDA_SUCCESS;
@@ -63,18 +64,18 @@ static CUresult ask(const struct gpu_driver *gpu, const void *at, struct known *
  * call, and so is the driver. */
 static bool is_used(void)
 {
-	return gpu_driver_loaded() != NULL;
+	return gpu_driver_loaded_ask() != NULL;
 }
 
 static enum pccl_buf_owned owns(const void *at)
 {
-	const struct gpu_driver *gpu = gpu_driver_loaded();
+	gpu_driver_ask *driver = gpu_driver_loaded_ask();
 	struct known k;
 
-	if (!gpu || !at)
+	if (!driver || !at)
 		return PCCL_BUF_NOT_OWNED;
-	/* If the driver cannot say, open_buffer reports the error. */
-	if (ask(gpu, at, &k) != CUDA_SUCCESS)
+	/* If the driver cannot say, or is too old, open_buffer reports the error. */
+	if (ask(driver, at, false, &k) != CUDA_SUCCESS)
 		return PCCL_BUF_OWNED;
 	if (!k.on_device)
 		return PCCL_BUF_NOT_OWNED;
@@ -91,8 +92,8 @@ static pcclResult_t check_size(
 
 	if (k->size == 0 || (at >= k->start && end - at >= bytes))
 		return pcclSuccess;
-	if (ask(gpu, b->at + bytes - 1, &last) == CUDA_SUCCESS && last.on_device &&
-		last.start != k->start)
+	if (ask(gpu->cuPointerGetAttributes, b->at + bytes - 1, true, &last) == CUDA_SUCCESS &&
+		last.on_device && last.start != k->start)
 		return pcclSuccess;
 	return pccl_fail(pcclInvalidArgument,
 		"%s: the memory at %p on CUDA device %d ends after %llu bytes, and the call needs "
@@ -123,7 +124,7 @@ static CUresult choose_context(const struct gpu_driver *gpu, const struct known 
 static pcclResult_t examine(
 	const struct gpu_driver *gpu, const struct pccl_buf *b, size_t bytes, struct known *ret)
 {
-	CUresult error = ask(gpu, b->at, ret);
+	CUresult error = ask(gpu->cuPointerGetAttributes, b->at, true, ret);
 
 	if (error != CUDA_SUCCESS)
 		return pccl_cuda_fail(gpu, "cuPointerGetAttributes", error,
@@ -183,7 +184,7 @@ static bool is_freed(const struct gpu_driver *gpu, const struct pccl_buf *b)
 {
 	struct known k;
 
-	return ask(gpu, b->at, &k) == CUDA_SUCCESS && !k.on_device;
+	return ask(gpu->cuPointerGetAttributes, b->at, true, &k) == CUDA_SUCCESS && !k.on_device;
 }
 
 /* Sets the sentence about a copy that has failed, and forgets the context. */

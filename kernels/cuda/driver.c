@@ -16,8 +16,10 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards `functions` until it is shown */
 static struct gpu_driver functions;
 static const struct gpu_driver *_Atomic shown; /* &functions once it is complete */
-/* The number of libraries that the process had loaded so far when it was last seen without the
- * driver, or 0. */
+/* cuPointerGetAttributes once the driver is loaded, even if other functions are missing. */
+static gpu_driver_ask *_Atomic shown_ask;
+/* The number of libraries that the process had loaded so far when it was last seen without a
+ * complete driver, or 0. */
 static _Atomic uint64_t seen_without;
 
 #define STRING_OF(name) #name
@@ -50,7 +52,16 @@ static const char *fill(void *library)
 	return missing;
 }
 
-/* Opens the library with these flags of dlopen. */
+/* With the lock held: shows cuPointerGetAttributes, if the library has it. */
+static void show_ask(void *library)
+{
+	gpu_driver_ask *ask = NULL;
+
+	if (find(library, STRING(cuPointerGetAttributes), (void *)&ask))
+		atomic_store_explicit(&shown_ask, ask, memory_order_release);
+}
+
+/* Opens the library with these flags of dlopen, which keep it loaded. */
 static const struct gpu_driver *open_with(int flags, char why[GPU_TEXT])
 {
 	const struct gpu_driver *gpu = NULL;
@@ -69,9 +80,11 @@ static const struct gpu_driver *open_with(int flags, char why[GPU_TEXT])
 		(void)snprintf(why, GPU_TEXT,
 			"the driver of CUDA lacks %s; install a driver of CUDA 11.0 or later",
 			missing);
+		show_ask(library);
 		dlclose(library);
 	} else {
 		gpu = &functions;
+		show_ask(library);
 		atomic_store_explicit(&shown, gpu, memory_order_release);
 	}
 	pthread_mutex_unlock(&lock);
@@ -130,15 +143,26 @@ const struct gpu_driver *gpu_driver_loaded(void)
 	if (gpu)
 		return gpu;
 	(void)dl_iterate_phdr(count_loaded, &adds);
-	if (adds == atomic_load_explicit(&seen_without, memory_order_relaxed))
+	if (adds == atomic_load_explicit(&seen_without, memory_order_acquire))
 		return NULL;
 	/* To find out whether a library is loaded, dlopen opens the file of one that is not. */
 	(void)dl_iterate_phdr(find_similar, &similar);
 	if (similar)
 		gpu = open_with(RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE, why);
 	if (!gpu)
-		atomic_store_explicit(&seen_without, adds, memory_order_relaxed);
+		/* A thread that reads this number also sees shown_ask. */
+		atomic_store_explicit(&seen_without, adds, memory_order_release);
 	return gpu;
+}
+
+gpu_driver_ask *gpu_driver_loaded_ask(void)
+{
+	gpu_driver_ask *ask = atomic_load_explicit(&shown_ask, memory_order_acquire);
+
+	if (ask)
+		return ask;
+	(void)gpu_driver_loaded();
+	return atomic_load_explicit(&shown_ask, memory_order_acquire);
 }
 
 const char *gpu_driver_error(const struct gpu_driver *gpu, CUresult error)

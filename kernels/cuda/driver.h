@@ -74,6 +74,9 @@ struct gpu_driver {
 	GPU_DRIVER_OPTIONAL(GPU_DRIVER_MEMBER)
 };
 
+/* The function that tells what memory is at an address. */
+typedef __typeof__(cuPointerGetAttributes) gpu_driver_ask;
+
 /* Opens libcuda.so.1, which is never closed. Returns NULL on failure; then `why` is a sentence. */
 const struct gpu_driver *gpu_driver_open(char why[GPU_TEXT]);
 /* As gpu_driver_open, and calls cuInit. */
@@ -84,6 +87,9 @@ const struct gpu_driver *gpu_driver_start(char why[GPU_TEXT]);
  * few nanoseconds.
  */
 const struct gpu_driver *gpu_driver_loaded(void);
+/* As gpu_driver_loaded, but returns cuPointerGetAttributes, even if the driver lacks functions of
+ * struct gpu_driver. gpu_driver_open then says which one is missing. */
+gpu_driver_ask *gpu_driver_loaded_ask(void);
 /* Returns the name of the driver's error, such as CUDA_ERROR_INVALID_VALUE. Never NULL. */
 const char *gpu_driver_error(const struct gpu_driver *gpu, CUresult error);
 

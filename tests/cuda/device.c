@@ -3,6 +3,7 @@
  * Calls of the library with memory of CUDA devices, and errors of the driver. The agent is that of
  * tests/shim. Tests that need the double of the driver are skipped with E2E_GPU (open.h).
  */
+#include <dlfcn.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -962,6 +963,27 @@ START_TEST(a_driver_that_is_loaded_later_is_noticed)
 }
 END_TEST
 
+/* The old driver says that memory is one of a device, and cannot copy it. */
+START_TEST(a_driver_that_is_too_old_is_named_and_host_memory_works)
+{
+	void *device = host_pointer(4096), *library;
+	struct pair p = {.bytes = 64};
+	uint8_t host[64] = {0};
+
+	reduce_on_host();
+	library = dlopen(OLD_DRIVER, RTLD_NOW);
+	ck_assert_msg(library != NULL, "%s", dlerror());
+	for (int i = 0; i < 3; i++) {
+		fx_assert_fails(reduce_between(i == 0 ? host : device, i == 1 ? host : device, &p,
+					SHM_RESULT_AREA, false),
+			pcclInternalError,
+			"the driver of CUDA lacks cuInit; install a driver of CUDA 11.0 or later");
+		reduce_on_host();
+	}
+	dlclose(library);
+}
+END_TEST
+
 START_TEST(a_forked_child_uses_host_memory)
 {
 	struct pair p = pair_new(100003, false);
@@ -1031,6 +1053,7 @@ int main(void)
 	tcase_add_checked_fixture(alone, fx_setup_comm, fx_teardown_comm);
 	tcase_add_test(alone, a_process_without_cuda_loads_nothing_of_it);
 	tcase_add_test(alone, a_driver_that_is_loaded_later_is_noticed);
+	tcase_add_test(alone, a_driver_that_is_too_old_is_named_and_host_memory_works);
 	suite_add_tcase(s, alone);
 	tc = tcase_create("freed");
 	tcase_add_unchecked_fixture(tc, fx_make_base, fx_remove_base);

@@ -52,6 +52,12 @@ tests_cuda_libcuda_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
 tests_cuda_libcuda_la_LDFLAGS = -version-info 1:0:0 -rpath /nowhere $(PTHREAD_FLAGS) $(SANITIZE_CFLAGS)
 tests_cuda_libcuda_la_LIBADD = tests/cuda/libemulate.la
 
+# A driver that is too old. It has a folder of its own because the name of the file is the same.
+check_LTLIBRARIES += tests/cuda/old/libcuda.la
+tests_cuda_old_libcuda_la_SOURCES = tests/cuda/old_driver.c
+tests_cuda_old_libcuda_la_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+tests_cuda_old_libcuda_la_LDFLAGS = -version-info 1:0:0 -rpath /nowhere $(SANITIZE_CFLAGS)
+
 # Finds the driver: the double, or that of the machine.
 check_LTLIBRARIES += tests/cuda/libopen.la
 tests_cuda_libopen_la_SOURCES = tests/cuda/open.c tests/cuda/open.h kernels/cuda/driver.c
@@ -69,7 +75,7 @@ tests_cuda_libkinds_la_LIBADD = $(libpccl_shim_libpccl_shim_la_LIBADD)
 check_PROGRAMS += tests/cuda/kinds tests/cuda/device
 TESTS += tests/cuda/kinds tests/cuda/device
 LONG_TESTS += tests/cuda/device
-tests/cuda/kinds.log tests/cuda/device.log: tests/cuda/libcuda.la
+tests/cuda/kinds.log tests/cuda/device.log: tests/cuda/libcuda.la tests/cuda/old/libcuda.la
 tests_cuda_kinds_SOURCES = tests/shim/kinds.c
 tests_cuda_kinds_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) $(CHECK_CFLAGS) -DDUMMY_KIND=pccl_buf_cuda
 tests_cuda_kinds_LDADD = tests/cuda/libkinds.la tests/shim/libfake.la $(PROTOBUF_C_LIBS) \
@@ -85,7 +91,8 @@ tests/cuda/test_figures.log: tests/cuda/figures$(EXEEXT) tests/cuda/libcuda.la
 
 # Calls of the library with memory of devices.
 tests_cuda_device_SOURCES = tests/cuda/device.c
-tests_cuda_device_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) $(CHECK_CFLAGS)
+tests_cuda_device_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) $(CHECK_CFLAGS) \
+	-DOLD_DRIVER='"$(abs_top_builddir)/tests/cuda/old/.libs/libcuda.so.1"'
 tests_cuda_device_LDADD = tests/librunner.la tests/cuda/libopen.la libpccl-shim/libpccl-shim.la \
 	tests/shim/libfake.la libhsh.la $(CHECK_LIBS)
 endif

@@ -5,9 +5,6 @@
  * Host memory that is registered with CUDA is host memory. Managed memory is memory of a device:
  * the CPU could read it, but not while a kernel of the application uses it, so it is copied after
  * the work of the application, as other memory of a device.
- *
- * The answers of the driver about an address are never kept. Memory may be freed, and other memory
- * may get its address, between any two calls.
  */
 #include <string.h>
 
@@ -18,46 +15,9 @@
 /* The lane of copy_in. */
 #define SINGLE PCCL_BUF_LANES
 
-/* The answer of the driver about an address. */
-struct known {
-	bool on_device; /* the memory of a device, or managed memory */
-	unsigned managed;
-	CUcontext ctx; /* NULL if the memory belongs to none */
-	int device;
-	CUdeviceptr start;
-	size_t size;
-};
-
-static CUdeviceptr pointer(const void *at)
-{
-	return (CUdeviceptr)(uintptr_t)at;
-}
-
 static struct pccl_cuda_use *use_of(const struct pccl_buf *b)
 {
 	return (struct pccl_cuda_use *)(void *)b->use;
-}
-
-/* Asks the driver for on_device and managed, or for all that can be known. An address that the
- * driver does not know is one of the host. A driver that is too old knows only the attributes of
- * on_device and managed, which come first. */
-static CUresult ask(gpu_driver_ask *driver, const void *at, bool all, struct known *ret)
-{
-	unsigned type = 0;
-	CUpointer_attribute names[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
-		CU_POINTER_ATTRIBUTE_IS_MANAGED, CU_POINTER_ATTRIBUTE_CONTEXT,
-		CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
-		CU_POINTER_ATTRIBUTE_RANGE_SIZE};
-	void *values[] = {&type, &ret->managed, &ret->ctx, &ret->device, &ret->start, &ret->size};
-	CUresult error;
-
-	*ret = (struct known){.on_device = false};
-	error = driver(all ? sizeof names / sizeof names[0] : 2, names, values, pointer(at));
-	/* The driver has not started, or this is a forked child of a process that uses it. */
-	if (error == CUDA_ERROR_NOT_INITIALIZED)
-		return CUDA_SUCCESS;
-	ret->on_device = error == CUDA_SUCCESS && (type == CU_MEMORYTYPE_DEVICE || ret->managed);
-	return error;
 }
 
 /* Has this process loaded the driver? The memory of a device that a call gets is older than the
@@ -70,40 +30,22 @@ static bool is_used(void)
 static enum pccl_buf_owned owns(const void *at)
 {
 	gpu_driver_ask *driver = gpu_driver_loaded_ask();
-	struct known k;
+	struct pccl_cuda_known k;
 
 	if (!driver || !at)
 		return PCCL_BUF_NOT_OWNED;
 	/* If the driver cannot say, or is too old, open_buffer reports the error. */
-	if (ask(driver, at, false, &k) != CUDA_SUCCESS)
+	if (pccl_cuda_ask(driver, at, false, &k) != CUDA_SUCCESS)
 		return PCCL_BUF_OWNED;
 	if (!k.on_device)
 		return PCCL_BUF_NOT_OWNED;
 	return k.managed ? PCCL_BUF_SHARED : PCCL_BUF_OWNED;
 }
 
-/* Checks that all bytes of the buffer are memory of the device. Memory that was mapped in parts has
- * several ranges. */
-static pcclResult_t check_size(
-	const struct gpu_driver *gpu, const struct pccl_buf *b, size_t bytes, const struct known *k)
-{
-	CUdeviceptr at = pointer(b->at), end = k->start + k->size;
-	struct known last;
-
-	if (k->size == 0 || (at >= k->start && end - at >= bytes))
-		return pcclSuccess;
-	if (ask(gpu->cuPointerGetAttributes, b->at + bytes - 1, true, &last) == CUDA_SUCCESS &&
-		last.on_device && last.start != k->start)
-		return pcclSuccess;
-	return pccl_fail(pcclInvalidArgument,
-		"%s: the memory at %p on CUDA device %d ends after %llu bytes, and the call needs "
-		"%zu",
-		b->name, (void *)b->at, k->device, (unsigned long long)(end - at), bytes);
-}
-
 /* Finds the context in which the memory is copied: its own one, or else the current one of the
  * thread if it is on the same device, or else the primary one of the device. */
-static CUresult choose_context(const struct gpu_driver *gpu, const struct known *k, CUcontext *ret)
+static CUresult choose_context(
+	const struct gpu_driver *gpu, const struct pccl_cuda_known *k, CUcontext *ret)
 {
 	CUcontext current = NULL;
 	CUdevice device;
@@ -120,35 +62,13 @@ static CUresult choose_context(const struct gpu_driver *gpu, const struct known 
 	return pccl_cuda_primary(gpu, k->device, ret);
 }
 
-/* Checks that all bytes of the buffer are memory of a device. */
-static pcclResult_t examine(
-	const struct gpu_driver *gpu, const struct pccl_buf *b, size_t bytes, struct known *ret)
-{
-	CUresult error = ask(gpu->cuPointerGetAttributes, b->at, true, ret);
-
-	if (error != CUDA_SUCCESS)
-		return pccl_cuda_fail(gpu, "cuPointerGetAttributes", error,
-			"%s: CUDA does not say what memory is at %p", b->name, (void *)b->at);
-	if (!ret->on_device)
-		return pccl_fail(pcclInvalidArgument, "%s: %p is not memory of a CUDA device",
-			b->name, (void *)b->at);
-	return check_size(gpu, b, bytes, ret);
-}
-
-pcclResult_t pccl_cuda_check(const struct pccl_buf *b, size_t bytes)
-{
-	struct known k;
-
-	return examine(use_of(b)->context->gpu, b, bytes, &k);
-}
-
 static pcclResult_t open_buffer(
 	struct pccl_buf *b, size_t bytes, const char *name, struct pccl_buf_call *call)
 {
 	struct pccl_cuda_use *use;
 	const struct gpu_driver *gpu;
 	char why[GPU_TEXT];
-	struct known k;
+	struct pccl_cuda_known k;
 	CUcontext ctx;
 	CUresult error;
 	pcclResult_t r;
@@ -157,7 +77,7 @@ static pcclResult_t open_buffer(
 	gpu = gpu_driver_open(why);
 	if (!gpu)
 		return pccl_fail(pcclInternalError, "%s: %s", name, why);
-	r = examine(gpu, b, bytes, &k);
+	r = pccl_cuda_examine(gpu, b, bytes, &k);
 	if (r != pcclSuccess)
 		return r;
 	error = choose_context(gpu, &k, &ctx);
@@ -182,9 +102,10 @@ static void close_use(struct pccl_buf_use *use)
  * tell. */
 static bool is_freed(const struct gpu_driver *gpu, const struct pccl_buf *b)
 {
-	struct known k;
+	struct pccl_cuda_known k;
 
-	return ask(gpu->cuPointerGetAttributes, b->at, true, &k) == CUDA_SUCCESS && !k.on_device;
+	return pccl_cuda_ask(gpu->cuPointerGetAttributes, b->at, true, &k) == CUDA_SUCCESS &&
+	       !k.on_device;
 }
 
 /* Sets the sentence about a copy that has failed, and forgets the context. */
@@ -214,7 +135,7 @@ static pcclResult_t start_in(
 	error = pccl_cuda_keep_order(u, c->in, &u->ordered_in);
 	if (error == CUDA_SUCCESS) {
 		function = "cuMemcpyDtoHAsync";
-		error = c->gpu->cuMemcpyDtoHAsync(to, pointer(b->at + off), n, c->in);
+		error = c->gpu->cuMemcpyDtoHAsync(to, pccl_cuda_pointer(b->at + off), n, c->in);
 	}
 	if (error == CUDA_SUCCESS) {
 		function = "cuEventRecord";
@@ -267,7 +188,7 @@ static pcclResult_t start_out(
 	error = pccl_cuda_keep_order(u, c->out, &u->ordered_out);
 	if (error == CUDA_SUCCESS) {
 		function = "cuMemcpyHtoDAsync";
-		error = c->gpu->cuMemcpyHtoDAsync(pointer(b->at + off), from, n, c->out);
+		error = c->gpu->cuMemcpyHtoDAsync(pccl_cuda_pointer(b->at + off), from, n, c->out);
 	}
 	pccl_cuda_leave(c);
 	return error == CUDA_SUCCESS ? pcclSuccess : fail(b, function, error, "written");
@@ -336,7 +257,7 @@ static pcclResult_t swap(const struct pccl_buf *b, uint64_t off, uint8_t *host, 
 		return fail(b, "cuCtxPushCurrent", error, "written");
 	for (size_t part; n > 0 && !failed; off += part, host += part, n -= part) {
 		part = n < PCCL_CUDA_BOUNCE ? n : PCCL_CUDA_BOUNCE;
-		failed = start_swap(u, pointer(b->at + off), host, part, &error);
+		failed = start_swap(u, pccl_cuda_pointer(b->at + off), host, part, &error);
 		begun = begun || !failed;
 	}
 	pccl_cuda_leave(c);

@@ -102,7 +102,30 @@ CUresult pccl_cuda_primary(const struct gpu_driver *gpu, int device, CUcontext *
 /* Registers host memory for all contexts. */
 void pccl_cuda_pin(struct pccl_cuda_context *c, struct pccl_map *m);
 
-/* Checks again that all bytes of an open buffer are memory of a device. */
+static inline CUdeviceptr pccl_cuda_pointer(const void *at)
+{
+	return (CUdeviceptr)(uintptr_t)at;
+}
+
+/* The answer of the driver about an address. */
+struct pccl_cuda_known {
+	bool on_device; /* the memory of a device, or managed memory */
+	unsigned managed;
+	CUcontext ctx; /* NULL if the memory belongs to none */
+	int device;
+	CUdeviceptr start;
+	size_t size;
+};
+
+/* Asks the driver for on_device and managed, or for all that can be known. An address that the
+ * driver does not know is one of the host. A driver that is too old knows only the attributes of
+ * on_device and managed, which come first. */
+CUresult pccl_cuda_ask(
+	gpu_driver_ask *driver, const void *at, bool all, struct pccl_cuda_known *ret);
+/* Checks that all bytes of the buffer are memory of a device. */
+pcclResult_t pccl_cuda_examine(const struct gpu_driver *gpu, const struct pccl_buf *b, size_t bytes,
+	struct pccl_cuda_known *ret);
+/* Checks this again. The buffer must be open. */
 pcclResult_t pccl_cuda_check(const struct pccl_buf *b, size_t bytes);
 
 /* Hashes tensors as pccl_buf_hash does. */

@@ -60,7 +60,8 @@ libpccl_shim_libpccl_shim_la_SOURCES += \
 	libpccl-shim/buf_cuda.c \
 	libpccl-shim/cuda.h \
 	libpccl-shim/cuda_context.c \
-	libpccl-shim/cuda_hash.c
+	libpccl-shim/cuda_hash.c \
+	libpccl-shim/cuda_known.c
 libpccl_shim_libpccl_shim_la_CPPFLAGS += $(CUDA_CPPFLAGS)
 libpccl_shim_libpccl_shim_la_LIBADD += libgpu_hash.la
 endif

@@ -18,7 +18,8 @@
  * Environment: DOUBLE_DEVICES, the number of devices (default 2); DOUBLE_REGISTER_LIMIT, the bytes
  * of host memory that can be registered; DOUBLE_NO_KERNELS=1, no module can be loaded;
  * DOUBLE_VERSION, what cuDriverGetVersion returns (default 13000); DOUBLE_FAIL, the name of a
- * function that always fails with CUDA_ERROR_UNKNOWN.
+ * function that always fails with CUDA_ERROR_UNKNOWN; DOUBLE_STOP, a file: when it exists, the
+ * next copy removes it and stops in its middle for ever.
  */
 #ifndef TESTS_CUDA_DOUBLE_H
 #define TESTS_CUDA_DOUBLE_H

@@ -279,9 +279,10 @@ def freed(lab):
     check(not faults, "a tensor that is freed during a synchronization fails it, in sender and receiver", faults[:3])
 
 
-def killed(lab, number, kill):
-    """Kills a trainer, or an agent, while operands and results are copied."""
-    peers = lab.start_peers((0, 1, 1))
+def killed(lab, number, kill, env=None):
+    """Kills a trainer, or an agent, while operands and results are copied. `env` is for the last trainer."""
+    peers = [lab.start_peer(k, host, env=env if k == 2 else None) for k, host in enumerate((0, 1, 1))]
+    lib.form_run(peers)
     for peer in peers:
         peer.send(f"storm n=256 type=f32 op=sum count=300007 place={('in', 'out')[number % 2]}")
     for peer in peers:
@@ -291,11 +292,18 @@ def killed(lab, number, kill):
 
 
 def trainer_killed(lab, rng):
-    peers = killed(lab, rng.randrange(2), lambda peers: os.kill(peers[2].pid, signal.SIGKILL))
+    stop = lab.folder / "stop"
+
+    def kill_in_a_copy(peers):
+        stop.touch()
+        lib.until(lambda: not stop.exists(), "no copy was made")  # and then it has stopped in its middle
+        os.kill(peers[2].pid, signal.SIGKILL)
+
+    peers = killed(lab, rng.randrange(2), kill_in_a_copy, {"DOUBLE_STOP": str(stop)})
     answers = [p.read() for p in peers[:2]]
     check(all(a["code"] == SUCCESS and a["check"] == "ok" for a in answers)
           and len({a["hash"] for a in answers}) == 1,
-          "the others go on after a trainer was killed, with its memory on a device", answers)
+          "the others go on after a trainer was killed in the middle of a copy", answers)
     lab.drop_all(peers)
 
 

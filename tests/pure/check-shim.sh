@@ -16,7 +16,7 @@ error    error,inner                         fail|ok|public
 base     fork,thread,lib,address             fork|thread|lib|address
 daemons  program,spawn                       program|spawn
 session  map,handed,beat,session,region       map|handed|beat|session|region
-memory   copy,buf,registered,buf_cuda,cuda,cuda_context,cuda_hash  copy|buf|registered|cuda
+memory   copy,buf,registered,buf_cuda,cuda,cuda_context,cuda_hash,cuda_known  copy|buf|registered|cuda
 attach   staging,attach                      staging|result|attachment
 state    state,torn,state_args,state_manifest  torn|state
 copier   copier                              copier

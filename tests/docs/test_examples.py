@@ -243,7 +243,7 @@ def settle(lab):
     each other."""
     for page, line, (process, log) in lab.spawned:
         try:
-            process.wait(lib.WAIT)
+            process.wait(4 * lib.WAIT)  # pccl-bench quant computes for 12 s
         except subprocess.TimeoutExpired:
             process.kill()
         # no GPU is shown to gpu-check, because it would take too long

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the driver knows about an address. Its answers are never kept. Memory may be freed, and
+ * Questions to the driver about addresses. Its answers are never kept. Memory may be freed, and
  * other memory may get its address, between any two calls.
  */
 #include "libpccl-shim/cuda.h"

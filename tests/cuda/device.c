@@ -417,7 +417,7 @@ enum { WAYS = 8, OVER_MAX = 3, ERROR_CASES = WAYS * N_ERRORS, SYNC_WAYS = 4 };
 /* Exit statuses of the process of a shot: the operation was over before, or the shot has hit it. */
 enum { OVER = 0, HIT = 2 };
 
-/* What happens to the driver during an operation, and during which one. */
+/* An event at the driver during an operation, and the kind of this operation. */
 struct shot {
 	uint64_t n; /* at the n-th call, or at the n-th use of the memory */
 	CUresult error;
